@@ -1,0 +1,23 @@
+# One interface target carries every flag of the house; each target of the project links it.
+option(TGD_WERROR "Warnings are errors" ON)
+set(TGD_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+
+add_library(tgd_flags INTERFACE)
+target_include_directories(tgd_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(tgd_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wunused-result -Wvla
+  # Replicas agree bit for bit only if the compiler contracts nothing on its own (DESIGN section 4).
+  -ffp-contract=off -fno-fast-math)
+if(TGD_WERROR)
+  target_compile_options(tgd_flags INTERFACE -Werror)
+endif()
+if(TGD_SANITIZE)
+  target_compile_options(tgd_flags INTERFACE -fsanitize=${TGD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(tgd_flags INTERFACE -fsanitize=${TGD_SANITIZE})
+endif()
+
+# Every object may be rebuilt from a cache shared by all checkouts.
+find_program(TGD_CCACHE ccache)
+if(TGD_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TGD_CCACHE})
+endif()

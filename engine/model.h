@@ -1,0 +1,59 @@
+// The models: what a network is, independent of the engine that runs it. A model is a plain list of layers and the
+// segments that they use (reference/terngrad-facts section 3d for LeNet and CifarNet). Immutable; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/segment.h"
+#include "kernels/base/status.h"
+
+namespace tg::engine {
+
+// weight/bias are segment indices. Padding is given as PyTorch would have to be told, before/after per edge.
+struct Convolution {
+  int in_channels, out_channels, kernel, stride, pad_before, pad_after;
+  std::size_t weight, bias;
+};
+struct MaxPooling {
+  int kernel, stride, pad_before, pad_after;
+};
+// y = x / (bias + alpha * sum over 2*radius+1 channels of x^2)^beta: TensorFlow's form, alpha not divided by the window.
+struct LocalResponseNormalization {
+  int radius;
+  float bias, alpha, beta;
+};
+struct Relu {};
+// Flattens C, H, W in that order first where its input is an image.
+struct Dense {
+  int in_features, out_features;
+  std::size_t weight, bias;
+};
+using Layer = std::variant<Convolution, MaxPooling, LocalResponseNormalization, Relu, Dense>;
+
+struct ImageShape {
+  int channels = 0, height = 0, width = 0;
+  std::size_t elements() const { return static_cast<std::size_t>(channels) * height * width; }
+  bool operator==(const ImageShape&) const = default;
+};
+
+struct Model {
+  std::string name;
+  ImageShape input;
+  int classes = 0;
+  SegmentTable segments;
+  std::vector<Layer> layers;  // the softmax cross-entropy over `classes` logits follows the last one
+};
+
+// "lenet", "cifarnet"; any other name is an error that lists the known ones.
+Result<Model> make_model(std::string_view name);
+const std::vector<std::string>& model_names();
+
+// The initial parameters: truncated normals and constants drawn from the seed by Philox with + - * / only, so that
+// every machine gets the same bits. parameters: padded_count floats, padding becomes 0.
+void initialize(const SegmentTable& segments, std::uint64_t seed, float* parameters);
+
+}  // namespace tg::engine

@@ -1,0 +1,42 @@
+// Optimizers and learning-rate schedules: turns a step number into the scalars of kernels::Update.
+// Double arithmetic with + - * / sqrt only, so that every machine gets the same bits. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/base/status.h"
+#include "kernels/kernels.h"
+
+namespace tg::engine {
+
+enum class ScheduleKind : std::uint8_t { kConstant, kStaircase, kPolynomial };
+
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  double base_rate = 0.01;
+  // staircase: base * factor^(floor(step / every)); polynomial: base * (1 - step/steps)^power, power in {0.5, 1, 2}
+  double factor = 0.1;
+  std::uint64_t every = 0;
+  double power = 0.5;
+  std::uint64_t steps = 0;
+};
+
+struct OptimizerOptions {
+  kernels::OptimizerKind kind = kernels::OptimizerKind::kMomentum;
+  Schedule schedule;
+  double momentum = 0.9;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+};
+
+// The learning rate of step k (k = 0 is the first).
+float learning_rate(const Schedule& schedule, std::uint64_t step);
+// Everything but scale and weight_decay, which belong to the segment.
+kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t step);
+// 0, 1 or 2.
+int slot_count(kernels::OptimizerKind kind);
+// 1 - min(decay, (1+t)/(10+t)), t = committed steps (reference/terngrad-facts 3a.15).
+float average_rate(double decay, std::uint64_t committed_steps);
+
+}  // namespace tg::engine

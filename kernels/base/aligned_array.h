@@ -1,0 +1,51 @@
+// A zeroed, 64-byte aligned, fixed-size array on the heap: the memory of every flat array (parameters,
+// gradients, planes, sums). Owns its memory; move only. No thread rules of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <type_traits>
+
+namespace tg {
+
+inline constexpr std::size_t kCacheLine = 64;  // bytes
+
+template <class T>
+class AlignedArray {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  AlignedArray() = default;
+  explicit AlignedArray(std::size_t count) : count_(count) {
+    if (count == 0) return;
+    const std::size_t bytes = (count * sizeof(T) + kCacheLine - 1) / kCacheLine * kCacheLine;
+    data_.reset(static_cast<T*>(std::aligned_alloc(kCacheLine, bytes)));
+    if (!data_) throw std::bad_alloc();
+    std::memset(static_cast<void*>(data_.get()), 0, bytes);
+  }
+
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
+  std::size_t size() const { return count_; }
+  T& operator[](std::size_t i) { return data_.get()[i]; }
+  const T& operator[](std::size_t i) const { return data_.get()[i]; }
+  std::span<T> span() { return {data_.get(), count_}; }
+  std::span<const T> span() const { return {data_.get(), count_}; }
+  T* begin() { return data(); }
+  T* end() { return data() + count_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + count_; }
+
+ private:
+  struct Free {
+    void operator()(T* p) const { std::free(p); }
+  };
+  std::unique_ptr<T, Free> data_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace tg

@@ -1,0 +1,56 @@
+// One event, one line, logfmt: ts=... level=... node=... event=... key=value... on stderr, and to a
+// sink (a run's log file) where one is set. Stable event names, so that people can grep.
+// Any thread may log; a line is written whole.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace tg {
+
+enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
+
+struct LogField {
+  LogField(std::string_view k, std::string_view v) : key(k), value(v) {}
+  LogField(std::string_view k, const std::string& v) : key(k), value(v) {}
+  LogField(std::string_view k, const char* v) : key(k), value(v) {}
+  LogField(std::string_view k, double v);
+  LogField(std::string_view k, std::integral auto v) : key(k), value(std::to_string(v)) {}
+  std::string_view key;
+  std::string value;
+};
+
+class Log {
+ public:
+  using Sink = std::function<void(std::string_view line)>;  // line without its newline; called under the log's lock
+
+  Log(std::string node, LogLevel lowest) : node_(std::move(node)), lowest_(lowest) {}
+
+  void write(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
+  void debug(std::string_view event, std::initializer_list<LogField> fields) { write(LogLevel::kDebug, event, fields); }
+  void info(std::string_view event, std::initializer_list<LogField> fields) { write(LogLevel::kInfo, event, fields); }
+  void warning(std::string_view event, std::initializer_list<LogField> fields) {
+    write(LogLevel::kWarning, event, fields);
+  }
+  void error(std::string_view event, std::initializer_list<LogField> fields) { write(LogLevel::kError, event, fields); }
+
+  // Lines go to this sink too from now on; an empty function ends that.
+  void set_sink(Sink sink);
+
+ private:
+  const std::string node_;
+  const LogLevel lowest_;
+  std::mutex mutex_;
+  Sink sink_;
+};
+
+// RFC 3339, UTC, milliseconds: 2017-12-04T09:00:00.000Z.
+std::string format_utc(std::int64_t unix_ms);
+std::int64_t unix_time_ms();
+
+}  // namespace tg

@@ -1,0 +1,156 @@
+// The kernels' contract: arithmetic on raw spans, one table of functions per instruction set.
+//
+// Shapes. Every span of elements has a length that is a multiple of kBlock and starts 64-byte aligned.
+// Segments are padded to kBlock with zeros in every flat array, so no kernel has a tail: the padding of a
+// gradient is 0, its codes are 0, its sums are 0, its parameters stay 0. Payload bytes may start anywhere.
+// Exactness. All variants give the same bits for the same input (statistics and floats included); the scalar
+// variant defines what is right. Tests compare every variant present with it.
+// Threads. All functions are pure; any thread may call them. FTZ/DAZ must be off in the caller.
+// Errors. A kernel never fails on numbers; the functions that read payloads from a peer say false for bytes
+// that break the format, write nothing outside their spans, and leave the output unspecified then.
+//
+// Equations are those of Wen et al., "TernGrad", NIPS 2017.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace tg::kernels {
+
+inline constexpr std::size_t kBlock = 512;                // elements; alignment of segments, parts and chunks
+inline constexpr std::size_t kWordBits = 64;              // elements per word of a bit plane
+inline constexpr float kSmallestScaler = 0x1p-100f;       // below it all codes are zero
+inline constexpr int kMostMembers = 127;                  // sums of N codes fit int8
+
+inline constexpr std::size_t padded(std::size_t elements) { return (elements + kBlock - 1) / kBlock * kBlock; }
+
+// One pass over a gradient. Lane order is part of the contract (statistics.h of the reference says it), so the
+// result is the same bits on every variant. `finite` is false if any element is NaN or infinite.
+struct Statistics {
+  double sum = 0;
+  double sum_squares = 0;
+  float max_abs = 0;
+  bool finite = true;
+};
+
+// Philox4x32-10 key and counter of one segment's draws: counter = {i/16, rank, segment | stream<<31, step}.
+struct DrawKey {
+  std::uint64_t seed = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t segment = 0;
+  std::uint32_t step = 0;
+};
+
+// What ternarize needs to know of the scalers: clip bounds |g| (c*sigma; +inf with clipping off; the shared scaler
+// in the `repo` recipe), scaler is the shared s of eq. (4).
+struct Scale {
+  float clip = 0;
+  float scaler = 0;
+};
+
+// Two bit planes, bit i%64 of word i/64 = element i. negative is a subset of nonzero.
+struct Planes {
+  std::span<std::uint64_t> nonzero;
+  std::span<std::uint64_t> negative;
+};
+struct ConstPlanes {
+  std::span<const std::uint64_t> nonzero;
+  std::span<const std::uint64_t> negative;
+};
+
+enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam };
+
+// One step's update rule, all scalars already resolved (schedules and bias corrections are applied by the caller).
+//   sgd:       w -= rate * g
+//   momentum:  v = momentum * v + g;  w -= rate * v                                      (TensorFlow's form)
+//   adam:      m = beta1*m + (1-beta1)*g;  v = beta2*v + (1-beta2)*g*g;  w -= rate * m / (sqrt(v) + epsilon)
+//              (rate carries sqrt(1-beta2^t)/(1-beta1^t); one_minus_* are given so that every variant uses the same)
+// g = scale * source + weight_decay * w  (weight_decay is 0 unless the decay goes outside the ternary path).
+struct Update {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  float rate = 0;
+  float scale = 0;
+  float weight_decay = 0;
+  float momentum = 0;
+  float beta1 = 0, one_minus_beta1 = 0;
+  float beta2 = 0, one_minus_beta2 = 0;
+  float epsilon = 0;
+};
+
+// Optimizer state of a span: slot 0 is the momentum v (momentum) or m (adam), slot 1 is v (adam); unused ones empty.
+// `from` and `to` never overlap (the state is double-buffered).
+struct StateSpan {
+  std::span<float> parameters;
+  std::span<float> slot0;
+  std::span<float> slot1;
+};
+struct ConstStateSpan {
+  std::span<const float> parameters;
+  std::span<const float> slot0;
+  std::span<const float> slot1;
+};
+
+struct Kernels {
+  std::string_view name;  // "scalar", "avx2", "avx512"
+
+  Statistics (*statistics)(std::span<const float> gradient);
+
+  // Eq. (1), (3) as DESIGN section 4 fixes them. `first` = index within the segment of gradient[0], a multiple of kBlock.
+  void (*ternarize)(std::span<const float> gradient, std::size_t first, const DrawKey& key, const Scale& scale, Planes codes);
+
+  // Codes on the wire, raw: the nonzero mask (elements/8 bytes, little-endian words), then one sign bit per nonzero
+  // element in order (1 = negative), the last byte zero-padded. Returns the bytes written (<= codes_bound).
+  std::size_t (*encode_codes)(ConstPlanes codes, std::span<std::byte> payload);
+  // Checks the length and the padding bits against the mask, then writes planes. elements = words * 64.
+  bool (*decode_codes)(std::span<const std::byte> payload, Planes codes);
+  // sums[i] += code[i]; checks as decode_codes does, before it adds anything.
+  bool (*accumulate_codes)(std::span<const std::byte> payload, std::span<std::int8_t> sums);
+  void (*accumulate_planes)(ConstPlanes codes, std::span<std::int8_t> sums);
+
+  // Sums of N codes on the wire, raw unary planes: the nonzero mask; one sign bit per nonzero element; then for level
+  // m = 1, 2, ... while any element has |sum| >= m and m < members: one bit per element with |sum| >= m that says
+  // |sum| > m. Every plane starts on a byte, its last byte zero-padded. Returns the bytes written (<= sums_bound).
+  std::size_t (*encode_sums)(std::span<const std::int8_t> sums, int members, std::span<std::byte> payload);
+  bool (*decode_sums)(std::span<const std::byte> payload, int members, std::span<std::int8_t> sums);
+
+  void (*apply_sums)(const Update& update, std::span<const std::int8_t> sums, ConstStateSpan from, StateSpan to);
+  void (*apply_floats)(const Update& update, std::span<const float> sums, ConstStateSpan from, StateSpan to);
+
+  // total[i] += addend[i], the addend being unaligned little-endian float32 bytes of a payload.
+  void (*accumulate_floats)(std::span<const std::byte> addend, std::span<float> total);
+  // gradient[i] += factor * parameters[i]: the weight decay inside the ternary path.
+  void (*add_scaled)(std::span<const float> parameters, float factor, std::span<float> gradient);
+  // average[i] += rate * (parameters[i] - average[i]), rate = 1 - decay.
+  void (*average)(std::span<const float> parameters, float rate, std::span<float> average);
+
+  // Order-free 64-bit hash: the sum, modulo 2^64, of a mix of (salt, first + i, bits of values[i]) over all i, so parts may be hashed
+  // in any order and added. One flipped bit always changes it except with probability about 2^-32.
+  std::uint64_t (*digest)(std::span<const float> values, std::uint64_t first, std::uint64_t salt);
+};
+
+inline constexpr std::size_t codes_bound(std::size_t elements) { return elements / 8 * 2; }
+std::size_t sums_bound(std::size_t elements, int members);  // bytes
+
+// s' = float(double(s) * 256 / 255): the magnitude a nonzero code stands for, so that E[code] * s' = g (eq. (10)).
+inline float applied_scale(float scaler) { return static_cast<float>(static_cast<double>(scaler) * 256.0 / 255.0); }
+
+// The clipping bound c*sigma (section 3.2 of the paper, sigma over `elements` real elements, population form), +inf
+// for c = 0; the local scaler of eq. (2) is min(max|g|, bound).
+float clip_bound(const Statistics& statistics, std::size_t elements, float clip_sigma);
+
+// The variants this processor can run, best first; the last is scalar.
+const std::vector<const Kernels*>& available();
+// "auto" = the best that passes its self-test; else the named one, or an error that lists what there is.
+Result<const Kernels*> select(std::string_view name);
+// Runs every function of the table against the scalar one over awkward lengths; false names no one: the caller does.
+bool self_test(const Kernels& kernels);
+
+// Philox4x32-10 (Salmon et al., SC 2011), for everything that draws: out = 4 words.
+void philox4x32(const std::uint32_t counter[4], std::uint64_t key, std::uint32_t out[4]);
+
+}  // namespace tg::kernels
