@@ -1,0 +1,166 @@
+// Frames: what nodes of a mesh send each other, as values, and their Cap'n Proto form (frame.capnp).
+//
+// A frame is one single-segment message in one ZeroMQ part:
+//   frame := u32 0 (segments - 1) | u32 words | words * 8 bytes
+// decode_frame is where a peer's bytes become trusted: it checks size, segment count, every bound of limits.h,
+// enum values and the union, and never throws past frame.cpp. What it cannot know (does chunk 7 exist, is that its
+// length) the exchange checks against its plan.
+// Threads: functions are pure; FramePool and FrameBuffer handles may be used and released on any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kernels/base/status.h"
+#include "schema/limits.h"
+
+namespace tg::schema {
+
+struct FrameHeader {
+  std::uint64_t run = 0;   // key of the run, 0 outside one
+  std::uint32_t view = 0;  // number of the view
+  std::uint32_t step = 0;  // the step the sender is in
+  bool operator==(const FrameHeader&) const = default;
+};
+
+// First on every connection, and again once a second.
+struct Hello {
+  std::uint16_t protocol = kProtocolVersion;
+  std::string build;
+  std::string node;
+  std::uint64_t incarnation = 0;  // drawn at start of the process
+  std::uint64_t names_hash = 0;   // of the sorted member names
+  std::uint64_t heard = 0;        // the receiver's incarnation as the sender knows it, 0 = not heard yet
+};
+
+struct Propose {
+  std::string run_id;
+  std::string spec;  // canonical job
+};
+
+struct Vote {
+  bool accepted = false;
+  ErrorKind kind = ErrorKind::kFailed;  // of a refusal
+  std::string message;                  // of a refusal; names the node
+  std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, state_hash = 0;
+  double step_seconds = 0;  // the engine's measured forward + backward of the local batch
+  std::uint32_t local_batch = 0;
+};
+
+enum class ExchangeKind : std::uint16_t { kDirect = 0, kSharded = 1 };
+
+struct Commit {
+  ExchangeKind exchange = ExchangeKind::kDirect;
+};
+
+// The end of a proposal or of a run, from whoever saw the cause first.
+struct Fail {
+  ErrorKind kind = ErrorKind::kFailed;
+  std::string node;   // whom it is about
+  std::string phase;  // where it was
+  std::string message;
+};
+
+enum StepFlags : std::uint32_t {
+  kStopAfterStep = 1u << 0,
+  kEvaluateAfterStep = 1u << 1,
+  kNonFinite = 1u << 2,
+};
+inline constexpr std::uint32_t kKnownStepFlags = 7;
+
+// One per member and step, in every mode; sent when the first bucket's scalers are known.
+struct StepFrame {
+  std::uint32_t rate_bits = 0;  // the learning rate, as a check
+  std::uint32_t flags = 0;
+  std::uint32_t non_finite_segment = 0;
+  double loss_sum = 0;                 // over the member's samples
+  std::vector<std::uint64_t> digests;  // one per segment when due, else empty
+  std::vector<float> scalers;          // local scalers of bucket 0's ternary segments
+};
+
+// Scalers of bucket 1, 2, ... ; also the gate: nobody sends a chunk of a bucket before all members announced it.
+struct Scalers {
+  std::uint32_t bucket = 0;
+  std::uint32_t flags = 0;
+  std::uint32_t non_finite_segment = 0;
+  std::vector<float> scalers;
+};
+
+enum class ChunkPhase : std::uint16_t { kContribution = 0, kTotal = 1 };
+enum class PayloadFormat : std::uint16_t { kCodesRaw = 0, kSumsRaw = 1, kFloat32 = 2 };
+
+struct Chunk {
+  std::uint32_t chunk = 0;
+  ChunkPhase phase = ChunkPhase::kContribution;
+  PayloadFormat format = PayloadFormat::kCodesRaw;
+  std::span<const std::byte> payload;  // aliases the decoded bytes
+};
+
+// After an evaluation and at the end of a run.
+struct Report {
+  bool last = false;
+  std::uint64_t correct = 0, total = 0;
+  double loss_sum = 0;
+  std::vector<std::uint64_t> digests;  // one per segment
+};
+
+struct Goodbye {
+  std::string reason;
+};
+
+using FrameBody = std::variant<Hello, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye>;
+
+struct Frame {
+  FrameHeader header;
+  FrameBody body;
+};
+
+// Pooled, 8-byte aligned bytes of one frame. The pool may die before its buffers.
+class FrameBuffer {
+ public:
+  virtual ~FrameBuffer() = default;
+  virtual std::span<const std::byte> bytes() const = 0;
+};
+using SharedFrame = std::shared_ptr<const FrameBuffer>;
+
+class FramePool {
+ public:
+  FramePool();
+  ~FramePool();
+  struct State;
+  std::shared_ptr<State> state() const { return state_; }
+  std::size_t allocated_bytes() const;  // in use and idle together
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// Everything but chunks (a Chunk works too, at the price of a copy).
+SharedFrame encode_frame(const FrameHeader& header, const FrameBody& body, FramePool& pool);
+
+// A chunk frame whose payload is written in place: begin, write up to payload().size() bytes, finish(used).
+class ChunkFrameBuilder {
+ public:
+  ChunkFrameBuilder(const FrameHeader& header, std::uint32_t chunk, ChunkPhase phase, PayloadFormat format,
+                    std::size_t payload_bound, FramePool& pool);
+  ~ChunkFrameBuilder();
+  ChunkFrameBuilder(ChunkFrameBuilder&&) noexcept;
+  std::span<std::byte> payload();
+  SharedFrame finish(std::size_t payload_bytes);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// bytes may be unaligned (they are copied to aligned scratch then); a Chunk's payload aliases `bytes` either way.
+Result<Frame> decode_frame(std::span<const std::byte> bytes);
+
+std::string_view frame_name(const FrameBody& body);
+
+}  // namespace tg::schema

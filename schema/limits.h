@@ -1,0 +1,47 @@
+// Every bound of what travels and what waits, in one place. A frame that breaks one is counted, named and dropped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tg::schema {
+
+inline constexpr std::uint16_t kProtocolVersion = 1;
+
+// Members and names.
+inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
+inline constexpr std::size_t kMostNameBytes = 63;
+inline constexpr std::size_t kMostRunIdBytes = 63;
+inline constexpr std::size_t kMostReasonBytes = 2000;
+inline constexpr std::size_t kMostSpecBytes = 16 * 1024;
+inline constexpr std::size_t kMostBuildBytes = 400;
+
+// Models and their slices.
+inline constexpr std::size_t kMostSegments = 4096;
+inline constexpr std::size_t kMostBuckets = 4096;
+inline constexpr std::size_t kMostChunks = 1u << 20;
+inline constexpr std::size_t kMostChunkPayloadBytes = 1024 * 1024;
+inline constexpr std::size_t kMostStepFrameSlots = 3;  // parameters and two optimizer slots; the average is the fourth digest
+inline constexpr std::size_t kMostDigests = kMostSegments;
+
+// Frames.
+inline constexpr std::size_t kFrameOverheadBytes = 1024;  // header and fields of a chunk frame, generously
+inline constexpr std::size_t kMostFrameBytes = kMostChunkPayloadBytes + kFrameOverheadBytes;
+inline constexpr std::size_t kMostControlBytes = 1024 * 1024;
+inline constexpr std::size_t kFileSliceBytes = 512 * 1024;  // one reply of fetch
+inline constexpr std::size_t kLogSliceBytes = 64 * 1024;    // one reply of logs
+inline constexpr int kMostBadFrames = 5;                    // then the sender is cut off
+static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes);
+static_assert(kMostSegments * (sizeof(float) + sizeof(std::uint64_t)) + kFrameOverheadBytes <= kMostFrameBytes);
+
+// Queues.
+inline constexpr int kMeshHighWaterMark = 4096;          // messages per peer; the protocol's gates bound the bytes
+inline constexpr std::size_t kMostQueuedEvents = 16384;  // towards the node's thread
+inline constexpr std::size_t kMostRunsKept = 200;        // finished runs remembered per node
+
+// Deadlines, milliseconds.
+inline constexpr int kControlReplyMs = 3000;   // tgctl waits this long for an answer
+inline constexpr int kPeerStatusMs = 500;      // a node waits this long for its peers' part of an answer
+inline constexpr int kShutdownMs = 5000;       // hard limit of an orderly end
+
+}  // namespace tg::schema

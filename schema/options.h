@@ -1,0 +1,37 @@
+// One table per program or file: name, default, unit, help and where the value goes. The command line, `key = value`
+// files, TGD_* environment variables and --help all come from it (Boost.Program_options does the parsing).
+// Pure; any thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace tg::schema {
+
+template <class Target>
+struct Option {
+  std::string name;  // "peer-timeout"
+  std::string help;  // one sentence with unit and why
+  std::function<Status(Target&, const std::string&)> set;
+  std::function<std::string(const Target&)> get;  // canonical text, "" = not set
+  bool repeated = false;                          // may be given more than once (peer)
+  std::string allowed;                            // "direct | sharded | auto", for messages and help
+};
+
+struct Assignment {
+  std::string key, value;
+  int line = 0;
+};
+// Splits `key = value` text (# comments); names file and line where it is not of that form.
+Result<std::vector<Assignment>> parse_assignments(std::string_view text, std::string_view file);
+// The known name nearest to a misspelt one, "" if none is near.
+std::string nearest(std::string_view word, const std::vector<std::string>& known);
+// "10s", "500ms", "2m" -> milliseconds.
+Result<std::uint64_t> parse_duration_ms(std::string_view text);
+std::string format_duration(std::uint64_t ms);
+
+}  // namespace tg::schema
