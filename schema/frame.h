@@ -38,6 +38,15 @@ struct Hello {
   std::uint64_t heard = 0;        // the receiver's incarnation as the sender knows it, 0 = not heard yet
 };
 
+// The right to propose, asked of the member of lowest rank and granted one at a time.
+struct Claim {
+  std::string run_id;
+};
+struct Grant {
+  bool granted = false;
+  std::string message;  // of a refusal: names the run that holds the right
+};
+
 struct Propose {
   std::string run_id;
   std::string spec;  // canonical job
@@ -113,7 +122,7 @@ struct Goodbye {
   std::string reason;
 };
 
-using FrameBody = std::variant<Hello, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye>;
+using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye>;
 
 struct Frame {
   FrameHeader header;
