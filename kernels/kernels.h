@@ -22,10 +22,10 @@
 
 namespace tg::kernels {
 
-inline constexpr std::size_t kBlock = 512;                // elements; alignment of segments, parts and chunks
-inline constexpr std::size_t kWordBits = 64;              // elements per word of a bit plane
-inline constexpr float kSmallestScaler = 0x1p-100f;       // below it all codes are zero
-inline constexpr int kMostMembers = 127;                  // sums of N codes fit int8
+inline constexpr std::size_t kBlock = 512;           // elements; alignment of segments, parts and chunks
+inline constexpr std::size_t kWordBits = 64;         // elements per word of a bit plane
+inline constexpr float kSmallestScaler = 0x1p-100f;  // below it all codes are zero
+inline constexpr int kMostMembers = 127;             // sums of N codes fit int8
 
 inline constexpr std::size_t padded(std::size_t elements) { return (elements + kBlock - 1) / kBlock * kBlock; }
 
@@ -100,8 +100,10 @@ struct Kernels {
 
   Statistics (*statistics)(std::span<const float> gradient);
 
-  // Eq. (1), (3) as DESIGN section 4 fixes them. `first` = index within the segment of gradient[0], a multiple of kBlock.
-  void (*ternarize)(std::span<const float> gradient, std::size_t first, const DrawKey& key, const Scale& scale, Planes codes);
+  // Eq. (1), (3) as DESIGN section 4 fixes them. `first` = index within the segment of gradient[0], a multiple of
+  // kBlock.
+  void (*ternarize)(std::span<const float> gradient, std::size_t first, const DrawKey& key, const Scale& scale,
+                    Planes codes);
 
   // Codes on the wire, raw: the nonzero mask (elements/8 bytes, little-endian words), then one sign bit per nonzero
   // element in order (1 = negative), the last byte zero-padded. Returns the bytes written (<= codes_bound).
@@ -128,8 +130,8 @@ struct Kernels {
   // average[i] += rate * (parameters[i] - average[i]), rate = 1 - decay.
   void (*average)(std::span<const float> parameters, float rate, std::span<float> average);
 
-  // Order-free 64-bit hash: the sum, modulo 2^64, of a mix of (salt, first + i, bits of values[i]) over all i, so parts may be hashed
-  // in any order and added. One flipped bit always changes it except with probability about 2^-32.
+  // Order-free 64-bit hash: the sum, modulo 2^64, of a mix of (salt, first + i, bits of values[i]) over all i, so parts
+  // may be hashed in any order and added. One flipped bit always changes it except with probability about 2^-32.
   std::uint64_t (*digest)(std::span<const float> values, std::uint64_t first, std::uint64_t salt);
 };
 

@@ -122,7 +122,8 @@ struct Goodbye {
   std::string reason;
 };
 
-using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye>;
+using FrameBody =
+    std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye>;
 
 struct Frame {
   FrameHeader header;

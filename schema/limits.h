@@ -21,7 +21,8 @@ inline constexpr std::size_t kMostSegments = 4096;
 inline constexpr std::size_t kMostBuckets = 4096;
 inline constexpr std::size_t kMostChunks = 1u << 20;
 inline constexpr std::size_t kMostChunkPayloadBytes = 1024 * 1024;
-inline constexpr std::size_t kMostStepFrameSlots = 3;  // parameters and two optimizer slots; the average is the fourth digest
+inline constexpr std::size_t kMostStepFrameSlots =
+    3;  // parameters and two optimizer slots; the average is the fourth digest
 inline constexpr std::size_t kMostDigests = kMostSegments;
 
 // Frames.
@@ -40,8 +41,8 @@ inline constexpr std::size_t kMostQueuedEvents = 16384;  // towards the node's t
 inline constexpr std::size_t kMostRunsKept = 200;        // finished runs remembered per node
 
 // Deadlines, milliseconds.
-inline constexpr int kControlReplyMs = 3000;   // tgctl waits this long for an answer
-inline constexpr int kPeerStatusMs = 500;      // a node waits this long for its peers' part of an answer
-inline constexpr int kShutdownMs = 5000;       // hard limit of an orderly end
+inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an answer
+inline constexpr int kPeerStatusMs = 500;     // a node waits this long for its peers' part of an answer
+inline constexpr int kShutdownMs = 5000;      // hard limit of an orderly end
 
 }  // namespace tg::schema

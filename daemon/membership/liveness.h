@@ -1,9 +1,11 @@
 // Is a peer alive, and does it get anywhere? Pure; fed by the control thread (beats, data seen, ticks).
 //
-//   no sign of life for peer-timeout                                -> "no sign of life from node-c for 10 s (last seen in
+//   no sign of life for peer-timeout                                -> "no sign of life from node-c for 10 s (last seen
+//   in
 //                                                                      backward of step 12)"
 //   beats go on, but a working phase makes no progress for
-//   step-timeout                                                    -> "node-c is stuck in backward of step 12 for 60 s"
+//   step-timeout                                                    -> "node-c is stuck in backward of step 12 for 60
+//   s"
 // Our own compute counts as a member too. If our own ticks were late (the process was stopped), every deadline moves by
 // the gap: a node that wakes up does not accuse the others of its own sleep.
 #pragma once
@@ -32,8 +34,8 @@ class Liveness {
  public:
   explicit Liveness(LivenessOptions options);
 
-  void heard(Rank peer, std::uint64_t now_ms);                              // any data
-  void beat(Rank peer, const schema::Beat& beat, std::uint64_t now_ms);     // also our own, rank == self
+  void heard(Rank peer, std::uint64_t now_ms);                           // any data
+  void beat(Rank peer, const schema::Beat& beat, std::uint64_t now_ms);  // also our own, rank == self
   // Watching begins with a run (deadlines start now) and ends with it; without a run nobody is accused.
   void watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms);
   void set_step_timeout(std::uint64_t step_timeout_ms);

@@ -6,14 +6,16 @@
 // Start. The asked node is the proposer. It waits (PENDING, up to start-timeout) until every member is connected, then
 // claims the right to propose from the member of lowest rank: claims are granted one at a time, first come first
 // served, so of two starts in the same second exactly one proceeds and the other is refused with the winner's id. With
-// the grant it proposes to all; every member prepares (loads data, builds the model, hashes) and votes; the proposer compares
-// the hashes and commits, or fails the proposal with one message for all. A member that lost its proposer drops the reservation.
+// the grant it proposes to all; every member prepares (loads data, builds the model, hashes) and votes; the proposer
+// compares the hashes and commits, or fails the proposal with one message for all. A member that lost its proposer
+// drops the reservation.
 //
 //   proposer:  idle -> connecting -> claiming -> proposing (own vote and theirs) -> running
 //   member:    idle -> preparing -> voted -> running
 //
 // End. Any member that sees a cause (a lost peer, a non-finite gradient, an error of its own) sends Fail to all; the
-// first cause seen wins, later ones change nothing. In view 1 there is one transition: FAILED. Carrying on will add views here.
+// first cause seen wins, later ones change nothing. In view 1 there is one transition: FAILED. Carrying on will add
+// views here.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +74,7 @@ using MembershipAction = std::variant<SendFrame, PrepareRun, BeginRun, DropRun, 
 struct MembershipOptions {
   std::vector<std::string> names;  // of all nodes, by rank
   Rank self = 0;
-  std::uint64_t claim_timeout_ms = 5'000;     // a granted claim without a proposal is void after this
+  std::uint64_t claim_timeout_ms = 5'000;      // a granted claim without a proposal is void after this
   std::uint64_t prepare_timeout_ms = 300'000;  // from the proposal to the last vote
 };
 

@@ -1,6 +1,7 @@
-// Runs on disk: state-dir/runs/ID/{run.json, metrics.jsonl, log.txt, model.safetensors, model-raw.safetensors, state.safetensors}.
-// A record is written when a run begins and when it ends (atomically). At start every record that says it is not final becomes FAILED:
-// this process died in it. Keeps the newest kMostRunsKept. Any thread may call; one lock inside.
+// Runs on disk: state-dir/runs/ID/{run.json, metrics.jsonl, log.txt, model.safetensors, model-raw.safetensors,
+// state.safetensors}. A record is written when a run begins and when it ends (atomically). At start every record that
+// says it is not final becomes FAILED: this process died in it. Keeps the newest kMostRunsKept. Any thread may call;
+// one lock inside.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace tg::daemon {
 
 struct MemberRecord {
   std::string node;
-  std::string engine_build;   // of the own node; what the others said in their votes otherwise, "" if unknown
+  std::string engine_build;  // of the own node; what the others said in their votes otherwise, "" if unknown
   std::uint64_t threads = 0;
   std::string kernels;
 };
@@ -40,7 +41,7 @@ class RunStore {
   // Creates the directories; loads what is there (unreadable records are reported in `warnings` and left alone).
   static Result<std::unique_ptr<RunStore>> open(const std::string& state_dir, const std::string& node,
                                                 std::vector<std::string>& warnings);
-  Status write(const RunRecord& record);   // disk and memory
+  Status write(const RunRecord& record);         // disk and memory
   void update(const schema::RunStatus& status);  // memory only: what status shows of the live run
   std::optional<RunRecord> find(const std::string& id_or_unique_prefix) const;
   // Exact id, else unique prefix; errors name what was asked: none, or several that fit.
