@@ -19,12 +19,12 @@ constexpr int kLinesPerSpan = 4;              // a curve between two points beco
 constexpr std::size_t kHashedImageStep = 97;  // every 97th image goes into the dataset's hash
 
 // How far the distortions go. The test of linear and LeNet accuracy is what these numbers answer to.
-constexpr double kShake = 4.0;          // glyph units, of each point
-constexpr double kBend = 6.0;           // glyph units, of each coefficient of the quadratic field
-constexpr double kMostHalfTurn = 0.13;  // tan(angle / 2): 15 degrees
-constexpr double kMostShear = 0.25;
+constexpr double kShake = 4.5;          // glyph units, of each point
+constexpr double kBend = 7.0;           // glyph units, of each coefficient of the quadratic field
+constexpr double kMostHalfTurn = 0.16;  // tan(angle / 2): 18 degrees
+constexpr double kMostShear = 0.3;
 constexpr double kLeastScale = 0.145, kMostScale = 0.205;  // pixels per glyph unit
-constexpr double kMostShift = 2.0;                         // pixels
+constexpr double kMostShift = 2.75;                         // pixels
 constexpr double kLeastRadius = 0.6, kMostRadius = 1.5;
 constexpr double kLeastInk = 150, kMostInk = 255;
 constexpr int kMostStrays = 2;     // short strokes that belong to no digit
