@@ -372,10 +372,7 @@ MeshStatus ControlServer::State::own_status() {
 }
 
 void ControlServer::State::answer(const Client& client, ReplyBody body) {
-  std::string bytes = schema::encode_reply({client.request_id, std::move(body)});
-  if (bytes.size() > schema::kMostControlBytes) {
-    bytes = schema::encode_reply({client.request_id, Error{ErrorKind::kFailed, "the answer is too large to be sent"}});
-  }
+  const std::string bytes = schema::encode_reply({client.request_id, std::move(body)});
   if (!sockets->send_client(client.identity, bytes)) log.debug("reply-dropped", {{"reason", "the client has gone"}});
 }
 

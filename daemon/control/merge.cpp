@@ -50,15 +50,6 @@ bool newer(const RunStatus& a, const RunStatus& b) {
   return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
 }
 
-// An upper bound of what a run takes in a message: numbers and pointers, then texts, each padded to whole words.
-std::size_t encoded_bytes(const RunStatus& run) {
-  constexpr std::size_t kRunBytes = 512, kRowBytes = 96;
-  std::size_t bytes = kRunBytes + run.id.size() + run.reason.size() + run.model.size() + run.data.size() +
-                      run.exchange.size() + run.gradients.size();
-  for (const MemberStatus& row : run.members) bytes += kRowBytes + row.node.size();
-  return bytes;
-}
-
 // " that answers (not node-c)": what the others do not know, a silent one still may.
 std::string except_silent(const MeshStatus& status) {
   std::string silent;
@@ -66,18 +57,6 @@ std::string except_silent(const MeshStatus& status) {
     if (node.state != "up") silent += (silent.empty() ? "" : ", ") + node.name;
   }
   return silent.empty() ? "" : " that answers (not " + silent + ")";
-}
-
-void fit_one_message(MeshStatus& status) {
-  std::size_t bytes = schema::kFrameOverheadBytes;
-  for (const schema::NodeStatus& node : status.nodes) bytes += 128 + node.name.size() + node.address.size();
-  std::size_t fitting = 0;
-  while (fitting < std::min(status.runs.size(), schema::kMostRunsKept)) {
-    bytes += encoded_bytes(status.runs[fitting]);
-    if (bytes > schema::kMostControlBytes) break;
-    ++fitting;
-  }
-  status.runs.resize(fitting);
 }
 
 }  // namespace
@@ -129,13 +108,11 @@ schema::ReplyBody select_run(MeshStatus merged, const std::string& run) {
     }
     merged.runs = std::move(fitting);
   }
-  fit_one_message(merged);
   return merged;
 }
 
 MeshStatus select_prefix(MeshStatus own, const std::string& prefix) {
   std::erase_if(own.runs, [&](const RunStatus& run) { return !run.id.starts_with(prefix); });
-  fit_one_message(own);
   return own;
 }
 

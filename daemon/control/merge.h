@@ -16,7 +16,7 @@ namespace tg::daemon {
 schema::MeshStatus merge_statuses(schema::MeshStatus own, const std::vector<schema::MeshStatus>& answers);
 
 // Keeps the run that `run` (an id or a unique prefix) names, all if it is empty; an Error if there is no such run, or
-// several. Drops the oldest runs where the answer would not fit one control message.
+// several.
 schema::ReplyBody select_run(schema::MeshStatus merged, const std::string& run);
 
 // Keeps the runs whose ids begin with `prefix`: a node's own part of such an answer.
