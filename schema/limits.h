@@ -15,6 +15,9 @@ inline constexpr std::size_t kMostRunIdBytes = 63;
 inline constexpr std::size_t kMostReasonBytes = 2000;
 inline constexpr std::size_t kMostSpecBytes = 16 * 1024;
 inline constexpr std::size_t kMostBuildBytes = 400;
+inline constexpr std::size_t kMostHostBytes = 253;     // of a DNS name
+inline constexpr std::size_t kMostAddressBytes = 260;  // host:port
+inline constexpr std::size_t kMostPathBytes = 1024;
 
 // Models and their slices.
 inline constexpr std::size_t kMostSegments = 4096;
@@ -36,9 +39,10 @@ static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes);
 static_assert(kMostSegments * (sizeof(float) + sizeof(std::uint64_t)) + kFrameOverheadBytes <= kMostFrameBytes);
 
 // Queues.
-inline constexpr int kMeshHighWaterMark = 4096;          // messages per peer; the protocol's gates bound the bytes
-inline constexpr std::size_t kMostQueuedEvents = 16384;  // towards the node's thread
-inline constexpr std::size_t kMostRunsKept = 200;        // finished runs remembered per node
+inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
+inline constexpr int kMeshHighWaterMark = 4096;               // messages per peer; the protocol's gates bound the bytes
+inline constexpr std::size_t kMostQueuedEvents = 16384;       // towards the node's thread
+inline constexpr std::size_t kMostRunsKept = 200;             // finished runs remembered per node
 
 // Deadlines, milliseconds.
 inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an answer
