@@ -29,8 +29,14 @@ inline constexpr int kMostMembers = 127;             // sums of N codes fit int8
 
 inline constexpr std::size_t padded(std::size_t elements) { return (elements + kBlock - 1) / kBlock * kBlock; }
 
-// One pass over a gradient. Lane order is part of the contract (statistics.h of the reference says it), so the
-// result is the same bits on every variant. `finite` is false if any element is NaN or infinite.
+// One pass over a gradient. The order of the additions is part of the contract, so the result is the same bits on every
+// variant: element i belongs to lane i % kLanes; a lane adds g and g*g (a separate multiply and add) in float over the
+// rows of one kFold-element block, the last block being shorter; at the end of a block each lane's two floats are
+// added to its two doubles; at the end the doubles are added in lane order, starting from 0.
+// max_abs is the largest |g| by its bits. `finite` is false if any element is NaN or infinite; the other three numbers
+// mean nothing then. |g| > 2^63 or so overflows a lane: sum_squares is +inf though `finite` is true.
+inline constexpr std::size_t kLanes = 32;
+inline constexpr std::size_t kFold = 2048;
 struct Statistics {
   double sum = 0;
   double sum_squares = 0;
@@ -70,7 +76,9 @@ enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam };
 //   momentum:  v = momentum * v + g;  w -= rate * v                                      (TensorFlow's form)
 //   adam:      m = beta1*m + (1-beta1)*g;  v = beta2*v + (1-beta2)*g*g;  w -= rate * m / (sqrt(v) + epsilon)
 //              (rate carries sqrt(1-beta2^t)/(1-beta1^t); one_minus_* are given so that every variant uses the same)
-// g = scale * source + weight_decay * w  (weight_decay is 0 unless the decay goes outside the ternary path).
+// g = scale * float(source), then g = g + weight_decay * w where weight_decay is not 0 (it is 0 unless the decay goes
+// outside the ternary path). Products and quotients associate from the left, as C++ reads the formulas:
+// ((1-beta2)*g)*g, (rate*m)/(...). Every operation is rounded to float on its own; nothing is fused.
 struct Update {
   OptimizerKind kind = OptimizerKind::kSgd;
   float rate = 0;
@@ -100,13 +108,18 @@ struct Kernels {
 
   Statistics (*statistics)(std::span<const float> gradient);
 
-  // Eq. (1), (3) as DESIGN section 4 fixes them. `first` = index within the segment of gradient[0], a multiple of
-  // kBlock.
+  // Eq. (1), (3): `first` = index within the segment of gradient[0], a multiple of kBlock. With i = first + position,
+  // q = 255.0f / scaler rounded once, and fma a true one:
+  //   r8(i) = byte i%16 of the 16 little-endian bytes of draw i/16 of stream 0
+  //   d(i)  = (word i%4 of draw 4*(i/512) + i%16/4 of stream 1, >> 8) * 2^-24
+  //   T     = trunc(min(fma(min(|g|, clip), q, d), 255));  nonzero iff r8 < T;  negative iff nonzero and g's sign bit
+  // All planes are zero if scaler < kSmallestScaler. Every element of the group of 512 shares its 16 dithers.
   void (*ternarize)(std::span<const float> gradient, std::size_t first, const DrawKey& key, const Scale& scale,
                     Planes codes);
 
   // Codes on the wire, raw: the nonzero mask (elements/8 bytes, little-endian words), then one sign bit per nonzero
-  // element in order (1 = negative), the last byte zero-padded. Returns the bytes written (<= codes_bound).
+  // element in order (1 = negative), the last byte zero-padded. The payload has room for codes_bound bytes; what
+  // follows the bytes written is scratch. Returns the bytes written (<= codes_bound).
   std::size_t (*encode_codes)(ConstPlanes codes, std::span<std::byte> payload);
   // Checks the length and the padding bits against the mask, then writes planes. elements = words * 64.
   bool (*decode_codes)(std::span<const std::byte> payload, Planes codes);
@@ -116,7 +129,8 @@ struct Kernels {
 
   // Sums of N codes on the wire, raw unary planes: the nonzero mask; one sign bit per nonzero element; then for level
   // m = 1, 2, ... while any element has |sum| >= m and m < members: one bit per element with |sum| >= m that says
-  // |sum| > m. Every plane starts on a byte, its last byte zero-padded. Returns the bytes written (<= sums_bound).
+  // |sum| > m. Every plane starts on a byte, its last byte zero-padded. The payload has room for sums_bound bytes; what
+  // follows the bytes written is scratch. |sums| <= members <= kMostMembers. Returns the bytes written (<= sums_bound).
   std::size_t (*encode_sums)(std::span<const std::int8_t> sums, int members, std::span<std::byte> payload);
   bool (*decode_sums)(std::span<const std::byte> payload, int members, std::span<std::int8_t> sums);
 
@@ -130,8 +144,12 @@ struct Kernels {
   // average[i] += rate * (parameters[i] - average[i]), rate = 1 - decay.
   void (*average)(std::span<const float> parameters, float rate, std::span<float> average);
 
-  // Order-free 64-bit hash: the sum, modulo 2^64, of a mix of (salt, first + i, bits of values[i]) over all i, so parts
-  // may be hashed in any order and added. One flipped bit always changes it except with probability about 2^-32.
+  // Order-free 64-bit hash: the sum, modulo 2^64, over all i of a mix of p = first + i, the salt and bits(values[i]),
+  // so parts may be hashed in any order and added. lo, hi: the two 32-bit halves; products are 32 x 32 -> 64 bits:
+  //   t = p ^ salt;  u = lo(t) * kDigest1 + hi(t);  v = lo(u ^ u >> 32) * kDigest2 + u;
+  //   mix = (bits ^ hi(u)) * (hi(v) | 1)
+  // A multilinear hash with pseudo-random odd multipliers: one changed value always changes it, several changed values
+  // cancel with probability about 2^-31.
   std::uint64_t (*digest)(std::span<const float> values, std::uint64_t first, std::uint64_t salt);
 };
 
@@ -142,7 +160,9 @@ std::size_t sums_bound(std::size_t elements, int members);  // bytes
 inline float applied_scale(float scaler) { return static_cast<float>(static_cast<double>(scaler) * 256.0 / 255.0); }
 
 // The clipping bound c*sigma (section 3.2 of the paper, sigma over `elements` real elements, population form), +inf
-// for c = 0; the local scaler of eq. (2) is min(max|g|, bound).
+// for c = 0; the local scaler of eq. (2) is min(max|g|, bound). +inf too where there is no spread to clip by: the
+// variance is below 2^-18 of the mean square, which the float lanes cannot tell from 0 (a segment of one element,
+// say, which c*sigma = 0 would keep from learning at all), or it has overflowed.
 float clip_bound(const Statistics& statistics, std::size_t elements, float clip_sigma);
 
 // The variants this processor can run, best first; the last is scalar.

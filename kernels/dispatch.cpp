@@ -1,0 +1,51 @@
+#include <string>
+
+#include "kernels/kernels.h"
+#include "kernels/scalar/functions.h"
+#ifdef TGD_KERNELS_X86
+#include "kernels/avx2/functions.h"
+#include "kernels/avx512/functions.h"
+#endif
+
+namespace tg::kernels {
+namespace {
+
+// Each variant's object may use exactly the features that are asked for here; kernels/CMakeLists.txt has the flags.
+std::vector<const Kernels*> probe() {
+  std::vector<const Kernels*> variants;
+#ifdef TGD_KERNELS_X86
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (avx512) variants.push_back(&avx512::kTable);
+  if (avx2) variants.push_back(&avx2::kTable);
+#endif
+  variants.push_back(&scalar::kTable);
+  return variants;
+}
+
+}  // namespace
+
+const std::vector<const Kernels*>& available() {
+  static const std::vector<const Kernels*> variants = probe();
+  return variants;
+}
+
+Result<const Kernels*> select(std::string_view name) {
+  std::string names = "auto";
+  for (const Kernels* const variant : available()) {
+    names += ", " + std::string(variant->name);
+    if (name != "auto" && name != variant->name) continue;
+    if (self_test(*variant)) return variant;
+    if (name == "auto") continue;
+    return Error{ErrorKind::kFailed, "kernels '" + std::string(name) +
+                                         "' compute wrong results on this processor; use " +
+                                         "'auto', which falls back to the best variant that is right"};
+  }
+  return Error{ErrorKind::kUsage,
+               "kernels '" + std::string(name) + "' are not available on this processor; choose one of " + names};
+}
+
+}  // namespace tg::kernels

@@ -1,0 +1,28 @@
+#include "kernels/require.h"
+
+#include "kernels/base/check.h"
+
+namespace tg::kernels {
+
+void require_capacity(std::size_t payload_bytes, std::size_t needed_bytes) {
+  TG_CHECK(payload_bytes >= needed_bytes, payload_bytes, needed_bytes);
+}
+
+void require_same_size(std::size_t elements, std::size_t other_elements) {
+  TG_CHECK(elements == other_elements, elements, other_elements);
+}
+
+void require_members(int members) { TG_CHECK(members >= 1 && members <= kMostMembers, members); }
+
+void require_state(OptimizerKind kind, std::size_t elements, const ConstStateSpan& from, const StateSpan& to) {
+  require_same_size(elements, from.parameters.size());
+  require_same_size(elements, to.parameters.size());
+  if (kind == OptimizerKind::kSgd) return;
+  require_same_size(elements, from.slot0.size());
+  require_same_size(elements, to.slot0.size());
+  if (kind == OptimizerKind::kMomentum) return;
+  require_same_size(elements, from.slot1.size());
+  require_same_size(elements, to.slot1.size());
+}
+
+}  // namespace tg::kernels

@@ -1,0 +1,27 @@
+#include <cstring>
+
+#include "kernels/require.h"
+#include "kernels/scalar/functions.h"
+
+namespace tg::kernels::scalar {
+
+void accumulate_floats(std::span<const std::byte> addend, std::span<float> total) {
+  require_same_size(total.size_bytes(), addend.size());
+  for (std::size_t i = 0; i < total.size(); ++i) {
+    float value;
+    std::memcpy(&value, addend.data() + i * sizeof value, sizeof value);
+    total[i] = total[i] + value;
+  }
+}
+
+void add_scaled(std::span<const float> parameters, float factor, std::span<float> gradient) {
+  require_same_size(gradient.size(), parameters.size());
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = gradient[i] + factor * parameters[i];
+}
+
+void average(std::span<const float> parameters, float rate, std::span<float> average) {
+  require_same_size(average.size(), parameters.size());
+  for (std::size_t i = 0; i < average.size(); ++i) average[i] = average[i] + rate * (parameters[i] - average[i]);
+}
+
+}  // namespace tg::kernels::scalar

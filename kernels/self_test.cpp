@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "kernels/base/aligned_array.h"
+#include "kernels/kernels.h"
+#include "kernels/scalar/functions.h"
+
+namespace tg::kernels {
+namespace {
+
+constexpr std::array<std::size_t, 6> kLengths = {0, 512, 1024, 1536, 2560, 7 * 512};  // elements, kFold crossed or not
+constexpr int kMembers = 5;
+
+// Deterministic inputs: magnitudes over many binary orders, zeros at the end as padding, all from Philox.
+class Inputs {
+ public:
+  explicit Inputs(std::size_t elements)
+      : gradient_(elements), parameters_(elements), slot0_(elements), slot1_(elements) {
+    const std::size_t real = elements - std::min<std::size_t>(elements, 37);
+    for (std::size_t i = 0; i < real; ++i) {
+      const std::uint32_t counter[4] = {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(elements), 0, 0};
+      std::uint32_t words[4];
+      philox4x32(counter, 0x5EED, words);
+      // Exponents -20..-5: from far below the scaler to far above it.
+      gradient_[i] = std::bit_cast<float>((words[0] & 0x807FFFFFU) | (107 + (words[1] & 15U)) << 23);
+      parameters_[i] = static_cast<float>(static_cast<std::int32_t>(words[2])) * 0x1p-31F;
+      slot0_[i] = static_cast<float>(static_cast<std::int32_t>(words[3])) * 0x1p-34F;
+      slot1_[i] = static_cast<float>(words[3] ^ words[2]) * 0x1p-40F;
+    }
+  }
+  std::span<const float> gradient() const { return gradient_.span(); }
+  std::span<const float> parameters() const { return parameters_.span(); }
+  std::span<const float> slot0() const { return slot0_.span(); }
+  std::span<const float> slot1() const { return slot1_.span(); }
+  std::size_t elements() const { return gradient_.size(); }
+
+ private:
+  AlignedArray<float> gradient_, parameters_, slot0_, slot1_;
+};
+
+struct PlaneArrays {
+  explicit PlaneArrays(std::size_t elements) : nonzero(elements / kWordBits), negative(elements / kWordBits) {}
+  Planes planes() { return {nonzero.span(), negative.span()}; }
+  ConstPlanes view() const { return {nonzero.span(), negative.span()}; }
+  AlignedArray<std::uint64_t> nonzero, negative;
+};
+
+template <class T>
+bool same(std::span<const T> a, std::span<const T> b) {
+  return a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+template <class T>
+bool same(const AlignedArray<T>& a, const AlignedArray<T>& b) {
+  return same(a.span(), b.span());
+}
+
+bool same(const PlaneArrays& a, const PlaneArrays& b) {
+  return same(a.nonzero, b.nonzero) && same(a.negative, b.negative);
+}
+
+bool same_bytes(const AlignedArray<std::byte>& a, const AlignedArray<std::byte>& b, std::size_t bytes) {
+  return same(a.span().first(bytes), b.span().first(bytes));
+}
+
+bool same(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+
+bool statistics_agree(const Kernels& a, const Kernels& b, std::span<const float> gradient) {
+  const Statistics x = a.statistics(gradient);
+  const Statistics y = b.statistics(gradient);
+  if (!x.finite || !y.finite) return x.finite == y.finite;
+  return same(x.sum, y.sum) && same(x.sum_squares, y.sum_squares) &&
+         same(static_cast<double>(x.max_abs), static_cast<double>(y.max_abs));
+}
+
+bool statistics_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
+  if (!statistics_agree(a, b, in.gradient())) return false;
+  if (in.elements() == 0) return true;
+  AlignedArray<float> odd(in.elements());
+  for (const float value : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::quiet_NaN()}) {
+    std::ranges::copy(in.gradient(), odd.begin());
+    odd[in.elements() - 3] = value;
+    if (!statistics_agree(a, b, odd.span())) return false;
+  }
+  return true;
+}
+
+// Ternarizes at two scalers, then takes the codes through every function that reads or writes them.
+bool codes_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
+  const std::size_t elements = in.elements();
+  for (const float scaler : {0x1.8p-8F, 0x1p-7F}) {
+    const DrawKey key{.seed = 0x0123456789ABCDEF, .rank = 3, .segment = 7, .step = 11};
+    const Scale scale{.clip = scaler == 0x1p-7F ? std::numeric_limits<float>::infinity() : scaler, .scaler = scaler};
+    PlaneArrays x(elements), y(elements), z(elements);
+    a.ternarize(in.gradient(), 5 * kBlock, key, scale, x.planes());
+    b.ternarize(in.gradient(), 5 * kBlock, key, scale, y.planes());
+    if (!same(x, y)) return false;
+    AlignedArray<std::byte> p(codes_bound(elements)), q(codes_bound(elements));
+    const std::size_t bytes = a.encode_codes(x.view(), p.span());
+    if (bytes != b.encode_codes(y.view(), q.span()) || !same_bytes(p, q, bytes)) return false;
+    const auto payload = p.span().first(bytes);
+    if (!a.decode_codes(payload, z.planes()) || !same(x, z)) return false;
+    AlignedArray<std::int8_t> sums(elements), other(elements);
+    if (!a.accumulate_codes(payload, sums.span()) || !b.accumulate_codes(payload, other.span())) return false;
+    a.accumulate_planes(x.view(), sums.span());
+    b.accumulate_planes(x.view(), other.span());
+    if (!same(sums, other)) return false;
+    if (bytes > 0 && (a.decode_codes(payload.first(bytes - 1), z.planes()) ||
+                      a.accumulate_codes(payload.first(bytes - 1), sums.span()))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+AlignedArray<std::int8_t> some_sums(std::size_t elements) {
+  AlignedArray<std::int8_t> sums(elements);
+  for (std::size_t i = 0; i < elements; ++i) {
+    const std::size_t mixed = i * 2654435761U >> 7;
+    sums[i] = static_cast<std::int8_t>(static_cast<int>(mixed % (2 * kMembers + 1)) - kMembers);
+  }
+  return sums;
+}
+
+bool sums_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
+  const AlignedArray<std::int8_t> sums = some_sums(in.elements());
+  AlignedArray<std::int8_t> x(in.elements());
+  AlignedArray<std::byte> p(sums_bound(in.elements(), kMembers)), q(sums_bound(in.elements(), kMembers));
+  const std::size_t bytes = a.encode_sums(sums.span(), kMembers, p.span());
+  if (bytes != b.encode_sums(sums.span(), kMembers, q.span()) || !same_bytes(p, q, bytes)) return false;
+  if (bytes > 0 && a.decode_sums(p.span().first(bytes - 1), kMembers, x.span())) return false;
+  return a.decode_sums(p.span().first(bytes), kMembers, x.span()) && same(sums, x);
+}
+
+struct StateArrays {
+  explicit StateArrays(std::size_t elements) : parameters(elements), slot0(elements), slot1(elements) {}
+  StateSpan span() { return {parameters.span(), slot0.span(), slot1.span()}; }
+  AlignedArray<float> parameters, slot0, slot1;
+};
+
+bool same(const StateArrays& a, const StateArrays& b) {
+  return same(a.parameters, b.parameters) && same(a.slot0, b.slot0) && same(a.slot1, b.slot1);
+}
+
+bool updates_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
+  const AlignedArray<std::int8_t> sums = some_sums(in.elements());
+  const ConstStateSpan from{in.parameters(), in.slot0(), in.slot1()};
+  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+    for (const float weight_decay : {0.0F, 5e-4F}) {
+      const Update update{.kind = kind,
+                          .rate = 0.04F,
+                          .scale = 0.0123F,
+                          .weight_decay = weight_decay,
+                          .momentum = 0.9F,
+                          .beta1 = 0.9F,
+                          .one_minus_beta1 = 0.1F,
+                          .beta2 = 0.999F,
+                          .one_minus_beta2 = 0.001F,
+                          .epsilon = 1e-8F};
+      StateArrays x(in.elements()), y(in.elements());
+      a.apply_sums(update, sums.span(), from, x.span());
+      b.apply_sums(update, sums.span(), from, y.span());
+      if (!same(x, y)) return false;
+      a.apply_floats(update, in.gradient(), from, x.span());
+      b.apply_floats(update, in.gradient(), from, y.span());
+      if (!same(x, y)) return false;
+    }
+  }
+  return true;
+}
+
+bool elementwise_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
+  AlignedArray<std::byte> shifted(in.gradient().size_bytes() + 1);  // an addend at an odd address
+  if (in.elements() > 0) std::memcpy(shifted.data() + 1, in.gradient().data(), in.gradient().size_bytes());
+  std::array<AlignedArray<float>, 2> totals = {AlignedArray<float>(in.elements()), AlignedArray<float>(in.elements())};
+  const std::array<const Kernels*, 2> variants = {&a, &b};
+  for (std::size_t v = 0; v < 2; ++v) {
+    std::ranges::copy(in.parameters(), totals[v].begin());
+    variants[v]->accumulate_floats(shifted.span().subspan(1), totals[v].span());
+    variants[v]->add_scaled(in.slot0(), 0.7F, totals[v].span());
+    variants[v]->average(in.slot1(), 0.3F, totals[v].span());
+  }
+  if (!same(totals[0], totals[1])) return false;
+  constexpr std::uint64_t kFirst = 0xFFFFFC00;  // crosses 2^32
+  return a.digest(in.gradient(), kFirst, 0xFEDCBA9876543210) == b.digest(in.gradient(), kFirst, 0xFEDCBA9876543210);
+}
+
+}  // namespace
+
+bool self_test(const Kernels& kernels) {
+  const Kernels& reference = scalar::kTable;
+  return std::ranges::all_of(kLengths, [&](std::size_t elements) {
+    const Inputs in(elements);
+    return statistics_agree(kernels, reference, in) && codes_agree(kernels, reference, in) &&
+           sums_agree(kernels, reference, in) && updates_agree(kernels, reference, in) &&
+           elementwise_agree(kernels, reference, in);
+  });
+}
+
+}  // namespace tg::kernels
