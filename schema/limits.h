@@ -39,24 +39,26 @@ static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes);
 static_assert(kMostSegments * (sizeof(float) + sizeof(std::uint64_t)) + kFrameOverheadBytes <= kMostFrameBytes);
 
 // Queues.
-inline constexpr int kMeshHighWaterMark = 4096;              // messages per peer; the protocol's gates bound the bytes
-inline constexpr std::size_t kMostQueuedEvents = 16384;      // towards the node's thread
-inline constexpr std::size_t kMostRunsKept = 200;            // finished runs remembered per node
-inline constexpr std::size_t kMostRecordBytes = 256 * 1024;  // run.json; a larger one is not read
-inline constexpr std::size_t kMostPendingQuestions = 256;    // asked of a control server and not yet answered
-inline constexpr int kControlHighWaterMark = 64;  // messages per control connection; beats beyond it are dropped
-inline constexpr int kMostMessagesPerTurn = 64;  // of one control socket before beats and liveness get their turn again
+inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
+inline constexpr int kMeshHighWaterMark = 4096;               // messages per peer; the protocol's gates bound the bytes
+inline constexpr std::size_t kMostQueuedEvents = 16384;       // towards the node's thread
+inline constexpr std::size_t kMostRunsKept = 200;             // finished runs remembered per node
 
 // Deadlines, milliseconds.
-inline constexpr int kControlReplyMs = 3000;                 // tgctl waits this long for an answer
-inline constexpr int kPeerStatusMs = 500;                    // a node waits this long for its peers' part of an answer
-inline constexpr int kRelayReplyMs = kControlReplyMs - 500;  // a node waits this long for another's log or file
-inline constexpr int kMostCallMs =
-    3'600'000;                           // a start or stop that the node's thread never answered is void after this
-inline constexpr int kMostBeatMs = 500;  // beats go out every min(peer-timeout / 10, this)
-inline constexpr int kLivenessTickMs = 50;
-inline constexpr int kControlLingerMs = 500;  // the last replies of a node that goes away
+inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an answer
+inline constexpr int kPeerStatusMs = 500;     // a node waits this long for its peers' part of an answer
 inline constexpr int kShutdownMs = 5000;      // hard limit of an orderly end
+
+// The control port and the runs on disk.
+inline constexpr std::size_t kMostRecordBytes = 256 * 1024;  // run.json; a larger one is not read
+inline constexpr std::size_t kMostPendingQuestions = 256;    // asked of a control server and not yet answered
+inline constexpr int kControlHighWaterMark = 64;             // messages per connection; beats beyond it are dropped
+inline constexpr int kMostMessagesPerTurn = 64;              // of one socket before beats and liveness get their turn
+inline constexpr int kRelayReplyMs = kControlReplyMs - 500;  // a node waits this long for another's log or file
+inline constexpr int kMostCallMs = 3'600'000;  // a start or stop that the node's thread never answered is void then
+inline constexpr int kMostBeatMs = 500;        // beats go out every min(peer-timeout / 10, this)
+inline constexpr int kLivenessTickMs = 50;
+inline constexpr int kControlLingerMs = 500;  // for the last replies of a node that goes away
 static_assert(kPeerStatusMs < kControlReplyMs && kControlLingerMs < kShutdownMs && kLivenessTickMs <= 100);
 
 }  // namespace tg::schema

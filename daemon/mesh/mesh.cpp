@@ -29,6 +29,13 @@ zmq::message_t message_of(const schema::SharedFrame& frame) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size(), release_frame, keep};
 }
 
+// A stopped peer may come back within peer-timeout: whether it is alive is for Liveness to say, so ZeroMQ's own heartbeats,
+// which would drop the frames in flight, stay off here.
+void set_mesh_options(zmq::socket_t& socket, const SocketOptions& options) {
+  set_socket_options(socket, options);
+  socket.set(zmq::sockopt::heartbeat_ivl, 0);
+}
+
 struct PeerLink {
   // node's thread
   zmq::socket_t dealer;
@@ -90,21 +97,25 @@ Mesh::~Mesh() {
 Status Mesh::start() {
   State& s = *state_;
   const schema::PeerAddress& self = s.config.self();
-  const std::string endpoint = "tcp://" + s.config.listen + ":" + std::to_string(self.port);
+  SocketOptions options;
+  options.high_water_mark = schema::kMeshHighWaterMark;
+  options.most_message_bytes = schema::kMostFrameBytes;
   try {
     s.router = zmq::socket_t(s.context, zmq::socket_type::router);
-    set_router_options(s.router, schema::kMostFrameBytes, schema::kMeshHighWaterMark);
-    s.router.bind(endpoint);
+    set_mesh_options(s.router, options);
+    s.router.set(zmq::sockopt::router_handover, true);  // a restarted peer takes its name over from its dead connection
+    if (Status bound = bind_socket(s.router, "mesh", s.config.listen, self.port); !bound.ok()) return bound;
     for (Rank r = 0; r < s.links.size(); ++r) {
       if (r == s.config.rank()) continue;
-      s.links[r].dealer = zmq::socket_t(s.context, zmq::socket_type::dealer);
-      set_dealer_options(s.links[r].dealer, schema::kMostFrameBytes, schema::kMeshHighWaterMark);
-      s.links[r].dealer.set(zmq::sockopt::routing_id, self.name);
-      s.links[r].dealer.connect(s.config.peers[r].mesh_endpoint());
+      zmq::socket_t& dealer = s.links[r].dealer;
+      dealer = zmq::socket_t(s.context, zmq::socket_type::dealer);
+      set_mesh_options(dealer, options);
+      dealer.set(zmq::sockopt::routing_id, self.name);
+      dealer.connect(s.config.peers[r].mesh_endpoint());
     }
   } catch (const zmq::error_t& error) {
-    return Error{ErrorKind::kIo, "cannot listen on " + endpoint + " (mesh): " + error.what() +
-                                     "; is another tgd running here? Change the port in this node's peer line"};
+    return Error{ErrorKind::kIo, "cannot set up the mesh sockets: " + std::string(error.what()) +
+                                     "; raise the limit of open files (ulimit -n)?"};
   }
   s.receiver = std::thread([&s] { s.receive_loop(); });
   return {};

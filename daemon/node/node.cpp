@@ -161,7 +161,7 @@ void Node::finish_dry_run(Result<std::shared_ptr<const Prepared>> result) {
   const schema::Vote vote = dry_run_->on_prepared(std::move(result));
   if (vote.accepted) {
     const Result<schema::JobSpec> job = schema::parse_job(dry_run_->identity().spec, "job");
-    control_.reply(dry_run_token_, dry_run_->plan_reply(choose_exchange(job->exchange, context_.names.size())));
+    control_.reply(dry_run_token_, dry_run_->plan_reply(choose_exchange(*job, context_.names.size())));
   } else {
     control_.reply(dry_run_token_, Error{vote.kind, vote.message});
   }

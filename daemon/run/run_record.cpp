@@ -11,6 +11,7 @@
 
 #include "kernels/base/log.h"
 #include "schema/limits.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 
@@ -82,7 +83,7 @@ class Fields {
     const json* found = find(key);
     if (found == nullptr) return;
     if (!found->is_string()) return complain(key, "a string");
-    value = found->get_ref<const std::string&>().substr(0, most_bytes);
+    value = schema::clip_text(found->get_ref<const std::string&>(), most_bytes);
   }
   void count(const char* key, std::uint64_t& value) {
     const json* found = find(key);
@@ -189,8 +190,11 @@ void members_from_json(Fields fields, RunRecord& record) {
   if (names == nullptr) return;
   if (!names->is_array() || names->size() > schema::kMostMembers) return fields.complain("members", "a list of names");
   for (const json& name : *names) {
-    if (!name.is_string()) return fields.complain("members", "a list of names");
-    record.member_names.push_back(name.get_ref<const std::string&>().substr(0, schema::kMostNameBytes));
+    // A bad name would make the peers refuse this node's whole part of a status.
+    if (!name.is_string() || !schema::is_node_name(name.get_ref<const std::string&>())) {
+      return fields.complain("members", "a list of names");
+    }
+    record.member_names.push_back(name.get<std::string>());
   }
 }
 
@@ -240,7 +244,7 @@ Result<RunRecord> from_json(const json& root) {
                                           std::to_string(kRecordSchemaVersion)};
   }
   fields.text("id", record.id, schema::kMostRunIdBytes + 1);
-  if (!is_run_id(record.id)) fields.complain("id", "a run's id");
+  if (!schema::is_run_id(record.id)) fields.complain("id", "a run's id");
   status.id = record.id;
   if (fields.find("state") == nullptr) fields.complain("state", "there");
   fields.state("state", status.state);
@@ -272,22 +276,12 @@ Result<RunRecord> from_json(const json& root) {
 
 }  // namespace
 
-bool is_run_id(std::string_view text) {
-  if (text.empty() || text.size() > schema::kMostRunIdBytes) return false;
-  const auto alphanumeric = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  return alphanumeric(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
-           return alphanumeric(c) || c == '-' || c == '_' || c == '.';
-         });
-}
-
 std::string record_to_json(const RunRecord& record) {
   const RunStatus& status = record.status;
   nlohmann::ordered_json root = {{"schema_version", kRecordSchemaVersion},
                                  {"id", record.id},
                                  {"state", schema::run_state_name(status.state)},
-                                 {"reason", status.reason.substr(0, schema::kMostReasonBytes)},
+                                 {"reason", schema::clip_text(status.reason, schema::kMostReasonBytes)},
                                  {"since", format_utc(status.since_ms)},
                                  {"started", format_utc(status.started_ms)},
                                  {"build", record.build},

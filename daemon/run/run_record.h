@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kernels/base/status.h"
@@ -31,9 +30,6 @@ struct RunRecord {
   std::string build;
   schema::RunStatus status;  // as of the last write; members holds the own row only
 };
-
-// A run id is also a directory's name: letters, digits, '-', '_' and '.', not first; at most kMostRunIdBytes.
-bool is_run_id(std::string_view text);
 
 std::string record_to_json(const RunRecord& record);
 // Never throws, whatever the text; an error (kCorrupt) names the first field that is off. Longer texts than

@@ -16,6 +16,7 @@
 #include "engine/safetensors.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 
@@ -142,7 +143,7 @@ Result<std::unique_ptr<RunStore>> RunStore::open(const std::string& state_dir, c
 void RunStore::State::load(const std::string& id, std::vector<std::string>& warnings) {
   const std::string path = directory(id) + "/" + kRecordFile;
   const auto warn = [&](const std::string& what) { warnings.push_back("run left alone, " + path + ": " + what); };
-  if (!is_run_id(id)) return warn("the directory's name is no run id");
+  if (!schema::is_run_id(id)) return warn("the directory's name is no run id");
   const Result<Slice> content = read_file(path, 0, schema::kMostRecordBytes);
   if (!content) return warn(content.error().message);
   if (content->total_bytes > schema::kMostRecordBytes) return warn("larger than any record");
@@ -197,7 +198,7 @@ void RunStore::State::drop_oldest() {
 }
 
 Status RunStore::write(const RunRecord& record) {
-  if (!is_run_id(record.id)) {
+  if (!schema::is_run_id(record.id)) {
     return Error{ErrorKind::kUsage, "'" + record.id + "' cannot be a run's id: letters, digits, - _ and ., at most " +
                                         std::to_string(schema::kMostRunIdBytes)};
   }
@@ -216,7 +217,7 @@ Status RunStore::write(const RunRecord& record) {
 }
 
 void RunStore::update(const RunStatus& status) {
-  if (!is_run_id(status.id)) return;
+  if (!schema::is_run_id(status.id)) return;
   const std::lock_guard lock(state_->mutex);
   State::Entry& entry = state_->runs[status.id];
   entry.record.id = status.id;
@@ -283,7 +284,7 @@ std::vector<RunStatus> RunStore::statuses() const {
 std::string RunStore::directory(const std::string& id) const { return state_->directory(id); }
 
 bool RunStore::exists(const std::string& id) const {
-  if (!is_run_id(id)) return false;
+  if (!schema::is_run_id(id)) return false;
   std::error_code ignored;
   if (fs::exists(state_->directory(id), ignored)) return true;
   const std::lock_guard lock(state_->mutex);
