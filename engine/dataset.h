@@ -44,6 +44,9 @@ struct DatasetOptions {
   std::size_t synthetic_test = 0;
 };
 
+// What a job may name.
+const std::vector<std::string>& dataset_names();
+
 // Errors name the file, what is wrong with it and what to do.
 Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& options);
 
@@ -66,6 +69,10 @@ struct Share {
   int count = 0;
 };
 Share share_of(std::uint64_t total, int rank, int members);
+
+// An error unless images of this dataset can become `input` and every label is below `classes`: asked once per run, since
+// the fill functions take it as given.
+Status check_input(const Dataset& data, const ImageShape& input, int classes);
 
 // Fills a training batch (augmented where the preprocessing says so) from stream positions [first, first + batch.count).
 void fill_training_batch(const Dataset& data, SampleStream& stream, std::uint64_t seed, std::uint64_t first_position,

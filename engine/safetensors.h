@@ -31,7 +31,8 @@ Status write_safetensors(const std::string& path, std::span<const TensorView> te
 Result<LoadedTensors> read_safetensors(const std::string& path);
 
 // A flat array's segments as tensors, padding left out; the views alias `flat`.
-std::vector<TensorView> tensors_of(const SegmentTable& segments, std::span<const float> flat, const std::string& suffix = "");
+std::vector<TensorView> tensors_of(const SegmentTable& segments, std::span<const float> flat,
+                                   const std::string& suffix = "");
 
 // Atomic replacement of a small file, as above.
 Status write_file_atomically(const std::string& path, std::string_view content);

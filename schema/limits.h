@@ -49,4 +49,16 @@ inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an an
 inline constexpr int kPeerStatusMs = 500;     // a node waits this long for its peers' part of an answer
 inline constexpr int kShutdownMs = 5000;      // hard limit of an orderly end
 
+// The control port and the runs on disk.
+inline constexpr std::size_t kMostRecordBytes = 256 * 1024;  // run.json; a larger one is not read
+inline constexpr std::size_t kMostPendingQuestions = 256;    // asked of a control server and not yet answered
+inline constexpr int kControlHighWaterMark = 64;             // messages per connection; beats beyond it are dropped
+inline constexpr int kMostMessagesPerTurn = 64;              // of one socket before beats and liveness get their turn
+inline constexpr int kRelayReplyMs = kControlReplyMs - 500;  // a node waits this long for another's log or file
+inline constexpr int kMostCallMs = 3'600'000;  // a start or stop that the node's thread never answered is void then
+inline constexpr int kMostBeatMs = 500;        // beats go out every min(peer-timeout / 10, this)
+inline constexpr int kLivenessTickMs = 50;
+inline constexpr int kControlLingerMs = 500;  // for the last replies of a node that goes away
+static_assert(kPeerStatusMs < kControlReplyMs && kControlLingerMs < kShutdownMs && kLivenessTickMs <= 100);
+
 }  // namespace tg::schema

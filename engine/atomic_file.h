@@ -1,0 +1,32 @@
+// Replaces a file so that a crash at any moment leaves either the old content or the new one: writes PATH.partial,
+// fsync, rename, fsync of the directory. A .partial left by a crash is overwritten by the next writer of the path.
+// Errors (kIo) name the path, the failing call and its cause. One thread; the caller serializes writers of one path.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "kernels/base/status.h"
+
+namespace tg::engine {
+
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();  // without commit: the partial file goes away, the old content stays
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  Status open();
+  Status write(const void* bytes, std::size_t count);
+  Status commit();
+
+ private:
+  Error failed(const std::string& call) const;
+
+  const std::string path_;
+  const std::string partial_;
+  int descriptor_ = -1;
+};
+
+}  // namespace tg::engine

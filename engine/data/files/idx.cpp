@@ -1,0 +1,132 @@
+#include "engine/data/files/idx.h"
+
+#include <cstdio>
+
+#include "engine/data/content_hash.h"
+#include "engine/data/files/file_bytes.h"
+
+namespace tg::engine {
+namespace {
+
+constexpr std::uint8_t kUnsignedByte = 0x08;
+constexpr int kDigitClasses = 10;
+
+std::uint32_t big_endian(std::span<const std::uint8_t> bytes, std::size_t at) {
+  return std::uint32_t{bytes[at]} << 24 | std::uint32_t{bytes[at + 1]} << 16 | std::uint32_t{bytes[at + 2]} << 8 |
+         bytes[at + 3];
+}
+
+Error damaged(const std::string& file, const std::string& what) {
+  return {ErrorKind::kCorrupt, file + " " + what + "; fetch the file again"};
+}
+
+// The data behind a header of `rank` sizes, once magic and length agree.
+Result<std::span<const std::uint8_t>> idx_data(std::span<const std::uint8_t> bytes, std::uint8_t rank,
+                                               const std::string& file) {
+  const std::size_t header_bytes = 4 + std::size_t{4} * rank;
+  if (bytes.size() < header_bytes) {
+    return damaged(file, "is truncated: " + std::to_string(bytes.size()) + " bytes do not hold an IDX header of " +
+                             std::to_string(header_bytes));
+  }
+  if (bytes[0] != 0 || bytes[1] != 0 || bytes[2] != kUnsignedByte || bytes[3] != rank) {
+    char text[96];
+    std::snprintf(text, sizeof text, "begins with %02x%02x%02x%02x where an IDX file of its kind has 000008%02x",
+                  bytes[0], bytes[1], bytes[2], bytes[3], rank);
+    return damaged(file, text);
+  }
+  if (big_endian(bytes, 4) == 0) return damaged(file, "holds no samples");
+  std::uint64_t expected = 1;
+  for (std::uint8_t i = 0; i < rank; ++i) {
+    const std::uint32_t size = big_endian(bytes, 4 + std::size_t{4} * i);
+    if (i > 0 && (size == 0 || size > kMostIdxSide)) {
+      return damaged(file, "claims images with a side of " + std::to_string(size) + " pixels, outside 1 to " +
+                               std::to_string(kMostIdxSide));
+    }
+    expected *= size;  // below 2^32 * 2^10 * 2^10
+  }
+  const std::uint64_t present = bytes.size() - header_bytes;
+  if (present != expected) {
+    return damaged(file, std::string(present < expected ? "is truncated" : "is too long") + ": its header promises " +
+                             std::to_string(expected) + " bytes of data and " + std::to_string(present) + " follow");
+  }
+  return bytes.subspan(header_bytes);
+}
+
+Result<std::vector<std::uint8_t>> read_part(const std::string& directory, const std::string& part,
+                                            const std::string& rank, std::string& path) {
+  const std::string dashed = part + "-" + rank + "-ubyte";
+  const std::string dotted = part + "." + rank + "-ubyte";
+  path = find_file(directory, "mnist", {dashed, dotted, dashed + ".gz", dotted + ".gz"});
+  if (path.empty()) {
+    return Error{ErrorKind::kInvalidJob, "data-dir " + directory + " has no " + dashed + "[.gz], nor has " + directory +
+                                             "/mnist; put the four files of MNIST there, or use data = synthetic"};
+  }
+  return read_file_bytes(path);
+}
+
+Result<ImageSet> read_set(const std::string& directory, const std::string& prefix, ContentHash& hash) {
+  std::string image_path, label_path;
+  const auto image_bytes = read_part(directory, prefix + "-images", "idx3", image_path);
+  if (!image_bytes) return image_bytes.error();
+  const auto label_bytes = read_part(directory, prefix + "-labels", "idx1", label_path);
+  if (!label_bytes) return label_bytes.error();
+  auto set = parse_idx_images(*image_bytes, image_path);
+  if (!set) return set;
+  auto labels = parse_idx_labels(*label_bytes, kDigitClasses, label_path);
+  if (!labels) return labels.error();
+  const std::size_t images = set->pixels.size() / set->stored.elements();
+  if (images != labels->size()) {
+    return Error{ErrorKind::kCorrupt, image_path + " has " + std::to_string(images) + " images and " + label_path +
+                                          " has " + std::to_string(labels->size()) +
+                                          " labels; take both files from the same source"};
+  }
+  set->labels = *std::move(labels);
+  hash.add(*image_bytes);
+  hash.add(*label_bytes);
+  return set;
+}
+
+}  // namespace
+
+Result<ImageSet> parse_idx_images(std::span<const std::uint8_t> bytes, const std::string& file) {
+  const auto data = idx_data(bytes, 3, file);
+  if (!data) return data.error();
+  ImageSet set;
+  set.stored = {1, static_cast<int>(big_endian(bytes, 8)), static_cast<int>(big_endian(bytes, 12))};
+  set.pixels.assign(data->begin(), data->end());
+  return set;
+}
+
+Result<std::vector<std::uint8_t>> parse_idx_labels(std::span<const std::uint8_t> bytes, int classes,
+                                                   const std::string& file) {
+  const auto data = idx_data(bytes, 1, file);
+  if (!data) return data.error();
+  for (std::size_t i = 0; i < data->size(); ++i) {
+    if ((*data)[i] >= classes) {
+      return damaged(file, "has label " + std::to_string((*data)[i]) + " at sample " + std::to_string(i) +
+                               ", outside 0 to " + std::to_string(classes - 1));
+    }
+  }
+  return std::vector<std::uint8_t>(data->begin(), data->end());
+}
+
+Result<Dataset> load_mnist(const std::string& directory) {
+  if (Status status = check_directory(directory, "mnist", "the four files of MNIST"); !status) return status.error();
+  ContentHash hash;
+  auto train = read_set(directory, "train", hash);
+  if (!train) return train.error();
+  auto test = read_set(directory, "t10k", hash);
+  if (!test) return test.error();
+  if (train->stored != test->stored) {
+    return Error{ErrorKind::kCorrupt, "the training and test images in " + directory +
+                                          " differ in size; take all four files from the same source"};
+  }
+  Dataset data;
+  data.name = "mnist";
+  data.train = *std::move(train);
+  data.test = *std::move(test);
+  data.hash = hash.value();
+  return data;
+}
+
+}  // namespace tg::engine

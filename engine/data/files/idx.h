@@ -1,0 +1,31 @@
+// IDX files, the format of MNIST: big-endian throughout.
+//
+//   file   := 0x00 0x00 type rank size{rank} data       type = 0x08 (unsigned byte)
+//   images := rank 3, sizes count, height, width        data = count * height * width bytes, row-major
+//   labels := rank 1, size count                        data = count bytes
+//
+// The parsers are pure and safe on any bytes; `file` is the name that errors carry. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/dataset.h"
+
+namespace tg::engine {
+
+inline constexpr std::uint32_t kMostIdxSide = 1024;  // pixels
+
+// stored and pixels are filled, labels stay empty.
+Result<ImageSet> parse_idx_images(std::span<const std::uint8_t> bytes, const std::string& file);
+// Every label is below `classes`.
+Result<std::vector<std::uint8_t>> parse_idx_labels(std::span<const std::uint8_t> bytes, int classes,
+                                                   const std::string& file);
+
+// The four files of MNIST from `directory` or its mnist/ folder, plain or .gz, train-images-idx3-ubyte or
+// train-images.idx3-ubyte. Fills train, test and hash.
+Result<Dataset> load_mnist(const std::string& directory);
+
+}  // namespace tg::engine

@@ -1,0 +1,92 @@
+#include "engine/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/check.h"
+
+namespace tg::engine {
+namespace {
+
+// x^n by squaring: multiplications in a fixed order, where std::pow would depend on the libm at hand.
+double integer_power(double x, std::uint64_t n) {
+  double result = 1.0;
+  for (double square = x; n > 0; n >>= 1, square *= square) {
+    if (n & 1) result *= square;
+  }
+  return result;
+}
+
+double schedule_factor(const Schedule& schedule, std::uint64_t step) {
+  switch (schedule.kind) {
+    case ScheduleKind::kConstant:
+      return 1.0;
+    case ScheduleKind::kStaircase:
+      TG_CHECK(schedule.every > 0);
+      return integer_power(schedule.factor, step / schedule.every);
+    case ScheduleKind::kPolynomial: {
+      TG_CHECK(schedule.steps > 0);
+      if (step >= schedule.steps) return 0.0;
+      const double left = 1.0 - static_cast<double>(step) / static_cast<double>(schedule.steps);
+      if (schedule.power == 0.5) return std::sqrt(left);  // IEEE: correctly rounded everywhere
+      if (schedule.power == 1.0) return left;
+      TG_CHECK(schedule.power == 2.0, schedule.power);
+      return left * left;
+    }
+  }
+  TG_CHECK(false, static_cast<int>(schedule.kind));
+}
+
+double rate_of(const Schedule& schedule, std::uint64_t step) {
+  return schedule.base_rate * schedule_factor(schedule, step);
+}
+
+}  // namespace
+
+float learning_rate(const Schedule& schedule, std::uint64_t step) {
+  return static_cast<float>(rate_of(schedule, step));
+}
+
+kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t step) {
+  kernels::Update update;
+  update.kind = options.kind;
+  double rate = rate_of(options.schedule, step);
+  switch (options.kind) {
+    case kernels::OptimizerKind::kSgd:
+      break;
+    case kernels::OptimizerKind::kMomentum:
+      update.momentum = static_cast<float>(options.momentum);
+      break;
+    case kernels::OptimizerKind::kAdam: {
+      const std::uint64_t t = step + 1;
+      rate *= std::sqrt(1.0 - integer_power(options.beta2, t)) / (1.0 - integer_power(options.beta1, t));
+      update.beta1 = static_cast<float>(options.beta1);
+      update.one_minus_beta1 = static_cast<float>(1.0 - options.beta1);
+      update.beta2 = static_cast<float>(options.beta2);
+      update.one_minus_beta2 = static_cast<float>(1.0 - options.beta2);
+      update.epsilon = static_cast<float>(options.epsilon);
+      break;
+    }
+  }
+  update.rate = static_cast<float>(rate);
+  return update;
+}
+
+int slot_count(kernels::OptimizerKind kind) {
+  switch (kind) {
+    case kernels::OptimizerKind::kSgd:
+      return 0;
+    case kernels::OptimizerKind::kMomentum:
+      return 1;
+    case kernels::OptimizerKind::kAdam:
+      return 2;
+  }
+  TG_CHECK(false, static_cast<int>(kind));
+}
+
+float average_rate(double decay, std::uint64_t committed_steps) {
+  const double t = static_cast<double>(committed_steps);
+  return static_cast<float>(1.0 - std::min(decay, (1.0 + t) / (10.0 + t)));
+}
+
+}  // namespace tg::engine

@@ -1,0 +1,42 @@
+// The JSON header of a safetensors file, as entries that can be trusted: the one place that parses it.
+//
+//   header := {"__metadata__": {name: text, ...}, name: {"dtype": "F32", "shape": [n, ...], "data_offsets": [begin,
+//   end]}, ...}
+//
+// Accepted: float32 only, every name once, at most kMostTensors tensors of at most kMostTensorDimensions dimensions,
+// the product of a shape times 4 equal to end - begin, tensors in file order tiling the data without overlap or hole.
+// Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace tg::engine {
+
+inline constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{1} << 24;
+inline constexpr std::size_t kMostTensors = 1 << 16;
+inline constexpr std::size_t kMostTensorDimensions = 8;
+
+struct TensorEntry {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0, end = 0;  // bytes of the data part
+};
+
+struct TensorHeader {
+  std::map<std::string, std::string> metadata;
+  std::vector<TensorEntry> tensors;  // ascending by begin
+};
+
+// data_bytes: what follows the header in the file. Errors are a phrase that completes "FILE is damaged: ".
+Result<TensorHeader> parse_tensor_header(std::string_view json, std::uint64_t data_bytes);
+
+// Compact JSON with the tensors in order of their begin; kFailed if a text is no UTF-8.
+Result<std::string> format_tensor_header(const TensorHeader& header);
+
+}  // namespace tg::engine
