@@ -151,7 +151,7 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
     const std::size_t nodes = draw_size(seed, 2, 24);
     TG_SEED(seed, nodes);
     NodeOptions options;
-    options.run_ms = 3'000;
+    options.run_ms = 40'000;
     options.prepare_timeout_ms = 20'000;
     Cluster cluster({nodes, seed}, options);
     cluster.network().connect_all();
@@ -189,6 +189,16 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
     }
     cluster.network().run_for(20'000);
     expect_settled(cluster, starters);
+    // No run completes anywhere without having begun everywhere.
+    for (const Rank starter : starters) {
+      const std::string id = "run-" + cluster.name(starter);
+      std::size_t began = 0, completed = 0;
+      for (Rank rank = 0; rank < nodes; ++rank) {
+        began += cluster.node(rank).outcome(id).began;
+        completed += cluster.node(rank).outcome(id).end == schema::RunState::kCompleted;
+      }
+      EXPECT_TRUE(completed == 0 || began == nodes) << id << " began on " << began << ", completed on " << completed;
+    }
     if (testing::Test::HasFailure()) return;
   }
 }
