@@ -91,8 +91,10 @@ void Node::on(FrameArrived& event) {
                          std::holds_alternative<schema::Chunk>(body) || std::holds_alternative<schema::Report>(body);
   if (!of_a_step)
     membership_.frame(event.from, event.frame.header, body, now_ms());
-  else if (run_)
+  else if (is_current(event.frame.header.run))
     run_->on_frame(event.from, event.frame, std::move(event.keep));
+  const auto* report = std::get_if<schema::Report>(&body);
+  if (report != nullptr && report->last && is_current(event.frame.header.run)) membership_.peer_finished(event.from);
 }
 
 void Node::on(ConnectionChanged& event) { membership_.connection(event.peer, event.up, now_ms()); }
@@ -154,14 +156,30 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
     dry_run_ = std::make_unique<ActiveRun>(context_, std::move(identity), std::move(job).value());
     return;
   }
-  membership_.start(token, std::move(identity), now_ms());
+  membership_.start(token, identity, now_ms());
+  if (const RunIdentity* current = membership_.current(); current != nullptr && current->key == identity.key)
+    show(identity, *job, schema::RunState::kPending);
+}
+
+// A run that has not begun is shown by status too, but not recorded.
+void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state) {
+  schema::RunStatus status;
+  status.id = shown_id_ = identity.id;
+  status.state = state;
+  status.since_ms = status.started_ms = unix_time_ms();
+  status.model = job.model;
+  status.data = job.data;
+  status.gradients = job.gradients;
+  status.steps = job.steps;
+  for (const std::string& name : context_.names) status.members.push_back({name, state, 0, 0, 0, 0});
+  context_.store.update(status);
 }
 
 void Node::finish_dry_run(Result<std::shared_ptr<const Prepared>> result) {
   const schema::Vote vote = dry_run_->on_prepared(std::move(result));
   if (vote.accepted) {
     const Result<schema::JobSpec> job = schema::parse_job(dry_run_->identity().spec, "job");
-    control_.reply(dry_run_token_, dry_run_->plan_reply(choose_exchange(*job, context_.names.size())));
+    control_.reply(dry_run_token_, dry_run_->plan_reply(choose_exchange(job->exchange, context_.names.size())));
   } else {
     control_.reply(dry_run_token_, Error{vote.kind, vote.message});
   }
@@ -214,9 +232,10 @@ void Node::carry_out(SendFrame& action) {
 void Node::carry_out(PrepareRun& action) {
   Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
   Status valid = job.ok() ? schema::validate_job(*job, context_.names.size()) : Status(job.error());
-  if (valid.ok() && context_.store.exists(action.run.id))
+  if (valid.ok() && action.run.id != shown_id_ && context_.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused, context_.config.node + " knows a run " + action.run.id + " already; choose another --id"};
   if (valid.ok()) {
+    show(action.run, *job, schema::RunState::kStarting);
     run_ = std::make_unique<ActiveRun>(context_, action.run, std::move(job).value());
     return;
   }
@@ -243,6 +262,7 @@ void Node::carry_out(BeginRun& action) {
 
 void Node::carry_out(DropRun& action) {
   if (is_current(action.key)) run_.reset();
+  context_.store.forget(std::exchange(shown_id_, ""));
 }
 
 void Node::carry_out(EndRun& action) {
@@ -275,7 +295,7 @@ void Node::carry_out(EndRun& action) {
 }
 
 void Node::carry_out(AnswerStart& action) {
-  if (action.status.ok() && is_current(action.run_id.empty() ? 0 : run_->identity().key)) {
+  if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
     control_.reply(action.token, run_->plan_reply(exchange_));
     return;
   }

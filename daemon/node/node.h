@@ -45,6 +45,7 @@ class Node {
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
   void stop(std::uint64_t token, const schema::StopRequest& request);
+  void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   void finish_dry_run(Result<std::shared_ptr<const Prepared>> result);
 
   void act();  // until neither membership nor the run has anything left to say
@@ -69,6 +70,7 @@ class Node {
   schema::ExchangeKind exchange_ = schema::ExchangeKind::kDirect;
   std::unique_ptr<ActiveRun> dry_run_;  // a plan asked for, no run
   std::uint64_t dry_run_token_ = 0;
+  std::string shown_id_;  // of a run that status shows and that has not begun
   std::ofstream run_log_;
   bool done_ = false;
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0;

@@ -1,0 +1,45 @@
+#include "engine/cpu/loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/check.h"
+
+namespace tg::engine::cpu {
+
+EvaluationCounts cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
+                               std::span<double> probabilities) {
+  EvaluationCounts counts;
+  counts.total = labels.size();
+  if (labels.empty()) return counts;
+  const std::size_t classes = logits.size() / labels.size();
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    const std::span<const float> x = logits.subspan(row * classes, classes);
+    const auto label = static_cast<std::size_t>(labels[row]);
+    TG_CHECK(label < classes, label, classes);
+    const auto highest = std::max_element(x.begin(), x.end());
+    // In double, and with the highest taken out: no overflow, and the sum is at least 1.
+    double sum = 0;
+    for (const float each : x) sum += std::exp(static_cast<double>(each) - *highest);
+    counts.loss_sum += std::log(sum) - (static_cast<double>(x[label]) - *highest);
+    if (static_cast<std::size_t>(highest - x.begin()) == label) ++counts.correct;
+    if (probabilities.empty()) continue;
+    for (std::size_t c = 0; c < classes; ++c) {
+      probabilities[row * classes + c] = std::exp(static_cast<double>(x[c]) - *highest) / sum;
+    }
+  }
+  return counts;
+}
+
+void cross_entropy_gradient(std::span<const double> probabilities, std::span<const std::int32_t> labels, float factor,
+                            std::span<float> gradient) {
+  const std::size_t classes = labels.empty() ? 0 : probabilities.size() / labels.size();
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    for (std::size_t c = 0; c < classes; ++c) {
+      const double target = c == static_cast<std::size_t>(labels[row]) ? 1.0 : 0.0;
+      gradient[row * classes + c] = static_cast<float>(factor * (probabilities[row * classes + c] - target));
+    }
+  }
+}
+
+}  // namespace tg::engine::cpu

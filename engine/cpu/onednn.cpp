@@ -1,0 +1,99 @@
+#include "engine/cpu/onednn.h"
+
+#include <algorithm>
+
+namespace tg::engine::cpu {
+namespace {
+
+const char* isa_name(dnnl::cpu_isa isa) {
+  switch (isa) {
+    case dnnl::cpu_isa::sse41:
+      return "sse41";
+    case dnnl::cpu_isa::avx:
+      return "avx";
+    case dnnl::cpu_isa::avx2:
+      return "avx2";
+    case dnnl::cpu_isa::avx2_vnni:
+      return "avx2_vnni";
+    case dnnl::cpu_isa::avx512_core:
+      return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "avx512_core_amx";
+    default:
+      return "other";
+  }
+}
+
+}  // namespace
+
+Device::Device()
+    : engine_(checked("engine creation", [] { return dnnl::engine(dnnl::engine::kind::cpu, 0); })),
+      stream_(checked("stream creation", [this] { return dnnl::stream(engine_); })) {}
+
+dnnl::memory Device::allocate(const dnnl::memory::desc& desc) const {
+  return checked("allocation of " + std::to_string(desc.get_size()) + " bytes",
+                 [&] { return dnnl::memory(desc, engine_); });
+}
+
+dnnl::memory Device::view(const dnnl::memory::desc& desc) const {
+  return checked("creation of a view", [&] { return dnnl::memory(desc, engine_, nullptr); });
+}
+
+dnnl::memory Device::scratchpad(const dnnl::memory::desc& desc) {
+  scratchpads_.push_back(view(desc));
+  return scratchpads_.back();
+}
+
+void Device::allocate_scratchpad() {
+  std::size_t bytes = 0;
+  for (const dnnl::memory& each : scratchpads_) bytes = std::max(bytes, each.get_desc().get_size());
+  scratch_ = AlignedArray<std::byte>(bytes);
+  for (dnnl::memory& each : scratchpads_) point(each, scratch_.data());
+}
+
+void Device::note_implementation(const std::string& operation, const char* implementation) {
+  implementations_.push_back(operation + ": " + implementation);
+}
+
+void point(dnnl::memory& view, const void* values) {
+  checked("binding of a view", [&] { view.set_data_handle(const_cast<void*>(values)); });
+}
+
+std::string library_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch) + " " + isa_name(dnnl::get_effective_cpu_isa());
+}
+
+dnnl::primitive_attr attributes() {
+  return checked("creation of attributes", [] {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attributes;
+  });
+}
+
+dnnl::primitive_attr attributes_with_relu() {
+  return checked("creation of attributes", [] {
+    dnnl::post_ops relu;
+    relu.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+    dnnl::primitive_attr attributes = cpu::attributes();
+    attributes.set_post_ops(relu);
+    return attributes;
+  });
+}
+
+Operation Operation::make_reorder(Device& device, const std::string& name, const dnnl::memory& from,
+                                  const dnnl::memory& to) {
+  const auto description = checked("choice of " + name, [&] {
+    return dnnl::reorder::primitive_desc(device.engine(), from.get_desc(), device.engine(), to.get_desc(),
+                                         attributes());
+  });
+  return make<dnnl::reorder>(device, name, description, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+}  // namespace tg::engine::cpu
