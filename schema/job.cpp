@@ -38,6 +38,23 @@ void add_task_rows(std::vector<Row>& rows) {
                            "Samples of a step per member, in place of global-batch; 0 = not used."));
 }
 
+// Square root and products are the same on every machine, a general power is not.
+Row power_row() {
+  Row row = real_row("schedule-power", &JobSpec::schedule_power, {0.5, 2, false, false},
+                     "polynomial: rate * (1 - step/steps) ^ power.");
+  row.allowed = "0.5 | 1 | 2";
+  const auto set_number = row.set;
+  row.set = [set_number](JobSpec& spec, const std::string& value) -> Status {
+    JobSpec tried;
+    if (const Status status = set_number(tried, value); !status) return status;
+    const double power = tried.schedule_power;
+    if (power != 0.5 && power != 1 && power != 2) return bad_value(value, "one of 0.5 | 1 | 2");
+    spec.schedule_power = power;
+    return {};
+  };
+  return row;
+}
+
 void add_learning_rows(std::vector<Row>& rows) {
   const RealRange fraction{0, 1, false, true};
   rows.push_back(choice_row("optimizer", &JobSpec::optimizer, {"sgd", "momentum", "adam"}, "The update rule."));
@@ -48,9 +65,7 @@ void add_learning_rows(std::vector<Row>& rows) {
                           "staircase: what the rate is multiplied by at each stair."));
   rows.push_back(
       whole_row("schedule-every", &JobSpec::schedule_every, {0, kMostSteps}, "staircase: steps of a stair."));
-  rows.push_back(
-      real_row("schedule-power", &JobSpec::schedule_power, {0, 100, true, false},
-               "polynomial: rate * (1 - step/steps) ^ power; a multiple of 0.5 is the same on every machine."));
+  rows.push_back(power_row());
   rows.push_back(
       real_row("momentum", &JobSpec::momentum, fraction, "momentum: share of the last update that is kept."));
   rows.push_back(real_row("beta1", &JobSpec::beta1, fraction, "adam: decay of the first moment."));

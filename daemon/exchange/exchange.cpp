@@ -2,29 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-#include <map>
 #include <utility>
 
+#include "daemon/exchange/compare_digests.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
-namespace {
-
-std::string hex(std::uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-}  // namespace
-
 Exchange::Exchange(Options options) : options_(std::move(options)) {
   TG_CHECK(options_.self < members(), options_.self, members());
   shared_scalers_.resize(options_.segment_names.size());
@@ -292,39 +275,15 @@ void Exchange::bad_payload(std::size_t chunk, Rank from) {
            " breaks its format in step " + std::to_string(local_.step));
 }
 
-// All step frames are in: name the first segment that differs and who is in the minority there.
+// All step frames are in.
 void Exchange::check_digests() {
-  const std::size_t count = local_.digests.size();
-  for (Rank r = 0; r < members(); ++r) {
-    if (step_frames_[r]->digests.size() == count) continue;
-    fail(r, "scaler wait",
-         options_.names[r] + " sent " + std::to_string(step_frames_[r]->digests.size()) + " digests in step " +
-             std::to_string(local_.step) + " where " + std::to_string(count) + " are due");
-    return;
-  }
-  for (std::size_t s = 0; s < count; ++s) {
-    std::map<std::uint64_t, std::vector<std::string>> by_value;
-    for (Rank r = 0; r < members(); ++r) by_value[step_frames_[r]->digests[s]].push_back(options_.names[r]);
-    if (by_value.size() == 1) continue;
-    const auto majority = std::max_element(by_value.begin(), by_value.end(), [](const auto& a, const auto& b) {
-      return a.second.size() < b.second.size();
-    });
-    std::vector<std::string> odd;
-    std::string values;
-    Rank about = options_.self;
-    for (Rank r = 0; r < members(); ++r) {
-      values += (r ? ", " : "") + options_.names[r] + " " + hex(step_frames_[r]->digests[s]);
-      if (step_frames_[r]->digests[s] == majority->first) continue;
-      about = r;
-      odd.push_back(options_.names[r]);
-    }
-    const bool tie = odd.size() * 2 >= members();
-    fail(about, "scaler wait",
-         "replicas differ before step " + std::to_string(local_.step) + ", first in segment " +
-             options_.segment_names[s] + ": " + (tie ? "no majority" : joined(odd) + " against the others") + " (" +
-             values + "); check that node's memory and build");
-    return;
-  }
+  std::vector<std::vector<std::uint64_t>> digests;
+  for (const auto& frame : step_frames_) digests.push_back(frame->digests);
+  const auto difference = compare_digests(options_.names, options_.segment_names, digests,
+                                          "before step " + std::to_string(local_.step));
+  if (!difference || failed_) return;
+  failed_ = true;
+  actions_.push_back(FailRun{*difference});
 }
 
 void Exchange::try_commit() {

@@ -2,9 +2,9 @@
 
 namespace tg::daemon {
 
-schema::ExchangeKind choose_exchange(const schema::JobSpec& spec, std::size_t members) {
-  if (spec.exchange == "direct") return schema::ExchangeKind::kDirect;
-  if (spec.exchange == "sharded") return schema::ExchangeKind::kSharded;
+schema::ExchangeKind choose_exchange(std::string_view asked, std::size_t members) {
+  if (asked == "direct") return schema::ExchangeKind::kDirect;
+  if (asked == "sharded") return schema::ExchangeKind::kSharded;
   return members <= 2 ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
 }
 

@@ -6,13 +6,13 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "schema/frame.h"
-#include "schema/job.h"
 
 namespace tg::daemon {
 
-// "direct" and "sharded" as asked; auto = direct up to two members, sharded from three.
-schema::ExchangeKind choose_exchange(const schema::JobSpec& spec, std::size_t members);
+// asked is the job's `exchange`: "direct" and "sharded" as asked; auto = direct up to two members, sharded from three.
+schema::ExchangeKind choose_exchange(std::string_view asked, std::size_t members);
 
 }  // namespace tg::daemon

@@ -13,8 +13,10 @@ constexpr std::uint64_t kLateTickMs = 500;   // ticks come every 100 ms; a gap b
 constexpr std::uint64_t kAliveMs = 3'000;    // for status
 constexpr std::uint64_t kWaitingFactor = 2;  // whoever waits is accused after the one that is waited for
 
+// Idle inside a run: the member's own work is done and it waits for the others' reports.
 bool waits_for_others(schema::Phase phase) {
-  return phase == schema::Phase::kScalerWait || phase == schema::Phase::kReduce || phase == schema::Phase::kGather;
+  return phase == schema::Phase::kScalerWait || phase == schema::Phase::kReduce || phase == schema::Phase::kGather ||
+         phase == schema::Phase::kIdle;
 }
 
 std::string place(const schema::Beat& beat) {
@@ -93,7 +95,8 @@ std::string Liveness::accusation(Rank rank, std::uint64_t now_ms) const {
   }
   if (rank != options_.self && passed(member.in_run_ms, options_.peer_timeout_ms))
     return name + " is up, but not in run " + run_id_ + "; was it restarted?";
-  if (!member.beat) return "";
+  // Preparation has a deadline of its own (Membership).
+  if (!member.beat || member.beat->phase == schema::Phase::kPrepare) return "";
   if (waits_for_others(member.beat->phase)) {
     if (!passed(member.progress_ms, kWaitingFactor * step_timeout_ms_)) return "";
     return name + " got nothing in " + place(*member.beat) + " for " + seconds_text(kWaitingFactor * step_timeout_ms_);

@@ -39,7 +39,8 @@ class Liveness {
 
   void heard(Rank peer, std::uint64_t now_ms);                           // any data
   void beat(Rank peer, const schema::Beat& beat, std::uint64_t now_ms);  // also our own, rank == self
-  // Watching begins with a run (deadlines start now) and ends with it; without a run nobody is accused.
+  // Watching begins with a run (deadlines start now) and ends with it; without a run nobody is accused. Called at
+  // PrepareRun it also finds a member that dies while it prepares; called again at BeginRun it starts anew.
   void watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms);
   void set_step_timeout(std::uint64_t step_timeout_ms);
   void unwatch();

@@ -138,7 +138,7 @@ void Membership::take_vote(Rank from, const schema::Vote& vote) {
 void Membership::commit() {
   const Result<schema::JobSpec> spec = schema::parse_job(run_.spec, "job");
   if (!spec.ok()) return fail_proposal({spec.error().kind, own_name(), "prepare", spec.error().message});
-  const schema::ExchangeKind exchange = choose_exchange(*spec, options_.names.size());
+  const schema::ExchangeKind exchange = choose_exchange(spec->exchange, options_.names.size());
   send(others(), run_.key, schema::Commit{exchange});
   begin(exchange);
   act(AnswerStart{*token_, run_.id, Status()});

@@ -1,0 +1,16 @@
+#include "kernels/x86/apply.h"
+
+#include "kernels/avx2/functions.h"
+#include "kernels/avx2/vector.h"
+
+namespace tg::kernels::avx2 {
+
+void apply_sums(const Update& update, std::span<const std::int8_t> sums, ConstStateSpan from, StateSpan to) {
+  apply_x86<Floats>(update, sums.data(), sums.size(), from, to);
+}
+
+void apply_floats(const Update& update, std::span<const float> sums, ConstStateSpan from, StateSpan to) {
+  apply_x86<Floats>(update, sums.data(), sums.size(), from, to);
+}
+
+}  // namespace tg::kernels::avx2

@@ -1,0 +1,18 @@
+#include "kernels/x86/codes.h"
+
+#include "kernels/avx2/functions.h"
+#include "kernels/avx2/vector.h"
+
+namespace tg::kernels::avx2 {
+
+std::size_t encode_codes(ConstPlanes codes, std::span<std::byte> payload) { return encode_codes_x86(codes, payload); }
+
+bool decode_codes(std::span<const std::byte> payload, Planes codes) { return decode_codes_x86(payload, codes); }
+
+bool accumulate_codes(std::span<const std::byte> payload, std::span<std::int8_t> sums) {
+  return accumulate_codes_x86<Sums>(payload, sums);
+}
+
+void accumulate_planes(ConstPlanes codes, std::span<std::int8_t> sums) { accumulate_planes_x86<Sums>(codes, sums); }
+
+}  // namespace tg::kernels::avx2

@@ -1,0 +1,75 @@
+// What the shared x86 bodies need of a register of this instruction set. Everything has internal linkage, so that no
+// object of another instruction set can end up with this code.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tg::kernels::avx512 {
+namespace {
+
+struct Floats {
+  static constexpr std::size_t kWidth = 16;
+  __m512 v;
+
+  static Floats all(float x) { return {_mm512_set1_ps(x)}; }
+  static Floats load(const void* at) { return {_mm512_loadu_ps(at)}; }
+  static Floats from(const float* at) { return load(at); }
+  static Floats from(const std::int8_t* at) {
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))))};
+  }
+  void store(float* at) const { _mm512_storeu_ps(at, v); }
+  friend Floats operator+(Floats a, Floats b) { return {_mm512_add_ps(a.v, b.v)}; }
+  friend Floats operator-(Floats a, Floats b) { return {_mm512_sub_ps(a.v, b.v)}; }
+  friend Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }
+  friend Floats operator/(Floats a, Floats b) { return {_mm512_div_ps(a.v, b.v)}; }
+  friend Floats square_root(Floats a) { return {_mm512_sqrt_ps(a.v)}; }
+};
+
+// 64-bit lanes.
+struct Words {
+  static constexpr std::size_t kWidth = 8;
+  __m512i v;
+
+  static Words all(std::uint64_t x) { return {_mm512_set1_epi64(static_cast<long long>(x))}; }
+  static Words count_from(std::uint64_t x) { return all(x) + Words{_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0)}; }
+  static Words bits_of(const float* at) {  // zero-extended
+    return {_mm512_cvtepu32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)))};
+  }
+  static Words product(Words a, Words b) { return {_mm512_mul_epu32(a.v, b.v)}; }  // of the low halves
+  Words high() const { return {_mm512_srli_epi64(v, 32)}; }
+  std::uint64_t total() const { return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(v)); }
+  friend Words operator+(Words a, Words b) { return {_mm512_add_epi64(a.v, b.v)}; }
+  friend Words operator^(Words a, Words b) { return {_mm512_xor_si512(a.v, b.v)}; }
+  friend Words operator|(Words a, Words b) { return {_mm512_or_si512(a.v, b.v)}; }
+};
+
+// 64 sums in memory, addressed by the masks of a bit plane's word.
+struct Sums {
+  static __m512i load(const std::int8_t* at) { return _mm512_loadu_si512(at); }
+
+  static void add(std::int8_t* at, std::uint64_t plus, std::uint64_t minus) {
+    const __m512i one = _mm512_set1_epi8(1);
+    const __m512i raised = _mm512_mask_add_epi8(load(at), plus, load(at), one);
+    _mm512_storeu_si512(at, _mm512_mask_sub_epi8(raised, minus, raised, one));
+  }
+  static void set(std::int8_t* at, std::uint64_t ones) {
+    _mm512_storeu_si512(at, _mm512_maskz_mov_epi8(ones, _mm512_set1_epi8(1)));
+  }
+  static void negate(std::int8_t* at, std::uint64_t which) {
+    _mm512_storeu_si512(at, _mm512_mask_sub_epi8(load(at), which, _mm512_setzero_si512(), load(at)));
+  }
+  static std::uint64_t nonzero(const std::int8_t* at) { return _mm512_test_epi8_mask(load(at), load(at)); }
+  static std::uint64_t negative(const std::int8_t* at) { return _mm512_movepi8_mask(load(at)); }
+  static std::uint64_t above(const std::int8_t* at, int level) {  // |sum| > level
+    return _mm512_cmpgt_epi8_mask(_mm512_abs_epi8(load(at)), _mm512_set1_epi8(static_cast<char>(level)));
+  }
+  static std::uint64_t equal(const std::int8_t* at, int level) {
+    return _mm512_cmpeq_epi8_mask(load(at), _mm512_set1_epi8(static_cast<char>(level)));
+  }
+};
+
+}  // namespace
+}  // namespace tg::kernels::avx512

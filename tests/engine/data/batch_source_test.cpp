@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "engine/dataset.h"
+
+namespace tg::engine {
+namespace {
+
+std::shared_ptr<const Dataset> digits() {
+  DatasetOptions options;
+  options.name = "synthetic";
+  options.synthetic_train = 50;
+  options.synthetic_test = 1;
+  return *load_dataset(options);
+}
+
+BatchSource::Options options_of(const Dataset& data) {
+  BatchSource::Options options;
+  options.seed = 17;
+  options.global_batch = 16;
+  options.share = share_of(16, 1, 3);
+  options.first_step = 5;
+  options.last_step = 30;
+  options.input = data.train.stored;
+  return options;
+}
+
+TEST(BatchSource, EqualsDirectFillAndStaysValidUntilTheNextCall) {
+  const auto data = digits();
+  const auto options = options_of(*data);
+  BatchSource source(data, options);
+  SampleStream stream(options.seed, data->train.count());
+  for (std::uint64_t step = options.first_step; step < options.last_step; ++step) {
+    const Batch& batch = source.next();
+    Batch expected;
+    expected.count = options.share.count;
+    fill_training_batch(*data, stream, options.seed, step * options.global_batch + options.share.first, options.input,
+                        expected);
+    ASSERT_EQ(batch.count, options.share.count);
+    ASSERT_EQ(batch.labels, expected.labels) << step;
+    ASSERT_TRUE(std::ranges::equal(batch.images.span(), expected.images.span())) << step;
+  }
+}
+
+// Members' batches of one step, put together, are the batch of a run of one.
+TEST(BatchSource, SharesTogetherAreTheGlobalBatch) {
+  const auto data = digits();
+  auto options = options_of(*data);
+  options.share = share_of(16, 0, 1);
+  BatchSource whole(data, options);
+  options.share = share_of(16, 0, 2);
+  BatchSource first(data, options);
+  options.share = share_of(16, 1, 2);
+  BatchSource second(data, options);
+  for (int step = 0; step < 5; ++step) {
+    auto labels = first.next().labels;
+    const auto& rest = second.next().labels;
+    labels.insert(labels.end(), rest.begin(), rest.end());
+    ASSERT_EQ(whole.next().labels, labels);
+  }
+}
+
+// Each destructor must return: the thread then waits for a free slot, fills, is done, or has not begun.
+TEST(BatchSource, DestructionNeverWaitsForACaller) {
+  const auto data = digits();
+  for (int calls = 0; calls < 4; ++calls) {
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      BatchSource source(data, options_of(*data));
+      for (int i = 0; i < calls; ++i) source.next();
+    }
+  }
+  auto none = options_of(*data);
+  none.last_step = none.first_step;
+  const BatchSource idle(data, none);
+}
+
+TEST(BatchSource, KeepsTheDatasetAlive) {
+  auto data = digits();
+  const auto options = options_of(*data);
+  BatchSource source(data, options);
+  data.reset();
+  for (std::uint64_t step = options.first_step; step < options.last_step; ++step) {
+    ASSERT_EQ(source.next().count, options.share.count);
+  }
+}
+
+TEST(BatchSourceDeathTest, CallsBeyondTheLastStepAreABug) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto data = digits();
+  auto options = options_of(*data);
+  options.last_step = options.first_step + 1;
+  EXPECT_DEATH(
+      {
+        BatchSource source(data, options);
+        source.next();
+        source.next();
+      },
+      "bug:");
+}
+
+}  // namespace
+}  // namespace tg::engine

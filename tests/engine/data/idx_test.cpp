@@ -1,0 +1,153 @@
+#include "engine/data/files/idx.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tests/engine/data/support.h"
+
+namespace tg::engine::test {
+namespace {
+
+constexpr std::size_t kTrain = 25, kTest = 11;
+
+// The four files with the names' middle as given ("-idx" or ".idx") and an ending.
+void write_mnist(const std::string& directory, const std::string& middle, bool gzip) {
+  const auto write = [&](const std::string& name, const Bytes& bytes) {
+    if (gzip) {
+      write_gzip(directory + "/" + name + ".gz", bytes);
+    } else {
+      write_plain(directory + "/" + name, bytes);
+    }
+  };
+  write("train-images" + middle + "3-ubyte", idx_images(kTrain, 28));
+  write("train-labels" + middle + "1-ubyte", idx_labels(kTrain));
+  write("t10k-images" + middle + "3-ubyte", idx_images(kTest, 28, 100));
+  write("t10k-labels" + middle + "1-ubyte", idx_labels(kTest));
+}
+
+TEST(Idx, ReadsEverySpellingToTheSameDataset) {
+  std::uint64_t hash = 0;
+  for (const char* middle : {"-idx", ".idx"}) {
+    for (const bool gzip : {false, true}) {
+      for (const char* subfolder : {"", "/mnist"}) {
+        const Folder folder;
+        write_mnist(folder.path() + subfolder, middle, gzip);
+        const auto data = load("mnist", folder.path());
+        ASSERT_TRUE(data.ok()) << data.error().message;
+        const Dataset& d = **data;
+        EXPECT_EQ(d.train.count(), kTrain);
+        EXPECT_EQ(d.test.count(), kTest);
+        EXPECT_EQ(d.train.stored, (ImageShape{1, 28, 28}));
+        EXPECT_EQ(d.train.pixels[784 * 3 + 5], pattern(3, 5));
+        EXPECT_EQ(d.test.pixels[784 * 10 + 783], pattern(110, 783));
+        EXPECT_EQ(d.train.labels[13], 3);
+        if (hash == 0) hash = d.hash;
+        EXPECT_EQ(d.hash, hash) << "the hash is over the content, however it is stored";
+      }
+    }
+  }
+}
+
+TEST(Idx, HashSeesEveryByte) {
+  const Folder folder;
+  write_mnist(folder.path(), "-idx", false);
+  const std::uint64_t hash = (*load("mnist", folder.path()))->hash;
+  for (const char* name :
+       {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+    Bytes bytes = read_plain(folder / name);
+    bytes.back() ^= 1;
+    write_plain(folder / name, bytes);
+    const auto changed = load("mnist", folder.path());
+    ASSERT_TRUE(changed.ok()) << changed.error().message;
+    EXPECT_NE((*changed)->hash, hash) << name;
+    bytes.back() ^= 1;
+    write_plain(folder / name, bytes);
+  }
+}
+
+TEST(Idx, ErrorsNameTheFileAndWhatToDo) {
+  const Folder folder;
+  expect_text(error_of("mnist", ""), "data-dir");
+  expect_text(error_of("mnist", folder / "nowhere"), folder / "nowhere");
+  expect_text(error_of("mnist", folder.path()), "is empty");
+
+  write_plain(folder / "unrelated", {1, 2, 3});
+  expect_text(error_of("mnist", folder.path()), "train-images-idx3-ubyte");
+
+  const std::string images = folder / "train-images-idx3-ubyte", labels = folder / "train-labels-idx1-ubyte";
+  write_mnist(folder.path(), "-idx", false);
+  const auto with = [&](const std::string& file, Bytes bytes, const std::string& says) {
+    const Bytes good = read_plain(file);
+    write_plain(file, bytes);
+    const auto data = load("mnist", folder.path());
+    ASSERT_FALSE(data.ok()) << says;
+    EXPECT_EQ(data.error().kind, ErrorKind::kCorrupt);
+    expect_text(data.error().message, file);
+    expect_text(data.error().message, says);
+    expect_text(data.error().message, ";");  // what to do comes behind it
+    write_plain(file, good);
+  };
+  Bytes bytes = read_plain(images);
+  with(images, {}, "truncated");
+  with(images, Bytes(bytes.begin(), bytes.end() - 1), "truncated");
+  with(images, idx_labels(kTrain), "000008");
+  with(images, idx_images(kTrain - 1, 28), "labels");
+  bytes.push_back(0);
+  with(images, bytes, "too long");
+  with(images, {0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0, 0, 4, 0, 0, 0, 4, 0}, "truncated");
+  with(images, {0, 0, 8, 3, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1}, "side");
+  with(images, {0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 28}, "no samples");
+  Bytes bad_label = idx_labels(kTrain);
+  bad_label.back() = 10;
+  with(labels, bad_label, "label 10");
+}
+
+TEST(Idx, DamagedGzipIsAnError) {
+  const Folder folder;
+  write_mnist(folder.path(), "-idx", true);
+  const std::string file = folder / "t10k-images-idx3-ubyte.gz";
+  const Bytes good = read_plain(file);
+  write_plain(file, Bytes(good.begin(), good.end() - 20));
+  expect_text(error_of("mnist", folder.path()), file);
+  Bytes flipped = good;
+  flipped[flipped.size() / 2] ^= 0x10;
+  write_plain(file, flipped);
+  expect_text(error_of("mnist", folder.path()), file);
+}
+
+TEST(Idx, DirectoryInPlaceOfAFileIsAnError) {
+  const Folder folder;
+  write_mnist(folder.path(), "-idx", false);
+  std::filesystem::remove(folder / "train-labels-idx1-ubyte");
+  std::filesystem::create_directory(folder / "train-labels-idx1-ubyte");
+  expect_text(error_of("mnist", folder.path()), "train-labels-idx1-ubyte");
+}
+
+TEST(Idx, RealMnist) {
+  const char* given = std::getenv("TGD_DATA_DIR");
+  const std::string directory = given != nullptr ? given : TGD_SOURCE_DIR "/../shared/data";
+  if (!std::filesystem::exists(directory + "/mnist")) {
+    GTEST_SKIP() << "no MNIST in " << directory << "; set TGD_DATA_DIR to a directory that has mnist/";
+  }
+  const auto data = load("mnist", directory);
+  ASSERT_TRUE(data.ok()) << data.error().message;
+  const Dataset& d = **data;
+  ASSERT_EQ(d.train.count(), 60'000u);
+  ASSERT_EQ(d.test.count(), 10'000u);
+  EXPECT_EQ(d.train.stored, (ImageShape{1, 28, 28}));
+  // The first labels of both sets, as everyone has seen them.
+  EXPECT_TRUE(std::ranges::equal(std::span(d.train.labels).first(8), std::array{5, 0, 4, 1, 9, 2, 1, 3}));
+  EXPECT_TRUE(std::ranges::equal(std::span(d.test.labels).first(8), std::array{7, 2, 1, 0, 4, 1, 4, 9}));
+  EXPECT_EQ(std::ranges::count(d.test.labels, 1), 1135);
+}
+
+TEST(Dataset, UnknownNameListsTheKnown) {
+  const std::string text = error_of("imagenet", "");
+  expect_text(text, "imagenet");
+  for (const std::string& name : dataset_names()) expect_text(text, name);
+}
+
+}  // namespace
+}  // namespace tg::engine::test

@@ -1,0 +1,246 @@
+#include "engine/safetensors.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "engine/model.h"
+#include "engine/safetensors_header.h"
+#include "tests/engine/data/support.h"
+
+namespace tg::engine::test {
+namespace {
+
+// A file of this header and so many zero bytes behind it.
+Bytes file_of(const std::string& header, std::size_t data_bytes) {
+  Bytes bytes(8 + header.size() + data_bytes);
+  const std::uint64_t size = header.size();
+  std::memcpy(bytes.data(), &size, 8);
+  std::copy(header.begin(), header.end(), bytes.begin() + 8);
+  return bytes;
+}
+
+std::string entry(const std::string& name, const std::string& shape, std::uint64_t begin, std::uint64_t end) {
+  return "\"" + name + "\":{\"dtype\":\"F32\",\"shape\":" + shape + ",\"data_offsets\":[" + std::to_string(begin) +
+         "," + std::to_string(end) + "]}";
+}
+
+TEST(Safetensors, RoundTripKeepsEveryBit) {
+  const Folder folder;
+  const std::string path = folder / "a.safetensors";
+  const std::vector<float> odd = {
+      0.0f,           -0.0f, std::numeric_limits<float>::denorm_min(), std::numeric_limits<float>::infinity(),
+      std::nanf("7"), 3.5f};
+  const std::vector<float> one = {1.0f};
+  const std::vector<TensorView> tensors = {
+      {"w", {2, 3}, odd}, {"scalar", {}, one}, {"none", {0, 4}, {}}, {"b\"\\\n\u00e9", {1}, one}};
+  const std::map<std::string, std::string> metadata = {{"step", "12"}, {"note", "a \"b\"\n"}};
+  ASSERT_TRUE(write_safetensors(path, tensors, metadata).ok());
+  const auto loaded = read_safetensors(path);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->metadata, metadata);
+  ASSERT_EQ(loaded->values.size(), 4u);
+  for (const TensorView& tensor : tensors) {
+    EXPECT_EQ(loaded->shapes.at(tensor.name), tensor.shape);
+    const auto& values = loaded->values.at(tensor.name);
+    ASSERT_EQ(values.size(), tensor.values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(values[i]), std::bit_cast<std::uint32_t>(tensor.values[i]));
+    }
+  }
+}
+
+TEST(Safetensors, GoldenBytes) {
+  const Folder folder;
+  const std::string path = folder / "a.safetensors";
+  const std::vector<float> a = {1.0f, -2.0f}, b = {0.5f};
+  ASSERT_TRUE(
+      write_safetensors(path, std::vector<TensorView>{{"z.weight", {2, 1}, a}, {"a.bias", {1}, b}}, {{"format", "pt"}})
+          .ok());
+  const std::string header =
+      R"({"__metadata__":{"format":"pt"},"z.weight":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},)"
+      R"("a.bias":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})"
+      "       ";
+  ASSERT_EQ(header.size() % 8, 0u);
+  Bytes expected = file_of(header, 0);
+  for (const int byte : {0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0, 0, 0, 0, 0x3f}) {
+    expected.push_back(static_cast<std::uint8_t>(byte));
+  }
+  EXPECT_EQ(read_plain(path), expected);
+}
+
+TEST(Safetensors, SegmentsLeaveTheirPaddingOut) {
+  const auto model = make_model("lenet");
+  ASSERT_TRUE(model.ok());
+  AlignedArray<float> flat(model->segments.padded_count());
+  for (std::size_t i = 0; i < flat.size(); ++i) flat[i] = static_cast<float>(i);
+  const auto tensors = tensors_of(model->segments, flat.span(), ".ema");
+  ASSERT_EQ(tensors.size(), model->segments.size());
+  const Folder folder;
+  ASSERT_TRUE(write_safetensors(folder / "m", tensors, {}).ok());
+  const auto loaded = read_safetensors(folder / "m");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  std::size_t count = 0;
+  for (const Segment& segment : model->segments.segments()) {
+    const auto& values = loaded->values.at(segment.name + ".ema");
+    ASSERT_EQ(values.size(), segment.element_count);
+    EXPECT_EQ(values.front(), static_cast<float>(segment.offset));
+    EXPECT_EQ(values.back(), static_cast<float>(segment.offset + segment.element_count - 1));
+    EXPECT_EQ(loaded->shapes.at(segment.name + ".ema"), segment.shape);
+    count += values.size();
+  }
+  EXPECT_EQ(count, model->segments.parameter_count());
+}
+
+TEST(Safetensors, WriterRefusesWhatCannotBeRead) {
+  const Folder folder;
+  const std::vector<float> a = {1.0f};
+  const auto write = [&](const std::vector<TensorView>& tensors, const std::map<std::string, std::string>& metadata) {
+    return write_safetensors(folder / "m", tensors, metadata);
+  };
+  EXPECT_FALSE(write({{"a", {1}, a}, {"a", {1}, a}}, {}).ok());
+  EXPECT_FALSE(write({{"__metadata__", {1}, a}}, {}).ok());
+  EXPECT_FALSE(write({{"a", {2}, a}}, {}).ok());
+  EXPECT_FALSE(write({{"\xff", {1}, a}}, {}).ok());
+  EXPECT_FALSE(write({{"a", {1}, a}}, {{"k", "\xff"}}).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(AtomicWrite, ReplacesWholeAndLeavesNothingBehind) {
+  const Folder folder;
+  const std::string path = folder / "state";
+  ASSERT_TRUE(write_file_atomically(path, "a long old content").ok());
+  write_plain(path + ".partial", Bytes(100, 'x'));  // as a crash would leave it
+  ASSERT_TRUE(write_file_atomically(path, "new").ok());
+  EXPECT_EQ(read_plain(path), (Bytes{'n', 'e', 'w'}));
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+}
+
+TEST(AtomicWrite, FailureKeepsTheOldContentAndNamesTheCause) {
+  const Folder folder;
+  const Status missing = write_file_atomically(folder / "no/such", "x");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().kind, ErrorKind::kIo);
+  expect_text(missing.error().message, folder / "no/such");
+  expect_text(missing.error().message, "No such file");
+  std::filesystem::create_directories(folder / "taken/inside");  // rename onto a full directory fails
+  EXPECT_FALSE(write_file_atomically(folder / "taken", "x").ok());
+  EXPECT_TRUE(std::filesystem::exists(folder / "taken/inside"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "taken.partial"));
+}
+
+TEST(Safetensors, MissingFileAndDirectory) {
+  const Folder folder;
+  const auto missing = read_safetensors(folder / "none");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().kind, ErrorKind::kNotFound);
+  EXPECT_FALSE(read_safetensors(folder.path()).ok());
+}
+
+TEST(Safetensors, ReaderAcceptsOrderAndWhitespaceOfOthers) {
+  const std::string header =
+      "{ " + entry("b", "[1]", 4, 8) + ", " + entry("a", "[1,1]", 0, 4) + ",\"__metadata__\":{}}  ";
+  const Folder folder;
+  write_plain(folder / "a", file_of(header, 8));
+  const auto loaded = read_safetensors(folder / "a");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->values.size(), 2u);
+}
+
+TEST(Safetensors, HostileHeadersAreRefused) {
+  const std::string a = entry("a", "[1]", 0, 4);
+  const std::vector<std::pair<std::string, std::size_t>> hostile = {
+      {"", 4},
+      {"{", 4},
+      {"[]", 4},
+      {"null", 4},
+      {"7", 4},
+      {"{}", 4},                                             // data of no tensor
+      {"{" + a + "}", 0},                                    // truncated
+      {"{" + a + "}", 8},                                    // bytes left over
+      {"{" + a + "}x", 4},                                   // text behind
+      {"{" + a + "," + a + "}", 4},                          // twice
+      {"{" + a + "," + entry("b", "[1]", 0, 4) + "}", 4},    // overlap
+      {"{" + a + "," + entry("b", "[1]", 8, 12) + "}", 12},  // hole
+      {"{" + entry("a", "[1]", 4, 0) + "}", 4},              // backwards
+      {"{" + entry("a", "[2]", 0, 4) + "}", 4},              // shape and bytes differ
+      {"{" + entry("a", "[-1]", 0, 4) + "}", 4},
+      {"{" + entry("a", "[1.0]", 0, 4) + "}", 4},
+      {"{" + entry("a", "[[1]]", 0, 4) + "}", 4},
+      {"{" + entry("a", "1", 0, 4) + "}", 4},
+      {"{" + entry("a", "[1,1,1,1,1,1,1,1,1]", 0, 4) + "}", 4},
+      {"{" + entry("a", "[4294967296,4294967296,1]", 0, 4) + "}", 4},  // 2^64 wraps to 0
+      {"{" + entry("a", "[4611686018427387905]", 0, 4) + "}", 4},      // times 4 wraps to 4
+      {"{" + entry("a", "[18446744073709551615]", 0, 4) + "}", 4},
+      {"{" + entry("a", "[1]", 0, UINT64_MAX) + "}", 4},
+      {R"({"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}})", 8},
+      {R"({"a":{"dtype":"F32","shape":[1]}})", 4},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", 4},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,4]}})", 4},
+      {R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})", 4},
+      {R"({"a":7})", 0},
+      {R"({"__metadata__":{"a":1}})", 0},
+      {R"({"__metadata__":{"a":{"b":"c"}}})", 0},
+      {R"({"__metadata__":{"a":"b","a":"c"}})", 0},
+      {R"({"__metadata__":{},"__metadata__":{}})", 0},
+      {"{\"\xff\":{}}", 0},
+      {std::string(1 << 20, '['), 0},
+      {std::string(1 << 20, '{'), 0},
+      {"{\"a\":" + std::string(1 << 20, '['), 0},
+  };
+  const Folder folder;
+  for (const auto& [header, data_bytes] : hostile) {
+    write_plain(folder / "h", file_of(header, data_bytes));
+    const auto loaded = read_safetensors(folder / "h");
+    ASSERT_FALSE(loaded.ok()) << header.substr(0, 200);
+    EXPECT_EQ(loaded.error().kind, ErrorKind::kCorrupt);
+    expect_text(loaded.error().message, folder / "h");
+  }
+}
+
+TEST(Safetensors, HostileSizesAreRefused) {
+  const Folder folder;
+  for (const std::uint64_t size : {UINT64_MAX, UINT64_MAX - 7, std::uint64_t{1} << 63, std::uint64_t{3}}) {
+    Bytes bytes = file_of("{}", 0);
+    std::memcpy(bytes.data(), &size, 8);
+    write_plain(folder / "h", bytes);
+    EXPECT_FALSE(read_safetensors(folder / "h").ok()) << size;
+  }
+  for (std::size_t length = 0; length < 8; ++length) {
+    write_plain(folder / "h", Bytes(length));
+    EXPECT_FALSE(read_safetensors(folder / "h").ok()) << length;
+  }
+}
+
+// Every cut of a good file is an error, and no flip of bits does worse than give an error or other values.
+TEST(Safetensors, CutsAndFlips) {
+  const Folder folder;
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  ASSERT_TRUE(
+      write_safetensors(folder / "g", std::vector<TensorView>{{"a", {2, 3}, values}, {"b", {6}, values}}, {{"k", "v"}})
+          .ok());
+  const Bytes good = read_plain(folder / "g");
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    write_plain(folder / "c", Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length)));
+    EXPECT_FALSE(read_safetensors(folder / "c").ok()) << length;
+  }
+  std::mt19937_64 random(1);
+  int refused = 0;
+  for (int i = 0; i < 500; ++i) {
+    Bytes bytes = good;
+    bytes[random() % bytes.size()] ^= static_cast<std::uint8_t>(1u << random() % 8);
+    write_plain(folder / "c", bytes);
+    refused += read_safetensors(folder / "c").ok() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 100);
+}
+
+}  // namespace
+}  // namespace tg::engine::test
