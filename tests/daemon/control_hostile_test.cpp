@@ -67,21 +67,19 @@ TEST_F(ControlHostile, EveryCutAndManyFlipsOfEveryRequest) {
                                                    schema::Beat{"node-b", 1, "run-1", schema::Phase::kForward, 3, 4}};
   std::mt19937 random(20171204);
   for (const schema::RequestBody& body : bodies) {
-    // A connection each, thrown away with whatever answers come: only the port's life counts.
     TestClient client(control_port(0));
+    // Whatever is answered, if anything: what comes after is answered too.
+    const auto send_and_go_on = [&](const std::string& bytes) {
+      client.send_bytes({bytes});
+      EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(client.ask(schema::VersionRequest{})));
+    };
     const std::string good = schema::encode_request({7, body});
-    for (std::size_t length = 0; length < good.size(); length += 3) client.send_bytes({good.substr(0, length)});
+    for (std::size_t length = 0; length < good.size(); length += 3) send_and_go_on(good.substr(0, length));
     for (int i = 0; i < 100; ++i) {
       std::string damaged = good;
       damaged[random() % damaged.size()] = static_cast<char>(random());
-      client.send_bytes({damaged});
+      send_and_go_on(damaged);
     }
-    client.send({99, schema::VersionRequest{}});
-    std::optional<schema::Reply> reply;
-    do {
-      reply = client.receive();
-      ASSERT_TRUE(reply.has_value());
-    } while (reply->id != 99);
   }
   expect_alive();
   EXPECT_GE(complaints(), 1u);
