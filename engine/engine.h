@@ -3,8 +3,8 @@
 // An engine owns its activations, scratch memory and threads; parameters and gradients are the caller's flat arrays
 // (segment.h). forward, backward and evaluate are called from one thread at a time; the sink is called on that
 // thread. For fixed build, ISA, thread count and batch the gradient repeats bit for bit.
-// Errors: construction may fail (Result); a library failure later is a std::runtime_error naming the failing call, which the
-// run's compute thread turns into a FAILED run.
+// Errors: construction may fail (Result); a library failure later is a std::runtime_error naming the failing call,
+// which the run's compute thread turns into a FAILED run.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ class Engine {
   // Sum over the batch of the cross-entropy losses. parameters: segments().padded_count() floats, read only, and
   // unchanged until backward returns. The batch stays alive and unchanged until then too.
   virtual double forward(const float* parameters, const Batch& batch) = 0;
-  // gradients[...] = factor * d(sum of losses)/d(parameters) of the last forward; every real element of every segment is
-  // overwritten, padding is left as it is (0).
+  // gradients[...] = factor * d(sum of losses)/d(parameters) of the last forward; every real element of every segment
+  // is overwritten, padding is left as it is (0).
   virtual void backward(float factor, float* gradients, const SegmentSink& sink) = 0;
   // Batch count <= evaluation_batch.
   virtual EvaluationCounts evaluate(const float* parameters, const Batch& batch) = 0;

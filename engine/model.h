@@ -21,7 +21,8 @@ struct Convolution {
 struct MaxPooling {
   int kernel, stride, pad_before, pad_after;
 };
-// y = x / (bias + alpha * sum over 2*radius+1 channels of x^2)^beta: TensorFlow's form, alpha not divided by the window.
+// y = x / (bias + alpha * sum over 2*radius+1 channels of x^2)^beta: TensorFlow's form, alpha not divided by the
+// window.
 struct LocalResponseNormalization {
   int radius;
   float bias, alpha, beta;

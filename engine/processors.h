@@ -1,5 +1,5 @@
-// How many threads this process may use: the cgroup's CPU quota, the affinity mask and the number of processors, whichever is
-// least, at least 1. Read once at start.
+// How many threads this process may use: the cgroup's CPU quota, the affinity mask and the number of processors,
+// whichever is least, at least 1. Read once at start.
 #pragma once
 
 namespace tg::engine {

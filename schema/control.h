@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -21,7 +22,17 @@ Result<RunState> parse_run_state(std::string_view name);
 inline bool is_final(RunState s) { return s >= RunState::kStopped; }
 
 // Where a member is inside its step; carried by beats so that a stuck one can be named.
-enum class Phase : std::uint16_t { kIdle, kPrepare, kForward, kBackward, kScalerWait, kReduce, kGather, kEvaluate, kSave };
+enum class Phase : std::uint16_t {
+  kIdle,
+  kPrepare,
+  kForward,
+  kBackward,
+  kScalerWait,
+  kReduce,
+  kGather,
+  kEvaluate,
+  kSave
+};
 std::string_view phase_name(Phase phase);  // "scaler wait"
 
 struct NodeStatus {
@@ -43,7 +54,7 @@ struct RunStatus {
   std::string id;
   RunState state = RunState::kPending;
   std::string reason;
-  std::int64_t since_ms = 0;    // of the state
+  std::int64_t since_ms = 0;  // of the state
   std::int64_t started_ms = 0;
   std::string model;
   std::string data;
@@ -78,7 +89,7 @@ struct MeshStatus {
 
 // Requests.
 struct StatusRequest {
-  std::string run;  // id or unique prefix, empty = all
+  std::string run;     // id or unique prefix, empty = all
   bool local = false;  // only what this node knows itself (asked by peers)
 };
 struct StartRequest {
@@ -140,7 +151,7 @@ struct SliceReply {  // of a log or a file
   std::string run_id;
   std::string node;
   std::uint64_t total_bytes = 0;
-  std::string data;   // from the asked offset
+  std::string data;    // from the asked offset
   bool final = false;  // nothing more will come
 };
 struct VersionReply {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -36,6 +37,15 @@ struct Hello {
   std::uint64_t incarnation = 0;  // drawn at start of the process
   std::uint64_t names_hash = 0;   // of the sorted member names
   std::uint64_t heard = 0;        // the receiver's incarnation as the sender knows it, 0 = not heard yet
+};
+
+// The right to propose, asked of the member of lowest rank and granted one at a time.
+struct Claim {
+  std::string run_id;
+};
+struct Grant {
+  bool granted = false;
+  std::string message;  // of a refusal: names the run that holds the right
 };
 
 struct Propose {
@@ -113,7 +123,8 @@ struct Goodbye {
   std::string reason;
 };
 
-using FrameBody = std::variant<Hello, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye>;
+using FrameBody =
+    std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye>;
 
 struct Frame {
   FrameHeader header;

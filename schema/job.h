@@ -1,5 +1,6 @@
-// A job: what a run does, as the user writes it (key = value) and as it travels (the same, canonical: every key, sorted).
-// Pure values. Parsing names the key, the value, what is allowed, the nearest known key and, for files, the line.
+// A job: what a run does, as the user writes it (key = value) and as it travels (the same, canonical: every key,
+// sorted). Pure values. Parsing names the key, the value, what is allowed, the nearest known key and, for files, the
+// line.
 #pragma once
 
 #include <cstdint>

@@ -15,13 +15,17 @@ inline constexpr std::size_t kMostRunIdBytes = 63;
 inline constexpr std::size_t kMostReasonBytes = 2000;
 inline constexpr std::size_t kMostSpecBytes = 16 * 1024;
 inline constexpr std::size_t kMostBuildBytes = 400;
+inline constexpr std::size_t kMostHostBytes = 253;     // of a DNS name
+inline constexpr std::size_t kMostAddressBytes = 260;  // host:port
+inline constexpr std::size_t kMostPathBytes = 1024;
 
 // Models and their slices.
 inline constexpr std::size_t kMostSegments = 4096;
 inline constexpr std::size_t kMostBuckets = 4096;
 inline constexpr std::size_t kMostChunks = 1u << 20;
 inline constexpr std::size_t kMostChunkPayloadBytes = 1024 * 1024;
-inline constexpr std::size_t kMostStepFrameSlots = 3;  // parameters and two optimizer slots; the average is the fourth digest
+inline constexpr std::size_t kMostStepFrameSlots =
+    3;  // parameters and two optimizer slots; the average is the fourth digest
 inline constexpr std::size_t kMostDigests = kMostSegments;
 
 // Frames.
@@ -35,13 +39,26 @@ static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes);
 static_assert(kMostSegments * (sizeof(float) + sizeof(std::uint64_t)) + kFrameOverheadBytes <= kMostFrameBytes);
 
 // Queues.
-inline constexpr int kMeshHighWaterMark = 4096;          // messages per peer; the protocol's gates bound the bytes
-inline constexpr std::size_t kMostQueuedEvents = 16384;  // towards the node's thread
-inline constexpr std::size_t kMostRunsKept = 200;        // finished runs remembered per node
+inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
+inline constexpr int kMeshHighWaterMark = 4096;               // messages per peer; the protocol's gates bound the bytes
+inline constexpr std::size_t kMostQueuedEvents = 16384;       // towards the node's thread
+inline constexpr std::size_t kMostRunsKept = 200;             // finished runs remembered per node
 
 // Deadlines, milliseconds.
-inline constexpr int kControlReplyMs = 3000;   // tgctl waits this long for an answer
-inline constexpr int kPeerStatusMs = 500;      // a node waits this long for its peers' part of an answer
-inline constexpr int kShutdownMs = 5000;       // hard limit of an orderly end
+inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an answer
+inline constexpr int kPeerStatusMs = 500;     // a node waits this long for its peers' part of an answer
+inline constexpr int kShutdownMs = 5000;      // hard limit of an orderly end
+
+// The control port and the runs on disk.
+inline constexpr std::size_t kMostRecordBytes = 256 * 1024;  // run.json; a larger one is not read
+inline constexpr std::size_t kMostPendingQuestions = 256;    // asked of a control server and not yet answered
+inline constexpr int kControlHighWaterMark = 64;             // messages per connection; beats beyond it are dropped
+inline constexpr int kMostMessagesPerTurn = 64;              // of one socket before beats and liveness get their turn
+inline constexpr int kRelayReplyMs = kControlReplyMs - 500;  // a node waits this long for another's log or file
+inline constexpr int kMostCallMs = 3'600'000;  // a start or stop that the node's thread never answered is void then
+inline constexpr int kMostBeatMs = 500;        // beats go out every min(peer-timeout / 10, this)
+inline constexpr int kLivenessTickMs = 50;
+inline constexpr int kControlLingerMs = 500;  // for the last replies of a node that goes away
+static_assert(kPeerStatusMs < kControlReplyMs && kControlLingerMs < kShutdownMs && kLivenessTickMs <= 100);
 
 }  // namespace tg::schema

@@ -1,6 +1,6 @@
-// A node's configuration: `tgd --config tgd.conf`, TGD_* variables, flags. The order is defaults < file < environment < flags.
-// `peer = NAME@host:port`, one line per node, the same in every file, the own node included; rank = order of names.
-// A node uses two ports: the mesh port of its peer line and the one above it for control and liveness.
+// A node's configuration: `tgd --config tgd.conf`, TGD_* variables, flags. The order is defaults < file < environment <
+// flags. `peer = NAME@host:port`, one line per node, the same in every file, the own node included; rank = order of
+// names. A node uses two ports: the mesh port of its peer line and the one above it for control and liveness.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tg::schema {
 struct PeerAddress {
   std::string name;
   std::string host;
-  std::uint16_t port = 0;  // mesh; control = port + 1
+  std::uint16_t port = 0;                // mesh; control = port + 1
   std::string mesh_endpoint() const;     // tcp://host:port
   std::string control_endpoint() const;  // tcp://host:port+1
   bool operator==(const PeerAddress&) const = default;
@@ -23,7 +23,7 @@ struct PeerAddress {
 
 struct NodeConfig {
   std::string node;
-  std::vector<PeerAddress> peers;  // sorted by name; the own one included
+  std::vector<PeerAddress> peers;    // sorted by name; the own one included
   std::string listen = "127.0.0.1";  // address to bind; the ports come from the own peer line
   bool insecure = false;             // needed to bind anything but loopback until keys come
   std::string state_dir = "tgd-state";

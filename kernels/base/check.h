@@ -19,8 +19,8 @@ template <class... Values>
 
 }  // namespace tg
 
-#define TG_CHECK(condition, ...)                                                                        \
-  do {                                                                                                  \
-    if (!(condition)) [[unlikely]]                                                                      \
-      ::tg::check_failed(#condition, __FILE__, __LINE__ __VA_OPT__(, ) __VA_ARGS__);                    \
+#define TG_CHECK(condition, ...)                                                     \
+  do {                                                                               \
+    if (!(condition)) [[unlikely]]                                                   \
+      ::tg::check_failed(#condition, __FILE__, __LINE__ __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)

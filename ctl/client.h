@@ -1,0 +1,47 @@
+// A connection to one node's control port: a request out, its reply back, never without a deadline.
+// One DEALER socket, used by the main thread only; the only file that meets cppzmq. Requests carry ids of our own, so a
+// late reply to an earlier request is never taken for this one's. Errors: kUnreachable when nobody answers in time,
+// kCorrupt when what answers is no tgd, and whatever error the node replied.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/base/status.h"
+#include "schema/control.h"
+
+namespace tg::ctl {
+
+class Client {
+ public:
+  // address: host:port of a node's control port. Connects in the background; the first ask finds out.
+  static Result<Client> connect(const std::string& address);
+  ~Client();
+  Client(Client&&) noexcept;
+
+  // Waits kControlReplyMs.
+  Result<schema::ReplyBody> ask(const schema::RequestBody& body);
+  // For requests that a node answers late: waits timeout_ms, but asks every two seconds whether the node still lives.
+  Result<schema::ReplyBody> ask_patiently(const schema::RequestBody& body, int timeout_ms);
+
+  // The reply as the kind that belongs to the request.
+  template <class Reply>
+  Result<Reply> ask_for(const schema::RequestBody& body) {
+    return as<Reply>(ask(body));
+  }
+  template <class Reply>
+  static Result<Reply> as(Result<schema::ReplyBody> reply) {
+    if (!reply) return reply.error();
+    if (auto* expected = std::get_if<Reply>(&reply.value())) return std::move(*expected);
+    return Error{ErrorKind::kCorrupt, "the node answered something else than was asked; are both of one version?"};
+  }
+
+  const std::string& address() const;
+
+ private:
+  struct State;
+  explicit Client(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tg::ctl

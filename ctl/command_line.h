@@ -1,0 +1,51 @@
+// The verbs of tgctl and their options, as one table: parsing, help and suggestions all come from it.
+// Pure: argv and the value of TGCTL_ADDRESS come as arguments. Boost.Program_options is met in the .cpp only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace tg::ctl {
+
+inline constexpr const char* kDefaultAddress = "127.0.0.1:7701";
+
+enum class Verb : std::uint8_t { kStart, kStatus, kStop, kFetch, kList, kLogs, kWait, kVersion };
+
+struct Command {
+  Verb verb = Verb::kVersion;
+  std::string help;      // if not empty, print this and nothing else
+  bool version = false;  // --version: tgctl's own, asks nobody
+  std::string address;
+  std::string operand;  // JOB or RUN, "" where it may be left out and was
+  // start
+  std::vector<std::string> settings;
+  std::string id;
+  bool detach = false;
+  bool dry_run = false;
+  // status
+  bool json = false;
+  bool watch = false;
+  // fetch
+  std::string output;
+  bool partial = false;
+  bool force = false;
+  // logs
+  bool follow = false;
+  std::string node;
+  // wait
+  std::string until = "finished";
+  std::uint64_t timeout_ms = 60'000;
+};
+
+// environment_address: the value of TGCTL_ADDRESS, null if not set.
+Result<Command> parse_command(int argc, const char* const* argv, const char* environment_address);
+
+std::string general_help();
+std::string verb_help(Verb verb);
+std::vector<std::string> verb_names();
+
+}  // namespace tg::ctl

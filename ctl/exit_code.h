@@ -1,0 +1,40 @@
+// tgctl's exit codes: the whole list, and how an error's kind becomes one. Scripts depend on them; append only.
+#pragma once
+
+#include "kernels/base/status.h"
+
+namespace tg::ctl {
+
+enum ExitCode : int {
+  kOk = 0,
+  kError = 1,
+  kUsage = 2,  // or an invalid job
+  kUnreachable = 3,
+  kNoSuchRun = 4,
+  kRunFailed = 5,
+  kTimedOut = 124,
+  kInterrupted = 130,
+};
+
+inline ExitCode exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+    case ErrorKind::kInvalidJob:
+      return kUsage;
+    case ErrorKind::kUnreachable:
+      return kUnreachable;
+    case ErrorKind::kNotFound:
+      return kNoSuchRun;
+    case ErrorKind::kRunFailed:
+      return kRunFailed;
+    case ErrorKind::kFailed:
+    case ErrorKind::kRefused:
+    case ErrorKind::kCorrupt:
+    case ErrorKind::kIo:
+    case ErrorKind::kTimeout:  // a node's deadline; 124 is only for tgctl's own wait
+      return kError;
+  }
+  return kError;
+}
+
+}  // namespace tg::ctl

@@ -1,0 +1,106 @@
+#include "ctl/format/status_text.h"
+
+#include "ctl/format/table.h"
+
+namespace tg::ctl {
+namespace {
+
+constexpr std::string_view kNothing = "-";
+
+std::string or_nothing(std::string text) { return text.empty() ? std::string(kNothing) : text; }
+
+std::string when_stepped(const schema::RunStatus& run, std::string text) {
+  return run.step == 0 ? std::string(kNothing) : text;
+}
+
+std::string accuracy(const schema::RunStatus& run) {
+  return run.evaluated ? format_percent(run.evaluation_accuracy, 2) : std::string(kNothing);
+}
+
+std::string age(std::int64_t since_ms, std::int64_t now_ms) {
+  return since_ms <= 0 ? std::string(kNothing) : format_span(static_cast<double>(now_ms - since_ms) / 1000);
+}
+
+std::string digest(std::uint64_t value) { return value == 0 ? std::string(kNothing) : format_digest(value); }
+
+}  // namespace
+
+std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms) {
+  if (runs.empty()) return "no runs\n";
+  std::vector<std::vector<std::string>> rows{
+      {"RUN", "STATE", "FOR", "MODEL", "STEP", "LOSS", "ACCURACY", "SAMPLES/S", "REASON"}};
+  for (const schema::RunStatus& run : runs) {
+    rows.push_back({run.id, std::string(schema::run_state_name(run.state)), age(run.since_ms, now_ms),
+                    or_nothing(run.model), std::to_string(run.step) + "/" + std::to_string(run.steps),
+                    when_stepped(run, format_fixed(run.loss, 4)), accuracy(run),
+                    when_stepped(run, format_fixed(run.samples_per_second, 0)), run.reason});
+  }
+  return format_table(rows);
+}
+
+std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms) {
+  std::vector<std::vector<std::string>> rows{{"NODE", "ADDRESS", "STATE"}};
+  for (const schema::NodeStatus& node : mesh.nodes) rows.push_back({node.name, node.address, node.state});
+  std::string text = format_table(rows) + "\n" + format_runs(mesh.runs, now_ms);
+  if (mesh.insecure) text += "\n" + mesh.node + " listens beyond loopback without keys (insecure = true)\n";
+  return text;
+}
+
+std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
+  std::vector<std::vector<std::string>> rows{
+      {"run", run.id},
+      {"state", std::string(schema::run_state_name(run.state)) + " for " + age(run.since_ms, now_ms)},
+  };
+  if (!run.reason.empty()) rows.push_back({"reason", run.reason});
+  rows.push_back({"model, data", or_nothing(run.model) + ", " + or_nothing(run.data)});
+  rows.push_back({"gradients", or_nothing(run.gradients) + ", exchange " + or_nothing(run.exchange)});
+  rows.push_back({"step", std::to_string(run.step) + " of " + std::to_string(run.steps)});
+  if (run.step > 0) {
+    rows.push_back({"loss", format_fixed(run.loss, 4) + ", learning rate " + format_fixed(run.learning_rate, 6)});
+    rows.push_back({"samples/s", format_fixed(run.samples_per_second, 0)});
+    rows.push_back({"bits/parameter", format_fixed(run.code_bits_per_parameter, 3) + " codes, " +
+                                          format_fixed(run.sent_bits_per_parameter, 3) + " sent, " +
+                                          format_percent(run.zeros, 1) + " zeros"});
+    rows.push_back({"sent", format_bytes(run.sent_bytes_per_step) + " per node and step"});
+  }
+  if (run.evaluated) {
+    rows.push_back({"evaluation", accuracy(run) + " right, loss " + format_fixed(run.evaluation_loss, 4) + ", step " +
+                                      std::to_string(run.evaluation_step)});
+  }
+  rows.push_back({"digest", digest(run.digest)});
+
+  std::vector<std::vector<std::string>> members{{"MEMBER", "STATE", "STEP", "DIGEST", "WAITED FOR"}};
+  for (const schema::MemberStatus& member : run.members) {
+    members.push_back({member.node, std::string(schema::run_state_name(member.state)), std::to_string(member.step),
+                       digest(member.digest), format_percent(member.wait_share, 0)});
+  }
+  return format_table(rows) + "\n" + format_table(members);
+}
+
+std::string format_plan(const schema::PlanReply& plan) {
+  return format_table({
+      {"run", or_nothing(plan.run_id)},
+      {"members", std::to_string(plan.members)},
+      {"global batch",
+       std::to_string(plan.global_batch) + ", at most " + std::to_string(plan.local_batch) + " per member"},
+      {"parameters", std::to_string(plan.parameters)},
+      {"exchange", or_nothing(plan.exchange)},
+      {"compute", format_seconds(plan.compute_seconds) + " per step, measured"},
+      {"sent", format_fixed(plan.sent_bits_per_parameter, 2) + " bits per parameter and step, predicted"},
+      {"wire",
+       format_seconds(plan.wire_seconds) + " per step at " + format_fixed(plan.link_mbps, 0) + " Mbit/s, predicted"},
+      {"one node alone", format_seconds(plan.single_node_seconds) + " per step"},
+      {"speed-up", format_fixed(plan.speed_up, 2) + " x over one node, predicted"},
+      {"memory", format_bytes(static_cast<double>(plan.memory_bytes)) + " per node"},
+  });
+}
+
+std::optional<std::string> speed_up_warning(const schema::PlanReply& plan) {
+  if (!(plan.speed_up < kLeastSpeedUp) || plan.members < 2) return std::nullopt;
+  return std::to_string(plan.members) + " members are predicted to be only " + format_fixed(plan.speed_up, 2) +
+         " x as fast as one node: a step computes for " + format_seconds(plan.compute_seconds) + " and sends for " +
+         format_seconds(plan.wire_seconds) + " at " + format_fixed(plan.link_mbps, 0) + " Mbit/s, one node takes " +
+         format_seconds(plan.single_node_seconds) + " alone. A larger global-batch or fewer nodes help";
+}
+
+}  // namespace tg::ctl

@@ -1,0 +1,23 @@
+// What `status`, `list` and `start --dry-run` print for people, and start's warning. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "schema/control.h"
+
+namespace tg::ctl {
+
+// Nodes, then runs.
+std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms);
+// One run: its numbers, then its members.
+std::string format_run(const schema::RunStatus& run, std::int64_t now_ms);
+// The table of runs alone.
+std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms);
+std::string format_plan(const schema::PlanReply& plan);
+// Set when training together is predicted to pay too little (below kLeastSpeedUp), with the numbers behind it.
+inline constexpr double kLeastSpeedUp = 1.2;
+std::optional<std::string> speed_up_warning(const schema::PlanReply& plan);
+
+}  // namespace tg::ctl

@@ -1,0 +1,61 @@
+// tgctl: reads the command line, connects to one node, runs one verb.
+#include <cstdlib>
+
+#include "ctl/client.h"
+#include "ctl/command_line.h"
+#include "ctl/console.h"
+#include "ctl/interrupt.h"
+#include "ctl/verbs/verbs.h"
+
+namespace tg::ctl {
+namespace {
+
+int run(const Command& command) {
+  // A bad job is the user's to mend, whether a node answers or not.
+  schema::JobSpec job;
+  if (command.verb == Verb::kStart) {
+    Result<schema::JobSpec> read = read_job(command);
+    if (!read) return fail(read.error());
+    job = *std::move(read);
+  }
+  Result<Client> client = Client::connect(command.address);
+  if (!client) return fail(client.error());
+  switch (command.verb) {
+    case Verb::kStart:
+      return start(*client, command, job);
+    case Verb::kStatus:
+      return status(*client, command);
+    case Verb::kStop:
+      return stop(*client, command);
+    case Verb::kFetch:
+      return fetch(*client, command);
+    case Verb::kList:
+      return list(*client, command);
+    case Verb::kLogs:
+      return logs(*client, command);
+    case Verb::kWait:
+      return wait(*client, command);
+    case Verb::kVersion:
+      return version(*client, command);
+  }
+  return kError;
+}
+
+}  // namespace
+}  // namespace tg::ctl
+
+int main(int argc, char** argv) {
+  using namespace tg::ctl;
+  catch_interrupt();
+  const tg::Result<Command> command = parse_command(argc, argv, std::getenv("TGCTL_ADDRESS"));
+  if (!command) return fail(command.error());
+  if (!command->help.empty()) {
+    print(command->help);
+    return kOk;
+  }
+  if (command->version) {
+    print(version_line());
+    return kOk;
+  }
+  return run(*command);
+}

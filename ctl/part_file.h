@@ -1,0 +1,37 @@
+// A file that appears whole or not at all: written beside its place under another name, synced, then renamed. What was
+// not kept is removed by the destructor. Errors are kIo with path and cause. Main thread only.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "kernels/base/status.h"
+
+namespace tg::ctl {
+
+class PartFile {
+ public:
+  explicit PartFile(std::string path);
+  ~PartFile();
+  PartFile(PartFile&& other) noexcept;
+  PartFile& operator=(PartFile&&) = delete;
+
+  Status open();
+  Status write(std::string_view bytes);
+  Status close();  // synced to the disk
+  Status keep();   // takes its place; what was there is replaced
+  const std::string& path() const { return path_; }
+
+ private:
+  Error error(const char* what) const;
+
+  std::string path_;
+  std::string part_path_;
+  int file_ = -1;
+  bool exists_ = false;
+};
+
+// So that renames survive a power cut.
+Status sync_folder(const std::string& folder);
+
+}  // namespace tg::ctl

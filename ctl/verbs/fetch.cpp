@@ -1,0 +1,75 @@
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "ctl/console.h"
+#include "ctl/fetch_source.h"
+#include "ctl/format/table.h"
+#include "ctl/part_file.h"
+#include "ctl/verbs/verbs.h"
+
+namespace tg::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFiles[] = {"model.safetensors", "model-raw.safetensors", "metrics.jsonl", "run.json"};
+
+Status prepare_folder(const std::string& folder, bool force) {
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code) return Error{ErrorKind::kIo, folder + " cannot be made: " + code.message()};
+  if (!fs::is_directory(folder, code)) return Error{ErrorKind::kIo, folder + " is no folder"};
+  for (const char* name : kFiles) {
+    const fs::path path = fs::path(folder) / name;
+    if (!force && fs::exists(fs::symlink_status(path, code))) {
+      return Error{ErrorKind::kRefused, path.string() + " is there already; --force overwrites it"};
+    }
+  }
+  return {};
+}
+
+Status fetch_file(Client& client, schema::FetchRequest request, PartFile& file) {
+  if (const Status status = file.open(); !status) return status;
+  while (true) {
+    const Result<schema::SliceReply> slice = client.ask_for<schema::SliceReply>(request);
+    if (!slice) return Error{slice.error().kind, request.file + ": " + slice.error().message};
+    if (const Status status = file.write(slice->data); !status) return status;
+    request.offset += slice->data.size();
+    if (slice->final || slice->data.empty()) {
+      if (slice->final && request.offset == slice->total_bytes) return file.close();
+      return Error{ErrorKind::kCorrupt, request.file + ": " + std::to_string(request.offset) + " of " +
+                                            std::to_string(slice->total_bytes) + " bytes came from " + slice->node};
+    }
+  }
+}
+
+}  // namespace
+
+int fetch(Client& client, const Command& command) {
+  const Result<schema::RunStatus> run = ask_run(client, command.operand);
+  if (!run) return fail(run.error());
+  const Result<FetchSource> source = choose_fetch_source(*run, command.partial);
+  if (!source) return fail(source.error());
+  for (const std::string& note : source->notes) say(note);
+  if (const Status status = prepare_folder(command.output, command.force); !status) return fail(status.error());
+
+  std::vector<PartFile> files;
+  for (const char* name : kFiles) {
+    files.emplace_back((fs::path(command.output) / name).string());
+    const Status status = fetch_file(client, {run->id, source->node, name, 0}, files.back());
+    if (!status) return fail(status.error());
+  }
+  for (PartFile& file : files) {
+    if (const Status status = file.keep(); !status) return fail(status.error());
+  }
+  if (const Status status = sync_folder(command.output); !status) return fail(status.error());
+  if (source->node.empty()) {
+    say("all " + std::to_string(run->members.size()) + " members agree on digest " +
+        format_digest(run->members[0].digest) + " at step " + std::to_string(run->members[0].digest_step));
+  }
+  for (const PartFile& file : files) print(file.path() + "\n");
+  return kOk;
+}
+
+}  // namespace tg::ctl

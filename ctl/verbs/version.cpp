@@ -1,0 +1,18 @@
+#include "ctl/console.h"
+#include "ctl/verbs/verbs.h"
+
+namespace tg::ctl {
+
+std::string version_line() {
+  return std::string("tgctl ") + TGD_VERSION + ", protocol " + std::to_string(schema::kProtocolVersion) + "\n";
+}
+
+int version(Client& client, const Command&) {
+  print(version_line());
+  const Result<schema::VersionReply> reply = client.ask_for<schema::VersionReply>(schema::VersionRequest{});
+  if (!reply) return fail(reply.error());
+  print(reply->node + ": " + reply->build + "\n");
+  return kOk;
+}
+
+}  // namespace tg::ctl

@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <chrono>
+
+#include "ctl/console.h"
+#include "ctl/interrupt.h"
+#include "ctl/verbs/verbs.h"
+#include "ctl/wait_goal.h"
+#include "schema/options.h"
+
+namespace tg::ctl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::int64_t kPollMs = 200;
+
+}  // namespace
+
+int wait(Client& client, const Command& command) {
+  const Result<WaitGoal> goal = WaitGoal::parse(command.until);
+  if (!goal) return fail(goal.error());
+  const Clock::time_point begin = Clock::now();
+  while (true) {
+    const Result<schema::RunStatus> run = ask_run(client, command.operand);
+    if (!run) return fail(run.error());
+    const std::string state(schema::run_state_name(run->state));
+    switch (goal->look(*run)) {
+      case WaitOutcome::kReached:
+        print(state + "\n");
+        return kOk;
+      case WaitOutcome::kRunFailed:
+        print(state + "\n");
+        say("run " + run->id + " FAILED at step " + std::to_string(run->step) + ": " + run->reason);
+        return kRunFailed;
+      case WaitOutcome::kImpossible:
+        print(state + "\n");
+        say("run " + run->id + " is " + state + " at step " + std::to_string(run->step) + " and will not reach " +
+            command.until);
+        return kError;
+      case WaitOutcome::kWaiting:
+        break;
+    }
+    const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
+    const std::int64_t left_ms =
+        static_cast<std::int64_t>(std::min<std::uint64_t>(command.timeout_ms, INT64_MAX)) - waited_ms;
+    if (left_ms <= 0) {
+      print(state + "\n");
+      say("run " + run->id + " is " + state + " at step " + std::to_string(run->step) + " after " +
+          schema::format_duration(command.timeout_ms));
+      return kTimedOut;
+    }
+    if (!sleep_unless_interrupted(static_cast<int>(std::min(left_ms, kPollMs)))) return kInterrupted;
+  }
+}
+
+}  // namespace tg::ctl

@@ -1,0 +1,39 @@
+#include "ctl/wait_goal.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace tg::ctl {
+
+Result<WaitGoal> WaitGoal::parse(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  WaitGoal goal;
+  if (lower == "finished") return goal;
+  if (lower.starts_with("step=")) {
+    const char* const end = lower.data() + lower.size();
+    std::uint64_t step = 0;
+    const auto [stop, code] = std::from_chars(lower.data() + 5, end, step);
+    if (code != std::errc() || stop != end) {
+      return Error{ErrorKind::kUsage, "--for \"" + std::string(text) + "\": step=N needs a whole number"};
+    }
+    goal.step_ = step;
+    return goal;
+  }
+  Result<schema::RunState> state = schema::parse_run_state(lower);
+  if (!state) return Error{ErrorKind::kUsage, "--for " + state.error().message + ", and finished and step=N"};
+  goal.state_ = *state;
+  return goal;
+}
+
+WaitOutcome WaitGoal::look(const schema::RunStatus& run) const {
+  const bool reached = state_ ? run.state == *state_ : step_ ? run.step >= *step_ : schema::is_final(run.state);
+  // FAILED is an end, but whoever waits for the end wants to know by the exit code that it was a bad one.
+  const bool wanted_failure = state_ == schema::RunState::kFailed;
+  if (run.state == schema::RunState::kFailed && !wanted_failure && !(step_ && reached)) return WaitOutcome::kRunFailed;
+  if (reached) return WaitOutcome::kReached;
+  return schema::is_final(run.state) ? WaitOutcome::kImpossible : WaitOutcome::kWaiting;
+}
+
+}  // namespace tg::ctl

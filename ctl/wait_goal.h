@@ -1,0 +1,31 @@
+// What `wait --for` asks: a state, the end, or a step; and what a look at the run means for it. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "schema/control.h"
+
+namespace tg::ctl {
+
+enum class WaitOutcome : std::uint8_t {
+  kWaiting,
+  kReached,
+  kRunFailed,   // the run FAILED and that was not the goal
+  kImpossible,  // the run ended otherwise and will not get there
+};
+
+class WaitGoal {
+ public:
+  // "completed", "RUNNING", "finished", "step=1000".
+  static Result<WaitGoal> parse(std::string_view text);
+  WaitOutcome look(const schema::RunStatus& run) const;
+
+ private:
+  std::optional<schema::RunState> state_;
+  std::optional<std::uint64_t> step_;  // neither: finished
+};
+
+}  // namespace tg::ctl

@@ -1,0 +1,395 @@
+#include "daemon/control/control_server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "daemon/control/control_sockets.h"
+#include "daemon/control/merge.h"
+#include "daemon/control/questions.h"
+#include "daemon/mesh/socket_options.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+
+namespace {
+
+using schema::MeshStatus;
+using schema::NodeConfig;
+using schema::ReplyBody;
+
+constexpr std::uint64_t kComplaintMs = 1000;  // at most one line about bad messages in this time
+
+std::uint64_t steady_ms() {
+  using namespace std::chrono;
+  return static_cast<std::uint64_t>(duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count());
+}
+
+std::vector<std::string> names_of(const NodeConfig& config) {
+  std::vector<std::string> names;
+  for (const schema::PeerAddress& peer : config.peers) names.push_back(peer.name);
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+struct Watch {               // what the node's thread wants watched; the control thread follows
+  std::uint64_t number = 0;  // of the request, 0 = none so far
+  std::string run_id;        // "" = nothing
+  std::uint64_t step_timeout_ms = 0;
+};
+
+struct NodeReply {
+  std::uint64_t token = 0;
+  ReplyBody body;
+};
+
+}  // namespace
+
+struct ControlServer::State {
+  State(const NodeConfig& node_config, std::uint64_t own_incarnation, std::string own_build, RunStore& run_store,
+        Progress& own_progress, Log& own_log, Hooks own_hooks);
+
+  // The control thread.
+  void loop();
+  void follow_node();
+  void from_client(const ClientMessage& message);
+  void from_peer(Rank peer, const std::string& bytes);
+  void handle(const Client& client, schema::StatusRequest request);
+  void handle(const Client& client, schema::StartRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, schema::StopRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, schema::LogsRequest request);
+  void handle(const Client& client, schema::FetchRequest request);
+  void handle(const Client& client, schema::VersionRequest request);
+  void handle(const Client& client, const schema::Beat& beat);
+  void pass_on(const Client& client, schema::RequestBody body);
+  template <class SliceRequest>
+  void slice(const Client& client, SliceRequest request, const std::string& file, std::size_t most_bytes);
+  void relay(const Client& client, const std::string& node, schema::RequestBody body);
+  void send_relays();
+  void send_beats(std::uint64_t now_ms);
+  void tick(std::uint64_t now_ms);
+  MeshStatus own_status();
+  void answer(const Client& client, ReplyBody body);
+  void answer(std::optional<Answer> ready);
+  void refuse(const Client& client) {
+    answer(client,
+           Error{ErrorKind::kRefused, "too many questions wait at " + config.node + " already; ask again later"});
+  }
+  void complain(const std::string& from, const std::string& what);
+
+  const NodeConfig config;
+  const std::vector<std::string> names;  // by rank
+  const Rank rank;
+  const std::uint64_t incarnation;
+  const std::string build;
+  const std::uint64_t beat_ms;
+  RunStore& store;
+  Progress& progress;
+  Log& log;
+  const Hooks hooks;
+
+  // Owned by the control thread.
+  std::unique_ptr<ControlSockets> sockets;
+  Liveness liveness;
+  Questions questions;
+  Watch watching;
+  std::uint64_t bad_messages = 0, bad_messages_told = 0, next_complaint_ms = 0;
+
+  // Set by any thread.
+  std::vector<std::atomic<bool>> heard;  // by rank; a frame costs a store, not a wake-up
+  std::atomic<bool> ending{false};
+  std::mutex mutex;
+  Watch wanted;                    // guarded by mutex
+  std::vector<NodeReply> replies;  // guarded by mutex
+
+  std::thread thread;
+};
+
+ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_incarnation, std::string own_build,
+                            RunStore& run_store, Progress& own_progress, Log& own_log, Hooks own_hooks)
+    : config(node_config),
+      names(names_of(node_config)),
+      rank(node_config.rank()),
+      incarnation(own_incarnation),
+      build(std::move(own_build)),
+      beat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMostBeatMs)),
+      store(run_store),
+      progress(own_progress),
+      log(own_log),
+      hooks(std::move(own_hooks)),
+      liveness({names, rank, node_config.peer_timeout_ms}),
+      questions(names),
+      heard(names.size()) {}
+
+// --- any thread ---
+
+ControlServer::ControlServer(const NodeConfig& config, std::uint64_t incarnation, std::string build, RunStore& store,
+                             Progress& progress, Log& log, Hooks hooks)
+    : state_(std::make_unique<State>(config, incarnation, std::move(build), store, progress, log, std::move(hooks))) {}
+
+ControlServer::~ControlServer() {
+  if (!state_->thread.joinable()) return;
+  state_->ending = true;
+  state_->sockets->wake();
+  state_->thread.join();
+  // Only now: wake() above must find them. The last replies have kControlLingerMs to leave.
+  state_->sockets.reset();
+}
+
+Status ControlServer::start() {
+  Result<std::unique_ptr<ControlSockets>> sockets = ControlSockets::open(state_->config);
+  if (!sockets) return sockets.error();
+  state_->sockets = std::move(*sockets);
+  state_->thread = std::thread([this] { state_->loop(); });
+  return {};
+}
+
+void ControlServer::reply(std::uint64_t token, ReplyBody body) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    // More cannot be waited for.
+    if (state_->replies.size() >= schema::kMostPendingQuestions) return;
+    state_->replies.push_back({token, std::move(body)});
+  }
+  if (state_->sockets) state_->sockets->wake();
+}
+
+void ControlServer::heard(Rank peer) {
+  if (peer < state_->heard.size()) state_->heard[peer].store(true, std::memory_order_relaxed);
+}
+
+void ControlServer::watch(const std::string& run_id, std::uint64_t step_timeout_ms) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->wanted = {state_->wanted.number + 1, run_id, step_timeout_ms};
+  }
+  if (state_->sockets) state_->sockets->wake();
+}
+
+void ControlServer::set_step_timeout(std::uint64_t step_timeout_ms) {
+  const std::lock_guard lock(state_->mutex);
+  state_->wanted.step_timeout_ms = step_timeout_ms;
+}
+
+void ControlServer::unwatch() { watch("", 0); }
+
+// --- the control thread ---
+
+void ControlServer::State::loop() {
+  std::uint64_t next_beat_ms = steady_ms(), next_tick_ms = next_beat_ms;
+  while (true) {
+    const std::uint64_t due_ms = std::min(next_beat_ms, next_tick_ms), before_ms = steady_ms();
+    sockets->wait(due_ms > before_ms ? due_ms - before_ms : 0);
+    follow_node();
+    if (ending) break;
+    for (int i = 0; i < schema::kMostMessagesPerTurn; ++i) {
+      const std::optional<ClientMessage> message = sockets->receive_client();
+      if (!message) break;
+      from_client(*message);
+    }
+    for (Rank peer = 0; peer < names.size(); ++peer) {
+      for (int i = 0; i < schema::kMostMessagesPerTurn; ++i) {
+        const std::optional<std::string> bytes = sockets->receive_peer(peer);
+        if (!bytes) break;
+        from_peer(peer, *bytes);
+      }
+    }
+    send_relays();
+    const std::uint64_t now_ms = steady_ms();
+    if (now_ms >= next_beat_ms) {
+      send_beats(now_ms);
+      next_beat_ms = now_ms + beat_ms;
+    }
+    if (now_ms >= next_tick_ms) {
+      tick(now_ms);
+      next_tick_ms = now_ms + schema::kLivenessTickMs;
+    }
+  }
+  for (Answer& last : questions.end(config.node + " is shutting down")) answer(std::move(last));
+}
+
+// What the other threads left for us.
+void ControlServer::State::follow_node() {
+  std::vector<NodeReply> taken;
+  Watch now_wanted;
+  {
+    const std::lock_guard lock(mutex);
+    taken.swap(replies);
+    now_wanted = wanted;
+  }
+  for (NodeReply& reply : taken) answer(questions.replied(reply.token, std::move(reply.body)));
+  if (now_wanted.number != watching.number) {
+    if (now_wanted.run_id.empty()) {
+      liveness.unwatch();
+    } else {
+      liveness.watch(now_wanted.run_id, now_wanted.step_timeout_ms, steady_ms());
+    }
+  } else if (now_wanted.step_timeout_ms != watching.step_timeout_ms) {
+    liveness.set_step_timeout(now_wanted.step_timeout_ms);
+  }
+  watching = std::move(now_wanted);
+}
+
+void ControlServer::State::from_client(const ClientMessage& message) {
+  if (!message.well_formed) return complain(message.address, "not one part");
+  Result<schema::Request> request = schema::decode_request(std::as_bytes(std::span(message.bytes)));
+  if (!request) {
+    complain(message.address, request.error().message);
+    // Its id cannot be trusted either, so the answer has none; a tgctl of another version learns what is wrong.
+    return answer({message.identity, 0},
+                  Error{ErrorKind::kCorrupt,
+                        config.node + " (tgd " + build + ") cannot read the request: " + request.error().message});
+  }
+  const Client client{message.identity, request->id};
+  std::visit([&](auto& body) { handle(client, std::move(body)); }, request->body);
+}
+
+void ControlServer::State::from_peer(Rank peer, const std::string& bytes) {
+  Result<schema::Reply> reply = schema::decode_reply(std::as_bytes(std::span(bytes)));
+  if (!reply) return complain(names[peer], reply.error().message);
+  liveness.heard(peer, steady_ms());
+  answer(questions.peer_replied(peer, std::move(*reply)));
+}
+
+void ControlServer::State::handle(const Client& client, schema::StatusRequest request) {
+  MeshStatus own = own_status();
+  if (request.local) return answer(client, select_prefix(std::move(own), request.run));
+  std::vector<Rank> peers;
+  for (Rank peer = 0; peer < names.size(); ++peer) {
+    if (peer != rank) peers.push_back(peer);
+  }
+  if (peers.empty()) return answer(client, select_run(merge_statuses(std::move(own), {}), request.run));
+  const auto token = questions.gather(client, request.run, std::move(own), peers, steady_ms());
+  if (!token) return refuse(client);
+  const std::string question = schema::encode_request({*token, schema::StatusRequest{request.run, true}});
+  for (const Rank peer : peers) {
+    if (!sockets->send_peer(peer, question)) answer(questions.not_asked(*token, peer));
+  }
+}
+
+void ControlServer::State::handle(const Client& client, schema::LogsRequest request) {
+  slice(client, std::move(request), "log.txt", schema::kLogSliceBytes);
+}
+
+void ControlServer::State::handle(const Client& client, schema::FetchRequest request) {
+  const std::string file = request.file;
+  slice(client, std::move(request), file, schema::kFileSliceBytes);
+}
+
+void ControlServer::State::handle(const Client& client, schema::VersionRequest) {
+  answer(client, schema::VersionReply{config.node, build});
+}
+
+void ControlServer::State::handle(const Client& client, const schema::Beat& beat) {
+  (void)client;  // beats are one way
+  const auto found = std::find(names.begin(), names.end(), beat.node);
+  if (found == names.end()) return complain(beat.node, "a beat of a node that no peer line names");
+  const auto peer = static_cast<Rank>(found - names.begin());
+  if (peer == rank) return complain(beat.node, "a beat under our own name: are two nodes called " + beat.node + "?");
+  liveness.beat(peer, beat, steady_ms());
+}
+
+void ControlServer::State::pass_on(const Client& client, schema::RequestBody body) {
+  const auto token = questions.call(client, steady_ms());
+  if (!token) return refuse(client);
+  hooks.call({*token, std::move(body)});
+}
+
+template <class SliceRequest>
+void ControlServer::State::slice(const Client& client, SliceRequest request, const std::string& file,
+                                 std::size_t most_bytes) {
+  if (!request.node.empty() && request.node != config.node) {
+    const std::string node = std::exchange(request.node, "");
+    return relay(client, node, std::move(request));
+  }
+  Result<schema::SliceReply> found = store.read_slice(request.run, file, request.offset, most_bytes);
+  if (found) return answer(client, std::move(*found));
+  answer(client, found.error());
+}
+
+void ControlServer::State::relay(const Client& client, const std::string& node, schema::RequestBody body) {
+  const auto found = std::find(names.begin(), names.end(), node);
+  if (found == names.end()) {
+    return answer(client, Error{ErrorKind::kNotFound, "no node '" + node + "'; the nodes are " + joined(names)});
+  }
+  const auto token = questions.relay(client, static_cast<Rank>(found - names.begin()), std::move(body), steady_ms());
+  if (!token) refuse(client);
+}
+
+void ControlServer::State::send_relays() {
+  for (const PeerQuestion& question : questions.unsent()) {
+    if (sockets->send_peer(question.peer, schema::encode_request(question.request)))
+      questions.sent(question.request.id);
+  }
+}
+
+void ControlServer::State::send_beats(std::uint64_t now_ms) {
+  schema::Beat beat;
+  beat.node = config.node;
+  beat.incarnation = incarnation;
+  beat.run_id = watching.run_id;
+  beat.phase = progress.phase;
+  beat.step = progress.step;
+  beat.progress = progress.count;
+  const std::string bytes = schema::encode_request({0, beat});
+  for (Rank peer = 0; peer < names.size(); ++peer) {
+    // A beat that cannot be sent now is worth nothing later.
+    if (peer != rank) (void)sockets->send_peer(peer, bytes);
+  }
+  liveness.beat(rank, beat, now_ms);
+}
+
+void ControlServer::State::tick(std::uint64_t now_ms) {
+  for (Rank peer = 0; peer < names.size(); ++peer) {
+    if (heard[peer].exchange(false, std::memory_order_relaxed)) liveness.heard(peer, now_ms);
+  }
+  for (Verdict& verdict : liveness.tick(now_ms)) hooks.lost(std::move(verdict));
+  for (Answer& late : questions.expired(now_ms)) answer(std::move(late));
+}
+
+MeshStatus ControlServer::State::own_status() {
+  MeshStatus status;
+  status.node = config.node;
+  status.build = build;
+  status.insecure = config.insecure;
+  const std::uint64_t now_ms = steady_ms();
+  for (Rank peer = 0; peer < names.size(); ++peer) {
+    const schema::PeerAddress& address = config.peers[peer];
+    const bool up = peer == rank || liveness.alive(peer, now_ms);
+    status.nodes.push_back({address.name, host_and_port(address.host, static_cast<std::uint16_t>(address.port + 1)),
+                            up ? "up" : "unreachable"});
+  }
+  status.runs = store.statuses();
+  return status;
+}
+
+void ControlServer::State::answer(const Client& client, ReplyBody body) {
+  const std::string bytes = schema::encode_reply({client.request_id, std::move(body)});
+  if (!sockets->send_client(client.identity, bytes)) log.debug("reply-dropped", {{"reason", "the client has gone"}});
+}
+
+void ControlServer::State::answer(std::optional<Answer> ready) {
+  if (ready) answer(ready->client, std::move(ready->body));
+}
+
+void ControlServer::State::complain(const std::string& from, const std::string& what) {
+  ++bad_messages;
+  const std::uint64_t now_ms = steady_ms();
+  if (now_ms < next_complaint_ms) return;
+  next_complaint_ms = now_ms + kComplaintMs;
+  log.warning("bad-control-message", {{"from", from},
+                                      {"problem", what},
+                                      {"since_last_line", bad_messages - bad_messages_told},
+                                      {"total", bad_messages}});
+  bad_messages_told = bad_messages;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,62 @@
+// The control port: answers tgctl, exchanges beats with the peers' control ports, and feeds Liveness. One thread of its
+// own, so that a node that computes, evaluates or saves still answers and still beats.
+//
+// Answers itself: version, status (own part from RunStore at once; the peers' parts are asked over their control ports
+// and merged within kPeerStatusMs), logs and fetch (own files, or relayed from the named node). start and stop go to
+// the node's thread as a ControlCall and are answered through reply(). One ROUTER (bound), one DEALER per peer, all
+// owned by this thread. Merging: one RunStatus per id; the asked node's own view first, else the first answer;
+// members[] takes each node's own row; of several FAILED reasons the earliest `since` is shown: the first cause.
+// Unreachable nodes keep a row without a digest.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "daemon/membership/liveness.h"
+#include "daemon/run/run_store.h"
+#include "kernels/base/log.h"
+#include "schema/control.h"
+#include "schema/node_config.h"
+
+namespace tg::daemon {
+
+// Where this node is, written by the node's and the compute thread, read by the control thread for beats.
+struct Progress {
+  std::atomic<schema::Phase> phase{schema::Phase::kIdle};
+  std::atomic<std::uint64_t> step{0};
+  std::atomic<std::uint64_t> count{0};  // grows whenever anything gets done
+};
+
+struct ControlCall {  // for the node's thread; answered by reply(token, ...)
+  std::uint64_t token = 0;
+  schema::RequestBody body;  // StartRequest or StopRequest
+};
+
+class ControlServer {
+ public:
+  struct Hooks {  // all called on the control thread; must not block
+    std::function<void(ControlCall)> call;
+    std::function<void(Verdict)> lost;
+  };
+  ControlServer(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, RunStore& store,
+                Progress& progress, Log& log, Hooks hooks);
+  ~ControlServer();  // stops and joins within kShutdownMs
+
+  // Binds; an error names the port and what to do ("address in use: another tgd? ...").
+  Status start();
+  // Any thread.
+  void reply(std::uint64_t token, schema::ReplyBody body);
+  void heard(Rank peer);  // mesh data arrived: counts as life
+  void watch(const std::string& run_id, std::uint64_t step_timeout_ms);
+  void set_step_timeout(std::uint64_t step_timeout_ms);
+  void unwatch();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,48 @@
+// The sockets of the control port: one ROUTER (bound, for clients and peers), one DEALER per peer, and an eventfd that
+// wakes the owner. ZeroMQ of the control port is met in control_sockets.cpp only; its exceptions end there.
+// One owner thread, except wake(). Sends never wait: what cannot be sent now is not sent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/membership/liveness.h"
+#include "kernels/base/status.h"
+#include "schema/node_config.h"
+
+namespace tg::daemon {
+
+struct ClientMessage {
+  std::string identity;  // whom to answer
+  std::string bytes;
+  std::string address;       // for messages to people
+  bool well_formed = false;  // identity and one part
+};
+
+class ControlSockets {
+ public:
+  // Binds and begins to connect; an error names the port and what to do.
+  static Result<std::unique_ptr<ControlSockets>> open(const schema::NodeConfig& config);
+  ~ControlSockets();
+
+  // Returns when something can be received, wake() was called, or the time has passed.
+  void wait(std::uint64_t timeout_ms);
+  void wake();  // any thread
+
+  std::optional<ClientMessage> receive_client();
+  // From the peer's DEALER: a reply. Messages of several parts arrive as an empty one.
+  std::optional<std::string> receive_peer(Rank peer);
+  // False: the client has gone, or takes nothing now.
+  bool send_client(const std::string& identity, const std::string& bytes);
+  // False: no connection, or too much waits for this peer already.
+  bool send_peer(Rank peer, const std::string& bytes);
+
+ private:
+  struct Impl;
+  explicit ControlSockets(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,119 @@
+#include "daemon/control/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace tg::daemon {
+
+namespace {
+
+using schema::MemberStatus;
+using schema::MeshStatus;
+using schema::RunState;
+using schema::RunStatus;
+
+MemberStatus* row_of(RunStatus& run, const std::string& node) {
+  for (MemberStatus& row : run.members) {
+    if (row.node == node) return &row;
+  }
+  return nullptr;
+}
+
+// A run as `node` tells it: what it says of the others' state is hearsay.
+RunStatus told_by(const std::string& node, RunStatus run) {
+  for (MemberStatus& row : run.members) {
+    if (row.node == node) continue;
+    row.digest = 0;
+    row.digest_step = 0;
+  }
+  return run;
+}
+
+void add_view(RunStatus& merged, const std::string& node, const RunStatus& view) {
+  const bool both_failed = merged.state == RunState::kFailed && view.state == RunState::kFailed;
+  if (both_failed && view.since_ms < merged.since_ms) {
+    merged.since_ms = view.since_ms;
+    merged.reason = view.reason;
+  }
+  for (const MemberStatus& row : view.members) {
+    if (row.node != node) continue;
+    if (MemberStatus* known = row_of(merged, node)) {
+      *known = row;
+    } else {
+      merged.members.push_back(row);
+    }
+  }
+}
+
+bool newer(const RunStatus& a, const RunStatus& b) {
+  return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
+}
+
+// " that answers (not node-c)": what the others do not know, a silent one still may.
+std::string except_silent(const MeshStatus& status) {
+  std::string silent;
+  for (const schema::NodeStatus& node : status.nodes) {
+    if (node.state != "up") silent += (silent.empty() ? "" : ", ") + node.name;
+  }
+  return silent.empty() ? "" : " that answers (not " + silent + ")";
+}
+
+}  // namespace
+
+MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers) {
+  std::map<std::string, RunStatus> merged;
+  for (const RunStatus& run : own.runs) merged.emplace(run.id, told_by(own.node, run));
+  for (const MeshStatus& answer : answers) {
+    for (schema::NodeStatus& node : own.nodes) {
+      if (node.name == answer.node) node.state = "up";
+    }
+    for (const RunStatus& run : answer.runs) {
+      const auto [at, is_new] = merged.try_emplace(run.id);
+      if (is_new) {
+        at->second = told_by(answer.node, run);
+      } else {
+        add_view(at->second, answer.node, run);
+      }
+    }
+  }
+  own.runs.clear();
+  for (auto& [id, run] : merged) {
+    std::sort(run.members.begin(), run.members.end(),
+              [](const MemberStatus& a, const MemberStatus& b) { return a.node < b.node; });
+    own.runs.push_back(std::move(run));
+  }
+  std::sort(own.runs.begin(), own.runs.end(), newer);
+  return own;
+}
+
+schema::ReplyBody select_run(MeshStatus merged, const std::string& run) {
+  if (!run.empty()) {
+    const auto exact = std::find_if(merged.runs.begin(), merged.runs.end(), [&](const auto& r) { return r.id == run; });
+    std::vector<RunStatus> fitting;
+    if (exact != merged.runs.end()) {
+      fitting.push_back(std::move(*exact));
+    } else {
+      for (RunStatus& candidate : merged.runs) {
+        if (candidate.id.starts_with(run)) fitting.push_back(std::move(candidate));
+      }
+    }
+    if (fitting.empty()) {
+      return Error{ErrorKind::kNotFound,
+                   "no run '" + run + "' on any node" + except_silent(merged) + "; list them: tgctl list"};
+    }
+    if (fitting.size() > 1) {
+      return Error{ErrorKind::kUsage, "run '" + run + "' is not unique: " + std::to_string(fitting.size()) +
+                                          " begin so, among them " + fitting[0].id + " and " + fitting[1].id};
+    }
+    merged.runs = std::move(fitting);
+  }
+  return merged;
+}
+
+MeshStatus select_prefix(MeshStatus own, const std::string& prefix) {
+  std::erase_if(own.runs, [&](const RunStatus& run) { return !run.id.starts_with(prefix); });
+  return own;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,25 @@
+// What several nodes say about runs, as one answer. Pure; any thread.
+//
+// One RunStatus per id: the asked node's own view where it has one, else the first answer's. members[] takes each
+// node's own row; the row of a node that did not answer stays, without a digest. Where several say FAILED, the earliest
+// `since` is shown with its reason: the first cause.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schema/control.h"
+
+namespace tg::daemon {
+
+// own.nodes holds the state of every node as the asked one sees it; nodes that answered are "up". `answers` by rank.
+schema::MeshStatus merge_statuses(schema::MeshStatus own, const std::vector<schema::MeshStatus>& answers);
+
+// Keeps the run that `run` (an id or a unique prefix) names, all if it is empty; an Error if there is no such run, or
+// several.
+schema::ReplyBody select_run(schema::MeshStatus merged, const std::string& run);
+
+// Keeps the runs whose ids begin with `prefix`: a node's own part of such an answer.
+schema::MeshStatus select_prefix(schema::MeshStatus own, const std::string& prefix);
+
+}  // namespace tg::daemon

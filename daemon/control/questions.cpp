@@ -1,0 +1,133 @@
+#include "daemon/control/questions.h"
+
+#include <utility>
+
+#include "daemon/control/merge.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+
+using schema::MeshStatus;
+using schema::ReplyBody;
+
+std::optional<std::uint64_t> Questions::add(Client client, std::uint64_t deadline_ms, Kind kind,
+                                            std::size_t outstanding) {
+  if (waiting_.size() >= schema::kMostPendingQuestions) return std::nullopt;
+  const std::uint64_t token = ++last_token_;
+  waiting_.emplace(token, Question{std::move(client), deadline_ms, std::move(kind), outstanding});
+  return token;
+}
+
+std::optional<std::uint64_t> Questions::call(Client client, std::uint64_t now_ms) {
+  return add(std::move(client), now_ms + schema::kMostCallMs, Call{}, 0);
+}
+
+std::optional<std::uint64_t> Questions::gather(Client client, std::string run, MeshStatus own, std::vector<Rank> peers,
+                                               std::uint64_t now_ms) {
+  Gather gather{std::move(run), std::move(own), {}};
+  for (const Rank peer : peers) gather.parts[peer];
+  const std::size_t outstanding = gather.parts.size();
+  return add(std::move(client), now_ms + schema::kPeerStatusMs, std::move(gather), outstanding);
+}
+
+std::optional<std::uint64_t> Questions::relay(Client client, Rank peer, schema::RequestBody body,
+                                              std::uint64_t now_ms) {
+  return add(std::move(client), now_ms + schema::kRelayReplyMs, Relay{peer, std::move(body)}, 1);
+}
+
+Answer Questions::finish(Waiting::iterator at, ReplyBody body) {
+  Answer answer{std::move(at->second.client), std::move(body)};
+  waiting_.erase(at);
+  return answer;
+}
+
+Answer Questions::finish_gather(Waiting::iterator at) {
+  Gather& gather = std::get<Gather>(at->second.kind);
+  std::vector<MeshStatus> answers;
+  for (auto& [peer, part] : gather.parts) {
+    if (part) answers.push_back(std::move(*part));
+  }
+  ReplyBody body = select_run(merge_statuses(std::move(gather.own), answers), gather.run);
+  return finish(at, std::move(body));
+}
+
+std::optional<Answer> Questions::replied(std::uint64_t token, ReplyBody body) {
+  const auto at = waiting_.find(token);
+  if (at == waiting_.end() || !std::holds_alternative<Call>(at->second.kind)) return std::nullopt;
+  return finish(at, std::move(body));
+}
+
+std::optional<Answer> Questions::peer_replied(Rank peer, schema::Reply reply) {
+  const auto at = waiting_.find(reply.id);
+  if (at == waiting_.end()) return std::nullopt;
+  if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
+    if (relay->peer != peer) return std::nullopt;
+    if (!std::holds_alternative<schema::SliceReply>(reply.body) && !std::holds_alternative<Error>(reply.body)) {
+      return std::nullopt;
+    }
+    return finish(at, std::move(reply.body));
+  }
+  Gather* gather = std::get_if<Gather>(&at->second.kind);
+  if (gather == nullptr) return std::nullopt;
+  const auto part = gather->parts.find(peer);
+  if (part == gather->parts.end() || part->second) return std::nullopt;
+  MeshStatus* status = std::get_if<MeshStatus>(&reply.body);
+  // Who answers under another name is not the node that its address should lead to.
+  if (status == nullptr || status->node != names_[peer]) return not_asked(reply.id, peer);
+  part->second = std::move(*status);
+  if (--at->second.outstanding > 0) return std::nullopt;
+  return finish_gather(at);
+}
+
+std::optional<Answer> Questions::not_asked(std::uint64_t token, Rank peer) {
+  const auto at = waiting_.find(token);
+  if (at == waiting_.end()) return std::nullopt;
+  Gather* gather = std::get_if<Gather>(&at->second.kind);
+  if (gather == nullptr) return std::nullopt;
+  const auto part = gather->parts.find(peer);
+  if (part == gather->parts.end() || part->second) return std::nullopt;
+  gather->parts.erase(part);
+  if (--at->second.outstanding > 0) return std::nullopt;
+  return finish_gather(at);
+}
+
+std::vector<PeerQuestion> Questions::unsent() const {
+  std::vector<PeerQuestion> all;
+  for (const auto& [token, question] : waiting_) {
+    const Relay* relay = std::get_if<Relay>(&question.kind);
+    if (relay != nullptr && !relay->sent) all.push_back({relay->peer, {token, relay->body}});
+  }
+  return all;
+}
+
+void Questions::sent(std::uint64_t token) {
+  const auto at = waiting_.find(token);
+  if (at == waiting_.end()) return;
+  if (Relay* relay = std::get_if<Relay>(&at->second.kind)) relay->sent = true;
+}
+
+std::vector<Answer> Questions::expired(std::uint64_t now_ms) {
+  std::vector<Answer> answers;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    const auto next = std::next(at);
+    if (now_ms >= at->second.deadline_ms) {
+      if (std::holds_alternative<Gather>(at->second.kind)) {
+        answers.push_back(finish_gather(at));
+      } else if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
+        answers.push_back(finish(at, Error{ErrorKind::kUnreachable, names_[relay->peer] + " does not answer"}));
+      } else {
+        answers.push_back(finish(at, Error{ErrorKind::kTimeout, "the node never answered; see its log"}));
+      }
+    }
+    at = next;
+  }
+  return answers;
+}
+
+std::vector<Answer> Questions::end(const std::string& why) {
+  std::vector<Answer> answers;
+  while (!waiting_.empty()) answers.push_back(finish(waiting_.begin(), Error{ErrorKind::kUnreachable, why}));
+  return answers;
+}
+
+}  // namespace tg::daemon

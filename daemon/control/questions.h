@@ -1,0 +1,92 @@
+// Everything asked of the control port and not yet answered. Pure: events in, answers out; the control thread owns it.
+//
+//   call    start, stop: waits for the node's thread                     answered by reply(token)
+//   gather  status: waits for every asked peer, or kPeerStatusMs         answered by the merged parts
+//   relay   logs, fetch of another node: waits for it, or kRelayReplyMs  answered by what it said
+//
+// At most kMostPendingQuestions wait; every one has a deadline, and is answered once. A question asked of a peer
+// carries the token as its id; only that peer's reply counts.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "daemon/membership/membership.h"
+#include "schema/control.h"
+
+namespace tg::daemon {
+
+struct Client {
+  std::string identity;
+  std::uint64_t request_id = 0;
+};
+
+struct Answer {
+  Client client;
+  schema::ReplyBody body;
+};
+
+struct PeerQuestion {
+  Rank peer = 0;
+  schema::Request request;
+};
+
+class Questions {
+ public:
+  explicit Questions(std::vector<std::string> names) : names_(std::move(names)) {}
+
+  // Each gives the token, or nothing when too many questions wait already.
+  std::optional<std::uint64_t> call(Client client, std::uint64_t now_ms);
+  // `own`: the asked node's part. A peer that cannot be asked: not_asked().
+  std::optional<std::uint64_t> gather(Client client, std::string run, schema::MeshStatus own, std::vector<Rank> peers,
+                                      std::uint64_t now_ms);
+  std::optional<std::uint64_t> relay(Client client, Rank peer, schema::RequestBody body, std::uint64_t now_ms);
+
+  std::optional<Answer> replied(std::uint64_t token, schema::ReplyBody body);
+  std::optional<Answer> peer_replied(Rank peer, schema::Reply reply);
+  // A gather goes on without this peer.
+  std::optional<Answer> not_asked(std::uint64_t token, Rank peer);
+  // Relays that have not been sent so far; a peer that has just restarted is connected within moments.
+  std::vector<PeerQuestion> unsent() const;
+  void sent(std::uint64_t token);
+
+  std::vector<Answer> expired(std::uint64_t now_ms);
+  // The node goes away: everyone who waits is told so.
+  std::vector<Answer> end(const std::string& why);
+  std::size_t pending() const { return waiting_.size(); }
+
+ private:
+  struct Call {};
+  struct Gather {
+    std::string run;
+    schema::MeshStatus own;
+    std::map<Rank, std::optional<schema::MeshStatus>> parts;  // of the asked peers
+  };
+  struct Relay {
+    Rank peer = 0;
+    schema::RequestBody body;
+    bool sent = false;
+  };
+  using Kind = std::variant<Call, Gather, Relay>;
+  struct Question {
+    Client client;
+    std::uint64_t deadline_ms = 0;
+    Kind kind;
+    std::size_t outstanding = 0;  // peers that a gather waits for
+  };
+  using Waiting = std::map<std::uint64_t, Question>;
+
+  std::optional<std::uint64_t> add(Client client, std::uint64_t deadline_ms, Kind kind, std::size_t outstanding);
+  Answer finish(Waiting::iterator at, schema::ReplyBody body);
+  Answer finish_gather(Waiting::iterator at);
+
+  const std::vector<std::string> names_;
+  std::uint64_t last_token_ = 0;
+  Waiting waiting_;
+};
+
+}  // namespace tg::daemon

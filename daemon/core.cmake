@@ -1,0 +1,12 @@
+# What decides (pure: no socket, thread or clock), shared by tgd and the simulator.
+add_library(tgd_daemon_core STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/compare_digests.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/exchange.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/plan.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/replica.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/worker.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/proposal.cpp)
+target_link_libraries(tgd_daemon_core PUBLIC tgd_schema tgd_kernels tgd_engine tgd_flags)

@@ -1,0 +1,75 @@
+// The exchange plan: how a model's flat arrays are cut into buckets and chunks, and who owns which chunk.
+//
+//   flat array   | conv1.w | conv1.b | conv2.w | conv2.b |        fc1.w        | fc1.b | fc2.w | fc2.b |
+//   buckets      |------------- bucket 1 --------------|------------------- bucket 0 ------------------|
+//   chunks       |---------------- 4 ------------------|----0----|----1----|----2----|--------3--------|
+//
+// A bucket is a run of consecutive segments, numbered in backward order (bucket 0 is complete first). A chunk is a
+// slice of a bucket whose ends are multiples of kernels::kBlock; all its segments travel in the same format. Every
+// member computes the same plan from the same inputs. Immutable; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/segment.h"
+#include "schema/frame.h"
+
+namespace tg::daemon {
+
+// The part of a chunk that lies in one segment.
+struct ChunkPart {
+  std::size_t segment = 0;
+  std::size_t begin = 0;             // flat element
+  std::size_t count = 0;             // elements, multiple of kBlock
+  std::size_t first_in_segment = 0;  // index of `begin` within the segment
+};
+
+struct ChunkPlan {
+  std::size_t bucket = 0;
+  std::size_t begin = 0, end = 0;  // flat elements
+  bool ternary = true;             // else float32
+  std::size_t owner = 0;           // rank that sums it in the sharded exchange
+  std::vector<ChunkPart> parts;
+  std::size_t size() const { return end - begin; }
+};
+
+struct BucketPlan {
+  std::size_t first_segment = 0, last_segment = 0;  // [first, last)
+  std::size_t first_chunk = 0, last_chunk = 0;      // [first, last)
+  std::vector<std::size_t> ternary_segments;        // ascending; a scaler each in the bucket's scaler frame
+};
+
+struct Plan {
+  std::vector<BucketPlan> buckets;
+  std::vector<ChunkPlan> chunks;
+  std::vector<std::size_t> bucket_of_segment;
+  std::vector<bool> ternary;  // by segment
+  schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
+  std::size_t members = 1;
+  bool sharded() const { return exchange == schema::ExchangeKind::kSharded && members > 1; }
+};
+
+struct PlanOptions {
+  std::size_t members = 1;
+  schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
+  bool ternary = true;  // false: gradients = float32 (or a float step)
+  bool ternary_last_layer = true;
+  std::size_t min_ternary_size = 1;   // elements; smaller segments travel as float32
+  std::size_t bucket_parameters = 0;  // 0 = kDefaultBucketParameters
+  std::size_t chunk_parameters = 0;   // 0 = from bucket size, members and the payload bound
+};
+
+inline constexpr std::size_t kDefaultBucketParameters = 256 * 1024;
+inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;  // below this a frame costs more than it overlaps
+
+Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options);
+
+// Payload bytes that everybody sends per step if all codes were incompressible: for predictions and memory.
+struct PlanTraffic {
+  double sent_bits = 0;  // per member and step, mean over members, at `zeros` share of zero codes
+};
+PlanTraffic predict_traffic(const Plan& plan, double zeros);
+
+}  // namespace tg::daemon

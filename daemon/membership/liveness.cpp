@@ -1,0 +1,115 @@
+#include "daemon/membership/liveness.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/membership/words.h"
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::uint64_t kLateTickMs = 500;   // ticks come every 100 ms; a gap beyond this means that we did not run
+constexpr std::uint64_t kAliveMs = 3'000;    // for status
+constexpr std::uint64_t kWaitingFactor = 2;  // whoever waits is accused after the one that is waited for
+
+// Idle inside a run: the member's own work is done and it waits for the others' reports.
+bool waits_for_others(schema::Phase phase) {
+  return phase == schema::Phase::kScalerWait || phase == schema::Phase::kReduce || phase == schema::Phase::kGather ||
+         phase == schema::Phase::kIdle;
+}
+
+std::string place(const schema::Beat& beat) {
+  return std::string(schema::phase_name(beat.phase)) + " of step " + std::to_string(beat.step);
+}
+
+}  // namespace
+
+Liveness::Liveness(LivenessOptions options) : options_(std::move(options)) {
+  TG_CHECK(options_.self < options_.names.size(), options_.self, options_.names.size());
+  members_.resize(options_.names.size());
+}
+
+void Liveness::heard(Rank peer, std::uint64_t now_ms) {
+  TG_CHECK(peer < members_.size(), peer);
+  members_[peer].heard_ms = now_ms;
+  members_[peer].quiet_ms = std::max(members_[peer].quiet_ms, now_ms);
+}
+
+void Liveness::beat(Rank peer, const schema::Beat& beat, std::uint64_t now_ms) {
+  heard(peer, now_ms);
+  if (!watching_ || beat.run_id != run_id_) return;
+  Member& member = members_[peer];
+  const bool moved = !member.beat || member.beat->phase != beat.phase || member.beat->step != beat.step ||
+                     member.beat->progress != beat.progress;
+  if (moved) member.progress_ms = std::max(member.progress_ms, now_ms);
+  member.in_run_ms = std::max(member.in_run_ms, now_ms);
+  member.beat = beat;
+}
+
+void Liveness::watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms) {
+  run_id_ = std::move(run_id);
+  step_timeout_ms_ = step_timeout_ms;
+  watching_ = true;
+  for (Member& member : members_) {
+    member.quiet_ms = member.in_run_ms = member.progress_ms = now_ms;
+    member.beat.reset();
+    member.accused = false;
+  }
+}
+
+void Liveness::set_step_timeout(std::uint64_t step_timeout_ms) { step_timeout_ms_ = step_timeout_ms; }
+
+void Liveness::unwatch() { watching_ = false; }
+
+std::vector<Verdict> Liveness::tick(std::uint64_t now_ms) {
+  const std::uint64_t gap = ticked_ms_ && now_ms > *ticked_ms_ ? now_ms - *ticked_ms_ : 0;
+  ticked_ms_ = now_ms;
+  std::vector<Verdict> verdicts;
+  if (!watching_) return verdicts;
+  if (gap > kLateTickMs) {
+    for (Member& member : members_) {
+      for (std::uint64_t* since : {&member.quiet_ms, &member.in_run_ms, &member.progress_ms})
+        *since = std::max(*since, std::min(*since + gap, now_ms));
+    }
+  }
+  for (Rank rank = 0; rank < members_.size(); ++rank) {
+    if (members_[rank].accused) continue;
+    std::string message = accusation(rank, now_ms);
+    if (message.empty()) continue;
+    members_[rank].accused = true;
+    verdicts.push_back({rank, std::move(message)});
+  }
+  return verdicts;
+}
+
+std::string Liveness::accusation(Rank rank, std::uint64_t now_ms) const {
+  const Member& member = members_[rank];
+  const std::string& name = options_.names[rank];
+  const auto passed = [now_ms](std::uint64_t since, std::uint64_t limit) {
+    return now_ms >= since && now_ms - since >= limit;
+  };
+  if (rank != options_.self && passed(member.quiet_ms, options_.peer_timeout_ms)) {
+    return "no sign of life from " + name + " for " + seconds_text(options_.peer_timeout_ms) +
+           (member.beat ? " (last seen in " + place(*member.beat) + ")" : " (not seen since the run began)");
+  }
+  if (rank != options_.self && passed(member.in_run_ms, options_.peer_timeout_ms))
+    return name + " is up, but not in run " + run_id_ + "; was it restarted?";
+  // Preparation has a deadline of its own (Membership).
+  if (!member.beat || member.beat->phase == schema::Phase::kPrepare) return "";
+  if (waits_for_others(member.beat->phase)) {
+    if (!passed(member.progress_ms, kWaitingFactor * step_timeout_ms_)) return "";
+    return name + " got nothing in " + place(*member.beat) + " for " + seconds_text(kWaitingFactor * step_timeout_ms_);
+  }
+  if (!passed(member.progress_ms, step_timeout_ms_)) return "";
+  return name + " is stuck in " + place(*member.beat) + " for " + seconds_text(step_timeout_ms_);
+}
+
+bool Liveness::alive(Rank peer, std::uint64_t now_ms) const {
+  TG_CHECK(peer < members_.size(), peer);
+  if (peer == options_.self) return true;
+  const std::optional<std::uint64_t>& heard_ms = members_[peer].heard_ms;
+  return heard_ms && now_ms < *heard_ms + std::min(options_.peer_timeout_ms, kAliveMs);
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,73 @@
+// Is a peer alive, and does it get anywhere? Pure; fed by the control thread (beats, data seen, ticks).
+//
+//   no sign of life for peer-timeout:
+//     "no sign of life from node-c for 10 s (last seen in backward of step 12)"
+//   beats go on, but a working phase makes no progress for step-timeout:
+//     "node-c is stuck in backward of step 12 for 60 s"
+//   waiting for others has twice that time, so that whoever they wait for is named first:
+//     "node-c got nothing in reduce of step 12 for 120 s"
+//   beats go on, but belong to no or another run for peer-timeout:
+//     "node-c is up, but not in run R; was it restarted?"
+// Our own compute counts as a member too. If our own ticks were late (the process was stopped), every deadline moves by
+// the gap: a node that wakes up does not accuse the others of its own sleep.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/membership/membership.h"
+#include "schema/control.h"
+
+namespace tg::daemon {
+
+struct LivenessOptions {
+  std::vector<std::string> names;
+  Rank self = 0;
+  std::uint64_t peer_timeout_ms = 10'000;
+};
+
+struct Verdict {
+  Rank rank = 0;
+  std::string message;
+};
+
+class Liveness {
+ public:
+  explicit Liveness(LivenessOptions options);
+
+  void heard(Rank peer, std::uint64_t now_ms);                           // any data
+  void beat(Rank peer, const schema::Beat& beat, std::uint64_t now_ms);  // also our own, rank == self
+  // Watching begins with a run (deadlines start now) and ends with it; without a run nobody is accused. Called at
+  // PrepareRun it also finds a member that dies while it prepares; called again at BeginRun it starts anew.
+  void watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms);
+  void set_step_timeout(std::uint64_t step_timeout_ms);
+  void unwatch();
+  // At most one verdict per member and watch. Call at least every 100 ms.
+  std::vector<Verdict> tick(std::uint64_t now_ms);
+  // For status: has the peer been heard within peer-timeout (or 3 s, whichever is less)?
+  bool alive(Rank peer, std::uint64_t now_ms) const;
+
+ private:
+  struct Member {
+    std::optional<std::uint64_t> heard_ms;
+    // Where deadlines start: the last such event, or when watching began, later by the time that we slept.
+    std::uint64_t quiet_ms = 0;        // sign of life
+    std::uint64_t in_run_ms = 0;       // beat of the watched run
+    std::uint64_t progress_ms = 0;     // change of phase, step or progress
+    std::optional<schema::Beat> beat;  // the last one of the watched run
+    bool accused = false;
+  };
+
+  std::string accusation(Rank rank, std::uint64_t now_ms) const;  // "" = none
+
+  LivenessOptions options_;
+  std::vector<Member> members_;
+  std::string run_id_;
+  bool watching_ = false;
+  std::uint64_t step_timeout_ms_ = 0;
+  std::optional<std::uint64_t> ticked_ms_;
+};
+
+}  // namespace tg::daemon

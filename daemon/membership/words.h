@@ -1,0 +1,14 @@
+// Small pieces of the sentences that membership and liveness say.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tg::daemon {
+
+// "10 s", "250 ms".
+inline std::string seconds_text(std::uint64_t ms) {
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,310 @@
+#include "daemon/mesh/mesh.h"
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <zmq.hpp>
+
+#include "daemon/mesh/socket_options.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::uint64_t kHelloMs = 1000;            // to a connected peer
+constexpr std::uint64_t kHelloConnectingMs = 200;  // until both directions work
+constexpr std::chrono::milliseconds kPoll{50};     // how soon the receiving thread sees that it should stop
+
+// ZMTP 3.1: a flags byte and a 1-byte size, or an 8-byte one above 255 bytes.
+std::uint64_t wire_bytes(std::size_t size) { return size + (size > 255 ? 9 : 2); }
+
+// ZeroMQ releases a frame's buffer on its own thread when the last peer has it.
+void release_frame(void*, void* hint) { delete static_cast<schema::SharedFrame*>(hint); }
+
+zmq::message_t message_of(const schema::SharedFrame& frame) {
+  const std::span<const std::byte> bytes = frame->bytes();
+  auto* keep = new schema::SharedFrame(frame);
+  return {const_cast<std::byte*>(bytes.data()), bytes.size(), release_frame, keep};
+}
+
+// A stopped peer may come back within peer-timeout: whether it is alive is for Liveness to say, so ZeroMQ's own heartbeats,
+// which would drop the frames in flight, stay off here.
+void set_mesh_options(zmq::socket_t& socket, const SocketOptions& options) {
+  set_socket_options(socket, options);
+  socket.set(zmq::sockopt::heartbeat_ivl, 0);
+}
+
+struct PeerLink {
+  // node's thread
+  zmq::socket_t dealer;
+  std::deque<schema::SharedFrame> waiting;
+  std::uint64_t last_hello_ms = 0;
+  bool hello_due = true;
+  // both threads
+  std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello
+  std::atomic<bool> up{false};
+  // receiving thread
+  int bad_frames = 0;
+  std::uint64_t cut_off_incarnation = 0;
+};
+
+}  // namespace
+
+struct Mesh::State {
+  State(const schema::NodeConfig& c, std::uint64_t i, std::string b, schema::FramePool& p, Log& l, Hooks h)
+      : config(c), incarnation(i), build(std::move(b)), pool(p), log(l), hooks(std::move(h)), links(c.peers.size()) {
+    for (Rank r = 0; r < config.peers.size(); ++r) rank_of[config.peers[r].name] = r;
+  }
+
+  void receive_loop();
+  void on_message(const std::string& sender, std::shared_ptr<zmq::message_t> message);
+  void on_hello(Rank peer, const schema::Hello& hello);
+  void on_bad_frame(Rank peer, const std::string& why);
+  void refuse(Rank peer, const std::string& why);
+  void send_hello(Rank peer);
+  bool push(Rank peer, const schema::SharedFrame& frame);
+  void flush(Rank peer);
+
+  const schema::NodeConfig config;
+  const std::uint64_t incarnation;
+  const std::string build;
+  schema::FramePool& pool;
+  Log& log;
+  const Hooks hooks;
+  zmq::context_t context{1};
+  zmq::socket_t router;
+  std::vector<PeerLink> links;
+  std::map<std::string, Rank> rank_of;
+  std::map<std::string, int> strangers;  // receiving thread; bounded below
+  std::thread receiver;
+  std::atomic<bool> stopping{false};
+  std::atomic<std::uint64_t> sent_bytes{0};
+  mutable std::mutex problems_mutex;
+  std::map<Rank, std::string> problems;
+};
+
+Mesh::Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, schema::FramePool& pool, Log& log,
+           Hooks hooks)
+    : state_(std::make_unique<State>(config, incarnation, std::move(build), pool, log, std::move(hooks))) {}
+
+Mesh::~Mesh() {
+  stop_receiving();
+  close(0);
+}
+
+Status Mesh::start() {
+  State& s = *state_;
+  const schema::PeerAddress& self = s.config.self();
+  SocketOptions options;
+  options.high_water_mark = schema::kMeshHighWaterMark;
+  options.most_message_bytes = schema::kMostFrameBytes;
+  try {
+    s.router = zmq::socket_t(s.context, zmq::socket_type::router);
+    set_mesh_options(s.router, options);
+    s.router.set(zmq::sockopt::router_handover, true);  // a restarted peer takes its name over from its dead connection
+    if (Status bound = bind_socket(s.router, "mesh", s.config.listen, self.port); !bound.ok()) return bound;
+    for (Rank r = 0; r < s.links.size(); ++r) {
+      if (r == s.config.rank()) continue;
+      zmq::socket_t& dealer = s.links[r].dealer;
+      dealer = zmq::socket_t(s.context, zmq::socket_type::dealer);
+      set_mesh_options(dealer, options);
+      dealer.set(zmq::sockopt::routing_id, self.name);
+      dealer.connect(s.config.peers[r].mesh_endpoint());
+    }
+  } catch (const zmq::error_t& error) {
+    return Error{ErrorKind::kIo, "cannot set up the mesh sockets: " + std::string(error.what()) +
+                                     "; raise the limit of open files (ulimit -n)?"};
+  }
+  s.receiver = std::thread([&s] { s.receive_loop(); });
+  return {};
+}
+
+// --- receiving thread ---
+
+void Mesh::State::receive_loop() {
+  while (!stopping) {
+    try {
+      zmq::pollitem_t item{router.handle(), 0, ZMQ_POLLIN, 0};
+      if (zmq::poll(&item, 1, kPoll) == 0) continue;
+      zmq::message_t sender;
+      auto body = std::make_shared<zmq::message_t>();
+      if (!router.recv(sender, zmq::recv_flags::dontwait)) continue;
+      int parts = 0;
+      while (router.get(zmq::sockopt::rcvmore)) {  // a frame is one part; more is malformed and read to its end
+        if (!router.recv(*body, zmq::recv_flags::none)) break;
+        ++parts;
+      }
+      if (parts == 1)
+        on_message(sender.to_string(), std::move(body));
+      else if (const auto known = rank_of.find(sender.to_string()); known != rank_of.end())
+        on_bad_frame(known->second, "a message of " + std::to_string(parts) + " parts");
+    } catch (const zmq::error_t& error) {
+      if (error.num() == EINTR) continue;
+      log.error("mesh-receive-failed", {{"error", error.what()}});
+      return;
+    }
+  }
+}
+
+void Mesh::State::on_message(const std::string& sender, std::shared_ptr<zmq::message_t> message) {
+  const auto known = rank_of.find(sender);
+  if (known == rank_of.end() || known->second == config.rank()) {
+    if (strangers.size() < schema::kMostMembers && strangers[sender]++ == 0)
+      log.warning("stranger-refused", {{"bytes", message->size()}, {"hint", "its name is not in this node's peer lines"}});
+    return;
+  }
+  const Rank peer = known->second;
+  PeerLink& link = links[peer];
+  Result<schema::Frame> frame = schema::decode_frame({static_cast<const std::byte*>(message->data()), message->size()});
+  if (!frame.ok()) {
+    on_bad_frame(peer, frame.error().message);
+    return;
+  }
+  if (const auto* hello = std::get_if<schema::Hello>(&frame->body)) {
+    on_hello(peer, *hello);
+    return;
+  }
+  if (link.incarnation == 0 || link.cut_off_incarnation == link.incarnation) return;  // no valid hello yet, or cut off
+  hooks.heard(peer);
+  hooks.frame(peer, std::move(frame).value(), std::move(message));
+}
+
+void Mesh::State::on_bad_frame(Rank peer, const std::string& why) {
+  PeerLink& link = links[peer];
+  ++link.bad_frames;
+  if (link.bad_frames > schema::kMostBadFrames) return;
+  log.warning("frame-refused", {{"peer", config.peers[peer].name}, {"why", why}, {"count", link.bad_frames}});
+  if (link.bad_frames < schema::kMostBadFrames) return;
+  link.cut_off_incarnation = link.incarnation;
+  hooks.misbehaved(peer, config.peers[peer].name + " sent " + std::to_string(link.bad_frames) +
+                             " malformed frames, the last one: " + why + "; is it the same build?");
+}
+
+void Mesh::State::refuse(Rank peer, const std::string& why) {
+  const std::lock_guard lock(problems_mutex);
+  if (problems[peer] != why) log.warning("hello-refused", {{"peer", config.peers[peer].name}, {"why", why}});
+  problems[peer] = why;
+}
+
+void Mesh::State::on_hello(Rank peer, const schema::Hello& hello) {
+  PeerLink& link = links[peer];
+  const std::string& name = config.peers[peer].name;
+  const std::string& own = config.node;
+  if (hello.protocol != schema::kProtocolVersion || hello.build != build) {
+    return refuse(peer, "builds differ: " + name + " runs " + hello.build + " (protocol " + std::to_string(hello.protocol) +
+                            "), " + own + " runs " + build + " (protocol " + std::to_string(schema::kProtocolVersion) +
+                            "); install one build everywhere");
+  }
+  const std::uint64_t names = schema::names_hash(config.peers);
+  if (hello.node != name || hello.names_hash != names) {
+    return refuse(peer, "peer lines differ between " + name + " and " + own +
+                            "; give every node the same set of peer names (hashes " + std::to_string(hello.names_hash) +
+                            " and " + std::to_string(names) + ")");
+  }
+  const std::uint64_t before = link.incarnation.exchange(hello.incarnation);
+  if (before != hello.incarnation) {
+    link.bad_frames = 0;
+    if (before != 0) {
+      if (link.up.exchange(false)) hooks.connection(peer, false);
+      hooks.misbehaved(peer, name + " was restarted");
+    }
+  }
+  hooks.heard(peer);
+  const bool up = hello.heard == incarnation;
+  if (link.up.exchange(up) != up) {
+    {
+      const std::lock_guard lock(problems_mutex);
+      problems.erase(peer);
+    }
+    log.info(up ? "peer-connected" : "peer-disconnected", {{"peer", name}});
+    hooks.connection(peer, up);
+  }
+}
+
+// --- node's thread ---
+
+bool Mesh::State::push(Rank peer, const schema::SharedFrame& frame) {
+  zmq::message_t message = message_of(frame);
+  const std::size_t size = message.size();
+  try {
+    if (!links[peer].dealer.send(message, zmq::send_flags::dontwait)) return false;
+  } catch (const zmq::error_t& error) {
+    log.warning("send-failed", {{"peer", config.peers[peer].name}, {"error", error.what()}});
+    return false;
+  }
+  sent_bytes += wire_bytes(size);
+  return true;
+}
+
+void Mesh::State::flush(Rank peer) {
+  std::deque<schema::SharedFrame>& waiting = links[peer].waiting;
+  while (!waiting.empty() && push(peer, waiting.front())) waiting.pop_front();
+}
+
+bool Mesh::send(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
+  State& s = *state_;
+  bool taken = true;
+  for (const Rank peer : to) {
+    s.flush(peer);
+    if (s.links[peer].waiting.empty() && s.push(peer, frame)) continue;
+    if (s.links[peer].waiting.size() >= kMostWaitingFrames)
+      taken = false;
+    else
+      s.links[peer].waiting.push_back(frame);
+  }
+  return taken;
+}
+
+void Mesh::State::send_hello(Rank peer) {
+  const schema::Hello hello{schema::kProtocolVersion, build, config.node, incarnation, schema::names_hash(config.peers),
+                            links[peer].incarnation};
+  push(peer, schema::encode_frame({}, hello, pool));  // without a connection there is nobody to greet: the next tick tries again
+}
+
+void Mesh::tick(std::uint64_t now_ms) {
+  State& s = *state_;
+  for (Rank r = 0; r < s.links.size(); ++r) {
+    if (r == s.config.rank()) continue;
+    PeerLink& link = s.links[r];
+    const std::uint64_t period = link.up ? kHelloMs : kHelloConnectingMs;
+    if (link.hello_due || now_ms - link.last_hello_ms >= period) {
+      s.send_hello(r);
+      link.hello_due = false;
+      link.last_hello_ms = now_ms;
+    }
+    s.flush(r);
+  }
+}
+
+void Mesh::forget_waiting() {
+  for (PeerLink& link : state_->links) link.waiting.clear();
+}
+
+void Mesh::close(int linger_ms) {
+  for (PeerLink& link : state_->links) {
+    if (!link.dealer) continue;
+    link.dealer.set(zmq::sockopt::linger, linger_ms);
+    link.dealer.close();
+  }
+}
+
+// --- any thread ---
+
+std::uint64_t Mesh::sent_bytes() const { return state_->sent_bytes; }
+
+std::string Mesh::problem(Rank peer) const {
+  const std::lock_guard lock(state_->problems_mutex);
+  const auto found = state_->problems.find(peer);
+  return found == state_->problems.end() ? "" : found->second;
+}
+
+void Mesh::stop_receiving() {
+  State& s = *state_;
+  s.stopping = true;
+  if (s.receiver.joinable()) s.receiver.join();
+  if (s.router) s.router.close();
+}
+
+}  // namespace tg::daemon

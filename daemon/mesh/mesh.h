@@ -1,0 +1,60 @@
+// The mesh: one ROUTER bound on this node's mesh port, one DEALER to every peer; data flows DEALER -> ROUTER only.
+//
+// The receiving side has a thread of its own: it takes frames off the ROUTER, has them validated (schema::decode_frame is
+// where peer bytes become trusted), ties them to a peer by its hello and hands them to the hooks. The sending side belongs to the
+// node's thread: the DEALERs, hellos and the frames that wait for a connection. A connection is up when both directions
+// have been seen to work: the peer's hello came, and it says that it heard ours.
+// A sender of malformed frames is counted, named and, after kMostBadFrames, ignored until it restarts.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/membership/membership.h"
+#include "kernels/base/log.h"
+#include "kernels/base/status.h"
+#include "schema/frame.h"
+#include "schema/node_config.h"
+
+namespace tg::daemon {
+
+class Mesh {
+ public:
+  // Called on the receiving thread; may block while the node's queue is full (ZeroMQ and TCP then hold the peers back).
+  struct Hooks {
+    std::function<void(Rank, schema::Frame, std::shared_ptr<const void> keep)> frame;
+    std::function<void(Rank, bool up)> connection;
+    std::function<void(Rank, std::string what)> misbehaved;  // restarted in the middle, malformed frames
+    std::function<void(Rank)> heard;                         // any valid bytes
+  };
+  Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, schema::FramePool& pool, Log& log,
+       Hooks hooks);
+  ~Mesh();
+
+  // Binds, connects, starts the receiving thread. Errors name the port and the next action.
+  Status start();
+
+  // --- the node's thread ---
+  // Never blocks. False if more than kMostWaitingFrames wait for that peer: it takes nothing any more.
+  bool send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
+  void tick(std::uint64_t now_ms);  // hellos, frames that waited
+  void forget_waiting();            // of a run that ended
+  void close(int linger_ms);        // of the sending side
+
+  // --- any thread ---
+  std::uint64_t sent_bytes() const;       // ZeroMQ framing included
+  std::string problem(Rank peer) const;  // why a peer's hello was refused, "" if it was not
+  void stop_receiving();                  // joins the receiving thread
+
+  static constexpr std::size_t kMostWaitingFrames = 65536;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,105 @@
+// How every ZeroMQ socket of a node is set up, in one place: bounded in messages, bytes and time, never waiting for a
+// peer that is not there. Functions over a socket of the calling thread; they throw zmq::error_t, which the caller's
+// file turns into a Status.
+//
+//   ROUTER_MANDATORY        a send to someone who left is an error, not silence
+//   IMMEDIATE               a DEALER queues nothing for a connection that does not stand
+//   LINGER                  the default keeps a process alive for ever
+//   MAXMSGSIZE              the size field arrives before the payload: the guard of our memory
+//   RECONNECT_IVL(_MAX)     back-off, but short: a restarted peer is seen soon
+//   CONNECT_TIMEOUT, TCP_MAXRT, HANDSHAKE_IVL   minutes by default
+//   TCP_KEEPALIVE           tears down connections whose other end has vanished; who is alive is decided by Liveness
+//
+// No HEARTBEAT_IVL: in libzmq 4.3.4 its timer writes to a connection that broke while its input was held back by the
+// high-water mark, and an assertion ends the whole process (libzmq#4364, #4767): a peer that dies while we are busy, or
+// a client that floods and leaves, would take us along.
+#pragma once
+
+#include <arpa/inet.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <zmq.hpp>
+
+#include "kernels/base/status.h"
+
+namespace tg::daemon {
+
+inline constexpr int kReconnectMs = 100;
+inline constexpr int kConnectTimeoutMs = 3000;
+inline constexpr int kTcpGiveUpMs = 10'000;
+inline constexpr int kHandshakeMs = 5000;
+// Seconds: probes begin after so long a silence, follow at this distance, and end it after so many.
+inline constexpr int kKeepAliveIdle = 5, kKeepAliveInterval = 2, kKeepAliveProbes = 3;
+
+struct SocketOptions {
+  int high_water_mark = 64;  // messages per connection and direction
+  std::int64_t most_message_bytes = 1024 * 1024;
+  int linger_ms = 0;
+  int most_reconnect_ms = 1000;
+  std::uint64_t io_threads = 0;  // bit mask of the context's I/O threads that serve it, 0 = any
+};
+
+inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& options) {
+  socket.set(zmq::sockopt::sndhwm, options.high_water_mark);
+  socket.set(zmq::sockopt::rcvhwm, options.high_water_mark);
+  socket.set(zmq::sockopt::maxmsgsize, options.most_message_bytes);
+  socket.set(zmq::sockopt::linger, options.linger_ms);
+  socket.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
+  socket.set(zmq::sockopt::reconnect_ivl_max, options.most_reconnect_ms);
+  socket.set(zmq::sockopt::connect_timeout, kConnectTimeoutMs);
+  socket.set(zmq::sockopt::tcp_maxrt, kTcpGiveUpMs);
+  socket.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
+  socket.set(zmq::sockopt::tcp_keepalive, 1);
+  socket.set(zmq::sockopt::tcp_keepalive_idle, kKeepAliveIdle);
+  socket.set(zmq::sockopt::tcp_keepalive_intvl, kKeepAliveInterval);
+  socket.set(zmq::sockopt::tcp_keepalive_cnt, kKeepAliveProbes);
+  if (options.io_threads != 0) socket.set(zmq::sockopt::affinity, options.io_threads);
+  if (socket.get(zmq::sockopt::type) == static_cast<int>(zmq::socket_type::router)) {
+    socket.set(zmq::sockopt::router_mandatory, true);
+  } else {
+    socket.set(zmq::sockopt::immediate, true);
+  }
+}
+
+// libzmq resolves names on the I/O thread that reconnects, and a resolver may take seconds to say that a dead peer's
+// name is gone. So a peer given by name gets an I/O thread away from the others'.
+inline bool is_address_literal(const std::string& host) {
+  unsigned char scratch[sizeof(in6_addr)];
+  const std::string bare = host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
+  return inet_pton(AF_INET, bare.c_str(), scratch) == 1 || inet_pton(AF_INET6, bare.c_str(), scratch) == 1;
+}
+
+inline std::string host_and_port(const std::string& host, std::uint16_t port) {
+  const bool bare_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  return (bare_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+// Binds to host:port; an error says which port ("mesh", "control"), where, and what to do.
+inline Status bind_socket(zmq::socket_t& socket, std::string_view what, const std::string& host, std::uint16_t port) {
+  const std::string place = host_and_port(host, port);
+  try {
+    if (host.find(':') != std::string::npos) socket.set(zmq::sockopt::ipv6, true);
+    socket.bind("tcp://" + place);
+    return {};
+  } catch (const zmq::error_t& error) {
+    const std::string start = "cannot bind the " + std::string(what) + " port " + place + ": ";
+    if (error.num() == EADDRINUSE) {
+      return Error{ErrorKind::kIo, start + "address in use; another tgd? find it with: ss -ltnp 'sport = :" +
+                                       std::to_string(port) + "', or give this node's peer line another port"};
+    }
+    if (error.num() == EADDRNOTAVAIL || error.num() == ENODEV) {
+      return Error{ErrorKind::kIo, start +
+                                       "this machine has no such address; set listen to one that it has "
+                                       "(ip -brief address), or to 0.0.0.0"};
+    }
+    if (error.num() == EACCES) {
+      return Error{ErrorKind::kIo, start + "permission denied; use a port from 1024 on"};
+    }
+    return Error{ErrorKind::kIo, start + error.what()};
+  }
+}
+
+}  // namespace tg::daemon

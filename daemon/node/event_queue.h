@@ -1,0 +1,94 @@
+// The one queue into the node's thread. Everything that happens to a node arrives here as an Event, in order.
+// Any thread posts; the node's thread pops. Frames are posted with post_bounded, which waits while kMostQueuedEvents are queued.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "daemon/control/control_server.h"
+#include "daemon/run/trainer.h"
+#include "schema/frame.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+
+struct FrameArrived {
+  Rank from = 0;
+  schema::Frame frame;
+  std::shared_ptr<const void> keep;
+};
+struct ConnectionChanged {
+  Rank peer = 0;
+  bool up = false;
+};
+struct PeerLost {  // liveness gave up on it, or it misbehaved
+  Rank peer = 0;
+  std::string message;
+  bool only_in_a_run = false;  // a restart is news to a run only
+};
+struct RunPrepared {
+  std::uint64_t key = 0;
+  Result<std::shared_ptr<const Prepared>> result;
+};
+struct BucketReady {
+  std::uint64_t key = 0;
+  std::uint64_t step = 0;
+  std::size_t bucket = 0;
+  double loss_sum = 0;
+};
+struct Evaluated {
+  std::uint64_t key = 0;
+  std::uint64_t step = 0;
+  engine::EvaluationCounts counts;
+};
+struct ComputeFailed {
+  std::uint64_t key = 0;
+  std::string message;
+};
+struct ShutDown {};
+using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCall, RunPrepared, BucketReady, Evaluated, ComputeFailed,
+                           ShutDown>;
+
+class EventQueue {
+ public:
+  void post(Event event) {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+    changed_.notify_one();
+  }
+  void post_bounded(Event event) {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [this] { return events_.size() < schema::kMostQueuedEvents || closed_; });
+    if (closed_) return;
+    events_.push_back(std::move(event));
+    changed_.notify_one();
+  }
+  std::optional<Event> pop(std::chrono::microseconds at_most) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, at_most, [this] { return !events_.empty(); })) return std::nullopt;
+    Event event = std::move(events_.front());
+    events_.pop_front();
+    room_.notify_one();
+    return event;
+  }
+  void close() {  // nobody pops any more: those who wait for room go on
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    room_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_, room_;
+  std::deque<Event> events_;
+  bool closed_ = false;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,320 @@
+#include "daemon/node/node.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <random>
+
+#include "daemon/exchange/compare_digests.h"
+#include "daemon/membership/choose_exchange.h"
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::uint64_t kTickMs = 20;
+constexpr int kGoodbyeLingerMs = 500;
+
+bool valid_run_id(const std::string& id) {
+  if (id.empty() || id.size() > schema::kMostRunIdBytes || id.front() == '-' || id.front() == '.') return false;
+  return std::all_of(id.begin(), id.end(), [](unsigned char c) {
+    return std::islower(c) || std::isdigit(c) || c == '-' || c == '.' || c == '_';
+  });
+}
+
+}  // namespace
+
+std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uint64_t draw) {
+  std::string stamp;  // 2017-12-04T09:00:00.000Z -> 20171204-0900
+  for (const char c : format_utc(unix_ms).substr(0, 16)) {
+    if (c == 'T') stamp += '-';
+    if (std::isdigit(static_cast<unsigned char>(c))) stamp += c;
+  }
+  return model + "-" + stamp + "-" + hex_digest(draw).substr(0, 4);
+}
+
+Node::Node(const RunContext& context, ControlServer& control)
+    : context_(context), control_(control), membership_([&] {
+        MembershipOptions options;
+        options.names = context.names;
+        options.self = context.config.rank();
+        return options;
+      }()) {}
+
+std::uint64_t Node::now_ms() const {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count());
+}
+
+std::uint64_t Node::draw() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+void Node::run() {
+  while (!done_) {
+    wait_for_event();
+    tick();
+    act();
+  }
+  context_.mesh.close(kGoodbyeLingerMs);
+}
+
+void Node::wait_for_event() {
+  Exchange::Waiting waiting;
+  if (run_) waiting = run_->waiting();
+  if (!waiting.ranks.empty()) context_.progress.phase = waiting.phase;
+  const Clock::time_point start = Clock::now();
+  std::optional<Event> event = context_.queue.pop(std::chrono::milliseconds(kTickMs));
+  if (!waiting.ranks.empty()) run_->waited(waiting.ranks, std::chrono::duration<double>(Clock::now() - start).count());
+  if (event) std::visit([this](auto& one) { on(one); }, *event);
+}
+
+void Node::tick() {
+  const std::uint64_t now = now_ms();
+  if (now - last_tick_ms_ < kTickMs) return;
+  last_tick_ms_ = now;
+  context_.mesh.tick(now);
+  membership_.tick(now);
+  if (!run_ || !run_->begun()) return;
+  run_->tick();
+  const std::uint64_t timeout = run_->step_timeout_ms();
+  if (timeout == step_timeout_ms_) return;
+  step_timeout_ms_ = timeout;
+  control_.set_step_timeout(timeout);
+}
+
+// --- events ---
+
+void Node::on(FrameArrived& event) {
+  const schema::FrameBody& body = event.frame.body;
+  const bool of_a_step = std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body) ||
+                         std::holds_alternative<schema::Chunk>(body) || std::holds_alternative<schema::Report>(body);
+  if (!of_a_step)
+    membership_.frame(event.from, event.frame.header, body, now_ms());
+  else if (is_current(event.frame.header.run))
+    run_->on_frame(event.from, event.frame, std::move(event.keep));
+  const auto* report = std::get_if<schema::Report>(&body);
+  if (report != nullptr && report->last && is_current(event.frame.header.run)) membership_.peer_finished(event.from);
+}
+
+void Node::on(ConnectionChanged& event) { membership_.connection(event.peer, event.up, now_ms()); }
+
+void Node::on(PeerLost& event) {
+  const auto state = membership_.state();
+  if (event.only_in_a_run && (!state || *state == schema::RunState::kPending)) return;
+  membership_.lost(event.peer, event.message, now_ms());
+}
+
+void Node::on(RunPrepared& event) {
+  if (dry_run_ && dry_run_->identity().key == event.key) return finish_dry_run(std::move(event.result));
+  if (!is_current(event.key)) return;
+  membership_.prepared(event.key, run_->on_prepared(std::move(event.result)), now_ms());
+}
+
+void Node::on(BucketReady& event) {
+  if (is_current(event.key)) run_->on_bucket_ready(event);
+}
+
+void Node::on(Evaluated& event) {
+  if (is_current(event.key)) run_->on_evaluated(event);
+}
+
+void Node::on(ComputeFailed& event) {
+  if (!is_current(event.key)) return;
+  if (run_->begun()) return run_->on_compute_failed(event.message);
+  const Error error{ErrorKind::kFailed, context_.config.node + " cannot prepare the run: " + event.message};
+  membership_.prepared(event.key, run_->on_prepared(error), now_ms());
+}
+
+void Node::on(ShutDown&) {
+  membership_.shut_down(now_ms());
+  act();
+  done_ = true;
+}
+
+void Node::on(ControlCall& event) {
+  if (const auto* request = std::get_if<schema::StartRequest>(&event.body)) return start(event.token, *request);
+  if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
+}
+
+void Node::start(std::uint64_t token, const schema::StartRequest& request) {
+  const auto refuse = [&](Error error) { control_.reply(token, std::move(error)); };
+  Result<schema::JobSpec> job = schema::parse_job(request.spec, "job");
+  if (!job.ok()) return refuse(job.error());
+  const std::size_t members = context_.names.size();
+  if (const Status valid = schema::validate_job(*job, members); !valid.ok()) return refuse(valid.error());
+  RunIdentity identity{draw(), request.run_id, schema::canonical_job(*job), job->start_timeout_ms};
+  if (identity.id.empty()) identity.id = draw_run_id(job->model, unix_time_ms(), draw());
+  if (!valid_run_id(identity.id))
+    return refuse({ErrorKind::kUsage, "run id '" + identity.id + "' is not made of a-z, 0-9, '-', '_', '.' (at most " +
+                                          std::to_string(schema::kMostRunIdBytes) + ")"});
+  if (context_.store.exists(identity.id))
+    return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
+  if (request.dry_run) {
+    if (dry_run_ || run_) return refuse({ErrorKind::kRefused, "this node is busy; ask again when its run has ended"});
+    dry_run_token_ = token;
+    dry_run_ = std::make_unique<ActiveRun>(context_, std::move(identity), std::move(job).value());
+    return;
+  }
+  membership_.start(token, identity, now_ms());
+  if (const RunIdentity* current = membership_.current(); current != nullptr && current->key == identity.key)
+    show(identity, *job, schema::RunState::kPending);
+}
+
+// A run that has not begun is shown by status too, but not recorded.
+void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state) {
+  schema::RunStatus status;
+  status.id = shown_id_ = identity.id;
+  status.state = state;
+  status.since_ms = status.started_ms = unix_time_ms();
+  status.model = job.model;
+  status.data = job.data;
+  status.gradients = job.gradients;
+  status.steps = job.steps;
+  for (const std::string& name : context_.names) status.members.push_back({name, state, 0, 0, 0, 0});
+  context_.store.update(status);
+}
+
+void Node::finish_dry_run(Result<std::shared_ptr<const Prepared>> result) {
+  const schema::Vote vote = dry_run_->on_prepared(std::move(result));
+  if (vote.accepted) {
+    const Result<schema::JobSpec> job = schema::parse_job(dry_run_->identity().spec, "job");
+    control_.reply(dry_run_token_, dry_run_->plan_reply(choose_exchange(job->exchange, context_.names.size())));
+  } else {
+    control_.reply(dry_run_token_, Error{vote.kind, vote.message});
+  }
+  dry_run_.reset();
+}
+
+void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
+  const RunIdentity* current = membership_.current();
+  std::string id = request.run;
+  if (Result<std::string> resolved = context_.store.resolve(request.run); resolved.ok()) id = *resolved;
+  if (current != nullptr && (current->id == id || current->id.rfind(request.run, 0) == 0)) {
+    const Status stopped = membership_.stop(current->id, now_ms());
+    if (!stopped.ok()) return control_.reply(token, stopped.error());
+    return control_.reply(token, schema::StopReply{current->id, schema::RunState::kStopping});
+  }
+  const std::optional<RunRecord> record = context_.store.find(id);
+  if (!record)
+    return control_.reply(token, Error{ErrorKind::kNotFound, "no run '" + request.run + "'; list them: tgctl list"});
+  control_.reply(token, schema::StopReply{record->id, record->status.state});
+}
+
+// --- actions ---
+
+void Node::act() {
+  for (bool more = true; more;) {
+    more = take_outcome();
+    for (MembershipAction& action : membership_.take_actions()) {
+      more = true;
+      std::visit([this](auto& one) { carry_out(one); }, action);
+    }
+  }
+}
+
+bool Node::take_outcome() {
+  if (!run_ || !run_->begun()) return false;
+  const ActiveRun::Outcome outcome = run_->take_outcome();
+  if (outcome.stopping) membership_.stopping();
+  if (outcome.failed) {
+    membership_.failed(*outcome.failed, now_ms());
+  } else if (outcome.finished) {
+    membership_.finished(*outcome.finished, "", now_ms());
+  }
+  return false;
+}
+
+void Node::carry_out(SendFrame& action) {
+  context_.mesh.send(action.to, schema::encode_frame(action.header, action.body, context_.pool));
+}
+
+void Node::carry_out(PrepareRun& action) {
+  Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
+  Status valid = job.ok() ? schema::validate_job(*job, context_.names.size()) : Status(job.error());
+  if (valid.ok() && action.run.id != shown_id_ && context_.store.exists(action.run.id))
+    valid = Error{ErrorKind::kRefused, context_.config.node + " knows a run " + action.run.id + " already; choose another --id"};
+  if (valid.ok()) {
+    show(action.run, *job, schema::RunState::kStarting);
+    run_ = std::make_unique<ActiveRun>(context_, action.run, std::move(job).value());
+    return;
+  }
+  schema::Vote refusal;
+  refusal.kind = valid.error().kind;
+  refusal.message = valid.error().message;
+  membership_.prepared(action.run.key, refusal, now_ms());
+}
+
+void Node::carry_out(BeginRun& action) {
+  TG_CHECK(is_current(action.run.key));
+  exchange_ = action.exchange;
+  step_timeout_ms_ = 0;
+  control_.watch(action.run.id, run_->step_timeout_ms());
+  const std::string directory = context_.store.directory(action.run.id);
+  std::error_code ignored;  // begin() writes there and says what is wrong
+  std::filesystem::create_directories(directory, ignored);
+  run_log_.open(directory + "/log.txt", std::ios::app);
+  context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
+  if (const Status begun = run_->begin(action.exchange); !begun.ok()) {
+    membership_.failed({ErrorKind::kIo, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
+                       now_ms());
+  }
+}
+
+void Node::carry_out(DropRun& action) {
+  if (is_current(action.key)) run_.reset();
+  context_.store.forget(std::exchange(shown_id_, ""));
+}
+
+void Node::carry_out(EndRun& action) {
+  std::string reason = action.reason;
+  Status saved;
+  if (is_current(action.key) && run_->begun()) {
+    saved = run_->save(action.state, reason);
+  } else {
+    if (action.state == schema::RunState::kFailed) reason += absent_problems();
+    RunRecord record;
+    record.id = action.id;
+    record.node = context_.config.node;
+    record.build = context_.build;
+    record.member_names = context_.names;
+    record.status.id = action.id;
+    record.status.state = action.state;
+    record.status.reason = reason;
+    record.status.since_ms = record.status.started_ms = unix_time_ms();
+    saved = context_.store.write(record);
+  }
+  if (!saved.ok()) context_.log.error("save-failed", {{"run", action.id}, {"error", saved.error().message}});
+  context_.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
+                     {{"run", action.id}, {"state", schema::run_state_name(action.state)}, {"reason", reason}});
+  context_.log.set_sink(nullptr);
+  run_log_.close();
+  control_.unwatch();
+  context_.mesh.forget_waiting();
+  context_.progress.phase = schema::Phase::kIdle;
+  if (is_current(action.key)) run_.reset();
+}
+
+void Node::carry_out(AnswerStart& action) {
+  if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
+    control_.reply(action.token, run_->plan_reply(exchange_));
+    return;
+  }
+  Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();
+  if (error.kind == ErrorKind::kRunFailed || error.kind == ErrorKind::kUnreachable) error.message += absent_problems();
+  control_.reply(action.token, std::move(error));
+}
+
+void Node::carry_out(AskStop& action) {
+  if (is_current(action.key)) run_->request_stop();
+}
+
+std::string Node::absent_problems() const {
+  std::string text;
+  for (Rank r = 0; r < context_.names.size(); ++r)
+    if (const std::string problem = context_.mesh.problem(r); !problem.empty()) text += "; " + problem;
+  return text;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,82 @@
+// The node: one thread that takes every event, asks Membership what follows, and carries it out on the mesh, the run and the control
+// server. The place to start reading the daemon.
+//
+//   mesh thread ----frames----+
+//   control thread --calls----+--> EventQueue --> Node::run --> Membership (decides) --> mesh, ActiveRun, ControlServer (act)
+//   compute thread --buckets--+
+//
+// Constructed and connected in main.cpp; run() returns after shut_down() was posted and carried out.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/control/control_server.h"
+#include "daemon/membership/membership.h"
+#include "daemon/node/event_queue.h"
+#include "daemon/run/active_run.h"
+#include "kernels/base/log.h"
+
+namespace tg::daemon {
+
+class Node {
+ public:
+  Node(const RunContext& context, ControlServer& control);
+
+  // Until shut down. The calling thread becomes the node's thread.
+  void run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::uint64_t now_ms() const;
+  void on(FrameArrived& event);
+  void on(ConnectionChanged& event);
+  void on(PeerLost& event);
+  void on(ControlCall& event);
+  void on(RunPrepared& event);
+  void on(BucketReady& event);
+  void on(Evaluated& event);
+  void on(ComputeFailed& event);
+  void on(ShutDown& event);
+  void start(std::uint64_t token, const schema::StartRequest& request);
+  void stop(std::uint64_t token, const schema::StopRequest& request);
+  void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
+  void finish_dry_run(Result<std::shared_ptr<const Prepared>> result);
+
+  void act();  // until neither membership nor the run has anything left to say
+  void carry_out(SendFrame& action);
+  void carry_out(PrepareRun& action);
+  void carry_out(BeginRun& action);
+  void carry_out(DropRun& action);
+  void carry_out(EndRun& action);
+  void carry_out(AnswerStart& action);
+  void carry_out(AskStop& action);
+  bool take_outcome();
+  void tick();
+  void wait_for_event();
+  bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }
+  std::string absent_problems() const;
+  std::uint64_t draw();
+
+  const RunContext& context_;
+  ControlServer& control_;
+  Membership membership_;
+  std::unique_ptr<ActiveRun> run_;
+  schema::ExchangeKind exchange_ = schema::ExchangeKind::kDirect;
+  std::unique_ptr<ActiveRun> dry_run_;  // a plan asked for, no run
+  std::uint64_t dry_run_token_ = 0;
+  std::string shown_id_;  // of a run that status shows and that has not begun
+  std::ofstream run_log_;
+  bool done_ = false;
+  std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0;
+};
+
+// "lenet-20171204-0900-3f2a": sorts by time, typed by its beginning.
+std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uint64_t draw);
+
+}  // namespace tg::daemon

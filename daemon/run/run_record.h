@@ -1,0 +1,39 @@
+// What is remembered of a run, and its form on disk: run.json, schema_version 1. Times are RFC 3339 UTC, hashes and
+// digests hexadecimal strings, a loss that is not finite is null. Pure values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/base/status.h"
+#include "schema/control.h"
+
+namespace tg::daemon {
+
+struct MemberRecord {
+  std::string node;
+  std::string engine_build;  // of the own node; what the others said in their votes otherwise, "" if unknown
+  std::uint64_t threads = 0;
+  std::string kernels;
+};
+
+struct RunRecord {
+  std::string id;
+  std::string spec;  // canonical job; run.json shows it as an object of strings
+  std::uint64_t seed = 0;
+  std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, initial_digest = 0;
+  std::string node;                       // whose record this is
+  std::vector<std::string> member_names;  // by rank
+  MemberRecord own;
+  std::uint32_t view = 1;
+  std::string build;
+  schema::RunStatus status;  // as of the last write; members holds the own row only
+};
+
+std::string record_to_json(const RunRecord& record);
+// Never throws, whatever the text; an error (kCorrupt) names the first field that is off. Longer texts than
+// schema/limits.h allows are clipped.
+Result<RunRecord> record_from_json(const std::string& text);
+
+}  // namespace tg::daemon

@@ -1,0 +1,328 @@
+#include "daemon/run/run_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "engine/safetensors.h"
+#include "kernels/base/log.h"
+#include "schema/limits.h"
+#include "schema/text.h"
+
+namespace tg::daemon {
+
+namespace {
+
+namespace fs = std::filesystem;
+using schema::RunState;
+using schema::RunStatus;
+
+constexpr const char* kRecordFile = "run.json";
+constexpr const char* kLogFile = "log.txt";
+constexpr const char* kMetricsFile = "metrics.jsonl";
+constexpr std::array kFiles = {kRecordFile,        kMetricsFile, kLogFile, "model.safetensors", "model-raw.safetensors",
+                               "state.safetensors"};
+
+std::string errno_text() { return std::strerror(errno); }
+
+// A file that is open; closes itself.
+class OpenFile {
+ public:
+  OpenFile(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  ~OpenFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+struct Slice {
+  std::uint64_t total_bytes = 0;
+  std::string data;
+};
+
+// kNotFound where there is no such file. O_NOFOLLOW: a link in a run's directory leads nowhere. O_NONBLOCK: nor does a
+// pipe hold us up.
+Result<Slice> read_file(const std::string& path, std::uint64_t offset, std::size_t most_bytes) {
+  const OpenFile file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  struct stat about {};
+  if (file.fd() < 0) {
+    return Error{errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
+  }
+  if (::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) {
+    return Error{ErrorKind::kIo, "cannot read " + path + ": not a plain file"};
+  }
+  Slice slice;
+  slice.total_bytes = static_cast<std::uint64_t>(about.st_size);
+  if (offset >= slice.total_bytes) return slice;
+  slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));
+  std::size_t done = 0;
+  while (done < slice.data.size()) {
+    const ssize_t got =
+        ::pread(file.fd(), slice.data.data() + done, slice.data.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error{ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
+    if (got == 0) break;  // it shrank meanwhile
+    done += static_cast<std::size_t>(got);
+  }
+  slice.data.resize(done);
+  return slice;
+}
+
+bool newer(const RunStatus& a, const RunStatus& b) {
+  return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
+}
+
+}  // namespace
+
+struct RunStore::State {
+  struct Entry {
+    RunRecord record;
+    bool written = false;  // as opposed to known from update() alone
+  };
+
+  State(std::string state_dir, std::string own_node)
+      : root(state_dir + "/runs"), node(std::move(own_node)), lock_file(state_dir + "/lock", O_RDWR | O_CREAT) {}
+
+  std::string directory(const std::string& id) const { return root + "/" + id; }
+  void load(const std::string& id, std::vector<std::string>& warnings);
+  void fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const;
+  Status write_record(const RunRecord& record) const;
+  void drop_oldest();
+
+  const std::string root;
+  const std::string node;
+  const OpenFile lock_file;  // held as long as the store lives
+
+  std::mutex writing;        // serializes what touches the disk; taken before `mutex`
+  mutable std::mutex mutex;  // guards runs
+  std::map<std::string, Entry> runs;
+};
+
+Result<std::unique_ptr<RunStore>> RunStore::open(const std::string& state_dir, const std::string& node,
+                                                 std::vector<std::string>& warnings) {
+  std::error_code problem;
+  fs::create_directories(state_dir + "/runs", problem);
+  if (problem) {
+    return Error{ErrorKind::kIo, "cannot create state-dir " + state_dir + ": " + problem.message() +
+                                     "; give a directory that " + node + " may write with state-dir"};
+  }
+  auto state = std::make_shared<State>(state_dir, node);
+  if (state->lock_file.fd() < 0) {
+    return Error{ErrorKind::kIo, "cannot write in state-dir " + state_dir + ": " + errno_text()};
+  }
+  if (::flock(state->lock_file.fd(), LOCK_EX | LOCK_NB) != 0) {
+    return Error{ErrorKind::kRefused,
+                 "state-dir " + state_dir + " is in use by another tgd; give every node a state-dir of its own"};
+  }
+  fs::directory_iterator entries(state->root, problem);
+  for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
+    state->load(entries->path().filename().string(), warnings);
+  }
+  if (problem) return Error{ErrorKind::kIo, "cannot list " + state->root + ": " + problem.message()};
+  state->drop_oldest();
+
+  auto store = std::make_unique<RunStore>();
+  store->state_ = std::move(state);
+  return store;
+}
+
+void RunStore::State::load(const std::string& id, std::vector<std::string>& warnings) {
+  const std::string path = directory(id) + "/" + kRecordFile;
+  const auto warn = [&](const std::string& what) { warnings.push_back("run left alone, " + path + ": " + what); };
+  if (!schema::is_run_id(id)) return warn("the directory's name is no run id");
+  const Result<Slice> content = read_file(path, 0, schema::kMostRecordBytes);
+  if (!content) return warn(content.error().message);
+  if (content->total_bytes > schema::kMostRecordBytes) return warn("larger than any record");
+  Result<RunRecord> record = record_from_json(content->data);
+  if (!record) return warn(record.error().message);
+  if (record->id != id) return warn("holds the record of run " + record->id);
+  if (record->node != node) return warn("holds the record of node '" + record->node + "', this is " + node);
+  fail_if_unfinished(*record, warnings);
+  runs[id] = {std::move(*record), true};
+}
+
+// It says that it goes on, and nothing goes on in a process that has only just begun.
+void RunStore::State::fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const {
+  if (schema::is_final(record.status.state)) return;
+  record.status.reason = node + " ended without a word (crash, kill or power loss) while the run was " +
+                         std::string(schema::run_state_name(record.status.state));
+  record.status.state = RunState::kFailed;
+  record.status.since_ms = unix_time_ms();
+  for (schema::MemberStatus& member : record.status.members) member.state = RunState::kFailed;
+  if (const Status written = write_record(record); !written) {
+    warnings.push_back("run " + record.id + " is FAILED, but its record cannot be written: " + written.error().message);
+  }
+}
+
+Status RunStore::State::write_record(const RunRecord& record) const {
+  std::error_code problem;
+  fs::create_directories(directory(record.id), problem);
+  if (problem) {
+    return Error{ErrorKind::kIo, "cannot create " + directory(record.id) + ": " + problem.message()};
+  }
+  return engine::write_file_atomically(directory(record.id) + "/" + kRecordFile, record_to_json(record));
+}
+
+// Finished runs beyond kMostRunsKept go, oldest first. The caller holds `writing`, or is alone.
+void RunStore::State::drop_oldest() {
+  std::vector<std::string> dropped;
+  {
+    const std::lock_guard lock(mutex);
+    std::vector<const RunStatus*> finished;
+    for (const auto& [id, entry] : runs) {
+      if (schema::is_final(entry.record.status.state)) finished.push_back(&entry.record.status);
+    }
+    if (finished.size() <= schema::kMostRunsKept) return;
+    std::sort(finished.begin(), finished.end(), [](const RunStatus* a, const RunStatus* b) { return newer(*a, *b); });
+    for (std::size_t i = schema::kMostRunsKept; i < finished.size(); ++i) dropped.push_back(finished[i]->id);
+    for (const std::string& id : dropped) runs.erase(id);
+  }
+  for (const std::string& id : dropped) {
+    std::error_code ignored;  // what cannot be removed now is found, and dropped again, at the next start
+    fs::remove_all(directory(id), ignored);
+  }
+}
+
+Status RunStore::write(const RunRecord& record) {
+  if (!schema::is_run_id(record.id)) {
+    return Error{ErrorKind::kUsage, "'" + record.id + "' cannot be a run's id: letters, digits, - _ and ., at most " +
+                                        std::to_string(schema::kMostRunIdBytes)};
+  }
+  const std::lock_guard writers(state_->writing);
+  RunRecord own = record;
+  own.node = state_->node;
+  own.status.id = own.id;
+  // The disk first: whoever sees a run COMPLETED may fetch its run.json at once.
+  Status written = state_->write_record(own);
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->runs[record.id] = {std::move(own), true};
+  }
+  state_->drop_oldest();
+  return written;
+}
+
+void RunStore::update(const RunStatus& status) {
+  if (!schema::is_run_id(status.id)) return;
+  const std::lock_guard lock(state_->mutex);
+  State::Entry& entry = state_->runs[status.id];
+  entry.record.id = status.id;
+  entry.record.node = state_->node;
+  entry.record.status = status;
+}
+
+void RunStore::forget(const std::string& id) {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->runs.find(id);
+  if (found != state_->runs.end() && !found->second.written) state_->runs.erase(found);
+}
+
+Result<std::string> RunStore::resolve(const std::string& id_or_prefix) const {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->runs.contains(id_or_prefix)) return id_or_prefix;
+  std::vector<std::string> fitting;
+  if (!id_or_prefix.empty()) {
+    for (auto at = state_->runs.lower_bound(id_or_prefix); at != state_->runs.end(); ++at) {
+      if (!at->first.starts_with(id_or_prefix)) break;
+      fitting.push_back(at->first);
+    }
+  }
+  if (fitting.size() == 1) return fitting.front();
+  if (fitting.empty()) {
+    return Error{ErrorKind::kNotFound,
+                 "no run '" + id_or_prefix + "' on " + state_->node + "; list the runs: tgctl list"};
+  }
+  return Error{ErrorKind::kUsage, "run '" + id_or_prefix + "' is not unique: " + std::to_string(fitting.size()) +
+                                      " begin so, among them " + fitting[0] + " and " + fitting[1]};
+}
+
+std::optional<RunRecord> RunStore::find(const std::string& id_or_unique_prefix) const {
+  const Result<std::string> id = resolve(id_or_unique_prefix);
+  if (!id) return std::nullopt;
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->runs.find(*id);
+  if (found == state_->runs.end()) return std::nullopt;  // dropped in between
+  return found->second.record;
+}
+
+std::vector<RunStatus> RunStore::statuses() const {
+  std::vector<RunStatus> all;
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& [id, entry] : state_->runs) {
+    RunStatus status = entry.record.status;
+    for (const std::string& name : entry.record.member_names) {
+      const bool has_row = std::any_of(status.members.begin(), status.members.end(),
+                                       [&](const schema::MemberStatus& member) { return member.node == name; });
+      if (has_row) continue;
+      schema::MemberStatus row;
+      row.node = name;
+      row.state = status.state;
+      status.members.push_back(std::move(row));
+    }
+    std::sort(status.members.begin(), status.members.end(),
+              [](const schema::MemberStatus& a, const schema::MemberStatus& b) { return a.node < b.node; });
+    all.push_back(std::move(status));
+  }
+  std::sort(all.begin(), all.end(), newer);
+  return all;
+}
+
+std::string RunStore::directory(const std::string& id) const { return state_->directory(id); }
+
+bool RunStore::exists(const std::string& id) const {
+  if (!schema::is_run_id(id)) return false;
+  std::error_code ignored;
+  if (fs::exists(state_->directory(id), ignored)) return true;
+  const std::lock_guard lock(state_->mutex);
+  return state_->runs.contains(id);
+}
+
+Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std::string& file, std::uint64_t offset,
+                                                std::size_t most_bytes) const {
+  if (std::find(kFiles.begin(), kFiles.end(), file) == kFiles.end()) {
+    return Error{ErrorKind::kNotFound, "a run has no file '" + file +
+                                           "'; fetch model.safetensors, "
+                                           "model-raw.safetensors, metrics.jsonl or run.json"};
+  }
+  const std::optional<RunRecord> record = find(id);
+  if (!record) {
+    const Result<std::string> resolved = resolve(id);
+    return resolved ? Error{ErrorKind::kNotFound, "run " + id + " is gone"} : resolved.error();
+  }
+  // The state before the size: what a finished run has written is all there is.
+  const bool finished = schema::is_final(record->status.state);
+  Result<Slice> slice =
+      read_file(directory(record->id) + "/" + file, offset, std::min(most_bytes, schema::kFileSliceBytes));
+  const bool grows = file == kLogFile || file == kMetricsFile;
+  if (!slice && slice.error().kind == ErrorKind::kNotFound) {
+    if (!grows) {
+      return Error{ErrorKind::kNotFound, state_->node + " has no " + file + " of run " + record->id + ", which is " +
+                                             std::string(schema::run_state_name(record->status.state))};
+    }
+    slice = Slice{};  // nothing was written yet
+  }
+  if (!slice) return slice.error();
+  schema::SliceReply reply;
+  reply.run_id = record->id;
+  reply.node = state_->node;
+  reply.total_bytes = slice->total_bytes;
+  reply.data = std::move(slice->data);
+  reply.final = finished && (offset >= reply.total_bytes || offset + reply.data.size() == reply.total_bytes);
+  return reply;
+}
+
+}  // namespace tg::daemon

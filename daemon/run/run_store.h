@@ -1,0 +1,45 @@
+// Runs on disk: state-dir/runs/ID/{run.json, metrics.jsonl, log.txt, model.safetensors, model-raw.safetensors,
+// state.safetensors}. A record is written when a run begins and when it ends (atomically). At start every record that
+// says it is not final becomes FAILED: this process died in it. Keeps the newest kMostRunsKept. Any thread may call:
+// one lock guards the memory, another one the writers, so that nobody who asks for a status waits for a disk. One
+// process per state-dir (state-dir/lock).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/run/run_record.h"
+#include "kernels/base/status.h"
+#include "schema/control.h"
+
+namespace tg::daemon {
+
+class RunStore {
+ public:
+  // Creates the directories; loads what is there (unreadable records are reported in `warnings` and left alone).
+  static Result<std::unique_ptr<RunStore>> open(const std::string& state_dir, const std::string& node,
+                                                std::vector<std::string>& warnings);
+  Status write(const RunRecord& record);  // disk and memory
+  // Memory only: what status shows of the live run. A run without a record is remembered until forget() or write().
+  void update(const schema::RunStatus& status);
+  void forget(const std::string& id);  // a run that was never written: a proposal that came to nothing
+  std::optional<RunRecord> find(const std::string& id_or_unique_prefix) const;
+  // Exact id, else unique prefix; errors name what was asked: none (kNotFound), or several that fit (kUsage).
+  Result<std::string> resolve(const std::string& id_or_prefix) const;
+  // Newest first; members has a row for every member, filled for this node only.
+  std::vector<schema::RunStatus> statuses() const;
+  std::string directory(const std::string& id) const;
+  bool exists(const std::string& id) const;
+  // A slice of one of the run's files; unknown file names are refused (no path ever leaves the run's directory).
+  Result<schema::SliceReply> read_slice(const std::string& id, const std::string& file, std::uint64_t offset,
+                                        std::size_t most_bytes) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tg::daemon

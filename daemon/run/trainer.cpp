@@ -1,0 +1,249 @@
+#include "daemon/run/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <variant>
+
+#include "engine/optimizer.h"
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kPatience{3};
+constexpr int kEvaluationBatch = 250;
+constexpr int kProbes = 3;  // timed forward + backward passes; the median counts
+
+struct Train {
+  std::uint64_t step;
+  const Plan* plan;
+};
+struct Evaluate {
+  std::uint64_t step;
+};
+struct Quit {};
+using Order = std::variant<Train, Evaluate, Quit>;
+
+}  // namespace
+
+struct Trainer::State {
+  State(Options o, const kernels::Kernels& k, Progress& p, const Fault& f, Hooks h)
+      : options(std::move(o)), kernels(k), progress(p), fault(f), hooks(std::move(h)) {}
+
+  const Options options;
+  const kernels::Kernels& kernels;
+  Progress& progress;
+  const Fault fault;
+  Hooks hooks;
+
+  std::mutex mutex;  // guards order, silent, returned
+  std::condition_variable changed;
+  std::optional<Order> order;
+  bool silent = false;    // nobody listens any more
+  bool returned = false;  // the thread is about to end
+
+  // compute thread, after preparing
+  std::shared_ptr<Prepared> prepared;
+  std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<engine::BatchSource> batches;
+  AlignedArray<float> gradients;
+  engine::Batch evaluation_batch;
+  float inside_weight_decay = 0;
+
+  void run();
+  Result<std::shared_ptr<const Prepared>> prepare();
+  void probe(Prepared& result, std::uint64_t global_batch, const engine::Share& share);
+  void train(const Train& order_);
+  void evaluate(const Evaluate& order_);
+  engine::Share share() const;
+  std::uint64_t global_batch() const { return schema::resolved_global_batch(options.job, options.members); }
+  // Hooks are called under no lock, but never after the trainer was destroyed.
+  template <class Call>
+  void tell(Call call) {
+    const std::lock_guard lock(mutex);
+    if (!silent) call();
+  }
+  void enter(schema::Phase phase, std::uint64_t step) {
+    progress.phase = phase;
+    ++progress.count;
+    fault.reached(phase, step);
+  }
+  std::optional<Order> wait_for_order() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return order.has_value(); });
+    return std::exchange(order, std::nullopt);
+  }
+};
+
+Trainer::Trainer(Options options, const kernels::Kernels& kernels, Progress& progress, const Fault& fault, Hooks hooks)
+    : state_(std::make_shared<State>(std::move(options), kernels, progress, fault, std::move(hooks))) {
+  std::thread([state = state_] { state->run(); }).detach();
+}
+
+Trainer::~Trainer() {
+  std::unique_lock lock(state_->mutex);
+  state_->silent = true;
+  state_->order = Quit{};
+  state_->changed.notify_all();
+  state_->changed.wait_for(lock, kPatience, [this] { return state_->returned; });
+}
+
+void Trainer::train(std::uint64_t step, const Plan& plan) {
+  const std::lock_guard lock(state_->mutex);
+  TG_CHECK(!state_->order.has_value());
+  state_->order = Train{step, &plan};
+  state_->changed.notify_all();
+}
+
+void Trainer::evaluate(std::uint64_t step) {
+  const std::lock_guard lock(state_->mutex);
+  TG_CHECK(!state_->order.has_value());
+  state_->order = Evaluate{step};
+  state_->changed.notify_all();
+}
+
+std::span<const float> Trainer::gradients() const { return state_->gradients.span(); }
+
+// --- compute thread ---
+
+void Trainer::State::run() {
+  try {
+    Result<std::shared_ptr<const Prepared>> result = prepare();
+    progress.phase = schema::Phase::kIdle;
+    const bool ok = result.ok();
+    tell([&] { hooks.prepared(std::move(result)); });
+    while (ok) {
+      const std::optional<Order> next = wait_for_order();
+      if (const auto* train_order = std::get_if<Train>(&*next))
+        train(*train_order);
+      else if (const auto* evaluate_order = std::get_if<Evaluate>(&*next))
+        evaluate(*evaluate_order);
+      else
+        break;
+    }
+  } catch (const std::exception& error) {
+    tell([&] { hooks.failed(error.what()); });
+  }
+  batches.reset();
+  engine.reset();
+  const std::lock_guard lock(mutex);
+  returned = true;
+  changed.notify_all();
+}
+
+engine::Share Trainer::State::share() const {
+  return engine::share_of(global_batch(), static_cast<int>(options.rank), static_cast<int>(options.members));
+}
+
+Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
+  enter(schema::Phase::kPrepare, 0);
+  const schema::JobSpec& job = options.job;
+  auto result = std::make_shared<Prepared>();
+  Result<engine::Model> model = engine::make_model(job.model);
+  if (!model.ok()) return model.error();
+  result->model = std::move(model).value();
+  Result<std::shared_ptr<const engine::Dataset>> data = engine::load_dataset(
+      {job.data, options.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train), static_cast<std::size_t>(job.data_test)});
+  if (!data.ok()) return Error{data.error().kind, options.node + ": " + data.error().message};
+  result->data = std::move(data).value();
+  ++progress.count;
+  const engine::Share part = share();
+  if (result->data->train.count() == 0 || part.count == 0)
+    return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch()) + " does not reach all " +
+                                             std::to_string(options.members) + " members; raise global-batch"};
+  Result<std::unique_ptr<engine::Engine>> made = engine::make_cpu_engine(
+      result->model, {static_cast<int>(options.threads), part.count, kEvaluationBatch});
+  if (!made.ok()) return Error{made.error().kind, options.node + ": " + made.error().message};
+  engine = std::move(made).value();
+  const engine::SegmentTable& segments = result->model.segments;
+  const kernels::OptimizerKind kind = job.optimizer == "adam"  ? kernels::OptimizerKind::kAdam
+                                      : job.optimizer == "sgd" ? kernels::OptimizerKind::kSgd
+                                                               : kernels::OptimizerKind::kMomentum;
+  result->replica = std::make_shared<Replica>(segments, engine::slot_count(kind), job.seed);
+  result->initial_digest = Replica::combine(result->replica->segment_digests(kernels));
+  result->data_hash = result->data->hash;
+  result->model_hash = segments.hash();
+  result->threads = options.threads;
+  result->engine_build = engine->build();
+  gradients = AlignedArray<float>(segments.padded_count());
+  if (job.weight_decay_path == "inside") inside_weight_decay = static_cast<float>(job.weight_decay);
+  prepared = result;
+  probe(*result, global_batch(), part);
+  batches = std::make_unique<engine::BatchSource>(
+      result->data, engine::BatchSource::Options{job.seed, global_batch(), part, 0, job.steps, result->model.input});
+  return std::shared_ptr<const Prepared>(result);
+}
+
+// Also makes the libraries compile their code before the first step is timed.
+void Trainer::State::probe(Prepared& result, std::uint64_t batch_size, const engine::Share& part) {
+  engine::Batch batch;
+  batch.count = part.count;
+  engine::SampleStream stream(options.job.seed, result.data->train.count());
+  engine::fill_training_batch(*result.data, stream, options.job.seed, part.first, result.model.input, batch);
+  std::vector<double> seconds;
+  for (int i = 0; i <= kProbes; ++i) {
+    const Clock::time_point start = Clock::now();
+    engine->forward(result.replica->parameters().data(), batch);
+    engine->backward(static_cast<float>(static_cast<double>(options.members) / static_cast<double>(batch_size)),
+                     gradients.data(), [](std::size_t, std::size_t) {});
+    if (i > 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    ++progress.count;
+  }
+  std::sort(seconds.begin(), seconds.end());
+  result.step_seconds = seconds[seconds.size() / 2];
+}
+
+void Trainer::State::train(const Train& order_) {
+  const engine::SegmentTable& segments = prepared->model.segments;
+  const float* parameters = prepared->replica->parameters().data();
+  enter(schema::Phase::kForward, order_.step);
+  const engine::Batch& batch = batches->next();
+  const double loss_sum = engine->forward(parameters, batch);
+  enter(schema::Phase::kBackward, order_.step);
+  // Each member's sum is weighted by N/B before anything is measured: the mean of the N gradients is the batch's gradient.
+  const double factor = static_cast<double>(options.members) / static_cast<double>(global_batch());
+  std::size_t bucket = 0;
+  std::size_t complete_from = segments.size();  // segments [complete_from, size) are complete
+  engine->backward(static_cast<float>(factor), gradients.data(), [&](std::size_t first, std::size_t last) {
+    TG_CHECK(last == complete_from, first, last, complete_from);
+    complete_from = first;
+    for (std::size_t s = first; s < last; ++s) {
+      if (inside_weight_decay == 0 || !segments[s].decays) continue;
+      const std::size_t begin = segments[s].offset, count = segments[s].padded_count();
+      kernels.add_scaled(prepared->replica->parameters().subspan(begin, count), inside_weight_decay,
+                         gradients.span().subspan(begin, count));
+    }
+    ++progress.count;
+    while (bucket < order_.plan->buckets.size() && order_.plan->buckets[bucket].first_segment >= complete_from) {
+      tell([&] { hooks.bucket_ready(order_.step, bucket, loss_sum); });
+      ++bucket;
+    }
+  });
+}
+
+void Trainer::State::evaluate(const Evaluate& order_) {
+  enter(schema::Phase::kEvaluate, order_.step);
+  const engine::Share part = engine::share_of(prepared->data->test.count(), static_cast<int>(options.rank),
+                                              static_cast<int>(options.members));
+  engine::EvaluationCounts counts;
+  for (int done = 0; done < part.count;) {
+    evaluation_batch.count = std::min(kEvaluationBatch, part.count - done);
+    engine::fill_evaluation_batch(*prepared->data, static_cast<std::size_t>(part.first) + static_cast<std::size_t>(done),
+                                  prepared->model.input, evaluation_batch);
+    const engine::EvaluationCounts some = engine->evaluate(prepared->replica->average().data(), evaluation_batch);
+    counts.correct += some.correct;
+    counts.total += some.total;
+    counts.loss_sum += some.loss_sum;
+    done += evaluation_batch.count;
+    ++progress.count;
+  }
+  progress.phase = schema::Phase::kIdle;
+  tell([&] { hooks.evaluated(order_.step, counts); });
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,69 @@
+// The compute thread of a run: prepares (data, model, engine, initial state), then does forward, backward and evaluations as told, one
+// order at a time, and reports through the hooks (called on the compute thread; they must not block).
+//
+// The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the node's thread as they
+// are reported. An engine call cannot be interrupted: on destruction the thread gets kPatience to come back, then it is
+// left behind with everything it may touch: it holds its own references, and never calls a hook again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "daemon/control/control_server.h"
+#include "daemon/exchange/plan.h"
+#include "daemon/exchange/replica.h"
+#include "daemon/run/fault.h"
+#include "engine/dataset.h"
+#include "engine/engine.h"
+#include "engine/model.h"
+#include "kernels/kernels.h"
+#include "schema/job.h"
+
+namespace tg::daemon {
+
+// What preparing found out; immutable afterwards and shared with the node's thread.
+struct Prepared {
+  engine::Model model;
+  std::shared_ptr<const engine::Dataset> data;
+  std::shared_ptr<Replica> replica;
+  std::uint64_t data_hash = 0, model_hash = 0, initial_digest = 0;
+  double step_seconds = 0;  // measured: forward + backward of the local batch
+  std::uint64_t threads = 0;
+  std::string engine_build;
+};
+
+class Trainer {
+ public:
+  struct Hooks {
+    std::function<void(Result<std::shared_ptr<const Prepared>>)> prepared;
+    std::function<void(std::uint64_t step, std::size_t bucket, double loss_sum)> bucket_ready;
+    std::function<void(std::uint64_t step, engine::EvaluationCounts)> evaluated;
+    std::function<void(std::string message)> failed;  // the engine threw: nothing more comes
+  };
+  struct Options {
+    schema::JobSpec job;
+    std::string data_dir;     // job.data_dir, or the node's
+    std::uint64_t threads = 1;
+    std::size_t rank = 0, members = 1;
+    std::string node;         // for messages
+  };
+  // Starts the thread, which prepares at once.
+  Trainer(Options options, const kernels::Kernels& kernels, Progress& progress, const Fault& fault, Hooks hooks);
+  ~Trainer();
+
+  // Step of the committed state; plan stays alive until all its buckets were reported. Weight decay inside the
+  // ternary path is added here, whole, by each member.
+  void train(std::uint64_t step, const Plan& plan);
+  // This member's share of the test images with the averaged parameters of the committed state.
+  void evaluate(std::uint64_t step);
+  std::span<const float> gradients() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tg::daemon

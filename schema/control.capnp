@@ -1,0 +1,253 @@
+@0xb0ba1dc8f5e13492;
+# Control messages: between tgctl and a node, and the beats between nodes. One request, one reply of the same id; a beat
+# has no reply. Fields are described from the sender's side; an odd value makes the receiver refuse the whole message
+# with the field's name (a node answers an error, tgctl prints it). Bounds have their names from schema/limits.h, texts
+# are printable. Members are appended, never renumbered.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("tg::schema::wire");
+
+struct Request {
+  id @0 :UInt64;
+  # Drawn by the asker; the reply carries it back. A reply of another id is a late one and ignored.
+
+  union {
+    status @1 :StatusRequest;
+    start @2 :StartRequest;
+    stop @3 :StopRequest;
+    logs @4 :LogsRequest;
+    fetch @5 :FetchRequest;
+    version @6 :Void;
+    beat @7 :Beat;
+  }
+}
+
+struct StatusRequest {
+  run @0 :Text;
+  # A run id, a unique prefix of one, or empty for all; at most kMostRunIdBytes.
+
+  local @1 :Bool;
+  # True: answer from what this node knows itself; asked by peers, so that questions do not go round in circles.
+}
+
+struct StartRequest {
+  spec @0 :Text;
+  # Canonical job, at most kMostSpecBytes.
+
+  runId @1 :Text;
+  # Wanted id, or empty: the node draws one.
+
+  dryRun @2 :Bool;
+  # True: validate and predict, start nothing.
+}
+
+struct StopRequest {
+  run @0 :Text;
+  # As in StatusRequest, not empty.
+}
+
+struct LogsRequest {
+  run @0 :Text;
+  node @1 :Text;
+  # Whose log: a node name, or empty for the asked node.
+
+  offset @2 :UInt64;
+  # Bytes of the log that the asker has.
+}
+
+struct FetchRequest {
+  run @0 :Text;
+  node @1 :Text;
+  # As in LogsRequest.
+
+  file @2 :Text;
+  # model.safetensors, model-raw.safetensors, metrics.jsonl or run.json.
+
+  offset @3 :UInt64;
+  # Bytes of the file that the asker has.
+}
+
+struct Beat {
+  # One way, node to node, on the control port: a sign of life that does not wait behind chunks.
+  node @0 :Text;
+  incarnation @1 :UInt64;
+  # As in the frame Hello.
+
+  runId @2 :Text;
+  # The run the sender takes part in, or empty.
+
+  phase @3 :UInt16;
+  # tg::schema::Phase.
+
+  step @4 :UInt64;
+  progress @5 :UInt64;
+  # Grows whenever the sender's run gets anything done; the same number for long means stuck.
+}
+
+struct Reply {
+  id @0 :UInt64;
+  # Of the request.
+
+  union {
+    error @1 :Error;
+    mesh @2 :MeshStatus;
+    plan @3 :Plan;
+    stop @4 :Stop;
+    slice @5 :Slice;
+    version @6 :Version;
+  }
+}
+
+struct Error {
+  kind @0 :UInt16;
+  # tg::ErrorKind; decides tgctl's exit code.
+
+  message @1 :Text;
+  # What, where, what to do; at most kMostReasonBytes.
+}
+
+struct MeshStatus {
+  node @0 :Text;
+  # Who answers.
+
+  build @1 :Text;
+  insecure @2 :Bool;
+  # True: the node listens beyond loopback without keys.
+
+  nodes @3 :List(Node);
+  # In rank order, at most kMostMembers.
+
+  runs @4 :List(Run);
+  # Newest first, at most kMostRunsKept; the oldest are left out where the reply would pass kMostControlBytes.
+}
+
+struct Node {
+  name @0 :Text;
+  address @1 :Text;
+  # Control address, host:port.
+
+  state @2 :Text;
+  # up, unreachable or unknown.
+}
+
+struct Run {
+  id @0 :Text;
+  state @1 :UInt16;
+  # tg::schema::RunState.
+
+  reason @2 :Text;
+  sinceMs @3 :Int64;
+  startedMs @4 :Int64;
+  # Unix time in milliseconds: since when it is in this state; when it was committed.
+
+  model @5 :Text;
+  data @6 :Text;
+  exchange @7 :Text;
+  gradients @8 :Text;
+  # Words of the job, each at most kMostNameBytes.
+
+  step @9 :UInt64;
+  steps @10 :UInt64;
+  # Committed and wanted.
+
+  loss @11 :Float64;
+  # Mean over the last step's global batch; not finite where the run diverged.
+
+  learningRate @12 :Float64;
+  evaluated @13 :Bool;
+  # False: the three evaluation fields say nothing yet.
+
+  evaluationStep @14 :UInt64;
+  evaluationAccuracy @15 :Float64;
+  # 0..1
+
+  evaluationLoss @16 :Float64;
+  samplesPerSecond @17 :Float64;
+  # Of the whole mesh.
+
+  codeBitsPerParameter @18 :Float64;
+  # Payload bits of one member's codes per parameter.
+
+  sentBitsPerParameter @19 :Float64;
+  # Everything one member sends in a step, per parameter.
+
+  sentBytesPerStep @20 :Float64;
+  zeros @21 :Float64;
+  # Share of zero codes, 0..1.
+
+  parameters @22 :UInt64;
+  digest @23 :UInt64;
+  digestStep @24 :UInt64;
+  initialDigest @25 :UInt64;
+  members @26 :List(Member);
+  # In rank order, at most kMostMembers.
+}
+
+struct Member {
+  node @0 :Text;
+  state @1 :UInt16;
+  # tg::schema::RunState, as this member sees it.
+
+  step @2 :UInt64;
+  digest @3 :UInt64;
+  digestStep @4 :UInt64;
+  waitShare @5 :Float64;
+  # Share of the waiting that others did for this member, 0..1.
+}
+
+struct Plan {
+  # What a start did, or would do.
+  runId @0 :Text;
+  # Empty for a dry run without a wanted id.
+
+  parameters @1 :UInt64;
+  members @2 :UInt64;
+  globalBatch @3 :UInt64;
+  localBatch @4 :UInt64;
+  # Samples; the local one of the member with most.
+
+  exchange @5 :Text;
+  computeSeconds @6 :Float64;
+  # Measured, of the slowest member's share of a step.
+
+  singleNodeSeconds @7 :Float64;
+  # One node doing the whole batch, scaled from the measurement.
+
+  sentBitsPerParameter @8 :Float64;
+  wireSeconds @9 :Float64;
+  # Predicted, at linkMbps.
+
+  speedUp @10 :Float64;
+  # Predicted, over one node.
+
+  linkMbps @11 :Float64;
+  memoryBytes @12 :UInt64;
+  # Per node.
+}
+
+struct Stop {
+  runId @0 :Text;
+  state @1 :UInt16;
+  # tg::schema::RunState after the request was taken.
+}
+
+struct Slice {
+  # A part of a log or file.
+  runId @0 :Text;
+  node @1 :Text;
+  # Whose it is.
+
+  totalBytes @2 :UInt64;
+  # Of the whole, as far as it exists.
+
+  data @3 :Data;
+  # From the asked offset, at most kFileSliceBytes.
+
+  final @4 :Bool;
+  # True: nothing comes after this part.
+}
+
+struct Version {
+  node @0 :Text;
+  build @1 :Text;
+}

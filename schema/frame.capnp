@@ -1,0 +1,194 @@
+@0x858646799c79a334;
+# Frames of the mesh, version 1 of the protocol. Every field is described from the sender's side: what it means, its
+# unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
+# and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
+# Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("tg::schema::wire");
+
+struct Frame {
+  run @0 :UInt64;
+  # Key of the run (hash of its id) this frame belongs to; 0 outside any run. A receiver ignores frames of a run that it
+  # does not take part in: they are stragglers, not faults.
+
+  view @1 :UInt32;
+  # Number of the view the sender is in, from 1; 0 outside a run. Another view's frame is ignored.
+
+  step @2 :UInt32;
+  # The step the sender is in, from 0. The exchange accepts its own step and the next one.
+
+  union {
+    hello @3 :Hello;
+    claim @4 :Claim;
+    grant @5 :Grant;
+    propose @6 :Propose;
+    vote @7 :Vote;
+    commit @8 :Commit;
+    fail @9 :Fail;
+    stepFrame @10 :StepFrame;
+    scalers @11 :Scalers;
+    chunk @12 :Chunk;
+    report @13 :Report;
+    goodbye @14 :Goodbye;
+  }
+  # An unknown member is dropped.
+}
+
+struct Hello {
+  # First on every connection, and again once a second.
+  protocol @0 :UInt16;
+  # kProtocolVersion of the sender. Another value is not odd: the receiver reports both versions and both nodes.
+
+  build @1 :Text;
+  # Version and engines, for people; printable, at most kMostBuildBytes. Longer or unprintable: drop.
+
+  node @2 :Text;
+  # Name of the sender, [a-z0-9][a-z0-9.-]*, at most kMostNameBytes. Else drop.
+
+  incarnation @3 :UInt64;
+  # Drawn at start of the process; a new value means that the sender was restarted.
+
+  namesHash @4 :UInt64;
+  # Hash of the sorted member names. A difference is reported with both values and both nodes.
+
+  heard @5 :UInt64;
+  # The receiver's incarnation as the sender knows it, 0 = the sender has not heard the receiver yet.
+}
+
+struct Claim {
+  # Sent to the member of lowest rank by the node that was asked to start a run.
+  runId @0 :Text;
+  # [A-Za-z0-9][A-Za-z0-9._-]*, at most kMostRunIdBytes. Else drop.
+}
+
+struct Grant {
+  granted @0 :Bool;
+  # True: the receiver may propose; false: message says which run holds the right.
+
+  message @1 :Text;
+  # Printable, at most kMostReasonBytes; empty where granted. Else drop.
+}
+
+struct Propose {
+  runId @0 :Text;
+  # As in Claim.
+
+  spec @1 :Text;
+  # The canonical job, printable lines, at most kMostSpecBytes. Else drop. A receiver parses it again and refuses, with a
+  # vote, what it does not understand.
+}
+
+struct Vote {
+  accepted @0 :Bool;
+
+  kind @1 :UInt16;
+  # tg::ErrorKind of a refusal, 0 where accepted. Beyond the last known kind: drop.
+
+  message @2 :Text;
+  # Why not, naming the node; printable, at most kMostReasonBytes. Else drop.
+
+  specHash @3 :UInt64;
+  modelHash @4 :UInt64;
+  dataHash @5 :UInt64;
+  stateHash @6 :UInt64;
+  # Of what the sender prepared; the proposer compares them over all members. 0 where refused.
+
+  stepSeconds @7 :Float64;
+  # Measured seconds of forward + backward of the local batch; finite, not negative. Else drop.
+
+  localBatch @8 :UInt32;
+  # Samples of a step that are the sender's.
+}
+
+struct Commit {
+  exchange @0 :UInt16;
+  # tg::schema::ExchangeKind, chosen for all. Unknown: drop.
+}
+
+struct Fail {
+  # The end of a proposal or of a run, from whoever saw the cause first.
+  kind @0 :UInt16;
+  # As in Vote.
+
+  node @1 :Text;
+  # Whom it is about: a node name, or empty. Else drop.
+
+  phase @2 :Text;
+  # Where that node was; printable, at most kMostNameBytes. Else drop.
+
+  message @3 :Text;
+  # One sentence; printable, at most kMostReasonBytes. Else drop.
+}
+
+struct StepFrame {
+  # One per member and step, in every mode, as soon as the scalers of bucket 0 are known.
+  rateBits @0 :UInt32;
+  # The learning rate as float32 bits. A difference between members ends the run: they are out of step.
+
+  flags @1 :UInt32;
+  # tg::schema::StepFlags. An unknown bit: drop.
+
+  nonFiniteSegment @2 :UInt32;
+  # With the non-finite flag: the first segment whose statistic is not finite, below kMostSegments. Else drop.
+
+  lossSum @3 :Float64;
+  # Sum of the losses of the sender's samples; finite unless the non-finite flag is set. Else drop; with the flag,
+  # a receiver reads a value that is not finite as 0.
+
+  digests @4 :List(UInt64);
+  # Digests of the state before this step, one per segment, when due; else empty. At most kMostDigests. Else drop.
+
+  scalers @5 :List(Float32);
+  # Local scalers of bucket 0's ternary segments, in order; at most kMostSegments, each finite and not negative, unless
+  # the non-finite flag is set: then a receiver reads what is not so as 0. Else drop.
+}
+
+struct Scalers {
+  # Of bucket 1, 2, ...; empty for a bucket without ternary segments, but always sent: it is the bucket's gate.
+  bucket @0 :UInt32;
+  # Below kMostBuckets. Else drop.
+
+  flags @1 :UInt32;
+  nonFiniteSegment @2 :UInt32;
+  scalers @3 :List(Float32);
+  # As in StepFrame.
+}
+
+struct Chunk {
+  # The Data must stay the last object of the segment: the payload is written in place before its length is known.
+  chunk @0 :UInt32;
+  # Number of the chunk in the run's plan, below kMostChunks. Else drop.
+
+  phase @1 :UInt16;
+  # tg::schema::ChunkPhase. Unknown: drop.
+
+  format @2 :UInt16;
+  # tg::schema::PayloadFormat. Unknown: drop.
+
+  payload @3 :Data;
+  # At most kMostChunkPayloadBytes. Longer: drop. Whether its length fits the format and the chunk is checked before any
+  # kernel sees it.
+}
+
+struct Report {
+  # After an evaluation and at the end of a run.
+  last @0 :Bool;
+  # True: at the end of the run.
+
+  correct @1 :UInt64;
+  total @2 :UInt64;
+  # Test samples of the sender's share that were right, and all of them. correct > total: drop.
+
+  lossSum @3 :Float64;
+  # Sum of their losses; a value that is not finite is read as sent, it is shown to people only.
+
+  digests @4 :List(UInt64);
+  # One per segment, at most kMostDigests. Else drop.
+}
+
+struct Goodbye {
+  # Last frame of an orderly end; the sender is gone when it arrives.
+  reason @0 :Text;
+  # "node-b was shut down"; printable, at most kMostReasonBytes. Else drop.
+}

@@ -1,0 +1,74 @@
+#include "schema/text.h"
+
+#include "schema/limits.h"
+
+namespace tg::schema {
+namespace {
+
+bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool is_alphanumeric(char c) { return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z'); }
+
+// The bytes a control character takes at text[i], 0 if there is none.
+std::size_t control_bytes(std::string_view text, std::size_t i) {
+  const auto c = static_cast<unsigned char>(text[i]);
+  if (c < 0x20 || c == 0x7f) return 1;
+  if (c != 0xc2 || i + 1 >= text.size()) return 0;
+  const auto next = static_cast<unsigned char>(text[i + 1]);
+  return next >= 0x80 && next < 0xa0 ? 2 : 0;
+}
+
+}  // namespace
+
+bool is_node_name(std::string_view text) {
+  if (text.empty() || text.size() > kMostNameBytes || !is_lower_or_digit(text[0])) return false;
+  for (const char c : text) {
+    if (!is_lower_or_digit(c) && c != '.' && c != '-') return false;
+  }
+  return true;
+}
+
+bool is_run_id(std::string_view text) {
+  if (text.empty() || text.size() > kMostRunIdBytes || !is_alphanumeric(text[0])) return false;
+  for (const char c : text) {
+    if (!is_alphanumeric(c) && c != '.' && c != '-' && c != '_') return false;
+  }
+  return true;
+}
+
+bool is_printable(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (control_bytes(text, i) != 0) return false;
+  }
+  return true;
+}
+
+bool is_printable_lines(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\n' && text[i] != '\t' && control_bytes(text, i) != 0) return false;
+  }
+  return true;
+}
+
+std::string clip_text(std::string_view text, std::size_t most) {
+  std::string clipped;
+  clipped.reserve(text.size() < most ? text.size() : most);
+  for (std::size_t i = 0; i < text.size() && clipped.size() < most; ++i) {
+    const std::size_t control = control_bytes(text, i);
+    clipped += control == 0 ? text[i] : ' ';
+    if (control == 2) ++i;
+  }
+  if (clipped.size() < most) return clipped;
+  // A sequence that the cut may have hit goes as a whole: its continuation bytes, then its first byte.
+  std::size_t end = clipped.size();
+  while (end > 0 && (static_cast<unsigned char>(clipped[end - 1]) & 0xc0) == 0x80) --end;
+  if (end > 0 && static_cast<unsigned char>(clipped[end - 1]) >= 0xc0) clipped.resize(end - 1);
+  return clipped;
+}
+
+std::uint64_t hash_text(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+}  // namespace tg::schema

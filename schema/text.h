@@ -1,0 +1,25 @@
+// Which texts may travel: names, run ids, sentences. One definition for the option tables and for both decoders.
+// Pure; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tg::schema {
+
+// [a-z0-9][a-z0-9.-]*, 1 to kMostNameBytes.
+bool is_node_name(std::string_view text);
+// [A-Za-z0-9][A-Za-z0-9._-]*, 1 to kMostRunIdBytes: also a folder's name.
+bool is_run_id(std::string_view text);
+// No control characters (of one byte or C1), so that a peer's words cannot steer a terminal.
+bool is_printable(std::string_view text);
+// The same, lines allowed.
+bool is_printable_lines(std::string_view text);
+// Control characters become spaces; cut at `most` bytes, never inside a UTF-8 sequence.
+std::string clip_text(std::string_view text, std::size_t most);
+// FNV-1a, 64 bits: compares what honest nodes read, guards against nobody.
+std::uint64_t hash_text(std::string_view text);
+
+}  // namespace tg::schema

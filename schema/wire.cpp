@@ -1,0 +1,95 @@
+#include "schema/wire.h"
+
+#include <cstring>
+
+#include "schema/limits.h"
+#include "schema/text.h"
+
+namespace tg::schema {
+namespace {
+
+constexpr std::size_t kTraversalSlackWords = 1024;
+constexpr int kNestingLimit = 8;
+
+std::string_view view(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
+
+[[noreturn]] void refuse(const char* field, std::string why) { throw Odd{std::string(field) + " " + std::move(why)}; }
+
+std::string_view bounded(capnp::Text::Reader text, std::size_t most_bytes, const char* field) {
+  if (text.size() > most_bytes) {
+    refuse(field, "has " + std::to_string(text.size()) + " bytes, at most " + std::to_string(most_bytes));
+  }
+  return view(text);
+}
+
+}  // namespace
+
+AlignedMessage::AlignedMessage(std::span<const std::byte> bytes, std::size_t most_bytes) : bytes_(bytes) {
+  if (bytes.size() % kWordBytes != 0 || bytes.size() < (kTableWords + 1) * kWordBytes || bytes.size() > most_bytes) {
+    throw Odd{std::to_string(bytes.size()) + " bytes are no message"};
+  }
+  std::uint32_t table[2];
+  std::memcpy(table, bytes.data(), sizeof table);
+  if (table[0] != 0) throw Odd{"more than one segment"};
+  const std::size_t count = bytes.size() / kWordBytes;
+  if (table[1] != count - kTableWords) throw Odd{"its segment table says " + std::to_string(table[1]) + " words"};
+
+  const void* words = bytes.data();
+  if (reinterpret_cast<std::uintptr_t>(words) % kWordBytes != 0) {
+    copy_ = std::make_unique_for_overwrite<std::uint64_t[]>(count);
+    std::memcpy(copy_.get(), bytes.data(), bytes.size());
+    words = copy_.get();
+  }
+  words_ = kj::arrayPtr(static_cast<const capnp::word*>(words), count);
+}
+
+std::span<const std::byte> AlignedMessage::original(kj::ArrayPtr<const kj::byte> part) const {
+  if (part.size() == 0) return {};
+  const auto offset = static_cast<std::size_t>(part.begin() - words_.asBytes().begin());
+  TG_CHECK(offset <= bytes_.size() && part.size() <= bytes_.size() - offset, offset, part.size(), bytes_.size());
+  return bytes_.subspan(offset, part.size());
+}
+
+capnp::ReaderOptions reader_options(std::size_t words) {
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = 2 * words + kTraversalSlackWords;
+  options.nestingLimit = kNestingLimit;
+  return options;
+}
+
+std::string checked_text(capnp::Text::Reader text, std::size_t most_bytes, const char* field) {
+  const std::string_view checked = bounded(text, most_bytes, field);
+  if (!is_printable(checked)) refuse(field, "is not printable");
+  return std::string(checked);
+}
+
+std::string checked_lines(capnp::Text::Reader text, std::size_t most_bytes, const char* field) {
+  const std::string_view checked = bounded(text, most_bytes, field);
+  if (!is_printable_lines(checked)) refuse(field, "is not printable");
+  return std::string(checked);
+}
+
+std::string checked_node(capnp::Text::Reader text, const char* field) {
+  if (!is_node_name(view(text))) refuse(field, "is not a node's name");
+  return std::string(view(text));
+}
+
+std::string checked_node_or_empty(capnp::Text::Reader text, const char* field) {
+  return text.size() == 0 ? std::string() : checked_node(text, field);
+}
+
+std::string checked_run(capnp::Text::Reader text, const char* field) {
+  if (!is_run_id(view(text))) refuse(field, "is not a run's id");
+  return std::string(view(text));
+}
+
+std::string checked_run_or_empty(capnp::Text::Reader text, const char* field) {
+  return text.size() == 0 ? std::string() : checked_run(text, field);
+}
+
+std::uint64_t checked_below(std::uint64_t value, std::uint64_t bound, const char* field) {
+  if (value >= bound) refuse(field, "is " + std::to_string(value) + ", at most " + std::to_string(bound - 1));
+  return value;
+}
+
+}  // namespace tg::schema

@@ -1,0 +1,82 @@
+// What both decoders share: from untrusted bytes to a Cap'n Proto reader, and the bounds of single fields.
+// Functions that refuse throw Odd; it and kj's exceptions end in guarded(), so nothing leaves frame.cpp and
+// control*.cpp.
+#pragma once
+
+#include <capnp/common.h>
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <kj/exception.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kernels/base/status.h"
+
+namespace tg::schema {
+
+inline constexpr std::size_t kWordBytes = sizeof(capnp::word);
+inline constexpr std::size_t kTableWords = 1;  // u32 segments - 1, u32 words
+
+// What is odd about a message, in words.
+struct Odd {
+  std::string what;
+};
+
+// One message's words at an 8-byte boundary: the caller's bytes where they lie on one, else a copy. Refuses a size that
+// is no whole number of words, more than most_bytes, more than one segment, and a segment table that disagrees.
+class AlignedMessage {
+ public:
+  AlignedMessage(std::span<const std::byte> bytes, std::size_t most_bytes);
+  kj::ArrayPtr<const capnp::word> words() const { return words_; }
+  // The caller's bytes behind a part of words().
+  std::span<const std::byte> original(kj::ArrayPtr<const kj::byte> part) const;
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::unique_ptr<std::uint64_t[]> copy_;
+  kj::ArrayPtr<const capnp::word> words_;
+};
+
+// Charged limits: each word may be read twice (lists are charged again by each getter), pointers nest as deep as the
+// schema does with room to grow.
+capnp::ReaderOptions reader_options(std::size_t words);
+
+// Fields. `field` is the name in refusals.
+std::string checked_text(capnp::Text::Reader text, std::size_t most_bytes, const char* field);
+std::string checked_lines(capnp::Text::Reader text, std::size_t most_bytes, const char* field);
+std::string checked_node(capnp::Text::Reader text, const char* field);  // a node's name
+std::string checked_node_or_empty(capnp::Text::Reader text, const char* field);
+std::string checked_run(capnp::Text::Reader text, const char* field);  // a run's id
+std::string checked_run_or_empty(capnp::Text::Reader text, const char* field);
+std::uint64_t checked_below(std::uint64_t value, std::uint64_t bound, const char* field);
+
+template <class Enum>
+Enum checked_enum(std::uint16_t value, Enum last, const char* field) {
+  return static_cast<Enum>(checked_below(value, static_cast<std::uint64_t>(last) + 1, field));
+}
+
+// Runs `read` and turns whatever it throws into an error.
+template <class Value, class Read>
+Result<Value> guarded(const char* what, Read read) {
+  const auto corrupt = [what](std::string why) {
+    return Error{ErrorKind::kCorrupt, std::string("bad ") + what + ": " + std::move(why)};
+  };
+  try {
+    return read();
+  } catch (const Odd& odd) {
+    return corrupt(odd.what);
+  } catch (const kj::Exception& exception) {
+    return corrupt(exception.getDescription().cStr());
+  } catch (const std::exception& exception) {
+    return corrupt(exception.what());
+  }
+}
+
+inline capnp::Text::Reader text_of(const std::string& text) { return {text.data(), text.size()}; }
+
+}  // namespace tg::schema

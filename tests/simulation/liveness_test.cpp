@@ -1,0 +1,178 @@
+// The deadlines of liveness, and the sentences that people read.
+#include "daemon/membership/liveness.h"
+
+#include <gtest/gtest.h>
+
+namespace tg::daemon {
+namespace {
+
+using schema::Beat;
+using schema::Phase;
+
+class LivenessTest : public testing::Test {
+ protected:
+  LivenessTest() { liveness_.watch("run-1", 60'000, 0); }
+
+  // Ticks every 100 ms from now_ms_ to `until`, with what `each` feeds before each tick.
+  template <class Each>
+  std::vector<Verdict> run(std::uint64_t until_ms, Each each) {
+    std::vector<Verdict> all;
+    for (; now_ms_ <= until_ms; now_ms_ += 100) {
+      each();
+      for (Verdict& verdict : liveness_.tick(now_ms_)) all.push_back(std::move(verdict));
+    }
+    return all;
+  }
+  void beat(Rank rank, Phase phase, std::uint64_t progress, const std::string& run = "run-1") {
+    liveness_.beat(rank, Beat{"", 1, run, phase, 12, progress}, now_ms_);
+  }
+
+  Liveness liveness_{{{"node-a", "node-b", "node-c"}, 0, 10'000}};
+  std::uint64_t now_ms_ = 0;
+};
+
+TEST_F(LivenessTest, SilenceIsReportedOnceAfterThePeerTimeout) {
+  const auto verdicts = run(60'000, [&] {
+    beat(0, Phase::kForward, now_ms_);
+    beat(1, Phase::kForward, now_ms_);
+    if (now_ms_ <= 5'000) beat(2, Phase::kBackward, now_ms_);
+  });
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].rank, 2u);
+  EXPECT_EQ(verdicts[0].message, "no sign of life from node-c for 10 s (last seen in backward of step 12)");
+}
+
+TEST_F(LivenessTest, SilenceIsNoticedNeitherEarlyNorLate) {
+  const auto feed = [&] {
+    beat(1, Phase::kForward, now_ms_);
+    if (now_ms_ <= 5'000) beat(2, Phase::kBackward, now_ms_);
+  };
+  EXPECT_TRUE(run(14'900, feed).empty());
+  EXPECT_EQ(run(15'000, feed).size(), 1u);
+}
+
+TEST_F(LivenessTest, ANodeNeverSeenSaysSo) {
+  const auto verdicts = run(10'000, [&] { beat(1, Phase::kForward, now_ms_); });
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].message, "no sign of life from node-c for 10 s (not seen since the run began)");
+}
+
+TEST_F(LivenessTest, AnyDataIsLifeIfBeatsOfTheRunCameLately) {
+  const auto verdicts = run(30'000, [&] {
+    for (const Rank rank : {1, 2}) liveness_.heard(rank, now_ms_);
+    if (now_ms_ % 9'000 == 0)
+      for (const Rank rank : {1, 2}) beat(rank, Phase::kForward, now_ms_);
+  });
+  EXPECT_TRUE(verdicts.empty());
+}
+
+TEST_F(LivenessTest, ALongEvaluationWithProgressRaisesNoAlarm) {
+  const auto verdicts = run(600'000, [&] {
+    for (const Rank rank : {0, 1, 2}) beat(rank, Phase::kEvaluate, now_ms_ / 30'000);
+  });
+  EXPECT_TRUE(verdicts.empty());
+}
+
+TEST_F(LivenessTest, WorkWithoutProgressIsStuckAndTheWaitingAreNotBlamed) {
+  const auto verdicts = run(100'000, [&] {
+    beat(0, Phase::kScalerWait, 5);
+    beat(1, Phase::kScalerWait, 5);
+    beat(2, Phase::kBackward, 4);
+  });
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].message, "node-c is stuck in backward of step 12 for 60 s");
+}
+
+TEST_F(LivenessTest, OurOwnComputeCountsToo) {
+  const auto verdicts = run(60'000, [&] {
+    beat(0, Phase::kForward, 5);
+    beat(1, Phase::kScalerWait, 5);
+    beat(2, Phase::kScalerWait, 5);
+  });
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].rank, 0u);
+  EXPECT_EQ(verdicts[0].message, "node-a is stuck in forward of step 12 for 60 s");
+}
+
+TEST_F(LivenessTest, WaitingForEverHasADeadlineToo) {
+  const auto verdicts = run(120'000, [&] {
+    beat(1, Phase::kReduce, 5);
+    beat(2, Phase::kForward, now_ms_);
+  });
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].message, "node-b got nothing in reduce of step 12 for 120 s");
+}
+
+TEST_F(LivenessTest, TheStepTimeoutMayGrow) {
+  liveness_.set_step_timeout(200'000);
+  const auto feed = [&] {
+    beat(1, Phase::kForward, now_ms_);
+    beat(2, Phase::kForward, 5);
+  };
+  EXPECT_TRUE(run(199'900, feed).empty());
+  const auto verdicts = run(200'000, feed);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].message, "node-c is stuck in forward of step 12 for 200 s");
+}
+
+TEST_F(LivenessTest, PreparationIsNotStuck) {
+  const auto verdicts = run(250'000, [&] {
+    beat(1, Phase::kPrepare, 5);
+    beat(2, Phase::kForward, now_ms_);
+  });
+  EXPECT_TRUE(verdicts.empty());
+}
+
+TEST_F(LivenessTest, ARestartedNodeIsAliveButNotInTheRun) {
+  const auto verdicts = run(20'000, [&] {
+    beat(1, Phase::kForward, now_ms_);
+    beat(2, Phase::kIdle, 0, now_ms_ < 5'000 ? "run-1" : "");
+  });
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].message, "node-c is up, but not in run run-1; was it restarted?");
+}
+
+TEST_F(LivenessTest, WhoSleptAccusesNobodyOfItsOwnSleep) {
+  const auto feed = [&] {
+    for (const Rank rank : {0, 1, 2}) beat(rank, Phase::kForward, now_ms_);
+  };
+  run(5'000, feed);
+  now_ms_ += 300'000;
+  EXPECT_TRUE(liveness_.tick(now_ms_).empty());
+  const std::uint64_t awake_ms = now_ms_;
+  EXPECT_TRUE(run(awake_ms + 9'000, [] {}).empty());
+  EXPECT_EQ(run(awake_ms + 11'000, [] {}).size(), 2u);
+}
+
+TEST_F(LivenessTest, WhatArrivesBetweenWakingAndTheFirstTickDoesNotDelayTheVerdict) {
+  run(1'000, [&] { beat(1, Phase::kForward, 1); });
+  now_ms_ += 100'000;
+  beat(2, Phase::kForward, 1);
+  EXPECT_TRUE(liveness_.tick(now_ms_).empty());
+  const std::uint64_t awake_ms = now_ms_;
+  const auto verdicts = run(awake_ms + 10'000, [&] { beat(1, Phase::kForward, now_ms_); });
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].rank, 2u);
+}
+
+TEST_F(LivenessTest, NobodyIsAccusedWithoutARun) {
+  liveness_.unwatch();
+  EXPECT_TRUE(run(100'000, [] {}).empty());
+  liveness_.watch("run-2", 60'000, now_ms_);
+  EXPECT_TRUE(run(now_ms_ + 9'000, [] {}).empty());
+  EXPECT_EQ(run(now_ms_ + 2'000, [] {}).size(), 2u);
+}
+
+TEST_F(LivenessTest, AliveForStatusNeedsNoRun) {
+  Liveness liveness({{"node-a", "node-b"}, 0, 10'000});
+  EXPECT_TRUE(liveness.alive(0, 0));
+  EXPECT_FALSE(liveness.alive(1, 0));
+  liveness.heard(1, 1'000);
+  EXPECT_TRUE(liveness.alive(1, 3'900));
+  EXPECT_FALSE(liveness.alive(1, 4'000));
+  liveness.watch("run", 1, 4'000);
+  EXPECT_FALSE(liveness.alive(1, 4'000));
+}
+
+}  // namespace
+}  // namespace tg::daemon
