@@ -100,6 +100,28 @@ TEST(Merge, TheFirstCauseIsShown) {
   EXPECT_EQ(merged.runs.at(0).since_ms, 1500);
 }
 
+TEST(Merge, OfAFailedRunTheFiguresAreOfWhoCameFurthest) {
+  RunStatus crashed = told("node-b", "r", RunState::kFailed, 9000),
+            survivor = told("node-a", "r", RunState::kFailed, 2000);
+  crashed.step = 0;
+  crashed.digest = 0;
+  survivor.step = 812;
+  survivor.digest = 0xd1;
+  survivor.loss = 0.5;
+  const MeshStatus merged = merge_statuses(mesh("node-b", {crashed}), {mesh("node-a", {survivor})});
+  const RunStatus& run = merged.runs.at(0);
+  EXPECT_EQ(run.step, 812u);
+  EXPECT_EQ(run.digest, 0xd1u);
+  EXPECT_EQ(run.loss, 0.5);
+  EXPECT_EQ(run.reason, "says node-a");
+  ASSERT_EQ(run.members.size(), 3u);
+  EXPECT_EQ(run.members[0].digest, 0xd1u);
+  EXPECT_EQ(run.members[2].digest, 0u);
+  crashed.state = RunState::kRunning;
+  EXPECT_EQ(merge_statuses(mesh("node-b", {crashed}), {mesh("node-a", {survivor})}).runs.at(0).step, 0u)
+      << "only of a failed one";
+}
+
 TEST(Merge, AnEarlierStateOfAnotherKindIsNoCause) {
   const MeshStatus merged = merge_statuses(mesh("node-b", {told("node-b", "r", RunState::kFailed, 2000)}),
                                            {mesh("node-a", {told("node-a", "r", RunState::kRunning, 100)})});

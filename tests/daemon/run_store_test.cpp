@@ -65,6 +65,7 @@ TEST_F(RunStoreTest, ARunThatACrashCutOffIsFailedEverAfter) {
   EXPECT_NE(failed->status.reason.find("node-a"), std::string::npos) << failed->status.reason;
   EXPECT_NE(failed->status.reason.find("RUNNING"), std::string::npos) << failed->status.reason;
   EXPECT_EQ(failed->status.members.at(0).state, RunState::kFailed);
+  EXPECT_EQ(failed->status.members.at(0).digest, 0u) << "what it had committed went with it";
   const std::int64_t since_ms = failed->status.since_ms;
   open();
   for (const schema::RunStatus& status : store->statuses()) EXPECT_EQ(status.state, RunState::kFailed) << status.id;
@@ -194,9 +195,7 @@ TEST_F(RunStoreTest, ALogIsFinalOnlyWhenItsRunIs) {
   EXPECT_FALSE(nothing->final);
   write_text(run_file("run-1", "log.txt"), "one line\n");
   EXPECT_FALSE(store->read_slice("run-1", "log.txt", 0, 100)->final);
-  schema::RunStatus status = store->find("run-1")->status;
-  status.state = RunState::kStopped;
-  store->update(status);
+  ASSERT_TRUE(store->write(sample_record("run-1", "node-a", RunState::kStopped)).ok());
   EXPECT_TRUE(store->read_slice("run-1", "log.txt", 0, 100)->final);
   EXPECT_FALSE(store->read_slice("run-1", "log.txt", 0, 3)->final);
   const auto missing = store->read_slice("run-1", "model.safetensors", 0, 100);
@@ -239,6 +238,22 @@ TEST_F(RunStoreTest, StatusesShowTheLiveRunAndAllItsMembers) {
   EXPECT_EQ(all[0].members[2].node, "node-c");
   EXPECT_EQ(all[0].members[2].digest, 0u);
   EXPECT_EQ(all[0].members[2].state, RunState::kRunning);
+}
+
+TEST_F(RunStoreTest, AnEndIsShownOnlyWhenAllOfItIsOnDisk) {
+  open();
+  RunRecord record = sample_record("run-1");
+  ASSERT_TRUE(store->write(record).ok());
+  record.status.state = record.status.members[0].state = RunState::kCompleted;
+  record.status.reason = "";
+  record.status.step = 300;
+  store->update(record.status);
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kRunning);
+  EXPECT_EQ(store->find("run-1")->status.members.at(0).state, RunState::kRunning);
+  EXPECT_EQ(store->find("run-1")->status.step, 300u);
+  ASSERT_TRUE(store->write(record).ok());
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kCompleted);
+  EXPECT_EQ(store->find("run-1")->status.members.at(0).state, RunState::kCompleted);
 }
 
 TEST_F(RunStoreTest, AProposalThatCameToNothingLeavesNothing) {
