@@ -63,10 +63,7 @@ std::string except_silent(const MeshStatus& status) {
 
 MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers) {
   std::map<std::string, RunStatus> merged;
-  for (RunStatus& run : own.runs) {
-    const std::string id = run.id;  // the run is moved from before a map would copy its key
-    merged.emplace(id, told_by(own.node, std::move(run)));
-  }
+  for (const RunStatus& run : own.runs) merged.emplace(run.id, told_by(own.node, run));
   for (const MeshStatus& answer : answers) {
     for (schema::NodeStatus& node : own.nodes) {
       if (node.name == answer.node) node.state = "up";

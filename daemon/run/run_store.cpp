@@ -210,7 +210,7 @@ Status RunStore::write(const RunRecord& record) {
   Status written = state_->write_record(own);
   {
     const std::lock_guard lock(state_->mutex);
-    state_->runs[own.id] = {std::move(own), true};
+    state_->runs[record.id] = {std::move(own), true};
   }
   state_->drop_oldest();
   return written;

@@ -57,12 +57,13 @@ Rank Cluster::any_but(Rank rank) {
 }
 
 void Cluster::start(Rank rank, const std::string& id, std::uint64_t start_timeout_ms) {
-  node(rank).start(rank, {random().word(), id, schema::canonical_job({}), start_timeout_ms});
+  tokens_[rank] = ++token_;
+  node(rank).start(token_, {random().word(), id, schema::canonical_job({}), start_timeout_ms});
 }
 
 const StartAnswer* Cluster::answer(Rank rank) {
   const auto& answers = node(rank).answers();
-  const auto found = answers.find(rank);
+  const auto found = answers.find(tokens_[rank]);
   return found == answers.end() ? nullptr : &found->second;
 }
 

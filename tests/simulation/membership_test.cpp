@@ -395,17 +395,20 @@ TEST(Membership, TheProposersLossDropsAndAMembersLossFailsTheProposal) {
   EXPECT_EQ(a.only<AnswerStart>().status.error().kind, ErrorKind::kUnreachable);
 }
 
-TEST(Membership, WhoPreparedButMissesAMemberVotesNo) {
+TEST(Membership, AVoteWaitsForTheConnectionsAndThenSaysNo) {
   Machine b = preparing();
   b->connection(0, false, b.now_ms);
-  b.look();
-  EXPECT_EQ(b.actions(), 0u);  // it may be back by the vote
   b.vote(yes());
-  std::vector<schema::Vote> votes;
-  for (const SendFrame& one : b.all<SendFrame>()) votes.push_back(std::get<schema::Vote>(one.body));
-  ASSERT_EQ(votes.size(), 1u);
-  EXPECT_FALSE(votes[0].accepted);
-  EXPECT_EQ(votes[0].message, "node-b is not connected to node-a");
+  EXPECT_EQ(b.actions(), 0u);
+  Machine waits = b;
+  waits->connection(0, true, waits.now_ms);
+  waits.look();
+  EXPECT_TRUE(waits.sent<schema::Vote>({2}).accepted);
+
+  b.tick(5'000);
+  const auto vote = b.sent<schema::Vote>({2});
+  EXPECT_FALSE(vote.accepted);
+  EXPECT_EQ(vote.message, "node-b is not connected to node-a");
 }
 
 TEST(Membership, AVoteIsTakenBackAndTheVerdictCarriedOut) {
