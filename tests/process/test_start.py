@@ -153,7 +153,7 @@ class Absent(unittest.TestCase):
 
     def test_pending_run_is_stopped(self):
         with Mesh(2, absent={1}) as mesh:
-            follower = mesh.follow("start", mesh.job_file(), "--id", "patient")
+            follower = mesh.follow("start", mesh.job_file({}), "--id", "patient")
             wait_until("run patient is shown as PENDING", lambda: [run["state"] for run in mesh.status()["runs"]] == ["PENDING"])
             self.assertEqual(mesh.ctl_ok("stop", "patient").out, "STOPPED\n")
             answer = follower.finish()
