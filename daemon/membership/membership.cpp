@@ -91,6 +91,7 @@ void Membership::reserve(Phase phase, RunIdentity run, Rank proposer, std::uint6
   token_.reset();
   votes_.assign(options_.names.size(), std::nullopt);
   trouble_.reset();
+  own_vote_.reset();
   stop_asked_ = false;
   finished_.assign(options_.names.size(), false);
 }
@@ -108,10 +109,11 @@ void Membership::connection(Rank peer, bool up, std::uint64_t now_ms) {
   connected_[peer] = up;
   if (up) {
     if (phase_ == Phase::kConnecting) try_to_claim(now_ms);
+    if (phase_ == Phase::kPreparing && own_vote_) try_to_vote(now_ms);
     return;
   }
   if (holder_ && holder_->rank == peer) holder_.reset();
-  // While a member prepares no frame but its vote is due: a connection that is back by then has done no harm.
+  // While a member prepares no frame but its vote is due: a connection that comes back does no harm.
   if (phase_ == Phase::kPreparing && peer != proposer_) return;
   lost(peer, own_name() + " lost the connection to " + name(peer), now_ms);
 }
@@ -144,18 +146,25 @@ void Membership::lost(Rank peer, const std::string& message, std::uint64_t /*now
 void Membership::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms) {
   if (!current_is(key)) return;
   if (phase_ == Phase::kProposing) return take_vote(options_.self, vote);
-  if (phase_ != Phase::kPreparing) return;
+  if (phase_ != Phase::kPreparing || own_vote_) return;
+  own_vote_ = vote;
+  // Members connect to each other at their own pace; the proposer's word is only about its own connections.
+  deadline_ms_ = now_ms + options_.claim_timeout_ms;
+  try_to_vote(now_ms);
+}
+
+void Membership::try_to_vote(std::uint64_t now_ms) {
+  schema::Vote vote = *own_vote_;
+  const std::vector<Rank> missing = disconnected();
+  if (vote.accepted && trouble_) {
+    vote = {false, trouble_->kind, trouble_->message};
+  } else if (vote.accepted && !missing.empty()) {
+    if (now_ms < deadline_ms_) return;
+    vote = {false, ErrorKind::kUnreachable, own_name() + " is not connected to " + names_of(missing)};
+  }
   phase_ = Phase::kVoted;
   deadline_ms_ = now_ms + options_.prepare_timeout_ms;
-  if (!vote.accepted || !trouble_) send({proposer_}, key, vote);
-  if (!vote.accepted) return;
-  const std::vector<Rank> missing = disconnected();
-  if (trouble_) {
-    take_back_vote(*trouble_);
-  } else if (!missing.empty()) {
-    take_back_vote({ErrorKind::kUnreachable, name(missing.front()), "prepare",
-                    own_name() + " is not connected to " + names_of(missing)});
-  }
+  send({proposer_}, run_.key, vote);
 }
 
 Status Membership::stop(const std::string& run_id, std::uint64_t /*now_ms*/) {
@@ -254,6 +263,9 @@ void Membership::tick(std::uint64_t now_ms) {
           {ErrorKind::kTimeout, name(missing.front()), "prepare",
            names_of(missing) + " did not prepare the run within " + seconds_text(options_.prepare_timeout_ms)});
     }
+    case Phase::kPreparing:
+      if (own_vote_) return try_to_vote(now_ms);
+      return drop();
     default:
       return drop();
   }
@@ -288,20 +300,23 @@ void Membership::on_propose(Rank from, std::uint64_t key, const schema::Propose&
     holder_.reset();
   }
   // Whoever proposes holds the grant: our own start would be refused with its id.
-  const std::optional<std::uint64_t> own_token = std::exchange(token_, std::nullopt);
+  const std::optional<std::uint64_t> own_token = std::exchange(token_, std::nullopt);  // of a PENDING run
   const RunIdentity own = run_;
   if (phase_ == Phase::kClaiming) give_grant_back(own.key);
   reserve(Phase::kPreparing, {key, proposal.run_id, proposal.spec}, from,
           now_ms + options_.prepare_timeout_ms + options_.claim_timeout_ms);
-  if (own_token) act(AnswerStart{*own_token, own.id, Error{ErrorKind::kRefused, taken_message()}});
+  if (own_token) {
+    act(AnswerStart{*own_token, own.id, Error{ErrorKind::kRefused, taken_message()}});
+    act(DropRun{own.key});
+  }
   act(PrepareRun{run_});
 }
 
-// Before the vote: it will be a refusal. After it: the proposer is told, and whatever it has decided is carried out.
+// Whether the vote has left or not, the proposer hears a no; whatever it has decided by then is carried out.
 void Membership::take_back_vote(schema::Fail cause) {
-  if (phase_ == Phase::kPreparing || !trouble_)
-    send({proposer_}, run_.key, schema::Vote{false, cause.kind, cause.message});
-  if (!trouble_) trouble_ = std::move(cause);
+  if (trouble_) return;
+  send({proposer_}, run_.key, schema::Vote{false, cause.kind, cause.message});
+  trouble_ = std::move(cause);
 }
 
 void Membership::drop() {

@@ -56,7 +56,7 @@ struct BeginRun {  // all committed
   RunIdentity run;
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
 };
-struct DropRun {  // a reservation that came to nothing: nothing is recorded
+struct DropRun {  // a reservation, or a PENDING run that was refused, that came to nothing: nothing is recorded
   std::uint64_t key = 0;
 };
 struct EndRun {  // record, save the committed state, tell the user; also for a PENDING run that never found its members
@@ -162,6 +162,7 @@ class Membership {
   void take_vote(Rank from, const schema::Vote& vote);
   void commit();
   // member
+  void try_to_vote(std::uint64_t now_ms);
   void take_back_vote(schema::Fail cause);
   void drop();
   // running
@@ -190,7 +191,8 @@ class Membership {
   std::uint64_t deadline_ms_ = 0;        // of the phase
   std::uint64_t start_deadline_ms_ = 0;  // of a PENDING run
   std::vector<std::optional<schema::Vote>> votes_;
-  std::optional<schema::Fail> trouble_;  // seen between vote and verdict
+  std::optional<schema::Vote> own_vote_;  // a member's, held until it is connected to all
+  std::optional<schema::Fail> trouble_;   // seen by a member before the verdict
   bool stop_asked_ = false;
   std::vector<bool> finished_;
 };

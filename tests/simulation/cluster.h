@@ -33,11 +33,11 @@ class Cluster {
   Rank any() { return random().between(0, size() - 1); }
   Rank any_but(Rank rank);
 
-  // The client's token is the rank; the run's key is drawn.
-  void start(Rank rank, const std::string& id, std::uint64_t start_timeout_ms = 30'000);
-  const StartAnswer* answer(Rank rank);
+  // The run's key is drawn.
+  void start(Rank rank, const std::string& id, const schema::JobSpec& job = {});
+  const StartAnswer* answer(Rank rank);  // to the last start there
   // Starts at `rank` and waits until every node runs it; connects first.
-  void start_and_wait(Rank rank, const std::string& id);
+  void start_and_wait(Rank rank, const std::string& id, const schema::JobSpec& job = {});
   void kill(Rank rank, bool silent);
   void restart(Rank rank);
 
@@ -60,6 +60,8 @@ class Cluster {
   std::vector<std::unique_ptr<VirtualNode>> graveyard_;  // events of the dead may still point there
   std::map<std::uint64_t, std::size_t> begun_;           // members in a run, by key
   bool two_at_once_ = false;
+  std::uint64_t token_ = 0;
+  std::map<Rank, std::uint64_t> tokens_;  // of the last start
 };
 
 // Sizes worth a simulation: mostly few nodes, now and then many.

@@ -116,8 +116,9 @@ TEST(EndScenarios, AnIsolatedNodeAndTheRestBlameEachOther) {
     for (const Rank rank : cluster.living()) {
       const Outcome& outcome = cluster.node(rank).outcome("run-1");
       EXPECT_EQ(outcome.end, schema::RunState::kFailed);
-      if (rank != victim && out)
+      if (rank != victim && out) {
         EXPECT_NE(outcome.reason.find(cluster.name(victim)), std::string::npos) << outcome.reason;
+      }
     }
     if (testing::Test::HasFailure()) return;
   }
@@ -159,7 +160,9 @@ TEST(EndScenarios, AStopAtAnyNodeStopsAll) {
     Cluster cluster({nodes, seed}, {});
     run_for_a_while(cluster);
     EXPECT_TRUE(cluster.node(cluster.any()).stop("run-1").ok());
-    if (seed % 2) EXPECT_TRUE(cluster.node(cluster.any()).stop("run-1").ok());
+    if (seed % 2) {
+      EXPECT_TRUE(cluster.node(cluster.any()).stop("run-1").ok());
+    }
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 1'000));
     for (Rank rank = 0; rank < nodes; ++rank)
       EXPECT_EQ(cluster.node(rank).outcome("run-1").end, schema::RunState::kStopped);

@@ -14,8 +14,9 @@ constexpr std::size_t kMostWaitingFrames = 16;  // of membership on one link: cl
 void expect_settled(Cluster& cluster, const std::vector<Rank>& starters) {
   EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, kSettleMs)) << "somebody hangs";
   for (const Rank rank : starters)
-    if (!cluster.network().dead(rank))
+    if (!cluster.network().dead(rank)) {
       EXPECT_NE(cluster.answer(rank), nullptr) << "no answer at " << cluster.name(rank);
+    }
   EXPECT_LE(cluster.network().most_waiting_frames(), kMostWaitingFrames);
   EXPECT_FALSE(cluster.two_runs_at_once());
 }
@@ -112,9 +113,10 @@ TEST(StartScenarios, ADeathAtAnyPointOfTheStartLeavesNobodyWaiting) {
       EXPECT_NE(outcome.reason.find(cluster.name(victim)), std::string::npos) << outcome.reason;
     }
     const StartAnswer* answer = cluster.network().dead(proposer) ? nullptr : cluster.answer(proposer);
-    if (answer != nullptr && !answer->status.ok())
+    if (answer != nullptr && !answer->status.ok()) {
       EXPECT_NE(answer->status.error().message.find(cluster.name(victim)), std::string::npos)
           << answer->status.error().message;
+    }
     // The victim comes back, and a start from anywhere works.
     cluster.restart(victim);
     cluster.network().run_for(15'000);
@@ -149,7 +151,7 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
     const std::size_t nodes = draw_size(seed, 2, 24);
     TG_SEED(seed, nodes);
     NodeOptions options;
-    options.run_ms = 3'000;
+    options.run_ms = 40'000;
     options.prepare_timeout_ms = 20'000;
     Cluster cluster({nodes, seed}, options);
     cluster.network().connect_all();
@@ -187,6 +189,16 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
     }
     cluster.network().run_for(20'000);
     expect_settled(cluster, starters);
+    // No run completes anywhere without having begun everywhere.
+    for (const Rank starter : starters) {
+      const std::string id = "run-" + cluster.name(starter);
+      std::size_t began = 0, completed = 0;
+      for (Rank rank = 0; rank < nodes; ++rank) {
+        began += cluster.node(rank).outcome(id).began;
+        completed += cluster.node(rank).outcome(id).end == schema::RunState::kCompleted;
+      }
+      EXPECT_TRUE(completed == 0 || began == nodes) << id << " began on " << began << ", completed on " << completed;
+    }
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -214,7 +226,9 @@ TEST(StartScenarios, OneOddNodeFailsTheStartForAllAndIsNamed) {
     const Error& error = cluster.answer(proposer)->status.error();
     EXPECT_EQ(error.kind, ErrorKind::kInvalidJob);
     EXPECT_NE(error.message.find(cluster.name(odd)), std::string::npos) << error.message;
-    if (!refuses) EXPECT_EQ(error.message.rfind("data differ: ", 0), 0u) << error.message;
+    if (!refuses) {
+      EXPECT_EQ(error.message.rfind("data differ: ", 0), 0u) << error.message;
+    }
     EXPECT_EQ(cluster.runs_begun(), 0u);
     for (Rank rank = 0; rank < nodes; ++rank) EXPECT_TRUE(cluster.node(rank).outcome("run-1").dropped);
   }
@@ -238,7 +252,9 @@ TEST(StartScenarios, AStopAtAnyMomentOfTheStartStopsIt) {
     EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, 2'000));
     for (Rank rank = 0; rank < nodes; ++rank) {
       const Outcome& outcome = cluster.node(rank).outcome("run-1");
-      if (outcome.end) EXPECT_EQ(outcome.end, schema::RunState::kStopped) << outcome.reason;
+      if (outcome.end) {
+        EXPECT_EQ(outcome.end, schema::RunState::kStopped) << outcome.reason;
+      }
     }
     expect_settled(cluster, {proposer});
     if (testing::Test::HasFailure()) return;
