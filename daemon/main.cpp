@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -37,7 +38,9 @@ constexpr int kExitError = 1;
 void make_openmp_passive(char** argv) {
   if (getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
-  execv("/proc/self/exe", argv);  // returns only if it failed; spinning is slow, not wrong
+  std::error_code unknown;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  execv(program.c_str(), argv);  // returns only if it failed; spinning is slow, not wrong
 }
 
 LogLevel level_of(const std::string& name) {

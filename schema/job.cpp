@@ -57,7 +57,8 @@ Row power_row() {
 
 void add_learning_rows(std::vector<Row>& rows) {
   const RealRange fraction{0, 1, false, true};
-  rows.push_back(choice_row("optimizer", &JobSpec::optimizer, {"sgd", "momentum", "adam"}, "The update rule."));
+  rows.push_back(choice_row("optimizer", &JobSpec::optimizer, {"sgd", "momentum", "adam"},
+                            "The rule that turns a mean gradient into new parameters."));
   rows.push_back(real_row("learning-rate", &JobSpec::learning_rate, {0, 1e6, true, false}, "Learning rate at step 0."));
   rows.push_back(choice_row("schedule", &JobSpec::schedule, {"constant", "staircase", "polynomial"},
                             "How the learning rate falls."));

@@ -31,10 +31,18 @@ RunStatus told_by(const std::string& node, RunStatus run) {
 }
 
 void add_view(RunStatus& merged, const std::string& node, const RunStatus& view) {
-  const bool both_failed = merged.state == RunState::kFailed && view.state == RunState::kFailed;
-  if (both_failed && view.since_ms < merged.since_ms) {
-    merged.since_ms = view.since_ms;
-    merged.reason = view.reason;
+  if (merged.state == RunState::kFailed && view.state == RunState::kFailed) {
+    const RunStatus& first = view.since_ms < merged.since_ms ? view : merged;
+    const std::int64_t since_ms = first.since_ms;
+    std::string reason = first.reason;
+    // Whoever crashed remembers how the run began, the others how far it came.
+    if (view.step > merged.step) {
+      std::vector<MemberStatus> rows = std::move(merged.members);
+      merged = view;
+      merged.members = std::move(rows);
+    }
+    merged.since_ms = since_ms;
+    merged.reason = std::move(reason);
   }
   for (const MemberStatus& row : view.members) {
     if (row.node != node) continue;
@@ -63,7 +71,7 @@ std::string except_silent(const MeshStatus& status) {
 
 MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers) {
   std::map<std::string, RunStatus> merged;
-  for (RunStatus& run : own.runs) merged.emplace(run.id, told_by(own.node, std::move(run)));
+  for (const RunStatus& run : own.runs) merged.emplace(run.id, told_by(own.node, run));
   for (const MeshStatus& answer : answers) {
     for (schema::NodeStatus& node : own.nodes) {
       if (node.name == answer.node) node.state = "up";

@@ -8,7 +8,11 @@
 //   MAXMSGSIZE              the size field arrives before the payload: the guard of our memory
 //   RECONNECT_IVL(_MAX)     back-off, but short: a restarted peer is seen soon
 //   CONNECT_TIMEOUT, TCP_MAXRT, HANDSHAKE_IVL   minutes by default
-//   HEARTBEAT_*             tears down half-open connections; who is alive is decided by Liveness, not here
+//   TCP_KEEPALIVE           tears down connections whose other end has vanished; who is alive is decided by Liveness
+//
+// No HEARTBEAT_IVL: in libzmq 4.3.4 its timer writes to a connection that broke while its input was held back by the
+// high-water mark, and an assertion ends the whole process (libzmq#4364, #4767): a peer that dies while we are busy, or
+// a client that floods and leaves, would take us along.
 #pragma once
 
 #include <arpa/inet.h>
@@ -27,8 +31,8 @@ inline constexpr int kReconnectMs = 100;
 inline constexpr int kConnectTimeoutMs = 3000;
 inline constexpr int kTcpGiveUpMs = 10'000;
 inline constexpr int kHandshakeMs = 5000;
-inline constexpr int kHeartbeatMs = 2000;
-inline constexpr int kHeartbeatTimeoutMs = 10'000;  // a TTL above 65 s would overflow in libzmq 4.3.4
+// Seconds: probes begin after so long a silence, follow at this distance, and end it after so many.
+inline constexpr int kKeepAliveIdle = 5, kKeepAliveInterval = 2, kKeepAliveProbes = 3;
 
 struct SocketOptions {
   int high_water_mark = 64;  // messages per connection and direction
@@ -48,9 +52,10 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
   socket.set(zmq::sockopt::connect_timeout, kConnectTimeoutMs);
   socket.set(zmq::sockopt::tcp_maxrt, kTcpGiveUpMs);
   socket.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
-  socket.set(zmq::sockopt::heartbeat_ivl, kHeartbeatMs);
-  socket.set(zmq::sockopt::heartbeat_timeout, kHeartbeatTimeoutMs);
-  socket.set(zmq::sockopt::heartbeat_ttl, kHeartbeatTimeoutMs);
+  socket.set(zmq::sockopt::tcp_keepalive, 1);
+  socket.set(zmq::sockopt::tcp_keepalive_idle, kKeepAliveIdle);
+  socket.set(zmq::sockopt::tcp_keepalive_intvl, kKeepAliveInterval);
+  socket.set(zmq::sockopt::tcp_keepalive_cnt, kKeepAliveProbes);
   if (options.io_threads != 0) socket.set(zmq::sockopt::affinity, options.io_threads);
   if (socket.get(zmq::sockopt::type) == static_cast<int>(zmq::socket_type::router)) {
     socket.set(zmq::sockopt::router_mandatory, true);

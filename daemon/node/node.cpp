@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <random>
 
 #include "daemon/exchange/compare_digests.h"
@@ -251,13 +252,14 @@ void Node::carry_out(BeginRun& action) {
   step_timeout_ms_ = 0;
   control_.watch(action.run.id, run_->step_timeout_ms());
   const std::string directory = context_.store.directory(action.run.id);
+  std::error_code ignored;  // begin() writes there and says what is wrong
+  std::filesystem::create_directories(directory, ignored);
+  run_log_.open(directory + "/log.txt", std::ios::app);
+  context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
   if (const Status begun = run_->begin(action.exchange); !begun.ok()) {
     membership_.failed({ErrorKind::kIo, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
                        now_ms());
-    return;
   }
-  run_log_.open(directory + "/log.txt", std::ios::app);
-  context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
 }
 
 void Node::carry_out(DropRun& action) {
@@ -301,6 +303,7 @@ void Node::carry_out(AnswerStart& action) {
   }
   Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();
   if (error.kind == ErrorKind::kRunFailed || error.kind == ErrorKind::kUnreachable) error.message += absent_problems();
+  context_.store.forget(action.run_id);  // a start that was refused; one that FAILED has been written
   control_.reply(action.token, std::move(error));
 }
 

@@ -162,7 +162,12 @@ void RunStore::State::fail_if_unfinished(RunRecord& record, std::vector<std::str
                          std::string(schema::run_state_name(record.status.state));
   record.status.state = RunState::kFailed;
   record.status.since_ms = unix_time_ms();
-  for (schema::MemberStatus& member : record.status.members) member.state = RunState::kFailed;
+  // What it had committed went with it.
+  record.status.digest = record.status.digest_step = 0;
+  for (schema::MemberStatus& member : record.status.members) {
+    member.state = RunState::kFailed;
+    member.digest = member.digest_step = 0;
+  }
   if (const Status written = write_record(record); !written) {
     warnings.push_back("run " + record.id + " is FAILED, but its record cannot be written: " + written.error().message);
   }
@@ -210,7 +215,7 @@ Status RunStore::write(const RunRecord& record) {
   Status written = state_->write_record(own);
   {
     const std::lock_guard lock(state_->mutex);
-    state_->runs[own.id] = {std::move(own), true};
+    state_->runs[record.id] = {std::move(own), true};
   }
   state_->drop_oldest();
   return written;
@@ -222,7 +227,16 @@ void RunStore::update(const RunStatus& status) {
   State::Entry& entry = state_->runs[status.id];
   entry.record.id = status.id;
   entry.record.node = state_->node;
-  entry.record.status = status;
+  RunStatus& shown = entry.record.status;
+  const bool ends = schema::is_final(status.state) && !schema::is_final(shown.state);
+  const RunStatus before = ends ? shown : status;
+  shown = status;
+  shown.state = before.state;
+  shown.reason = before.reason;
+  shown.since_ms = before.since_ms;
+  for (schema::MemberStatus& member : shown.members) {
+    if (ends && member.node == state_->node) member.state = before.state;
+  }
 }
 
 void RunStore::forget(const std::string& id) {

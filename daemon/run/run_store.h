@@ -24,6 +24,7 @@ class RunStore {
                                                 std::vector<std::string>& warnings);
   Status write(const RunRecord& record);  // disk and memory
   // Memory only: what status shows of the live run. A run without a record is remembered until forget() or write().
+  // A final state is shown from write() on, not before: whoever sees one may fetch what the run left.
   void update(const schema::RunStatus& status);
   void forget(const std::string& id);  // a run that was never written: a proposal that came to nothing
   std::optional<RunRecord> find(const std::string& id_or_unique_prefix) const;

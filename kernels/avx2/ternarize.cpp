@@ -13,16 +13,22 @@ constexpr std::size_t kBatches = 2;                      // of 64 bytes: what si
 constexpr std::size_t kStride = kBatches * kDrawsPerBatch * 16;  // elements
 static_assert(kBlock % kStride == 0);
 
-// dithers[0]: of elements 0-7 of each 16, dithers[1]: of elements 8-15.
+// The clip is at most 2s: a magnitude beyond has the threshold 255 either way, and below 2s the thresholds fit the
+// signed 16-bit lanes in between, so that the packs' saturation is the clamp at 255. dithers[0]: of elements 0-7 of
+// each 16, dithers[1]: of elements 8-15.
 struct Rule {
   __m256 clip, q, dithers[2];
 };
 
-// Thresholds 0..255 of 8 elements.
+inline Rule rule_of(const Scale& scale) {
+  const float most = 2 * scale.scaler;
+  return {_mm256_set1_ps(scale.clip < most ? scale.clip : most), _mm256_set1_ps(255.0F / scale.scaler), {}};
+}
+
+// Thresholds of 8 elements, not yet clamped.
 inline __m256i thresholds(__m256 g, const Rule& rule, std::size_t half) {
   const __m256 magnitude = _mm256_min_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0F), g), rule.clip);
-  const __m256 scaled = _mm256_fmadd_ps(magnitude, rule.q, rule.dithers[half]);
-  return _mm256_cvttps_epi32(_mm256_min_ps(scaled, _mm256_set1_ps(255.0F)));
+  return _mm256_cvttps_epi32(_mm256_fmadd_ps(magnitude, rule.q, rule.dithers[half]));
 }
 
 // Half a word of each plane: 32 elements. The packs interleave 128-bit lanes; one permutation of dwords undoes both.
@@ -36,7 +42,7 @@ inline void ternarize_half(const float* g, const Rule& rule, __m256i bytes, std:
     values[row] = _mm256_castps_si256(loaded);
     t[row] = thresholds(loaded, rule, row % 2);
   }
-  const __m256i packed = _mm256_packus_epi16(_mm256_packus_epi32(t[0], t[1]), _mm256_packus_epi32(t[2], t[3]));
+  const __m256i packed = _mm256_packus_epi16(_mm256_packs_epi32(t[0], t[1]), _mm256_packs_epi32(t[2], t[3]));
   const __m256i limits = _mm256_permutevar8x32_epi32(packed, natural);
   const __m256i reached = _mm256_cmpeq_epi8(_mm256_max_epu8(bytes, limits), bytes);  // byte >= threshold
   // Signed saturation keeps the sign.
@@ -65,7 +71,7 @@ void ternarize(std::span<const float> gradient, std::size_t first, const DrawKey
     for (std::size_t w = 0; w < elements / kWordBits; ++w) nonzero[w] = negative[w] = 0;
     return;
   }
-  Rule rule{_mm256_set1_ps(scale.clip), _mm256_set1_ps(255.0F / scale.scaler), {}};
+  Rule rule = rule_of(scale);
   const WideSeries bytes_series = wide_series(key, 0);
   const WideSeries dither_series = wide_series(key, kDitherStream);
   __m256i dither_words[4];  // of two groups

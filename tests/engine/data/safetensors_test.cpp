@@ -1,7 +1,6 @@
 #include "engine/safetensors.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
@@ -110,29 +109,6 @@ TEST(Safetensors, WriterRefusesWhatCannotBeRead) {
   EXPECT_FALSE(write({{"\xff", {1}, a}}, {}).ok());
   EXPECT_FALSE(write({{"a", {1}, a}}, {{"k", "\xff"}}).ok());
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-}
-
-TEST(AtomicWrite, ReplacesWholeAndLeavesNothingBehind) {
-  const Folder folder;
-  const std::string path = folder / "state";
-  ASSERT_TRUE(write_file_atomically(path, "a long old content").ok());
-  write_plain(path + ".partial", Bytes(100, 'x'));  // as a crash would leave it
-  ASSERT_TRUE(write_file_atomically(path, "new").ok());
-  EXPECT_EQ(read_plain(path), (Bytes{'n', 'e', 'w'}));
-  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
-}
-
-TEST(AtomicWrite, FailureKeepsTheOldContentAndNamesTheCause) {
-  const Folder folder;
-  const Status missing = write_file_atomically(folder / "no/such", "x");
-  ASSERT_FALSE(missing.ok());
-  EXPECT_EQ(missing.error().kind, ErrorKind::kIo);
-  expect_text(missing.error().message, folder / "no/such");
-  expect_text(missing.error().message, "No such file");
-  std::filesystem::create_directories(folder / "taken/inside");  // rename onto a full directory fails
-  EXPECT_FALSE(write_file_atomically(folder / "taken", "x").ok());
-  EXPECT_TRUE(std::filesystem::exists(folder / "taken/inside"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "taken.partial"));
 }
 
 TEST(Safetensors, MissingFileAndDirectory) {

@@ -1,0 +1,98 @@
+#include "ctl/command_line.h"
+
+#include <gtest/gtest.h>
+
+namespace tg::ctl {
+namespace {
+
+Result<Command> parse(std::vector<const char*> arguments, const char* address = nullptr) {
+  arguments.insert(arguments.begin(), "tgctl");
+  return parse_command(static_cast<int>(arguments.size()), arguments.data(), address);
+}
+
+void expect_error(std::vector<const char*> arguments, const std::string& part, ErrorKind kind = ErrorKind::kUsage) {
+  const Result<Command> command = parse(std::move(arguments));
+  ASSERT_FALSE(command.ok()) << part;
+  EXPECT_EQ(command.error().kind, kind);
+  EXPECT_NE(command.error().message.find(part), std::string::npos) << "got: " << command.error().message;
+}
+
+TEST(CommandLine, StartTakesItsOptionsAnywhere) {
+  const auto command = parse({"start", "--set", "steps=5", "a.job", "-d", "--set=seed=2", "--id", "x", "--dry-run"});
+  ASSERT_TRUE(command.ok()) << command.error().message;
+  EXPECT_EQ(command->verb, Verb::kStart);
+  EXPECT_EQ(command->operand, "a.job");
+  EXPECT_EQ(command->settings, (std::vector<std::string>{"steps=5", "seed=2"}));
+  EXPECT_EQ(command->id, "x");
+  EXPECT_TRUE(command->detach && command->dry_run);
+}
+
+TEST(CommandLine, OtherVerbs) {
+  EXPECT_TRUE(parse({"status", "--json", "--watch"})->json);
+  EXPECT_EQ(parse({"status", "first"})->operand, "first");
+  EXPECT_EQ(parse({"stop", "first"})->verb, Verb::kStop);
+  const auto fetch = parse({"fetch", "first", "-o", "dir", "--partial", "--force"});
+  EXPECT_TRUE(fetch->partial && fetch->force && fetch->output == "dir");
+  const auto logs = parse({"logs", "first", "-f", "--node", "node-b"});
+  EXPECT_TRUE(logs->follow && logs->node == "node-b");
+  const auto wait = parse({"wait", "first", "--for", "step=7", "--timeout", "2m"});
+  EXPECT_EQ(wait->until, "step=7");
+  EXPECT_EQ(wait->timeout_ms, 120'000u);
+  EXPECT_EQ(parse({"wait", "first"})->timeout_ms, 60'000u);
+  EXPECT_EQ(parse({"list"})->verb, Verb::kList);
+  EXPECT_EQ(parse({"version"})->verb, Verb::kVersion);
+  EXPECT_TRUE(parse({"--version"})->version);
+}
+
+TEST(CommandLine, AddressIsFlagThenEnvironmentThenDefault) {
+  EXPECT_EQ(parse({"list"})->address, "127.0.0.1:7701");
+  EXPECT_EQ(parse({"list"}, "h:1")->address, "h:1");
+  EXPECT_EQ(parse({"list"}, "")->address, "127.0.0.1:7701");
+  EXPECT_EQ(parse({"list", "--address", "h:2"}, "h:1")->address, "h:2");
+  EXPECT_EQ(parse({"--address", "h:3", "list"}, "h:1")->address, "h:3");
+  EXPECT_EQ(parse({"--address=h:4", "list"})->address, "h:4");
+}
+
+TEST(CommandLine, MisspellingsGetTheNearest) {
+  expect_error({"statsu"}, "did you mean status?");
+  expect_error({"strat", "x"}, "did you mean start?");
+  expect_error({"frobnicate"}, "tgctl --help");
+  expect_error({"status", "--jsno"}, "did you mean --json?");
+  expect_error({"start", "a.job", "--steps", "5"}, "unknown option --steps");
+  expect_error({"--adress", "h:1", "list"}, "did you mean --address?");
+  expect_error({"list", "-x"}, "unknown option -x");
+}
+
+TEST(CommandLine, WhatIsMissingOrTooMuchIsNamed) {
+  expect_error({}, "no command given");
+  expect_error({"start"}, "start needs a JOB");
+  expect_error({"stop"}, "stop needs a RUN");
+  expect_error({"fetch", "first"}, "-o DIR");
+  expect_error({"list", "first"}, "list takes no \"first\"");
+  expect_error({"stop", "a", "b"}, "\"b\" is one too many");
+  expect_error({"start", "a.job", "--set"}, "--set");
+  expect_error({"wait", "a", "--timeout", "60"}, "--timeout");
+  expect_error({"start", "a.job", "--id", "a/b"}, "--id \"a/b\"");
+  expect_error({"logs", "a", "--node", "B"}, "--node \"B\"");
+  expect_error({"--address"}, "--address needs a value");
+  expect_error({"stop", "a/b"}, "no run is named \"a/b\"", ErrorKind::kNotFound);
+}
+
+TEST(CommandLine, EveryVerbHasHelpThatBeginsWithTwoExamples) {
+  for (const std::string& name : verb_names()) {
+    if (name == "help") continue;
+    for (const auto& command : {parse({name.c_str(), "--help"}), parse({"help", name.c_str()})}) {
+      ASSERT_TRUE(command.ok()) << name;
+      const std::string& text = command->help;
+      EXPECT_TRUE(text.starts_with("  tgctl ")) << text;
+      EXPECT_NE(text.find("\n  tgctl "), std::string::npos) << text;
+      EXPECT_NE(text.find("usage: tgctl " + name), std::string::npos) << text;
+    }
+    EXPECT_NE(general_help().find("\n  " + name), std::string::npos) << name;
+  }
+  EXPECT_FALSE(parse({"--help"})->help.empty());
+  EXPECT_FALSE(parse({"help"})->help.empty());
+}
+
+}  // namespace
+}  // namespace tg::ctl

@@ -1,0 +1,199 @@
+// The real tgctl without a daemon: every misuse ends at once or within its deadline, with one clear line on stderr,
+// nothing on stdout, and the right exit code.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "schema/limits.h"
+
+extern char** environ;
+
+namespace tg::ctl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A bound socket that does not listen: its port is nobody else's, and connecting to it is refused.
+class ClosedPort {
+ public:
+  ClosedPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    const bool bound = ::bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                       ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+    EXPECT_TRUE(bound);
+    name_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  ~ClosedPort() { ::close(socket_); }
+  const std::string& name() const { return name_; }
+  void listen() const { EXPECT_EQ(::listen(socket_, 8), 0); }
+
+ private:
+  int socket_;
+  std::string name_;
+};
+
+bool catches_interrupt(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) & (1u << (SIGINT - 1))) != 0;
+  }
+  return false;
+}
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+  double seconds = 0;
+};
+
+class MisuseTest : public testing::Test {
+ protected:
+  MisuseTest() { std::filesystem::create_directories(folder_); }
+  ~MisuseTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ + "/" + name) << text;
+    return folder_ + "/" + name;
+  }
+
+  pid_t spawn(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), TGCTL_PATH);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, (folder_ + "/out").c_str(), kFlags, 0600);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ + "/err").c_str(), kFlags, 0600);
+    pid_t child = -1;
+    EXPECT_EQ(posix_spawn(&child, TGCTL_PATH, &actions, nullptr, argv.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    return child;
+  }
+
+  Outcome finish(pid_t child, Clock::time_point begin) const {
+    Outcome outcome;
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    outcome.out = read("out");
+    outcome.err = read("err");
+    return outcome;
+  }
+
+  Outcome run(std::vector<std::string> arguments) const {
+    const auto begin = Clock::now();
+    return finish(spawn(std::move(arguments)), begin);
+  }
+
+  void expect(const Outcome& outcome, int code, const std::string& part) const {
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << "more than a line: " << outcome.err;
+  }
+
+  std::string read(const std::string& name) const {
+    std::ifstream text(folder_ + "/" + name);
+    return {std::istreambuf_iterator<char>(text), std::istreambuf_iterator<char>()};
+  }
+
+  const std::string folder_ = testing::TempDir() + "misuse_test." + std::to_string(getpid());
+  const ClosedPort port_;
+  static constexpr double kDeadlineSeconds = schema::kControlReplyMs / 1000.0 + 2;  // and time for a loaded machine
+};
+
+TEST_F(MisuseTest, NoDaemonIsThreeWithinTheDeadline) {
+  const Outcome status = run({"status", "--address", port_.name()});
+  expect(status, 3, "no tgd answers at " + port_.name());
+  EXPECT_LT(status.seconds, kDeadlineSeconds);
+}
+
+TEST_F(MisuseTest, WhatListensButIsNoDaemonIsThreeToo) {
+  port_.listen();  // accepts connections, never says a word
+  const Outcome stop = run({"stop", "first", "--address", port_.name()});
+  expect(stop, 3, "no tgd answers");
+  EXPECT_LT(stop.seconds, kDeadlineSeconds);
+}
+
+TEST_F(MisuseTest, UnknownHostIsThree) {
+  const Outcome list = run({"list", "--address", "no-such-host.invalid:7701"});
+  expect(list, 3, "no-such-host.invalid");
+  EXPECT_LT(list.seconds, kDeadlineSeconds);
+}
+
+TEST_F(MisuseTest, WordsThatAreOffAreTwo) {
+  expect(run({"statsu"}), 2, "did you mean status?");
+  expect(run({"status", "--jsno"}), 2, "did you mean --json?");
+  expect(run({"stop"}), 2, "stop needs a RUN");
+  expect(run({"fetch", "first"}), 2, "-o DIR");
+  expect(run({"list", "--address", "nonsense"}), 2, "\"nonsense\" is not an address");
+  expect(run({"list", "--address", "host:0"}), 2, "is not an address");
+  expect(run({"list", "--address", "tcp://host:1"}), 2, "is not an address");
+  expect(run({"wait", "first", "--for", "done"}), 2, "\"done\" is not a state");
+  EXPECT_EQ(run({}).code, 2);
+}
+
+TEST_F(MisuseTest, BadJobsAreTwoWhetherADaemonAnswersOrNot) {
+  const std::string address = port_.name();
+  expect(run({"start", folder_ + "/none.job", "--address", address}), 2, "none.job cannot be read: No such file");
+  expect(run({"start", folder_, "--address", address}), 2, "cannot be read");
+  expect(run({"start", file("a.job", "steps = 5\nglobal-batc = 2\n"), "--address", address}), 2,
+         "a.job:2: unknown key \"global-batc\"; did you mean \"global-batch\"?");
+  expect(run({"start", file("b.job", "steps = none\n"), "--address", address}), 2, "b.job:1: steps: \"none\"");
+  expect(run({"start", file("c.job", "schedule = staircase\n"), "--address", address}), 2, "schedule-every");
+  expect(run({"start", file("d.job", "steps = 5\n"), "--set", "stepz=3", "--address", address}), 2,
+         "--set stepz=3: unknown key \"stepz\"; did you mean \"steps\"?");
+  expect(run({"start",
+              file("e.job", std::string("\x7f"
+                                        "ELF\0\1\2",
+                                        7)),
+              "--address", address}),
+         2, "e.job:1:");
+}
+
+TEST_F(MisuseTest, RunIdThatCanBeNoneIsFour) { expect(run({"status", "no/such"}), 4, "no run is named \"no/such\""); }
+
+TEST_F(MisuseTest, CtrlCIsOneHundredAndThirty) {
+  const auto begin = Clock::now();
+  const pid_t child = spawn({"start", file("a.job", "steps = 5\n"), "--address", port_.name()});
+  bool caught = false;  // until its handler stands, the signal would end it as any other program
+  while (!caught && Clock::now() - begin < std::chrono::seconds(5)) {
+    caught = catches_interrupt(child);
+    std::this_thread::yield();
+  }
+  ASSERT_TRUE(caught);
+  ASSERT_EQ(kill(child, SIGINT), 0);
+  const Outcome outcome = finish(child, begin);
+  expect(outcome, 130, "detached before the node answered");
+  EXPECT_LT(outcome.seconds, 6);
+}
+
+TEST_F(MisuseTest, HelpAndVersionNeedNoDaemon) {
+  const Outcome help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.err, "");
+  EXPECT_NE(help.out.find("usage: tgctl"), std::string::npos);
+  const Outcome version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.find("tgctl "), 0u);
+}
+
+}  // namespace
+}  // namespace tg::ctl

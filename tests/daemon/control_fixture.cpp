@@ -1,0 +1,175 @@
+#include "control_fixture.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace tg::tests {
+
+std::vector<std::uint16_t> free_ports(std::size_t count) {
+  std::vector<int> sockets;
+  std::vector<std::uint16_t> ports;
+  while (ports.size() < count) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockets.push_back(fd);  // kept until all are drawn, so that they differ
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) continue;
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) continue;
+    ports.push_back(ntohs(address.sin_port));
+  }
+  for (const int fd : sockets) ::close(fd);
+  return ports;
+}
+
+std::uint64_t now_ms() {
+  using namespace std::chrono;
+  return static_cast<std::uint64_t>(duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count());
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  const std::uint64_t deadline_ms = now_ms() + kPatienceMs;
+  while (!condition()) {
+    if (now_ms() > deadline_ms) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // between two looks
+  }
+  return true;
+}
+
+TestClient::TestClient(std::uint16_t control_port) {
+  socket_.set(zmq::sockopt::linger, 0);
+  socket_.connect("tcp://127.0.0.1:" + std::to_string(control_port));
+}
+
+void TestClient::send_bytes(const std::vector<std::string>& parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto flags = i + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
+    ASSERT_TRUE(socket_.send(zmq::buffer(parts[i]), flags).has_value());
+  }
+}
+
+std::optional<schema::Reply> TestClient::receive(int timeout_ms) {
+  socket_.set(zmq::sockopt::rcvtimeo, timeout_ms);
+  zmq::message_t message;
+  if (!socket_.recv(message)) return std::nullopt;
+  auto reply = schema::decode_reply({static_cast<const std::byte*>(message.data()), message.size()});
+  EXPECT_TRUE(reply.ok()) << reply.error().message;
+  if (!reply) return std::nullopt;
+  return std::move(*reply);
+}
+
+schema::ReplyBody TestClient::ask(schema::RequestBody body) {
+  const std::uint64_t id = ++last_id_;
+  send({id, std::move(body)});
+  while (std::optional<schema::Reply> reply = receive()) {
+    if (reply->id == id) return std::move(reply->body);
+  }
+  ADD_FAILURE() << "no reply";
+  return Error{ErrorKind::kTimeout, "no reply"};
+}
+
+TestNode::TestNode(schema::NodeConfig config) : config_(std::move(config)), log_(config_.node, LogLevel::kWarning) {
+  std::vector<std::string> warnings;
+  auto store = daemon::RunStore::open(directory_.path(), config_.node, warnings);
+  if (!store) throw std::runtime_error(store.error().message);
+  store_ = std::move(*store);
+  log_.set_sink([this](std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    lines_.emplace_back(line);
+  });
+}
+
+Status TestNode::start() {
+  daemon::ControlServer::Hooks hooks;
+  hooks.call = [this](daemon::ControlCall call) {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back(std::move(call));
+    changed_.notify_all();
+  };
+  hooks.lost = [this](daemon::Verdict verdict) {
+    const std::lock_guard lock(mutex_);
+    verdicts_.push_back(std::move(verdict));
+    changed_.notify_all();
+  };
+  server_ = std::make_unique<daemon::ControlServer>(config_, 1, "0.1.0-test", *store_, progress_, log_, hooks);
+  return server_->start();
+}
+
+template <class Item>
+std::optional<Item> TestNode::take(std::vector<Item>& items) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs), [&] { return !items.empty(); })) return {};
+  Item first = std::move(items.front());
+  items.erase(items.begin());
+  return first;
+}
+
+std::optional<daemon::ControlCall> TestNode::next_call() { return take(calls_); }
+std::optional<daemon::Verdict> TestNode::next_verdict() { return take(verdicts_); }
+
+std::size_t TestNode::verdict_count() {
+  const std::lock_guard lock(mutex_);
+  return verdicts_.size();
+}
+
+std::vector<std::string> TestNode::log_lines() {
+  const std::lock_guard lock(mutex_);
+  return lines_;
+}
+
+void ControlMesh::start_mesh(std::uint64_t peer_timeout_ms, std::vector<bool> started) {
+  peer_timeout_ms_ = peer_timeout_ms;
+  // Another process may take a port between our look and our bind.
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    nodes_.clear();
+    peers_.clear();
+    const auto ports = free_ports(started.size());
+    for (std::size_t rank = 0; rank < started.size(); ++rank) {
+      peers_.push_back({std::string("node-") + static_cast<char>('a' + rank), "127.0.0.1",
+                        static_cast<std::uint16_t>(ports[rank] - 1)});
+    }
+    bool all = true;
+    for (std::size_t rank = 0; rank < started.size(); ++rank) {
+      nodes_.push_back(std::make_unique<TestNode>(config_of(rank)));
+      if (started[rank]) all = all && nodes_.back()->start().ok();
+    }
+    if (all) return;
+  }
+  FAIL() << "found no free ports";
+}
+
+schema::NodeConfig ControlMesh::config_of(std::size_t rank) const {
+  schema::NodeConfig config;
+  config.node = peers_[rank].name;
+  config.peers = peers_;
+  config.peer_timeout_ms = peer_timeout_ms_;
+  return config;
+}
+
+schema::MeshStatus ControlMesh::status(std::size_t asked, const std::string& run) {
+  TestClient client(control_port(asked));
+  const schema::ReplyBody body = client.ask(schema::StatusRequest{run, false});
+  const auto* mesh = std::get_if<schema::MeshStatus>(&body);
+  EXPECT_NE(mesh, nullptr) << (std::holds_alternative<Error>(body) ? std::get<Error>(body).message : "");
+  return mesh == nullptr ? schema::MeshStatus{} : *mesh;
+}
+
+std::string ControlMesh::states(std::size_t asked) {
+  std::string text;
+  for (const schema::NodeStatus& node : status(asked).nodes) text += (text.empty() ? "" : " ") + node.state;
+  return text;
+}
+
+void ControlMesh::wait_until_connected() {
+  for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
+    ASSERT_TRUE(eventually([&] { return states(rank) == "up up up"; })) << states(rank);
+  }
+}
+
+}  // namespace tg::tests

@@ -1,0 +1,96 @@
+// Control servers over real sockets on loopback, and a client that asks them. Ports are free ones; waiting is for
+// conditions with a deadline, never for time to pass.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+#include <zmq.hpp>
+
+#include "daemon/control/control_server.h"
+#include "temporary_directory.h"
+
+namespace tg::tests {
+
+inline constexpr int kPatienceMs = 20'000;  // for what must happen; generous, since a failure costs it only once
+
+// Ports that nobody listened on a moment ago.
+std::vector<std::uint16_t> free_ports(std::size_t count);
+bool eventually(const std::function<bool()>& condition);
+std::uint64_t now_ms();
+
+class TestClient {
+ public:
+  explicit TestClient(std::uint16_t control_port);
+  void send(const schema::Request& request) { send_bytes({schema::encode_request(request)}); }
+  void send_bytes(const std::vector<std::string>& parts);
+  // The next reply, whatever its id; nothing when none comes in time.
+  std::optional<schema::Reply> receive(int timeout_ms = kPatienceMs);
+  // Sends and waits for the reply of the same id. A test fails where none comes.
+  schema::ReplyBody ask(schema::RequestBody body);
+
+ private:
+  zmq::context_t context_{1};
+  zmq::socket_t socket_{context_, zmq::socket_type::dealer};
+  std::uint64_t last_id_ = 100;
+};
+
+// One node's part: store, progress, server; what the server hands to the node's thread is collected.
+class TestNode {
+ public:
+  explicit TestNode(schema::NodeConfig config);
+  Status start();
+  void stop() { server_.reset(); }
+  daemon::ControlServer& server() { return *server_; }
+  daemon::RunStore& store() { return *store_; }
+  daemon::Progress& progress() { return progress_; }
+  std::uint16_t control_port() const { return static_cast<std::uint16_t>(config_.self().port + 1); }
+  std::string run_file(const std::string& id, const std::string& file) { return store_->directory(id) + "/" + file; }
+
+  std::optional<daemon::ControlCall> next_call();  // waits
+  std::optional<daemon::Verdict> next_verdict();   // waits
+  std::size_t verdict_count();
+  std::vector<std::string> log_lines();
+
+ private:
+  template <class Item>
+  std::optional<Item> take(std::vector<Item>& items);
+
+  const schema::NodeConfig config_;
+  TemporaryDirectory directory_;
+  std::unique_ptr<daemon::RunStore> store_;
+  daemon::Progress progress_;
+  Log log_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<daemon::ControlCall> calls_;
+  std::vector<daemon::Verdict> verdicts_;
+  std::vector<std::string> lines_;
+  std::unique_ptr<daemon::ControlServer> server_;
+};
+
+// node-a, node-b, node-c on loopback.
+class ControlMesh : public testing::Test {
+ protected:
+  // Nodes that are not `started` have a configuration, an address and nobody behind it.
+  void start_mesh(std::uint64_t peer_timeout_ms = 10'000, std::vector<bool> started = {true, true, true});
+  schema::NodeConfig config_of(std::size_t rank) const;
+  TestNode& node(std::size_t rank) { return *nodes_[rank]; }
+  std::uint16_t control_port(std::size_t rank) const { return static_cast<std::uint16_t>(peers_[rank].port + 1); }
+  schema::MeshStatus status(std::size_t asked, const std::string& run = "");
+  std::string states(std::size_t asked);  // "up up unreachable"
+  // Waits until each started node sees each other one.
+  void wait_until_connected();
+
+  std::vector<schema::PeerAddress> peers_;
+  std::uint64_t peer_timeout_ms_ = 0;
+  std::vector<std::unique_ptr<TestNode>> nodes_;
+};
+
+}  // namespace tg::tests

@@ -1,0 +1,147 @@
+// Bytes that nobody should send: the control port counts them, says so at a bounded rate, and goes on.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+
+#include "control_fixture.h"
+#include "schema/limits.h"
+
+namespace tg::tests {
+namespace {
+
+class ControlHostile : public ControlMesh {
+ protected:
+  void SetUp() override { start_mesh(10'000, {true, true, true}); }
+  void expect_alive() {
+    TestClient client(control_port(0));
+    EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(client.ask(schema::VersionRequest{})));
+  }
+  std::size_t complaints() {
+    const auto lines = node(0).log_lines();
+    return static_cast<std::size_t>(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return line.find("event=bad-control-message") != std::string::npos;
+    }));
+  }
+};
+
+TEST_F(ControlHostile, RawBytesOnThePort) {
+  for (std::uint32_t seed = 0; seed < 8; ++seed) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(control_port(0));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    std::mt19937 random(seed);
+    std::string bytes = seed == 0 ? "GET / HTTP/1.1\r\nHost: x\r\n\r\n" : "";
+    while (seed > 0 && bytes.size() < 4096) bytes += static_cast<char>(random());
+    (void)!::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ::close(fd);
+  }
+  expect_alive();
+}
+
+TEST_F(ControlHostile, AMalformedRequestIsAnsweredAndLogged) {
+  TestClient client(control_port(0));
+  client.send_bytes({"nonsense"});
+  const auto reply = client.receive();
+  ASSERT_TRUE(reply.has_value());
+  ASSERT_TRUE(std::holds_alternative<Error>(reply->body));
+  EXPECT_EQ(std::get<Error>(reply->body).kind, ErrorKind::kCorrupt);
+  EXPECT_NE(std::get<Error>(reply->body).message.find("node-a"), std::string::npos);
+  ASSERT_EQ(complaints(), 1u);
+  EXPECT_NE(node(0).log_lines()[0].find("from=127.0.0.1"), std::string::npos) << node(0).log_lines()[0];
+}
+
+TEST_F(ControlHostile, EveryCutAndManyFlipsOfEveryRequest) {
+  const std::vector<schema::RequestBody> bodies = {schema::StatusRequest{"run-1", false},
+                                                   schema::StartRequest{"model = lenet\n", "run-1", false},
+                                                   schema::StopRequest{"run-1"},
+                                                   schema::LogsRequest{"run-1", "node-b", 5},
+                                                   schema::FetchRequest{"run-1", "node-c", "run.json", 0},
+                                                   schema::VersionRequest{},
+                                                   schema::Beat{"node-b", 1, "run-1", schema::Phase::kForward, 3, 4}};
+  std::mt19937 random(20171204);
+  for (const schema::RequestBody& body : bodies) {
+    TestClient client(control_port(0));
+    // Whatever is answered, if anything: what comes after is answered too.
+    const auto send_and_go_on = [&](const std::string& bytes) {
+      client.send_bytes({bytes});
+      EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(client.ask(schema::VersionRequest{})));
+    };
+    const std::string good = schema::encode_request({7, body});
+    for (std::size_t length = 0; length < good.size(); length += 3) send_and_go_on(good.substr(0, length));
+    for (int i = 0; i < 100; ++i) {
+      std::string damaged = good;
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+      send_and_go_on(damaged);
+    }
+  }
+  expect_alive();
+  EXPECT_GE(complaints(), 1u);
+}
+
+TEST_F(ControlHostile, ComplaintsAreRateLimited) {
+  TestClient client(control_port(0));
+  const std::uint64_t begin_ms = now_ms();
+  for (int i = 0; i < 300; ++i) {
+    client.send_bytes({"nonsense"});
+    ASSERT_TRUE(client.receive().has_value());
+  }
+  const std::uint64_t seconds = (now_ms() - begin_ms) / 1000;
+  EXPECT_GE(complaints(), 1u);
+  EXPECT_LE(complaints(), seconds + 2);
+}
+
+TEST_F(ControlHostile, MessagesOfOtherShapes) {
+  TestClient client(control_port(0));
+  client.send_bytes({"", schema::encode_request({1, schema::VersionRequest{}})});  // as a REQ socket sends
+  client.send_bytes(std::vector<std::string>(1000, "part"));
+  client.send_bytes({""});
+  client.send({2, schema::VersionRequest{}});
+  std::optional<schema::Reply> reply = client.receive();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_TRUE(std::holds_alternative<Error>(reply->body)) << "of the empty one";
+  reply = client.receive();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->id, 2u);
+  TestClient oversized(control_port(0));
+  oversized.send_bytes({std::string(schema::kMostControlBytes + 1, 'x')});
+  expect_alive();
+}
+
+TEST_F(ControlHostile, BeatsOfStrangersAreNoLife) {
+  start_mesh(10'000, {true, false, false});
+  TestClient client(control_port(0));
+  client.send({1, schema::Beat{"node-x", 1, "", schema::Phase::kIdle, 0, 0}});
+  client.send({2, schema::Beat{"node-a", 1, "", schema::Phase::kIdle, 0, 0}});
+  EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(client.ask(schema::VersionRequest{})));
+  EXPECT_EQ(states(0), "up unreachable unreachable");
+  ASSERT_EQ(complaints(), 1u);
+  EXPECT_NE(node(0).log_lines()[0].find("node-x"), std::string::npos) << node(0).log_lines()[0];
+  client.send({3, schema::Beat{"node-b", 1, "", schema::Phase::kIdle, 0, 0}});
+  EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(client.ask(schema::VersionRequest{})));
+  EXPECT_EQ(states(0), "up up unreachable");
+}
+
+TEST_F(ControlHostile, AFloodDoesNotStopBeats) {
+  constexpr std::uint64_t kPeerTimeoutMs = 600;
+  start_mesh(kPeerTimeoutMs);
+  wait_until_connected();
+  TestClient flood(control_port(0));
+  const std::string noise = schema::encode_request({1, schema::StatusRequest{"", true}});
+  std::size_t answered = 0;
+  for (const std::uint64_t end_ms = now_ms() + 3 * kPeerTimeoutMs; now_ms() < end_ms;) {
+    flood.send_bytes({noise});
+    if (flood.receive(0)) ++answered;
+  }
+  EXPECT_EQ(states(1), "up up up") << "a was heard while it answered " << answered;
+  EXPECT_GT(answered, 0u);
+}
+
+}  // namespace
+}  // namespace tg::tests

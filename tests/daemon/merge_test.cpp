@@ -1,0 +1,181 @@
+#include "daemon/control/merge.h"
+
+#include <gtest/gtest.h>
+
+#include "run_samples.h"
+
+namespace tg::daemon {
+namespace {
+
+using schema::MemberStatus;
+using schema::MeshStatus;
+using schema::RunState;
+using schema::RunStatus;
+
+// A run as `node` tells it: its own row, and empty-looking ones of the others that claim a digest they cannot know.
+RunStatus told(const std::string& node, const std::string& id, RunState state, std::int64_t since_ms = 1000) {
+  RunStatus run;
+  run.id = id;
+  run.state = state;
+  run.since_ms = since_ms;
+  run.started_ms = 500;
+  run.reason = "says " + node;
+  run.step = 10;
+  for (const char* name : {"node-a", "node-b", "node-c"}) {
+    MemberStatus row;
+    row.node = name;
+    row.state = state;
+    row.digest = name == node ? 0xd1 : 0xbad;
+    row.digest_step = 10;
+    row.step = name == node ? 10 : 3;
+    run.members.push_back(row);
+  }
+  return run;
+}
+
+MeshStatus mesh(const std::string& node, std::vector<RunStatus> runs) {
+  MeshStatus status;
+  status.node = node;
+  for (const char* name : {"node-a", "node-b", "node-c"}) {
+    status.nodes.push_back({name, "127.0.0.1:7701", name == node ? "up" : "unreachable"});
+  }
+  status.runs = std::move(runs);
+  return status;
+}
+
+TEST(Merge, EveryNodeTellsItsOwnRow) {
+  const MeshStatus merged = merge_statuses(mesh("node-b", {told("node-b", "r", RunState::kRunning)}),
+                                           {mesh("node-a", {told("node-a", "r", RunState::kRunning)}),
+                                            mesh("node-c", {told("node-c", "r", RunState::kStopping)})});
+  EXPECT_EQ(merged.node, "node-b");
+  ASSERT_EQ(merged.runs.size(), 1u);
+  const RunStatus& run = merged.runs[0];
+  EXPECT_EQ(run.reason, "says node-b") << "the asked node's own view first";
+  EXPECT_EQ(run.state, RunState::kRunning);
+  ASSERT_EQ(run.members.size(), 3u);
+  for (const MemberStatus& row : run.members) EXPECT_EQ(row.digest, 0xd1u) << row.node;
+  EXPECT_EQ(run.members[2].state, RunState::kStopping);
+  for (const auto& node : merged.nodes) EXPECT_EQ(node.state, "up") << node.name;
+}
+
+TEST(Merge, ASilentNodeKeepsARowWithoutADigest) {
+  const MeshStatus merged = merge_statuses(mesh("node-a", {told("node-a", "r", RunState::kRunning)}),
+                                           {mesh("node-b", {told("node-b", "r", RunState::kRunning)})});
+  const RunStatus& run = merged.runs.at(0);
+  ASSERT_EQ(run.members.size(), 3u);
+  EXPECT_EQ(run.members[1].digest, 0xd1u);
+  EXPECT_EQ(run.members[2].node, "node-c");
+  EXPECT_EQ(run.members[2].digest, 0u);
+  EXPECT_EQ(run.members[2].digest_step, 0u);
+  EXPECT_EQ(merged.nodes[1].state, "up");
+  EXPECT_EQ(merged.nodes[2].state, "unreachable");
+}
+
+TEST(Merge, ANodeThatDoesNotKnowTheRunIsNoHindrance) {
+  const MeshStatus merged =
+      merge_statuses(mesh("node-a", {}), {mesh("node-b", {told("node-b", "r", RunState::kCompleted)}),
+                                          mesh("node-c", {told("node-c", "r", RunState::kFailed)})});
+  const RunStatus& run = merged.runs.at(0);
+  EXPECT_EQ(run.state, RunState::kCompleted) << "without an own view, the first answer's";
+  EXPECT_EQ(run.members[0].digest, 0u);
+  EXPECT_EQ(run.members[1].digest, 0xd1u);
+  EXPECT_EQ(run.members[2].digest, 0xd1u);
+  EXPECT_EQ(run.members[2].state, RunState::kFailed);
+}
+
+TEST(Merge, ARowThatTheBaseLacksIsAdded) {
+  RunStatus own = told("node-a", "r", RunState::kRunning);
+  own.members.resize(1);
+  const MeshStatus merged =
+      merge_statuses(mesh("node-a", {own}), {mesh("node-c", {told("node-c", "r", RunState::kRunning)})});
+  ASSERT_EQ(merged.runs.at(0).members.size(), 2u);
+  EXPECT_EQ(merged.runs[0].members[1].node, "node-c");
+}
+
+TEST(Merge, TheFirstCauseIsShown) {
+  const MeshStatus merged = merge_statuses(mesh("node-b", {told("node-b", "r", RunState::kFailed, 2000)}),
+                                           {mesh("node-a", {told("node-a", "r", RunState::kFailed, 3000)}),
+                                            mesh("node-c", {told("node-c", "r", RunState::kFailed, 1500)})});
+  EXPECT_EQ(merged.runs.at(0).reason, "says node-c");
+  EXPECT_EQ(merged.runs.at(0).since_ms, 1500);
+}
+
+TEST(Merge, OfAFailedRunTheFiguresAreOfWhoCameFurthest) {
+  RunStatus crashed = told("node-b", "r", RunState::kFailed, 9000),
+            survivor = told("node-a", "r", RunState::kFailed, 2000);
+  crashed.step = 0;
+  crashed.digest = 0;
+  survivor.step = 812;
+  survivor.digest = 0xd1;
+  survivor.loss = 0.5;
+  const MeshStatus merged = merge_statuses(mesh("node-b", {crashed}), {mesh("node-a", {survivor})});
+  const RunStatus& run = merged.runs.at(0);
+  EXPECT_EQ(run.step, 812u);
+  EXPECT_EQ(run.digest, 0xd1u);
+  EXPECT_EQ(run.loss, 0.5);
+  EXPECT_EQ(run.reason, "says node-a");
+  ASSERT_EQ(run.members.size(), 3u);
+  EXPECT_EQ(run.members[0].digest, 0xd1u);
+  EXPECT_EQ(run.members[2].digest, 0u);
+  crashed.state = RunState::kRunning;
+  EXPECT_EQ(merge_statuses(mesh("node-b", {crashed}), {mesh("node-a", {survivor})}).runs.at(0).step, 0u)
+      << "only of a failed one";
+}
+
+TEST(Merge, AnEarlierStateOfAnotherKindIsNoCause) {
+  const MeshStatus merged = merge_statuses(mesh("node-b", {told("node-b", "r", RunState::kFailed, 2000)}),
+                                           {mesh("node-a", {told("node-a", "r", RunState::kRunning, 100)})});
+  EXPECT_EQ(merged.runs.at(0).reason, "says node-b");
+}
+
+TEST(Merge, NewestRunsComeFirst) {
+  RunStatus old_run = told("node-a", "old", RunState::kStopped), new_run = told("node-b", "new", RunState::kRunning);
+  new_run.started_ms = old_run.started_ms + 1;
+  const MeshStatus merged = merge_statuses(mesh("node-a", {old_run}), {mesh("node-b", {new_run})});
+  ASSERT_EQ(merged.runs.size(), 2u);
+  EXPECT_EQ(merged.runs[0].id, "new");
+}
+
+class SelectRun : public testing::Test {
+ protected:
+  MeshStatus known(bool all_up = true) {
+    MeshStatus status =
+        mesh("node-a", {told("node-a", "abc", RunState::kRunning), told("node-a", "abcd", RunState::kRunning),
+                        told("node-a", "xyz", RunState::kRunning)});
+    if (all_up) {
+      for (auto& node : status.nodes) node.state = "up";
+    }
+    return status;
+  }
+  std::string selected(const std::string& run) {
+    const schema::ReplyBody body = select_run(known(), run);
+    if (const auto* error = std::get_if<Error>(&body)) return error->message;
+    std::string ids;
+    for (const RunStatus& status : std::get<MeshStatus>(body).runs) ids += status.id + " ";
+    return ids;
+  }
+};
+
+TEST_F(SelectRun, AllByDefault) { EXPECT_EQ(selected(""), "abc abcd xyz "); }
+TEST_F(SelectRun, ExactBeforePrefix) { EXPECT_EQ(selected("abc"), "abc "); }
+TEST_F(SelectRun, UniquePrefix) { EXPECT_EQ(selected("x"), "xyz "); }
+TEST_F(SelectRun, UnknownRun) {
+  EXPECT_EQ(selected("q"), "no run 'q' on any node; list them: tgctl list");
+  EXPECT_EQ(std::get<Error>(select_run(known(), "q")).kind, ErrorKind::kNotFound);
+}
+TEST_F(SelectRun, UnknownRunAmongThoseThatAnswer) {
+  EXPECT_EQ(std::get<Error>(select_run(known(false), "q")).message,
+            "no run 'q' on any node that answers (not node-b, node-c); list them: tgctl list");
+}
+TEST_F(SelectRun, AmbiguousPrefix) {
+  EXPECT_EQ(selected("ab"), "run 'ab' is not unique: 2 begin so, among them abc and abcd");
+  EXPECT_EQ(std::get<Error>(select_run(known(), "ab")).kind, ErrorKind::kUsage);
+}
+TEST_F(SelectRun, APrefixForThePeersNeedsNoUniqueness) {
+  EXPECT_EQ(select_prefix(known(), "ab").runs.size(), 2u);
+  EXPECT_EQ(select_prefix(known(), "").runs.size(), 3u);
+  EXPECT_EQ(select_prefix(known(), "q").runs.size(), 0u);
+}
+
+}  // namespace
+}  // namespace tg::daemon

@@ -1,0 +1,311 @@
+#include "daemon/run/run_store.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "kernels/base/log.h"
+#include "run_samples.h"
+#include "schema/limits.h"
+#include "temporary_directory.h"
+
+namespace tg::daemon {
+namespace {
+
+using schema::RunState;
+using tests::read_text;
+using tests::sample_record;
+using tests::TemporaryDirectory;
+using tests::write_text;
+
+class RunStoreTest : public testing::Test {
+ protected:
+  void open(const std::string& node = "node-a") {
+    warnings.clear();
+    store.reset();
+    auto opened = RunStore::open(directory.path(), node, warnings);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    store = std::move(*opened);
+  }
+  std::string run_file(const std::string& id, const std::string& file) {
+    return directory.path() + "/runs/" + id + "/" + file;
+  }
+
+  TemporaryDirectory directory;
+  std::vector<std::string> warnings;
+  std::unique_ptr<RunStore> store;
+};
+
+TEST_F(RunStoreTest, ARunPersists) {
+  open();
+  EXPECT_FALSE(store->exists("run-1"));
+  ASSERT_TRUE(store->write(sample_record("run-1", "node-a", RunState::kCompleted)).ok());
+  EXPECT_TRUE(store->exists("run-1"));
+  open();
+  EXPECT_TRUE(warnings.empty());
+  ASSERT_TRUE(store->find("run-1").has_value());
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kCompleted);
+  EXPECT_EQ(store->find("run-1")->status.digest, 0xabcdef0123456789u);
+  EXPECT_EQ(store->find("run-1")->status.reason, "a \"reason\"");
+}
+
+TEST_F(RunStoreTest, ARunThatACrashCutOffIsFailedEverAfter) {
+  open();
+  for (const RunState state : {RunState::kPending, RunState::kStarting, RunState::kRunning, RunState::kStopping}) {
+    ASSERT_TRUE(store->write(sample_record("run-" + std::to_string(static_cast<int>(state)), "node-a", state)).ok());
+  }
+  const std::int64_t before_ms = unix_time_ms();
+  open();
+  const auto failed = store->find("run-2");
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(failed->status.state, RunState::kFailed);
+  EXPECT_GE(failed->status.since_ms, before_ms);
+  EXPECT_NE(failed->status.reason.find("node-a"), std::string::npos) << failed->status.reason;
+  EXPECT_NE(failed->status.reason.find("RUNNING"), std::string::npos) << failed->status.reason;
+  EXPECT_EQ(failed->status.members.at(0).state, RunState::kFailed);
+  EXPECT_EQ(failed->status.members.at(0).digest, 0u) << "what it had committed went with it";
+  const std::int64_t since_ms = failed->status.since_ms;
+  open();
+  for (const schema::RunStatus& status : store->statuses()) EXPECT_EQ(status.state, RunState::kFailed) << status.id;
+  EXPECT_EQ(store->find("run-2")->status.since_ms, since_ms);
+}
+
+TEST_F(RunStoreTest, IdsResolveExactlyThenByUniquePrefix) {
+  open();
+  for (const char* id : {"abc", "abcd", "xyz"}) ASSERT_TRUE(store->write(sample_record(id)).ok());
+  EXPECT_EQ(*store->resolve("abc"), "abc");
+  EXPECT_EQ(*store->resolve("abcd"), "abcd");
+  EXPECT_EQ(*store->resolve("x"), "xyz");
+  EXPECT_EQ(store->resolve("a").error().kind, ErrorKind::kUsage);
+  EXPECT_NE(store->resolve("ab").error().message.find("abc and abcd"), std::string::npos);
+  EXPECT_EQ(store->resolve("abd").error().kind, ErrorKind::kNotFound);
+  EXPECT_NE(store->resolve("abd").error().message.find("'abd'"), std::string::npos);
+  EXPECT_EQ(store->resolve("").error().kind, ErrorKind::kNotFound);
+  EXPECT_EQ(store->resolve("xyzz").error().kind, ErrorKind::kNotFound);
+  EXPECT_FALSE(store->find("a").has_value());
+}
+
+TEST_F(RunStoreTest, DamagedRecordsAreReportedAndLeftAlone) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("good", "node-a", RunState::kStopped)).ok());
+  write_text(run_file("cut", "run.json"), read_text(run_file("good", "run.json")).substr(0, 100));
+  write_text(run_file("empty", "run.json"), "");
+  write_text(run_file("moved", "run.json"), read_text(run_file("good", "run.json")));
+  write_text(run_file("huge", "run.json"), std::string(schema::kMostRecordBytes + 1, ' '));
+  write_text(run_file("none", "log.txt"), "a line\n");
+  std::filesystem::create_directories(run_file("folder", "run.json"));
+  const std::string cut = read_text(run_file("cut", "run.json"));
+  open();
+  ASSERT_EQ(store->statuses().size(), 1u);
+  EXPECT_EQ(store->statuses()[0].id, "good");
+  EXPECT_EQ(warnings.size(), 6u);
+  for (const char* id : {"cut", "empty", "moved", "huge", "none", "folder"}) {
+    const bool named = std::any_of(warnings.begin(), warnings.end(), [&](const std::string& warning) {
+      return warning.find("/" + std::string(id) + "/") != std::string::npos;
+    });
+    EXPECT_TRUE(named) << id;
+    EXPECT_TRUE(store->exists(id)) << "an id whose directory is taken must not be drawn again: " << id;
+  }
+  EXPECT_EQ(read_text(run_file("cut", "run.json")), cut);
+}
+
+TEST_F(RunStoreTest, AnotherNodesStateIsNotOurs) {
+  open("node-b");
+  ASSERT_TRUE(store->write(sample_record("run-1", "node-b")).ok());
+  open("node-a");
+  EXPECT_TRUE(store->statuses().empty());
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("'node-b', this is node-a"), std::string::npos) << warnings[0];
+  open("node-b");
+  EXPECT_EQ(store->statuses().size(), 1u);
+}
+
+TEST_F(RunStoreTest, OneProcessPerStateDir) {
+  open();
+  std::vector<std::string> more;
+  const auto second = RunStore::open(directory.path(), "node-a", more);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().kind, ErrorKind::kRefused);
+  EXPECT_NE(second.error().message.find(directory.path()), std::string::npos);
+}
+
+TEST_F(RunStoreTest, AStateDirThatCannotBeIsAnError) {
+  write_text(directory.path() + "/file", "");
+  const auto opened = RunStore::open(directory.path() + "/file/state", "node-a", warnings);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().kind, ErrorKind::kIo);
+  EXPECT_NE(opened.error().message.find("state-dir"), std::string::npos);
+}
+
+TEST_F(RunStoreTest, NoPathLeavesTheRunsDirectory) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("run-1")).ok());
+  write_text(directory.path() + "/secret", "secret");
+  write_text(run_file("run-1", "other"), "secret");
+  std::filesystem::create_symlink(directory.path() + "/secret", run_file("run-1", "model.safetensors"));
+  for (const char* file : {"../../secret", "other", "/etc/passwd", "", ".", "..", "run.json/../other", "run.json "}) {
+    const auto slice = store->read_slice("run-1", file, 0, 100);
+    ASSERT_FALSE(slice.ok()) << file;
+    EXPECT_EQ(slice.error().kind, ErrorKind::kNotFound) << file;
+  }
+  EXPECT_EQ(store->read_slice("run-1", "model.safetensors", 0, 100).error().kind, ErrorKind::kIo);
+  for (const char* id : {"..", "../runs/run-1", "", "run-1/"})
+    EXPECT_FALSE(store->read_slice(id, "run.json", 0, 9).ok());
+  for (const char* id : {"..", ".hidden", "a/b", "", "a b", "-x"}) {
+    EXPECT_FALSE(store->write(sample_record(id)).ok()) << id;
+    EXPECT_FALSE(store->exists(id)) << id;
+  }
+  EXPECT_FALSE(store->write(sample_record(std::string(schema::kMostRunIdBytes + 1, 'a'))).ok());
+}
+
+TEST_F(RunStoreTest, SlicesAddUpToTheFile) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("run-1", "node-a", RunState::kCompleted)).ok());
+  std::string content;
+  for (int i = 0; i < 2500; ++i) content += static_cast<char>(i * 31);
+  write_text(run_file("run-1", "model.safetensors"), content);
+  std::string read;
+  bool final = false;
+  for (int slices = 0; slices < 3; ++slices) {
+    EXPECT_FALSE(final);
+    const auto slice = store->read_slice("run", "model.safetensors", read.size(), 1000);
+    ASSERT_TRUE(slice.ok()) << slice.error().message;
+    EXPECT_EQ(slice->run_id, "run-1");
+    EXPECT_EQ(slice->node, "node-a");
+    EXPECT_EQ(slice->total_bytes, 2500u);
+    read += slice->data;
+    final = slice->final;
+  }
+  EXPECT_TRUE(final);
+  EXPECT_EQ(read, content);
+  const auto beyond = store->read_slice("run-1", "model.safetensors", ~std::uint64_t{0}, 1000);
+  ASSERT_TRUE(beyond.ok());
+  EXPECT_TRUE(beyond->data.empty());
+  EXPECT_TRUE(beyond->final);
+}
+
+TEST_F(RunStoreTest, ALogIsFinalOnlyWhenItsRunIs) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("run-1")).ok());
+  const auto nothing = store->read_slice("run-1", "log.txt", 0, 100);
+  ASSERT_TRUE(nothing.ok());
+  EXPECT_EQ(nothing->total_bytes, 0u);
+  EXPECT_FALSE(nothing->final);
+  write_text(run_file("run-1", "log.txt"), "one line\n");
+  EXPECT_FALSE(store->read_slice("run-1", "log.txt", 0, 100)->final);
+  ASSERT_TRUE(store->write(sample_record("run-1", "node-a", RunState::kStopped)).ok());
+  EXPECT_TRUE(store->read_slice("run-1", "log.txt", 0, 100)->final);
+  EXPECT_FALSE(store->read_slice("run-1", "log.txt", 0, 3)->final);
+  const auto missing = store->read_slice("run-1", "model.safetensors", 0, 100);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().kind, ErrorKind::kNotFound);
+  EXPECT_NE(missing.error().message.find("STOPPED"), std::string::npos) << missing.error().message;
+}
+
+TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
+  open();
+  const std::size_t more = schema::kMostRunsKept + 3;
+  RunRecord live = sample_record("live");
+  live.status.started_ms = 1;
+  ASSERT_TRUE(store->write(live).ok());
+  for (std::size_t i = 0; i < more; ++i) {
+    RunRecord record = sample_record("run-" + std::to_string(i), "node-a", RunState::kCompleted);
+    record.status.started_ms = static_cast<std::int64_t>(1'000'000 + i);
+    ASSERT_TRUE(store->write(record).ok());
+  }
+  EXPECT_EQ(store->statuses().size(), schema::kMostRunsKept + 1);
+  EXPECT_EQ(store->statuses()[0].id, "run-" + std::to_string(more - 1));
+  EXPECT_FALSE(store->exists("run-0"));
+  EXPECT_FALSE(store->exists("run-2"));
+  EXPECT_TRUE(store->exists("run-3"));
+  EXPECT_TRUE(store->exists("live")) << "a live run is kept, however old";
+}
+
+TEST_F(RunStoreTest, StatusesShowTheLiveRunAndAllItsMembers) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("run-1")).ok());
+  schema::RunStatus status = store->find("run-1")->status;
+  status.step = 121;
+  store->update(status);
+  const auto all = store->statuses();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].step, 121u);
+  ASSERT_EQ(all[0].members.size(), 3u);
+  EXPECT_EQ(all[0].members[0].node, "node-a");
+  EXPECT_EQ(all[0].members[0].digest, 0xabcdef0123456789u);
+  EXPECT_EQ(all[0].members[2].node, "node-c");
+  EXPECT_EQ(all[0].members[2].digest, 0u);
+  EXPECT_EQ(all[0].members[2].state, RunState::kRunning);
+}
+
+TEST_F(RunStoreTest, AnEndIsShownOnlyWhenAllOfItIsOnDisk) {
+  open();
+  RunRecord record = sample_record("run-1");
+  ASSERT_TRUE(store->write(record).ok());
+  record.status.state = record.status.members[0].state = RunState::kCompleted;
+  record.status.reason = "";
+  record.status.step = 300;
+  store->update(record.status);
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kRunning);
+  EXPECT_EQ(store->find("run-1")->status.members.at(0).state, RunState::kRunning);
+  EXPECT_EQ(store->find("run-1")->status.step, 300u);
+  ASSERT_TRUE(store->write(record).ok());
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kCompleted);
+  EXPECT_EQ(store->find("run-1")->status.members.at(0).state, RunState::kCompleted);
+}
+
+TEST_F(RunStoreTest, AProposalThatCameToNothingLeavesNothing) {
+  open();
+  schema::RunStatus pending;
+  pending.id = "run-1";
+  store->update(pending);
+  EXPECT_EQ(store->statuses().size(), 1u);
+  store->forget("run-1");
+  EXPECT_TRUE(store->statuses().empty());
+  ASSERT_TRUE(store->write(sample_record("run-2")).ok());
+  store->forget("run-2");
+  EXPECT_EQ(store->statuses().size(), 1u) << "what was written is not forgotten";
+}
+
+TEST_F(RunStoreTest, AFullDiskIsAnErrorAndTheStateIsShownAllTheSame) {
+  open();
+  write_text(run_file("run-1", "x"), "");
+  std::filesystem::remove_all(run_file("run-1", ""));
+  write_text(directory.path() + "/runs/run-1", "a file where the directory should be");
+  const Status written = store->write(sample_record("run-1", "node-a", RunState::kFailed));
+  ASSERT_FALSE(written.ok());
+  EXPECT_NE(written.error().message.find("run-1"), std::string::npos);
+  ASSERT_TRUE(store->find("run-1").has_value());
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kFailed);
+}
+
+TEST_F(RunStoreTest, ThreadsMayWriteAndAskAtOnce) {
+  open();
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int i = 0; i < 40; ++i) {
+      RunRecord record = sample_record("run-" + std::to_string(i % 4));
+      record.status.step = record.status.members[0].step = static_cast<std::uint64_t>(i);
+      EXPECT_TRUE(store->write(record).ok());
+      store->update(record.status);
+    }
+    done = true;
+  });
+  std::size_t seen = 0;
+  while (!done) {
+    for (const schema::RunStatus& status : store->statuses()) {
+      EXPECT_EQ(status.step, status.members.at(0).step) << "a status is one moment's";
+      ++seen;
+    }
+    if (const auto slice = store->read_slice("run-1", "run.json", 0, 1'000'000); slice.ok()) {
+      EXPECT_TRUE(record_from_json(slice->data).ok()) << "a reader never sees half a record";
+    }
+  }
+  writer.join();
+  EXPECT_GT(seen, 0u);
+}
+
+}  // namespace
+}  // namespace tg::daemon

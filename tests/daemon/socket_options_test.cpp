@@ -1,0 +1,83 @@
+#include "daemon/mesh/socket_options.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <thread>
+
+#include "control_fixture.h"
+
+namespace tg::daemon {
+namespace {
+
+TEST(SocketOptions, ADealerQueuesNothingForNobody) {
+  zmq::context_t context{1};
+  zmq::socket_t dealer{context, zmq::socket_type::dealer};
+  set_socket_options(dealer, {});
+  dealer.connect("tcp://127.0.0.1:" + std::to_string(tests::free_ports(1)[0]));
+  EXPECT_FALSE(dealer.send(zmq::str_buffer("a beat"), zmq::send_flags::dontwait).has_value());
+}
+
+TEST(SocketOptions, ARouterSaysThatSomeoneLeft) {
+  zmq::context_t context{1};
+  zmq::socket_t router{context, zmq::socket_type::router};
+  set_socket_options(router, {});
+  router.bind("tcp://127.0.0.1:*");
+  EXPECT_THROW((void)router.send(zmq::str_buffer("nobody"), zmq::send_flags::sndmore), zmq::error_t);
+}
+
+// A sender that fills every queue and dies (with bytes unread, so that its connection is reset), while the receiver is
+// busy for longer than any timer of ours: the receiver must live to read what came. With ZMTP heartbeats it does not.
+TEST(SocketOptions, ASenderThatDiesUnderBackPressureIsNoHarm) {
+  const auto kBusy = std::chrono::milliseconds(2500);
+  const std::string bytes(64 * 1024, 'x');
+  zmq::context_t context{1};
+  zmq::socket_t router{context, zmq::socket_type::router};
+  set_socket_options(router, {.high_water_mark = 4});
+  router.bind("tcp://127.0.0.1:*");
+  router.set(zmq::sockopt::rcvtimeo, tests::kPatienceMs);
+
+  std::optional<zmq::context_t> other{1};
+  std::optional<zmq::socket_t> sender{std::in_place, *other, zmq::socket_type::dealer};
+  set_socket_options(*sender, {.high_water_mark = 4});
+  sender->connect(router.get(zmq::sockopt::last_endpoint));
+  sender->set(zmq::sockopt::sndtimeo, tests::kPatienceMs);
+  ASSERT_TRUE(sender->send(zmq::str_buffer("hello")).has_value());
+  zmq::message_t identity, part;
+  ASSERT_TRUE(router.recv(identity).has_value());
+  ASSERT_TRUE(router.recv(part).has_value());
+  // "Full" is: nothing moves for so long.
+  router.set(zmq::sockopt::sndtimeo, 200);
+  sender->set(zmq::sockopt::sndtimeo, 200);
+  const std::string name = identity.to_string();
+  while (router.send(zmq::buffer(name), zmq::send_flags::sndmore).has_value()) {
+    ASSERT_TRUE(router.send(zmq::buffer(bytes)).has_value());
+  }
+  std::size_t sent = 0;
+  while (sender->send(zmq::buffer(bytes)).has_value()) ++sent;
+  sender.reset();
+  other.reset();
+
+  std::this_thread::sleep_for(kBusy);
+  router.set(zmq::sockopt::rcvtimeo, 1000);
+  std::size_t received = 0;
+  while (router.recv(part).has_value()) {
+    if (!part.more()) ++received;
+  }
+  EXPECT_GE(received, 4u);
+  EXPECT_LE(received, sent);
+}
+
+TEST(SocketOptions, AddressesInWords) {
+  EXPECT_TRUE(is_address_literal("10.0.0.1"));
+  EXPECT_TRUE(is_address_literal("[::1]"));
+  EXPECT_TRUE(is_address_literal("fe80::1"));
+  EXPECT_FALSE(is_address_literal("node-a"));
+  EXPECT_FALSE(is_address_literal("10.0.0.1.example.org"));
+  EXPECT_EQ(host_and_port("node-a", 7701), "node-a:7701");
+  EXPECT_EQ(host_and_port("::1", 7701), "[::1]:7701");
+  EXPECT_EQ(host_and_port("[::1]", 7701), "[::1]:7701");
+}
+
+}  // namespace
+}  // namespace tg::daemon

@@ -1,0 +1,77 @@
+// LRN alone, forward and backward, against its formula in double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "engine/cpu/operator.h"
+
+namespace tg::engine::cpu {
+namespace {
+
+constexpr double kTolerance = 1e-6;  // a few float32 roundings of values below 2
+
+struct Geometry {
+  int batch, channels, side;
+  LocalResponseNormalization layer;
+};
+
+class Normalization : public testing::TestWithParam<Geometry> {};
+
+TEST_P(Normalization, EqualsTheFormula) {
+  const auto& [batch, channels, side, layer] = GetParam();
+  Device device;
+  Activation input{device.allocate(image_desc({batch, channels, side, side})),
+                   device.allocate(image_desc({batch, channels, side, side}))};
+  const SegmentTable none;
+  const auto subject = make_normalization({device, none, "normalization", input, true, true}, layer);
+  device.allocate_scratchpad();
+
+  const std::size_t pixels = static_cast<std::size_t>(batch) * side * side;
+  auto* x = static_cast<float*>(input.value.get_data_handle());
+  const auto* y = static_cast<const float*>(subject->output().value.get_data_handle());
+  auto* dy = static_cast<float*>(subject->output().gradient.get_data_handle());
+  const auto* dx = static_cast<const float*>(input.gradient.get_data_handle());
+  std::mt19937_64 random(41);
+  std::uniform_real_distribution<float> value(-2.0F, 2.0F);
+  for (std::size_t i = 0; i < pixels * channels; ++i) {
+    x[i] = value(random);
+    dy[i] = value(random);
+  }
+  subject->forward(nullptr);
+  subject->backward_data();
+
+  // y_c = x_c d_c^-beta, d_c = bias + alpha sum x_k^2;
+  // dx_c = dy_c d_c^-beta - 2 alpha beta x_c sum over the same window of dy_k x_k d_k^-(beta+1).
+  for (std::size_t p = 0; p < pixels; ++p) {
+    const float* xp = x + p * channels;
+    const float* dyp = dy + p * channels;
+    const auto window_sum = [&](int c, auto term) {
+      double sum = 0;
+      for (int k = std::max(0, c - layer.radius); k <= std::min(channels - 1, c + layer.radius); ++k) sum += term(k);
+      return sum;
+    };
+    std::vector<double> d(channels);
+    for (int c = 0; c < channels; ++c) {
+      d[c] = layer.bias + layer.alpha * window_sum(c, [&](int k) { return static_cast<double>(xp[k]) * xp[k]; });
+    }
+    for (int c = 0; c < channels; ++c) {
+      ASSERT_NEAR(y[p * channels + c], xp[c] * std::pow(d[c], -layer.beta), kTolerance) << p << ' ' << c;
+      const double carried =
+          window_sum(c, [&](int k) { return static_cast<double>(dyp[k]) * xp[k] * std::pow(d[k], -layer.beta - 1.0); });
+      const double expected = dyp[c] * std::pow(d[c], -layer.beta) - 2.0 * layer.alpha * layer.beta * xp[c] * carried;
+      ASSERT_NEAR(dx[p * channels + c], expected, kTolerance * (1 + std::abs(expected))) << p << ' ' << c;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Normalization,
+    testing::Values(Geometry{2, 64, 5, {.radius = 4, .bias = 1.0F, .alpha = 0.001F / 9.0F, .beta = 0.75F}},
+                    Geometry{1, 64, 3, {.radius = 4, .bias = 1.0F, .alpha = 0.1F, .beta = 0.75F}},
+                    Geometry{2, 32, 4, {.radius = 2, .bias = 2.0F, .alpha = 0.05F, .beta = 0.75F}},
+                    Geometry{2, 10, 3, {.radius = 1, .bias = 1.0F, .alpha = 0.2F, .beta = 0.75F}},
+                    Geometry{1, 5, 2, {.radius = 4, .bias = 1.0F, .alpha = 0.3F, .beta = 0.5F}}));
+
+}  // namespace
+}  // namespace tg::engine::cpu

@@ -1,0 +1,3 @@
+# What the engine reads from disk.
+tgd_fuzz_target(safetensors_fuzz safetensors_fuzz.cpp corpus/safetensors tgd_engine)
+tgd_fuzz_target(data_files_fuzz data_files_fuzz.cpp corpus/data_files tgd_engine)

@@ -1,0 +1,165 @@
+#include <cmath>
+
+#include "tests/kernels/variants.h"
+
+namespace tg::kernels::test {
+namespace {
+
+constexpr OptimizerKind kKinds[] = {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam};
+
+struct State {
+  explicit State(std::size_t elements) : parameters(elements), slot0(elements), slot1(elements) {}
+  StateSpan span() { return {parameters.span(), slot0.span(), slot1.span()}; }
+  ConstStateSpan view() const { return {parameters.span(), slot0.span(), slot1.span()}; }
+  AlignedArray<float> parameters, slot0, slot1;
+};
+
+State random_state(std::size_t elements) {
+  State state(elements);
+  state.parameters = gaussian(elements, 21, 0.1F, elements / 9);
+  state.slot0 = gaussian(elements, 22, 0.01F, elements / 9);
+  state.slot1 = gaussian(elements, 23, 0.001F, elements / 9);
+  for (float& v : state.slot1) v = std::fabs(v);
+  return state;
+}
+
+AlignedArray<std::int8_t> some_sums(std::size_t elements) {
+  AlignedArray<std::int8_t> sums(elements);
+  for (std::size_t i = 0; i + elements / 9 < elements; ++i) sums[i] = static_cast<std::int8_t>(i * 37 % 255 - 127);
+  return sums;
+}
+
+Update update_of(OptimizerKind kind, float weight_decay) {
+  return {.kind = kind,
+          .rate = 0.0371F,
+          .scale = 0.00123F,
+          .weight_decay = weight_decay,
+          .momentum = 0.9F,
+          .beta1 = 0.9F,
+          .one_minus_beta1 = 0.1F,
+          .beta2 = 0.999F,
+          .one_minus_beta2 = 0.001F,
+          .epsilon = 1e-8F};
+}
+
+class ApplyTest : public EveryVariant {};
+TG_TEST_EVERY_VARIANT(ApplyTest);
+
+TEST_P(ApplyTest, EqualsTheScalarBitsFromSumsAndFloats) {
+  for (const std::size_t elements : kLengths) {
+    const State from = random_state(elements);
+    const auto sums = some_sums(elements);
+    const auto floats = gaussian(elements, 31);
+    for (const OptimizerKind kind : kKinds) {
+      for (const float decay : {0.0F, 5e-4F}) {
+        State got(elements), want(elements);
+        const auto same_states = [&] {
+          return same_bytes(got.parameters, want.parameters) && same_bytes(got.slot0, want.slot0) &&
+                 same_bytes(got.slot1, want.slot1);
+        };
+        kernels().apply_sums(update_of(kind, decay), sums.span(), from.view(), got.span());
+        scalar_variant().apply_sums(update_of(kind, decay), sums.span(), from.view(), want.span());
+        EXPECT_TRUE(same_states()) << "sums, kind " << static_cast<int>(kind) << ", " << elements;
+        kernels().apply_floats(update_of(kind, decay), floats.span(), from.view(), got.span());
+        scalar_variant().apply_floats(update_of(kind, decay), floats.span(), from.view(), want.span());
+        EXPECT_TRUE(same_states()) << "floats, kind " << static_cast<int>(kind) << ", " << elements;
+      }
+    }
+  }
+}
+
+TEST_P(ApplyTest, FollowsTheFormulasInDouble) {
+  constexpr double kTolerance = 4e-7;  // of the largest term: a handful of roundings of 2^-24
+  constexpr std::size_t kElements = 1536;
+  const State from = random_state(kElements);
+  const auto sums = some_sums(kElements);
+  for (const OptimizerKind kind : kKinds) {
+    for (const float decay : {0.0F, 5e-4F}) {
+      const Update u = update_of(kind, decay);
+      State to(kElements);
+      kernels().apply_sums(u, sums.span(), from.view(), to.span());
+      for (std::size_t i = 0; i < kElements; ++i) {
+        const double w = from.parameters[i], m = from.slot0[i], v = from.slot1[i];
+        const double g = static_cast<double>(u.scale) * sums[i] + static_cast<double>(decay) * w;
+        double slot0 = 0, slot1 = 0, step = 0;
+        if (kind == OptimizerKind::kSgd) step = u.rate * g;
+        if (kind == OptimizerKind::kMomentum) {
+          slot0 = static_cast<double>(u.momentum) * m + g;
+          step = u.rate * slot0;
+        }
+        if (kind == OptimizerKind::kAdam) {
+          slot0 = static_cast<double>(u.beta1) * m + static_cast<double>(u.one_minus_beta1) * g;
+          slot1 = static_cast<double>(u.beta2) * v + static_cast<double>(u.one_minus_beta2) * g * g;
+          step = u.rate * slot0 / (std::sqrt(slot1) + static_cast<double>(u.epsilon));
+        }
+        const double size = std::fabs(m) + std::fabs(g);
+        ASSERT_NEAR(to.slot0[i], slot0, kTolerance * size) << i;
+        ASSERT_NEAR(to.slot1[i], slot1, kTolerance * (v + g * g)) << i;
+        const double gain = kind == OptimizerKind::kAdam ? 1 / (std::sqrt(slot1) + static_cast<double>(u.epsilon)) : 1;
+        ASSERT_NEAR(to.parameters[i], w - step, kTolerance * (std::fabs(w) + u.rate * size * gain)) << i;
+      }
+    }
+  }
+}
+
+TEST_P(ApplyTest, KeepsPaddingZero) {
+  const State from(512);
+  const AlignedArray<std::int8_t> sums(512);
+  for (const OptimizerKind kind : kKinds) {
+    State to(512);
+    kernels().apply_sums(update_of(kind, 5e-4F), sums.span(), from.view(), to.span());
+    for (std::size_t i = 0; i < 512; ++i) ASSERT_EQ(to.parameters[i], 0) << static_cast<int>(kind);
+  }
+}
+
+TEST_P(ApplyTest, NeedsNoSlotsThatTheRuleDoesNotUse) {
+  const State from = random_state(512);
+  const auto sums = some_sums(512);
+  State to(512);
+  kernels().apply_sums(update_of(OptimizerKind::kSgd, 0), sums.span(), {from.parameters.span(), {}, {}},
+                       {to.parameters.span(), {}, {}});
+  const Update u = update_of(OptimizerKind::kSgd, 0);
+  for (std::size_t i = 0; i < 512; ++i) {
+    const float g = u.scale * static_cast<float>(sums[i]);
+    const float step = u.rate * g;
+    ASSERT_EQ(to.parameters[i], from.parameters[i] - step);
+  }
+}
+
+class ElementwiseTest : public EveryVariant {};
+TG_TEST_EVERY_VARIANT(ElementwiseTest);
+
+TEST_P(ElementwiseTest, AddsFloatsFromAnyAddress) {
+  for (const std::size_t elements : kLengths) {
+    const auto addend = gaussian(elements, 41);
+    for (const std::size_t shift : {0, 1, 3}) {
+      std::vector<std::byte> payload(addend.span().size_bytes() + shift);
+      if (elements > 0) std::memcpy(payload.data() + shift, addend.data(), addend.span().size_bytes());
+      auto total = gaussian(elements, 42);
+      const auto before = gaussian(elements, 42);
+      kernels().accumulate_floats(std::span(payload).subspan(shift), total.span());
+      for (std::size_t i = 0; i < elements; ++i) ASSERT_EQ(total[i], before[i] + addend[i]) << i;
+    }
+  }
+}
+
+// Two roundings each, as the formulas say: a fused multiply-add would differ.
+TEST_P(ElementwiseTest, AddsAScaledSpanAndAverages) {
+  for (const std::size_t elements : kLengths) {
+    const auto parameters = gaussian(elements, 43);
+    const auto before = gaussian(elements, 44);
+    auto gradient = gaussian(elements, 44);
+    auto mean = gaussian(elements, 44);
+    kernels().add_scaled(parameters.span(), 0.0123F, gradient.span());
+    kernels().average(parameters.span(), 0.1F, mean.span());
+    for (std::size_t i = 0; i < elements; ++i) {
+      const float product = 0.0123F * parameters[i];
+      ASSERT_EQ(gradient[i], before[i] + product) << i;
+      const float pull = 0.1F * (parameters[i] - before[i]);
+      ASSERT_EQ(mean[i], before[i] + pull) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tg::kernels::test

@@ -1,0 +1,223 @@
+// Jobs: what a user may write, what is said when it is wrong, and the canonical text that travels.
+#include "schema/job.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "schema/limits.h"
+
+namespace tg::schema {
+namespace {
+
+std::string error_of(std::string_view text) {
+  const Result<JobSpec> job = parse_job(text, "x.job");
+  return job.ok() ? "" : job.error().message;
+}
+
+TEST(Job, ReadsAFile) {
+  const Result<JobSpec> job = parse_job(
+      "# a comment\n"
+      "model = cifarnet\r\n"
+      "\n"
+      "  data=cifar10   # behind a value\n"
+      "learning-rate = 1e-3\n"
+      "start-timeout = 2m\n"
+      "data-dir = /data/cifar 10\n",
+      "x.job");
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_EQ(job->model, "cifarnet");
+  EXPECT_EQ(job->data, "cifar10");
+  EXPECT_EQ(job->learning_rate, 1e-3);
+  EXPECT_EQ(job->start_timeout_ms, 120'000u);
+  EXPECT_EQ(job->data_dir, "/data/cifar 10");
+  EXPECT_EQ(job->steps, JobSpec().steps);
+}
+
+TEST(Job, UnknownKeyNamesLineAndNearest) {
+  EXPECT_EQ(error_of("steps = 5\n\nglobal-batc = 3\n"),
+            "x.job:3: unknown key \"global-batc\"; did you mean \"global-batch\"?");
+  EXPECT_EQ(error_of("global_batch = 3\n"), "x.job:1: unknown key \"global_batch\"; did you mean \"global-batch\"?");
+  EXPECT_EQ(error_of("colour = red\n"), "x.job:1: unknown key \"colour\"");
+}
+
+TEST(Job, BadValuesNameKeyValueAndWhatIsAllowed) {
+  EXPECT_EQ(error_of("steps = many\n"), "x.job:1: steps: \"many\" is not a whole number from 1 to 4294967294");
+  EXPECT_EQ(error_of("exchange = shared\n"),
+            "x.job:1: exchange: \"shared\" is not one of auto | direct | sharded; did you mean sharded?");
+  for (const char* line : {"steps = 0",
+                           "steps = -1",
+                           "steps = 1.5",
+                           "steps = 99999999999",
+                           "steps =",
+                           "steps = 5 5",
+                           "global-batch = 0",
+                           "learning-rate = 0",
+                           "learning-rate = nan",
+                           "learning-rate = inf",
+                           "learning-rate = 0.1x",
+                           "momentum = 1",
+                           "ema = -0.1",
+                           "clip-sigma = -1",
+                           "start-timeout = 30",
+                           "start-timeout = 1ms",
+                           "members = node-a",
+                           "schedule-power = 0.7",
+                           "link-mbps = 0",
+                           "digest-every = 0",
+                           "threads = 2000",
+                           "seed = 18446744073709551616"}) {
+    const std::string message = error_of(line);
+    EXPECT_TRUE(message.starts_with("x.job:1: ")) << line << ": " << message;
+  }
+}
+
+TEST(Job, WrongFormNamesTheLine) {
+  EXPECT_EQ(error_of("steps = 5\nhello\n"), "x.job:2: \"hello\" is not of the form key = value");
+  EXPECT_EQ(error_of("[run]\nsteps = 5\n"), "x.job:1: \"[run]\" is not of the form key = value");
+  EXPECT_EQ(error_of("= 5\n"), "x.job:1: \"= 5\" is not of the form key = value");
+  EXPECT_EQ(error_of("steps = 5\nseed = 2\nsteps = 6\n"), "x.job:3: steps is set again; line 1 has set it");
+  EXPECT_NE(error_of(std::string(kMostSpecBytes + 1, '#')), "");
+}
+
+TEST(Job, SettingsGoOnTop) {
+  JobSpec job;
+  EXPECT_TRUE(set_job_key(job, "steps=7").ok());
+  EXPECT_TRUE(set_job_key(job, "data-dir = /a=b").ok());
+  EXPECT_EQ(job.steps, 7u);
+  EXPECT_EQ(job.data_dir, "/a=b");
+  const Status unknown = set_job_key(job, "stepz=7");
+  EXPECT_EQ(unknown.error().message, "unknown key \"stepz\"; did you mean \"steps\"?");
+  EXPECT_EQ(unknown.error().kind, ErrorKind::kUsage);
+  EXPECT_FALSE(set_job_key(job, "steps").ok());
+  EXPECT_FALSE(set_job_key(job, "steps=x").ok());
+  EXPECT_EQ(job.steps, 7u);
+}
+
+TEST(Job, KeysThatDependOnEachOther) {
+  EXPECT_TRUE(validate_job({}, 0).ok());
+  EXPECT_TRUE(validate_job({}, 64).ok());
+  const auto invalid = [](JobSpec job, std::size_t members) {
+    const Status status = validate_job(job, members);
+    return status.ok() ? std::string() : status.error().message;
+  };
+  JobSpec stairs;
+  stairs.schedule = "staircase";
+  EXPECT_NE(invalid(stairs, 0).find("schedule-every"), std::string::npos);
+  stairs.schedule_every = 10;
+  EXPECT_EQ(invalid(stairs, 0), "");
+  JobSpec small;
+  small.global_batch = 3;
+  EXPECT_EQ(invalid(small, 3), "");
+  EXPECT_NE(invalid(small, 4).find("global-batch = 3 is less than the 4 members"), std::string::npos);
+  EXPECT_EQ(validate_job(small, 4).error().kind, ErrorKind::kInvalidJob);
+  small.batch_per_node = 2;
+  EXPECT_EQ(invalid(small, 4), "");
+  EXPECT_EQ(resolved_global_batch(small, 4), 8u);
+  small.global_batch = 0;
+  small.batch_per_node = 0;
+  EXPECT_NE(invalid(small, 0), "");
+  JobSpec many;
+  many.global_batch = 1000;
+  EXPECT_NE(invalid(many, kMostMembers + 1), "");
+  JobSpec sized;
+  sized.data = "mnist";
+  sized.data_train = 100;
+  EXPECT_NE(invalid(sized, 0), "");
+}
+
+TEST(Job, CanonicalTextReadsBackAsTheSameJob) {
+  JobSpec job;
+  job.model = "cifarnet";
+  job.data_dir = "/some where/data";
+  job.learning_rate = 0.1 + 0.2;  // 0.30000000000000004: needs all its digits
+  job.epsilon = 1e-300;
+  job.start_timeout_ms = 1234;
+  job.seed = UINT64_MAX;
+  job.clip_sigma = 0;
+  for (const JobSpec& spec : {JobSpec(), job}) {
+    const std::string text = canonical_job(spec);
+    EXPECT_LE(text.size(), kMostSpecBytes);
+    const Result<JobSpec> parsed = parse_job(text, "canonical");
+    ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+    EXPECT_EQ(*parsed, spec);
+    EXPECT_EQ(canonical_job(*parsed), text);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), static_cast<std::ptrdiff_t>(job_options().size()));
+  }
+  EXPECT_NE(job_hash(job), job_hash(JobSpec()));
+}
+
+// A key whose row set another field would pass every other test.
+TEST(Job, EveryKeyTravels) {
+  const std::string defaults = canonical_job({});
+  const std::pair<const char*, const char*> other[] = {{"model", "cifarnet"},
+                                                       {"data", "mnist"},
+                                                       {"data-dir", "/x"},
+                                                       {"data-seed", "7"},
+                                                       {"data-train", "7"},
+                                                       {"data-test", "7"},
+                                                       {"steps", "7"},
+                                                       {"seed", "7"},
+                                                       {"global-batch", "7"},
+                                                       {"batch-per-node", "7"},
+                                                       {"optimizer", "adam"},
+                                                       {"learning-rate", "0.5"},
+                                                       {"schedule", "polynomial"},
+                                                       {"schedule-factor", "0.5"},
+                                                       {"schedule-every", "7"},
+                                                       {"schedule-power", "2"},
+                                                       {"momentum", "0.5"},
+                                                       {"beta1", "0.5"},
+                                                       {"beta2", "0.5"},
+                                                       {"epsilon", "0.5"},
+                                                       {"weight-decay", "0.5"},
+                                                       {"weight-decay-path", "outside"},
+                                                       {"ema", "0.5"},
+                                                       {"evaluate-every", "7"},
+                                                       {"gradients", "float32"},
+                                                       {"clip-sigma", "0.5"},
+                                                       {"scaler", "repo"},
+                                                       {"last-layer", "float32"},
+                                                       {"min-ternary-size", "7"},
+                                                       {"float-steps", "7"},
+                                                       {"exchange", "direct"},
+                                                       {"bucket-parameters", "7"},
+                                                       {"chunk-parameters", "7"},
+                                                       {"digest-every", "7"},
+                                                       {"threads", "7"},
+                                                       {"start-timeout", "7s"},
+                                                       {"step-timeout", "7s"},
+                                                       {"link-mbps", "7"}};
+  for (const auto& [key, value] : other) {
+    JobSpec job;
+    const Status status = set_job_key(job, std::string(key) + "=" + value);
+    ASSERT_TRUE(status.ok()) << key << ": " << status.error().message;
+    const std::string text = canonical_job(job);
+    const std::string line = std::string("\n") + key + " = " + value + "\n";
+    EXPECT_NE(("\n" + text).find(line), std::string::npos) << key;
+    // Nothing but this line differs.
+    std::string without = text;
+    const std::size_t at = ("\n" + text).find(line);
+    without.erase(at, line.size() - 1);
+    std::string default_line = std::string("\n") + key + " =";
+    const std::size_t default_at = ("\n" + defaults).find(default_line);
+    ASSERT_NE(default_at, std::string::npos) << key;
+    std::string rest = defaults;
+    rest.erase(default_at, defaults.find('\n', default_at) + 1 - default_at);
+    EXPECT_EQ(without, rest) << key;
+  }
+  constexpr std::size_t kOneChoiceOnly = 2;  // members, scaler-sharing
+  EXPECT_EQ(std::size(other) + kOneChoiceOnly, job_options().size());
+}
+
+TEST(Job, EveryOptionIsDocumented) {
+  for (const Option<JobSpec>& option : job_options()) {
+    EXPECT_GE(option.help.size(), 20u) << option.name;
+    EXPECT_EQ(option.help.back(), '.') << option.name;
+    JobSpec job;
+    EXPECT_TRUE(option.set(job, option.get(JobSpec())).ok()) << option.name << ": its default is not allowed";
+  }
+}
+
+}  // namespace
+}  // namespace tg::schema

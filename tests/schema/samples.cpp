@@ -1,0 +1,149 @@
+#include "tests/schema/samples.h"
+
+#include <bit>
+#include <sstream>
+
+namespace tg::schema {
+namespace {
+
+constexpr std::byte kPayload[] = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{0xff}, std::byte{5}};
+
+struct Describe {
+  std::ostringstream text;
+
+  void put(const std::string& value) { text << value.size() << ':' << value << ' '; }
+  void put(float value) { text << std::bit_cast<std::uint32_t>(value) << ' '; }
+  void put(double value) { text << std::bit_cast<std::uint64_t>(value) << ' '; }
+  template <class Value>
+  void put(const std::vector<Value>& values) {
+    text << '[';
+    for (const Value value : values) put(value);
+    text << "] ";
+  }
+  template <class Value>
+  requires std::is_integral_v<Value> || std::is_enum_v<Value>
+  void put(Value value) { text << static_cast<std::uint64_t>(value) << ' '; }
+  template <class... Values>
+  void all(const Values&... values) {
+    (put(values), ...);
+  }
+
+  void operator()(const Hello& b) { all(b.protocol, b.build, b.node, b.incarnation, b.names_hash, b.heard); }
+  void operator()(const Claim& b) { all(b.run_id); }
+  void operator()(const Grant& b) { all(b.granted, b.message); }
+  void operator()(const Propose& b) { all(b.run_id, b.spec); }
+  void operator()(const Vote& b) {
+    all(b.accepted, b.kind, b.message, b.spec_hash, b.model_hash, b.data_hash, b.state_hash, b.step_seconds,
+        b.local_batch);
+  }
+  void operator()(const Commit& b) { all(b.exchange); }
+  void operator()(const Fail& b) { all(b.kind, b.node, b.phase, b.message); }
+  void operator()(const StepFrame& b) {
+    all(b.rate_bits, b.flags, b.non_finite_segment, b.loss_sum, b.digests, b.scalers);
+  }
+  void operator()(const Scalers& b) { all(b.bucket, b.flags, b.non_finite_segment, b.scalers); }
+  void operator()(const Chunk& b) {
+    all(b.chunk, b.phase, b.format, b.payload.size());
+    for (const std::byte byte : b.payload) put(static_cast<std::uint8_t>(byte));
+  }
+  void operator()(const Report& b) { all(b.last, b.correct, b.total, b.loss_sum, b.digests); }
+  void operator()(const Goodbye& b) { all(b.reason); }
+};
+
+RunStatus young_run() {
+  RunStatus run;
+  run.id = "second";
+  return run;
+}
+
+RunStatus sample_run() {
+  RunStatus run;
+  run.id = "first-2";
+  run.state = RunState::kFailed;
+  run.reason = "node-c was lost in reduce";
+  run.since_ms = 1'700'000'000'123;
+  run.started_ms = 1'700'000'000'000;
+  run.model = "lenet";
+  run.data = "mnist";
+  run.exchange = "sharded";
+  run.gradients = "ternary";
+  run.step = 12;
+  run.steps = 2000;
+  run.loss = 0.25;
+  run.learning_rate = 0.01;
+  run.evaluated = true;
+  run.evaluation_step = 10;
+  run.evaluation_accuracy = 0.9875;
+  run.evaluation_loss = 0.04;
+  run.samples_per_second = 1234.5;
+  run.code_bits_per_parameter = 0.51;
+  run.sent_bits_per_parameter = 1.75;
+  run.sent_bytes_per_step = 275'000;
+  run.zeros = 0.93;
+  run.parameters = 1'256'080;
+  run.digest = 0xfedcba9876543210;
+  run.digest_step = 12;
+  run.initial_digest = 7;
+  run.members = {{"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1},
+                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9}};
+  return run;
+}
+
+}  // namespace
+
+std::vector<FrameBody> sample_bodies() {
+  return {
+      Hello{1, "tgd 0.1.0 cpu", "node-a", 11, 22, 33},
+      Claim{"first"},
+      Grant{false, "node-b is starting run second"},
+      Propose{"first", "model = lenet\nsteps = 5\n"},
+      Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16},
+      Commit{ExchangeKind::kSharded},
+      Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
+      StepFrame{0x3c23d70a, kEvaluateAfterStep, 0, 36.5, {1, 0xffffffffffffffff}, {0.0f, 0.5f, 3.0e38f}},
+      Scalers{3, kStopAfterStep, 0, {0.25f}},
+      Chunk{77, ChunkPhase::kTotal, PayloadFormat::kSumsRaw, kPayload},
+      Report{true, 9875, 10000, 412.5, {5, 6, 7}},
+      Goodbye{"node-b was shut down"},
+  };
+}
+
+std::vector<Request> sample_requests() {
+  return {
+      {1, StatusRequest{"fir", true}},
+      {2, StartRequest{"model = lenet\n", "first", true}},
+      {3, StopRequest{"first"}},
+      {4, LogsRequest{"first", "node-b", 65536}},
+      {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
+      {6, VersionRequest{}},
+      {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456}},
+  };
+}
+
+std::vector<Reply> sample_replies() {
+  return {
+      {1, Error{ErrorKind::kNotFound, "no run is named firts"}},
+      {2, MeshStatus{"node-a",
+                     "tgd 0.1.0",
+                     true,
+                     {{"node-a", "10.0.0.1:7701", "up"}, {"node-b", "10.0.0.2:7701", "unreachable"}},
+                     {sample_run(), young_run()}}},
+      {3, PlanReply{"first", 1'256'080, 4, 64, 16, "direct", 0.004, 0.015, 1.6, 0.002, 1.9, 1000, 40'000'000}},
+      {4, StopReply{"first", RunState::kStopping}},
+      {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
+      {6, VersionReply{"node-a", "tgd 0.1.0"}},
+  };
+}
+
+std::string describe(const FrameBody& body) {
+  Describe describe;
+  describe.text << frame_name(body) << ' ';
+  std::visit(describe, body);
+  return describe.text.str();
+}
+
+std::vector<std::byte> bytes_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
+
+std::span<const std::byte> bytes_of(const std::string& bytes) { return std::as_bytes(std::span(bytes)); }
+
+}  // namespace tg::schema

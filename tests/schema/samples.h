@@ -1,0 +1,25 @@
+// One value of every kind of frame, request and reply, with every field set: what round trips, golden bytes, mutations
+// and the fuzz corpora begin from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schema/control.h"
+#include "schema/frame.h"
+
+namespace tg::schema {
+
+inline constexpr FrameHeader kSampleHeader{0x0123456789abcdef, 1, 4096};
+
+std::vector<FrameBody> sample_bodies();
+std::vector<Request> sample_requests();
+std::vector<Reply> sample_replies();
+
+// Every field as text, floats by their bits: two values are equal exactly if these are.
+std::string describe(const FrameBody& body);
+
+std::vector<std::byte> bytes_of(std::span<const std::byte> bytes);
+std::span<const std::byte> bytes_of(const std::string& bytes);
+
+}  // namespace tg::schema
