@@ -5,7 +5,8 @@ set(TGD_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 add_library(tgd_flags INTERFACE)
 target_include_directories(tgd_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(tgd_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wunused-result -Wvla
+  # -Wno-restrict: g++ 12 reports string concatenations that are in order (GCC bug 105651).
+  -Wall -Wextra -Wpedantic -Wno-restrict -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wunused-result -Wvla
   # Replicas agree bit for bit only if the compiler contracts nothing on its own (DESIGN section 4).
   -ffp-contract=off -fno-fast-math)
 if(TGD_WERROR)
@@ -21,3 +22,6 @@ find_program(TGD_CCACHE ccache)
 if(TGD_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TGD_CCACHE})
 endif()
+
+# -O3 pays in kernels/ alone (its CMakeLists asks for it); elsewhere it costs build time.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")

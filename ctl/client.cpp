@@ -128,7 +128,7 @@ Client::Client(Client&&) noexcept = default;
 
 Result<Client> Client::connect(const std::string& address) {
   if (!is_address(address)) {
-    return Error{ErrorKind::kUsage, "\"" + schema::clip_text(address, 100) +
+    return Error{ErrorKind::kUsage, std::string("\"") + schema::clip_text(address, 100) +
                                         "\" is not an address of the form host:port, such as 127.0.0.1:7701"};
   }
   try {

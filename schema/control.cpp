@@ -266,7 +266,7 @@ Result<RunState> parse_run_state(std::string_view name) {
   if (found != std::end(kStateNames)) return static_cast<RunState>(found - std::begin(kStateNames));
   std::string known;
   for (const std::string_view state : kStateNames) known += (known.empty() ? "" : ", ") + std::string(state);
-  return Error{ErrorKind::kUsage, "\"" + clip_text(name, 100) + "\" is not a state; there are " + known};
+  return Error{ErrorKind::kUsage, std::string("\"") + clip_text(name, 100) + "\" is not a state; there are " + known};
 }
 
 std::string_view phase_name(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }

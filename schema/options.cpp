@@ -5,6 +5,8 @@
 #include <charconv>
 #include <sstream>
 
+#include "schema/text.h"
+
 namespace tg::schema {
 namespace {
 
@@ -40,7 +42,7 @@ Result<std::vector<Assignment>> parse_assignments(std::string_view text, std::st
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     const auto wrong = [&] {
-      return Error{ErrorKind::kUsage, std::string(file) + ":" + std::to_string(number) + ": \"" + line +
+      return Error{ErrorKind::kUsage, std::string(file) + ":" + std::to_string(number) + ": \"" + clip_text(line, 100) +
                                           "\" is not of the form key = value"};
     };
     // Boost knows no line numbers, so it gets one line at a time; a [section] has no meaning in these files.
@@ -84,7 +86,7 @@ Result<std::uint64_t> parse_duration_ms(std::string_view text) {
     if (count > UINT64_MAX / known.ms) break;
     return count * known.ms;
   }
-  return Error{ErrorKind::kUsage, "\"" + std::string(text) + "\" is not a duration such as 500ms, 10s, 2m or 1h"};
+  return Error{ErrorKind::kUsage, std::string("\"") + std::string(text) + "\" is not a duration such as 500ms, 10s, 2m or 1h"};
 }
 
 std::string format_duration(std::uint64_t ms) {

@@ -300,12 +300,15 @@ void Membership::on_propose(Rank from, std::uint64_t key, const schema::Propose&
     holder_.reset();
   }
   // Whoever proposes holds the grant: our own start would be refused with its id.
-  const std::optional<std::uint64_t> own_token = std::exchange(token_, std::nullopt);
+  const std::optional<std::uint64_t> own_token = std::exchange(token_, std::nullopt);  // of a PENDING run
   const RunIdentity own = run_;
   if (phase_ == Phase::kClaiming) give_grant_back(own.key);
   reserve(Phase::kPreparing, {key, proposal.run_id, proposal.spec}, from,
           now_ms + options_.prepare_timeout_ms + options_.claim_timeout_ms);
-  if (own_token) act(AnswerStart{*own_token, own.id, Error{ErrorKind::kRefused, taken_message()}});
+  if (own_token) {
+    act(AnswerStart{*own_token, own.id, Error{ErrorKind::kRefused, taken_message()}});
+    act(DropRun{own.key});
+  }
   act(PrepareRun{run_});
 }
 

@@ -56,7 +56,7 @@ struct BeginRun {  // all committed
   RunIdentity run;
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
 };
-struct DropRun {  // a reservation that came to nothing: nothing is recorded
+struct DropRun {  // a reservation, or a PENDING run that was refused, that came to nothing: nothing is recorded
   std::uint64_t key = 0;
 };
 struct EndRun {  // record, save the committed state, tell the user; also for a PENDING run that never found its members

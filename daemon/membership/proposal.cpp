@@ -98,6 +98,7 @@ void Membership::give_grant_back(std::uint64_t key) {
 void Membership::refuse_own_start(const std::string& message) {
   answer({ErrorKind::kRefused, message});
   become_idle();
+  act(DropRun{run_.key});
 }
 
 // A run that never got as far as a proposal is recorded where it was asked for.

@@ -40,7 +40,13 @@ struct Words {
   }
   static Words product(Words a, Words b) { return {_mm512_mul_epu32(a.v, b.v)}; }  // of the low halves
   Words high() const { return {_mm512_srli_epi64(v, 32)}; }
-  std::uint64_t total() const { return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(v)); }
+  std::uint64_t total() const {  // modulo 2^64, which the header's reduction in signed numbers is not
+    alignas(64) std::uint64_t lanes[kWidth];
+    _mm512_store_si512(lanes, v);
+    std::uint64_t sum = 0;
+    for (const std::uint64_t lane : lanes) sum += lane;
+    return sum;
+  }
   friend Words operator+(Words a, Words b) { return {_mm512_add_epi64(a.v, b.v)}; }
   friend Words operator^(Words a, Words b) { return {_mm512_xor_si512(a.v, b.v)}; }
   friend Words operator|(Words a, Words b) { return {_mm512_or_si512(a.v, b.v)}; }

@@ -56,9 +56,9 @@ Rank Cluster::any_but(Rank rank) {
   return other < rank ? other : other + 1;
 }
 
-void Cluster::start(Rank rank, const std::string& id, std::uint64_t start_timeout_ms) {
+void Cluster::start(Rank rank, const std::string& id, const schema::JobSpec& job) {
   tokens_[rank] = ++token_;
-  node(rank).start(token_, {random().word(), id, schema::canonical_job({}), start_timeout_ms});
+  node(rank).start(token_, {random().word(), id, schema::canonical_job(job), job.start_timeout_ms});
 }
 
 const StartAnswer* Cluster::answer(Rank rank) {
@@ -67,9 +67,9 @@ const StartAnswer* Cluster::answer(Rank rank) {
   return found == answers.end() ? nullptr : &found->second;
 }
 
-void Cluster::start_and_wait(Rank rank, const std::string& id) {
+void Cluster::start_and_wait(Rank rank, const std::string& id, const schema::JobSpec& job) {
   network_.connect_all();
-  start(rank, id);
+  start(rank, id, job);
   ASSERT_TRUE(run_until([&] { return all_run(id); }, 10'000)) << "the run did not begin everywhere";
 }
 

@@ -34,10 +34,10 @@ class Cluster {
   Rank any_but(Rank rank);
 
   // The run's key is drawn.
-  void start(Rank rank, const std::string& id, std::uint64_t start_timeout_ms = 30'000);
+  void start(Rank rank, const std::string& id, const schema::JobSpec& job = {});
   const StartAnswer* answer(Rank rank);  // to the last start there
   // Starts at `rank` and waits until every node runs it; connects first.
-  void start_and_wait(Rank rank, const std::string& id);
+  void start_and_wait(Rank rank, const std::string& id, const schema::JobSpec& job = {});
   void kill(Rank rank, bool silent);
   void restart(Rank rank);
 

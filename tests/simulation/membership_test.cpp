@@ -186,6 +186,7 @@ TEST(Membership, ARefusedClaimNamesTheRunThatHasTheRight) {
   EXPECT_EQ(answer.run_id, "run-2");
   EXPECT_EQ(answer.status.error().kind, ErrorKind::kRefused);
   EXPECT_EQ(answer.status.error().message, grant.message);
+  EXPECT_EQ(c.only<DropRun>().key, 88u);
   EXPECT_TRUE(c.all<EndRun>().empty());
   EXPECT_TRUE(c->idle());
 }
@@ -232,6 +233,7 @@ TEST(Membership, WhoeverProposesHasTheGrantAndOurOwnClaimIsWithdrawn) {
   b.frame(2, schema::Propose{"run-1", ""});
   EXPECT_EQ(b.only<PrepareRun>().run.id, "run-1");
   const auto answer = b.only<AnswerStart>();
+  EXPECT_EQ(b.only<DropRun>().key, 88u);
   EXPECT_EQ(answer.run_id, "run-2");
   EXPECT_EQ(answer.status.error().message,
             "run run-1 is already STARTING, proposed by node-c; wait for it, or stop it: tgctl stop run-1");

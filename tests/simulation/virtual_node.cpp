@@ -62,7 +62,7 @@ void VirtualNode::on_frame(Rank from, const SharedMessage& message) {
                         std::holds_alternative<schema::Report>(message->body);
   if (!of_a_run)
     membership_.frame(from, message->header, message->body, network_.now_ms());
-  else if (running_)
+  else if (running_ || run_is_prepared())
     run_frame(from, message);
   else if (membership_.current() != nullptr && membership_.current()->key == message->header.run)
     early_.push_back({from, message});
@@ -79,7 +79,7 @@ void VirtualNode::on_beat(Rank from, const schema::Beat& beat) { liveness_.beat(
 void VirtualNode::on_tick() {
   const std::uint64_t now_ms = network_.now_ms();
   if (running_ && hung_) phase_ = *hung_;
-  if (running_ && !hung_) ++progress_;
+  if (running_ && !hung_) run_tick();
   if (ticks_++ % kBeatTicks == 0) {
     const schema::Beat beat{options_.names[options_.self],
                             1,
@@ -137,8 +137,8 @@ void VirtualNode::act(const daemon::BeginRun& action) {
 }
 
 void VirtualNode::act(const daemon::DropRun& action) {
-  TG_CHECK(!running_ && ids_.contains(action.key));
-  outcomes_[ids_[action.key]].dropped = true;
+  TG_CHECK(!running_);
+  if (ids_.contains(action.key)) outcomes_[ids_[action.key]].dropped = true;
   liveness_.unwatch();
   phase_ = schema::Phase::kIdle;
 }

@@ -72,10 +72,11 @@ class VirtualNode : public Machine {
   virtual void run_frame(Rank from, const SharedMessage& message);
   virtual void run_asked_to_stop();
   virtual void run_ends() {}
+  virtual void run_tick() { ++progress_; }
+  virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
   virtual schema::Vote prepare_run(const daemon::RunIdentity&) { return options_.vote; }
 
   void carry_out();
-  std::size_t early_frames() const { return early_.size(); }
   void send(const std::vector<Rank>& to, const SharedMessage& message);
   void finish(schema::RunState state, const std::string& reason);
   std::vector<Rank> others() const;

@@ -1,0 +1,2 @@
+add_executable(tgd_bench_engine ${CMAKE_CURRENT_LIST_DIR}/engine.cpp)
+target_link_libraries(tgd_bench_engine PRIVATE tgd_flags tgd_engine)

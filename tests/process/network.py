@@ -1,0 +1,74 @@
+"""Network namespaces on a bridge, one per node: what a switch sees, and links that can be cut in one direction.
+
+Needs root, iproute2 and, to cut, iptables; NetworkUnavailable says what is missing. All names begin with a prefix that
+holds the process id, and everything is removed at the end.
+"""
+
+import os
+import shutil
+import subprocess
+
+
+class NetworkUnavailable(Exception):
+    pass
+
+
+def _do(*command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise NetworkUnavailable(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+class Network:
+    """`count` namespaces with one interface each, all on one bridge without a way out."""
+
+    INTERFACE = "eth0"
+
+    def __init__(self, count, cut=False):
+        if os.geteuid() != 0:
+            raise NetworkUnavailable("network namespaces need root")
+        for tool in ("ip", "iptables") if cut else ("ip",):
+            if shutil.which(tool) is None:
+                raise NetworkUnavailable(f"{tool} is not installed")
+        self._id = f"tg{os.getpid()}"  # an interface's name has at most 15 bytes
+        self.spaces = [f"{self._id}n{i}" for i in range(count)]
+        self.addresses = [f"10.213.{os.getpid() % 250}.{i + 1}" for i in range(count)]
+        self.prefixes = [("ip", "netns", "exec", space) for space in self.spaces]
+
+    def __enter__(self):
+        try:
+            self._build()
+        except NetworkUnavailable:
+            self.__exit__()
+            raise
+        return self
+
+    def _build(self):
+        # The bridge has a namespace of its own: nothing of the machine's is touched.
+        switch = f"{self._id}sw"
+        _do("ip", "netns", "add", switch)
+        _do("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
+        _do("ip", "-n", switch, "link", "set", "br0", "up")
+        for i, (space, address) in enumerate(zip(self.spaces, self.addresses)):
+            port = f"{self._id}p{i}"
+            _do("ip", "netns", "add", space)
+            _do("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", self.INTERFACE, "netns", space)
+            _do("ip", "-n", switch, "link", "set", port, "master", "br0", "up")
+            _do("ip", "-n", space, "address", "add", f"{address}/24", "dev", self.INTERFACE)
+            _do("ip", "-n", space, "link", "set", self.INTERFACE, "up")
+            _do("ip", "-n", space, "link", "set", "lo", "up")
+
+    def __exit__(self, *_):
+        for space in [*self.spaces, f"{self._id}sw"]:
+            # Its interfaces go with it.
+            subprocess.run(["ip", "netns", "delete", space], stdin=subprocess.DEVNULL, capture_output=True)
+        return False
+
+    def cut(self, index):
+        """Drops whatever this node sends; what is sent to it still arrives."""
+        _do(*self.prefixes[index], "iptables", "-A", "OUTPUT", "-o", self.INTERFACE, "-j", "DROP")
+
+    def sent_bytes(self, index):
+        """As the interface counts them, headers included."""
+        return int(_do(*self.prefixes[index], "cat", f"/sys/class/net/{self.INTERFACE}/statistics/tx_bytes"))

@@ -1,0 +1,189 @@
+"""One of four members dies, stops, hangs, leaves or is cut off: the others report it by name, in time.
+
+Time runs from the death (as waitpid, or the signal's sender, sees it) to the first answer of each survivor's own
+status that says FAILED. TGD_DEATHS is the number of repetitions per phase; the victim changes with each.
+"""
+
+import os
+import signal
+import time
+import unittest
+
+from files import read_safetensors
+from mesh import Mesh, Watch, wait_until
+from network import Network, NetworkUnavailable
+
+REPETITIONS = int(os.environ.get("TGD_DEATHS", "2"))
+PEER_TIMEOUT = 1.0
+SLACK = 1.0  # the promise: reported within peer-timeout + 1 s
+JOB = {"steps": 5000, "digest-every": 4, "evaluate-every": 6, "schedule": "constant"}
+MESH = {"peer-timeout": f"{int(PEER_TIMEOUT * 1000)}ms"}
+
+
+class Death(unittest.TestCase):
+    def see_failed(self, mesh, run, victim, since, limit, watches, expect):
+        """Every watched node says FAILED within the limit, with `expect` in its reason; prints how long each took."""
+        took = []
+        for watch in watches:
+            result = watch.result(limit + 30)
+            seconds = result.seen_at - since()
+            took.append(f"{watch.node.name} {seconds:.2f} s")
+            where = f"run {run}, {watch.node.name} (log {watch.node.log}), {victim.name} (log {victim.log})"
+            self.assertEqual(result.state, "FAILED", where)
+            for text in expect:
+                self.assertIn(text, result.reason, where)
+            self.assertLessEqual(seconds, limit, f"{where}: {result.reason}")
+        return f"{', '.join(took)}: {watches[0].reason}"
+
+    def see_followed(self, follower, victim, run):
+        answer = follower.finish()
+        self.assertEqual(answer.code, 5, f"run {run}: {answer}")
+        self.assertIn(victim.name, answer.err, f"run {run}")
+
+    def begin(self, mesh, job, node):
+        follower = mesh.follow("start", mesh.job_file(JOB | job), node=node)
+        run = follower.first_line()
+        if not run:
+            raise AssertionError(f"no run began at node {node}: {follower.finish()}")
+        return follower, run
+
+
+class Killed(Death):
+    STEP = 12  # an evaluation follows it
+
+    def die_in(self, phase):
+        for repetition in range(REPETITIONS):
+            with self.subTest(phase=phase, repetition=repetition):
+                self.die_once(phase, victim=(repetition + 1) % 4)
+
+    def die_once(self, phase, victim):
+        with Mesh(4, MESH, per_node={victim: {"fault": f"kill@{phase}:{self.STEP}"}}) as mesh:
+            survivors = [i for i in range(4) if i != victim]
+            follower, run = self.begin(mesh, {}, survivors[0])
+            watches = [Watch(mesh, i, run) for i in survivors]
+            status = mesh[victim].wait()
+            died = time.monotonic()
+            self.assertEqual(status, -signal.SIGKILL, f"{mesh[victim].name}, log {mesh[victim].log}, run {run}")
+            report = self.see_failed(
+                mesh, run, mesh[victim], lambda: died, PEER_TIMEOUT + SLACK, watches, [mesh[victim].name]
+            )
+            print(f"killed in {phase} of step {self.STEP}: {report}")
+            self.see_followed(follower, mesh[victim], run)
+            self.check_after_restart(mesh, run, victim)
+
+    def check_after_restart(self, mesh, run, victim):
+        mesh.configure(victim, fault=None)
+        mesh.restart()
+        for index, node in enumerate(mesh.nodes):
+            shown = mesh.run(run, node=index)
+            where = f"run {run} at {node.name} (log {node.log}): {shown}"
+            self.assertEqual(shown["state"], "FAILED", where)
+            self.assertIn(mesh[victim].name, shown["reason"], where)
+            self.assertTrue(all(member["state"] == "FAILED" for member in shown["members"]), where)
+        refused = mesh.ctl("fetch", run, "-o", os.path.join(mesh.folder, "refused"))
+        self.assertEqual(refused.code, 5, f"fetch of {run}: {refused}")
+        self.assertIn("--partial", refused.err)
+
+        folder = mesh.fetch(run, "--partial", node=victim)
+        tensors, metadata = read_safetensors(os.path.join(folder, "model-raw.safetensors"))
+        committed = int(metadata["step"])
+        self.assertTrue(self.STEP <= committed <= self.STEP + 1, f"run {run}: step {committed} was committed")
+        # The state after so many steps is that of a run of so many steps.
+        again = mesh.start(JOB | {"steps": committed})
+        expected, _ = read_safetensors(os.path.join(mesh.fetch(again), "model-raw.safetensors"))
+        self.assertEqual(expected, tensors, f"run {run}: the partial state differs from a whole run of {committed} steps")
+
+    def test_forward(self):
+        self.die_in("forward")
+
+    def test_scaler_wait(self):
+        self.die_in("scaler-wait")
+
+    def test_reduce(self):
+        self.die_in("reduce")
+
+    def test_gather(self):
+        self.die_in("gather")
+
+    def test_evaluate(self):
+        self.die_in("evaluate")
+
+
+class Silent(Death):
+    def test_stopped(self):
+        with Mesh(4, MESH) as mesh:
+            follower, run = self.begin(mesh, {}, 0)
+            mesh.wait_for_step(run, 3)
+            watches = [Watch(mesh, i, run) for i in (0, 1, 3)]
+            mesh[2].signal(signal.SIGSTOP)
+            stopped = time.monotonic()
+            report = self.see_failed(mesh, run, mesh[2], lambda: stopped, PEER_TIMEOUT + SLACK, watches, ["node-c"])
+            print(f"stopped: {report}")
+            self.see_followed(follower, mesh[2], run)
+            # It wakes up, learns that the run is over and accuses nobody.
+            mesh[2].signal(signal.SIGCONT)
+            wait_until(f"node-c (log {mesh[2].log}) ends run {run} too", lambda: "event=run-ended" in mesh[2].log_text())
+            self.assertEqual(mesh.run(run, node=2)["state"], "FAILED")
+            self.assertIn("node-c", mesh[2].record(run)["reason"], f"log {mesh[2].log}")
+            # The mesh is whole again.
+            mesh.wait_ready()
+            mesh.start({"steps": 3})
+
+    def test_hung_in_backward(self):
+        timeout = 3
+        with Mesh(4, MESH, per_node={3: {"fault": "hang@backward:5"}}) as mesh:
+            follower, run = self.begin(mesh, {"step-timeout": f"{timeout}s"}, 1)
+            mesh.wait_for_step(run, 5, node=1)
+            hung = time.monotonic()  # at the latest now, or it is about to
+            watches = [Watch(mesh, i, run) for i in range(4)]
+            report = self.see_failed(
+                mesh, run, mesh[3], lambda: hung, timeout + SLACK, watches, ["node-d is stuck in backward of step 5"]
+            )
+            print(f"hung in backward: {report}")
+            self.see_followed(follower, mesh[3], run)
+            self.assertEqual(mesh[3].end(), 0, f"a hung computation does not keep node-d from ending; log {mesh[3].log}")
+
+    def test_shut_down(self):
+        with Mesh(4, MESH) as mesh:
+            follower, run = self.begin(mesh, {}, 0)
+            mesh.wait_for_step(run, 3)
+            watches = [Watch(mesh, i, run) for i in (0, 2, 3)]
+            mesh[1].signal(signal.SIGTERM)
+            told = time.monotonic()
+            report = self.see_failed(mesh, run, mesh[1], lambda: told, 1.0, watches, ["node-b was shut down"])
+            print(f"shut down: {report}")
+            self.see_followed(follower, mesh[1], run)
+            self.assertEqual(mesh[1].wait(), 0, f"log {mesh[1].log}")
+            self.assertEqual(mesh[1].record(run)["state"], "FAILED")
+            self.assertTrue(os.path.exists(mesh[1].run_file(run, "model-raw.safetensors")), "its state was not written")
+
+
+class CutOff(Death):
+    """Packets of one node are dropped on their way out; what is sent to it still arrives."""
+
+    def test_one_direction(self):
+        try:
+            network = Network(4, cut=True).__enter__()
+        except NetworkUnavailable as reason:
+            self.skipTest(str(reason))
+        try:
+            settings = MESH | {"insecure": "true"}
+            with Mesh(4, settings, hosts=network.addresses, prefixes=network.prefixes) as mesh:
+                follower, run = self.begin(mesh, {}, 0)
+                mesh.wait_for_step(run, 3)
+                watches = [Watch(mesh, i, run) for i in (0, 1, 3)]
+                network.cut(2)
+                cut = time.monotonic()
+                report = self.see_failed(mesh, run, mesh[2], lambda: cut, PEER_TIMEOUT + SLACK, watches, ["node-c"])
+                print(f"cut off: {report}")
+                self.see_followed(follower, mesh[2], run)
+                # It hears the others, but nobody hears it: it has to end as well.
+                own = Watch(mesh, 2, run).result(10 * PEER_TIMEOUT)
+                self.assertEqual(own.state, "FAILED", f"node-c, log {mesh[2].log}")
+                print(f"the one cut off says: {own.reason}")
+        finally:
+            network.__exit__()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,39 @@
+"""float32 gradients: four members learn what one learns, up to the order of float additions."""
+
+import math
+import os
+import unittest
+
+from files import read_metrics, read_safetensors
+from mesh import Mesh
+
+LOSS_TOLERANCE = 1e-5  # relative, over the first five steps
+# Relative L2 per tensor of the change since the start... of the parameters themselves after ten steps: rounding of sums
+# (2^-24 each) grows with the steps but stays far below an update's size.
+PARAMETER_TOLERANCE = 1e-5
+
+
+class Float32(unittest.TestCase):
+    def train(self, count):
+        with Mesh(count) as mesh:
+            run = mesh.start({"gradients": "float32", "global-batch": 30, "steps": 10, "optimizer": "momentum"})
+            folder = mesh.fetch(run)
+            metrics = read_metrics(os.path.join(folder, "metrics.jsonl"))
+            return [row["loss"] for row in metrics], read_safetensors(os.path.join(folder, "model-raw.safetensors"))[0]
+
+    def test_one_and_four_members(self):
+        losses, tensors = self.train(1)
+        losses4, tensors4 = self.train(4)
+        for step, (one, four) in enumerate(zip(losses[:5], losses4[:5])):
+            print(f"step {step + 1}: loss {one:.9f} with one member, {four:.9f} with four, relative difference {abs(one - four) / one:.1e}")
+            self.assertLess(abs(one - four), LOSS_TOLERANCE * one, f"step {step + 1}")
+        self.assertNotAlmostEqual(losses[0], losses[4], places=4, msg="nothing was learnt, nothing was compared")
+        for name, tensor in tensors.items():
+            error = math.dist(tensor.values, tensors4[name].values)
+            size = math.hypot(*tensor.values)
+            print(f"{name}: relative L2 difference {error / size:.1e}")
+            self.assertLess(error, PARAMETER_TOLERANCE * size, name)
+
+
+if __name__ == "__main__":
+    unittest.main()

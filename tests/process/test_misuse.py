@@ -1,0 +1,234 @@
+"""Every mistake a new user makes gets one clear line on stderr and the right exit code."""
+
+import os
+import socket
+import subprocess
+import unittest
+
+from files import PNG, write_idx
+from mesh import TGCTL, TGD, Mesh, free_port_pair, own_loopback_address
+
+MNIST = {"data": "mnist", "data-train": None, "data-test": None}
+USAGE, UNREACHABLE, NO_SUCH_RUN = 2, 3, 4
+
+
+class Misuse(unittest.TestCase):
+    def check(self, answer, code, *words):
+        """Exit code, one line on stderr with these words, nothing on stdout."""
+        self.assertEqual(answer.code, code, answer)
+        lines = answer.err.strip().splitlines()
+        self.assertEqual(len(lines), 1, answer)
+        self.assertEqual(answer.out, "")
+        for word in words:
+            self.assertIn(word, lines[0])
+        for noise in ("terminate called", "what():", "Traceback", "std::"):
+            self.assertNotIn(noise, answer.err)
+
+
+class NoMesh(Misuse):
+    def tgctl(self, *arguments, address=None):
+        environment = os.environ | {"TGCTL_ADDRESS": address or "127.0.0.1:9"}
+        done = subprocess.run([TGCTL, *arguments], env=environment, capture_output=True, text=True, timeout=60)
+        return type("Answer", (), {"code": done.returncode, "out": done.stdout, "err": done.stderr, "__repr__": lambda _: repr(done)})()
+
+    def setUp(self):
+        self.host = own_loopback_address()
+        self.nobody = f"{self.host}:{free_port_pair(self.host) + 1}"
+
+    def test_no_daemon(self):
+        for arguments in (["status"], ["list"], ["stop", "x"], ["wait", "x"], ["logs", "x"], ["fetch", "x", "-o", "/nowhere"]):
+            with self.subTest(arguments=arguments):
+                self.check(self.tgctl(*arguments, address=self.nobody), UNREACHABLE, self.nobody, "TGCTL_ADDRESS")
+
+    def test_something_else_listens(self):
+        """A port that accepts and says nothing: another server's."""
+        with socket.create_server((self.host, 0)) as server:
+            address = f"{self.host}:{server.getsockname()[1]}"
+            self.check(self.tgctl("--address", address, "status"), UNREACHABLE, address)
+
+    def test_addresses(self):
+        for address in ("nonsense", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:99999", ":7701"):
+            with self.subTest(address=address):
+                self.check(self.tgctl("--address", address, "status"), USAGE, address)
+
+    def test_command_line(self):
+        for arguments, words in (
+            (["strat"], ["start"]),
+            (["status", "--jsn"], ["--json"]),
+            (["start"], ["JOB"]),
+            (["fetch", "x"], ["-o"]),
+            (["wait", "x", "--for", "finishd"], ["COMPLETED"]),
+            (["wait", "x", "--timeout", "soon"], ["soon"]),
+            (["status", "a", "b"], ["b"]),
+            (["start", "/no/such.job"], ["/no/such.job"]),
+            (["start", "/"], ["/"]),
+        ):
+            with self.subTest(arguments=arguments):
+                self.check(self.tgctl(*arguments, address=self.nobody), USAGE, *words)
+
+
+class OneNode(Misuse):
+    @classmethod
+    def setUpClass(cls):
+        cls.mesh = Mesh(1).__enter__()
+        cls.addClassCleanup(cls.mesh.__exit__, None, None, None)
+
+    def start(self, keys, *options):
+        return self.mesh.ctl("start", self.mesh.job_file(keys), *options)
+
+    def test_unknown_key(self):
+        self.check(self.start({"stepz": 3}), USAGE, "stepz", '"steps"', ".job:")
+        self.check(self.start({}, "--set", "global-bach=3"), USAGE, "global-bach", "global-batch")
+
+    def test_bad_values(self):
+        for key, value in (("steps", "many"), ("steps", "0"), ("model", "lenett"), ("learning-rate", "-1"), ("gradients", "binary")):
+            with self.subTest(key=key, value=value):
+                self.check(self.start({key: value}), USAGE, key, value)
+        self.check(self.start({}, "--set", "steps"), USAGE, "key=value")
+        self.check(self.start({"schedule": "staircase"}), USAGE, "schedule-every")
+
+    def test_same_key_twice(self):
+        job = self.mesh.job_file({})
+        with open(job, "a") as file:
+            file.write("steps = 4\n")
+        self.check(self.mesh.ctl("start", job), USAGE, "steps", "again")
+
+    def test_picture_as_job(self):
+        path = os.path.join(self.mesh.folder, "picture.job")
+        with open(path, "wb") as file:
+            file.write(PNG)
+        self.check(self.mesh.ctl("start", path), USAGE, path)
+
+    def test_run_id_typo(self):
+        for arguments in (["status", "lenet-typo"], ["stop", "lenet-typo"], ["wait", "lenet-typo"], ["logs", "lenet-typo"],
+                          ["fetch", "lenet-typo", "-o", os.path.join(self.mesh.folder, "out")], ["status", "what is this"]):  # fmt: skip
+            with self.subTest(arguments=arguments):
+                self.check(self.mesh.ctl(*arguments), NO_SUCH_RUN, arguments[1])
+
+    def test_unknown_node_of_logs(self):
+        run = self.mesh.start({"steps": 1})
+        answer = self.mesh.ctl("logs", run, "--node", "node-q")
+        self.assertNotEqual(answer.code, 0)
+        self.assertIn("node-q", answer.err)
+
+
+class BadData(Misuse):
+    """Two nodes; what one of them lacks is said with its name, wherever the run was started."""
+
+    def start(self, mesh, keys=None, node=0):
+        return mesh.ctl("start", mesh.job_file(MNIST | (keys or {})), node=node)
+
+    def test_missing_and_wrong_files(self):
+        with Mesh(2) as mesh:
+            good = os.path.join(mesh.folder, "good")
+            write_idx(good)
+            self.check(self.start(mesh), USAGE, "node-", "data-dir", "mnist")
+
+            missing = os.path.join(mesh.folder, "missing")
+            self.check(self.start(mesh, {"data-dir": missing}), USAGE, "node-", missing)
+
+            empty = os.path.join(mesh.folder, "empty")
+            os.makedirs(empty)
+            self.check(self.start(mesh, {"data-dir": empty}), USAGE, "node-", empty, "MNIST")
+
+            # Only node-b lacks it.
+            mesh.configure(0, data_dir=good)
+            mesh.configure(1, data_dir=missing)
+            mesh.restart()
+            for asked in (0, 1):
+                answer = self.start(mesh, node=asked)
+                self.check(answer, USAGE, "node-b", missing)
+
+            picture = os.path.join(mesh.folder, "picture")
+            write_idx(picture)
+            path = os.path.join(picture, "train-images-idx3-ubyte")
+            with open(path, "wb") as file:
+                file.write(PNG)
+            answer = self.start(mesh, {"data-dir": picture})
+            self.assertIn(answer.code, (1, USAGE), answer)
+            self.check(answer, answer.code, "node-", path)
+            # Nothing of all that is left over.
+            mesh.start(MNIST | {"data-dir": good, "steps": 2})
+
+    def test_fewer_samples_than_members(self):
+        with Mesh(2) as mesh:
+            answer = mesh.ctl("start", mesh.job_file({"global-batch": 1}))
+            self.check(answer, USAGE, "global-batch", "2 members")
+
+
+class BadNode(Misuse):
+    """tgd itself, given what it cannot use: it ends at once."""
+
+    def setUp(self):
+        self.mesh = Mesh(1)
+        self.addCleanup(self.mesh.__exit__, None, None, None)
+
+    def tgd(self, *arguments, environment=None):
+        done = subprocess.run([TGD, *arguments], env=os.environ | (environment or {}), capture_output=True, text=True, timeout=20)
+        return type("Answer", (), {"code": done.returncode, "out": done.stdout, "err": done.stderr, "__repr__": lambda _: repr(done)})()
+
+    def with_line(self, line):
+        path = os.path.join(self.mesh.folder, "bad.conf")
+        with open(self.mesh[0].config) as file:
+            text = file.read()
+        with open(path, "w") as file:
+            file.write(text + line + "\n")
+        return self.tgd("--config", path), f"{path}:{len(text.splitlines()) + 1}"
+
+    def test_bad_lines(self):
+        for line, words in (
+            ("thread = 3", ["thread", "threads"]),
+            ("kernels = avx3", ["kernels", "avx3"]),
+            ("insecure = maybe", ["insecure", "maybe"]),
+            ("data-dir", ["data-dir"]),
+            ("peer = node-b", ["peer", "node-b"]),
+            ("peer = node-b@10.0.0.1:99999", ["peer", "99999"]),
+            ("fault = kill@somewhere", ["fault"]),
+            ("log-level = loud", ["log-level", "loud"]),
+        ):
+            with self.subTest(line=line):
+                answer, place = self.with_line(line)
+                self.check(answer, USAGE, place, *words)
+
+    def test_unknown_phase_of_a_fault(self):
+        answer, _ = self.with_line("fault = kill@breakfast:3")
+        self.check(answer, USAGE, "breakfast")
+
+    def test_no_file(self):
+        self.check(self.tgd("--config", "/no/such.conf"), USAGE, "/no/such.conf")
+        self.check(self.tgd("--confg", "x"), USAGE, "--config")
+        self.check(self.tgd(), USAGE, "node")
+
+    def test_beyond_loopback_without_insecure(self):
+        path = os.path.join(self.mesh.folder, "open.conf")
+        with open(path, "w") as file:
+            file.write(f"node = node-a\npeer = node-a@10.1.2.3:7700\nlisten = 0.0.0.0\nstate-dir = {self.mesh.folder}/s\n")
+        self.check(self.tgd("--config", path), USAGE, "insecure = true")
+
+    def test_port_in_use(self):
+        node = self.mesh[0]
+        for port, what in ((node.port, "mesh"), (node.port + 1, "control")):
+            with self.subTest(port=what), socket.create_server((node.host, port)):
+                answer = self.tgd("--config", node.config)
+                self.assertEqual(answer.code, 1, answer)
+                self.check(answer, 1, str(port), "in use")
+
+    def test_two_nodes_with_one_state_dir(self):
+        self.mesh.__enter__()
+        port = free_port_pair(self.mesh[0].host)
+        path = os.path.join(self.mesh.folder, "twin.conf")
+        with open(path, "w") as file:
+            file.write(f"node = twin\npeer = twin@{self.mesh[0].host}:{port}\nstate-dir = {self.mesh[0].state_dir}\n")
+        self.check(self.tgd("--config", path), 1, self.mesh[0].state_dir)
+
+    def test_state_dir_that_cannot_be_made(self):
+        answer = self.tgd("--config", self.mesh[0].config, "--state-dir", "/proc/nothing")
+        self.check(answer, 1, "/proc/nothing")
+
+    def test_good_configuration(self):
+        answer = self.tgd("--config", self.mesh[0].config, "--check-config")
+        self.assertEqual((answer.code, answer.err), (0, ""), answer)
+
+
+if __name__ == "__main__":
+    unittest.main()

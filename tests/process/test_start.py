@@ -1,0 +1,198 @@
+"""Starting, stopping, waiting for and leaving runs; several users at once."""
+
+import os
+import re
+import signal
+import threading
+import unittest
+
+from files import write_idx
+from mesh import Mesh, wait_until
+
+ROUNDS = int(os.environ.get("TGD_STARTS", "5"))
+LONG = {"steps": 100000}
+
+
+class TwoStarts(unittest.TestCase):
+    def test_exactly_one_runs(self):
+        """Two users at two nodes in the same instant; both ways round, and every pair of nodes in turn."""
+        pairs = [(0, 1), (1, 2), (2, 0), (1, 0), (2, 1), (0, 2)]
+        with Mesh(3) as mesh:
+            job = mesh.job_file(LONG)
+            for round_number in range(ROUNDS):
+                self.one_round(mesh, job, round_number, pairs[round_number % len(pairs)])
+
+    def one_round(self, mesh, job, round_number, pair):
+        ids = [f"round-{round_number}-{mesh[i].name}" for i in pair]
+        answers, gate = [None, None], threading.Barrier(2)
+
+        def start(which):
+            gate.wait()
+            answers[which] = mesh.ctl("start", job, "--id", ids[which], "--detach", node=pair[which])
+
+        threads = [threading.Thread(target=start, args=(which,)) for which in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        where = f"round {round_number}, {ids}: {answers}"
+        self.assertEqual(sorted(answer.code for answer in answers), [0, 1], where)
+        winner = 0 if answers[0].code == 0 else 1
+        self.assertEqual(answers[winner].out, ids[winner] + "\n", where)
+        self.assertIn(ids[winner], answers[1 - winner].err, f"the refusal names no winner: {where}")
+        self.assertEqual(answers[1 - winner].out, "", where)
+        running = [run["id"] for run in mesh.status()["runs"] if run["state"] in ("PENDING", "STARTING", "RUNNING")]
+        self.assertEqual(running, [ids[winner]])
+        self.assertEqual(mesh.ctl_ok("stop", ids[winner], node=pair[1 - winner]).out, "STOPPED\n")
+
+
+class Life(unittest.TestCase):
+    def test_detach_wait_stop_logs(self):
+        with Mesh(3) as mesh:
+            run = mesh.detach(LONG)
+            self.assertRegex(run, r"^lenet-\d{8}-\d{4}-[0-9a-f]{4}$")
+            # Any node knows it, also by the beginning of its id.
+            self.assertEqual(mesh.ctl_ok("wait", run[:-1], "--for", "running", node=1).out, "RUNNING\n")
+            self.assertEqual(mesh.ctl_ok("wait", run, "--for", "step=3", "--timeout", "50s", node=2).out, "RUNNING\n")
+            late = mesh.ctl("wait", run, "--for", "completed", "--timeout", "300ms")
+            self.assertEqual((late.code, late.out), (124, "RUNNING\n"), late)
+            self.assertIn(run, mesh.ctl_ok("list", node=2).out)
+            busy = mesh.ctl("start", mesh.job_file(LONG), node=1)
+            self.assertEqual(busy.code, 1, busy)
+            self.assertIn(run, busy.err)
+            early = mesh.ctl("fetch", run, "-o", os.path.join(mesh.folder, "early"))
+            self.assertEqual(early.code, 1, early)
+            self.assertIn("RUNNING", early.err)
+
+            self.assertEqual(mesh.ctl_ok("stop", run, node=1).out, "STOPPED\n")
+            for index in range(3):
+                self.assertEqual(mesh.run(run, node=index)["state"], "STOPPED")
+            again = mesh.ctl_ok("stop", run)
+            self.assertEqual(again.out, "STOPPED\n")
+            self.assertIn("ended already", again.err)
+            gone_by = mesh.ctl("wait", run, "--for", "completed")
+            self.assertEqual((gone_by.code, gone_by.out), (1, "STOPPED\n"), gone_by)
+            mesh.fetch(run)
+
+            for node in ("node-a", "node-c"):
+                lines = mesh.ctl_ok("logs", run, "--node", node, node=1).out.splitlines()
+                self.assertTrue(lines and all(f" node={node} " in line for line in lines), lines)
+                self.assertTrue(any("event=run-ended" in line for line in lines), lines)
+            # What follows a log ends with the run.
+            self.assertEqual(mesh.ctl_ok("logs", run, "-f").out, mesh.ctl_ok("logs", run, "--node", "node-a").out)
+
+    def test_control_c_detaches(self):
+        with Mesh(2) as mesh:
+            follower = mesh.follow("start", mesh.job_file(LONG))
+            run = follower.first_line()
+            mesh.wait_for_step(run, 2)
+            follower.process.send_signal(signal.SIGINT)
+            answer = follower.finish()
+            self.assertEqual(answer.code, 130, answer)
+            self.assertIn(f"detached; run {run} goes on", answer.err)
+            step = mesh.run(run)["step"]
+            wait_until(f"run {run} goes on after step {step}", lambda: mesh.run(run)["step"] > step + 2)
+            # Whoever follows a run that is stopped gets a good end.
+            watcher = mesh.follow("wait", run, node=1)
+            mesh.ctl_ok("stop", run)
+            self.assertEqual(watcher.finish().code, 0)
+
+    def test_id_and_prefixes(self):
+        with Mesh(1) as mesh:
+            job = mesh.job_file({"steps": 2})
+            for name in ("first", "fifth"):
+                self.assertEqual(mesh.ctl_ok("start", job, "--id", name, "--detach").out, name + "\n")
+                mesh.ctl_ok("wait", name)
+            taken = mesh.ctl("start", job, "--id", "first")
+            self.assertEqual(taken.code, 1, taken)
+            self.assertIn("first", taken.err)
+            self.assertEqual(mesh.run("fir")["id"], "first")
+            ambiguous = mesh.ctl("status", "fi")
+            self.assertEqual(ambiguous.code, 2, ambiguous)
+            self.assertTrue("first" in ambiguous.err and "fifth" in ambiguous.err, ambiguous)
+
+    def test_dry_run(self):
+        with Mesh(2) as mesh:
+            answer = mesh.ctl_ok("start", mesh.job_file({"global-batch": 64, "link-mbps": 1000}), "--dry-run")
+            self.assertIn("1256080", answer.out)
+            self.assertRegex(answer.out, r"speed-up +\d+\.\d+ x over one node")
+            self.assertEqual(mesh.status()["runs"], [], "a plan is no run")
+            # A slow link makes two nodes slower than one: that is said, with numbers.
+            slow = mesh.ctl_ok("start", mesh.job_file({"link-mbps": 0.5}), "--dry-run")
+            warning = next((line for line in slow.err.splitlines() if "warning" in line), "")
+            speed_up = re.search(r"(\d+\.\d+) x as fast", warning)
+            self.assertTrue(speed_up and float(speed_up[1]) < 1.2, slow)
+
+    def test_shut_down_without_a_run(self):
+        with Mesh(2) as mesh:
+            for node in mesh.nodes:
+                self.assertEqual(node.end(), 0, f"{node.name}, log {node.log}")
+
+
+class Absent(unittest.TestCase):
+    def test_node_that_never_came(self):
+        with Mesh(3, absent={2}) as mesh:
+            answer = mesh.ctl("start", mesh.job_file({"start-timeout": "1s"}), "--id", "lonely")
+            self.assertEqual(answer.code, 5, answer)
+            self.assertIn("node-c", answer.err)
+            self.assertNotIn("node-b", answer.err)
+            shown = mesh.run("lonely")
+            self.assertEqual(shown["state"], "FAILED")
+            self.assertIn("node-c", shown["reason"])
+            states = {node["name"]: node["state"] for node in mesh.status()["nodes"]}
+            self.assertEqual((states["node-a"], states["node-b"]), ("up", "up"))
+            self.assertNotEqual(states["node-c"], "up")
+
+    def test_node_that_comes_late(self):
+        with Mesh(3, absent={1}) as mesh:
+            follower = mesh.follow("start", mesh.job_file({"steps": 3}), "--id", "patient")
+            wait_until("run patient is shown as PENDING", lambda: [run["state"] for run in mesh.status()["runs"]] == ["PENDING"])
+            mesh[1].start()
+            answer = follower.finish()
+            self.assertEqual(answer.code, 0, answer)
+
+    def test_pending_run_is_stopped(self):
+        with Mesh(2, absent={1}) as mesh:
+            follower = mesh.follow("start", mesh.job_file({}), "--id", "patient")
+            wait_until("run patient is shown as PENDING", lambda: [run["state"] for run in mesh.status()["runs"]] == ["PENDING"])
+            self.assertEqual(mesh.ctl_ok("stop", "patient").out, "STOPPED\n")
+            answer = follower.finish()
+            self.assertNotEqual(answer.code, 0, answer)
+            self.assertIn("stopped", answer.err)
+
+
+class Mismatch(unittest.TestCase):
+    def test_other_data(self):
+        with Mesh(3) as mesh:
+            for index in range(3):
+                folder = os.path.join(mesh.folder, f"data-{index}")
+                write_idx(folder, seed=2 if index == 1 else 1)
+                mesh.configure(index, data_dir=folder)
+            mesh.restart()
+            job = {"data": "mnist", "data-train": None, "data-test": None, "steps": 3}
+            answer = mesh.ctl("start", mesh.job_file(job))
+            self.assertNotEqual(answer.code, 0, answer)
+            self.assertIn("node-b", answer.err)
+            self.assertRegex(answer.err, "node-a|node-c")
+            self.assertIn("data", answer.err)
+            self.assertEqual(len(answer.err.strip().splitlines()), 1, answer)
+            # The same files everywhere: a run.
+            mesh.configure(1, data_dir=os.path.join(mesh.folder, "data-0"))
+            mesh.restart([1])
+            mesh.start(job)
+
+    def test_other_names(self):
+        """A node whose file lists other nodes is told so, by both names."""
+        with Mesh(2) as mesh:
+            mesh[1].end()
+            with open(mesh[1].config, "a") as file:
+                file.write(f"peer = node-x@{mesh[1].host}:1\n")
+            mesh[1].start()
+            answer = mesh.ctl("start", mesh.job_file({"start-timeout": "2s"}))
+            self.assertEqual(answer.code, 5, answer)
+            self.assertIn("node-b", answer.err)
+            self.assertRegex(answer.err, "names|peer", answer.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,170 @@
+#include "tests/simulation/tiny_training.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "kernels/base/check.h"
+#include "tests/simulation/random.h"
+
+namespace tg::simulation {
+namespace {
+
+engine::Segment segment(std::string name, std::vector<std::int64_t> shape, bool last_layer) {
+  engine::Segment one;
+  one.name = std::move(name);
+  one.element_count = 1;
+  for (const std::int64_t size : shape) one.element_count *= static_cast<std::size_t>(size);
+  one.initial_deviation = shape.size() > 1 ? 0.1 : 0;
+  one.initial_value = 0.25;
+  one.decays = shape.size() > 1;
+  one.last_layer = last_layer;
+  one.shape = std::move(shape);
+  return one;
+}
+
+const kernels::Kernels& scalar() { return *kernels::available().back(); }
+
+// The sums of all members' codes of one segment, element by element, and the shared scaler (eq. (4)).
+float sum_codes(const schema::JobSpec& job, const std::vector<AlignedArray<float>>& gradients, std::size_t s,
+                std::uint64_t step, std::vector<std::int8_t>& sums) {
+  const engine::Segment& one = tiny_segments()[s];
+  const std::size_t count = one.padded_count();
+  std::vector<float> clips;
+  float shared = 0;
+  for (const AlignedArray<float>& gradient : gradients) {
+    const kernels::Statistics statistics = scalar().statistics(gradient.span().subspan(one.offset, count));
+    clips.push_back(kernels::clip_bound(statistics, one.element_count, static_cast<float>(job.clip_sigma)));
+    shared = std::max(shared, std::min(statistics.max_abs, clips.back()));
+  }
+  for (std::size_t rank = 0; rank < gradients.size(); ++rank) {
+    std::vector<std::uint64_t> nonzero(count / 64), negative(count / 64);
+    scalar().ternarize(
+        gradients[rank].span().subspan(one.offset, count), 0,
+        {job.seed, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(step)},
+        {clips[rank], shared}, {nonzero, negative});
+    for (std::size_t i = 0; i < count; ++i) {
+      if ((nonzero[i / 64] >> (i % 64) & 1) == 0) continue;
+      sums[one.offset + i] =
+          static_cast<std::int8_t>(sums[one.offset + i] + ((negative[i / 64] >> (i % 64) & 1) ? -1 : 1));
+    }
+  }
+  return shared;
+}
+
+bool travels_ternary(const schema::JobSpec& job, std::size_t s, std::uint64_t step) {
+  const engine::Segment& one = tiny_segments()[s];
+  return job.gradients == "ternary" && step >= job.float_steps && one.element_count >= job.min_ternary_size &&
+         (!one.last_layer || job.last_layer == "ternary");
+}
+
+}  // namespace
+
+const engine::SegmentTable& tiny_segments() {
+  static const engine::SegmentTable table({segment("conv1.weight", {8, 3, 5, 5}, false),
+                                           segment("conv1.bias", {8}, false), segment("fc1.weight", {40, 100}, false),
+                                           segment("fc1.bias", {40}, false), segment("fc2.weight", {10, 40}, true)});
+  return table;
+}
+
+std::vector<std::string> tiny_segment_names() {
+  std::vector<std::string> names;
+  for (const engine::Segment& one : tiny_segments().segments()) names.push_back(one.name);
+  return names;
+}
+
+void draw_gradient(std::uint64_t seed, std::size_t rank, std::uint64_t step, std::span<float> gradient) {
+  Random random(seed * 1'000'003 + rank * 1'009 + step);
+  std::fill(gradient.begin(), gradient.end(), 0.0f);
+  float size = 4.0f;
+  for (const engine::Segment& one : tiny_segments().segments()) {
+    size *= 0.125f;
+    if (random.one_in(13)) continue;
+    for (std::size_t i = 0; i < one.element_count; ++i) {
+      const double bell = random.unit() + random.unit() + random.unit() + random.unit() - 2.0;
+      gradient[one.offset + i] = size * static_cast<float>(bell);
+    }
+  }
+}
+
+double draw_loss(std::uint64_t seed, std::size_t rank, std::uint64_t step) {
+  return Random(seed + 31 * rank + 1'000 * step).unit();
+}
+
+engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
+  engine::OptimizerOptions options;
+  options.kind = job.optimizer == "adam"  ? kernels::OptimizerKind::kAdam
+                 : job.optimizer == "sgd" ? kernels::OptimizerKind::kSgd
+                                          : kernels::OptimizerKind::kMomentum;
+  options.schedule.base_rate = job.learning_rate;
+  options.schedule.steps = job.steps;
+  options.momentum = job.momentum;
+  return options;
+}
+
+ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, std::uint64_t steps) {
+  const engine::SegmentTable& segments = tiny_segments();
+  const std::size_t size = segments.padded_count();
+  const engine::OptimizerOptions optimizer = optimizer_of(job);
+  ReferenceState state{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size),
+                       AlignedArray<float>(size), 0};
+  const daemon::Replica initial(segments, engine::slot_count(optimizer.kind), job.seed);
+  std::copy(initial.parameters().begin(), initial.parameters().end(), state.parameters.begin());
+  std::copy(initial.average().begin(), initial.average().end(), state.average.begin());
+  ReferenceState next{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size),
+                      AlignedArray<float>(size), 0};
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    std::vector<AlignedArray<float>> gradients;
+    for (std::size_t rank = 0; rank < members; ++rank) {
+      gradients.emplace_back(size);
+      draw_gradient(job.seed, rank, step, gradients.back().span());
+    }
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+      const std::size_t begin = segments[s].offset, count = segments[s].padded_count();
+      const kernels::ConstStateSpan from{state.parameters.span().subspan(begin, count),
+                                         state.slot0.span().subspan(begin, count),
+                                         state.slot1.span().subspan(begin, count)};
+      const kernels::StateSpan to{next.parameters.span().subspan(begin, count), next.slot0.span().subspan(begin, count),
+                                  next.slot1.span().subspan(begin, count)};
+      kernels::Update update = engine::update_for_step(optimizer, step);
+      if (travels_ternary(job, s, step)) {
+        AlignedArray<std::int8_t> sums(size);
+        std::vector<std::int8_t> plain(size);
+        const float shared = sum_codes(job, gradients, s, step, plain);
+        std::copy(plain.begin(), plain.end(), sums.begin());
+        state.nonzero_sums += static_cast<std::uint64_t>(
+            std::count_if(plain.begin(), plain.end(), [](std::int8_t sum) { return sum != 0; }));
+        update.scale = kernels::applied_scale(shared) / static_cast<float>(members);
+        scalar().apply_sums(update, sums.span().subspan(begin, count), from, to);
+      } else {
+        AlignedArray<float> sums(size);
+        for (std::size_t rank = 0; rank < members; ++rank)
+          for (std::size_t i = begin; i < begin + count; ++i) sums[i] = sums[i] + gradients[rank][i];
+        update.scale = 1.0f / static_cast<float>(members);
+        scalar().apply_floats(update, sums.span().subspan(begin, count), from, to);
+      }
+    }
+    std::swap(state.parameters, next.parameters);
+    std::swap(state.slot0, next.slot0);
+    std::swap(state.slot1, next.slot1);
+    scalar().average(state.parameters.span(), engine::average_rate(job.ema, step + 1), state.average.span());
+  }
+  return state;
+}
+
+std::string difference(const ReferenceState& reference, const daemon::Replica& replica) {
+  const auto compare = [](std::string_view what, std::span<const float> expected, std::span<const float> actual) {
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      if (std::bit_cast<std::uint32_t>(expected[i]) != std::bit_cast<std::uint32_t>(actual[i]))
+        return std::string(what) + " " + std::to_string(i) + ": " + std::to_string(expected[i]) + " expected, " +
+               std::to_string(actual[i]) + " found";
+    return std::string();
+  };
+  std::string text = compare("parameter", reference.parameters.span(), replica.parameters());
+  if (text.empty() && replica.slot_count() > 0) text = compare("slot 0 of", reference.slot0.span(), replica.slot(0));
+  if (text.empty() && replica.slot_count() > 1) text = compare("slot 1 of", reference.slot1.span(), replica.slot(1));
+  if (text.empty()) text = compare("average", reference.average.span(), replica.average());
+  return text;
+}
+
+}  // namespace tg::simulation
