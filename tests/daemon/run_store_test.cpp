@@ -205,16 +205,23 @@ TEST_F(RunStoreTest, ALogIsFinalOnlyWhenItsRunIs) {
 }
 
 TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
-  open();
   const std::size_t more = schema::kMostRunsKept + 3;
+  const auto put = [&](RunRecord record, std::int64_t started_ms) {
+    record.status.started_ms = started_ms;
+    write_text(run_file(record.id, "run.json"), record_to_json(record));  // as write() would, without 200 fsyncs
+  };
+  for (std::size_t i = 0; i + 1 < more; ++i) {
+    put(sample_record("run-" + std::to_string(i), "node-a", RunState::kCompleted), static_cast<std::int64_t>(1000 + i));
+  }
+  open();
+  EXPECT_EQ(store->statuses().size(), schema::kMostRunsKept);
+  EXPECT_TRUE(store->exists("run-2"));
   RunRecord live = sample_record("live");
   live.status.started_ms = 1;
   ASSERT_TRUE(store->write(live).ok());
-  for (std::size_t i = 0; i < more; ++i) {
-    RunRecord record = sample_record("run-" + std::to_string(i), "node-a", RunState::kCompleted);
-    record.status.started_ms = static_cast<std::int64_t>(1'000'000 + i);
-    ASSERT_TRUE(store->write(record).ok());
-  }
+  RunRecord last = sample_record("run-" + std::to_string(more - 1), "node-a", RunState::kCompleted);
+  last.status.started_ms = static_cast<std::int64_t>(1000 + more);
+  ASSERT_TRUE(store->write(last).ok());
   EXPECT_EQ(store->statuses().size(), schema::kMostRunsKept + 1);
   EXPECT_EQ(store->statuses()[0].id, "run-" + std::to_string(more - 1));
   EXPECT_FALSE(store->exists("run-0"));
