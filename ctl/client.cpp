@@ -21,6 +21,8 @@ constexpr int kLingerMs = 200;  // a request that could not be sent by then neve
 constexpr int kProbeMs = 2000;  // between signs of life asked of a busy node
 constexpr int kSilenceMs = 2 * kProbeMs + schema::kControlReplyMs;  // without any, the node is gone
 constexpr int kReconnectMostMs = 1000;
+constexpr std::uint64_t kUnreadable = 0;  // the id of a reply to a request that the node could not read
+constexpr std::uint64_t kFirstId = 1;
 
 int remaining_ms(Clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -41,7 +43,9 @@ bool is_address(const std::string& address) {
 
 struct Client::State {
   explicit State(std::string node_address)
-      : address(std::move(node_address)), socket(context, zmq::socket_type::dealer), next_id(std::random_device{}()) {
+      : address(std::move(node_address)),
+        socket(context, zmq::socket_type::dealer),
+        next_id(std::uint64_t{std::random_device{}()} + kFirstId) {
     socket.set(zmq::sockopt::linger, kLingerMs);
     socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(schema::kMostControlBytes));
     socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMostMs);
@@ -105,7 +109,8 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
                      "what answers at " + address + " is no tgd of this version: " + reply->error().message};
       }
       heard = now;
-      if (reply->value().id != id) continue;
+      const std::uint64_t answered = reply->value().id;
+      if (answered != id && answered != kUnreadable) continue;
       schema::ReplyBody& answer = reply->value().body;
       if (const auto* error = std::get_if<Error>(&answer)) return *error;
       return std::move(answer);

@@ -40,12 +40,16 @@ struct NodeConfig {
 
 const std::vector<Option<NodeConfig>>& node_options();
 
+// Everything that one node can know to be wrong, with the next action.
+Status validate_node(const NodeConfig& config);
+
 struct CommandLine {
   NodeConfig config;
   bool help = false, version = false, check_config = false;
   std::string help_text;
 };
-// argv and environment as given; reads the --config file. Validates everything that one node can know.
+// node_command_line.cpp: argv and environment as given; reads the --config file. Validates everything that one node can
+// know.
 Result<CommandLine> parse_node_command_line(int argc, const char* const* argv, const char* const* environment);
 Result<PeerAddress> parse_peer(std::string_view text);  // "node-a@10.0.0.1:7700"
 std::uint64_t names_hash(const std::vector<PeerAddress>& peers);

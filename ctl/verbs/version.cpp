@@ -1,10 +1,11 @@
+#include "schema/version.h"
 #include "ctl/console.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {
 
 std::string version_line() {
-  return std::string("tgctl ") + TGD_VERSION + ", protocol " + std::to_string(schema::kProtocolVersion) + "\n";
+  return "tgctl " + schema::build_id() + ", protocol " + std::to_string(schema::kProtocolVersion) + "\n";
 }
 
 int version(Client& client, const Command&) {

@@ -151,6 +151,8 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
       {job.data, options.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train), static_cast<std::size_t>(job.data_test)});
   if (!data.ok()) return Error{data.error().kind, options.node + ": " + data.error().message};
   result->data = std::move(data).value();
+  if (const Status fits = engine::check_input(*result->data, result->model.input, result->model.classes); !fits.ok())
+    return Error{fits.error().kind, options.node + ": " + fits.error().message};
   ++progress.count;
   const engine::Share part = share();
   if (result->data->train.count() == 0 || part.count == 0)

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <ostream>
 
 #include "tests/engine/random_batch.h"
 
@@ -25,6 +26,10 @@ struct Run {
   std::string model;
   int threads, batch;
 };
+
+void PrintTo(const Run& value, std::ostream* out) {
+  *out << value.model << " with " << value.threads << " threads, batch " << value.batch;
+}
 
 class CpuEngine : public testing::TestWithParam<Run> {
  protected:

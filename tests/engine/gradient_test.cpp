@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ostream>
 #include <random>
 
 #include "engine/engine.h"
@@ -26,6 +27,8 @@ struct Case {
   std::string name;
   Model (*model)();
 };
+
+void PrintTo(const Case& value, std::ostream* out) { *out << value.name; }
 
 ModelBuilder small(ImageShape input = {3, 7, 7}) { return ModelBuilder("small", input); }
 

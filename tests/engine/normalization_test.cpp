@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ostream>
 #include <random>
 
 #include "engine/cpu/operator.h"
@@ -15,6 +16,10 @@ struct Geometry {
   int batch, channels, side;
   LocalResponseNormalization layer;
 };
+
+void PrintTo(const Geometry& value, std::ostream* out) {
+  *out << value.channels << " channels, radius " << value.layer.radius;
+}
 
 class Normalization : public testing::TestWithParam<Geometry> {};
 
@@ -71,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Geometry{1, 64, 3, {.radius = 4, .bias = 1.0F, .alpha = 0.1F, .beta = 0.75F}},
                     Geometry{2, 32, 4, {.radius = 2, .bias = 2.0F, .alpha = 0.05F, .beta = 0.75F}},
                     Geometry{2, 10, 3, {.radius = 1, .bias = 1.0F, .alpha = 0.2F, .beta = 0.75F}},
-                    Geometry{1, 5, 2, {.radius = 4, .bias = 1.0F, .alpha = 0.3F, .beta = 0.5F}}));
+                    Geometry{1, 5, 2, {.radius = 4, .bias = 1.0F, .alpha = 0.3F, .beta = 0.5F}}),
+    [](const testing::TestParamInfo<Geometry>& each) { return "case_" + std::to_string(each.index); });
 
 }  // namespace
 }  // namespace tg::engine::cpu

@@ -13,6 +13,7 @@ namespace tg::simulation {
 namespace {
 
 constexpr std::size_t kFaultySegment = 2;
+constexpr std::size_t kFlippedElements = 32;  // the lowest bit of a single one may be rounded away by the next update
 
 const kernels::Kernels& kernels_of(Rank rank) {
   const auto& all = kernels::available();
@@ -87,7 +88,8 @@ void ExchangeNode::begin_step() {
   const std::uint64_t step = replica_->committed_steps();
   step_ = step;
   phase_ = schema::Phase::kBackward;
-  if (faults_.flip_bit == step) replica_->flip_bit(tiny_segments()[kFaultySegment].offset);
+  if (faults_.flip_bit == step)
+    for (std::size_t i = 0; i < kFlippedElements; ++i) replica_->flip_bit(tiny_segments()[kFaultySegment].offset + i);
   draw_gradient(job_.seed, rank(), step, gradient_.span());
   if (faults_.not_a_number == step)
     gradient_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();

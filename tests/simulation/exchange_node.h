@@ -16,7 +16,7 @@ namespace tg::simulation {
 
 // What goes wrong on one node, at a step.
 struct Faults {
-  std::optional<std::uint64_t> flip_bit;      // of the first parameter of segment 2, before this step
+  std::optional<std::uint64_t> flip_bit;      // the lowest, of the first parameters of segment 2, before this step
   std::optional<std::uint64_t> not_a_number;  // in the gradient of segment 2
   std::optional<std::uint64_t> infinite;      // in the gradient of segment 0
   std::optional<std::uint64_t> other_rate;    // the learning rate that it announces

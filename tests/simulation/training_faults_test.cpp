@@ -170,8 +170,8 @@ TEST(TrainingFaults, ANonFiniteGradientNamesNodeSegmentAndStep) {
     OneFault run(seed, nodes, faulty, faults);
     run.cluster.expect_failed({"the gradient of " + std::string(nan ? "fc1.weight" : "conv1.weight") + " on " +
                                run.cluster.name(faulty) + " is not finite in step " + std::to_string(step)});
-    // Nobody has taken the step with it.
-    for (Rank rank = 0; rank < nodes; ++rank) EXPECT_EQ(run.cluster.trainer(rank).committed_steps(), step);
+    // Nobody has taken the step with it; the news may reach a member that is still in the step before.
+    for (Rank rank = 0; rank < nodes; ++rank) EXPECT_LE(run.cluster.trainer(rank).committed_steps(), step);
     run.cluster.expect_consistent();
     if (testing::Test::HasFailure()) return;
   }
@@ -188,7 +188,7 @@ TEST(TrainingFaults, ADifferentLearningRateIsNamedWithBothValues) {
     OneFault run(seed, nodes, faulty, faults);
     run.cluster.expect_failed(
         {"learning rates differ in step " + std::to_string(step), run.cluster.name(faulty), "0.01", "0.02"});
-    for (Rank rank = 0; rank < nodes; ++rank) EXPECT_EQ(run.cluster.trainer(rank).committed_steps(), step);
+    for (Rank rank = 0; rank < nodes; ++rank) EXPECT_LE(run.cluster.trainer(rank).committed_steps(), step);
     run.cluster.expect_consistent();
     if (testing::Test::HasFailure()) return;
   }

@@ -1,0 +1,190 @@
+// Two to three meshes in one process over real ZeroMQ sockets on loopback.
+
+#include "daemon/mesh/mesh.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <zmq.hpp>
+
+#include "tests/daemon/control_fixture.h"
+
+namespace tg::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kDeadline{20};
+
+// A mesh, what its hooks said, and a thread in the place of the node's.
+class Endpoint {
+ public:
+  Endpoint(schema::NodeConfig config, std::uint64_t incarnation, const std::string& build)
+      : log_(config.node, LogLevel::kError), mesh_(config, incarnation, build, pool_, log_, hooks()) {}
+  ~Endpoint() { stop(); }
+
+  Status start() {
+    Status started = mesh_.start();
+    if (started.ok()) ticker_ = std::thread([this] { tick(); });
+    return started;
+  }
+  void stop() {
+    stopping_ = true;
+    if (ticker_.joinable()) ticker_.join();
+    mesh_.stop_receiving();
+  }
+  void send(Rank to, const schema::FrameHeader& header, const schema::FrameBody& body) {
+    const std::lock_guard lock(mutex_);
+    outgoing_.emplace_back(to, schema::encode_frame(header, body, pool_));
+  }
+  template <class Condition>
+  bool wait(Condition condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kDeadline, condition);
+  }
+  bool wait_until_up(Rank peer) {
+    return wait([&] { return up_[peer]; });
+  }
+
+  // guarded by mutex_, read inside wait()
+  std::map<Rank, bool> up_;
+  std::vector<schema::Frame> frames_;
+  std::vector<std::string> misbehaved_;
+
+  std::string problem(Rank peer) const { return mesh_.problem(peer); }
+
+ private:
+  Mesh::Hooks hooks() {
+    return {[this](Rank, schema::Frame frame, std::shared_ptr<const void>) {
+              note([&] { frames_.push_back(std::move(frame)); });
+            },
+            [this](Rank peer, bool up) { note([&] { up_[peer] = up; }); },
+            [this](Rank, const std::string& what) { note([&] { misbehaved_.push_back(what); }); }, [](Rank) {}};
+  }
+  template <class Change>
+  void note(Change change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();
+  }
+  void tick() {
+    while (!stopping_) {
+      std::vector<std::pair<Rank, schema::SharedFrame>> frames;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, std::chrono::milliseconds(10), [this] { return !outgoing_.empty() || stopping_; });
+        frames.swap(outgoing_);
+      }
+      for (const auto& [to, frame] : frames) EXPECT_TRUE(mesh_.send({to}, frame));
+      mesh_.tick(static_cast<std::uint64_t>(
+          std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count()));
+    }
+    mesh_.close(0);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::pair<Rank, schema::SharedFrame>> outgoing_;
+  std::atomic<bool> stopping_{false};
+  schema::FramePool pool_;
+  Log log_;
+  Mesh mesh_;
+  std::thread ticker_;
+};
+
+std::vector<schema::NodeConfig> configs(std::size_t count) {
+  const std::vector<std::uint16_t> ports = tests::free_ports(count);
+  std::vector<schema::PeerAddress> peers;
+  for (std::size_t i = 0; i < count; ++i)
+    peers.push_back({"node-" + std::string(1, static_cast<char>('a' + i)), "127.0.0.1", ports[i]});
+  std::vector<schema::NodeConfig> all(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    all[i].node = peers[i].name;
+    all[i].peers = peers;
+  }
+  return all;
+}
+
+TEST(Mesh, ConnectsBothWaysAndDeliversFrames) {
+  const auto config = configs(2);
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  ASSERT_TRUE(a.wait_until_up(1));
+  ASSERT_TRUE(b.wait_until_up(0));
+  a.send(1, {7, 1, 3}, schema::Scalers{1, 0, 0, {0.5f, 0.25f}});
+  ASSERT_TRUE(b.wait([&] { return !b.frames_.empty(); }));
+  EXPECT_EQ(b.frames_[0].header.step, 3u);
+  EXPECT_EQ(std::get<schema::Scalers>(b.frames_[0].body).scalers, (std::vector<float>{0.5f, 0.25f}));
+}
+
+TEST(Mesh, DifferentBuildsStayApartAndBothAreNamed) {
+  const auto config = configs(2);
+  Endpoint a(config[0], 11, "1.0"), b(config[1], 12, "2.0");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  const Clock::time_point deadline = Clock::now() + kDeadline;
+  while (a.problem(1).empty() && Clock::now() < deadline) std::this_thread::yield();
+  const std::string problem = a.problem(1);
+  for (const char* part : {"builds differ", "node-b", "2.0", "node-a", "1.0"}) EXPECT_NE(problem.find(part), std::string::npos) << problem;
+  EXPECT_TRUE(a.wait([&] { return !a.up_[1]; }));
+}
+
+TEST(Mesh, ARestartedPeerIsReportedAndConnectsAgain) {
+  const auto config = configs(2);
+  Endpoint a(config[0], 11, "build");
+  ASSERT_TRUE(a.start().ok());
+  {
+    Endpoint b(config[1], 12, "build");
+    ASSERT_TRUE(b.start().ok());
+    ASSERT_TRUE(a.wait_until_up(1));
+  }
+  Endpoint again(config[1], 13, "build");
+  ASSERT_TRUE(again.start().ok());
+  ASSERT_TRUE(a.wait([&] { return !a.misbehaved_.empty(); }));
+  EXPECT_EQ(a.misbehaved_[0], "node-b was restarted");
+  EXPECT_TRUE(a.wait_until_up(1));
+  EXPECT_TRUE(again.wait_until_up(0));
+}
+
+TEST(Mesh, ASenderOfMalformedFramesIsCutOff) {
+  const auto config = configs(2);
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  ASSERT_TRUE(a.wait_until_up(1));
+  b.stop();
+  zmq::context_t context;
+  zmq::socket_t impostor(context, zmq::socket_type::dealer);
+  impostor.set(zmq::sockopt::routing_id, "node-b");
+  impostor.set(zmq::sockopt::linger, 0);
+  impostor.connect(config[0].peers[0].mesh_endpoint());
+  for (int i = 0; i < schema::kMostBadFrames; ++i) impostor.send(zmq::buffer("no frame at all"), zmq::send_flags::none);
+  ASSERT_TRUE(a.wait([&] { return !a.misbehaved_.empty(); }));
+  EXPECT_NE(a.misbehaved_[0].find("node-b sent 5 malformed frames"), std::string::npos) << a.misbehaved_[0];
+  // Cut off: a valid frame from there is not heard any more. The stranger's, sent after it, proves that it was read.
+  schema::FramePool pool;
+  const auto valid = schema::encode_frame({7, 1, 3}, schema::Goodbye{"bye"}, pool);
+  impostor.send(zmq::buffer(valid->bytes().data(), valid->bytes().size()), zmq::send_flags::none);
+  const auto hello = schema::encode_frame(
+      {}, schema::Hello{schema::kProtocolVersion, "build", "node-b", 14, schema::names_hash(config[0].peers), 11}, pool);
+  impostor.send(zmq::buffer(hello->bytes().data(), hello->bytes().size()), zmq::send_flags::none);
+  ASSERT_TRUE(a.wait([&] { return a.misbehaved_.size() == 2; }));  // the new incarnation is news, and welcome again
+  EXPECT_TRUE(a.wait([&] { return a.frames_.empty(); }));
+}
+
+TEST(Mesh, APortInUseIsNamed) {
+  auto config = configs(2);
+  Endpoint a(config[0], 11, "build");
+  ASSERT_TRUE(a.start().ok());
+  Endpoint same(config[0], 12, "build");
+  const Status started = same.start();
+  ASSERT_FALSE(started.ok());
+  EXPECT_NE(started.error().message.find(std::to_string(config[0].self().port)), std::string::npos) << started.error().message;
+}
+
+}  // namespace
+}  // namespace tg::daemon
