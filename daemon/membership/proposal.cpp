@@ -104,8 +104,10 @@ void Membership::refuse_own_start(const std::string& message) {
 // A run that never got as far as a proposal is recorded where it was asked for.
 void Membership::end_pending(schema::RunState state, ErrorKind kind, const std::string& reason) {
   if (phase_ == Phase::kClaiming) give_grant_back(run_.key);
-  answer({kind, reason});
+  // Whoever gets the answer finds the end recorded.
+  const std::optional<std::uint64_t> token = std::exchange(token_, std::nullopt);
   end_run(state, reason);
+  if (token) act(AnswerStart{*token, run_.id, Error{kind, reason}});
 }
 
 void Membership::fail_proposal(const schema::Fail& cause) {

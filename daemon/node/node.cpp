@@ -98,7 +98,16 @@ void Node::on(FrameArrived& event) {
   if (report != nullptr && report->last && is_current(event.frame.header.run)) membership_.peer_finished(event.from);
 }
 
-void Node::on(ConnectionChanged& event) { membership_.connection(event.peer, event.up, now_ms()); }
+void Node::on(ConnectionChanged& event) {
+  if (!event.up && run_ && run_->begun()) {
+    const std::string place(schema::phase_name(context_.progress.phase));
+    membership_.lost(event.peer,
+                     context_.config.node + " lost the connection to " + context_.names[event.peer] + " in " + place +
+                         " of step " + std::to_string(context_.progress.step),
+                     now_ms());
+  }
+  membership_.connection(event.peer, event.up, now_ms());
+}
 
 void Node::on(PeerLost& event) {
   const auto state = membership_.state();
