@@ -78,10 +78,10 @@ Result<FetchSource> furthest_source(const RunStatus& run) {
   if (best == nullptr) {
     return Error{ErrorKind::kFailed, "no member of run " + run.id + " that answers has a committed state of it"};
   }
-  FetchSource source{best->node, {"taking the state of " + describe(*best)}};
+  FetchSource source{best->node, {"taking the furthest state: " + describe(*best)}};
   for (const MemberStatus& member : run.members) {
     const bool same = member.digest == best->digest && member.digest_step == best->digest_step;
-    if (!same) source.notes.push_back("other than that, " + describe(member));
+    if (!same) source.notes.push_back("not taken: " + describe(member));
   }
   return source;
 }
@@ -98,8 +98,9 @@ Result<FetchSource> choose_fetch_source(const RunStatus& run, bool partial) {
   if (run.members.empty()) return Error{ErrorKind::kFailed, "run " + run.id + " has no members to fetch from"};
   if (run.state != schema::RunState::kFailed) return agreed_source(run, partial);
   if (partial) return furthest_source(run);
-  return Error{ErrorKind::kRunFailed, "run " + run.id + " FAILED at step " + std::to_string(run.step) + ": " +
-                                          run.reason + ". --partial fetches the last committed state"};
+  return Error{ErrorKind::kRunFailed,
+               "run " + run.id + " FAILED at step " + std::to_string(run.step) +
+                   "; --partial fetches its last committed state. It failed because: " + run.reason};
 }
 
 }  // namespace tg::ctl
