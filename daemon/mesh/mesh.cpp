@@ -29,13 +29,6 @@ zmq::message_t message_of(const schema::SharedFrame& frame) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size(), release_frame, keep};
 }
 
-// A stopped peer may come back within peer-timeout: whether it is alive is for Liveness to say, so ZeroMQ's own heartbeats,
-// which would drop the frames in flight, stay off here.
-void set_mesh_options(zmq::socket_t& socket, const SocketOptions& options) {
-  set_socket_options(socket, options);
-  socket.set(zmq::sockopt::heartbeat_ivl, 0);
-}
-
 struct PeerLink {
   // node's thread
   zmq::socket_t dealer;
@@ -102,14 +95,14 @@ Status Mesh::start() {
   options.most_message_bytes = schema::kMostFrameBytes;
   try {
     s.router = zmq::socket_t(s.context, zmq::socket_type::router);
-    set_mesh_options(s.router, options);
+    set_socket_options(s.router, options);
     s.router.set(zmq::sockopt::router_handover, true);  // a restarted peer takes its name over from its dead connection
     if (Status bound = bind_socket(s.router, "mesh", s.config.listen, self.port); !bound.ok()) return bound;
     for (Rank r = 0; r < s.links.size(); ++r) {
       if (r == s.config.rank()) continue;
       zmq::socket_t& dealer = s.links[r].dealer;
       dealer = zmq::socket_t(s.context, zmq::socket_type::dealer);
-      set_mesh_options(dealer, options);
+      set_socket_options(dealer, options);
       dealer.set(zmq::sockopt::routing_id, self.name);
       dealer.connect(s.config.peers[r].mesh_endpoint());
     }
