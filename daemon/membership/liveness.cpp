@@ -93,7 +93,9 @@ std::string Liveness::accusation(Rank rank, std::uint64_t now_ms) const {
     return "no sign of life from " + name + " for " + seconds_text(options_.peer_timeout_ms) +
            (member.beat ? " (last seen in " + place(*member.beat) + ")" : " (not seen since the run began)");
   }
-  if (rank != options_.self && passed(member.in_run_ms, options_.peer_timeout_ms))
+  // Data may outlive the last beat for a moment: only who was heard since then is up.
+  const bool up = !passed(member.quiet_ms, options_.peer_timeout_ms / 2);
+  if (rank != options_.self && up && passed(member.in_run_ms, options_.peer_timeout_ms))
     return name + " is up, but not in run " + run_id_ + "; was it restarted?";
   // Preparation has a deadline of its own (Membership).
   if (!member.beat || member.beat->phase == schema::Phase::kPrepare) return "";

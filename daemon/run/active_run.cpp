@@ -233,7 +233,11 @@ void ActiveRun::on_commit(const CommitStep& commit) {
   const std::uint64_t sent = context_.mesh.sent_bytes();
   sent_bytes_step_ = sent - std::exchange(sent_bytes_before_, sent);
   step_seconds_.push_back(std::chrono::duration<double>(Clock::now() - step_started_).count());
-  if (step_seconds_.size() > kStepsRemembered) step_seconds_.pop_front();
+  step_sent_bytes_.push_back(static_cast<double>(sent_bytes_step_));
+  if (step_seconds_.size() > kStepsRemembered) {
+    step_seconds_.pop_front();
+    step_sent_bytes_.pop_front();
+  }
   const bool last = step == job_.steps;
   const bool stopped = !last && (commit.flags & schema::kStopAfterStep);
   const bool evaluate = !stopped && (last || (commit.flags & schema::kEvaluateAfterStep));
@@ -369,6 +373,7 @@ std::uint64_t ActiveRun::step_timeout_ms() const {
 // Everybody alive, nobody stuck in its own work, and still nothing comes: a frame was lost on the way.
 void ActiveRun::tick() {
   if (!begun_ || outcome_.failed) return;
+  publish(false);  // a run that stands still shows where
   const Clock::time_point now = Clock::now();
   const std::uint64_t count = context_.progress.count;
   if (count != progress_count_ || progress_seen_ == Clock::time_point{}) {
@@ -402,7 +407,9 @@ void ActiveRun::publish(bool now) {
   if (seconds > 0)
     status_.samples_per_second = static_cast<double>(global_batch() * step_seconds_.size()) / seconds;
   status_.code_bits_per_parameter = 8.0 * static_cast<double>(traffic_.contribution_bytes) / parameters;
-  status_.sent_bytes_per_step = static_cast<double>(sent_bytes_step_);
+  if (!step_sent_bytes_.empty())
+    status_.sent_bytes_per_step = std::accumulate(step_sent_bytes_.begin(), step_sent_bytes_.end(), 0.0) /
+                                  static_cast<double>(step_sent_bytes_.size());
   status_.sent_bits_per_parameter = 8.0 * status_.sent_bytes_per_step / parameters;
   if (traffic_.elements > 0)
     status_.zeros = 1.0 - static_cast<double>(traffic_.nonzeros) / static_cast<double>(traffic_.elements);

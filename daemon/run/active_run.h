@@ -122,6 +122,7 @@ class ActiveRun {
   schema::RunStatus status_;
   std::vector<double> wait_seconds_;  // by rank
   std::deque<double> step_seconds_;   // the last ones
+  std::deque<double> step_sent_bytes_;
   Clock::time_point step_started_{}, published_{}, progress_seen_{};
   std::uint64_t progress_count_ = 0;
   std::uint64_t sent_bytes_before_ = 0, sent_bytes_step_ = 0;

@@ -382,7 +382,7 @@ class Watch:
 
     def __init__(self, mesh, node, run):
         self.mesh, self.node, self.run_id = mesh, mesh._node(node), run
-        self.seen_at = None  # time.monotonic()
+        self.seen_at = None  # time.time(), as the nodes' records
         self.state = None
         self.reason = None
         self.error = None
@@ -394,7 +394,7 @@ class Watch:
         try:
             while not self._stop.is_set():
                 answer = self.mesh.ctl("status", self.run_id, "--json", node=self.node, patience=10)
-                now = time.monotonic()
+                now = time.time()
                 if answer.code == 0:
                     run = json.loads(answer.out)["runs"][0]
                     if run["state"] in FINAL:

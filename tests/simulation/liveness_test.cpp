@@ -123,6 +123,16 @@ TEST_F(LivenessTest, PreparationIsNotStuck) {
   EXPECT_TRUE(verdicts.empty());
 }
 
+TEST_F(LivenessTest, DataAfterTheLastBeatDoesNotMakeADeadNodeUp) {
+  const auto verdicts = run(20'000, [&] {
+    beat(1, Phase::kForward, now_ms_);
+    if (now_ms_ < 5'000) beat(2, Phase::kForward, now_ms_);
+    if (now_ms_ < 5'200) liveness_.heard(2, now_ms_);
+  });
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].message, "no sign of life from node-c for 10 s (last seen in forward of step 12)");
+}
+
 TEST_F(LivenessTest, ARestartedNodeIsAliveButNotInTheRun) {
   const auto verdicts = run(20'000, [&] {
     beat(1, Phase::kForward, now_ms_);
