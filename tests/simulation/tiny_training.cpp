@@ -78,7 +78,7 @@ void draw_gradient(std::uint64_t seed, std::size_t rank, std::uint64_t step, std
   std::fill(gradient.begin(), gradient.end(), 0.0f);
   float size = 4.0f;
   for (const engine::Segment& one : tiny_segments().segments()) {
-    size *= 0.125f;
+    size *= 0.127f;  // no power of two: the elements fill their mantissas, so that the order of a float sum shows
     if (random.one_in(13)) continue;
     for (std::size_t i = 0; i < one.element_count; ++i) {
       const std::uint64_t word = random.word();  // four numbers in one, summed to a bell

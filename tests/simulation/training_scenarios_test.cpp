@@ -9,6 +9,7 @@ struct Case {
   std::size_t nodes;
   std::string exchange;
   std::string mode;
+  friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };
 
 std::vector<Case> cases() {
