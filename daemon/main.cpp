@@ -87,19 +87,26 @@ int serve(const schema::NodeConfig& config) {
 
   const std::uint64_t incarnation = draw_incarnation();
   const std::string build = schema::build_id();
-  const std::uint64_t threads = config.threads ? config.threads : static_cast<std::uint64_t>(engine::usable_processors());
+  const std::uint64_t threads =
+      config.threads ? config.threads : static_cast<std::uint64_t>(engine::usable_processors());
   EventQueue queue;
   Progress progress;
   schema::FramePool pool;
   ControlServer control(config, incarnation, build, **store, progress, log,
                         {[&](ControlCall call) { queue.post(std::move(call)); },
-                         [&](const Verdict& verdict) { queue.post(PeerLost{verdict.rank, verdict.message, false}); }});
+                         [&](const Verdict& verdict) {
+                           queue.post(PeerLost{verdict.rank, verdict.message, false});
+                         }});
   Mesh mesh(config, incarnation, build, pool, log,
             {[&](Rank from, schema::Frame frame, std::shared_ptr<const void> keep) {
                queue.post_bounded(FrameArrived{from, std::move(frame), std::move(keep)});
              },
-             [&](Rank peer, bool up) { queue.post(ConnectionChanged{peer, up}); },
-             [&](Rank peer, const std::string& what) { queue.post(PeerLost{peer, what, true}); },
+             [&](Rank peer, bool up) {
+               queue.post(ConnectionChanged{peer, up});
+             },
+             [&](Rank peer, const std::string& what) {
+               queue.post(PeerLost{peer, what, true});
+             },
              [&](Rank peer) { control.heard(peer); }});
   std::vector<std::string> names;
   for (const schema::PeerAddress& peer : config.peers) names.push_back(peer.name);
@@ -108,9 +115,14 @@ int serve(const schema::NodeConfig& config) {
 
   if (const Status started = control.start(); !started.ok()) return fail(started.error());
   if (const Status started = mesh.start(); !started.ok()) return fail(started.error());
-  log.info("node-ready", {{"build", build}, {"nodes", names.size()}, {"mesh-port", config.self().port},
-                          {"control-port", config.self().port + 1}, {"threads", threads}, {"kernels", (*chosen)->name}});
-  if (config.insecure) log.warning("insecure", {{"what", "no keys: anybody who reaches these ports may control this node"}});
+  log.info("node-ready", {{"build", build},
+                          {"nodes", names.size()},
+                          {"mesh-port", config.self().port},
+                          {"control-port", config.self().port + 1},
+                          {"threads", threads},
+                          {"kernels", (*chosen)->name}});
+  if (config.insecure)
+    log.warning("insecure", {{"what", "no keys: anybody who reaches these ports may control this node"}});
   std::thread node_thread([&] { node.run(); });
   int signal_number = 0;
   sigwait(&signals, &signal_number);

@@ -12,14 +12,16 @@ std::string hex_digest(std::uint64_t digest) {
   return text;
 }
 
-std::optional<schema::Fail> compare_digests(const std::vector<std::string>& names, const std::vector<std::string>& segment_names,
-                                            const std::vector<std::vector<std::uint64_t>>& digests, const std::string& when) {
+std::optional<schema::Fail> compare_digests(const std::vector<std::string>& names,
+                                            const std::vector<std::string>& segment_names,
+                                            const std::vector<std::vector<std::uint64_t>>& digests,
+                                            const std::string& when) {
   const std::size_t segments = digests.front().size();
   for (std::size_t r = 0; r < names.size(); ++r) {
     if (digests[r].size() == segments) continue;
     return schema::Fail{ErrorKind::kRunFailed, names[r], "scaler wait",
-                        names[r] + " sent " + std::to_string(digests[r].size()) + " digests " + when + " where " + names[0] +
-                            " sent " + std::to_string(segments) + "; do all nodes run one job?"};
+                        names[r] + " sent " + std::to_string(digests[r].size()) + " digests " + when + " where " +
+                            names[0] + " sent " + std::to_string(segments) + "; do all nodes run one job?"};
   }
   for (std::size_t s = 0; s < segments; ++s) {
     std::map<std::uint64_t, std::size_t> holders;

@@ -279,8 +279,8 @@ void Exchange::bad_payload(std::size_t chunk, Rank from) {
 void Exchange::check_digests() {
   std::vector<std::vector<std::uint64_t>> digests;
   for (const auto& frame : step_frames_) digests.push_back(frame->digests);
-  const auto difference = compare_digests(options_.names, options_.segment_names, digests,
-                                          "before step " + std::to_string(local_.step));
+  const auto difference =
+      compare_digests(options_.names, options_.segment_names, digests, "before step " + std::to_string(local_.step));
   if (!difference || failed_) return;
   failed_ = true;
   actions_.push_back(FailRun{*difference});

@@ -7,6 +7,12 @@
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
+namespace {
+
+// The highest bit of the mantissa: the next update does not round it away.
+constexpr std::uint32_t kFlippedBit = 1u << 22;
+
+}  // namespace
 
 Replica::Replica(const engine::SegmentTable& segments, int slot_count, std::uint64_t seed)
     : segments_(segments), slot_count_(slot_count), average_(segments.padded_count()) {
@@ -65,7 +71,7 @@ std::uint64_t Replica::combine(const std::vector<std::uint64_t>& segment_digests
 void Replica::flip_bit(std::size_t element) {
   TG_CHECK(element < average_.size(), element);
   float& value = halves_[current_].parameters[element];
-  value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1u);
+  value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ kFlippedBit);
 }
 
 std::size_t Replica::bytes(const engine::SegmentTable& segments, int slot_count) {

@@ -1,9 +1,11 @@
 #include "daemon/mesh/mesh.h"
 
 #include <chrono>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <zmq.hpp>
 
@@ -13,9 +15,12 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::uint64_t kHelloMs = 1000;            // to a connected peer
-constexpr std::uint64_t kHelloConnectingMs = 200;  // until both directions work
-constexpr std::chrono::milliseconds kPoll{50};     // how soon the receiving thread sees that it should stop
+using Clock = std::chrono::steady_clock;
+constexpr int kFramesPerTurn = 64;                    // then the connections get a look
+constexpr std::uint64_t kHelloMs = 1000;              // to a connected peer
+constexpr std::uint64_t kHelloConnectingMs = 200;     // until both directions work
+constexpr std::chrono::milliseconds kPoll{50};        // how soon the receiving thread sees that it should stop
+constexpr std::chrono::milliseconds kLastWords{300};  // a peer's goodbye may arrive just after its connection broke
 
 // ZMTP 3.1: a flags byte and a 1-byte size, or an 8-byte one above 255 bytes.
 std::uint64_t wire_bytes(std::size_t size) { return size + (size > 255 ? 9 : 2); }
@@ -39,6 +44,8 @@ struct PeerLink {
   std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello
   std::atomic<bool> up{false};
   // receiving thread
+  zmq::socket_t monitor;  // says when the DEALER's connection breaks: the peer's process ended, or the network cut it
+  std::optional<Clock::time_point> broken_since;
   int bad_frames = 0;
   std::uint64_t cut_off_incarnation = 0;
 };
@@ -51,7 +58,10 @@ struct Mesh::State {
     for (Rank r = 0; r < config.peers.size(); ++r) rank_of[config.peers[r].name] = r;
   }
 
+  void monitor_dealer(Rank peer);
   void receive_loop();
+  bool receive_one();
+  void watch_connections();
   void on_message(const std::string& sender, std::shared_ptr<zmq::message_t> message);
   void on_hello(Rank peer, const schema::Hello& hello);
   void on_bad_frame(Rank peer, const std::string& why);
@@ -78,8 +88,8 @@ struct Mesh::State {
   std::map<Rank, std::string> problems;
 };
 
-Mesh::Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, schema::FramePool& pool, Log& log,
-           Hooks hooks)
+Mesh::Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, schema::FramePool& pool,
+           Log& log, Hooks hooks)
     : state_(std::make_unique<State>(config, incarnation, std::move(build), pool, log, std::move(hooks))) {}
 
 Mesh::~Mesh() {
@@ -104,6 +114,7 @@ Status Mesh::start() {
       dealer = zmq::socket_t(s.context, zmq::socket_type::dealer);
       set_socket_options(dealer, options);
       dealer.set(zmq::sockopt::routing_id, self.name);
+      s.monitor_dealer(r);
       dealer.connect(s.config.peers[r].mesh_endpoint());
     }
   } catch (const zmq::error_t& error) {
@@ -116,23 +127,25 @@ Status Mesh::start() {
 
 // --- receiving thread ---
 
+// Called before the receiving thread starts; the monitor's end is that thread's from then on.
+void Mesh::State::monitor_dealer(Rank peer) {
+  const std::string endpoint = "inproc://monitor-" + std::to_string(peer);
+  if (zmq_socket_monitor(links[peer].dealer.handle(), endpoint.c_str(), ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED) !=
+      0)
+    throw zmq::error_t();
+  links[peer].monitor = zmq::socket_t(context, zmq::socket_type::pair);
+  links[peer].monitor.set(zmq::sockopt::linger, 0);
+  links[peer].monitor.connect(endpoint);
+}
+
 void Mesh::State::receive_loop() {
   while (!stopping) {
     try {
       zmq::pollitem_t item{router.handle(), 0, ZMQ_POLLIN, 0};
-      if (zmq::poll(&item, 1, kPoll) == 0) continue;
-      zmq::message_t sender;
-      auto body = std::make_shared<zmq::message_t>();
-      if (!router.recv(sender, zmq::recv_flags::dontwait)) continue;
-      int parts = 0;
-      while (router.get(zmq::sockopt::rcvmore)) {  // a frame is one part; more is malformed and read to its end
-        if (!router.recv(*body, zmq::recv_flags::none)) break;
-        ++parts;
-      }
-      if (parts == 1)
-        on_message(sender.to_string(), std::move(body));
-      else if (const auto known = rank_of.find(sender.to_string()); known != rank_of.end())
-        on_bad_frame(known->second, "a message of " + std::to_string(parts) + " parts");
+      if (zmq::poll(&item, 1, kPoll) > 0)
+        for (int taken = 0; taken < kFramesPerTurn && receive_one(); ++taken) {
+        }
+      watch_connections();
     } catch (const zmq::error_t& error) {
       if (error.num() == EINTR) continue;
       log.error("mesh-receive-failed", {{"error", error.what()}});
@@ -141,11 +154,49 @@ void Mesh::State::receive_loop() {
   }
 }
 
+bool Mesh::State::receive_one() {
+  zmq::message_t sender;
+  auto body = std::make_shared<zmq::message_t>();
+  if (!router.recv(sender, zmq::recv_flags::dontwait)) return false;
+  int parts = 0;
+  while (router.get(zmq::sockopt::rcvmore)) {  // a frame is one part; more is malformed and read to its end
+    if (!router.recv(*body, zmq::recv_flags::none)) break;
+    ++parts;
+  }
+  if (parts == 1)
+    on_message(sender.to_string(), std::move(body));
+  else if (const auto known = rank_of.find(sender.to_string()); known != rank_of.end())
+    on_bad_frame(known->second, "a message of " + std::to_string(parts) + " parts");
+  return true;
+}
+
+void Mesh::State::watch_connections() {
+  const Clock::time_point now = Clock::now();
+  for (Rank r = 0; r < links.size(); ++r) {
+    PeerLink& link = links[r];
+    if (!link.monitor) continue;
+    zmq::message_t event, address;
+    while (link.monitor.recv(event, zmq::recv_flags::dontwait)) {
+      if (!link.monitor.recv(address, zmq::recv_flags::dontwait) || event.size() < sizeof(std::uint16_t)) break;
+      std::uint16_t what = 0;
+      std::memcpy(&what, event.data(), sizeof what);
+      if (what == ZMQ_EVENT_DISCONNECTED && link.up && !link.broken_since) link.broken_since = now;
+    }
+    if (!link.broken_since || now - *link.broken_since < kLastWords) continue;
+    link.broken_since.reset();
+    // Frames may be lost: even if the connection comes back, a step in progress cannot.
+    if (!link.up.exchange(false)) continue;
+    log.warning("connection-lost", {{"peer", config.peers[r].name}});
+    hooks.connection(r, false);
+  }
+}
+
 void Mesh::State::on_message(const std::string& sender, std::shared_ptr<zmq::message_t> message) {
   const auto known = rank_of.find(sender);
   if (known == rank_of.end() || known->second == config.rank()) {
     if (strangers.size() < schema::kMostMembers && strangers[sender]++ == 0)
-      log.warning("stranger-refused", {{"bytes", message->size()}, {"hint", "its name is not in this node's peer lines"}});
+      log.warning("stranger-refused",
+                  {{"bytes", message->size()}, {"hint", "its name is not in this node's peer lines"}});
     return;
   }
   const Rank peer = known->second;
@@ -186,9 +237,9 @@ void Mesh::State::on_hello(Rank peer, const schema::Hello& hello) {
   const std::string& name = config.peers[peer].name;
   const std::string& own = config.node;
   if (hello.protocol != schema::kProtocolVersion || hello.build != build) {
-    return refuse(peer, "builds differ: " + name + " runs " + hello.build + " (protocol " + std::to_string(hello.protocol) +
-                            "), " + own + " runs " + build + " (protocol " + std::to_string(schema::kProtocolVersion) +
-                            "); install one build everywhere");
+    return refuse(peer, "builds differ: " + name + " runs " + hello.build + " (protocol " +
+                            std::to_string(hello.protocol) + "), " + own + " runs " + build + " (protocol " +
+                            std::to_string(schema::kProtocolVersion) + "); install one build everywhere");
   }
   const std::uint64_t names = schema::names_hash(config.peers);
   if (hello.node != name || hello.names_hash != names) {
@@ -205,7 +256,7 @@ void Mesh::State::on_hello(Rank peer, const schema::Hello& hello) {
     }
   }
   hooks.heard(peer);
-  const bool up = hello.heard == incarnation;
+  const bool up = hello.heard == incarnation && !link.broken_since;
   if (link.up.exchange(up) != up) {
     {
       const std::lock_guard lock(problems_mutex);
@@ -253,7 +304,8 @@ bool Mesh::send(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
 void Mesh::State::send_hello(Rank peer) {
   const schema::Hello hello{schema::kProtocolVersion, build, config.node, incarnation, schema::names_hash(config.peers),
                             links[peer].incarnation};
-  push(peer, schema::encode_frame({}, hello, pool));  // without a connection there is nobody to greet: the next tick tries again
+  push(peer, schema::encode_frame({}, hello,
+                                  pool));  // without a connection there is nobody to greet: the next tick tries again
 }
 
 void Mesh::tick(std::uint64_t now_ms) {
@@ -297,6 +349,8 @@ void Mesh::stop_receiving() {
   State& s = *state_;
   s.stopping = true;
   if (s.receiver.joinable()) s.receiver.join();
+  for (PeerLink& link : s.links)
+    if (link.monitor) link.monitor.close();
   if (s.router) s.router.close();
 }
 

@@ -1,10 +1,11 @@
 // The mesh: one ROUTER bound on this node's mesh port, one DEALER to every peer; data flows DEALER -> ROUTER only.
 //
-// The receiving side has a thread of its own: it takes frames off the ROUTER, has them validated (schema::decode_frame is
-// where peer bytes become trusted), ties them to a peer by its hello and hands them to the hooks. The sending side belongs to the
-// node's thread: the DEALERs, hellos and the frames that wait for a connection. A connection is up when both directions
-// have been seen to work: the peer's hello came, and it says that it heard ours.
-// A sender of malformed frames is counted, named and, after kMostBadFrames, ignored until it restarts.
+// The receiving side has a thread of its own: it takes frames off the ROUTER, has them validated (schema::decode_frame
+// is where peer bytes become trusted), ties them to a peer by its hello and hands them to the hooks. The sending side
+// belongs to the node's thread: the DEALERs, hellos and the frames that wait for a connection. A connection is up when
+// both directions have been seen to work: the peer's hello came, and it says that it heard ours. It is down as soon as
+// TCP says so: a killed process is seen at once, without waiting for peer-timeout. A sender of malformed frames is
+// counted, named and, after kMostBadFrames, ignored until it restarts.
 #pragma once
 
 #include <atomic>
@@ -31,8 +32,8 @@ class Mesh {
     std::function<void(Rank, std::string what)> misbehaved;  // restarted in the middle, malformed frames
     std::function<void(Rank)> heard;                         // any valid bytes
   };
-  Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, schema::FramePool& pool, Log& log,
-       Hooks hooks);
+  Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, schema::FramePool& pool,
+       Log& log, Hooks hooks);
   ~Mesh();
 
   // Binds, connects, starts the receiving thread. Errors name the port and the next action.
@@ -46,9 +47,9 @@ class Mesh {
   void close(int linger_ms);        // of the sending side
 
   // --- any thread ---
-  std::uint64_t sent_bytes() const;       // ZeroMQ framing included
+  std::uint64_t sent_bytes() const;      // ZeroMQ framing included
   std::string problem(Rank peer) const;  // why a peer's hello was refused, "" if it was not
-  void stop_receiving();                  // joins the receiving thread
+  void stop_receiving();                 // joins the receiving thread
 
   static constexpr std::size_t kMostWaitingFrames = 65536;
 

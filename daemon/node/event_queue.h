@@ -1,5 +1,6 @@
 // The one queue into the node's thread. Everything that happens to a node arrives here as an Event, in order.
-// Any thread posts; the node's thread pops. Frames are posted with post_bounded, which waits while kMostQueuedEvents are queued.
+// Any thread posts; the node's thread pops. Frames are posted with post_bounded, which waits while kMostQueuedEvents
+// are queued.
 #pragma once
 
 #include <chrono>
@@ -53,8 +54,8 @@ struct ComputeFailed {
   std::string message;
 };
 struct ShutDown {};
-using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCall, RunPrepared, BucketReady, Evaluated, ComputeFailed,
-                           ShutDown>;
+using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCall, RunPrepared, BucketReady, Evaluated,
+                           ComputeFailed, ShutDown>;
 
 class EventQueue {
  public:

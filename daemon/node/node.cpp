@@ -88,8 +88,9 @@ void Node::tick() {
 
 void Node::on(FrameArrived& event) {
   const schema::FrameBody& body = event.frame.body;
-  const bool of_a_step = std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body) ||
-                         std::holds_alternative<schema::Chunk>(body) || std::holds_alternative<schema::Report>(body);
+  const bool of_a_step = std::holds_alternative<schema::StepFrame>(body) ||
+                         std::holds_alternative<schema::Scalers>(body) || std::holds_alternative<schema::Chunk>(body) ||
+                         std::holds_alternative<schema::Report>(body);
   if (!of_a_step)
     membership_.frame(event.from, event.frame.header, body, now_ms());
   else if (is_current(event.frame.header.run))
@@ -243,9 +244,11 @@ void Node::carry_out(PrepareRun& action) {
   Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
   Status valid = job.ok() ? schema::validate_job(*job, context_.names.size()) : Status(job.error());
   if (valid.ok() && action.run.id != shown_id_ && context_.store.exists(action.run.id))
-    valid = Error{ErrorKind::kRefused, context_.config.node + " knows a run " + action.run.id + " already; choose another --id"};
+    valid = Error{ErrorKind::kRefused,
+                  context_.config.node + " knows a run " + action.run.id + " already; choose another --id"};
   if (valid.ok()) {
     show(action.run, *job, schema::RunState::kStarting);
+    control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
     run_ = std::make_unique<ActiveRun>(context_, action.run, std::move(job).value());
     return;
   }
@@ -266,12 +269,14 @@ void Node::carry_out(BeginRun& action) {
   run_log_.open(directory + "/log.txt", std::ios::app);
   context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
   if (const Status begun = run_->begin(action.exchange); !begun.ok()) {
-    membership_.failed({ErrorKind::kIo, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
-                       now_ms());
+    membership_.failed(
+        {ErrorKind::kIo, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
+        now_ms());
   }
 }
 
 void Node::carry_out(DropRun& action) {
+  control_.unwatch();
   if (is_current(action.key)) run_.reset();
   context_.store.forget(std::exchange(shown_id_, ""));
 }

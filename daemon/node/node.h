@@ -1,9 +1,9 @@
-// The node: one thread that takes every event, asks Membership what follows, and carries it out on the mesh, the run and the control
-// server. The place to start reading the daemon.
+// The node: one thread that takes every event, asks Membership what follows, and carries it out on the mesh, the run
+// and the control server. The place to start reading the daemon.
 //
 //   mesh thread ----frames----+
-//   control thread --calls----+--> EventQueue --> Node::run --> Membership (decides) --> mesh, ActiveRun, ControlServer (act)
-//   compute thread --buckets--+
+//   control thread --calls----+--> EventQueue --> Node::run --> Membership (decides) --> mesh, ActiveRun, ControlServer
+//   (act) compute thread --buckets--+
 //
 // Constructed and connected in main.cpp; run() returns after shut_down() was posted and carried out.
 #pragma once

@@ -13,9 +13,9 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::size_t kStepsRemembered = 64;            // for rates and the median
+constexpr std::size_t kStepsRemembered = 64;             // for rates and the median
 constexpr std::chrono::milliseconds kPublishEvery{100};  // how old the numbers of status may be
-constexpr double kExpectedZeros = 0.92;                 // share of zero codes, for predictions (c = 2.5; DESIGN section 9)
+constexpr double kExpectedZeros = 0.92;  // share of zero codes, for predictions (c = 2.5; DESIGN section 9)
 
 engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
   engine::OptimizerOptions options;
@@ -53,16 +53,20 @@ ActiveRun::ActiveRun(const RunContext& context, RunIdentity identity, schema::Jo
                            context_.config.rank(),
                            context_.names.size(),
                            context_.config.node};
-  trainer_ = std::make_unique<Trainer>(
-      std::move(options), context_.kernels, context_.progress, context_.fault,
-      Trainer::Hooks{[&queue, key](auto result) { queue.post(RunPrepared{key, std::move(result)}); },
-                     [&queue, key](std::uint64_t step, std::size_t bucket, double loss) {
-                       queue.post(BucketReady{key, step, bucket, loss});
-                     },
-                     [&queue, key](std::uint64_t step, engine::EvaluationCounts counts) {
-                       queue.post(Evaluated{key, step, counts});
-                     },
-                     [&queue, key](std::string message) { queue.post(ComputeFailed{key, std::move(message)}); }});
+  trainer_ =
+      std::make_unique<Trainer>(std::move(options), context_.kernels, context_.progress, context_.fault,
+                                Trainer::Hooks{[&queue, key](auto result) {
+                                                 queue.post(RunPrepared{key, std::move(result)});
+                                               },
+                                               [&queue, key](std::uint64_t step, std::size_t bucket, double loss) {
+                                                 queue.post(BucketReady{key, step, bucket, loss});
+                                               },
+                                               [&queue, key](std::uint64_t step, engine::EvaluationCounts counts) {
+                                                 queue.post(Evaluated{key, step, counts});
+                                               },
+                                               [&queue, key](std::string message) {
+                                                 queue.post(ComputeFailed{key, std::move(message)});
+                                               }});
 }
 
 // --- start ---
@@ -89,8 +93,10 @@ schema::Vote ActiveRun::on_prepared(Result<std::shared_ptr<const Prepared>> resu
   vote.data_hash = prepared_->data_hash;
   vote.state_hash = prepared_->initial_digest;
   vote.step_seconds = prepared_->step_seconds;
-  vote.local_batch = static_cast<std::uint32_t>(
-      engine::share_of(global_batch(), static_cast<int>(context_.config.rank()), static_cast<int>(context_.names.size())).count);
+  vote.local_batch =
+      static_cast<std::uint32_t>(engine::share_of(global_batch(), static_cast<int>(context_.config.rank()),
+                                                  static_cast<int>(context_.names.size()))
+                                     .count);
   // Made now: after our vote frames of the others may come before the commit does.
   exchange_ = std::make_unique<Exchange>(
       Exchange::Options{context_.names, context_.config.rank(), identity_.key, Membership::kView, segment_names_});
@@ -110,8 +116,9 @@ Status ActiveRun::begin(schema::ExchangeKind exchange) {
   options.clip_sigma = job_.clip_sigma;
   options.repo_recipe = job_.scaler == "repo";
   options.outside_weight_decay = job_.weight_decay_path == "outside" ? static_cast<float>(job_.weight_decay) : 0.0f;
-  worker_ = std::make_unique<Worker>(options, context_.kernels, prepared_->model.segments, *prepared_->replica, context_.pool,
-                                     [this](const std::vector<Rank>& to, schema::SharedFrame frame) { send_frame(to, frame); });
+  worker_ = std::make_unique<Worker>(
+      options, context_.kernels, prepared_->model.segments, *prepared_->replica, context_.pool,
+      [this](const std::vector<Rank>& to, schema::SharedFrame frame) { send_frame(to, frame); });
   const std::int64_t now = unix_time_ms();
   status_.id = identity_.id;
   status_.state = schema::RunState::kRunning;
@@ -123,7 +130,8 @@ Status ActiveRun::begin(schema::ExchangeKind exchange) {
   status_.steps = job_.steps;
   status_.parameters = prepared_->model.segments.parameter_count();
   status_.initial_digest = status_.digest = prepared_->initial_digest;
-  for (const std::string& name : context_.names) status_.members.push_back({name, schema::RunState::kRunning, 0, 0, 0, 0});
+  for (const std::string& name : context_.names)
+    status_.members.push_back({name, schema::RunState::kRunning, 0, 0, 0, 0});
   record_ = RunRecord{};
   record_.id = identity_.id;
   record_.spec = identity_.spec;
@@ -140,11 +148,16 @@ Status ActiveRun::begin(schema::ExchangeKind exchange) {
   record_.status = status_;
   if (Status written = context_.store.write(record_); !written.ok()) return written;
   metrics_.open(context_.store.directory(identity_.id) + "/metrics.jsonl", std::ios::trunc);
-  context_.log.info("run-started",
-                    {{"run", identity_.id}, {"model", job_.model}, {"members", context_.names.size()},
-                     {"seed", job_.seed}, {"exchange", status_.exchange}, {"kernels", context_.kernels.name},
-                     {"engine", prepared_->engine_build}, {"local-batch", global_batch() / context_.names.size()},
-                     {"memory-bytes", plan_reply(exchange).memory_bytes}, {"initial-digest", hex_digest(prepared_->initial_digest)}});
+  context_.log.info("run-started", {{"run", identity_.id},
+                                    {"model", job_.model},
+                                    {"members", context_.names.size()},
+                                    {"seed", job_.seed},
+                                    {"exchange", status_.exchange},
+                                    {"kernels", context_.kernels.name},
+                                    {"engine", prepared_->engine_build},
+                                    {"local-batch", global_batch() / context_.names.size()},
+                                    {"memory-bytes", plan_reply(exchange).memory_bytes},
+                                    {"initial-digest", hex_digest(prepared_->initial_digest)}});
   begin_step();
   return {};
 }
@@ -281,8 +294,9 @@ void ActiveRun::send_report(const engine::EvaluationCounts& counts) {
 void ActiveRun::on_report(Rank from, std::uint64_t step, const schema::Report& report) {
   const std::uint64_t committed = prepared_->replica->committed_steps();
   if (step != committed && step != committed + 1)
-    return fail(from, "evaluate", context_.names[from] + " reports on step " + std::to_string(step) + " while " +
-                                      context_.config.node + " has committed " + std::to_string(committed));
+    return fail(from, "evaluate",
+                context_.names[from] + " reports on step " + std::to_string(step) + " while " + context_.config.node +
+                    " has committed " + std::to_string(committed));
   auto& slots = reports_[step];
   slots.resize(context_.names.size());
   slots[from] = report;
@@ -304,7 +318,8 @@ void ActiveRun::finish_reports() {
   }
   const Pending pending = *std::exchange(pending_, std::nullopt);
   reports_.erase(found);
-  if (auto difference = compare_digests(context_.names, segment_names_, digests, "after step " + std::to_string(pending.step)))
+  if (auto difference =
+          compare_digests(context_.names, segment_names_, digests, "after step " + std::to_string(pending.step)))
     return fail(std::move(*difference));
   if (all.total > 0) {
     status_.evaluated = true;
@@ -338,7 +353,8 @@ void ActiveRun::fail(Rank about, const std::string& phase, const std::string& me
 
 void ActiveRun::send_frame(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
   if (!context_.mesh.send(to, frame))
-    fail(to.front(), "send", "a peer takes no frames any more: " + std::to_string(Mesh::kMostWaitingFrames) + " wait for it");
+    fail(to.front(), "send",
+         "a peer takes no frames any more: " + std::to_string(Mesh::kMostWaitingFrames) + " wait for it");
 }
 
 ActiveRun::Outcome ActiveRun::take_outcome() {
@@ -385,8 +401,9 @@ void ActiveRun::tick() {
   if (waits.ranks.empty() || now - progress_seen_ < limit) return;
   const std::string phase = pending_ ? "evaluate" : std::string(schema::phase_name(waits.phase));
   fail(waits.ranks.front(), phase,
-       context_.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " + context_.names[waits.ranks.front()] +
-           " in " + phase + " of step " + std::to_string(status_.step) + ": it is alive but its frames do not come");
+       context_.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " +
+           context_.names[waits.ranks.front()] + " in " + phase + " of step " + std::to_string(status_.step) +
+           ": it is alive but its frames do not come");
 }
 
 void ActiveRun::waited(const std::vector<Rank>& ranks, double seconds) {
@@ -404,8 +421,7 @@ void ActiveRun::publish(bool now) {
   published_ = time;
   const double seconds = std::accumulate(step_seconds_.begin(), step_seconds_.end(), 0.0);
   const double parameters = static_cast<double>(status_.parameters);
-  if (seconds > 0)
-    status_.samples_per_second = static_cast<double>(global_batch() * step_seconds_.size()) / seconds;
+  if (seconds > 0) status_.samples_per_second = static_cast<double>(global_batch() * step_seconds_.size()) / seconds;
   status_.code_bits_per_parameter = 8.0 * static_cast<double>(traffic_.contribution_bytes) / parameters;
   if (!step_sent_bytes_.empty())
     status_.sent_bytes_per_step = std::accumulate(step_sent_bytes_.begin(), step_sent_bytes_.end(), 0.0) /
@@ -435,7 +451,8 @@ void ActiveRun::write_metrics(bool evaluated) {
     row["evaluation_loss"] = status_.evaluation_loss;
   }
   row["sent_bytes"] = sent_bytes_step_;
-  row["zeros"] = traffic_.elements ? 1.0 - static_cast<double>(traffic_.nonzeros) / static_cast<double>(traffic_.elements) : 0.0;
+  row["zeros"] =
+      traffic_.elements ? 1.0 - static_cast<double>(traffic_.nonzeros) / static_cast<double>(traffic_.elements) : 0.0;
   row["seconds"] = step_seconds_.empty() ? 0.0 : step_seconds_.back();
   metrics_ << row.dump() << '\n';
   if (evaluated) metrics_.flush();
@@ -450,8 +467,10 @@ schema::PlanReply ActiveRun::plan_reply(schema::ExchangeKind exchange) const {
   reply.parameters = segments.parameter_count();
   reply.members = context_.names.size();
   reply.global_batch = global_batch();
-  reply.local_batch = static_cast<std::uint64_t>(engine::share_of(global_batch(), static_cast<int>(context_.config.rank()),
-                                                                  static_cast<int>(context_.names.size())).count);
+  reply.local_batch =
+      static_cast<std::uint64_t>(engine::share_of(global_batch(), static_cast<int>(context_.config.rank()),
+                                                  static_cast<int>(context_.names.size()))
+                                     .count);
   reply.exchange = cut.sharded() ? "sharded" : "direct";
   reply.compute_seconds = prepared_->step_seconds;
   reply.single_node_seconds =
@@ -461,8 +480,8 @@ schema::PlanReply ActiveRun::plan_reply(schema::ExchangeKind exchange) const {
   reply.link_mbps = job_.link_mbps;
   reply.wire_seconds = job_.link_mbps > 0 ? bits / (job_.link_mbps * 1e6) : 0;
   reply.speed_up = reply.single_node_seconds / (reply.compute_seconds + reply.wire_seconds);
-  reply.memory_bytes = Replica::bytes(segments, prepared_->replica->slot_count()) + segments.padded_count() * sizeof(float) +
-                       Worker::bytes(segments);
+  reply.memory_bytes = Replica::bytes(segments, prepared_->replica->slot_count()) +
+                       segments.padded_count() * sizeof(float) + Worker::bytes(segments);
   return reply;
 }
 
@@ -474,11 +493,12 @@ Status ActiveRun::save(schema::RunState state, const std::string& reason) {
   publish(true);
   metrics_.flush();
   context_.progress.phase = schema::Phase::kSave;
-  Status written = write_artefacts(context_.store.directory(identity_.id), prepared_->model.segments, *prepared_->replica,
-                                   {{"format", "pt"},
-                                    {"run", identity_.id},
-                                    {"step", std::to_string(status_.step)},
-                                    {"digest", hex_digest(status_.digest)}});
+  Status written =
+      write_artefacts(context_.store.directory(identity_.id), prepared_->model.segments, *prepared_->replica,
+                      {{"format", "pt"},
+                       {"run", identity_.id},
+                       {"step", std::to_string(status_.step)},
+                       {"digest", hex_digest(status_.digest)}});
   record_.status = status_;
   Status recorded = context_.store.write(record_);
   context_.progress.phase = schema::Phase::kIdle;

@@ -1,9 +1,11 @@
-// A run on this node, from preparing to its end: turns events into steps. It owns the trainer (compute thread), the exchange core and
-// its worker; the replica it trains; the live numbers that status shows. All on the node's thread.
+// A run on this node, from preparing to its end: turns events into steps. It owns the trainer (compute thread), the
+// exchange core and its worker; the replica it trains; the live numbers that status shows. All on the node's thread.
 //
-//   prepared -> vote;  begin -> step 0 -> ... -> commit -> (evaluation -> reports of all) -> next step ... -> last reports -> finished
+//   prepared -> vote;  begin -> step 0 -> ... -> commit -> (evaluation -> reports of all) -> next step ... -> last
+//   reports -> finished
 //
-// It decides nothing about membership: outcomes (failed, stopping, finished) are taken by the Node and told to Membership.
+// It decides nothing about membership: outcomes (failed, stopping, finished) are taken by the Node and told to
+// Membership.
 #pragma once
 
 #include <chrono>
@@ -68,7 +70,8 @@ class ActiveRun {
   };
   Outcome take_outcome();
 
-  // Writes the committed state and the record with its final state; nothing is lost if it fails half-way: the error says what.
+  // Writes the committed state and the record with its final state; nothing is lost if it fails half-way: the error
+  // says what.
   Status save(schema::RunState state, const std::string& reason);
 
   // --- state ---

@@ -1,5 +1,6 @@
-// What a run leaves on disk: model.safetensors (the moving average, what accuracy is quoted for), model-raw.safetensors (the parameters)
-// and state.safetensors (parameters and optimizer slots, to carry on from). Names and layouts are PyTorch's.
+// What a run leaves on disk: model.safetensors (the moving average, what accuracy is quoted for), model-raw.safetensors
+// (the parameters) and state.safetensors (parameters and optimizer slots, to carry on from). Names and layouts are
+// PyTorch's.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Faults that tests ask for at named points of a run: `fault = kill@reduce:12`, `hang@backward:3`, `flip@forward:7`. Empty in real use.
-// Immutable after parsing; any thread.
+// Faults that tests ask for at named points of a run: `fault = kill@reduce:12`, `hang@backward:3`, `flip@forward:7`.
+// Empty in real use. Immutable after parsing; any thread.
 #pragma once
 
 #include <cstdint>

@@ -147,8 +147,9 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   Result<engine::Model> model = engine::make_model(job.model);
   if (!model.ok()) return model.error();
   result->model = std::move(model).value();
-  Result<std::shared_ptr<const engine::Dataset>> data = engine::load_dataset(
-      {job.data, options.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train), static_cast<std::size_t>(job.data_test)});
+  Result<std::shared_ptr<const engine::Dataset>> data =
+      engine::load_dataset({job.data, options.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train),
+                            static_cast<std::size_t>(job.data_test)});
   if (!data.ok()) return Error{data.error().kind, options.node + ": " + data.error().message};
   result->data = std::move(data).value();
   if (const Status fits = engine::check_input(*result->data, result->model.input, result->model.classes); !fits.ok())
@@ -156,10 +157,11 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   ++progress.count;
   const engine::Share part = share();
   if (result->data->train.count() == 0 || part.count == 0)
-    return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch()) + " does not reach all " +
-                                             std::to_string(options.members) + " members; raise global-batch"};
-  Result<std::unique_ptr<engine::Engine>> made = engine::make_cpu_engine(
-      result->model, {static_cast<int>(options.threads), part.count, kEvaluationBatch});
+    return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch()) +
+                                             " does not reach all " + std::to_string(options.members) +
+                                             " members; raise global-batch"};
+  Result<std::unique_ptr<engine::Engine>> made =
+      engine::make_cpu_engine(result->model, {static_cast<int>(options.threads), part.count, kEvaluationBatch});
   if (!made.ok()) return Error{made.error().kind, options.node + ": " + made.error().message};
   engine = std::move(made).value();
   const engine::SegmentTable& segments = result->model.segments;
@@ -207,7 +209,8 @@ void Trainer::State::train(const Train& order_) {
   const engine::Batch& batch = batches->next();
   const double loss_sum = engine->forward(parameters, batch);
   enter(schema::Phase::kBackward, order_.step);
-  // Each member's sum is weighted by N/B before anything is measured: the mean of the N gradients is the batch's gradient.
+  // Each member's sum is weighted by N/B before anything is measured: the mean of the N gradients is the batch's
+  // gradient.
   const double factor = static_cast<double>(options.members) / static_cast<double>(global_batch());
   std::size_t bucket = 0;
   std::size_t complete_from = segments.size();  // segments [complete_from, size) are complete
@@ -230,12 +233,13 @@ void Trainer::State::train(const Train& order_) {
 
 void Trainer::State::evaluate(const Evaluate& order_) {
   enter(schema::Phase::kEvaluate, order_.step);
-  const engine::Share part = engine::share_of(prepared->data->test.count(), static_cast<int>(options.rank),
-                                              static_cast<int>(options.members));
+  const engine::Share part =
+      engine::share_of(prepared->data->test.count(), static_cast<int>(options.rank), static_cast<int>(options.members));
   engine::EvaluationCounts counts;
   for (int done = 0; done < part.count;) {
     evaluation_batch.count = std::min(kEvaluationBatch, part.count - done);
-    engine::fill_evaluation_batch(*prepared->data, static_cast<std::size_t>(part.first) + static_cast<std::size_t>(done),
+    engine::fill_evaluation_batch(*prepared->data,
+                                  static_cast<std::size_t>(part.first) + static_cast<std::size_t>(done),
                                   prepared->model.input, evaluation_batch);
     const engine::EvaluationCounts some = engine->evaluate(prepared->replica->average().data(), evaluation_batch);
     counts.correct += some.correct;

@@ -1,9 +1,10 @@
-// The compute thread of a run: prepares (data, model, engine, initial state), then does forward, backward and evaluations as told, one
-// order at a time, and reports through the hooks (called on the compute thread; they must not block).
+// The compute thread of a run: prepares (data, model, engine, initial state), then does forward, backward and
+// evaluations as told, one order at a time, and reports through the hooks (called on the compute thread; they must not
+// block).
 //
-// The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the node's thread as they
-// are reported. An engine call cannot be interrupted: on destruction the thread gets kPatience to come back, then it is
-// left behind with everything it may touch: it holds its own references, and never calls a hook again.
+// The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the node's
+// thread as they are reported. An engine call cannot be interrupted: on destruction the thread gets kPatience to come
+// back, then it is left behind with everything it may touch: it holds its own references, and never calls a hook again.
 #pragma once
 
 #include <cstdint>
@@ -45,10 +46,10 @@ class Trainer {
   };
   struct Options {
     schema::JobSpec job;
-    std::string data_dir;     // job.data_dir, or the node's
+    std::string data_dir;  // job.data_dir, or the node's
     std::uint64_t threads = 1;
     std::size_t rank = 0, members = 1;
-    std::string node;         // for messages
+    std::string node;  // for messages
   };
   // Starts the thread, which prepares at once.
   Trainer(Options options, const kernels::Kernels& kernels, Progress& progress, const Fault& fault, Hooks hooks);

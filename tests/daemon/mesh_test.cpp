@@ -129,7 +129,8 @@ TEST(Mesh, DifferentBuildsStayApartAndBothAreNamed) {
   const Clock::time_point deadline = Clock::now() + kDeadline;
   while (a.problem(1).empty() && Clock::now() < deadline) std::this_thread::yield();
   const std::string problem = a.problem(1);
-  for (const char* part : {"builds differ", "node-b", "2.0", "node-a", "1.0"}) EXPECT_NE(problem.find(part), std::string::npos) << problem;
+  for (const char* part : {"builds differ", "node-b", "2.0", "node-a", "1.0"})
+    EXPECT_NE(problem.find(part), std::string::npos) << problem;
   EXPECT_TRUE(a.wait([&] { return !a.up_[1]; }));
 }
 
@@ -170,7 +171,8 @@ TEST(Mesh, ASenderOfMalformedFramesIsCutOff) {
   const auto valid = schema::encode_frame({7, 1, 3}, schema::Goodbye{"bye"}, pool);
   impostor.send(zmq::buffer(valid->bytes().data(), valid->bytes().size()), zmq::send_flags::none);
   const auto hello = schema::encode_frame(
-      {}, schema::Hello{schema::kProtocolVersion, "build", "node-b", 14, schema::names_hash(config[0].peers), 11}, pool);
+      {}, schema::Hello{schema::kProtocolVersion, "build", "node-b", 14, schema::names_hash(config[0].peers), 11},
+      pool);
   impostor.send(zmq::buffer(hello->bytes().data(), hello->bytes().size()), zmq::send_flags::none);
   ASSERT_TRUE(a.wait([&] { return a.misbehaved_.size() == 2; }));  // the new incarnation is news, and welcome again
   EXPECT_TRUE(a.wait([&] { return a.frames_.empty(); }));
@@ -183,7 +185,8 @@ TEST(Mesh, APortInUseIsNamed) {
   Endpoint same(config[0], 12, "build");
   const Status started = same.start();
   ASSERT_FALSE(started.ok());
-  EXPECT_NE(started.error().message.find(std::to_string(config[0].self().port)), std::string::npos) << started.error().message;
+  EXPECT_NE(started.error().message.find(std::to_string(config[0].self().port)), std::string::npos)
+      << started.error().message;
 }
 
 }  // namespace
