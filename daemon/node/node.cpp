@@ -276,8 +276,10 @@ void Node::carry_out(BeginRun& action) {
 }
 
 void Node::carry_out(DropRun& action) {
-  control_.unwatch();
-  if (is_current(action.key)) run_.reset();
+  if (is_current(action.key)) {
+    control_.unwatch();
+    run_.reset();
+  }
   context_.store.forget(std::exchange(shown_id_, ""));
 }
 
