@@ -319,6 +319,7 @@ void Node::carry_out(AnswerStart& action) {
   }
   Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();
   if (error.kind == ErrorKind::kRunFailed || error.kind == ErrorKind::kUnreachable) error.message += absent_problems();
+  if (error.kind == ErrorKind::kUnreachable) error.kind = ErrorKind::kFailed;  // a peer is; this node has answered
   context_.store.forget(action.run_id);  // a start that was refused; one that FAILED has been written
   control_.reply(action.token, std::move(error));
 }

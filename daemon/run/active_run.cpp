@@ -106,6 +106,7 @@ schema::Vote ActiveRun::on_prepared(Result<std::shared_ptr<const Prepared>> resu
 Status ActiveRun::begin(schema::ExchangeKind exchange) {
   TG_CHECK(prepared_ != nullptr && !begun_);
   begun_ = true;
+  sent_bytes_before_ = context_.mesh.sent_bytes();  // by earlier runs
   plan_ = plan(exchange, job_.gradients == "ternary");
   if (job_.float_steps > 0) float_plan_ = plan(exchange, false);
   Worker::Options options;

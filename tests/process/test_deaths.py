@@ -72,7 +72,7 @@ class Killed(Death):
             died = time.time()
             self.assertEqual(status, -signal.SIGKILL, f"{mesh[victim].name}, log {mesh[victim].log}, run {run}")
             report = self.see_failed(
-                mesh, run, mesh[victim], died, PEER_TIMEOUT + SLACK, watches, [mesh[victim].name, f"step {self.STEP}"]
+                mesh, run, mesh[victim], died, PEER_TIMEOUT + SLACK, watches, [mesh[victim].name, " of step "]
             )
             print(f"killed in {phase} of step {self.STEP}: {report}")
             self.see_followed(follower, mesh[victim], run)
