@@ -368,6 +368,14 @@ class Mesh:
             lambda: f"run {run} at step {step}: {self.run(run, node)}", lambda: self.run(run, node)["step"] >= step
         )
 
+    def wait_whole(self, run):
+        """After a restart: until each node has every member's own part of this run."""
+        for node in self.nodes:
+            wait_until(
+                lambda: f"{node.name} (log {node.log}) has all members' digests of {run}: {self.run(run, node)}",
+                lambda: all(member["digest"] for member in self.run(run, node)["members"]),
+            )
+
     def fetch(self, run, *options, node=0):
         """Fetches into a new folder; its path."""
         folder = tempfile.mkdtemp(prefix="fetched-", dir=self.folder)

@@ -81,6 +81,7 @@ class Killed(Death):
     def check_after_restart(self, mesh, run, victim):
         mesh.configure(victim, fault=None)
         mesh.restart()
+        mesh.wait_whole(run)
         for index, node in enumerate(mesh.nodes):
             shown = mesh.run(run, node=index)
             where = f"run {run} at {node.name} (log {node.log}): {shown}"

@@ -111,6 +111,7 @@ class FourNodes(unittest.TestCase):
 
             # What ended is there after a restart, too, and nothing is overwritten unless asked.
             mesh.restart()
+            mesh.wait_whole(run)
             again = mesh.fetch(run, node=1)
             tensors = {name: read_safetensors(os.path.join(again, name))[0] for name in FETCHED[1:3]}
             self.assertNotEqual(tensors[FETCHED[1]], tensors[FETCHED[2]], "the average equals the parameters")
