@@ -102,15 +102,18 @@ void Node::on(FrameArrived& event) {
 }
 
 void Node::on(ConnectionChanged& event) {
-  if (event.up || !run_ || !run_->begun()) {
-    broken_.erase(event.peer);
-    return membership_.connection(event.peer, event.up, now_ms());
+  const auto broken = broken_.find(event.peer);
+  if (event.up && broken != broken_.end()) {  // back already, without the frames that were on their way
+    broken->second.up_again = true;
+    return;
   }
+  if (event.up || !run_ || !run_->begun()) return membership_.connection(event.peer, event.up, now_ms());
   // In a run a peer's last words (a goodbye, a report, the cause of its failure) may arrive just after its connection
   // broke.
-  broken_[event.peer] = {now_ms(), context_.config.node + " lost the connection to " + context_.names[event.peer] +
-                                       " in " + std::string(schema::phase_name(context_.progress.phase)) + " of step " +
-                                       std::to_string(context_.progress.step)};
+  broken_[event.peer] = {false, now_ms(),
+                         context_.config.node + " lost the connection to " + context_.names[event.peer] + " in " +
+                             std::string(schema::phase_name(context_.progress.phase)) + " of step " +
+                             std::to_string(context_.progress.step)};
 }
 
 void Node::give_up_broken_connections(std::uint64_t now) {
@@ -123,6 +126,7 @@ void Node::give_up_broken_connections(std::uint64_t now) {
     at = broken_.erase(at);
     membership_.lost(peer, broken.message, now);
     membership_.connection(peer, false, now);
+    if (broken.up_again) membership_.connection(peer, true, now);
   }
 }
 

@@ -73,6 +73,7 @@ class Node {
   std::unique_ptr<ActiveRun> dry_run_;  // a plan asked for, no run
   std::uint64_t dry_run_token_ = 0;
   struct Broken {
+    bool up_again = false;
     std::uint64_t since_ms = 0;
     std::string message;
   };
