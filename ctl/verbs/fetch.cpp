@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -5,6 +7,7 @@
 #include "ctl/console.h"
 #include "ctl/fetch_source.h"
 #include "ctl/format/table.h"
+#include "ctl/interrupt.h"
 #include "ctl/part_file.h"
 #include "ctl/verbs/verbs.h"
 
@@ -13,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::seconds kMembersEnd{10};
+constexpr int kPollMs = 100;
 constexpr const char* kFiles[] = {"model.safetensors", "model-raw.safetensors", "metrics.jsonl", "run.json"};
 
 Status prepare_folder(const std::string& folder, bool force) {
@@ -44,10 +49,23 @@ Status fetch_file(Client& client, schema::FetchRequest request, PartFile& file) 
   }
 }
 
+// Members end a run within moments of each other; who fetches at once waits for the last of them.
+Result<schema::RunStatus> ask_ended_run(Client& client, const std::string& id) {
+  const auto deadline = std::chrono::steady_clock::now() + kMembersEnd;
+  while (true) {
+    Result<schema::RunStatus> run = ask_run(client, id);
+    if (!run || !schema::is_final(run->state)) return run;
+    const bool all_ended =
+        std::all_of(run->members.begin(), run->members.end(),
+                    [](const schema::MemberStatus& member) { return schema::is_final(member.state); });
+    if (all_ended || std::chrono::steady_clock::now() >= deadline || !sleep_unless_interrupted(kPollMs)) return run;
+  }
+}
+
 }  // namespace
 
 int fetch(Client& client, const Command& command) {
-  const Result<schema::RunStatus> run = ask_run(client, command.operand);
+  const Result<schema::RunStatus> run = ask_ended_run(client, command.operand);
   if (!run) return fail(run.error());
   const Result<FetchSource> source = choose_fetch_source(*run, command.partial);
   if (!source) return fail(source.error());

@@ -24,12 +24,13 @@ std::size_t most_elements(bool ternary, std::size_t members) {
 
 std::size_t chunk_size(std::size_t run_elements, bool ternary, const PlanOptions& options) {
   const std::size_t most = most_elements(ternary, options.members);
-  std::size_t wanted = options.chunk_parameters;
-  if (wanted == 0) {
-    const std::size_t share = kernels::padded((run_elements + options.members - 1) / options.members);
-    wanted = std::max(share, kLeastChunkParameters);
-  }
-  return std::clamp(kernels::padded(wanted), kernels::kBlock, most);
+  if (options.chunk_parameters != 0)
+    return std::clamp(kernels::padded(options.chunk_parameters), kernels::kBlock, most);
+  const std::size_t share = kernels::padded((run_elements + options.members - 1) / options.members);
+  std::size_t count = (run_elements - 1) / std::min(std::max(share, kLeastChunkParameters), most) + 1;
+  // Every member owns as many as every other.
+  if (count > options.members) count = (count + options.members - 1) / options.members * options.members;
+  return kernels::padded((run_elements + count - 1) / count);
 }
 
 // Cuts the segments [first, last), all of one format, into chunks.

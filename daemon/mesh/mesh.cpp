@@ -5,7 +5,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <zmq.hpp>
 
@@ -15,12 +14,10 @@
 namespace tg::daemon {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr int kFramesPerTurn = 64;                    // then the connections get a look
-constexpr std::uint64_t kHelloMs = 1000;              // to a connected peer
-constexpr std::uint64_t kHelloConnectingMs = 200;     // until both directions work
-constexpr std::chrono::milliseconds kPoll{50};        // how soon the receiving thread sees that it should stop
-constexpr std::chrono::milliseconds kLastWords{300};  // a peer's goodbye may arrive just after its connection broke
+constexpr int kFramesPerTurn = 64;                 // then the connections get a look
+constexpr std::uint64_t kHelloMs = 1000;           // to a connected peer
+constexpr std::uint64_t kHelloConnectingMs = 200;  // until both directions work
+constexpr std::chrono::milliseconds kPoll{50};     // how soon the receiving thread sees that it should stop
 
 // ZMTP 3.1: a flags byte and a 1-byte size, or an 8-byte one above 255 bytes.
 std::uint64_t wire_bytes(std::size_t size) { return size + (size > 255 ? 9 : 2); }
@@ -45,7 +42,6 @@ struct PeerLink {
   std::atomic<bool> up{false};
   // receiving thread
   zmq::socket_t monitor;  // says when the DEALER's connection breaks: the peer's process ended, or the network cut it
-  std::optional<Clock::time_point> broken_since;
   int bad_frames = 0;
   std::uint64_t cut_off_incarnation = 0;
 };
@@ -171,7 +167,6 @@ bool Mesh::State::receive_one() {
 }
 
 void Mesh::State::watch_connections() {
-  const Clock::time_point now = Clock::now();
   for (Rank r = 0; r < links.size(); ++r) {
     PeerLink& link = links[r];
     if (!link.monitor) continue;
@@ -180,14 +175,11 @@ void Mesh::State::watch_connections() {
       if (!link.monitor.recv(address, zmq::recv_flags::dontwait) || event.size() < sizeof(std::uint16_t)) break;
       std::uint16_t what = 0;
       std::memcpy(&what, event.data(), sizeof what);
-      if (what == ZMQ_EVENT_DISCONNECTED && link.up && !link.broken_since) link.broken_since = now;
+      if (what != ZMQ_EVENT_DISCONNECTED || !link.up.exchange(false)) continue;
+      // Frames may be lost: even if the connection comes back, a step in progress cannot.
+      log.warning("connection-lost", {{"peer", config.peers[r].name}});
+      hooks.connection(r, false);
     }
-    if (!link.broken_since || now - *link.broken_since < kLastWords) continue;
-    link.broken_since.reset();
-    // Frames may be lost: even if the connection comes back, a step in progress cannot.
-    if (!link.up.exchange(false)) continue;
-    log.warning("connection-lost", {{"peer", config.peers[r].name}});
-    hooks.connection(r, false);
   }
 }
 
@@ -256,7 +248,7 @@ void Mesh::State::on_hello(Rank peer, const schema::Hello& hello) {
     }
   }
   hooks.heard(peer);
-  const bool up = hello.heard == incarnation && !link.broken_since;
+  const bool up = hello.heard == incarnation;
   if (link.up.exchange(up) != up) {
     {
       const std::lock_guard lock(problems_mutex);

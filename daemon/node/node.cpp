@@ -13,6 +13,7 @@ namespace tg::daemon {
 namespace {
 
 constexpr std::uint64_t kTickMs = 20;
+constexpr std::uint64_t kLastWordsMs = 300;
 constexpr int kGoodbyeLingerMs = 500;
 
 bool valid_run_id(const std::string& id) {
@@ -75,6 +76,7 @@ void Node::tick() {
   if (now - last_tick_ms_ < kTickMs) return;
   last_tick_ms_ = now;
   context_.mesh.tick(now);
+  give_up_broken_connections(now);
   membership_.tick(now);
   if (!run_ || !run_->begun()) return;
   run_->tick();
@@ -100,14 +102,32 @@ void Node::on(FrameArrived& event) {
 }
 
 void Node::on(ConnectionChanged& event) {
-  if (!event.up && run_ && run_->begun()) {
-    const std::string place(schema::phase_name(context_.progress.phase));
-    membership_.lost(event.peer,
-                     context_.config.node + " lost the connection to " + context_.names[event.peer] + " in " + place +
-                         " of step " + std::to_string(context_.progress.step),
-                     now_ms());
+  const auto broken = broken_.find(event.peer);
+  if (event.up && broken != broken_.end()) {  // back already, without the frames that were on their way
+    broken->second.up_again = true;
+    return;
   }
-  membership_.connection(event.peer, event.up, now_ms());
+  if (event.up || !run_ || !run_->begun()) return membership_.connection(event.peer, event.up, now_ms());
+  // In a run a peer's last words (a goodbye, a report, the cause of its failure) may arrive just after its connection
+  // broke.
+  broken_[event.peer] = {false, now_ms(),
+                         context_.config.node + " lost the connection to " + context_.names[event.peer] + " in " +
+                             std::string(schema::phase_name(context_.progress.phase)) + " of step " +
+                             std::to_string(context_.progress.step)};
+}
+
+void Node::give_up_broken_connections(std::uint64_t now) {
+  for (auto at = broken_.begin(); at != broken_.end();) {
+    if (now - at->second.since_ms < kLastWordsMs) {
+      ++at;
+      continue;
+    }
+    const auto [peer, broken] = *at;
+    at = broken_.erase(at);
+    membership_.lost(peer, broken.message, now);
+    membership_.connection(peer, false, now);
+    if (broken.up_again) membership_.connection(peer, true, now);
+  }
 }
 
 void Node::on(PeerLost& event) {

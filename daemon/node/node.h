@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,7 @@ class Node {
   void carry_out(AnswerStart& action);
   void carry_out(AskStop& action);
   bool take_outcome();
+  void give_up_broken_connections(std::uint64_t now);
   void tick();
   void wait_for_event();
   bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }
@@ -70,7 +72,13 @@ class Node {
   schema::ExchangeKind exchange_ = schema::ExchangeKind::kDirect;
   std::unique_ptr<ActiveRun> dry_run_;  // a plan asked for, no run
   std::uint64_t dry_run_token_ = 0;
-  std::string shown_id_;  // of a run that status shows and that has not begun
+  struct Broken {
+    bool up_again = false;
+    std::uint64_t since_ms = 0;
+    std::string message;
+  };
+  std::map<Rank, Broken> broken_;  // connections that broke in a run, until the peer's last words had their time
+  std::string shown_id_;           // of a run that status shows and that has not begun
   std::ofstream run_log_;
   bool done_ = false;
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "daemon/exchange/compare_digests.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -23,17 +24,11 @@ using schema::RunStatus;
 
 constexpr int kRecordSchemaVersion = 1;
 
-std::string to_hex(std::uint64_t value) {
-  char text[19];
-  std::snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 std::optional<std::uint64_t> from_hex(const std::string& text) {
-  if (text.size() != 18 || !text.starts_with("0x")) return std::nullopt;
+  if (text.size() != 16) return std::nullopt;
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data() + 2, end, value, 16);
+  const auto parsed = std::from_chars(text.data(), end, value, 16);
   if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
   return value;
 }
@@ -109,7 +104,7 @@ class Fields {
     if (const auto parsed = from_hex(digits)) {
       value = *parsed;
     } else {
-      complain(key, "0x and 16 hexadecimal digits");
+      complain(key, "16 hexadecimal digits");
     }
   }
   void time(const char* key, std::int64_t& value_ms) {
@@ -165,7 +160,7 @@ json own_to_json(const RunRecord& record) {
           {"kernels", record.own.kernels},
           {"state", schema::run_state_name(row.state)},
           {"step", row.step},
-          {"digest", to_hex(row.digest)},
+          {"digest", hex_digest(row.digest)},
           {"digest_step", row.digest_step},
           {"wait_share", row.wait_share}};
 }
@@ -298,15 +293,15 @@ std::string record_to_json(const RunRecord& record) {
                                  {"learning_rate", status.learning_rate},
                                  {"samples_per_second", status.samples_per_second},
                                  {"evaluation", nullptr},
-                                 {"digest", to_hex(status.digest)},
+                                 {"digest", hex_digest(status.digest)},
                                  {"digest_step", status.digest_step},
-                                 {"initial_digest", to_hex(record.initial_digest)}};
+                                 {"initial_digest", hex_digest(record.initial_digest)}};
   if (status.evaluated) {
     root["evaluation"] = {
         {"step", status.evaluation_step}, {"accuracy", status.evaluation_accuracy}, {"loss", status.evaluation_loss}};
   }
   root["hashes"] = {
-      {"spec", to_hex(record.spec_hash)}, {"model", to_hex(record.model_hash)}, {"data", to_hex(record.data_hash)}};
+      {"spec", hex_digest(record.spec_hash)}, {"model", hex_digest(record.model_hash)}, {"data", hex_digest(record.data_hash)}};
   root["traffic"] = {{"code_bits_per_parameter", status.code_bits_per_parameter},
                      {"sent_bits_per_parameter", status.sent_bits_per_parameter},
                      {"sent_bytes_per_step", status.sent_bytes_per_step},

@@ -82,8 +82,8 @@ TEST(RunRecord, IsReadableForPeople) {
   EXPECT_EQ(json["state"], "RUNNING");
   EXPECT_EQ(json["since"], "2017-12-04T09:00:00.123Z");
   EXPECT_EQ(json["spec"]["steps"], "300");
-  EXPECT_EQ(json["digest"], "0xabcdef0123456789");
-  EXPECT_EQ(json["hashes"]["spec"], "0x8000000000000001");
+  EXPECT_EQ(json["digest"], "abcdef0123456789");
+  EXPECT_EQ(json["hashes"]["spec"], "8000000000000001");
   EXPECT_EQ(json["members"], (nlohmann::json{"node-a", "node-b", "node-c"}));
   EXPECT_EQ(json["own"]["kernels"], "avx2");
 }
@@ -120,8 +120,8 @@ TEST(RunRecord, AWrongTypeIsNamed) {
   EXPECT_EQ(with("step", "12"), "field step is not a whole number");
   EXPECT_EQ(with("state", "ASLEEP"), "field state is not a state of a run");
   EXPECT_EQ(with("state", nullptr), "field state is not a string");
-  EXPECT_EQ(with("digest", "12"), "field digest is not 0x and 16 hexadecimal digits");
-  EXPECT_EQ(with("digest", "0xabcdef012345678g"), "field digest is not 0x and 16 hexadecimal digits");
+  EXPECT_EQ(with("digest", "12"), "field digest is not 16 hexadecimal digits");
+  EXPECT_EQ(with("digest", "abcdef012345678g"), "field digest is not 16 hexadecimal digits");
   EXPECT_EQ(with("since", "2017-02-30T09:00:00.000Z"), "field since is not a time like 2017-12-04T09:00:00.000Z");
   EXPECT_EQ(with("id", "../run-1"), "field id is not a run's id");
   EXPECT_EQ(with("members", {"node-a", "NODE \x1b[2J"}), "field members is not a list of names");
