@@ -5,6 +5,7 @@ holds the process id, and everything is removed at the end.
 """
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -45,6 +46,7 @@ class Network:
         return self
 
     def _build(self):
+        self._remove_orphans()
         # The bridge has a namespace of its own: nothing of the machine's is touched.
         switch = f"{self._id}sw"
         _do("ip", "netns", "add", switch)
@@ -61,9 +63,21 @@ class Network:
 
     def __exit__(self, *_):
         for space in [*self.spaces, f"{self._id}sw"]:
-            # Its interfaces go with it.
-            subprocess.run(["ip", "netns", "delete", space], stdin=subprocess.DEVNULL, capture_output=True)
+            self._remove(space)
         return False
+
+    @staticmethod
+    def _remove(space):
+        # Its interfaces go with it.
+        subprocess.run(["ip", "netns", "delete", space], stdin=subprocess.DEVNULL, capture_output=True)
+
+    def _remove_orphans(self):
+        """What a test that was killed has left behind."""
+        for line in _do("ip", "netns", "list").splitlines():
+            name = line.split()[0] if line.split() else ""
+            owner = re.fullmatch(r"tg(\d+)(n\d+|sw)", name)
+            if owner and not os.path.exists(f"/proc/{owner[1]}"):
+                self._remove(name)
 
     def cut(self, index):
         """Drops whatever this node sends; what is sent to it still arrives."""

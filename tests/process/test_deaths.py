@@ -17,7 +17,7 @@ from mesh import Mesh, Watch, wait_until
 from network import Network, NetworkUnavailable
 
 REPETITIONS = int(os.environ.get("TGD_DEATHS", "2"))
-PEER_TIMEOUT = 1.0
+PEER_TIMEOUT = 2.0
 SLACK = 1.0  # the promise: reported within peer-timeout + 1 s
 STATUS = 1.2  # two gatherings of status, and tgctl's own start
 JOB = {"steps": 5000, "digest-every": 4, "evaluate-every": 6, "schedule": "constant"}
@@ -79,7 +79,8 @@ class Killed(Death):
             self.check_after_restart(mesh, run, victim)
 
     def check_after_restart(self, mesh, run, victim):
-        mesh.configure(victim, fault=None)
+        for index in range(len(mesh)):
+            mesh.configure(index, fault=None, peer_timeout="10s")
         mesh.restart()
         mesh.wait_whole(run, without=mesh[victim].name)  # what it had not written died with it
         for index, node in enumerate(mesh.nodes):
