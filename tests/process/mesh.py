@@ -368,12 +368,12 @@ class Mesh:
             lambda: f"run {run} at step {step}: {self.run(run, node)}", lambda: self.run(run, node)["step"] >= step
         )
 
-    def wait_whole(self, run):
-        """After a restart: until each node has every member's own part of this run."""
+    def wait_whole(self, run, without=None):
+        """After a restart: until each node has every member's own part of this run; `without`: one that has none."""
         for node in self.nodes:
             wait_until(
                 lambda: f"{node.name} (log {node.log}) has all members' digests of {run}: {self.run(run, node)}",
-                lambda: all(member["digest"] for member in self.run(run, node)["members"]),
+                lambda: all(member["digest"] or member["node"] == without for member in self.run(run, node)["members"]),
             )
 
     def fetch(self, run, *options, node=0):
