@@ -74,26 +74,27 @@ struct Sums {
     at += kHalf;
     store(at, _mm256_add_epi8(_mm256_sub_epi8(load(at), spread(plus >> kHalf)), spread(minus >> kHalf)));
   }
-  static void set(std::int8_t* at, std::uint64_t ones) {
-    store(at, _mm256_abs_epi8(spread(ones)));
-    store(at + kHalf, _mm256_abs_epi8(spread(ones >> kHalf)));
-  }
-  static void negate(std::int8_t* at, std::uint64_t which) {
-    for (int half = 0; half < 2; ++half, at += kHalf, which >>= kHalf) {
-      const __m256i ones = spread(which);
-      store(at, _mm256_sub_epi8(_mm256_xor_si256(load(at), ones), ones));
+  // Digit k of the magnitudes is worth 2^k and is digits[k * stride]; `negative` is a subset of the nonzero.
+  static void set(std::int8_t* at, const std::uint64_t* digits, std::size_t stride, int used, std::uint64_t negative) {
+    __m256i low = _mm256_setzero_si256(), high = _mm256_setzero_si256();
+    for (int digit = 0; digit < used; ++digit, digits += stride) {
+      const __m256i worth = _mm256_set1_epi8(static_cast<char>(1 << digit));
+      low = _mm256_or_si256(low, _mm256_and_si256(spread(*digits), worth));
+      high = _mm256_or_si256(high, _mm256_and_si256(spread(*digits >> kHalf), worth));
     }
+    store(at, negated(low, spread(negative)));
+    store(at + kHalf, negated(high, spread(negative >> kHalf)));
   }
-  static std::uint64_t nonzero(const std::int8_t* at) { return ~equal(at, 0); }
+  static __m256i negated(__m256i sums, __m256i where) { return _mm256_sub_epi8(_mm256_xor_si256(sums, where), where); }
+  static std::uint64_t nonzero(const std::int8_t* at) {
+    const __m256i zero = _mm256_setzero_si256();
+    return ~gather(_mm256_cmpeq_epi8(load(at), zero), _mm256_cmpeq_epi8(load(at + kHalf), zero));
+  }
   static std::uint64_t negative(const std::int8_t* at) { return gather(load(at), load(at + kHalf)); }
   static std::uint64_t above(const std::int8_t* at, int level) {  // |sum| > level
     const __m256i levels = _mm256_set1_epi8(static_cast<char>(level));
     return gather(_mm256_cmpgt_epi8(_mm256_abs_epi8(load(at)), levels),
                   _mm256_cmpgt_epi8(_mm256_abs_epi8(load(at + kHalf)), levels));
-  }
-  static std::uint64_t equal(const std::int8_t* at, int level) {
-    const __m256i levels = _mm256_set1_epi8(static_cast<char>(level));
-    return gather(_mm256_cmpeq_epi8(load(at), levels), _mm256_cmpeq_epi8(load(at + kHalf), levels));
   }
 };
 

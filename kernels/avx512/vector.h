@@ -61,19 +61,19 @@ struct Sums {
     const __m512i raised = _mm512_mask_add_epi8(load(at), plus, load(at), one);
     _mm512_storeu_si512(at, _mm512_mask_sub_epi8(raised, minus, raised, one));
   }
-  static void set(std::int8_t* at, std::uint64_t ones) {
-    _mm512_storeu_si512(at, _mm512_maskz_mov_epi8(ones, _mm512_set1_epi8(1)));
-  }
-  static void negate(std::int8_t* at, std::uint64_t which) {
-    _mm512_storeu_si512(at, _mm512_mask_sub_epi8(load(at), which, _mm512_setzero_si512(), load(at)));
+  // Digit k of the magnitudes is worth 2^k and is digits[k * stride]; `negative` is a subset of the nonzero.
+  static void set(std::int8_t* at, const std::uint64_t* digits, std::size_t stride, int used, std::uint64_t negative) {
+    __m512i sums = _mm512_maskz_mov_epi8(digits[0], _mm512_set1_epi8(1));
+    for (int digit = 1; digit < used; ++digit) {
+      digits += stride;
+      sums = _mm512_mask_add_epi8(sums, *digits, sums, _mm512_set1_epi8(static_cast<char>(1 << digit)));
+    }
+    _mm512_storeu_si512(at, _mm512_mask_sub_epi8(sums, negative, _mm512_setzero_si512(), sums));
   }
   static std::uint64_t nonzero(const std::int8_t* at) { return _mm512_test_epi8_mask(load(at), load(at)); }
   static std::uint64_t negative(const std::int8_t* at) { return _mm512_movepi8_mask(load(at)); }
   static std::uint64_t above(const std::int8_t* at, int level) {  // |sum| > level
     return _mm512_cmpgt_epi8_mask(_mm512_abs_epi8(load(at)), _mm512_set1_epi8(static_cast<char>(level)));
-  }
-  static std::uint64_t equal(const std::int8_t* at, int level) {
-    return _mm512_cmpeq_epi8_mask(load(at), _mm512_set1_epi8(static_cast<char>(level)));
   }
 };
 

@@ -21,21 +21,23 @@ inline void store_word(std::byte* at, std::uint64_t word) { std::memcpy(at, &wor
 
 inline std::size_t bits_in(std::uint64_t word) { return static_cast<std::size_t>(_mm_popcnt_u64(word)); }
 
-// Stores whole words: once k words' worth of bits may have been put, k words of memory must be there.
+// Stores whole words: once k words' worth of bits may have been put, k words of memory must be there. No branches: how
+// many bits a word brings is as good as random.
 class BitWriter {
  public:
+  BitWriter() = default;
   explicit BitWriter(std::byte* at) : at_(at) {}
 
   // `count` bits, the rest of `bits` being zero.
   void put(std::uint64_t bits, std::size_t count) {
-    pending_ |= bits << filled_;
-    store_word(at_, pending_);
-    const std::size_t filled = filled_ + count;
-    if (filled >= 64) {
-      at_ += sizeof(std::uint64_t);
-      pending_ = filled_ == 0 ? 0 : bits >> (64 - filled_);
-    }
-    filled_ = filled % 64;
+    const std::uint64_t joined = pending_ | bits << filled_;
+    const std::uint64_t carried = bits >> 1 >> (63 - filled_);
+    store_word(at_, joined);
+    filled_ += count;
+    const std::size_t full = filled_ / 64;  // 0 or 1
+    at_ += full * sizeof(std::uint64_t);
+    pending_ = joined ^ ((joined ^ carried) & (0 - full));
+    filled_ %= 64;
   }
   // The byte after the stream, once the bits that the last put carried over are stored too.
   std::byte* finish() {
@@ -44,25 +46,27 @@ class BitWriter {
   }
 
  private:
-  std::byte* at_;
+  std::byte* at_ = nullptr;
   std::uint64_t pending_ = 0;
   std::size_t filled_ = 0;  // bits of pending_
 };
 
-// Reads nothing from `end` on; bits from there on are zero.
+// Reads nothing past the `bytes` bytes at `begin`; bits from there on are zero.
 class BitReader {
  public:
-  BitReader(const std::byte* at, const std::byte* end) : at_(at), end_(end) {}
+  BitReader() = default;
+  BitReader(const std::byte* begin, std::size_t bytes, std::size_t first)
+      : begin_(begin), bytes_(bytes), safe_(bytes > 8 ? bytes - 8 : 0), next_(first * 8) {}
 
   // The next 64 bits, of which `count` are taken; the others are anything.
   std::uint64_t take(std::size_t count) {
-    const std::byte* const at = at_ + read_ / 8;
-    const std::size_t shift = read_ % 8;
-    read_ += count;
-    if (static_cast<std::size_t>(end_ - at) > sizeof(std::uint64_t)) [[likely]]
-      return joined(at, shift);
+    const std::size_t at = next_ / 8;
+    const std::size_t shift = next_ % 8;
+    next_ += count;
+    if (at < safe_) [[likely]]
+      return joined(begin_ + at, shift);
     std::byte rest[sizeof(std::uint64_t) + 1] = {};
-    if (at < end_) std::memcpy(rest, at, static_cast<std::size_t>(end_ - at));
+    if (at < bytes_) std::memcpy(rest, begin_ + at, bytes_ - at);
     return joined(rest, shift);
   }
 
@@ -71,9 +75,10 @@ class BitReader {
     return load_word(at) >> shift | (static_cast<std::uint64_t>(at[8]) << 1) << (63 - shift);
   }
 
-  const std::byte* at_;
-  const std::byte* end_;
-  std::size_t read_ = 0;  // bits
+  const std::byte* begin_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::size_t safe_ = 0;  // bytes before which 9 may be read
+  std::size_t next_ = 0;  // bits
 };
 
 // True if `bytes` bytes at `at` start with a plane of `bits` bits whose last byte is padded with zeros.

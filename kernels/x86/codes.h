@@ -30,7 +30,7 @@ inline bool holds_codes(const std::byte* payload, std::size_t bytes, std::size_t
 // Calls take(word index, nonzero, negative) for each word of a payload that holds_codes.
 template <class Take>
 inline void take_codes(const std::byte* payload, std::size_t bytes, std::size_t words, Take take) {
-  BitReader signs(payload + words * sizeof(std::uint64_t), payload + bytes);
+  BitReader signs(payload, bytes, words * sizeof(std::uint64_t));
   for (std::size_t w = 0; w < words; ++w) {
     const std::uint64_t nonzero = load_word(payload + w * sizeof(std::uint64_t));
     take(w, nonzero, _pdep_u64(signs.take(bits_in(nonzero)), nonzero));

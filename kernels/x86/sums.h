@@ -1,6 +1,8 @@
 // Sums to unary planes and back with pext and pdep; `Sums` is the instruction set's (vector.h). Internal linkage.
 #pragma once
 
+#include <bit>
+
 #include "kernels/kernels.h"
 #include "kernels/require.h"
 #include "kernels/x86/bit_stream.h"
@@ -8,77 +10,181 @@
 namespace tg::kernels {
 namespace {
 
-// Room: before a plane of c <= elements bits begins, at most that plane's worth of the bound is unused, and the writer
-// stays within whole words of it, because elements is a multiple of 64.
+// The planes of all levels are read or written side by side, kSpanWords words of elements at a time, so that the sums
+// stay in the first level cache while the levels pass over them.
+inline constexpr std::size_t kSpanWords = 32;
+
+// The planes being written. Where plane m will start is known only at the end: until then plane m grows where it would
+// start if every |sum| were `members`, which the bound has room for, whole words included.
+class SumsWriter {
+ public:
+  SumsWriter(std::size_t elements, int members, std::byte* begin)
+      : begin_(begin), plane_bytes_(elements / 8), members_(members), signs_(begin + plane_bytes_) {}
+
+  // `words` <= kSpanWords words of sums, those from element `first` on.
+  template <class Sums>
+  void put(const std::int8_t* from, std::size_t first, std::size_t words) {
+    std::uint64_t here[kSpanWords];  // |sum| >= level
+    std::uint64_t any = 0;
+    BitWriter signs = signs_;
+    for (std::size_t w = 0; w < words; ++w) {
+      const std::uint64_t nonzero = Sums::nonzero(from + w * kWordBits);
+      store_word(begin_ + first / 8 + w * sizeof nonzero, nonzero);
+      signs.put(_pext_u64(Sums::negative(from + w * kWordBits), nonzero), bits_in(nonzero));
+      here[w] = nonzero;
+      any |= nonzero;
+    }
+    signs_ = signs;
+    for (int level = 1; level < members_ && any != 0; ++level) any = put_level<Sums>(from, level, here, words);
+  }
+  // Closes the gaps between the planes; the byte after the last.
+  std::byte* finish() {
+    std::byte* at = signs_.finish();
+    for (int level = 1; level <= levels_; ++level) {
+      const std::byte* const plane = room(level);
+      const std::size_t bytes = static_cast<std::size_t>(planes_[level].finish() - plane);
+      std::memmove(at, plane, bytes);
+      at += bytes;
+    }
+    return at;
+  }
+
+ private:
+  std::byte* room(int level) const { return begin_ + (static_cast<std::size_t>(level) + 1) * plane_bytes_; }
+
+  // Returns a word that is 0 only if no |sum| is above the level.
+  template <class Sums>
+  std::uint64_t put_level(const std::int8_t* from, int level, std::uint64_t* here, std::size_t words) {
+    if (level > levels_) planes_[levels_ = level] = BitWriter(room(level));
+    BitWriter plane = planes_[level];
+    std::uint64_t any = 0;
+    for (std::size_t w = 0; w < words; ++w) {
+      const std::uint64_t above = Sums::above(from + w * kWordBits, level);
+      plane.put(_pext_u64(above, here[w]), bits_in(here[w]));
+      here[w] = above;
+      any |= above;
+    }
+    planes_[level] = plane;
+    return any;
+  }
+
+  std::byte* begin_;
+  std::size_t plane_bytes_;
+  int members_;
+  int levels_ = 0;  // planes begun
+  BitWriter signs_;
+  BitWriter planes_[kMostMembers];  // by level; [0] is unused
+};
+
 template <class Sums>
 inline std::size_t encode_sums_x86(std::span<const std::int8_t> sums, int members, std::span<std::byte> payload) {
   require_capacity(payload.size(), sums_bound(sums.size(), members));
-  const std::int8_t* const from = sums.data();
   const std::size_t elements = sums.size();
   if (elements == 0) return 0;
-  std::byte* const begin = payload.data();
-  BitWriter signs(begin + elements / 8);
-  std::size_t reached = 0;  // elements with |sum| >= level
-  for (std::size_t i = 0; i < elements; i += kWordBits) {
-    const std::uint64_t nonzero = Sums::nonzero(from + i);
-    store_word(begin + i / 8, nonzero);
-    signs.put(_pext_u64(Sums::negative(from + i), nonzero), bits_in(nonzero));
-    reached += bits_in(nonzero);
+  SumsWriter writer(elements, members, payload.data());
+  for (std::size_t first = 0; first < elements; first += kSpanWords * kWordBits) {
+    const std::size_t words = (elements - first) / kWordBits;
+    writer.put<Sums>(sums.data() + first, first, words < kSpanWords ? words : kSpanWords);
   }
-  std::byte* at = signs.finish();
-  for (int level = 1; level < members && reached > 0; ++level) {
-    BitWriter plane(at);
-    reached = 0;
-    for (std::size_t i = 0; i < elements; i += kWordBits) {
-      const std::uint64_t here = Sums::above(from + i, level - 1);
-      if (here == 0) continue;
-      const std::uint64_t above = Sums::above(from + i, level);
-      plane.put(_pext_u64(above, here), bits_in(here));
-      reached += bits_in(above);
-    }
-    at = plane.finish();
-  }
-  return static_cast<std::size_t>(at - begin);
+  return static_cast<std::size_t>(writer.finish() - payload.data());
 }
 
-// The sums serve as scratch: until the signs are put on at the end, they hold the magnitudes known so far, and those
-// that equal the level are the ones that its plane speaks of.
+inline std::size_t ones_in(const std::byte* at, std::size_t bytes) {
+  std::size_t ones = 0;
+  for (; bytes >= sizeof(std::uint64_t); at += sizeof(std::uint64_t), bytes -= sizeof(std::uint64_t)) {
+    ones += bits_in(load_word(at));
+  }
+  std::byte rest[sizeof(std::uint64_t)] = {};
+  std::memcpy(rest, at, bytes);
+  return ones + bits_in(load_word(rest));
+}
+
+// The planes of a payload, found by counting: the ones of one say how many bits the next has.
+class SumsReader {
+ public:
+  // False if the payload breaks the format.
+  bool open(const std::byte* payload, std::size_t bytes, std::size_t elements, int members) {
+    mask_ = payload;
+    std::size_t at = elements / 8;
+    if (bytes < at) return false;
+    std::size_t reached = ones_in(payload, at);  // elements with |sum| >= level
+    if (!holds_plane(payload + at, bytes - at, reached)) return false;
+    signs_ = BitReader(payload, bytes, at);
+    at += (reached + 7) / 8;
+    for (int level = 1; level < members && reached > 0; ++level) {
+      if (!holds_plane(payload + at, bytes - at, reached)) return false;
+      planes_[levels_ = level] = BitReader(payload, bytes, at);
+      const std::size_t plane_bytes = (reached + 7) / 8;
+      reached = ones_in(payload + at, plane_bytes);
+      at += plane_bytes;
+    }
+    return at == bytes;
+  }
+
+  // The magnitudes' binary digits come from the unary ones: element i's digit k is the parity of the levels that it
+  // reaches among the multiples of 2^k.
+  template <class Sums>
+  void take(std::int8_t* to, std::size_t first, std::size_t words) {
+    std::uint64_t digits[kDigits][kSpanWords];
+    std::uint64_t nonzero[kSpanWords], here[kSpanWords];  // here: |sum| >= level
+    std::uint64_t any = 0;
+    for (std::size_t w = 0; w < words; ++w) {
+      nonzero[w] = here[w] = digits[0][w] = load_word(mask_ + first / 8 + w * sizeof(std::uint64_t));
+      any |= here[w];
+    }
+    int used = 1;  // digits
+    for (int level = 1; level <= levels_ && any != 0; ++level) {
+      any = take_level(level, here, words);
+      const int reached = level + 1;
+      if (std::has_single_bit(static_cast<unsigned>(reached))) {
+        for (std::size_t w = 0; w < words; ++w) digits[used][w] = 0;
+        ++used;
+      }
+      for (int digit = 0; digit <= std::countr_zero(static_cast<unsigned>(reached)); ++digit) {
+        for (std::size_t w = 0; w < words; ++w) digits[digit][w] ^= here[w];
+      }
+    }
+    BitReader signs = signs_;
+    for (std::size_t w = 0; w < words; ++w) {
+      const std::uint64_t negative = _pdep_u64(signs.take(bits_in(nonzero[w])), nonzero[w]);
+      Sums::set(to + w * kWordBits, &digits[0][w], kSpanWords, used, negative);
+    }
+    signs_ = signs;
+  }
+
+ private:
+  static constexpr int kDigits = 7;
+  static_assert(kMostMembers < 1 << kDigits);
+
+  // Returns a word that is 0 only if no |sum| is above the level.
+  std::uint64_t take_level(int level, std::uint64_t* here, std::size_t words) {
+    BitReader plane = planes_[level];
+    std::uint64_t any = 0;
+    for (std::size_t w = 0; w < words; ++w) {
+      here[w] = _pdep_u64(plane.take(bits_in(here[w])), here[w]);
+      any |= here[w];
+    }
+    planes_[level] = plane;
+    return any;
+  }
+
+  const std::byte* mask_ = nullptr;
+  int levels_ = 0;  // planes there are
+  BitReader signs_;
+  BitReader planes_[kMostMembers];  // by level; [0] is unused
+};
+
 template <class Sums>
 inline bool decode_sums_x86(std::span<const std::byte> payload, int members, std::span<std::int8_t> sums) {
   require_members(members);
   const std::size_t elements = sums.size();
-  const std::byte* at = payload.data();
-  const std::byte* const end = at + payload.size();
-  if (payload.size() < elements / 8) return false;
-  std::int8_t* const to = sums.data();
-  std::size_t reached = 0;  // elements with |sum| >= level
-  for (std::size_t i = 0; i < elements; i += kWordBits) {
-    const std::uint64_t nonzero = load_word(at + i / 8);
-    Sums::set(to + i, nonzero);
-    reached += bits_in(nonzero);
+  SumsReader reader;
+  if (!reader.open(payload.data(), payload.size(), elements, members)) return false;
+  for (std::size_t first = 0; first < elements; first += kSpanWords * kWordBits) {
+    const std::size_t words = (elements - first) / kWordBits;
+    reader.take<Sums>(sums.data() + first, first, words < kSpanWords ? words : kSpanWords);
   }
-  at += elements / 8;
-  if (!holds_plane(at, static_cast<std::size_t>(end - at), reached)) return false;
-  BitReader signs(at, end);
-  at += (reached + 7) / 8;
-  for (int level = 1; level < members && reached > 0; ++level) {
-    if (!holds_plane(at, static_cast<std::size_t>(end - at), reached)) return false;
-    BitReader plane(at, end);
-    at += (reached + 7) / 8;
-    reached = 0;
-    for (std::size_t i = 0; i < elements; i += kWordBits) {
-      const std::uint64_t here = Sums::equal(to + i, level);
-      if (here == 0) continue;
-      const std::uint64_t above = _pdep_u64(plane.take(bits_in(here)), here);
-      Sums::add(to + i, above, 0);
-      reached += bits_in(above);
-    }
-  }
-  for (std::size_t i = 0; i < elements; i += kWordBits) {
-    const std::uint64_t nonzero = Sums::nonzero(to + i);
-    Sums::negate(to + i, _pdep_u64(signs.take(bits_in(nonzero)), nonzero));
-  }
-  return at == end;
+  return true;
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST_P(MeanGradient, IsThatOfTheWholeBatchAtEveryStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Splits, MeanGradient,
-                         testing::Values(Case{"FourEvenMembers", 32, 4, 600, 100},
+                         testing::Values(Case{"FourEvenMembers", 16, 4, 600, 100},
                                          Case{"ThreeUnevenMembersAcrossEpochs", 50, 3, 145, 12}),
                          [](const auto& one) { return std::string(one.param.name); });
 
