@@ -36,7 +36,7 @@ struct PeerLink {
   zmq::socket_t dealer;
   std::deque<schema::SharedFrame> waiting;
   std::uint64_t last_hello_ms = 0;
-  bool hello_due = true;
+  std::uint64_t greeted = 0;  // the incarnation that our last hello said to have heard
   // both threads
   std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello
   std::atomic<bool> up{false};
@@ -62,7 +62,7 @@ struct Mesh::State {
   void on_hello(Rank peer, const schema::Hello& hello);
   void on_bad_frame(Rank peer, const std::string& why);
   void refuse(Rank peer, const std::string& why);
-  void send_hello(Rank peer);
+  void send_hello(Rank peer, std::uint64_t heard);
   bool push(Rank peer, const schema::SharedFrame& frame);
   void flush(Rank peer);
 
@@ -293,9 +293,9 @@ bool Mesh::send(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
   return taken;
 }
 
-void Mesh::State::send_hello(Rank peer) {
-  const schema::Hello hello{schema::kProtocolVersion, build, config.node, incarnation, schema::names_hash(config.peers),
-                            links[peer].incarnation};
+void Mesh::State::send_hello(Rank peer, std::uint64_t heard) {
+  const schema::Hello hello{schema::kProtocolVersion,         build, config.node, incarnation,
+                            schema::names_hash(config.peers), heard};
   push(peer, schema::encode_frame({}, hello,
                                   pool));  // without a connection there is nobody to greet: the next tick tries again
 }
@@ -306,9 +306,10 @@ void Mesh::tick(std::uint64_t now_ms) {
     if (r == s.config.rank()) continue;
     PeerLink& link = s.links[r];
     const std::uint64_t period = link.up ? kHelloMs : kHelloConnectingMs;
-    if (link.hello_due || now_ms - link.last_hello_ms >= period) {
-      s.send_hello(r);
-      link.hello_due = false;
+    const std::uint64_t incarnation = link.incarnation;
+    if (link.greeted != incarnation || now_ms - link.last_hello_ms >= period) {
+      s.send_hello(r, incarnation);
+      link.greeted = incarnation;
       link.last_hello_ms = now_ms;
     }
     s.flush(r);

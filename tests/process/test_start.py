@@ -132,7 +132,7 @@ class Life(unittest.TestCase):
 class Absent(unittest.TestCase):
     def test_node_that_never_came(self):
         with Mesh(3, absent={2}) as mesh:
-            answer = mesh.ctl("start", mesh.job_file({"start-timeout": "1s"}), "--id", "lonely")
+            answer = mesh.ctl("start", mesh.job_file({"start-timeout": "3s"}), "--id", "lonely")
             self.assertEqual(answer.code, 5, answer)
             self.assertIn("node-c", answer.err)
             self.assertNotIn("node-b", answer.err)
