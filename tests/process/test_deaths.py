@@ -96,7 +96,8 @@ class Killed(Death):
         folder = mesh.fetch(run, "--partial", node=victim)
         tensors, metadata = read_safetensors(os.path.join(folder, "model-raw.safetensors"))
         committed = int(metadata["step"])
-        self.assertTrue(self.STEP <= committed <= self.STEP + 1, f"run {run}: step {committed} was committed")
+        # Members differ by a step at most, and the victim's last frames may have died with it.
+        self.assertTrue(self.STEP - 1 <= committed <= self.STEP + 1, f"run {run}: step {committed} was committed")
         # The state after so many steps is that of a run of so many steps.
         again = mesh.start(JOB | {"steps": committed})
         expected, _ = read_safetensors(os.path.join(mesh.fetch(again), "model-raw.safetensors"))

@@ -36,7 +36,7 @@ class NoMesh(Misuse):
         self.nobody = f"{self.host}:{free_port_pair(self.host) + 1}"
 
     def test_no_daemon(self):
-        for arguments in (["status"], ["list"], ["stop", "x"], ["wait", "x"], ["logs", "x"], ["fetch", "x", "-o", "/nowhere"]):
+        for arguments in (["status"], ["stop", "x"], ["fetch", "x", "-o", "/nowhere"]):
             with self.subTest(arguments=arguments):
                 self.check(self.tgctl(*arguments, address=self.nobody), UNREACHABLE, self.nobody, "TGCTL_ADDRESS")
 
