@@ -95,7 +95,7 @@ int serve(const schema::NodeConfig& config) {
   ControlServer control(config, incarnation, build, **store, progress, log,
                         {[&](ControlCall call) { queue.post(std::move(call)); },
                          [&](const Verdict& verdict) {
-                           queue.post(PeerLost{verdict.rank, verdict.message, false});
+                           queue.post(PeerLost{verdict.rank, verdict.message, false, verdict.run_id});
                          }});
   Mesh mesh(config, incarnation, build, pool, log,
             {[&](Rank from, schema::Frame frame, std::shared_ptr<const void> keep) {
@@ -153,5 +153,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   make_openmp_passive(argv);
-  return serve(parsed->config);
+  const int status = serve(parsed->config);
+  // An engine call that never came back may still run: no static destructor under its feet.
+  std::fflush(nullptr);
+  _exit(status);
 }

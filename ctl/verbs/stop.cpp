@@ -32,6 +32,10 @@ int stop(Client& client, const Command& command) {
   const auto deadline = std::chrono::steady_clock::now() + kDeadline;
   while (true) {
     run = ask_run(client, reply->run_id);
+    if (!run && run.error().kind == ErrorKind::kNotFound) {  // it had not begun, and leaves nothing behind
+      print("STOPPED\n");
+      return kOk;
+    }
     if (!run) return fail(run.error());
     if (schema::is_final(run->state)) return print_state(*run);
     if (std::chrono::steady_clock::now() >= deadline) {

@@ -45,9 +45,15 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
     merged.reason = std::move(reason);
   }
   for (const MemberStatus& row : view.members) {
-    if (row.node != node) continue;
-    if (MemberStatus* known = row_of(merged, node)) {
+    MemberStatus* known = row_of(merged, row.node);
+    if (row.node != node) {  // of the others it knows how long it waited for them
+      if (known != nullptr) known->wait_share += row.wait_share;
+      continue;
+    }
+    if (known != nullptr) {
+      const double waited_for = known->wait_share;
       *known = row;
+      known->wait_share += waited_for;
     } else {
       merged.members.push_back(row);
     }
@@ -87,6 +93,9 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   }
   own.runs.clear();
   for (auto& [id, run] : merged) {
+    double all = 0;
+    for (const MemberStatus& row : run.members) all += row.wait_share;
+    for (MemberStatus& row : run.members) row.wait_share = all > 0 ? row.wait_share / all : 0;
     std::sort(run.members.begin(), run.members.end(),
               [](const MemberStatus& a, const MemberStatus& b) { return a.node < b.node; });
     own.runs.push_back(std::move(run));

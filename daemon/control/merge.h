@@ -1,8 +1,8 @@
 // What several nodes say about runs, as one answer. Pure; any thread.
 //
 // One RunStatus per id: the asked node's own view where it has one, else the first answer's. members[] takes each
-// node's own row; the row of a node that did not answer stays, without a digest. Where several say FAILED, the earliest
-// `since` is shown with its reason: the first cause.
+// node's own row, wait_share aside, which is the mean of what the others say; the row of a node that did not answer
+// stays, without a digest. Where several say FAILED, the earliest `since` is shown with its reason: the first cause.
 #pragma once
 
 #include <string>

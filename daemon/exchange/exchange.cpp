@@ -102,8 +102,10 @@ void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema:
   if (is_next && !is_chunk) {
     // Bounded: one step frame and one scaler frame per bucket from every member can be early, and each is checked when
     // used.
-    const std::size_t most = members() * (schema::kMostBuckets + 1);
-    if (early_.size() < most) early_.push_back({from, header, body});
+    const auto theirs = std::count_if(early_.begin(), early_.end(), [&](const Early& e) { return e.from == from; });
+    if (theirs > static_cast<std::ptrdiff_t>(schema::kMostBuckets))
+      return fail(from, "exchange", options_.names[from] + " sends more frames of the next step than it has buckets");
+    early_.push_back({from, header, body});
     return;
   }
   if (plan_ == nullptr || header.step != now) {

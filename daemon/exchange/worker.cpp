@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/base/check.h"
@@ -54,7 +55,7 @@ LocalBucket Worker::measure(std::size_t bucket) {
     if (!plan_->ternary[s]) continue;
     const float bound = kernels::clip_bound(statistics, segment.element_count, static_cast<float>(options_.clip_sigma));
     clips_[s] = bound;
-    const bool clipped = options_.clip_sigma > 0;
+    const bool clipped = options_.clip_sigma > 0 && std::isfinite(bound);  // no spread: nothing to clip by
     local.scalers.push_back(options_.repo_recipe && clipped ? bound : std::min(statistics.max_abs, bound));
   }
   return local;

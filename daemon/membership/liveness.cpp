@@ -78,7 +78,7 @@ std::vector<Verdict> Liveness::tick(std::uint64_t now_ms) {
     std::string message = accusation(rank, now_ms);
     if (message.empty()) continue;
     members_[rank].accused = true;
-    verdicts.push_back({rank, std::move(message)});
+    verdicts.push_back({rank, std::move(message), run_id_});
   }
   return verdicts;
 }

@@ -31,6 +31,7 @@ struct LivenessOptions {
 struct Verdict {
   Rank rank = 0;
   std::string message;
+  std::string run_id = {};  // that was watched
 };
 
 class Liveness {

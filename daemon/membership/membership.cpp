@@ -234,8 +234,9 @@ void Membership::shut_down(std::uint64_t /*now_ms*/) {
       break;
     case Phase::kRunning:
     case Phase::kStopping:
+      send(others(), key, schema::Goodbye{reason});  // first: saving takes its time
       end_run(schema::RunState::kFailed, reason);
-      break;
+      return;
   }
   send(others(), key, schema::Goodbye{reason});
 }
@@ -327,7 +328,8 @@ void Membership::drop() {
 
 void Membership::on_commit(Rank from, std::uint64_t key, const schema::Commit& commit) {
   if (current_is(key) && begun()) return;
-  if (!current_is(key) || phase_ != Phase::kVoted) {
+  // A node that refused has nothing to begin with, whatever the proposer says.
+  if (!current_is(key) || phase_ != Phase::kVoted || !own_vote_ || !own_vote_->accepted) {
     send({from}, key,
          schema::Fail{ErrorKind::kRunFailed, own_name(), "prepare",
                       own_name() + " had given up waiting for the run to begin"});

@@ -41,6 +41,7 @@ struct PeerLink {
   std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello
   std::atomic<bool> up{false};
   // receiving thread
+  bool dealer_connected = false;
   zmq::socket_t monitor;  // says when the DEALER's connection breaks: the peer's process ended, or the network cut it
   int bad_frames = 0;
   std::uint64_t cut_off_incarnation = 0;
@@ -175,7 +176,8 @@ void Mesh::State::watch_connections() {
       if (!link.monitor.recv(address, zmq::recv_flags::dontwait) || event.size() < sizeof(std::uint16_t)) break;
       std::uint16_t what = 0;
       std::memcpy(&what, event.data(), sizeof what);
-      if (what != ZMQ_EVENT_DISCONNECTED || !link.up.exchange(false)) continue;
+      link.dealer_connected = what == ZMQ_EVENT_CONNECTED;
+      if (link.dealer_connected || !link.up.exchange(false)) continue;
       // Frames may be lost: even if the connection comes back, a step in progress cannot.
       log.warning("connection-lost", {{"peer", config.peers[r].name}});
       hooks.connection(r, false);
@@ -248,7 +250,8 @@ void Mesh::State::on_hello(Rank peer, const schema::Hello& hello) {
     }
   }
   hooks.heard(peer);
-  const bool up = hello.heard == incarnation;
+  // A hello may have waited in the queue while its sender died.
+  const bool up = hello.heard == incarnation && link.dealer_connected && link.cut_off_incarnation != hello.incarnation;
   if (link.up.exchange(up) != up) {
     {
       const std::lock_guard lock(problems_mutex);

@@ -33,6 +33,7 @@ struct PeerLost {  // liveness gave up on it, or it misbehaved
   Rank peer = 0;
   std::string message;
   bool only_in_a_run = false;  // a restart is news to a run only
+  std::string run_id = {};     // the run that liveness watched; empty = whichever there is
 };
 struct RunPrepared {
   std::uint64_t key = 0;

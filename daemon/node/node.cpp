@@ -133,6 +133,8 @@ void Node::give_up_broken_connections(std::uint64_t now) {
 void Node::on(PeerLost& event) {
   const auto state = membership_.state();
   if (event.only_in_a_run && (!state || *state == schema::RunState::kPending)) return;
+  const RunIdentity* current = membership_.current();
+  if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;  // of a run that has ended
   membership_.lost(event.peer, event.message, now_ms());
 }
 
@@ -151,10 +153,11 @@ void Node::on(Evaluated& event) {
 }
 
 void Node::on(ComputeFailed& event) {
+  const Error unprepared{ErrorKind::kFailed, context_.config.node + " cannot prepare the run: " + event.message};
+  if (dry_run_ && dry_run_->identity().key == event.key) return finish_dry_run(unprepared);
   if (!is_current(event.key)) return;
   if (run_->begun()) return run_->on_compute_failed(event.message);
-  const Error error{ErrorKind::kFailed, context_.config.node + " cannot prepare the run: " + event.message};
-  membership_.prepared(event.key, run_->on_prepared(error), now_ms());
+  membership_.prepared(event.key, run_->on_prepared(unprepared), now_ms());
 }
 
 void Node::on(ShutDown&) {
@@ -215,13 +218,15 @@ void Node::finish_dry_run(Result<std::shared_ptr<const Prepared>> result) {
     control_.reply(dry_run_token_, Error{vote.kind, vote.message});
   }
   dry_run_.reset();
+  context_.progress.phase = schema::Phase::kIdle;
 }
 
 void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   const RunIdentity* current = membership_.current();
-  std::string id = request.run;
-  if (Result<std::string> resolved = context_.store.resolve(request.run); resolved.ok()) id = *resolved;
-  if (current != nullptr && (current->id == id || current->id.rfind(request.run, 0) == 0)) {
+  const Result<std::string> resolved = context_.store.resolve(request.run);  // it knows the current run, too
+  if (!resolved.ok() && resolved.error().kind == ErrorKind::kUsage) return control_.reply(token, resolved.error());
+  const std::string id = resolved.ok() ? *resolved : request.run;
+  if (current != nullptr && current->id == id) {
     const Status stopped = membership_.stop(current->id, now_ms());
     if (!stopped.ok()) return control_.reply(token, stopped.error());
     return control_.reply(token, schema::StopReply{current->id, schema::RunState::kStopping});
@@ -281,6 +286,7 @@ void Node::carry_out(PrepareRun& action) {
 void Node::carry_out(BeginRun& action) {
   TG_CHECK(is_current(action.run.key));
   exchange_ = action.exchange;
+  shown_id_.clear();
   step_timeout_ms_ = 0;
   control_.watch(action.run.id, run_->step_timeout_ms());
   const std::string directory = context_.store.directory(action.run.id);
@@ -298,6 +304,7 @@ void Node::carry_out(BeginRun& action) {
 void Node::carry_out(DropRun& action) {
   if (is_current(action.key)) {
     control_.unwatch();
+    context_.progress.phase = schema::Phase::kIdle;
     run_.reset();
   }
   context_.store.forget(std::exchange(shown_id_, ""));
@@ -330,6 +337,11 @@ void Node::carry_out(EndRun& action) {
   context_.mesh.forget_waiting();
   context_.progress.phase = schema::Phase::kIdle;
   if (is_current(action.key)) run_.reset();
+  shown_id_.clear();
+  for (const auto& [peer, broken] : std::exchange(broken_, {})) {  // the next run has nothing to do with them
+    membership_.connection(peer, false, now_ms());
+    if (broken.up_again) membership_.connection(peer, true, now_ms());
+  }
 }
 
 void Node::carry_out(AnswerStart& action) {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kStepsRemembered = 64;             // for rates and the median
 constexpr std::chrono::milliseconds kPublishEvery{100};  // how old the numbers of status may be
+constexpr std::chrono::milliseconds kOwnSleep{500};      // between two ticks: longer means that we were stopped
 constexpr double kExpectedZeros = 0.92;  // share of zero codes, for predictions (c = 2.5; DESIGN section 9)
 
 engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
@@ -230,6 +231,9 @@ void ActiveRun::drain() {
         const auto* sums = std::get_if<Accumulate>(&action);
         const auto* total = std::get_if<Apply>(&action);
         exchange_->bad_payload(sums ? sums->chunk : total->chunk, sums ? sums->rank : total->rank);
+        // Its cause goes before what is left of this list: a commit there must not happen.
+        for (const ExchangeAction& next : exchange_->take_actions())
+          if (const auto* cause = std::get_if<FailRun>(&next)) fail(cause->cause);
       }
     }
   }
@@ -255,7 +259,8 @@ void ActiveRun::on_commit(const CommitStep& commit) {
   const bool last = step == job_.steps;
   const bool stopped = !last && (commit.flags & schema::kStopAfterStep);
   const bool evaluate = !stopped && (last || (commit.flags & schema::kEvaluateAfterStep));
-  if (commit.flags & schema::kStopAfterStep) outcome_.stopping = true;
+  if (commit.flags & schema::kStopAfterStep) show_stopping();
+  reports_.erase(reports_.begin(), reports_.lower_bound(step));
   publish(last || stopped);
   if (last || stopped || evaluate) {
     start_report(last || stopped, stopped, evaluate);
@@ -341,7 +346,15 @@ void ActiveRun::on_compute_failed(const std::string& message) {
 void ActiveRun::request_stop() {
   if (!begun_) return;
   exchange_->add_flags(schema::kStopAfterStep);
+  show_stopping();
+}
+
+void ActiveRun::show_stopping() {
   outcome_.stopping = true;
+  if (status_.state == schema::RunState::kStopping) return;
+  status_.state = schema::RunState::kStopping;
+  status_.since_ms = unix_time_ms();
+  publish(true);
 }
 
 void ActiveRun::fail(schema::Fail cause) {
@@ -393,7 +406,9 @@ void ActiveRun::tick() {
   publish(false);  // a run that stands still shows where
   const Clock::time_point now = Clock::now();
   const std::uint64_t count = context_.progress.count;
-  if (count != progress_count_ || progress_seen_ == Clock::time_point{}) {
+  const bool slept =
+      now - std::exchange(ticked_, now) > kOwnSleep;  // this process was stopped: nobody else is to blame
+  if (count != progress_count_ || slept) {
     progress_count_ = count;
     progress_seen_ = now;
   }

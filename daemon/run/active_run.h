@@ -102,6 +102,7 @@ class ActiveRun {
   void send_frame(const std::vector<Rank>& to, const schema::SharedFrame& frame);
   void write_metrics(bool evaluated);
   void publish(bool now);
+  void show_stopping();
   void note_digest(const std::vector<std::uint64_t>& digests);
   std::uint64_t global_batch() const { return schema::resolved_global_batch(job_, context_.names.size()); }
 
@@ -126,7 +127,7 @@ class ActiveRun {
   std::vector<double> wait_seconds_;  // by rank
   std::deque<double> step_seconds_;   // the last ones
   std::deque<double> step_sent_bytes_;
-  Clock::time_point step_started_{}, published_{}, progress_seen_{};
+  Clock::time_point step_started_{}, published_{}, progress_seen_{}, ticked_{};
   std::uint64_t progress_count_ = 0;
   std::uint64_t sent_bytes_before_ = 0, sent_bytes_step_ = 0;
   StepTraffic traffic_;  // of the last step

@@ -300,8 +300,9 @@ std::string record_to_json(const RunRecord& record) {
     root["evaluation"] = {
         {"step", status.evaluation_step}, {"accuracy", status.evaluation_accuracy}, {"loss", status.evaluation_loss}};
   }
-  root["hashes"] = {
-      {"spec", hex_digest(record.spec_hash)}, {"model", hex_digest(record.model_hash)}, {"data", hex_digest(record.data_hash)}};
+  root["hashes"] = {{"spec", hex_digest(record.spec_hash)},
+                    {"model", hex_digest(record.model_hash)},
+                    {"data", hex_digest(record.data_hash)}};
   root["traffic"] = {{"code_bits_per_parameter", status.code_bits_per_parameter},
                      {"sent_bits_per_parameter", status.sent_bits_per_parameter},
                      {"sent_bytes_per_step", status.sent_bytes_per_step},

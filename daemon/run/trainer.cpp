@@ -1,6 +1,7 @@
 #include "daemon/run/trainer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -21,7 +22,7 @@ constexpr int kProbes = 3;  // timed forward + backward passes; the median count
 
 struct Train {
   std::uint64_t step;
-  const Plan* plan;
+  std::vector<std::size_t> first_segments;  // of each bucket; a copy: the thread may outlive the run
 };
 struct Evaluate {
   std::uint64_t step;
@@ -44,8 +45,8 @@ struct Trainer::State {
   std::mutex mutex;  // guards order, silent, returned
   std::condition_variable changed;
   std::optional<Order> order;
-  bool silent = false;    // nobody listens any more
-  bool returned = false;  // the thread is about to end
+  std::atomic<bool> silent{false};  // nobody listens any more; written under the mutex
+  bool returned = false;            // the thread is about to end
 
   // compute thread, after preparing
   std::shared_ptr<Prepared> prepared;
@@ -68,9 +69,16 @@ struct Trainer::State {
     const std::lock_guard lock(mutex);
     if (!silent) call();
   }
+  // An abandoned thread says nothing of its progress: that is the next run's by now.
+  void advance() {
+    if (!silent) ++progress.count;
+  }
+  void set_phase(schema::Phase phase) {
+    if (!silent) progress.phase = phase;
+  }
   void enter(schema::Phase phase, std::uint64_t step) {
-    progress.phase = phase;
-    ++progress.count;
+    set_phase(phase);
+    advance();
     fault.reached(phase, step);
   }
   std::optional<Order> wait_for_order() {
@@ -96,7 +104,9 @@ Trainer::~Trainer() {
 void Trainer::train(std::uint64_t step, const Plan& plan) {
   const std::lock_guard lock(state_->mutex);
   TG_CHECK(!state_->order.has_value());
-  state_->order = Train{step, &plan};
+  Train order{step, {}};
+  for (const BucketPlan& bucket : plan.buckets) order.first_segments.push_back(bucket.first_segment);
+  state_->order = std::move(order);
   state_->changed.notify_all();
 }
 
@@ -114,8 +124,8 @@ std::span<const float> Trainer::gradients() const { return state_->gradients.spa
 void Trainer::State::run() {
   try {
     Result<std::shared_ptr<const Prepared>> result = prepare();
-    progress.phase = schema::Phase::kIdle;
-    const bool ok = result.ok();
+    const bool ok =
+        result.ok();  // the phase stays `prepare` until the run begins: waiting for slower members is no stall
     tell([&] { hooks.prepared(std::move(result)); });
     while (ok) {
       const std::optional<Order> next = wait_for_order();
@@ -154,7 +164,7 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   result->data = std::move(data).value();
   if (const Status fits = engine::check_input(*result->data, result->model.input, result->model.classes); !fits.ok())
     return Error{fits.error().kind, options.node + ": " + fits.error().message};
-  ++progress.count;
+  advance();
   const engine::Share part = share();
   if (result->data->train.count() == 0 || part.count == 0)
     return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch()) +
@@ -196,7 +206,7 @@ void Trainer::State::probe(Prepared& result, std::uint64_t batch_size, const eng
     engine->backward(static_cast<float>(static_cast<double>(options.members) / static_cast<double>(batch_size)),
                      gradients.data(), [](std::size_t, std::size_t) {});
     if (i > 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    ++progress.count;
+    advance();
   }
   std::sort(seconds.begin(), seconds.end());
   result.step_seconds = seconds[seconds.size() / 2];
@@ -223,8 +233,8 @@ void Trainer::State::train(const Train& order_) {
       kernels.add_scaled(prepared->replica->parameters().subspan(begin, count), inside_weight_decay,
                          gradients.span().subspan(begin, count));
     }
-    ++progress.count;
-    while (bucket < order_.plan->buckets.size() && order_.plan->buckets[bucket].first_segment >= complete_from) {
+    advance();
+    while (bucket < order_.first_segments.size() && order_.first_segments[bucket] >= complete_from) {
       tell([&] { hooks.bucket_ready(order_.step, bucket, loss_sum); });
       ++bucket;
     }
@@ -246,9 +256,9 @@ void Trainer::State::evaluate(const Evaluate& order_) {
     counts.total += some.total;
     counts.loss_sum += some.loss_sum;
     done += evaluation_batch.count;
-    ++progress.count;
+    advance();
   }
-  progress.phase = schema::Phase::kIdle;
+  set_phase(schema::Phase::kIdle);
   tell([&] { hooks.evaluated(order_.step, counts); });
 }
 

@@ -55,7 +55,7 @@ class Trainer {
   Trainer(Options options, const kernels::Kernels& kernels, Progress& progress, const Fault& fault, Hooks hooks);
   ~Trainer();
 
-  // Step of the committed state; plan stays alive until all its buckets were reported. Weight decay inside the
+  // Step of the committed state. Weight decay inside the
   // ternary path is added here, whole, by each member.
   void train(std::uint64_t step, const Plan& plan);
   // This member's share of the test images with the averaged parameters of the committed state.
