@@ -71,6 +71,10 @@ struct ConstPlanes {
 
 enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam };
 
+// From this many parameters on, a model's state leaves the caches between two steps anyway: writing past them saves the
+// reading of every line that is about to be overwritten. Below it the caches' copies are worth more.
+inline constexpr std::size_t kPastCaches = 8 * 1024 * 1024;
+
 // One step's update rule, all scalars already resolved (schedules and bias corrections are applied by the caller).
 //   sgd:       w -= rate * g
 //   momentum:  v = momentum * v + g;  w -= rate * v                                      (TensorFlow's form)
@@ -88,6 +92,7 @@ struct Update {
   float beta1 = 0, one_minus_beta1 = 0;
   float beta2 = 0, one_minus_beta2 = 0;
   float epsilon = 0;
+  bool past_caches = false;  // a hint: write the results past the caches (kPastCaches)
 };
 
 // Optimizer state of a span: slot 0 is the momentum v (momentum) or m (adam), slot 1 is v (adam); unused ones empty.

@@ -150,20 +150,21 @@ bool updates_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   const ConstStateSpan from{in.parameters(), in.slot0(), in.slot1()};
   for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
     for (const float weight_decay : {0.0F, 5e-4F}) {
-      const Update update{.kind = kind,
-                          .rate = 0.04F,
-                          .scale = 0.0123F,
-                          .weight_decay = weight_decay,
-                          .momentum = 0.9F,
-                          .beta1 = 0.9F,
-                          .one_minus_beta1 = 0.1F,
-                          .beta2 = 0.999F,
-                          .one_minus_beta2 = 0.001F,
-                          .epsilon = 1e-8F};
+      Update update{.kind = kind,
+                    .rate = 0.04F,
+                    .scale = 0.0123F,
+                    .weight_decay = weight_decay,
+                    .momentum = 0.9F,
+                    .beta1 = 0.9F,
+                    .one_minus_beta1 = 0.1F,
+                    .beta2 = 0.999F,
+                    .one_minus_beta2 = 0.001F,
+                    .epsilon = 1e-8F};
       StateArrays x(in.elements()), y(in.elements());
       a.apply_sums(update, sums.span(), from, x.span());
       b.apply_sums(update, sums.span(), from, y.span());
       if (!same(x, y)) return false;
+      update.past_caches = true;
       a.apply_floats(update, in.gradient(), from, x.span());
       b.apply_floats(update, in.gradient(), from, y.span());
       if (!same(x, y)) return false;

@@ -32,6 +32,7 @@ void Worker::begin_step(const Plan& plan, std::uint64_t step, std::span<const fl
   step_ = step;
   gradients_ = gradients;
   update_ = update;
+  update_.past_caches = gradients_.size() >= kernels::kPastCaches;
   traffic_ = {};
   std::size_t longest = 0;
   bool floats = false;

@@ -21,6 +21,7 @@ struct Floats {
     return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))))};
   }
   void store(float* at) const { _mm256_storeu_ps(at, v); }
+  void stream(float* at) const { _mm256_stream_ps(at, v); }  // past the caches; aligned to the register
   friend Floats operator+(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; }
   friend Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; }
   friend Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }

@@ -21,6 +21,7 @@ struct Floats {
     return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))))};
   }
   void store(float* at) const { _mm512_storeu_ps(at, v); }
+  void stream(float* at) const { _mm512_stream_ps(at, v); }  // past the caches; aligned to the register
   friend Floats operator+(Floats a, Floats b) { return {_mm512_add_ps(a.v, b.v)}; }
   friend Floats operator-(Floats a, Floats b) { return {_mm512_sub_ps(a.v, b.v)}; }
   friend Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }

@@ -1,13 +1,24 @@
 // The update rules over registers of floats; `Floats` is the instruction set's (vector.h). Internal linkage.
 #pragma once
 
+#include <immintrin.h>
+
 #include "kernels/kernels.h"
 #include "kernels/require.h"
 
 namespace tg::kernels {
 namespace {
 
-template <class Floats, OptimizerKind kKind, bool kDecay, class Source>
+template <bool kStream, class Floats>
+inline void put(Floats values, float* at) {
+  if constexpr (kStream) {
+    values.stream(at);
+  } else {
+    values.store(at);
+  }
+}
+
+template <class Floats, bool kStream, OptimizerKind kKind, bool kDecay, class Source>
 inline void update_span(const Update& u, const Source* sums, std::size_t elements, const ConstStateSpan& from,
                         const StateSpan& to) {
   const float* const w_from = from.parameters.data();
@@ -25,40 +36,48 @@ inline void update_span(const Update& u, const Source* sums, std::size_t element
     Floats g = scale * Floats::from(sums + i);
     if constexpr (kDecay) g = g + decay * w;
     if constexpr (kKind == OptimizerKind::kSgd) {
-      (w - rate * g).store(w_to + i);
+      put<kStream>(w - rate * g, w_to + i);
     } else if constexpr (kKind == OptimizerKind::kMomentum) {
       const Floats v = momentum * Floats::load(slot0_from + i) + g;
-      v.store(slot0_to + i);
-      (w - rate * v).store(w_to + i);
+      put<kStream>(v, slot0_to + i);
+      put<kStream>(w - rate * v, w_to + i);
     } else {
       const Floats m = beta1 * Floats::load(slot0_from + i) + one_minus_beta1 * g;
       const Floats v = beta2 * Floats::load(slot1_from + i) + one_minus_beta2 * g * g;
-      m.store(slot0_to + i);
-      v.store(slot1_to + i);
-      (w - rate * m / (square_root(v) + epsilon)).store(w_to + i);
+      put<kStream>(m, slot0_to + i);
+      put<kStream>(v, slot1_to + i);
+      put<kStream>(w - rate * m / (square_root(v) + epsilon), w_to + i);
     }
   }
 }
 
-template <class Floats, bool kDecay, class Source>
+template <class Floats, bool kStream, bool kDecay, class Source>
 inline void apply_decayed(const Update& u, const Source* sums, std::size_t elements, const ConstStateSpan& from,
                           const StateSpan& to) {
   switch (u.kind) {
     case OptimizerKind::kSgd:
-      return update_span<Floats, OptimizerKind::kSgd, kDecay>(u, sums, elements, from, to);
+      return update_span<Floats, kStream, OptimizerKind::kSgd, kDecay>(u, sums, elements, from, to);
     case OptimizerKind::kMomentum:
-      return update_span<Floats, OptimizerKind::kMomentum, kDecay>(u, sums, elements, from, to);
+      return update_span<Floats, kStream, OptimizerKind::kMomentum, kDecay>(u, sums, elements, from, to);
     case OptimizerKind::kAdam:
-      return update_span<Floats, OptimizerKind::kAdam, kDecay>(u, sums, elements, from, to);
+      return update_span<Floats, kStream, OptimizerKind::kAdam, kDecay>(u, sums, elements, from, to);
   }
+}
+
+template <class Floats, bool kStream, class Source>
+inline void apply_to(const Update& u, const Source* sums, std::size_t elements, const ConstStateSpan& from,
+                     const StateSpan& to) {
+  if (u.weight_decay != 0) return apply_decayed<Floats, kStream, true>(u, sums, elements, from, to);
+  apply_decayed<Floats, kStream, false>(u, sums, elements, from, to);
 }
 
 template <class Floats, class Source>
 inline void apply_x86(const Update& u, const Source* sums, std::size_t elements, const ConstStateSpan& from,
                       const StateSpan& to) {
   require_state(u.kind, elements, from, to);
-  if (u.weight_decay != 0) return apply_decayed<Floats, true>(u, sums, elements, from, to);
-  apply_decayed<Floats, false>(u, sums, elements, from, to);
+  if (!u.past_caches) return apply_to<Floats, false>(u, sums, elements, from, to);
+  apply_to<Floats, true>(u, sums, elements, from, to);
+  _mm_sfence();  // another thread that is told of the results must find them
 }
 
 }  // namespace

@@ -99,21 +99,50 @@ inline std::size_t ones_in(const std::byte* at, std::size_t bytes) {
   return ones + bits_in(load_word(rest));
 }
 
+// The bits of one plane that a span of elements takes; of those close to the payload's end it makes a copy with zeros
+// behind it, so that take() need not look where the end is.
+class SpanReader {
+ public:
+  SpanReader(const std::byte* payload, std::size_t bytes, std::size_t first_bit)
+      : at_(payload + first_bit / 8), next_(first_bit % 8) {
+    const std::size_t left = bytes - first_bit / 8;
+    if (left >= sizeof rest_) return;
+    std::memset(rest_, 0, sizeof rest_);
+    if (left > 0) std::memcpy(rest_, at_, left);
+    at_ = rest_;
+  }
+  // The next 64 bits, of which `count` are taken; the others are anything.
+  std::uint64_t take(std::size_t count) {
+    const std::byte* const word = at_ + next_ / 64 * sizeof(std::uint64_t);
+    const std::size_t shift = next_ % 64;
+    next_ += count;
+    return load_word(word) >> shift | load_word(word + sizeof(std::uint64_t)) << 1 << (63 - shift);
+  }
+  // The bits taken, those before the first in its byte included.
+  std::size_t taken() const { return next_; }
+
+ private:
+  const std::byte* at_;
+  std::size_t next_;                                          // bits from at_
+  std::byte rest_[(kSpanWords + 2) * sizeof(std::uint64_t)];  // the last take() may start in its last word but one
+};
+
 // The planes of a payload, found by counting: the ones of one say how many bits the next has.
 class SumsReader {
  public:
   // False if the payload breaks the format.
   bool open(const std::byte* payload, std::size_t bytes, std::size_t elements, int members) {
-    mask_ = payload;
+    payload_ = payload;
+    bytes_ = bytes;
     std::size_t at = elements / 8;
     if (bytes < at) return false;
     std::size_t reached = ones_in(payload, at);  // elements with |sum| >= level
     if (!holds_plane(payload + at, bytes - at, reached)) return false;
-    signs_ = BitReader(payload, bytes, at);
+    next_[0] = at * 8;
     at += (reached + 7) / 8;
     for (int level = 1; level < members && reached > 0; ++level) {
       if (!holds_plane(payload + at, bytes - at, reached)) return false;
-      planes_[levels_ = level] = BitReader(payload, bytes, at);
+      next_[levels_ = level] = at * 8;
       const std::size_t plane_bytes = (reached + 7) / 8;
       reached = ones_in(payload + at, plane_bytes);
       at += plane_bytes;
@@ -126,30 +155,28 @@ class SumsReader {
   template <class Sums>
   void take(std::int8_t* to, std::size_t first, std::size_t words) {
     std::uint64_t digits[kDigits][kSpanWords];
-    std::uint64_t nonzero[kSpanWords], here[kSpanWords];  // here: |sum| >= level
+    std::uint64_t negative[kSpanWords];
+    std::uint64_t reached[2][kSpanWords];  // |sum| >= level, of two levels
     std::uint64_t any = 0;
+    SpanReader signs(payload_, bytes_, next_[0]);
     for (std::size_t w = 0; w < words; ++w) {
-      nonzero[w] = here[w] = digits[0][w] = load_word(mask_ + first / 8 + w * sizeof(std::uint64_t));
-      any |= here[w];
+      const std::uint64_t nonzero = load_word(payload_ + first / 8 + w * sizeof(std::uint64_t));
+      negative[w] = _pdep_u64(signs.take(bits_in(nonzero)), nonzero);
+      reached[1][w] = digits[0][w] = nonzero;
+      any |= nonzero;
     }
+    next_[0] = next_[0] / 8 * 8 + signs.taken();
     int used = 1;  // digits
-    for (int level = 1; level <= levels_ && any != 0; ++level) {
-      any = take_level(level, here, words);
-      const int reached = level + 1;
-      if (std::has_single_bit(static_cast<unsigned>(reached))) {
-        for (std::size_t w = 0; w < words; ++w) digits[used][w] = 0;
-        ++used;
-      }
-      for (int digit = 0; digit <= std::countr_zero(static_cast<unsigned>(reached)); ++digit) {
-        for (std::size_t w = 0; w < words; ++w) digits[digit][w] ^= here[w];
-      }
+    int level = 2;
+    for (; level <= levels_ + 1 && any != 0; ++level) {
+      any = take_level(level - 1, reached[(level - 1) % 2], reached[level % 2], words);
+      // One level late: what was just stored word by word cannot yet be loaded by the register.
+      if (level > 2) used = add_digits(level - 1, reached[(level - 1) % 2], digits, used, words);
     }
-    BitReader signs = signs_;
+    if (level > 2) used = add_digits(level - 1, reached[(level - 1) % 2], digits, used, words);
     for (std::size_t w = 0; w < words; ++w) {
-      const std::uint64_t negative = _pdep_u64(signs.take(bits_in(nonzero[w])), nonzero[w]);
-      Sums::set(to + w * kWordBits, &digits[0][w], kSpanWords, used, negative);
+      Sums::set(to + w * kWordBits, &digits[0][w], kSpanWords, used, negative[w]);
     }
-    signs_ = signs;
   }
 
  private:
@@ -157,21 +184,35 @@ class SumsReader {
   static_assert(kMostMembers < 1 << kDigits);
 
   // Returns a word that is 0 only if no |sum| is above the level.
-  std::uint64_t take_level(int level, std::uint64_t* here, std::size_t words) {
-    BitReader plane = planes_[level];
+  std::uint64_t take_level(int level, const std::uint64_t* here, std::uint64_t* above, std::size_t words) {
+    SpanReader plane(payload_, bytes_, next_[level]);
     std::uint64_t any = 0;
     for (std::size_t w = 0; w < words; ++w) {
-      here[w] = _pdep_u64(plane.take(bits_in(here[w])), here[w]);
-      any |= here[w];
+      above[w] = _pdep_u64(plane.take(bits_in(here[w])), here[w]);
+      any |= above[w];
     }
-    planes_[level] = plane;
+    next_[level] = next_[level] / 8 * 8 + plane.taken();
     return any;
   }
 
-  const std::byte* mask_ = nullptr;
-  int levels_ = 0;  // planes there are
-  BitReader signs_;
-  BitReader planes_[kMostMembers];  // by level; [0] is unused
+  // Returns how many digits are used then.
+  static int add_digits(int level, const std::uint64_t* here, std::uint64_t (*digits)[kSpanWords], int used,
+                        std::size_t words) {
+    const int multiple = std::countr_zero(static_cast<unsigned>(level));  // of 2^multiple
+    if (multiple == used) {
+      for (std::size_t w = 0; w < words; ++w) digits[used][w] = 0;
+      ++used;
+    }
+    for (int digit = 0; digit <= multiple; ++digit) {
+      for (std::size_t w = 0; w < words; ++w) digits[digit][w] ^= here[w];
+    }
+    return used;
+  }
+
+  const std::byte* payload_ = nullptr;
+  std::size_t bytes_ = 0;
+  int levels_ = 0;                  // level planes there are
+  std::size_t next_[kMostMembers];  // each plane's next bit in the payload, by level; [0] is the signs'
 };
 
 template <class Sums>

@@ -131,7 +131,15 @@ struct Arrays {
 };
 
 constexpr Scale kScale{2.5F, 2.5F};
-constexpr Update kMomentum{.kind = OptimizerKind::kMomentum, .rate = 0.01F, .scale = 0.001F, .momentum = 0.9F};
+
+// As the daemon would update a model of so many elements.
+Update momentum_of(const Arrays& a) {
+  return {.kind = OptimizerKind::kMomentum,
+          .rate = 0.01F,
+          .scale = 0.001F,
+          .momentum = 0.9F,
+          .past_caches = a.elements >= kPastCaches};
+}
 
 // Codes, sums and their payloads, so that every timed kernel has its input.
 static_assert(kInMemory % kInCache == 0);
@@ -185,11 +193,11 @@ void add_variant(std::vector<Timed>& list, Arrays& a, const Kernels& k) {
   add("decode_sums, 8 members",
       [&, sums_payload] { word_sink = k.decode_sums(sums_payload(), kPeers + 1, a.sums.span()); });
   add("apply_floats, momentum", [&] {
-    k.apply_floats(kMomentum, a.gradient.span(), {a.parameters.span(), a.slot.span(), {}},
+    k.apply_floats(momentum_of(a), a.gradient.span(), {a.parameters.span(), a.slot.span(), {}},
                    {a.parameters_to.span(), a.slot_to.span(), {}});
   });
   add("apply_sums, momentum", [&] {
-    k.apply_sums(kMomentum, a.sums.span(), {a.parameters.span(), a.slot.span(), {}},
+    k.apply_sums(momentum_of(a), a.sums.span(), {a.parameters.span(), a.slot.span(), {}},
                  {a.parameters_to.span(), a.slot_to.span(), {}});
   });
   add("7 peers' codes, then momentum", [&] {
@@ -201,7 +209,7 @@ void add_variant(std::vector<Timed>& list, Arrays& a, const Kernels& k) {
       for (std::size_t peer = 0; peer < kPeers; ++peer) {
         word_sink = k.accumulate_codes(a.peers[peer * chunks + chunk].span(), a.chunk_sums.span());
       }
-      k.apply_sums(kMomentum, a.chunk_sums.span(), {part(a.parameters), part(a.slot), {}},
+      k.apply_sums(momentum_of(a), a.chunk_sums.span(), {part(a.parameters), part(a.slot), {}},
                    {part(a.parameters_to), part(a.slot_to), {}});
     }
   });

@@ -63,6 +63,13 @@ TEST_P(ApplyTest, EqualsTheScalarBitsFromSumsAndFloats) {
         kernels().apply_floats(update_of(kind, decay), floats.span(), from.view(), got.span());
         scalar_variant().apply_floats(update_of(kind, decay), floats.span(), from.view(), want.span());
         EXPECT_TRUE(same_states()) << "floats, kind " << static_cast<int>(kind) << ", " << elements;
+        Update past = update_of(kind, decay);
+        past.past_caches = true;
+        kernels().apply_floats(past, floats.span(), from.view(), got.span());
+        EXPECT_TRUE(same_states()) << "floats past the caches, kind " << static_cast<int>(kind) << ", " << elements;
+        scalar_variant().apply_sums(update_of(kind, decay), sums.span(), from.view(), want.span());
+        kernels().apply_sums(past, sums.span(), from.view(), got.span());
+        EXPECT_TRUE(same_states()) << "sums past the caches, kind " << static_cast<int>(kind) << ", " << elements;
       }
     }
   }
