@@ -58,6 +58,20 @@ TEST(Merge, EveryNodeTellsItsOwnRow) {
   for (const auto& node : merged.nodes) EXPECT_EQ(node.state, "up") << node.name;
 }
 
+TEST(Merge, WaitSharesAreWhatTheOthersSay) {
+  RunStatus a = told("node-a", "r", RunState::kRunning), b = told("node-b", "r", RunState::kRunning),
+            c = told("node-c", "r", RunState::kRunning);
+  a.members[1].wait_share = 0.9;  // node-a waited for node-b most of the time
+  a.members[2].wait_share = 0.1;
+  b.members[2].wait_share = 1.0;
+  c.members[1].wait_share = 1.0;
+  const MeshStatus merged = merge_statuses(mesh("node-a", {a}), {mesh("node-b", {b}), mesh("node-c", {c})});
+  const std::vector<MemberStatus>& rows = merged.runs[0].members;
+  EXPECT_NEAR(rows[0].wait_share, 0, 1e-12);
+  EXPECT_NEAR(rows[1].wait_share, 1.9 / 3, 1e-12);
+  EXPECT_NEAR(rows[2].wait_share, 1.1 / 3, 1e-12);
+}
+
 TEST(Merge, ASilentNodeKeepsARowWithoutADigest) {
   const MeshStatus merged = merge_statuses(mesh("node-a", {told("node-a", "r", RunState::kRunning)}),
                                            {mesh("node-b", {told("node-b", "r", RunState::kRunning)})});

@@ -363,6 +363,17 @@ TEST(Membership, VotesHaveADeadlineThatNamesTheMissing) {
   EXPECT_EQ(a.only<AnswerStart>().status.error().kind, ErrorKind::kTimeout);
 }
 
+TEST(Membership, ACommitAfterARefusalBeginsNothing) {
+  Machine b = preparing();
+  schema::Vote no;
+  no.kind = ErrorKind::kInvalidJob;
+  no.message = "node-b: no data";
+  b.vote(no);
+  b.frame(2, schema::Commit{});  // no honest proposer does that
+  EXPECT_TRUE(b.all<BeginRun>().empty());
+  EXPECT_EQ(b.sent<schema::Fail>({2}).node, "node-b");
+}
+
 TEST(Membership, AMemberDoesNotWaitForEver) {
   Machine b = voted();
   b.tick(299'999);
