@@ -256,17 +256,34 @@ class Mesh:
 
     def __exit__(self, kind, error, trace):
         failed = kind is not None and not issubclass(kind, unittest.SkipTest)
-        report = self.report() if failed else ""
-        for follower in self.followers:
-            follower.kill()
-        for node in self.nodes:
-            node.kill()
-        if failed:
-            sys.stderr.write(report)
-            sys.stderr.flush()
-        else:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            if not failed:
+                self.end_nodes()
+        except AssertionError:
+            failed = True
+            raise
+        finally:
+            report = self.report() if failed else ""
+            for follower in self.followers:
+                follower.kill()
+            for node in self.nodes:
+                node.kill()
+            if failed:
+                sys.stderr.write(report)
+                sys.stderr.flush()
+            else:
+                shutil.rmtree(self.folder, ignore_errors=True)
         return False
+
+    def end_nodes(self):
+        """Every test ends as a user would end it, and each node that is left has to do so in good order."""
+        left = [node for node in self.nodes if node.alive()]
+        for node in left:
+            node.signal(signal.SIGTERM)
+        for node in left:
+            status = node.wait()
+            if status != 0:
+                raise AssertionError(f"{node.name} ended with {status} (log {node.log}):\n{node.tail()}")
 
     def report(self):
         text = f"\n=== {self.folder} is kept: configurations, logs and states of the nodes\n"

@@ -2,6 +2,7 @@
 1 failed or nothing found, 77 when every test was skipped (ctest then says so), with the reasons on stderr."""
 
 import os
+import shutil
 import signal
 import sys
 import unittest
@@ -12,6 +13,9 @@ SKIPPED = 77
 def main(names):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leaves every `with` on the way out
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    for variable in ("TGD", "TGCTL"):
+        if shutil.which(os.environ.get(variable, "")) is None:
+            sys.exit(f"the environment's {variable} names no program; ctest sets it")
     suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     if suite.countTestCases() == 0:
         sys.exit(f"no tests in {' '.join(names)}")
