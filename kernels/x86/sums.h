@@ -95,7 +95,7 @@ inline std::size_t ones_in(const std::byte* at, std::size_t bytes) {
     ones += bits_in(load_word(at));
   }
   std::byte rest[sizeof(std::uint64_t)] = {};
-  std::memcpy(rest, at, bytes);
+  if (bytes != 0) std::memcpy(rest, at, bytes);
   return ones + bits_in(load_word(rest));
 }
 
