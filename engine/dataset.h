@@ -24,16 +24,17 @@ struct ImageSet {
 
 // How bytes become the engine's input.
 enum class Preprocessing : std::uint8_t {
-  kSymmetric,         // (x/255 - 0.5) * 2: MNIST and the synthetic digits (terngrad-facts 3e)
-  kCifarTraining24,   // random 24x24 crop, flip, brightness +-63/255, contrast 0.2..1.8, per-image standardization; evaluation:
-                      // centre crop and standardization
+  kSymmetric,        // (x/255 - 0.5) * 2: MNIST and the synthetic digits (terngrad-facts 3e)
+  kCifarTraining24,  // random 24x24 crop, flip, brightness +-63/255, contrast 0.2..1.8, per-image standardization;
+                     // evaluation: centre crop and standardization
 };
 
 struct Dataset {
-  std::string name;        // "synthetic", "mnist", "cifar10"
+  std::string name;  // "synthetic", "mnist", "cifar10"
   ImageSet train, test;
   Preprocessing preprocessing = Preprocessing::kSymmetric;
-  std::uint64_t hash = 0;  // over file bytes (decompressed), or generator version, seed and sizes plus a sample of images
+  std::uint64_t hash =
+      0;  // over file bytes (decompressed), or generator version, seed and sizes plus a sample of images
 };
 
 struct DatasetOptions {
@@ -53,7 +54,8 @@ Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& option
 class SampleStream {
  public:
   SampleStream(std::uint64_t seed, std::size_t sample_count);
-  // The sample at a position of the stream. Consecutive positions are cheap; not thread-safe (keeps the epoch's permutation).
+  // The sample at a position of the stream. Consecutive positions are cheap; not thread-safe (keeps the epoch's
+  // permutation).
   std::size_t sample(std::uint64_t position);
 
  private:
@@ -70,18 +72,20 @@ struct Share {
 };
 Share share_of(std::uint64_t total, int rank, int members);
 
-// An error unless images of this dataset can become `input` and every label is below `classes`: asked once per run, since
-// the fill functions take it as given.
+// An error unless images of this dataset can become `input` and every label is below `classes`: asked once per run,
+// since the fill functions take it as given.
 Status check_input(const Dataset& data, const ImageShape& input, int classes);
 
-// Fills a training batch (augmented where the preprocessing says so) from stream positions [first, first + batch.count).
+// Fills a training batch (augmented where the preprocessing says so) from stream positions [first, first +
+// batch.count).
 void fill_training_batch(const Dataset& data, SampleStream& stream, std::uint64_t seed, std::uint64_t first_position,
                          const ImageShape& input, Batch& batch);
 // Fills an evaluation batch from test images [first, first + batch.count).
 void fill_evaluation_batch(const Dataset& data, std::size_t first, const ImageShape& input, Batch& batch);
 
-// Prefetches training batches on its own thread, one ahead: next() waits for step k's batch, which stays valid until the
-// following call. Destruction joins the thread. next() is called from one thread, steps ascending by one from `first_step`.
+// Prefetches training batches on its own thread, one ahead: next() waits for step k's batch, which stays valid until
+// the following call. Destruction joins the thread. next() is called from one thread, steps ascending by one from
+// `first_step`.
 class BatchSource {
  public:
   struct Options {

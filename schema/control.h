@@ -71,7 +71,7 @@ struct RunStatus {
   double code_bits_per_parameter = 0;  // payload bits of one member's codes per parameter
   double sent_bits_per_parameter = 0;  // everything sent, per parameter and step
   double sent_bytes_per_step = 0;      // mean of the last 64 steps, ZeroMQ framing included
-  double zeros = 0;  // share of zero codes
+  double zeros = 0;                    // share of zero codes
   std::uint64_t parameters = 0;
   std::uint64_t digest = 0;
   std::uint64_t digest_step = 0;

@@ -86,7 +86,8 @@ Result<std::uint64_t> parse_duration_ms(std::string_view text) {
     if (count > UINT64_MAX / known.ms) break;
     return count * known.ms;
   }
-  return Error{ErrorKind::kUsage, std::string("\"") + std::string(text) + "\" is not a duration such as 500ms, 10s, 2m or 1h"};
+  return Error{ErrorKind::kUsage,
+               std::string("\"") + std::string(text) + "\" is not a duration such as 500ms, 10s, 2m or 1h"};
 }
 
 std::string format_duration(std::uint64_t ms) {

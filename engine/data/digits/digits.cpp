@@ -24,7 +24,7 @@ constexpr double kBend = 7.0;           // glyph units, of each coefficient of t
 constexpr double kMostHalfTurn = 0.16;  // tan(angle / 2): 18 degrees
 constexpr double kMostShear = 0.3;
 constexpr double kLeastScale = 0.145, kMostScale = 0.205;  // pixels per glyph unit
-constexpr double kMostShift = 2.75;                         // pixels
+constexpr double kMostShift = 2.75;                        // pixels
 constexpr double kLeastRadius = 0.6, kMostRadius = 1.5;
 constexpr double kLeastInk = 150, kMostInk = 255;
 constexpr int kMostStrays = 2;     // short strokes that belong to no digit
