@@ -9,7 +9,7 @@ namespace tg::kernels {
 // Mask, signs and members - 1 level planes, each of one bit per element if every |sum| equals the members.
 std::size_t sums_bound(std::size_t elements, int members) {
   require_members(members);
-  return elements / 8 * (static_cast<std::size_t>(members) + 1);
+  return elements / 8 * (static_cast<std::size_t>(members) + 1) + kPayloadSlack;
 }
 
 float clip_bound(const Statistics& statistics, std::size_t elements, float clip_sigma) {

@@ -10,16 +10,32 @@
 namespace tg::kernels {
 namespace {
 
+#ifdef TGD_KERNELS_X86
+// The first processors with AVX-512 cannot move single bytes by a mask: there the AVX2 twins code the entropy.
+const Kernels& without_vbmi2() {
+  static const Kernels table = [] {
+    Kernels k = avx512::kTable;
+    k.encode_codes_rans = avx2::encode_codes_rans;
+    k.decode_codes_rans = avx2::decode_codes_rans;
+    k.encode_sums_rans = avx2::encode_sums_rans;
+    k.decode_sums_rans = avx2::decode_sums_rans;
+    return k;
+  }();
+  return table;
+}
+#endif
+
 // Each variant's object may use exactly the features that are asked for here; kernels/CMakeLists.txt has the flags.
 std::vector<const Kernels*> probe() {
   std::vector<const Kernels*> variants;
 #ifdef TGD_KERNELS_X86
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
+                    __builtin_cpu_supports("f16c");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (avx512) variants.push_back(&avx512::kTable);
+  if (avx512) variants.push_back(__builtin_cpu_supports("avx512vbmi2") ? &avx512::kTable : &without_vbmi2());
   if (avx2) variants.push_back(&avx2::kTable);
 #endif
   variants.push_back(&scalar::kTable);

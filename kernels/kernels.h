@@ -6,6 +6,7 @@
 // Exactness. All variants give the same bits for the same input (statistics and floats included); the scalar
 // variant defines what is right. Tests compare every variant present with it.
 // Threads. All functions are pure; any thread may call them. FTZ/DAZ must be off in the caller.
+// Memory. A kernel allocates nothing, but the entropy coder keeps one chunk's raw payload per calling thread.
 // Errors. A kernel never fails on numbers; the functions that read payloads from a peer say false for bytes
 // that break the format, write nothing outside their spans, and leave the output unspecified then.
 //
@@ -108,6 +109,12 @@ struct ConstStateSpan {
   std::span<const float> slot1;
 };
 
+// One step's codes of all members, some still in payloads of encode_codes, some already planes; kMostMembers in all.
+struct Received {
+  std::span<const std::span<const std::byte>> payloads;
+  std::span<const ConstPlanes> planes;
+};
+
 struct Kernels {
   std::string_view name;  // "scalar", "avx2", "avx512"
 
@@ -139,11 +146,49 @@ struct Kernels {
   std::size_t (*encode_sums)(std::span<const std::int8_t> sums, int members, std::span<std::byte> payload);
   bool (*decode_sums)(std::span<const std::byte> payload, int members, std::span<std::int8_t> sums);
 
+  // The same, entropy-coded: what the encode_* above would have written, its bits coded with one probability for every
+  // run of the mask (the parts of segments that make up the span: multiples of kBlock that add up to it, the same list
+  // on both sides) and one for every level plane. Codes are the sums of one member.
+  //   payload  := high[lanes] low[lanes] probability[runs] probability[levels] signs stream
+  //   high,low := the coder's final states, 16 bits per lane, high >= 1; lanes = 256 from 128 Ki elements on, else 64
+  //   probability := rare | flag << 7: 256ths of the plane's rarer symbol, the zeros if flag is set. rare is
+  //               round(256 * rarer / coded), ties up, at least 1, at most 127; 0, and then the plane takes no bytes,
+  //               if it does not occur. flag is set iff there are more ones than zeros. An empty run: 0.
+  //   signs    := the raw payload's sign bytes from byte `lanes` on. The first ones are the initial states' low bytes.
+  //   stream   := the bytes that the states gave away, up to the end of the payload
+  // Coding (rANS, Duda 2013). Lane l's state x starts at 256 + sign byte l (256 where there is none). Coded are the
+  // level planes, the last one first, each padded with zeros to a multiple of `lanes`, then the mask, run by run; bit e
+  // of a plane or run belongs to lane e % lanes. The rarer symbol has [0, rare) of the 256, the other the rest; f the
+  // width, c the start of the bit's interval:
+  //   if x >= 256 f: append byte x % 256, x = x / 256;      x = x / f * 256 + x % f + c
+  // A decoder goes backward, from the last byte and the last bit, and must end at states of 256..511, at the last byte
+  // of the signs. No number travels twice: every length follows from what has been decoded, and exactly one payload
+  // stands for given codes or sums. Returns the bytes written, or 0 if they would not be fewer than the raw ones: then
+  // what was written is scratch, and the raw format is to be sent.
+  std::size_t (*encode_codes_rans)(ConstPlanes codes, std::span<const std::size_t> runs, std::span<std::byte> payload);
+  bool (*decode_codes_rans)(std::span<const std::byte> payload, std::span<const std::size_t> runs, Planes codes);
+  std::size_t (*encode_sums_rans)(std::span<const std::int8_t> sums, int members, std::span<const std::size_t> runs,
+                                  std::span<std::byte> payload);
+  bool (*decode_sums_rans)(std::span<const std::byte> payload, int members, std::span<const std::size_t> runs,
+                           std::span<std::int8_t> sums);
+
   void (*apply_sums)(const Update& update, std::span<const std::int8_t> sums, ConstStateSpan from, StateSpan to);
   void (*apply_floats)(const Update& update, std::span<const float> sums, ConstStateSpan from, StateSpan to);
 
+  // apply_sums of the sums of all that was received, in one pass over the state: what it costs beyond apply_floats is
+  // hidden behind the memory. False, and nothing written, if a payload breaks the format of encode_codes.
+  bool (*apply_codes)(const Update& update, const Received& received, ConstStateSpan from, StateSpan to);
+
   // total[i] += addend[i], the addend being unaligned little-endian float32 bytes of a payload.
   void (*accumulate_floats)(std::span<const std::byte> addend, std::span<float> total);
+  // total[i] += scale or -= scale where the code is 1 or -1; untouched where it is 0.
+  void (*accumulate_scaled)(ConstPlanes codes, float scale, std::span<float> total);
+  // IEEE binary16, little-endian, two bytes per value: rounded to nearest, ties to even; subnormals are kept, what is
+  // too large becomes infinity, a NaN stays a NaN (made quiet).
+  void (*encode_halves)(std::span<const float> values, std::span<std::byte> payload);
+  void (*decode_halves)(std::span<const std::byte> payload, std::span<float> values);
+  // total[i] += addend[i].
+  void (*accumulate_halves)(std::span<const std::byte> addend, std::span<float> total);
   // gradient[i] += factor * parameters[i]: the weight decay inside the ternary path.
   void (*add_scaled)(std::span<const float> parameters, float factor, std::span<float> gradient);
   // average[i] += rate * (parameters[i] - average[i]), rate = 1 - decay.
@@ -158,8 +203,12 @@ struct Kernels {
   std::uint64_t (*digest)(std::span<const float> values, std::uint64_t first, std::uint64_t salt);
 };
 
-inline constexpr std::size_t codes_bound(std::size_t elements) { return elements / 8 * 2; }
-std::size_t sums_bound(std::size_t elements, int members);  // bytes
+// Room for a payload in bytes, whichever of the two formats is written. Raw: one bit per element and plane (codes: mask
+// and signs; sums: those and members - 1 levels). Entropy-coded: the coder gives up once it has written as many bytes
+// as the raw format has, looks every kBlock bits, and a bit appends one byte at most.
+inline constexpr std::size_t kPayloadSlack = kBlock;
+inline constexpr std::size_t codes_bound(std::size_t elements) { return elements / 8 * 2 + kPayloadSlack; }
+std::size_t sums_bound(std::size_t elements, int members);
 
 // s' = float(double(s) * 256 / 255): the magnitude a nonzero code stands for, so that E[code] * s' = g (eq. (10)).
 inline float applied_scale(float scaler) { return static_cast<float>(static_cast<double>(scaler) * 256.0 / 255.0); }

@@ -14,6 +14,24 @@ void require_same_size(std::size_t elements, std::size_t other_elements) {
 
 void require_members(int members) { TG_CHECK(members >= 1 && members <= kMostMembers, members); }
 
+void require_runs(std::span<const std::size_t> runs, std::size_t elements) {
+  std::size_t total = 0;
+  for (const std::size_t run : runs) {
+    TG_CHECK(run % kBlock == 0 && run <= elements, run, elements);
+    total += run;
+  }
+  TG_CHECK(total == elements, total, elements);
+}
+
+void require_received(const Received& received, std::size_t elements) {
+  const std::size_t members = received.payloads.size() + received.planes.size();
+  TG_CHECK(members <= static_cast<std::size_t>(kMostMembers), members);
+  for (const ConstPlanes& codes : received.planes) {
+    require_same_size(elements, codes.nonzero.size() * kWordBits);
+    require_same_size(elements, codes.negative.size() * kWordBits);
+  }
+}
+
 void require_state(OptimizerKind kind, std::size_t elements, const ConstStateSpan& from, const StateSpan& to) {
   require_same_size(elements, from.parameters.size());
   require_same_size(elements, to.parameters.size());

@@ -1,6 +1,6 @@
-// The AVX2 variant (with FMA, BMI2, POPCNT), bit for bit equal to the scalar one. Only these files are compiled with
-// the flags of the instruction set, and they hold no function that another object could share: dispatch.cpp asks the
-// processor first.
+// The AVX2 variant (with FMA, F16C, BMI2, POPCNT), bit for bit equal to the scalar one. Only these files are compiled
+// with the flags of the instruction set, and they hold no function that another object could share: dispatch.cpp asks
+// the processor first.
 #pragma once
 
 #include "kernels/kernels.h"
@@ -18,9 +18,20 @@ bool accumulate_codes(std::span<const std::byte> payload, std::span<std::int8_t>
 void accumulate_planes(ConstPlanes codes, std::span<std::int8_t> sums);
 std::size_t encode_sums(std::span<const std::int8_t> sums, int members, std::span<std::byte> payload);
 bool decode_sums(std::span<const std::byte> payload, int members, std::span<std::int8_t> sums);
+std::size_t encode_codes_rans(ConstPlanes codes, std::span<const std::size_t> runs, std::span<std::byte> payload);
+bool decode_codes_rans(std::span<const std::byte> payload, std::span<const std::size_t> runs, Planes codes);
+std::size_t encode_sums_rans(std::span<const std::int8_t> sums, int members, std::span<const std::size_t> runs,
+                             std::span<std::byte> payload);
+bool decode_sums_rans(std::span<const std::byte> payload, int members, std::span<const std::size_t> runs,
+                      std::span<std::int8_t> sums);
 void apply_sums(const Update& update, std::span<const std::int8_t> sums, ConstStateSpan from, StateSpan to);
 void apply_floats(const Update& update, std::span<const float> sums, ConstStateSpan from, StateSpan to);
+bool apply_codes(const Update& update, const Received& received, ConstStateSpan from, StateSpan to);
 void accumulate_floats(std::span<const std::byte> addend, std::span<float> total);
+void accumulate_scaled(ConstPlanes codes, float scale, std::span<float> total);
+void encode_halves(std::span<const float> values, std::span<std::byte> payload);
+void decode_halves(std::span<const std::byte> payload, std::span<float> values);
+void accumulate_halves(std::span<const std::byte> addend, std::span<float> total);
 void add_scaled(std::span<const float> parameters, float factor, std::span<float> gradient);
 void average(std::span<const float> parameters, float rate, std::span<float> average);
 std::uint64_t digest(std::span<const float> values, std::uint64_t first, std::uint64_t salt);

@@ -22,6 +22,19 @@ struct Floats {
   }
   void store(float* at) const { _mm256_storeu_ps(at, v); }
   void stream(float* at) const { _mm256_stream_ps(at, v); }  // past the caches; aligned to the register
+  static Floats load_halves(const std::byte* at) {
+    return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)))};
+  }
+  void store_halves(std::byte* at) const {
+    const __m128i halves = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(at), halves);
+  }
+  // b where the mask's bit is set, else a; the first kWidth bits count.
+  friend Floats chosen(Floats a, Floats b, std::uint64_t mask) {
+    const __m256i bit_of = _mm256_set_epi32(128, 64, 32, 16, 8, 4, 2, 1);
+    const __m256i set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(mask)), bit_of), bit_of);
+    return {_mm256_blendv_ps(a.v, b.v, _mm256_castsi256_ps(set))};
+  }
   friend Floats operator+(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; }
   friend Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; }
   friend Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }

@@ -13,6 +13,10 @@ void add_scaled(std::span<const float> parameters, float factor, std::span<float
   add_scaled_x86<Floats>(parameters, factor, gradient);
 }
 
+void accumulate_scaled(ConstPlanes codes, float scale, std::span<float> total) {
+  accumulate_scaled_x86<Floats>(codes, scale, total);
+}
+
 void average(std::span<const float> parameters, float rate, std::span<float> average) {
   average_x86<Floats>(parameters, rate, average);
 }

@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "kernels/require.h"
 #include "kernels/scalar/functions.h"
+#include "kernels/scratch.h"
 
 namespace tg::kernels::scalar {
 namespace {
@@ -43,6 +46,21 @@ void apply_sums(const Update& update, std::span<const std::int8_t> sums, ConstSt
 
 void apply_floats(const Update& update, std::span<const float> sums, ConstStateSpan from, StateSpan to) {
   apply(update, sums, from, to);
+}
+
+bool apply_codes(const Update& update, const Received& received, ConstStateSpan from, StateSpan to) {
+  const std::size_t elements = from.parameters.size();
+  require_state(update.kind, elements, from, to);
+  require_received(received, elements);
+  const std::span<std::byte> scratch = thread_scratch(elements);
+  const std::span sums(reinterpret_cast<std::int8_t*>(scratch.data()), scratch.size());
+  std::ranges::fill(sums, 0);
+  for (const auto payload : received.payloads) {
+    if (!accumulate_codes(payload, sums)) return false;
+  }
+  for (const ConstPlanes& codes : received.planes) accumulate_planes(codes, sums);
+  apply(update, std::span<const std::int8_t>(sums), from, to);
+  return true;
 }
 
 }  // namespace tg::kernels::scalar

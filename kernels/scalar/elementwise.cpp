@@ -19,6 +19,16 @@ void add_scaled(std::span<const float> parameters, float factor, std::span<float
   for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = gradient[i] + factor * parameters[i];
 }
 
+void accumulate_scaled(ConstPlanes codes, float scale, std::span<float> total) {
+  require_same_size(total.size(), codes.nonzero.size() * kWordBits);
+  require_same_size(total.size(), codes.negative.size() * kWordBits);
+  for (std::size_t i = 0; i < total.size(); ++i) {
+    const std::uint64_t bit = std::uint64_t{1} << i % kWordBits;
+    if ((codes.nonzero[i / kWordBits] & bit) == 0) continue;
+    total[i] = total[i] + ((codes.negative[i / kWordBits] & bit) != 0 ? -scale : scale);
+  }
+}
+
 void average(std::span<const float> parameters, float rate, std::span<float> average) {
   require_same_size(average.size(), parameters.size());
   for (std::size_t i = 0; i < average.size(); ++i) average[i] = average[i] + rate * (parameters[i] - average[i]);

@@ -71,13 +71,24 @@ inline void apply_to(const Update& u, const Source* sums, std::size_t elements, 
   apply_decayed<Floats, kStream, false>(u, sums, elements, from, to);
 }
 
+// The elements from `first` on, whose sums start at `sums`. After the last part of a state that is written past the
+// caches, the caller fences: another thread that is told of the results must find them.
+template <class Floats, class Source>
+inline void apply_part(const Update& u, const Source* sums, std::size_t first, std::size_t elements,
+                       const ConstStateSpan& from, const StateSpan& to) {
+  const auto part = [&](auto span) { return span.empty() ? span : span.subspan(first, elements); };
+  const ConstStateSpan part_from{part(from.parameters), part(from.slot0), part(from.slot1)};
+  const StateSpan part_to{part(to.parameters), part(to.slot0), part(to.slot1)};
+  if (u.past_caches) return apply_to<Floats, true>(u, sums, elements, part_from, part_to);
+  apply_to<Floats, false>(u, sums, elements, part_from, part_to);
+}
+
 template <class Floats, class Source>
 inline void apply_x86(const Update& u, const Source* sums, std::size_t elements, const ConstStateSpan& from,
                       const StateSpan& to) {
   require_state(u.kind, elements, from, to);
-  if (!u.past_caches) return apply_to<Floats, false>(u, sums, elements, from, to);
-  apply_to<Floats, true>(u, sums, elements, from, to);
-  _mm_sfence();  // another thread that is told of the results must find them
+  apply_part<Floats>(u, sums, 0, elements, from, to);
+  if (u.past_caches) _mm_sfence();
 }
 
 }  // namespace

@@ -29,6 +29,24 @@ inline void add_scaled_x86(std::span<const float> parameters, float factor, std:
 }
 
 template <class Floats>
+inline void accumulate_scaled_x86(ConstPlanes codes, float scale, std::span<float> total) {
+  require_same_size(total.size(), codes.nonzero.size() * kWordBits);
+  require_same_size(total.size(), codes.negative.size() * kWordBits);
+  const Floats plus = Floats::all(scale), minus = Floats::all(-scale);
+  float* to = total.data();
+  for (std::size_t w = 0; w < codes.nonzero.size(); ++w) {
+    std::uint64_t nonzero = codes.nonzero.data()[w];
+    std::uint64_t negative = codes.negative.data()[w];
+    for (std::size_t i = 0; i < kWordBits; i += Floats::kWidth, to += Floats::kWidth) {
+      const Floats old = Floats::load(to);
+      chosen(old, old + chosen(plus, minus, negative), nonzero).store(to);
+      nonzero >>= Floats::kWidth;
+      negative >>= Floats::kWidth;
+    }
+  }
+}
+
+template <class Floats>
 inline void average_x86(std::span<const float> parameters, float rate, std::span<float> average) {
   require_same_size(average.size(), parameters.size());
   const float* const from = parameters.data();
