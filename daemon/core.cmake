@@ -1,7 +1,10 @@
 # What decides (pure: no socket, thread or clock), shared by tgd and the simulator.
 add_library(tgd_daemon_core STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/code_bits.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/compare_digests.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/exchange.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/member.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/payload.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/replica.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/worker.cpp

@@ -45,12 +45,17 @@ class Engine {
   // Called as soon as the gradient of segments [first, last) is complete; last layer first.
   using SegmentSink = std::function<void(std::size_t first, std::size_t last)>;
 
+  // Called before the parameters of segments [first, last) are read, first layer first; returns once they are there.
+  using SegmentGate = std::function<void(std::size_t first, std::size_t last)>;
+
   virtual ~Engine() = default;
   virtual const SegmentTable& segments() const = 0;
 
   // Sum over the batch of the cross-entropy losses. parameters: segments().padded_count() floats, read only, and
-  // unchanged until backward returns. The batch stays alive and unchanged until then too.
-  virtual double forward(const float* parameters, const Batch& batch) = 0;
+  // unchanged from the gate's return (or from the call, without one) until backward returns. The batch stays alive and
+  // unchanged until then too. What the gate throws goes through; forward may be called again after that.
+  virtual double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) = 0;
+  double forward(const float* parameters, const Batch& batch) { return forward(parameters, batch, {}); }
   // gradients[...] = factor * d(sum of losses)/d(parameters) of the last forward; every real element of every segment
   // is overwritten, padding is left as it is (0).
   virtual void backward(float factor, float* gradients, const SegmentSink& sink) = 0;

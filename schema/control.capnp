@@ -223,6 +223,12 @@ struct Plan {
   linkMbps @11 :Float64;
   memoryBytes @12 :UInt64;
   # Per node.
+
+  coding @13 :Text;
+  # Of ternary payloads, "raw" or "entropy"; at most kMostNameBytes.
+
+  codecSeconds @14 :Float64;
+  # Predicted seconds of the exchange's kernels in a step.
 }
 
 struct Stop {

@@ -141,6 +141,8 @@ void put(wire::Reply::Builder reply, const PlanReply& body) {
   to.setSpeedUp(body.speed_up);
   to.setLinkMbps(body.link_mbps);
   to.setMemoryBytes(body.memory_bytes);
+  to.setCoding(text_of(clip_text(body.coding, kMostNameBytes)));
+  to.setCodecSeconds(body.codec_seconds);
 }
 
 void put(wire::Reply::Builder reply, const StopReply& body) {
@@ -185,6 +187,8 @@ PlanReply take(wire::Plan::Reader from) {
   plan.speed_up = from.getSpeedUp();
   plan.link_mbps = from.getLinkMbps();
   plan.memory_bytes = from.getMemoryBytes();
+  plan.coding = checked_text(from.getCoding(), kMostNameBytes, "coding");
+  plan.codec_seconds = from.getCodecSeconds();
   return plan;
 }
 

@@ -142,6 +142,8 @@ struct PlanReply {  // what a start will do, or would do (--dry-run)
   double speed_up = 0;                 // predicted, over one node
   double link_mbps = 0;
   std::uint64_t memory_bytes = 0;  // per node
+  std::string coding = {};         // of ternary payloads: raw | entropy
+  double codec_seconds = 0;        // predicted, of the exchange's kernels in a step
 };
 struct StopReply {
   std::string run_id;

@@ -31,6 +31,9 @@ struct Frame {
     chunk @12 :Chunk;
     report @13 :Report;
     goodbye @14 :Goodbye;
+    credit @15 :Credit;
+    probe @16 :Probe;
+    probeReply @17 :ProbeReply;
   }
   # An unknown member is dropped.
 }
@@ -99,11 +102,24 @@ struct Vote {
 
   localBatch @8 :UInt32;
   # Samples of a step that are the sender's.
+
+  linkMbps @9 :Float64;
+  # Payload Mbit/s that the sender measured towards all peers at once; 0 = not measured. Not finite or negative: drop.
+
+  codecSeconds @10 :List(Float64);
+  # Predicted seconds of the sender's kernels in a step, one for each choice of exchange and coding, in the order of
+  # those two enums; empty = not known. More than kMostChoices, not finite or negative: drop.
+
+  sentBits @11 :List(Float64);
+  # Predicted payload bits that the sender sends per step, in the same order and with the same bounds.
 }
 
 struct Commit {
   exchange @0 :UInt16;
   # tg::schema::ExchangeKind, chosen for all. Unknown: drop.
+
+  coding @1 :UInt16;
+  # tg::schema::Coding of ternary payloads, chosen for all. Unknown: drop.
 }
 
 struct Fail {
@@ -191,4 +207,28 @@ struct Goodbye {
   # Last frame of an orderly end; the sender is gone when it arrives.
   reason @0 :Text;
   # "node-b was shut down"; printable, at most kMostReasonBytes. Else drop.
+}
+
+struct Credit {
+  # From the receiver of chunks to their sender, every kCreditEveryBytes: what may not be on its way any more.
+  takenBytes @0 :UInt64;
+  # Payload bytes of the receiver's chunks of this step that the sender of this frame has taken so far. Never falls; more
+  # than was sent ends the run.
+}
+
+struct Probe {
+  # A burst of these measures the link before a run; they carry nothing.
+  burst @0 :UInt32;
+  # Number of the burst.
+
+  last @1 :Bool;
+  # True: the burst is complete, answer it.
+
+  filler @2 :Data;
+  # At most kMostChunkPayloadBytes. Longer: drop.
+}
+
+struct ProbeReply {
+  burst @0 :UInt32;
+  # The burst that has come completely.
 }

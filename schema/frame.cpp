@@ -39,6 +39,16 @@ void put(wire::Frame::Builder frame, const Propose& propose) {
   to.setSpec(text_of(propose.spec));
 }
 
+template <class Builder, class Values>
+void put_list(Builder list, const Values& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) list.set(static_cast<capnp::uint>(i), values[i]);
+}
+
+capnp::uint count_of(std::size_t count, std::size_t most) {
+  TG_CHECK(count <= most, count, most);
+  return static_cast<capnp::uint>(count);
+}
+
 void put(wire::Frame::Builder frame, const Vote& vote) {
   wire::Vote::Builder to = frame.initVote();
   to.setAccepted(vote.accepted);
@@ -50,10 +60,15 @@ void put(wire::Frame::Builder frame, const Vote& vote) {
   to.setStateHash(vote.state_hash);
   to.setStepSeconds(vote.step_seconds);
   to.setLocalBatch(vote.local_batch);
+  to.setLinkMbps(vote.link_mbps);
+  put_list(to.initCodecSeconds(count_of(vote.codec_seconds.size(), kMostChoices)), vote.codec_seconds);
+  put_list(to.initSentBits(count_of(vote.sent_bits.size(), kMostChoices)), vote.sent_bits);
 }
 
 void put(wire::Frame::Builder frame, const Commit& commit) {
-  frame.initCommit().setExchange(static_cast<std::uint16_t>(commit.exchange));
+  wire::Commit::Builder to = frame.initCommit();
+  to.setExchange(static_cast<std::uint16_t>(commit.exchange));
+  to.setCoding(static_cast<std::uint16_t>(commit.coding));
 }
 
 void put(wire::Frame::Builder frame, const Fail& fail) {
@@ -62,16 +77,6 @@ void put(wire::Frame::Builder frame, const Fail& fail) {
   to.setNode(text_of(fail.node));
   to.setPhase(text_of(clip_text(fail.phase, kMostNameBytes)));
   to.setMessage(text_of(clip_text(fail.message, kMostReasonBytes)));
-}
-
-template <class Builder, class Values>
-void put_list(Builder list, const Values& values) {
-  for (std::size_t i = 0; i < values.size(); ++i) list.set(static_cast<capnp::uint>(i), values[i]);
-}
-
-capnp::uint count_of(std::size_t count, std::size_t most) {
-  TG_CHECK(count <= most, count, most);
-  return static_cast<capnp::uint>(count);
 }
 
 void put(wire::Frame::Builder frame, const StepFrame& step) {
@@ -105,6 +110,18 @@ void put(wire::Frame::Builder frame, const Goodbye& goodbye) {
   frame.initGoodbye().setReason(text_of(clip_text(goodbye.reason, kMostReasonBytes)));
 }
 
+void put(wire::Frame::Builder frame, const Credit& credit) { frame.initCredit().setTakenBytes(credit.taken_bytes); }
+
+void put(wire::Frame::Builder frame, const Probe& probe) {
+  wire::Probe::Builder to = frame.initProbe();
+  to.setBurst(probe.burst);
+  to.setLast(probe.last);
+  const auto* filler = reinterpret_cast<const kj::byte*>(probe.filler.data());
+  to.setFiller(kj::arrayPtr(filler, count_of(probe.filler.size(), kMostChunkPayloadBytes)));
+}
+
+void put(wire::Frame::Builder frame, const ProbeReply& reply) { frame.initProbeReply().setBurst(reply.burst); }
+
 void put(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
 
 // Bytes of the texts and lists of a body, before any clipping: what its fixed fields do not cover.
@@ -112,7 +129,7 @@ std::size_t variable_bytes(const Hello& b) { return b.build.size() + b.node.size
 std::size_t variable_bytes(const Claim& b) { return b.run_id.size(); }
 std::size_t variable_bytes(const Grant& b) { return b.message.size(); }
 std::size_t variable_bytes(const Propose& b) { return b.run_id.size() + b.spec.size(); }
-std::size_t variable_bytes(const Vote& b) { return b.message.size(); }
+std::size_t variable_bytes(const Vote& b) { return b.message.size() + (b.codec_seconds.size() + b.sent_bits.size()) * 8; }
 std::size_t variable_bytes(const Commit&) { return 0; }
 std::size_t variable_bytes(const Fail& b) { return b.node.size() + b.phase.size() + b.message.size(); }
 std::size_t variable_bytes(const StepFrame& b) { return b.digests.size() * 8 + b.scalers.size() * 4; }
@@ -120,6 +137,9 @@ std::size_t variable_bytes(const Scalers& b) { return b.scalers.size() * 4; }
 std::size_t variable_bytes(const Chunk& b) { return b.payload.size(); }
 std::size_t variable_bytes(const Report& b) { return b.digests.size() * 8; }
 std::size_t variable_bytes(const Goodbye& b) { return b.reason.size(); }
+std::size_t variable_bytes(const Credit&) { return 0; }
+std::size_t variable_bytes(const Probe& b) { return b.filler.size(); }
+std::size_t variable_bytes(const ProbeReply&) { return 0; }
 
 // Fixed fields, pointers, and the last partial word of each text and list: no body has more than 30 words of them.
 constexpr std::size_t kFixedBytes = 256;
@@ -158,6 +178,20 @@ Propose take(wire::Propose::Reader from) {
   return {checked_run(from.getRunId(), "run id"), checked_lines(from.getSpec(), kMostSpecBytes, "spec")};
 }
 
+template <class Value>
+std::vector<Value> take_list(typename capnp::List<Value>::Reader list, std::size_t most, const char* field) {
+  checked_below(list.size(), most + 1, field);
+  std::vector<Value> values;
+  values.reserve(list.size());
+  for (const Value value : list) values.push_back(value);
+  return values;
+}
+
+double checked_measurement(double value, const char* field) {
+  if (!std::isfinite(value) || value < 0) throw Odd{std::string(field) + " is no measurement"};
+  return value;
+}
+
 Vote take(wire::Vote::Reader from) {
   Vote vote;
   vote.accepted = from.getAccepted();
@@ -167,14 +201,19 @@ Vote take(wire::Vote::Reader from) {
   vote.model_hash = from.getModelHash();
   vote.data_hash = from.getDataHash();
   vote.state_hash = from.getStateHash();
-  vote.step_seconds = from.getStepSeconds();
-  if (!std::isfinite(vote.step_seconds) || vote.step_seconds < 0) throw Odd{"step seconds are no duration"};
+  vote.step_seconds = checked_measurement(from.getStepSeconds(), "step seconds");
   vote.local_batch = from.getLocalBatch();
+  vote.link_mbps = checked_measurement(from.getLinkMbps(), "link rate");
+  vote.codec_seconds = take_list<double>(from.getCodecSeconds(), kMostChoices, "codec seconds");
+  for (const double seconds : vote.codec_seconds) checked_measurement(seconds, "codec seconds");
+  vote.sent_bits = take_list<double>(from.getSentBits(), kMostChoices, "sent bits");
+  for (const double bits : vote.sent_bits) checked_measurement(bits, "sent bits");
   return vote;
 }
 
 Commit take(wire::Commit::Reader from) {
-  return {checked_enum(from.getExchange(), ExchangeKind::kSharded, "exchange")};
+  return {checked_enum(from.getExchange(), ExchangeKind::kSharded, "exchange"),
+          checked_enum(from.getCoding(), Coding::kEntropy, "coding")};
 }
 
 Fail take(wire::Fail::Reader from) {
@@ -189,15 +228,6 @@ Fail take(wire::Fail::Reader from) {
 std::uint32_t checked_flags(std::uint32_t flags) {
   if ((flags & ~kKnownStepFlags) != 0) throw Odd{"unknown step flags"};
   return flags;
-}
-
-template <class Value>
-std::vector<Value> take_list(typename capnp::List<Value>::Reader list, std::size_t most, const char* field) {
-  checked_below(list.size(), most + 1, field);
-  std::vector<Value> values;
-  values.reserve(list.size());
-  for (const Value value : list) values.push_back(value);
-  return values;
 }
 
 std::vector<std::uint64_t> take_digests(capnp::List<std::uint64_t>::Reader list) {
@@ -245,7 +275,7 @@ Chunk take(wire::Chunk::Reader from, const AlignedMessage& message) {
   Chunk chunk;
   chunk.chunk = static_cast<std::uint32_t>(checked_below(from.getChunk(), kMostChunks, "chunk"));
   chunk.phase = checked_enum(from.getPhase(), ChunkPhase::kTotal, "chunk phase");
-  chunk.format = checked_enum(from.getFormat(), PayloadFormat::kFloat32, "payload format");
+  chunk.format = checked_enum(from.getFormat(), PayloadFormat::kFloat16, "payload format");
   chunk.payload = message.original(from.getPayload());
   checked_below(chunk.payload.size(), kMostChunkPayloadBytes + 1, "payload bytes");
   return chunk;
@@ -263,6 +293,12 @@ Report take(wire::Report::Reader from) {
 }
 
 Goodbye take(wire::Goodbye::Reader from) { return {checked_text(from.getReason(), kMostReasonBytes, "reason")}; }
+
+Probe take(wire::Probe::Reader from, const AlignedMessage& message) {
+  Probe probe{from.getBurst(), from.getLast(), message.original(from.getFiller())};
+  checked_below(probe.filler.size(), kMostChunkPayloadBytes + 1, "filler bytes");
+  return probe;
+}
 
 FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
   switch (frame.which()) {
@@ -290,6 +326,12 @@ FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
       return take(frame.getReport());
     case wire::Frame::GOODBYE:
       return take(frame.getGoodbye());
+    case wire::Frame::CREDIT:
+      return Credit{frame.getCredit().getTakenBytes()};
+    case wire::Frame::PROBE:
+      return take(frame.getProbe(), message);
+    case wire::Frame::PROBE_REPLY:
+      return ProbeReply{frame.getProbeReply().getBurst()};
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(frame.which()))};
 }
@@ -298,9 +340,9 @@ FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
 
 SharedFrame encode_frame(const FrameHeader& header, const FrameBody& body, FramePool& pool) {
   if (const auto* chunk = std::get_if<Chunk>(&body)) {
-    ChunkFrameBuilder builder(header, chunk->chunk, chunk->phase, chunk->format, chunk->payload.size(), pool);
+    ChunkFrameBuilder builder(header, chunk->chunk, chunk->phase, chunk->payload.size(), pool);
     if (!chunk->payload.empty()) std::memcpy(builder.payload().data(), chunk->payload.data(), chunk->payload.size());
-    return builder.finish(chunk->payload.size());
+    return builder.finish(chunk->payload.size(), chunk->format);
   }
   const std::size_t bound = std::visit([](const auto& b) { return variable_bytes(b); }, body) + kFixedBytes;
   const std::size_t bound_words = (bound + kWordBytes - 1) / kWordBytes;
@@ -328,16 +370,15 @@ struct ChunkFrameBuilder::State {
   FrameHeader header;
   std::uint32_t chunk;
   ChunkPhase phase;
-  PayloadFormat format;
   std::size_t payload_bound;
   std::shared_ptr<PooledBytes> buffer;
 };
 
 ChunkFrameBuilder::ChunkFrameBuilder(const FrameHeader& header, std::uint32_t chunk, ChunkPhase phase,
-                                     PayloadFormat format, std::size_t payload_bound, FramePool& pool) {
+                                     std::size_t payload_bound, FramePool& pool) {
   TG_CHECK(payload_bound <= kMostChunkPayloadBytes, payload_bound);
   auto buffer = std::make_shared<PooledBytes>(pool.state(), kPayloadBytesOffset + payload_bound + kWordBytes);
-  state_ = std::make_unique<State>(State{header, chunk, phase, format, payload_bound, std::move(buffer)});
+  state_ = std::make_unique<State>(State{header, chunk, phase, payload_bound, std::move(buffer)});
 }
 
 ChunkFrameBuilder::~ChunkFrameBuilder() = default;
@@ -347,7 +388,7 @@ std::span<std::byte> ChunkFrameBuilder::payload() {
   return {state_->buffer->data() + kPayloadBytesOffset, state_->payload_bound};
 }
 
-SharedFrame ChunkFrameBuilder::finish(std::size_t payload_bytes) {
+SharedFrame ChunkFrameBuilder::finish(std::size_t payload_bytes, PayloadFormat format) {
   TG_CHECK(payload_bytes <= state_->payload_bound, payload_bytes, state_->payload_bound);
   PooledBytes& buffer = *state_->buffer;
   const std::size_t payload_words = (payload_bytes + kWordBytes - 1) / kWordBytes;
@@ -361,7 +402,7 @@ SharedFrame ChunkFrameBuilder::finish(std::size_t payload_bytes) {
   wire::Chunk::Builder chunk = frame.initChunk();
   chunk.setChunk(state_->chunk);
   chunk.setPhase(static_cast<std::uint16_t>(state_->phase));
-  chunk.setFormat(static_cast<std::uint16_t>(state_->format));
+  chunk.setFormat(static_cast<std::uint16_t>(format));
   const capnp::Data::Builder payload = chunk.initPayload(static_cast<capnp::uint>(payload_bytes));
   const auto* expected = reinterpret_cast<const kj::byte*>(buffer.data() + kPayloadBytesOffset);
   TG_CHECK(payload_bytes == 0 || payload.begin() == expected, payload_bytes);
@@ -381,7 +422,8 @@ Result<Frame> decode_frame(std::span<const std::byte> bytes) {
 
 std::string_view frame_name(const FrameBody& body) {
   static constexpr std::string_view kNames[] = {"hello", "claim", "grant",   "propose", "vote",   "commit",
-                                                "fail",  "step",  "scalers", "chunk",   "report", "goodbye"};
+                                                "fail",  "step",  "scalers", "chunk",   "report", "goodbye",
+                                                "credit", "probe", "probe reply"};
   static_assert(std::size(kNames) == std::variant_size_v<FrameBody>);
   return kNames[body.index()];
 }

@@ -60,12 +60,21 @@ struct Vote {
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, state_hash = 0;
   double step_seconds = 0;  // the engine's measured forward + backward of the local batch
   std::uint32_t local_batch = 0;
+  double link_mbps = 0;               // payload, measured towards all peers at once; 0 = not measured
+  std::vector<double> codec_seconds = {};  // predicted for a step's kernels, one per choice (choose_exchange.h); may be empty
+  std::vector<double> sent_bits = {};      // predicted for a step, one per choice; may be empty
 };
 
 enum class ExchangeKind : std::uint16_t { kDirect = 0, kSharded = 1 };
 
+// How ternary payloads are coded: planes as they are, or entropy-coded (rANS) where that is smaller.
+enum class Coding : std::uint16_t { kRaw = 0, kEntropy = 1 };
+
+// What the proposer decided for all.
 struct Commit {
   ExchangeKind exchange = ExchangeKind::kDirect;
+  Coding coding = Coding::kRaw;
+  bool operator==(const Commit&) const = default;
 };
 
 // The end of a proposal or of a run, from whoever saw the cause first.
@@ -102,7 +111,14 @@ struct Scalers {
 };
 
 enum class ChunkPhase : std::uint16_t { kContribution = 0, kTotal = 1 };
-enum class PayloadFormat : std::uint16_t { kCodesRaw = 0, kSumsRaw = 1, kFloat32 = 2 };
+enum class PayloadFormat : std::uint16_t {
+  kCodesRaw = 0,
+  kSumsRaw = 1,
+  kFloat32 = 2,
+  kCodesRans = 3,
+  kSumsRans = 4,
+  kFloat16 = 5,
+};
 
 struct Chunk {
   std::uint32_t chunk = 0;
@@ -123,8 +139,24 @@ struct Goodbye {
   std::string reason;
 };
 
+// Flow control: how many payload bytes of the receiver's chunks the sender has taken in this step.
+struct Credit {
+  std::uint64_t taken_bytes = 0;
+};
+
+// Measures links before a run: the last frame of a burst is answered by a ProbeReply.
+struct Probe {
+  std::uint32_t burst = 0;
+  bool last = false;
+  std::span<const std::byte> filler;  // aliases the decoded bytes
+};
+struct ProbeReply {
+  std::uint32_t burst = 0;
+};
+
 using FrameBody =
-    std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye>;
+    std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye, Credit,
+                 Probe, ProbeReply>;
 
 struct Frame {
   FrameHeader header;
@@ -154,15 +186,15 @@ class FramePool {
 // Everything but chunks (a Chunk works too, at the price of a copy).
 SharedFrame encode_frame(const FrameHeader& header, const FrameBody& body, FramePool& pool);
 
-// A chunk frame whose payload is written in place: begin, write up to payload().size() bytes, finish(used).
+// A chunk frame whose payload is written in place: begin, write up to payload().size() bytes, finish(used, format).
 class ChunkFrameBuilder {
  public:
-  ChunkFrameBuilder(const FrameHeader& header, std::uint32_t chunk, ChunkPhase phase, PayloadFormat format,
-                    std::size_t payload_bound, FramePool& pool);
+  ChunkFrameBuilder(const FrameHeader& header, std::uint32_t chunk, ChunkPhase phase, std::size_t payload_bound,
+                    FramePool& pool);
   ~ChunkFrameBuilder();
   ChunkFrameBuilder(ChunkFrameBuilder&&) noexcept;
   std::span<std::byte> payload();
-  SharedFrame finish(std::size_t payload_bytes);
+  SharedFrame finish(std::size_t payload_bytes, PayloadFormat format);
 
  private:
   struct State;

@@ -83,15 +83,15 @@ void add_learning_rows(std::vector<Row>& rows) {
 }
 
 void add_gradient_rows(std::vector<Row>& rows) {
-  rows.push_back(choice_row("gradients", &JobSpec::gradients, {"ternary", "float32"},
+  rows.push_back(choice_row("gradients", &JobSpec::gradients, {"ternary", "float32", "float16"},
                             "How gradients travel: ternary codes, or floats to compare with."));
   rows.push_back(real_row("clip-sigma", &JobSpec::clip_sigma, {0, 1e6, false, false},
                           "Gradients are clipped at this many standard deviations of their segment; 0 = off."));
   rows.push_back(choice_row("scaler", &JobSpec::scaler, {"paper", "repo"},
                             "Scaler after the paper's formula or after its authors' code."));
-  rows.push_back(choice_row("scaler-sharing", &JobSpec::scaler_sharing, {"max"},
-                            "How members agree on a segment's scaler: the largest of all."));
-  rows.push_back(choice_row("last-layer", &JobSpec::last_layer, {"ternary", "float32"},
+  rows.push_back(choice_row("scaler-sharing", &JobSpec::scaler_sharing, {"max", "none"},
+                            "A segment's scaler: the largest of all members', or each member's own (direct exchange)."));
+  rows.push_back(choice_row("last-layer", &JobSpec::last_layer, {"ternary", "float32", "float16"},
                             "How the gradient of the last layer travels."));
   rows.push_back(whole_row("min-ternary-size", &JobSpec::min_ternary_size, {0, UINT32_MAX},
                            "Segments with fewer parameters travel as float32."));
@@ -100,6 +100,8 @@ void add_gradient_rows(std::vector<Row>& rows) {
   rows.push_back(
       choice_row("exchange", &JobSpec::exchange, {"auto", "direct", "sharded"},
                  "Codes from all to all, or each chunk summed by one owner; auto predicts which is faster."));
+  rows.push_back(choice_row("coding", &JobSpec::coding, {"auto", "raw", "entropy"},
+                            "Ternary payloads as bit planes or entropy-coded; auto predicts which is faster."));
   rows.push_back(whole_row("bucket-parameters", &JobSpec::bucket_parameters, {0, UINT32_MAX},
                            "Parameters after which a bucket is full and leaves; 0 = chosen from the model."));
   rows.push_back(whole_row("chunk-parameters", &JobSpec::chunk_parameters, {0, kMostChunkParameters},
@@ -117,8 +119,10 @@ void add_running_rows(std::vector<Row>& rows) {
   rows.push_back(
       duration_row("step-timeout", &JobSpec::step_timeout_ms, kTimeoutRange,
                    "A member without progress for this long, or 10 median steps if that is more, is stuck."));
-  rows.push_back(real_row("link-mbps", &JobSpec::link_mbps, {0, 1e7, true, false},
-                          "Mbit/s of each node's link, for predictions."));
+  rows.push_back(real_row("link-mbps", &JobSpec::link_mbps, {0, 1e7, false, false},
+                          "Mbit/s of each node's link, for predictions; 0 = measured at the start."));
+  rows.push_back(flag_row("trace", &JobSpec::trace,
+                          "Whether every member records a timeline (trace.json, Chrome trace format)."));
 }
 
 std::vector<Row> make_rows() {
@@ -187,6 +191,9 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
   }
   if (spec.data != "synthetic" && (spec.data_train > 0 || spec.data_test > 0)) {
     return invalid("data-train and data-test size the synthetic set; data is " + spec.data);
+  }
+  if (spec.scaler_sharing == "none" && spec.exchange == "sharded") {
+    return invalid("scaler-sharing = none sums floats and exchanges directly; set exchange to direct or auto");
   }
   if (members > kMostMembers) {
     return invalid(std::to_string(members) + " members are too many; at most " + std::to_string(kMostMembers));

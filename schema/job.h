@@ -42,14 +42,15 @@ struct JobSpec {
   double ema = 0.9999;
   std::uint64_t evaluate_every = 0;  // steps; 0 = only at the end
   // How gradients travel.
-  std::string gradients = "ternary";    // ternary | float32
+  std::string gradients = "ternary";    // ternary | float32 | float16
   double clip_sigma = 2.5;              // 0 = off
   std::string scaler = "paper";         // paper | repo
-  std::string scaler_sharing = "max";   // max
-  std::string last_layer = "ternary";   // ternary | float32
+  std::string scaler_sharing = "max";   // max | none
+  std::string last_layer = "ternary";   // ternary | float32 | float16
   std::uint64_t min_ternary_size = 1;   // smaller segments travel as float32
   std::uint64_t float_steps = 0;        // the first steps travel as float32
   std::string exchange = "auto";        // auto | direct | sharded
+  std::string coding = "auto";          // auto | raw | entropy
   std::uint64_t bucket_parameters = 0;  // 0 = chosen from the model
   std::uint64_t chunk_parameters = 0;   // 0 = chosen from the model and N
   // How it is run.
@@ -58,7 +59,8 @@ struct JobSpec {
   std::uint64_t threads = 0;        // per member; 0 = the node's own setting
   std::uint64_t start_timeout_ms = 30'000;
   std::uint64_t step_timeout_ms = 60'000;  // the floor of 10 x the median step
-  double link_mbps = 1000;                 // for predictions until links are measured
+  double link_mbps = 0;                    // 0 = measured at the start
+  bool trace = false;                      // a timeline of every member
 
   bool operator==(const JobSpec&) const = default;
 };

@@ -6,7 +6,7 @@
 
 namespace tg::schema {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 
 // Members and names.
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
@@ -27,6 +27,7 @@ inline constexpr std::size_t kMostChunkPayloadBytes = 1024 * 1024;
 inline constexpr std::size_t kMostStepFrameSlots =
     3;  // parameters and two optimizer slots; the average is the fourth digest
 inline constexpr std::size_t kMostDigests = kMostSegments;
+inline constexpr std::size_t kMostChoices = 16;  // of exchange and coding
 
 // Frames.
 inline constexpr std::size_t kFrameOverheadBytes = 1024;  // header and fields of a chunk frame, generously

@@ -84,7 +84,7 @@ std::string format_plan(const schema::PlanReply& plan) {
       {"global batch",
        std::to_string(plan.global_batch) + ", at most " + std::to_string(plan.local_batch) + " per member"},
       {"parameters", std::to_string(plan.parameters)},
-      {"exchange", or_nothing(plan.exchange)},
+      {"exchange", or_nothing(plan.exchange) + ", coding " + or_nothing(plan.coding)},
       {"compute", format_seconds(plan.compute_seconds) + " per step, measured"},
       {"sent", format_fixed(plan.sent_bits_per_parameter, 2) + " bits per parameter and step, predicted"},
       {"wire",

@@ -8,6 +8,24 @@
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
+namespace {
+
+// Coded or not is the sender's choice, chunk by chunk; whether it is codes, sums or floats is the plan's.
+bool fits(schema::PayloadFormat sent, GradientFormat planned, bool total) {
+  using enum schema::PayloadFormat;
+  switch (planned) {
+    case GradientFormat::kTernary:
+      return total ? sent == kSumsRaw || sent == kSumsRans : sent == kCodesRaw || sent == kCodesRans;
+    case GradientFormat::kFloat32:
+      return sent == kFloat32;
+    case GradientFormat::kFloat16:
+      return sent == kFloat16;
+  }
+  return false;
+}
+
+}  // namespace
+
 Exchange::Exchange(Options options) : options_(std::move(options)) {
   TG_CHECK(options_.self < members(), options_.self, members());
   shared_scalers_.resize(options_.segment_names.size());
@@ -48,11 +66,15 @@ void Exchange::begin_step(const Plan& plan, LocalStep local) {
   step_frame_count_ = 0;
   buckets_.assign(plan.buckets.size(), Bucket{std::vector<bool>(members()), 0, false});
   chunks_.assign(plan.chunks.size(), ChunkState{});
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    chunks_[c].seen.assign(members(), false);
-    if (!plan.chunks[c].ternary) chunks_[c].held.assign(members(), std::nullopt);
+  for (ChunkState& chunk : chunks_) {
+    chunk.held.assign(members(), std::nullopt);
+    chunk.missing = members() - 1;
   }
   std::fill(shared_scalers_.begin(), shared_scalers_.end(), 0.0f);
+  scalers_.assign(members(), shared_scalers_);
+  links_.assign(members(), Link{});
+  to_contribute_.assign(plan.buckets.size(), {});
+  to_reduce_.assign(plan.buckets.size(), {});
   for (Early& early : std::exchange(early_, {})) frame(early.from, early.header, early.body, nullptr);
 }
 
@@ -97,9 +119,9 @@ void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema:
     ++stale_frames_;
     return;
   }
-  const bool is_chunk = std::holds_alternative<schema::Chunk>(body);
+  const bool is_gate = std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body);
   const bool is_next = plan_ != nullptr ? header.step == now + 1 : header.step == now;
-  if (is_next && !is_chunk) {
+  if (is_next && is_gate) {
     // Bounded: one step frame and one scaler frame per bucket from every member can be early, and each is checked when
     // used.
     const auto theirs = std::count_if(early_.begin(), early_.end(), [&](const Early& e) { return e.from == from; });
@@ -127,6 +149,8 @@ void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema:
     on_scalers(from, scalers->bucket, scalers->flags, scalers->non_finite_segment, scalers->scalers);
   } else if (const auto* chunk = std::get_if<schema::Chunk>(&body)) {
     on_chunk(from, *chunk, std::move(keep));
+  } else if (const auto* credit = std::get_if<schema::Credit>(&body)) {
+    on_credit(from, *credit);
   }
 }
 
@@ -172,10 +196,15 @@ void Exchange::on_scalers(Rank from, std::size_t bucket, std::uint32_t flags, st
   state.announced[from] = true;
   ++state.announced_count;
   for (std::size_t i = 0; i < scalers.size(); ++i) {
-    float& shared = shared_scalers_[plan.ternary_segments[i]];
-    shared = std::max(shared, scalers[i]);  // eq. (4)
+    const std::size_t segment = plan.ternary_segments[i];
+    scalers_[from][segment] = scalers[i];
+    shared_scalers_[segment] = std::max(shared_scalers_[segment], scalers[i]);  // eq. (4)
   }
   if (state.announced_count == members()) open_bucket(bucket);
+}
+
+std::vector<Rank> Exchange::receivers(const ChunkPlan& chunk) const {
+  return plan_->sharded() ? std::vector<Rank>{chunk.owner} : others();
 }
 
 void Exchange::open_bucket(std::size_t bucket) {
@@ -183,89 +212,123 @@ void Exchange::open_bucket(std::size_t bucket) {
   const BucketPlan& plan = plan_->buckets[bucket];
   const std::size_t count = plan.last_chunk - plan.first_chunk;
   // Staggered: each member begins with the chunks of the next rank, so that no owner is everybody's first.
-  for (std::size_t i = 0; i < count && !failed_; ++i)
-    contribute(plan.first_chunk + (i + (options_.self + 1) * count / members()) % count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t index = plan.first_chunk + (i + (options_.self + 1) * count / members()) % count;
+    const bool sums_here = members() == 1 || (plan_->sharded() && plan_->chunks[index].owner == options_.self);
+    if (!sums_here) {
+      to_contribute_[bucket].push_back(index);
+      continue;
+    }
+    chunks_[index].contributed = true;  // the own codes are made when they are summed
+    reduce_if_complete(index);
+  }
 }
 
-void Exchange::contribute(std::size_t index) {
+void Exchange::reduce_if_complete(std::size_t index) {
+  ChunkState& state = chunks_[index];
   const ChunkPlan& chunk = plan_->chunks[index];
-  if (!plan_->sharded()) {
-    actions_.push_back(Contribute{index, others()});
-  } else if (chunk.owner != options_.self) {
-    actions_.push_back(Contribute{index, {chunk.owner}});
-    return;
-  } else {
-    actions_.push_back(Contribute{index, {}});
-  }
-  on_contribution(options_.self, index, {});
+  if (plan_->sharded() && chunk.owner != options_.self) return;
+  if (state.missing > 0 || !state.contributed || state.reducing) return;
+  state.reducing = true;
+  to_reduce_[chunk.bucket].push_back(index);
 }
+
+// --- credit ---
+
+bool Exchange::credit_lasts(const std::vector<Rank>& to) const {
+  return std::all_of(to.begin(), to.end(), [&](Rank rank) {
+    const Link& link = links_[rank];
+    return link.sent - link.granted < plan_->window_bytes;
+  });
+}
+
+std::uint64_t Exchange::bytes_on_their_way() const {
+  std::uint64_t bytes = 0;
+  for (const Link& link : links_) bytes += link.sent - link.granted;
+  return bytes;
+}
+
+void Exchange::sent(const std::vector<Rank>& to, std::size_t payload_bytes) {
+  for (const Rank rank : to) links_[rank].sent += payload_bytes;
+}
+
+void Exchange::on_credit(Rank from, const schema::Credit& credit) {
+  Link& link = links_[from];
+  if (credit.taken_bytes > link.sent || credit.taken_bytes < link.granted) {
+    fail(from, "exchange",
+         options_.names[from] + " gives credit for " + std::to_string(credit.taken_bytes) + " bytes where " +
+             std::to_string(link.sent) + " were sent");
+    return;
+  }
+  link.granted = credit.taken_bytes;
+}
+
+void Exchange::take_credit(Rank from, std::size_t payload_bytes) {
+  Link& link = links_[from];
+  link.taken += payload_bytes;
+  if (link.taken - link.credited < kCreditEveryBytes) return;
+  link.credited = link.taken;
+  actions_.push_back(SendFrame{{from}, header(), schema::Credit{link.taken}});
+}
+
+// --- work ---
+
+std::optional<ExchangeWork> Exchange::next_work() {
+  if (plan_ == nullptr || failed_) return std::nullopt;
+  const std::vector<Rank> totals_to = plan_->sharded() ? others() : std::vector<Rank>{};
+  if (credit_lasts(totals_to)) {
+    for (std::size_t b = to_reduce_.size(); b-- > 0;) {
+      if (to_reduce_[b].empty()) continue;
+      const std::size_t index = to_reduce_[b].front();
+      to_reduce_[b].pop_front();
+      return Reduce{index, std::move(chunks_[index].held), totals_to};
+    }
+  }
+  for (std::size_t b = to_contribute_.size(); b-- > 0;) {
+    std::deque<std::size_t>& queue = to_contribute_[b];
+    for (auto at = queue.begin(); at != queue.end(); ++at) {
+      const std::size_t index = *at;
+      std::vector<Rank> to = receivers(plan_->chunks[index]);
+      if (!credit_lasts(to)) continue;
+      queue.erase(at);
+      chunks_[index].contributed = true;
+      reduce_if_complete(index);
+      return Contribute{index, std::move(to)};
+    }
+  }
+  return std::nullopt;
+}
+
+// --- chunks ---
 
 void Exchange::on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep) {
   const std::string who = options_.names[from] + " sent chunk " + std::to_string(chunk.chunk);
-  if (chunk.chunk >= chunks_.size()) {
-    fail(from, "reduce", who + ", which is not in the plan of " + std::to_string(chunks_.size()));
-    return;
-  }
-  const ChunkPlan& plan = plan_->chunks[chunk.chunk];
   const bool total = chunk.phase == schema::ChunkPhase::kTotal;
+  const std::string_view phase = total ? "gather" : "reduce";
+  if (chunk.chunk >= chunks_.size())
+    return fail(from, phase, who + ", which is not in the plan of " + std::to_string(chunks_.size()));
+  const ChunkPlan& plan = plan_->chunks[chunk.chunk];
+  ChunkState& state = chunks_[chunk.chunk];
   const bool to_me = total ? plan_->sharded() && plan.owner == from && buckets_[plan.bucket].open
                            : !plan_->sharded() || plan.owner == options_.self;
-  const schema::PayloadFormat expected = !plan.ternary ? schema::PayloadFormat::kFloat32
-                                         : total       ? schema::PayloadFormat::kSumsRaw
-                                                       : schema::PayloadFormat::kCodesRaw;
-  if (!to_me || chunk.format != expected) {
-    fail(from, total ? "gather" : "reduce",
-         who + (to_me ? " in a format that the plan does not have" : " to the wrong member"));
+  if (!to_me) return fail(from, phase, who + " to the wrong member");
+  if (!fits(chunk.format, plan.format, total))
+    return fail(from, phase, who + " in a format that the plan does not have");
+  if (total ? state.total_came : state.reducing || state.held[from].has_value())
+    return fail(from, phase, who + " twice");
+  take_credit(from, chunk.payload.size());
+  if (total) {
+    state.total_came = true;
+    actions_.push_back(Apply{chunk.chunk, from, {chunk, std::move(keep)}});
     return;
   }
-  if (!total) {
-    on_contribution(from, chunk.chunk, {chunk, std::move(keep)});
-    return;
-  }
-  if (chunks_[chunk.chunk].applied) {
-    fail(from, "gather", who + "'s total twice");
-    return;
-  }
-  actions_.push_back(Apply{chunk.chunk, from, ReceivedChunk{chunk, std::move(keep)}});
-  applied(chunk.chunk);
-}
-
-void Exchange::on_contribution(Rank from, std::size_t index, ReceivedChunk received) {
-  ChunkState& state = chunks_[index];
-  if (state.seen[from]) {
-    fail(from, "reduce", options_.names[from] + " sent chunk " + std::to_string(index) + " twice");
-    return;
-  }
-  state.seen[from] = true;
-  ++state.seen_count;
-  std::optional<ReceivedChunk> theirs;
-  if (from != options_.self) theirs = std::move(received);
-  if (plan_->chunks[index].ternary) {
-    actions_.push_back(Accumulate{index, from, state.accumulated == 0, std::move(theirs)});
-    ++state.accumulated;
-  } else {
-    state.held[from] = std::move(theirs);
-    advance_sums(index);
-  }
-  if (state.accumulated == members()) complete_sums(index);
-}
-
-void Exchange::advance_sums(std::size_t index) {
-  ChunkState& state = chunks_[index];
-  while (state.accumulated < members() && state.seen[state.accumulated]) {
-    const Rank rank = state.accumulated;
-    actions_.push_back(Accumulate{index, rank, rank == 0, std::exchange(state.held[rank], std::nullopt)});
-    ++state.accumulated;
-  }
-}
-
-void Exchange::complete_sums(std::size_t index) {
-  if (plan_->sharded()) actions_.push_back(SendTotal{index, others()});
-  actions_.push_back(Apply{index, options_.self, std::nullopt});
-  applied(index);
+  state.held[from] = ReceivedChunk{chunk, std::move(keep)};
+  --state.missing;
+  reduce_if_complete(chunk.chunk);
 }
 
 void Exchange::applied(std::size_t index) {
+  TG_CHECK(plan_ != nullptr && !chunks_[index].applied, index);
   chunks_[index].applied = true;
   ++applied_count_;
   try_commit();
@@ -288,14 +351,18 @@ void Exchange::check_digests() {
   actions_.push_back(FailRun{*difference});
 }
 
+std::optional<std::uint32_t> Exchange::flags() const {
+  if (plan_ == nullptr || step_frame_count_ < members()) return std::nullopt;
+  std::uint32_t flags = 0;
+  for (const auto& frame : step_frames_) flags |= frame->flags;
+  return flags;
+}
+
 void Exchange::try_commit() {
   if (failed_ || applied_count_ < chunks_.size()) return;
   TG_CHECK(step_frame_count_ == members(), step_frame_count_);
-  CommitStep commit{local_.step, 0, 0};
-  for (const auto& frame : step_frames_) {
-    commit.flags |= frame->flags;
-    commit.loss_sum += frame->loss_sum;
-  }
+  CommitStep commit{local_.step, *flags(), 0};
+  for (const auto& frame : step_frames_) commit.loss_sum += frame->loss_sum;
   actions_.push_back(commit);
   plan_ = nullptr;
   next_step_ = local_.step + 1;
@@ -304,29 +371,33 @@ void Exchange::try_commit() {
 Exchange::Waiting Exchange::waiting() const {
   Waiting waiting;
   if (plan_ == nullptr || !announced_all()) return waiting;
-  const auto add = [&](Rank rank) {
+  const auto add = [&](schema::Phase phase, Rank rank) {
+    waiting.phase = phase;
     if (std::find(waiting.ranks.begin(), waiting.ranks.end(), rank) == waiting.ranks.end())
       waiting.ranks.push_back(rank);
   };
   for (const Bucket& bucket : buckets_) {
     if (bucket.open) continue;
-    waiting.phase = schema::Phase::kScalerWait;
     for (Rank r = 0; r < members(); ++r)
-      if (!bucket.announced[r]) add(r);
+      if (!bucket.announced[r]) add(schema::Phase::kScalerWait, r);
     return waiting;
   }
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
     const bool mine = !plan_->sharded() || plan_->chunks[c].owner == options_.self;
-    if (!mine || chunks_[c].applied) continue;
-    waiting.phase = schema::Phase::kReduce;
+    if (!mine || chunks_[c].reducing) continue;
     for (Rank r = 0; r < members(); ++r)
-      if (!chunks_[c].seen[r]) add(r);
+      if (r != options_.self && !chunks_[c].held[r]) add(schema::Phase::kReduce, r);
+  }
+  // Who has not given credit back keeps our own chunks from leaving.
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    if (to_contribute_[b].empty() && to_reduce_[b].empty()) continue;
+    for (Rank r = 0; r < members(); ++r)
+      if (r != options_.self && !credit_lasts({r})) add(schema::Phase::kReduce, r);
   }
   if (!waiting.ranks.empty()) return waiting;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    if (chunks_[c].applied) continue;
-    waiting.phase = schema::Phase::kGather;
-    add(plan_->chunks[c].owner);
+    if (chunks_[c].applied || !plan_->sharded() || plan_->chunks[c].owner == options_.self) continue;
+    add(schema::Phase::kGather, plan_->chunks[c].owner);
   }
   return waiting;
 }

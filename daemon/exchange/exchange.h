@@ -1,22 +1,31 @@
 // The exchange of one member: which frame means what, what may be done now, and when a step is committed.
 //
-// Pure: events in (a bucket's gradient is ready, a frame came), actions out (send, contribute, accumulate, apply,
-// commit). It knows no clock, socket or thread and touches no gradient: a Worker carries the actions out with kernels,
-// and the same two drive real runs and the simulator. Owned by one thread.
+// Pure: events in (a bucket's gradient is ready, a frame came, so many bytes were sent), actions out (send, contribute,
+// reduce, apply, commit). It knows no clock, socket or thread and touches no gradient: a Worker carries the actions out
+// with kernels, and the same two drive real runs and the simulator. Owned by one thread.
 //
 // One step, bucket by bucket (DESIGN section 3, "the life of one gradient"):
 //   bucket ready -> its local scalers go to all (bucket 0's inside the step frame)
-//   N scaler frames in -> eq. (4): s = max -> contribute every chunk of the bucket:
-//       direct   codes to all;      N contributions in -> apply the own sums
-//       sharded  codes to the owner; owner: N contributions in -> exact sums to all, apply; others: total in -> apply
+//   N scaler frames in -> eq. (4): s = max -> the bucket is open, its chunks may go:
+//       direct   contribute: codes to all;      N-1 contributions in -> reduce: sum all, apply
+//       sharded  contribute: codes to the owner; owner: N-1 contributions in -> reduce: sum all, sums to all, apply
+//                                                others: the total is in -> apply
 //   every chunk applied and N step frames in -> commit
+//
+// Small answers are actions at once (take_actions); the heavy ones, contribute and reduce, are work that waits until it
+// is asked for (next_work), one at a time, so that frames are never kept waiting behind a bucket:
+//   - a contribution or a total goes only where the credit lasts: at most plan.window_bytes on their way to a peer;
+//   - the bucket that is ready last goes first: the next forward pass begins with its segments;
+//   - reductions go before contributions: somebody waits for the total already.
+// Contributions that came are held until all are there, then summed in rank order in one go, in cache.
 //
 // The scaler frames are gates: nobody sends a chunk of a bucket before every member announced that bucket in that step.
 // So members differ by at most one step, and what can arrive early is bounded: step and scaler frames of the next step,
-// nothing more. Codes may be added in any order (integers); floats are added in rank order, the own part in its place.
+// nothing more. They also settle the credit of a step: who announces step k+1 has taken everything of step k.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -37,24 +46,19 @@ struct ReceivedChunk {
 };
 
 // Actions, to be carried out in order. Send uses the type of membership.h.
-struct Contribute {  // ternarize, encode and send the own part of a chunk; keep its codes for Accumulate
-  std::size_t chunk = 0;
-  std::vector<Rank> to;  // empty: only the own sums need it
-};
-struct Accumulate {  // add rank's contribution to the chunk's sums; the own one when `received` is empty
-  std::size_t chunk = 0;
-  Rank rank = 0;
-  bool first = false;  // the sums start from zero here
-  std::optional<ReceivedChunk> received;
-};
-struct SendTotal {  // encode the chunk's sums and send them
+struct Contribute {  // ternarize, encode and send the own part of a chunk; direct: keep its codes for Reduce
   std::size_t chunk = 0;
   std::vector<Rank> to;
 };
-struct Apply {  // sums -> optimizer -> new parameters; the own sums when `received` is empty
+struct Reduce {  // sum all members' contributions in rank order, send the total, apply it
   std::size_t chunk = 0;
-  Rank rank = 0;
-  std::optional<ReceivedChunk> received;
+  std::vector<std::optional<ReceivedChunk>> contributions;  // by rank; the own one is empty
+  std::vector<Rank> to;                                     // who wants the total
+};
+struct Apply {  // the owner's total -> optimizer -> new parameters
+  std::size_t chunk = 0;
+  Rank owner = 0;
+  ReceivedChunk total;
 };
 struct CommitStep {
   std::uint64_t step = 0;
@@ -64,7 +68,8 @@ struct CommitStep {
 struct FailRun {
   schema::Fail cause;
 };
-using ExchangeAction = std::variant<SendFrame, Contribute, Accumulate, SendTotal, Apply, CommitStep, FailRun>;
+using ExchangeAction = std::variant<SendFrame, Apply, CommitStep, FailRun>;
+using ExchangeWork = std::variant<Contribute, Reduce>;
 
 // What the own node knows of one bucket when its gradient is complete.
 struct LocalBucket {
@@ -97,18 +102,31 @@ class Exchange {
   // loss_sum is used with bucket 0. Buckets come in order.
   void bucket_ready(std::size_t bucket, LocalBucket local, double loss_sum);
   void add_flags(std::uint32_t flags);  // joins the own step frame if that is not sent yet, else the next one
-  // StepFrame, Scalers or Chunk of this run and view.
+  // StepFrame, Scalers, Chunk or Credit of this run and view.
   void frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
              std::shared_ptr<const void> keep);
+  // A chunk's payload left for these peers.
+  void sent(const std::vector<Rank>& to, std::size_t payload_bytes);
+  // The worker has carried out Apply or Reduce: the chunk's part of the next state is there.
+  void applied(std::size_t chunk);
   // The worker found that a payload breaks its format.
   void bad_payload(std::size_t chunk, Rank from);
 
   std::vector<ExchangeAction> take_actions();
+  // The next piece of work that the credit allows; the caller tells sent() and applied() of it. Nothing if there is none
+  // now.
+  std::optional<ExchangeWork> next_work();
 
   // --- state ---
   bool in_step() const { return plan_ != nullptr; }
+  const Plan* plan() const { return plan_; }   // of the step, while in it
+  bool broken() const { return failed_; }      // FailRun has been said
   std::uint64_t step() const { return local_.step; }
-  float scaler(std::size_t segment) const { return shared_scalers_[segment]; }  // eq. (4), valid from Contribute on
+  float scaler(std::size_t segment) const { return shared_scalers_[segment]; }  // eq. (4), valid once its bucket is open
+  float scaler_of(Rank rank, std::size_t segment) const { return scalers_[rank][segment]; }  // a member's own
+  std::uint64_t bytes_on_their_way() const;  // to all peers, as far as credit frames have told
+  // The union of the members' flags, once every step frame of this step is in.
+  std::optional<std::uint32_t> flags() const;
   bool announced_all() const { return ready_buckets_ == (plan_ ? plan_->buckets.size() : 0); }
   // Whom the next progress depends on, in words of schema::Phase; empty while only local work is missing.
   struct Waiting {
@@ -125,11 +143,16 @@ class Exchange {
     bool open = false;
   };
   struct ChunkState {
-    std::vector<bool> seen;  // contributions that arrived or were made, by rank
-    std::size_t seen_count = 0;
-    std::size_t accumulated = 0;                     // contributions handed to the worker
-    std::vector<std::optional<ReceivedChunk>> held;  // float contributions that wait for their turn, by rank
+    std::vector<std::optional<ReceivedChunk>> held;  // contributions that came, by rank
+    std::size_t missing = 0;                         // contributions of other members that have not come
+    bool contributed = false;                        // the own part is where it has to be
+    bool reducing = false;                           // queued, or handed out
+    bool total_came = false;
     bool applied = false;
+  };
+  struct Link {  // payload bytes of this step
+    std::uint64_t sent = 0, granted = 0;   // towards the peer
+    std::uint64_t taken = 0, credited = 0; // from the peer
   };
 
   std::size_t members() const { return options_.names.size(); }
@@ -141,12 +164,12 @@ class Exchange {
   void on_scalers(Rank from, std::size_t bucket, std::uint32_t flags, std::uint32_t non_finite_segment,
                   const std::vector<float>& scalers);
   void on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep);
-  void on_contribution(Rank from, std::size_t index, ReceivedChunk received);
+  void on_credit(Rank from, const schema::Credit& credit);
+  void take_credit(Rank from, std::size_t payload_bytes);
   void open_bucket(std::size_t bucket);
-  void contribute(std::size_t index);
-  void advance_sums(std::size_t index);
-  void complete_sums(std::size_t index);
-  void applied(std::size_t index);
+  void reduce_if_complete(std::size_t index);
+  bool credit_lasts(const std::vector<Rank>& to) const;
+  std::vector<Rank> receivers(const ChunkPlan& chunk) const;
   void check_digests();
   void try_commit();
 
@@ -164,7 +187,10 @@ class Exchange {
   std::vector<Bucket> buckets_;
   std::vector<ChunkState> chunks_;
   std::size_t applied_count_ = 0;
-  std::vector<float> shared_scalers_;  // by segment
+  std::vector<float> shared_scalers_;         // by segment
+  std::vector<std::vector<float>> scalers_;   // by rank and segment
+  std::vector<Link> links_;                   // by rank
+  std::vector<std::deque<std::size_t>> to_contribute_, to_reduce_;  // chunks, by bucket
 
   struct Early {
     Rank from;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "daemon/exchange/code_bits.h"
 #include "kernels/base/check.h"
 #include "kernels/kernels.h"
 #include "schema/limits.h"
@@ -14,16 +15,16 @@ static_assert(kernels::kMostMembers == static_cast<int>(schema::kMostMembers));
 std::size_t round_down(std::size_t elements) { return elements / kernels::kBlock * kernels::kBlock; }
 
 // The most elements whose payload fits a frame, whatever the values: sums of N codes may need N+1 bits each.
-std::size_t most_elements(bool ternary, std::size_t members) {
-  if (!ternary) return round_down(schema::kMostChunkPayloadBytes / sizeof(float));
-  std::size_t elements = round_down(schema::kMostChunkPayloadBytes * 8 / (members + 2));
+std::size_t most_elements(GradientFormat format, std::size_t members) {
+  if (format != GradientFormat::kTernary) return round_down(schema::kMostChunkPayloadBytes / sizeof(float));
+  std::size_t elements = round_down(std::min(schema::kMostChunkPayloadBytes * 8 / (members + 2), kLargeChunkParameters));
   while (kernels::sums_bound(elements, static_cast<int>(members)) > schema::kMostChunkPayloadBytes)
     elements -= kernels::kBlock;
   return elements;
 }
 
-std::size_t chunk_size(std::size_t run_elements, bool ternary, const PlanOptions& options) {
-  const std::size_t most = most_elements(ternary, options.members);
+std::size_t chunk_size(std::size_t run_elements, GradientFormat format, const PlanOptions& options) {
+  const std::size_t most = most_elements(format, options.members);
   if (options.chunk_parameters != 0)
     return std::clamp(kernels::padded(options.chunk_parameters), kernels::kBlock, most);
   const std::size_t share = kernels::padded((run_elements + options.members - 1) / options.members);
@@ -38,20 +39,28 @@ void cut_run(const engine::SegmentTable& segments, std::size_t bucket, std::size
              const PlanOptions& options, Plan& plan) {
   const std::size_t begin = segments[first].offset;
   const std::size_t end = segments[last - 1].offset + segments[last - 1].padded_count();
-  const bool ternary = plan.ternary[first];
-  const std::size_t size = chunk_size(end - begin, ternary, options);
+  const GradientFormat format = plan.formats[first];
+  const std::size_t size = chunk_size(end - begin, format, options);
   std::size_t segment = first;
   for (std::size_t at = begin; at < end; at += size) {
-    ChunkPlan chunk{bucket, at, std::min(at + size, end), ternary, plan.chunks.size() % options.members, {}};
+    ChunkPlan chunk{bucket, at, std::min(at + size, end), format, plan.chunks.size() % options.members, {}, {}};
     for (std::size_t part = at; part < chunk.end;) {
       while (segments[segment].offset + segments[segment].padded_count() <= part) ++segment;
       const std::size_t segment_end = segments[segment].offset + segments[segment].padded_count();
       const std::size_t part_end = std::min(segment_end, chunk.end);
       chunk.parts.push_back({segment, part, part_end - part, part - segments[segment].offset});
+      chunk.runs.push_back(part_end - part);
       part = part_end;
     }
+    plan.longest_chunk = std::max(plan.longest_chunk, chunk.size());
     plan.chunks.push_back(std::move(chunk));
   }
+}
+
+GradientFormat format_of(const engine::Segment& segment, const PlanOptions& options) {
+  if (options.gradients != GradientFormat::kTernary) return options.gradients;
+  if (segment.element_count < options.min_ternary_size) return GradientFormat::kFloat32;
+  return segment.last_layer ? options.last_layer : GradientFormat::kTernary;
 }
 
 }  // namespace
@@ -59,13 +68,15 @@ void cut_run(const engine::SegmentTable& segments, std::size_t bucket, std::size
 Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options) {
   TG_CHECK(segments.size() > 0 && options.members > 0);
   Plan plan;
-  plan.exchange = options.exchange;
+  const bool alone = options.members == 1 || !options.shared_scalers;
+  plan.exchange = alone ? schema::ExchangeKind::kDirect : options.exchange;
+  plan.coding = options.coding;
+  plan.shared_scalers = options.shared_scalers;
   plan.members = options.members;
+  plan.window_bytes =
+      std::clamp(kAllWindowsBytes / std::max<std::size_t>(options.members - 1, 1), kLeastWindowBytes, kMostWindowBytes);
   plan.bucket_of_segment.resize(segments.size());
-  for (const engine::Segment& segment : segments.segments()) {
-    const bool last_layer_floats = segment.last_layer && !options.ternary_last_layer;
-    plan.ternary.push_back(options.ternary && !last_layer_floats && segment.element_count >= options.min_ternary_size);
-  }
+  for (const engine::Segment& segment : segments.segments()) plan.formats.push_back(format_of(segment, options));
   const std::size_t bucket_parameters =
       options.bucket_parameters ? options.bucket_parameters : kDefaultBucketParameters;
   for (std::size_t last = segments.size(); last > 0;) {
@@ -75,13 +86,13 @@ Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options)
     BucketPlan entry{first, last, plan.chunks.size(), 0, {}};
     for (std::size_t run = first; run < last;) {
       std::size_t run_end = run;
-      while (run_end < last && plan.ternary[run_end] == plan.ternary[run]) ++run_end;
+      while (run_end < last && plan.formats[run_end] == plan.formats[run]) ++run_end;
       cut_run(segments, bucket, run, run_end, options, plan);
       run = run_end;
     }
     for (std::size_t s = first; s < last; ++s) {
       plan.bucket_of_segment[s] = bucket;
-      if (plan.ternary[s]) entry.ternary_segments.push_back(s);
+      if (plan.ternary(s)) entry.ternary_segments.push_back(s);
     }
     entry.last_chunk = plan.chunks.size();
     plan.buckets.push_back(std::move(entry));
@@ -90,18 +101,27 @@ Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options)
   return plan;
 }
 
+std::size_t exchange_bytes(const Plan& plan) {
+  const std::size_t peers = plan.members - 1;
+  std::size_t held = 0;  // contributions as large as they get, of the chunks that are summed here
+  for (const ChunkPlan& chunk : plan.chunks) {
+    if (plan.sharded() && chunk.owner != 0) continue;
+    const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
+    held += peers * (chunk.ternary() ? kernels::codes_bound(chunk.size()) : chunk.size() * float_bytes);
+  }
+  const std::size_t in_flight = peers * (plan.window_bytes + schema::kMostChunkPayloadBytes);
+  return held + 2 * in_flight;
+}
+
 PlanTraffic predict_traffic(const Plan& plan, double zeros) {
   const double members = static_cast<double>(plan.members);
-  // Raw payloads: the mask, a sign per nonzero; sums of N independent codes have about N times as many nonzeros.
-  const double code_bits = 1 + (1 - zeros);
-  double none = 1;  // probability that a sum has no nonzero addend
-  for (std::size_t n = 0; n < plan.members; ++n) none *= zeros;
-  const double sum_bits = 1 + 2 * (1 - none);
+  const CodeBits ternary = expected_bits(plan.coding, zeros, plan.members);
   PlanTraffic traffic;
   for (const ChunkPlan& chunk : plan.chunks) {
     const double elements = static_cast<double>(chunk.size());
-    const double contribution = chunk.ternary ? code_bits : 32;
-    const double total = chunk.ternary ? sum_bits : 32;
+    const double plain = chunk.format == GradientFormat::kFloat16 ? 16 : 32;
+    const double contribution = chunk.ternary() ? ternary.codes : plain;
+    const double total = chunk.ternary() ? ternary.sums : plain;
     const double per_member =
         plan.sharded() ? (members - 1) / members * (contribution + total) : (members - 1) * contribution;
     traffic.sent_bits += elements * per_member;

@@ -15,6 +15,7 @@
 
 #include "engine/segment.h"
 #include "schema/frame.h"
+#include "schema/limits.h"
 
 namespace tg::daemon {
 
@@ -26,13 +27,18 @@ struct ChunkPart {
   std::size_t first_in_segment = 0;  // index of `begin` within the segment
 };
 
+// How a segment's gradient travels.
+enum class GradientFormat : std::uint8_t { kTernary, kFloat32, kFloat16 };
+
 struct ChunkPlan {
   std::size_t bucket = 0;
   std::size_t begin = 0, end = 0;  // flat elements
-  bool ternary = true;             // else float32
+  GradientFormat format = GradientFormat::kTernary;
   std::size_t owner = 0;           // rank that sums it in the sharded exchange
   std::vector<ChunkPart> parts;
+  std::vector<std::size_t> runs;  // sizes of the parts: a coding probability each
   std::size_t size() const { return end - begin; }
+  bool ternary() const { return format == GradientFormat::kTernary; }
 };
 
 struct BucketPlan {
@@ -45,30 +51,51 @@ struct Plan {
   std::vector<BucketPlan> buckets;
   std::vector<ChunkPlan> chunks;
   std::vector<std::size_t> bucket_of_segment;
-  std::vector<bool> ternary;  // by segment
+  std::vector<GradientFormat> formats;  // by segment
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
+  schema::Coding coding = schema::Coding::kRaw;
+  bool shared_scalers = true;  // eq. (4); else each member keeps its own and sums are floats, in rank order
   std::size_t members = 1;
+  std::size_t longest_chunk = 0;  // elements
+  std::size_t window_bytes = 0;   // credit: payload bytes that may be on their way to one peer
+  bool ternary(std::size_t segment) const { return formats[segment] == GradientFormat::kTernary; }
   bool sharded() const { return exchange == schema::ExchangeKind::kSharded && members > 1; }
 };
 
 struct PlanOptions {
   std::size_t members = 1;
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
-  bool ternary = true;  // false: gradients = float32 (or a float step)
-  bool ternary_last_layer = true;
+  schema::Coding coding = schema::Coding::kRaw;
+  GradientFormat gradients = GradientFormat::kTernary;
+  GradientFormat last_layer = GradientFormat::kTernary;  // where gradients is kTernary
+  bool shared_scalers = true;
   std::size_t min_ternary_size = 1;   // elements; smaller segments travel as float32
   std::size_t bucket_parameters = 0;  // 0 = kDefaultBucketParameters
   std::size_t chunk_parameters = 0;   // 0 = from bucket size, members and the payload bound
 };
 
 inline constexpr std::size_t kDefaultBucketParameters = 256 * 1024;
-inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;  // below this a frame costs more than it overlaps
+inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;   // below this a frame costs more than it overlaps
+inline constexpr std::size_t kLargeChunkParameters = 512 * 1024;  // its planes and sums stay in a core's own cache
 
+// Credit. Enough that a link is busy while a receiver looks elsewhere for a few milliseconds (1 Gbit/s carries 1 MiB in
+// 8.4 ms), and bounded over all peers together.
+inline constexpr std::size_t kMostWindowBytes = 4u << 20;
+inline constexpr std::size_t kLeastWindowBytes = 1u << 20;
+inline constexpr std::size_t kAllWindowsBytes = 16u << 20;
+inline constexpr std::size_t kCreditEveryBytes = 256u << 10;  // a receiver tells what it took after so many bytes
+static_assert(kCreditEveryBytes * 2 <= kLeastWindowBytes && kLeastWindowBytes >= schema::kMostChunkPayloadBytes);
+
+// direct wherever there is nothing to sum for others: one member, or scalers of each member's own.
 Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options);
 
-// Payload bytes that everybody sends per step if all codes were incompressible: for predictions and memory.
+// The most bytes that frames of one step may occupy on a member at once: what it holds of the others until it can sum, and
+// what is on its way to and from every peer.
+std::size_t exchange_bytes(const Plan& plan);
+
+// Payload bits that a member sends per step, mean over members, at `zeros` share of zero codes: for predictions.
 struct PlanTraffic {
-  double sent_bits = 0;  // per member and step, mean over members, at `zeros` share of zero codes
+  double sent_bits = 0;
 };
 PlanTraffic predict_traffic(const Plan& plan, double zeros);
 

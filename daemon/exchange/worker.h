@@ -2,19 +2,22 @@
 //
 //   measure      gradient of a bucket -> statistics -> clip bounds and local scalers (eq. (2), section 3.2)
 //   contribute   gradient -> codes (eq. (1), (3)) -> payload written into a frame -> sent
-//   accumulate   a payload, or the own codes -> integer sums (floats: rank-ordered float sums)
-//   send_total   sums -> payload -> sent to all
-//   apply        sums -> optimizer -> the other half of the replica's double buffer
+//   reduce       all members' payloads, the own codes -> exact integer sums (floats: in rank order) -> sent -> applied
+//   apply        the owner's total -> optimizer -> the other half of the replica's double buffer
 //
-// Owns planes, sums and scratch of one member (sized by the segment table); reads the gradient, writes the Replica. One
-// thread, the one that owns the Exchange.
+// A chunk's planes and sums stay in cache from the first of these verbs to the last: receiving and updating costs one
+// pass over the parameters. What was sent, applied or broken is told to the Exchange.
+// Owns the scratch of one chunk, and in a direct exchange the own codes of the step; reads the gradient, writes the
+// Replica. One thread, the one that owns the Exchange.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "daemon/exchange/exchange.h"
+#include "daemon/exchange/payload.h"
 #include "daemon/exchange/replica.h"
 #include "engine/segment.h"
 #include "kernels/kernels.h"
@@ -24,7 +27,8 @@ namespace tg::daemon {
 
 // What one step put on the wire and into the codes.
 struct StepTraffic {
-  std::uint64_t contribution_bytes = 0;  // payload of the own codes or floats, one copy of every chunk
+  std::uint64_t contribution_bytes = 0;  // payload of the own codes or floats that were sent, one copy of every chunk
+  std::uint64_t contribution_elements = 0;
   std::uint64_t elements = 0;            // real ternary elements contributed
   std::uint64_t nonzeros = 0;            // nonzero codes among them
 };
@@ -50,24 +54,33 @@ class Worker {
   void begin_step(const Plan& plan, std::uint64_t step, std::span<const float> gradients,
                   const kernels::Update& update);
   LocalBucket measure(std::size_t bucket);
-  // Contribute, Accumulate, SendTotal or Apply; false if a payload breaks its format (tell Exchange::bad_payload).
-  bool carry_out(const ExchangeAction& action, const Exchange& exchange);
+  void carry_out(const Contribute& work, Exchange& exchange);
+  void carry_out(const Reduce& work, Exchange& exchange);
+  void carry_out(const Apply& action, Exchange& exchange);
   const StepTraffic& traffic() const { return traffic_; }
 
-  static std::size_t bytes(const engine::SegmentTable& segments);  // of the fixed buffers
+  static std::size_t bytes(const engine::SegmentTable& segments, const Plan& plan);  // of the fixed buffers
 
  private:
-  bool carry_out_one(const Contribute& action, const Exchange& exchange);
-  bool carry_out_one(const Accumulate& action, const Exchange& exchange);
-  bool carry_out_one(const SendTotal& action, const Exchange& exchange);
-  bool carry_out_one(const Apply& action, const Exchange& exchange);
-  template <class Other>
-  bool carry_out_one(const Other&, const Exchange&) {
-    return true;
-  }
-  kernels::Planes planes(const ChunkPlan& chunk);
-  schema::FrameHeader header() const;
-  std::span<const std::byte> gradient_bytes(const ChunkPlan& chunk) const;
+  using Contributions = std::vector<std::optional<ReceivedChunk>>;
+  void prepare_buffers(const Plan& plan);
+  bool keeps_codes() const { return !plan_->sharded() && plan_->members > 1; }
+  kernels::Planes own_codes(const ChunkPlan& chunk);
+  kernels::Planes ternarize(const ChunkPlan& chunk, const Exchange& exchange);
+  std::optional<Rank> sum_codes(const ChunkPlan& chunk, const Contributions& contributions, const Exchange& exchange,
+                                std::span<std::int8_t> sums);
+  std::optional<Rank> sum_scaled(const ChunkPlan& chunk, const Contributions& contributions, const Exchange& exchange,
+                                 std::span<float> sums);
+  std::optional<Rank> sum_floats(const ChunkPlan& chunk, const Contributions& contributions, std::span<float> sums);
+  void add_floats(GradientFormat format, std::span<const std::byte> addend, std::span<float> sums) const;
+  std::span<const std::byte> own_floats(const ChunkPlan& chunk);
+  PayloadCodec::Written write_floats(GradientFormat format, std::span<const float> values,
+                                     std::span<std::byte> payload) const;
+  bool read_floats(const ChunkPlan& chunk, const schema::Chunk& received, std::span<float> values) const;
+  bool reads_sums(const ChunkPlan& chunk) const { return chunk.ternary() && plan_->shared_scalers; }
+  template <class Write>
+  std::size_t send(std::size_t index, schema::ChunkPhase phase, std::size_t bound, const std::vector<Rank>& to,
+                   Write write);
   void apply_parts(const ChunkPlan& chunk, std::span<const std::int8_t> sums, const Exchange& exchange);
   void apply_parts(const ChunkPlan& chunk, std::span<const float> sums);
 
@@ -82,12 +95,12 @@ class Worker {
   std::uint64_t step_ = 0;
   std::span<const float> gradients_;
   kernels::Update update_;
-  std::vector<float> clips_;  // by segment
-  AlignedArray<std::uint64_t> nonzero_, negative_;
-  AlignedArray<std::int8_t> sums_;
-  AlignedArray<std::int8_t> received_sums_;  // one chunk
-  AlignedArray<float> float_sums_;           // flat, made when a plan has float chunks
-  AlignedArray<float> received_floats_;      // one chunk
+  std::vector<float> clips_;                                 // by segment
+  std::optional<PayloadCodec> codec_;
+  AlignedArray<std::uint64_t> nonzero_, negative_;  // of the whole model in a direct exchange, else of one chunk
+  AlignedArray<std::int8_t> sums_;                  // one chunk
+  AlignedArray<float> floats_;                      // one chunk, made when the plan sums floats
+  AlignedArray<std::byte> halves_;                  // one chunk, the own part in its wire format
   StepTraffic traffic_;
 };
 

@@ -1,11 +1,74 @@
 #include "daemon/membership/choose_exchange.h"
 
-namespace tg::daemon {
+#include <algorithm>
 
-schema::ExchangeKind choose_exchange(std::string_view asked, std::size_t members) {
-  if (asked == "direct") return schema::ExchangeKind::kDirect;
-  if (asked == "sharded") return schema::ExchangeKind::kSharded;
-  return members <= 2 ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
+namespace tg::daemon {
+namespace {
+
+using schema::Coding;
+using schema::ExchangeKind;
+
+bool allowed(const Asked& asked, const schema::Commit& choice) {
+  if (asked.exchange == "direct" && choice.exchange != ExchangeKind::kDirect) return false;
+  if (asked.exchange == "sharded" && choice.exchange != ExchangeKind::kSharded) return false;
+  if (asked.coding == "raw" && choice.coding != Coding::kRaw) return false;
+  return asked.coding != "entropy" || choice.coding == Coding::kEntropy;
+}
+
+bool measured(const std::vector<schema::Vote>& votes) {
+  return std::all_of(votes.begin(), votes.end(), [](const schema::Vote& vote) {
+    return vote.codec_seconds.size() == kChoices.size() && vote.sent_bits.size() == kChoices.size();
+  });
+}
+
+schema::Commit by_rule(const Asked& asked, std::size_t members) {
+  schema::Commit choice{members <= 2 ? ExchangeKind::kDirect : ExchangeKind::kSharded, Coding::kEntropy};
+  if (asked.exchange != "auto")
+    choice.exchange = asked.exchange == "direct" ? ExchangeKind::kDirect : ExchangeKind::kSharded;
+  if (asked.coding != "auto") choice.coding = asked.coding == "raw" ? Coding::kRaw : Coding::kEntropy;
+  return choice;
+}
+
+}  // namespace
+
+Asked asked_of(const schema::JobSpec& job) {
+  return {job.scaler_sharing == "none" ? std::string_view("direct") : std::string_view(job.exchange), job.coding,
+          job.link_mbps};
+}
+
+double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes) {
+  if (asked.link_mbps > 0) return asked.link_mbps;
+  double slowest = 0;
+  for (const schema::Vote& vote : votes) {
+    if (vote.link_mbps <= 0) return 0;
+    slowest = slowest == 0 ? vote.link_mbps : std::min(slowest, vote.link_mbps);
+  }
+  return slowest;
+}
+
+ExchangePrediction predict_exchange(std::size_t choice, double link_mbps, const std::vector<schema::Vote>& votes) {
+  ExchangePrediction prediction;
+  for (const schema::Vote& vote : votes) {
+    prediction.codec = std::max(prediction.codec, vote.codec_seconds[choice]);
+    prediction.wire = std::max(prediction.wire, vote.sent_bits[choice] / (link_mbps * 1e6));
+  }
+  prediction.trips = kTripSeconds * (kChoices[choice].exchange == ExchangeKind::kSharded ? 2 : 1);
+  return prediction;
+}
+
+schema::Commit choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes) {
+  const double link = slowest_link(asked, votes);
+  if (link <= 0 || !measured(votes)) return by_rule(asked, votes.size());
+  const schema::Commit* best = nullptr;
+  double best_seconds = 0;
+  for (std::size_t i = 0; i < kChoices.size(); ++i) {
+    if (!allowed(asked, kChoices[i])) continue;
+    const double seconds = predict_exchange(i, link, votes).total();
+    if (best != nullptr && seconds >= best_seconds) continue;
+    best = &kChoices[i];
+    best_seconds = seconds;
+  }
+  return *best;
 }
 
 }  // namespace tg::daemon

@@ -1,18 +1,48 @@
-// Which exchange a run uses: chosen once, by the proposer, for all (it travels in Commit). Pure.
+// Which exchange and which coding a run uses: chosen once, by the proposer, for all (it travels in Commit). Pure.
 //
-// Bits a member sends per parameter, with codes of b_c and sums of b_s bits per element: direct (N-1) * b_c, sharded
-// (N-1)/N * (b_c + b_s). With b_c < b_s < 2 * b_c direct sends less at N = 2, in one trip instead of two, and sharded
-// from N = 3.
+// Everything of a step overlaps, so a choice costs what its slowest part costs, plus the trips that cannot be hidden:
+//   seconds(choice) = max(sent bits / slowest link, slowest member's kernels) + trips * kTripSeconds
+// direct needs one trip behind the last bucket, sharded two. Links and kernels are measured before every run and come
+// with the votes (schema::Vote). Without a measurement: direct up to two members, sharded from three, entropy-coded.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include "schema/frame.h"
+#include "schema/job.h"
 
 namespace tg::daemon {
 
-// asked is the job's `exchange`: "direct" and "sharded" as asked; auto = direct up to two members, sharded from three.
-schema::ExchangeKind choose_exchange(std::string_view asked, std::size_t members);
+// The order of Vote::codec_seconds and Vote::sent_bits.
+inline constexpr std::array<schema::Commit, 4> kChoices = {{
+    {schema::ExchangeKind::kDirect, schema::Coding::kRaw},
+    {schema::ExchangeKind::kDirect, schema::Coding::kEntropy},
+    {schema::ExchangeKind::kSharded, schema::Coding::kRaw},
+    {schema::ExchangeKind::kSharded, schema::Coding::kEntropy},
+}};
+inline constexpr double kTripSeconds = 300e-6;  // a frame to every peer and its handling, on a switched LAN
+
+struct Asked {
+  std::string_view exchange = "auto";  // auto | direct | sharded
+  std::string_view coding = "auto";    // auto | raw | entropy
+  double link_mbps = 0;                // told by the job; 0 = as measured
+};
+
+// Scalers of each member's own cannot be summed by an owner: such a job asks for a direct exchange.
+Asked asked_of(const schema::JobSpec& job);
+
+// Predicted seconds of one step's exchange with this choice.
+struct ExchangePrediction {
+  double wire = 0, codec = 0, trips = 0;
+  double total() const { return (wire > codec ? wire : codec) + trips; }
+};
+ExchangePrediction predict_exchange(std::size_t choice, double link_mbps, const std::vector<schema::Vote>& votes);
+
+// votes: of all members, by rank; link_mbps of the slowest counts.
+schema::Commit choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes);
+double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes);
 
 }  // namespace tg::daemon

@@ -54,7 +54,7 @@ struct PrepareRun {  // answer with prepared(); the run's exchange may buffer fr
 };
 struct BeginRun {  // all committed
   RunIdentity run;
-  schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
+  schema::Commit choice;
 };
 struct DropRun {  // a reservation, or a PENDING run that was refused, that came to nothing: nothing is recorded
   std::uint64_t key = 0;
@@ -166,7 +166,7 @@ class Membership {
   void take_back_vote(schema::Fail cause);
   void drop();
   // running
-  void begin(schema::ExchangeKind exchange);
+  void begin(const schema::Commit& choice);
   void end_run(schema::RunState state, const std::string& reason);
   void fail_run(const schema::Fail& cause);
 

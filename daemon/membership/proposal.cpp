@@ -141,9 +141,11 @@ void Membership::take_vote(Rank from, const schema::Vote& vote) {
 void Membership::commit() {
   const Result<schema::JobSpec> spec = schema::parse_job(run_.spec, "job");
   if (!spec.ok()) return fail_proposal({spec.error().kind, own_name(), "prepare", spec.error().message});
-  const schema::ExchangeKind exchange = choose_exchange(spec->exchange, options_.names.size());
-  send(others(), run_.key, schema::Commit{exchange});
-  begin(exchange);
+  std::vector<schema::Vote> votes;
+  for (const auto& vote : votes_) votes.push_back(*vote);
+  const schema::Commit choice = choose_exchange(asked_of(*spec), votes);
+  send(others(), run_.key, choice);
+  begin(choice);
   act(AnswerStart{*token_, run_.id, Status()});
   token_.reset();
 }

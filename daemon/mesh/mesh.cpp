@@ -282,18 +282,18 @@ void Mesh::State::flush(Rank peer) {
   while (!waiting.empty() && push(peer, waiting.front())) waiting.pop_front();
 }
 
-bool Mesh::send(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
+std::optional<Rank> Mesh::send(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
   State& s = *state_;
-  bool taken = true;
+  std::optional<Rank> full;
   for (const Rank peer : to) {
     s.flush(peer);
     if (s.links[peer].waiting.empty() && s.push(peer, frame)) continue;
     if (s.links[peer].waiting.size() >= kMostWaitingFrames)
-      taken = false;
+      full = peer;
     else
       s.links[peer].waiting.push_back(frame);
   }
-  return taken;
+  return full;
 }
 
 void Mesh::State::send_hello(Rank peer, std::uint64_t heard) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,8 @@ class Mesh {
   Status start();
 
   // --- the node's thread ---
-  // Never blocks. False if more than kMostWaitingFrames wait for that peer: it takes nothing any more.
-  bool send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
+  // Never blocks. A peer for which kMostWaitingFrames wait already, if there is one: it takes nothing any more.
+  std::optional<Rank> send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);  // hellos, frames that waited
   void forget_waiting();            // of a run that ended
   void close(int linger_ms);        // of the sending side

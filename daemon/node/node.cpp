@@ -54,21 +54,34 @@ std::uint64_t Node::draw() {
 
 void Node::run() {
   while (!done_) {
-    wait_for_event();
+    take_event();
     tick();
+    take_votes();
     act();
   }
   context_.mesh.close(kGoodbyeLingerMs);
 }
 
-void Node::wait_for_event() {
+void Node::take_event() {
+  std::optional<Event> event = context_.queue.pop(std::chrono::milliseconds(0));
+  if (event) std::visit([this](auto& one) { on(one); }, *event);
+  if ((run_ && run_->work()) || event) return;
   Exchange::Waiting waiting;
   if (run_) waiting = run_->waiting();
   if (!waiting.ranks.empty()) context_.progress.phase = waiting.phase;
   const Clock::time_point start = Clock::now();
-  std::optional<Event> event = context_.queue.pop(std::chrono::milliseconds(kTickMs));
-  if (!waiting.ranks.empty()) run_->waited(waiting.ranks, std::chrono::duration<double>(Clock::now() - start).count());
+  event = context_.queue.pop(std::chrono::milliseconds(kTickMs));
+  if (!waiting.ranks.empty()) run_->waited(waiting, start);
   if (event) std::visit([this](auto& one) { on(one); }, *event);
+}
+
+// What a vote says may be known long after the event that began it: the link's measurement has a deadline of its own.
+void Node::take_votes() {
+  if (run_ && !run_->begun())
+    if (const std::optional<schema::Vote> vote = run_->take_vote())
+      membership_.prepared(run_->identity().key, *vote, now_ms());
+  if (dry_run_)
+    if (const std::optional<schema::Vote> vote = dry_run_->take_vote()) finish_dry_run(*vote);
 }
 
 void Node::tick() {
@@ -90,9 +103,21 @@ void Node::tick() {
 
 void Node::on(FrameArrived& event) {
   const schema::FrameBody& body = event.frame.body;
+  if (const auto* probe = std::get_if<schema::Probe>(&body)) {
+    if (probe->last)
+      context_.mesh.send({event.from}, schema::encode_frame(event.frame.header, schema::ProbeReply{probe->burst},
+                                                            context_.pool));
+    return;
+  }
+  if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
+    if (is_current(event.frame.header.run)) run_->on_probe_reply(event.from, reply->burst);
+    if (dry_run_ && dry_run_->identity().key == event.frame.header.run)
+      dry_run_->on_probe_reply(event.from, reply->burst);
+    return;
+  }
   const bool of_a_step = std::holds_alternative<schema::StepFrame>(body) ||
                          std::holds_alternative<schema::Scalers>(body) || std::holds_alternative<schema::Chunk>(body) ||
-                         std::holds_alternative<schema::Report>(body);
+                         std::holds_alternative<schema::Credit>(body) || std::holds_alternative<schema::Report>(body);
   if (!of_a_step)
     membership_.frame(event.from, event.frame.header, body, now_ms());
   else if (is_current(event.frame.header.run))
@@ -139,9 +164,8 @@ void Node::on(PeerLost& event) {
 }
 
 void Node::on(RunPrepared& event) {
-  if (dry_run_ && dry_run_->identity().key == event.key) return finish_dry_run(std::move(event.result));
-  if (!is_current(event.key)) return;
-  membership_.prepared(event.key, run_->on_prepared(std::move(event.result)), now_ms());
+  if (dry_run_ && dry_run_->identity().key == event.key) return dry_run_->on_prepared(std::move(event.result));
+  if (is_current(event.key)) run_->on_prepared(std::move(event.result));
 }
 
 void Node::on(BucketReady& event) {
@@ -154,10 +178,10 @@ void Node::on(Evaluated& event) {
 
 void Node::on(ComputeFailed& event) {
   const Error unprepared{ErrorKind::kFailed, context_.config.node + " cannot prepare the run: " + event.message};
-  if (dry_run_ && dry_run_->identity().key == event.key) return finish_dry_run(unprepared);
+  if (dry_run_ && dry_run_->identity().key == event.key) return dry_run_->on_prepared(unprepared);
   if (!is_current(event.key)) return;
   if (run_->begun()) return run_->on_compute_failed(event.message);
-  membership_.prepared(event.key, run_->on_prepared(unprepared), now_ms());
+  run_->on_prepared(unprepared);
 }
 
 void Node::on(ShutDown&) {
@@ -209,11 +233,11 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
   context_.store.update(status);
 }
 
-void Node::finish_dry_run(Result<std::shared_ptr<const Prepared>> result) {
-  const schema::Vote vote = dry_run_->on_prepared(std::move(result));
+void Node::finish_dry_run(const schema::Vote& vote) {
   if (vote.accepted) {
-    const Result<schema::JobSpec> job = schema::parse_job(dry_run_->identity().spec, "job");
-    control_.reply(dry_run_token_, dry_run_->plan_reply(choose_exchange(job->exchange, context_.names.size())));
+    // The other members are taken to be like this one.
+    const std::vector<schema::Vote> votes(context_.names.size(), vote);
+    control_.reply(dry_run_token_, dry_run_->plan_reply(choose_exchange(asked_of(dry_run_->job()), votes)));
   } else {
     control_.reply(dry_run_token_, Error{vote.kind, vote.message});
   }
@@ -251,7 +275,7 @@ void Node::act() {
 
 bool Node::take_outcome() {
   if (!run_ || !run_->begun()) return false;
-  const ActiveRun::Outcome outcome = run_->take_outcome();
+  const ActiveRun::Outcome outcome = run_->outcome();
   if (outcome.stopping) membership_.stopping();
   if (outcome.failed) {
     membership_.failed(*outcome.failed, now_ms());
@@ -285,7 +309,7 @@ void Node::carry_out(PrepareRun& action) {
 
 void Node::carry_out(BeginRun& action) {
   TG_CHECK(is_current(action.run.key));
-  exchange_ = action.exchange;
+  choice_ = action.choice;
   shown_id_.clear();
   step_timeout_ms_ = 0;
   control_.watch(action.run.id, run_->step_timeout_ms());
@@ -294,7 +318,7 @@ void Node::carry_out(BeginRun& action) {
   std::filesystem::create_directories(directory, ignored);
   run_log_.open(directory + "/log.txt", std::ios::app);
   context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
-  if (const Status begun = run_->begin(action.exchange); !begun.ok()) {
+  if (const Status begun = run_->begin(action.choice); !begun.ok()) {
     membership_.failed(
         {ErrorKind::kIo, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
         now_ms());
@@ -346,7 +370,7 @@ void Node::carry_out(EndRun& action) {
 
 void Node::carry_out(AnswerStart& action) {
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
-    control_.reply(action.token, run_->plan_reply(exchange_));
+    control_.reply(action.token, run_->plan_reply(choice_));
     return;
   }
   Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();

@@ -5,6 +5,8 @@
 //   control thread --calls----+--> EventQueue --> Node::run --> Membership (decides) --> mesh, ActiveRun, ControlServer
 //   (act) compute thread --buckets--+
 //
+// Events come first, and between two of them one piece of the exchange's work (ActiveRun::work), so that neither the link
+// nor a peer's frame waits for long.
 // Constructed and connected in main.cpp; run() returns after shut_down() was posted and carried out.
 #pragma once
 
@@ -47,7 +49,7 @@ class Node {
   void start(std::uint64_t token, const schema::StartRequest& request);
   void stop(std::uint64_t token, const schema::StopRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
-  void finish_dry_run(Result<std::shared_ptr<const Prepared>> result);
+  void finish_dry_run(const schema::Vote& vote);
 
   void act();  // until neither membership nor the run has anything left to say
   void carry_out(SendFrame& action);
@@ -60,7 +62,8 @@ class Node {
   bool take_outcome();
   void give_up_broken_connections(std::uint64_t now);
   void tick();
-  void wait_for_event();
+  void take_event();
+  void take_votes();
   bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }
   std::string absent_problems() const;
   std::uint64_t draw();
@@ -69,7 +72,7 @@ class Node {
   ControlServer& control_;
   Membership membership_;
   std::unique_ptr<ActiveRun> run_;
-  schema::ExchangeKind exchange_ = schema::ExchangeKind::kDirect;
+  schema::Commit choice_;
   std::unique_ptr<ActiveRun> dry_run_;  // a plan asked for, no run
   std::uint64_t dry_run_token_ = 0;
   struct Broken {

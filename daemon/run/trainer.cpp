@@ -9,6 +9,7 @@
 #include <thread>
 #include <variant>
 
+#include "daemon/exchange/member.h"
 #include "engine/optimizer.h"
 #include "kernels/base/check.h"
 
@@ -22,6 +23,7 @@ constexpr int kProbes = 3;  // timed forward + backward passes; the median count
 
 struct Train {
   std::uint64_t step;
+  const float* parameters;
   std::vector<std::size_t> first_segments;  // of each bucket; a copy: the thread may outlive the run
 };
 struct Evaluate {
@@ -30,23 +32,27 @@ struct Evaluate {
 struct Quit {};
 using Order = std::variant<Train, Evaluate, Quit>;
 
+struct Abandoned {};  // thrown through the engine: the run is over, nobody waits for this forward pass
+
 }  // namespace
 
 struct Trainer::State {
-  State(Options o, const kernels::Kernels& k, Progress& p, const Fault& f, Hooks h)
-      : options(std::move(o)), kernels(k), progress(p), fault(f), hooks(std::move(h)) {}
+  State(Options o, const kernels::Kernels& k, Progress& p, const Fault& f, std::shared_ptr<Timeline> t, Hooks h)
+      : options(std::move(o)), kernels(k), progress(p), fault(f), timeline(std::move(t)), hooks(std::move(h)) {}
 
   const Options options;
   const kernels::Kernels& kernels;
   Progress& progress;
   const Fault fault;
+  const std::shared_ptr<Timeline> timeline;
   Hooks hooks;
 
-  std::mutex mutex;  // guards order, silent, returned
+  std::mutex mutex;  // guards order, silent, returned, segments_ready
   std::condition_variable changed;
   std::optional<Order> order;
   std::atomic<bool> silent{false};  // nobody listens any more; written under the mutex
   bool returned = false;            // the thread is about to end
+  std::vector<bool> segments_ready;  // of the parameters of the present order
 
   // compute thread, after preparing
   std::shared_ptr<Prepared> prepared;
@@ -60,6 +66,7 @@ struct Trainer::State {
   Result<std::shared_ptr<const Prepared>> prepare();
   void probe(Prepared& result, std::uint64_t global_batch, const engine::Share& share);
   void train(const Train& order_);
+  void wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last);
   void evaluate(const Evaluate& order_);
   engine::Share share() const;
   std::uint64_t global_batch() const { return schema::resolved_global_batch(options.job, options.members); }
@@ -88,8 +95,10 @@ struct Trainer::State {
   }
 };
 
-Trainer::Trainer(Options options, const kernels::Kernels& kernels, Progress& progress, const Fault& fault, Hooks hooks)
-    : state_(std::make_shared<State>(std::move(options), kernels, progress, fault, std::move(hooks))) {
+Trainer::Trainer(Options options, const kernels::Kernels& kernels, Progress& progress, const Fault& fault,
+                 std::shared_ptr<Timeline> timeline, Hooks hooks)
+    : state_(std::make_shared<State>(std::move(options), kernels, progress, fault, std::move(timeline),
+                                     std::move(hooks))) {
   std::thread([state = state_] { state->run(); }).detach();
 }
 
@@ -101,12 +110,19 @@ Trainer::~Trainer() {
   state_->changed.wait_for(lock, kPatience, [this] { return state_->returned; });
 }
 
-void Trainer::train(std::uint64_t step, const Plan& plan) {
+void Trainer::train(std::uint64_t step, const Plan& plan, const float* parameters, bool early) {
   const std::lock_guard lock(state_->mutex);
   TG_CHECK(!state_->order.has_value());
-  Train order{step, {}};
+  Train order{step, parameters, {}};
   for (const BucketPlan& bucket : plan.buckets) order.first_segments.push_back(bucket.first_segment);
   state_->order = std::move(order);
+  state_->segments_ready.assign(plan.bucket_of_segment.size(), !early);
+  state_->changed.notify_all();
+}
+
+void Trainer::segment_ready(std::size_t segment) {
+  const std::lock_guard lock(state_->mutex);
+  state_->segments_ready[segment] = true;
   state_->changed.notify_all();
 }
 
@@ -136,6 +152,7 @@ void Trainer::State::run() {
       else
         break;
     }
+  } catch (const Abandoned&) {
   } catch (const std::exception& error) {
     tell([&] { hooks.failed(error.what()); });
   }
@@ -175,10 +192,8 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   if (!made.ok()) return Error{made.error().kind, options.node + ": " + made.error().message};
   engine = std::move(made).value();
   const engine::SegmentTable& segments = result->model.segments;
-  const kernels::OptimizerKind kind = job.optimizer == "adam"  ? kernels::OptimizerKind::kAdam
-                                      : job.optimizer == "sgd" ? kernels::OptimizerKind::kSgd
-                                                               : kernels::OptimizerKind::kMomentum;
-  result->replica = std::make_shared<Replica>(segments, engine::slot_count(kind), job.seed);
+  result->replica = std::make_shared<Replica>(segments, engine::slot_count(optimizer_of(job).kind), job.seed,
+                                              keeps_average(job));
   result->initial_digest = Replica::combine(result->replica->segment_digests(kernels));
   result->data_hash = result->data->hash;
   result->model_hash = segments.hash();
@@ -186,6 +201,7 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   result->engine_build = engine->build();
   gradients = AlignedArray<float>(segments.padded_count());
   if (job.weight_decay_path == "inside") inside_weight_decay = static_cast<float>(job.weight_decay);
+  result->codec = measure_codec(kernels, segments.parameter_count(), options.members, kExpectedZeros);
   prepared = result;
   probe(*result, global_batch(), part);
   batches = std::make_unique<engine::BatchSource>(
@@ -214,11 +230,18 @@ void Trainer::State::probe(Prepared& result, std::uint64_t batch_size, const eng
 
 void Trainer::State::train(const Train& order_) {
   const engine::SegmentTable& segments = prepared->model.segments;
-  const float* parameters = prepared->replica->parameters().data();
+  const std::span<const float> parameters(order_.parameters, segments.padded_count());
   enter(schema::Phase::kForward, order_.step);
   const engine::Batch& batch = batches->next();
-  const double loss_sum = engine->forward(parameters, batch);
+  double loss_sum = 0;
+  {
+    const TimelineSpan span(*timeline, Timeline::Track::kCompute, "forward", order_.step);
+    loss_sum = engine->forward(parameters.data(), batch, [this, &order_](std::size_t first, std::size_t last) {
+      wait_for_segments(order_.step, first, last);
+    });
+  }
   enter(schema::Phase::kBackward, order_.step);
+  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "backward", order_.step);
   // Each member's sum is weighted by N/B before anything is measured: the mean of the N gradients is the batch's
   // gradient.
   const double factor = static_cast<double>(options.members) / static_cast<double>(global_batch());
@@ -230,7 +253,7 @@ void Trainer::State::train(const Train& order_) {
     for (std::size_t s = first; s < last; ++s) {
       if (inside_weight_decay == 0 || !segments[s].decays) continue;
       const std::size_t begin = segments[s].offset, count = segments[s].padded_count();
-      kernels.add_scaled(prepared->replica->parameters().subspan(begin, count), inside_weight_decay,
+      kernels.add_scaled(parameters.subspan(begin, count), inside_weight_decay,
                          gradients.span().subspan(begin, count));
     }
     advance();
@@ -241,8 +264,23 @@ void Trainer::State::train(const Train& order_) {
   });
 }
 
+// The rest of the step before is on its way: a wait for peers, whose deadline is theirs.
+void Trainer::State::wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last) {
+  std::unique_lock lock(mutex);
+  const auto ready = [&] {
+    return std::all_of(segments_ready.begin() + static_cast<std::ptrdiff_t>(first),
+                       segments_ready.begin() + static_cast<std::ptrdiff_t>(last), [](bool one) { return one; });
+  };
+  if (ready()) return;
+  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "wait", step);
+  changed.wait(lock, [&] { return silent || ready(); });
+  if (silent) throw Abandoned{};
+  set_phase(schema::Phase::kForward);
+}
+
 void Trainer::State::evaluate(const Evaluate& order_) {
   enter(schema::Phase::kEvaluate, order_.step);
+  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "evaluate", order_.step);
   const engine::Share part =
       engine::share_of(prepared->data->test.count(), static_cast<int>(options.rank), static_cast<int>(options.members));
   engine::EvaluationCounts counts;

@@ -16,7 +16,9 @@
 #include "daemon/control/control_server.h"
 #include "daemon/exchange/plan.h"
 #include "daemon/exchange/replica.h"
+#include "daemon/run/codec_costs.h"
 #include "daemon/run/fault.h"
+#include "daemon/run/timeline.h"
 #include "engine/dataset.h"
 #include "engine/engine.h"
 #include "engine/model.h"
@@ -32,6 +34,7 @@ struct Prepared {
   std::shared_ptr<Replica> replica;
   std::uint64_t data_hash = 0, model_hash = 0, initial_digest = 0;
   double step_seconds = 0;  // measured: forward + backward of the local batch
+  CodecCosts codec;         // measured
   std::uint64_t threads = 0;
   std::string engine_build;
 };
@@ -52,12 +55,15 @@ class Trainer {
     std::string node;  // for messages
   };
   // Starts the thread, which prepares at once.
-  Trainer(Options options, const kernels::Kernels& kernels, Progress& progress, const Fault& fault, Hooks hooks);
+  Trainer(Options options, const kernels::Kernels& kernels, Progress& progress, const Fault& fault,
+          std::shared_ptr<Timeline> timeline, Hooks hooks);
   ~Trainer();
 
-  // Step of the committed state. Weight decay inside the
-  // ternary path is added here, whole, by each member.
-  void train(std::uint64_t step, const Plan& plan);
+  // Forward and backward of a step; one order at a time, the next one from the last bucket_ready on. Weight decay inside
+  // the ternary path is added here, whole, by each member. early: the parameters are not all there yet; the forward pass
+  // waits for each layer's segments until segment_ready has told of them.
+  void train(std::uint64_t step, const Plan& plan, const float* parameters, bool early);
+  void segment_ready(std::size_t segment);
   // This member's share of the test images with the averaged parameters of the committed state.
   void evaluate(std::uint64_t step);
   std::span<const float> gradients() const;

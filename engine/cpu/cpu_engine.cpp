@@ -32,10 +32,10 @@ CpuEngine::CpuEngine(Model model, const EngineOptions& options)
 // OpenMP keeps the number per calling thread, and the engine's caller may be any thread.
 void CpuEngine::claim_threads() const { omp_set_num_threads(options_.threads); }
 
-double CpuEngine::forward(const float* parameters, const Batch& batch) {
+double CpuEngine::forward(const float* parameters, const Batch& batch, const SegmentGate& gate) {
   TG_CHECK(batch.count == options_.batch, batch.count, options_.batch);
   claim_threads();
-  const std::span<const float> logits = training_.forward(parameters, batch.images.data(), batch.count);
+  const std::span<const float> logits = training_.forward(parameters, batch.images.data(), batch.count, gate);
   labels_.assign(batch.labels.begin(), batch.labels.end());
   return cross_entropy(logits, labels_, probabilities_).loss_sum;
 }
@@ -49,7 +49,7 @@ void CpuEngine::backward(float factor, float* gradients, const SegmentSink& sink
 
 EvaluationCounts CpuEngine::evaluate(const float* parameters, const Batch& batch) {
   claim_threads();
-  const std::span<const float> logits = evaluation_.forward(parameters, batch.images.data(), batch.count);
+  const std::span<const float> logits = evaluation_.forward(parameters, batch.images.data(), batch.count, {});
   const std::span<const std::int32_t> labels(batch.labels.data(), static_cast<std::size_t>(batch.count));
   return cross_entropy(logits.first(labels.size() * static_cast<std::size_t>(model_.classes)), labels, {});
 }

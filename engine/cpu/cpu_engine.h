@@ -15,7 +15,8 @@ class CpuEngine final : public Engine {
   CpuEngine(Model model, const EngineOptions& options);
 
   const SegmentTable& segments() const override { return model_.segments; }
-  double forward(const float* parameters, const Batch& batch) override;
+  double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) override;
+  using Engine::forward;
   void backward(float factor, float* gradients, const SegmentSink& sink) override;
   EvaluationCounts evaluate(const float* parameters, const Batch& batch) override;
   std::string build() const override;

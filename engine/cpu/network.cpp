@@ -64,7 +64,8 @@ OperatorContext Network::context(const std::string& name) const {
   return {device_, model_.segments, name, input, training_, !operators_.empty()};
 }
 
-std::span<const float> Network::forward(const float* parameters, const float* images, int count) {
+std::span<const float> Network::forward(const float* parameters, const float* images, int count,
+                                        const Engine::SegmentGate& gate) {
   TG_CHECK(count >= 0 && count <= batch_, count, batch_);
   if (count < batch_) {
     const std::size_t used = static_cast<std::size_t>(count) * model_.input.elements();
@@ -77,7 +78,11 @@ std::span<const float> Network::forward(const float* parameters, const float* im
   }
   point(images_, images);
   load_images_.run();
-  for (const auto& each : operators_) each->forward(parameters);
+  for (const auto& each : operators_) {
+    const SegmentRange range = each->segments();
+    if (gate && !range.empty()) gate(range.first, range.last);
+    each->forward(parameters);
+  }
   return values_of(operators_.back()->output().value);
 }
 

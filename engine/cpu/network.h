@@ -18,7 +18,8 @@ class Network {
   int batch() const { return batch_; }
   // images: `count` <= batch() samples, NCHW; a short batch is filled up with zeros. The logits of all batch() rows,
   // valid until the next forward.
-  std::span<const float> forward(const float* parameters, const float* images, int count);
+  std::span<const float> forward(const float* parameters, const float* images, int count,
+                                 const Engine::SegmentGate& gate);
   // Training only: the caller fills this between forward and backward.
   std::span<float> logits_gradient();
   void backward(float* gradients, const Engine::SegmentSink& sink);

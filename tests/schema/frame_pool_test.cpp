@@ -9,9 +9,9 @@ namespace tg::schema {
 namespace {
 
 SharedFrame chunk_of(FramePool& pool, std::size_t bytes) {
-  ChunkFrameBuilder builder({}, 0, ChunkPhase::kTotal, PayloadFormat::kFloat32, bytes, pool);
+  ChunkFrameBuilder builder({}, 0, ChunkPhase::kTotal, bytes, pool);
   for (std::byte& byte : builder.payload()) byte = std::byte{0x11};
-  return builder.finish(bytes);
+  return builder.finish(bytes, PayloadFormat::kFloat32);
 }
 
 TEST(FramePool, RecyclesBlocks) {

@@ -58,11 +58,11 @@ TEST(Frame, DecodesAtEveryAlignmentAndAliasesOnlyTheInput) {
 TEST(Frame, ChunkIsWrittenInPlaceAndShrinks) {
   FramePool pool;
   for (const std::size_t used : {0, 1, 7, 8, 9, 4095, 4096}) {
-    ChunkFrameBuilder builder(kSampleHeader, 5, ChunkPhase::kContribution, PayloadFormat::kFloat32, 4096, pool);
+    ChunkFrameBuilder builder(kSampleHeader, 5, ChunkPhase::kContribution, 4096, pool);
     ASSERT_EQ(builder.payload().size(), 4096u);
     const std::byte* const place = builder.payload().data();
     for (std::size_t i = 0; i < 4096; ++i) builder.payload()[i] = static_cast<std::byte>(i * 7 + 1);
-    const SharedFrame frame = builder.finish(used);
+    const SharedFrame frame = builder.finish(used, PayloadFormat::kFloat32);
     EXPECT_EQ(frame->bytes().size(), 64 + (used + 7) / 8 * 8);
     const Result<Frame> decoded = decode_frame(frame->bytes());
     ASSERT_TRUE(decoded.ok()) << decoded.error().message;
@@ -79,10 +79,9 @@ TEST(Frame, ChunkIsWrittenInPlaceAndShrinks) {
 
 TEST(Frame, LargestChunkIsAFrame) {
   FramePool pool;
-  ChunkFrameBuilder builder(kSampleHeader, kMostChunks - 1, ChunkPhase::kTotal, PayloadFormat::kFloat32,
-                            kMostChunkPayloadBytes, pool);
+  ChunkFrameBuilder builder(kSampleHeader, kMostChunks - 1, ChunkPhase::kTotal, kMostChunkPayloadBytes, pool);
   std::memset(builder.payload().data(), 0x5a, builder.payload().size());
-  const SharedFrame frame = builder.finish(kMostChunkPayloadBytes);
+  const SharedFrame frame = builder.finish(kMostChunkPayloadBytes, PayloadFormat::kFloat32);
   EXPECT_LE(frame->bytes().size(), kMostFrameBytes);
   const Result<Frame> decoded = decode_frame(frame->bytes());
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
@@ -116,7 +115,7 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Vote{true, static_cast<ErrorKind>(10), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, -1, 0}, "negative time");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, kNotANumber, 0}, "time is no number");
-  expect_refused(Commit{static_cast<ExchangeKind>(2)}, "unknown exchange");
+  expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw}, "unknown exchange");
   expect_refused(Fail{ErrorKind::kFailed, "a b", "", ""}, "space in a name");
   expect_refused(StepFrame{0, 8, 0, 0, {}, {}}, "unknown flag");
   expect_refused(StepFrame{0, kNonFinite, kMostSegments, 0, {}, {}}, "segment");
@@ -128,7 +127,7 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Scalers{1, 0, 0, {kNotANumber}}, "scaler is no number");
   expect_refused(Chunk{kMostChunks, ChunkPhase::kTotal, PayloadFormat::kCodesRaw, {}}, "chunk");
   expect_refused(Chunk{0, static_cast<ChunkPhase>(2), PayloadFormat::kCodesRaw, {}}, "phase");
-  expect_refused(Chunk{0, ChunkPhase::kTotal, static_cast<PayloadFormat>(3), {}}, "format");
+  expect_refused(Chunk{0, ChunkPhase::kTotal, static_cast<PayloadFormat>(6), {}}, "format");
   expect_refused(Report{true, 2, 1, 0, {}}, "more right than asked");
 }
 
@@ -175,11 +174,11 @@ TEST(Frame, WrongShapesAreRefused) {
 }
 
 TEST(Frame, UnknownUnionMemberIsRefused) {
-  auto bytes = encoded(Commit{ExchangeKind::kDirect});
+  auto bytes = encoded(Commit{ExchangeKind::kDirect, Coding::kRaw});
   // The root's data section follows the table and the root pointer: run, view, step, then the union's u16.
   constexpr std::size_t kUnionOffset = 8 + 8 + 16;
   ASSERT_EQ(std::to_integer<int>(bytes[kUnionOffset]), 5);
-  bytes[kUnionOffset] = std::byte{12};
+  bytes[kUnionOffset] = std::byte{15};
   EXPECT_FALSE(decode_frame(bytes).ok());
   bytes[kUnionOffset + 1] = std::byte{0xff};
   EXPECT_FALSE(decode_frame(bytes).ok());

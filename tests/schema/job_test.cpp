@@ -63,7 +63,9 @@ TEST(Job, BadValuesNameKeyValueAndWhatIsAllowed) {
                            "start-timeout = 1ms",
                            "members = node-a",
                            "schedule-power = 0.7",
-                           "link-mbps = 0",
+                           "link-mbps = -1",
+                           "coding = rans",
+                           "trace = yes",
                            "digest-every = 0",
                            "threads = 2000",
                            "seed = 18446744073709551616"}) {

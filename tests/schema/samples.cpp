@@ -7,6 +7,7 @@ namespace tg::schema {
 namespace {
 
 constexpr std::byte kPayload[] = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{0xff}, std::byte{5}};
+constexpr std::byte kFiller[3] = {};
 
 struct Describe {
   std::ostringstream text;
@@ -34,9 +35,9 @@ struct Describe {
   void operator()(const Propose& b) { all(b.run_id, b.spec); }
   void operator()(const Vote& b) {
     all(b.accepted, b.kind, b.message, b.spec_hash, b.model_hash, b.data_hash, b.state_hash, b.step_seconds,
-        b.local_batch);
+        b.local_batch, b.link_mbps, b.codec_seconds, b.sent_bits);
   }
-  void operator()(const Commit& b) { all(b.exchange); }
+  void operator()(const Commit& b) { all(b.exchange, b.coding); }
   void operator()(const Fail& b) { all(b.kind, b.node, b.phase, b.message); }
   void operator()(const StepFrame& b) {
     all(b.rate_bits, b.flags, b.non_finite_segment, b.loss_sum, b.digests, b.scalers);
@@ -48,6 +49,9 @@ struct Describe {
   }
   void operator()(const Report& b) { all(b.last, b.correct, b.total, b.loss_sum, b.digests); }
   void operator()(const Goodbye& b) { all(b.reason); }
+  void operator()(const Credit& b) { all(b.taken_bytes); }
+  void operator()(const Probe& b) { all(b.burst, b.last, b.filler.size()); }
+  void operator()(const ProbeReply& b) { all(b.burst); }
 };
 
 RunStatus young_run() {
@@ -97,14 +101,17 @@ std::vector<FrameBody> sample_bodies() {
       Claim{"first"},
       Grant{false, "node-b is starting run second"},
       Propose{"first", "model = lenet\nsteps = 5\n"},
-      Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16},
-      Commit{ExchangeKind::kSharded},
+      Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, {0.1, 0.2}, {1e6, 2e6}},
+      Commit{ExchangeKind::kSharded, Coding::kEntropy},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
       StepFrame{0x3c23d70a, kEvaluateAfterStep, 0, 36.5, {1, 0xffffffffffffffff}, {0.0f, 0.5f, 3.0e38f}},
       Scalers{3, kStopAfterStep, 0, {0.25f}},
       Chunk{77, ChunkPhase::kTotal, PayloadFormat::kSumsRaw, kPayload},
       Report{true, 9875, 10000, 412.5, {5, 6, 7}},
       Goodbye{"node-b was shut down"},
+      Credit{123456},
+      Probe{3, true, kFiller},
+      ProbeReply{3},
   };
 }
 

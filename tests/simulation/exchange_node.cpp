@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "daemon/exchange/compare_digests.h"
 #include "kernels/base/check.h"
 #include "tests/simulation/tiny_training.h"
 
@@ -20,11 +19,18 @@ const kernels::Kernels& kernels_of(Rank rank) {
   return *all[rank % all.size()];
 }
 
-// The same chunk without its last payload byte: well formed on the wire, wrong for the kernels.
-schema::SharedFrame shortened(const schema::SharedFrame& frame, schema::FramePool& pool) {
+// What a faulty member sends in the place of a frame: a chunk without its last payload byte, well formed on the wire and
+// wrong for the kernels; a step frame with twice the learning rate.
+schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& faults, schema::FramePool& pool) {
   schema::Frame decoded = schema::decode_frame(frame->bytes()).value();
-  auto& chunk = std::get<schema::Chunk>(decoded.body);
-  chunk.payload = chunk.payload.first(chunk.payload.size() - 1);
+  auto* chunk = std::get_if<schema::Chunk>(&decoded.body);
+  auto* step = std::get_if<schema::StepFrame>(&decoded.body);
+  if (chunk != nullptr && faults.bad_payload == decoded.header.step)
+    chunk->payload = chunk->payload.first(chunk->payload.size() - 1);
+  else if (step != nullptr && faults.other_rate == decoded.header.step)
+    step->rate_bits = std::bit_cast<std::uint32_t>(2.0f * std::bit_cast<float>(step->rate_bits));
+  else
+    return frame;
   return schema::encode_frame(decoded.header, decoded.body, pool);
 }
 
@@ -38,14 +44,18 @@ std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(rep
 schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   job_ = schema::parse_job(run.spec, "job").value();
   const engine::SegmentTable& segments = tiny_segments();
-  const engine::OptimizerOptions optimizer = optimizer_of(job_);
-  worker_.reset();
-  replica_ = std::make_unique<daemon::Replica>(segments, engine::slot_count(optimizer.kind), job_.seed);
+  member_.reset();
+  replica_ = std::make_unique<daemon::Replica>(segments, engine::slot_count(daemon::optimizer_of(job_).kind), job_.seed,
+                                               daemon::keeps_average(job_));
   gradient_ = AlignedArray<float>(segments.padded_count());
-  exchange_ = std::make_unique<daemon::Exchange>(
-      daemon::Exchange::Options{options_.names, rank(), run.key, daemon::Membership::kView, tiny_segment_names()});
-  failed_ = reporting_ = stopped_ = false;
-  reports_.assign(options_.names.size(), std::nullopt);
+  daemon::Member::Options options;
+  options.names = options_.names;
+  options.self = rank();
+  options.run_key = run.key;
+  options.job = job_;
+  options.segment_names = tiny_segment_names();
+  member_ = std::make_unique<daemon::Member>(std::move(options), hooks());
+  ended_ = false;
   schema::Vote vote = options_.vote;
   vote.spec_hash = schema::job_hash(job_);
   vote.model_hash = segments.hash();
@@ -53,30 +63,35 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   return vote;
 }
 
-void ExchangeNode::run_begins(schema::ExchangeKind exchange) {
-  const auto plan = [&](bool ternary) {
-    return daemon::make_plan(tiny_segments(), {options_.names.size(), exchange, ternary, job_.last_layer == "ternary",
-                                               job_.min_ternary_size, job_.bucket_parameters, job_.chunk_parameters});
+daemon::Member::Hooks ExchangeNode::hooks() {
+  daemon::Member::Hooks hooks;
+  hooks.send = [this](const std::vector<Rank>& to, const schema::SharedFrame& frame) {
+    send_bytes(to, spoilt(frame, faults_, pool_));
   };
-  plan_ = plan(job_.gradients == "ternary");
-  float_plan_ = plan(false);
-  daemon::Worker::Options options;
-  options.self = rank();
-  options.members = options_.names.size();
-  options.run_key = running_->key;
-  options.seed = job_.seed;
-  options.clip_sigma = job_.clip_sigma;
-  worker_ = std::make_unique<daemon::Worker>(
-      options, kernels_, tiny_segments(), *replica_, pool_,
-      [this](const std::vector<Rank>& to, const schema::SharedFrame& frame) {
-        send_bytes(to, faults_.bad_payload == exchange_->step() ? shortened(frame, pool_) : frame);
-      });
-  begin_step();
+  // A drawn gradient has no use for parameters: the step is computed when the one before is committed.
+  hooks.may_start_early = [](std::uint64_t) { return false; };
+  hooks.train = [this](std::uint64_t step, const daemon::Plan& plan, const float*, bool) { train(step, plan); };
+  hooks.segment_ready = [](std::size_t) {};
+  hooks.evaluate = [](std::uint64_t) {};
+  hooks.reached = [](schema::Phase, std::uint64_t) {};
+  hooks.before_step = [this](std::uint64_t step) { before_step(step); };
+  hooks.committed = [this](const daemon::Member::Committed& committed) {
+    ++progress_;
+    last_loss_ = committed.loss_sum;
+  };
+  hooks.reported = [](const auto&) {};
+  hooks.state_digests = [](const auto&) {};
+  return hooks;
 }
 
-void ExchangeNode::run_ends() { exchange_.reset(); }
+void ExchangeNode::run_begins(const schema::Commit& choice) {
+  member_->begin(choice, kernels_, tiny_segments(), *replica_, gradient_.span(), pool_);
+  settle();
+}
 
-void ExchangeNode::run_asked_to_stop() { exchange_->add_flags(schema::kStopAfterStep); }
+void ExchangeNode::run_ends() { member_.reset(); }
+
+void ExchangeNode::run_asked_to_stop() { member_->request_stop(); }
 
 void ExchangeNode::send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
   send(to, std::make_shared<const Message>(Message{{}, {}, frame}));
@@ -84,110 +99,60 @@ void ExchangeNode::send_bytes(const std::vector<Rank>& to, const schema::SharedF
 
 // --- steps ---
 
-void ExchangeNode::begin_step() {
-  const std::uint64_t step = replica_->committed_steps();
+void ExchangeNode::before_step(std::uint64_t step) {
   step_ = step;
   phase_ = schema::Phase::kBackward;
-  if (faults_.flip_bit == step)
-    for (std::size_t i = 0; i < kFlippedElements; ++i) replica_->flip_bit(tiny_segments()[kFaultySegment].offset + i);
+  if (faults_.flip_bit != step) return;
+  for (std::size_t i = 0; i < kFlippedElements; ++i) replica_->flip_bit(tiny_segments()[kFaultySegment].offset + i);
+}
+
+void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan) {
   draw_gradient(job_.seed, rank(), step, gradient_.span());
   if (faults_.not_a_number == step)
     gradient_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
   if (faults_.infinite == step) gradient_[3] = std::numeric_limits<float>::infinity();
-  const engine::OptimizerOptions optimizer = optimizer_of(job_);
-  const float rate = engine::learning_rate(optimizer.schedule, step) * (faults_.other_rate == step ? 2.0f : 1.0f);
-  daemon::LocalStep local{step, std::bit_cast<std::uint32_t>(rate), 0, {}};
-  if (job_.digest_every > 0 && step % job_.digest_every == 0) local.digests = replica_->segment_digests(kernels_);
-  const daemon::Plan& plan = step < job_.float_steps ? float_plan_ : plan_;
-  worker_->begin_step(plan, step, gradient_.span(), engine::update_for_step(optimizer, step));
-  exchange_->begin_step(plan, std::move(local));
   std::uint64_t delay_us = 0;
   for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
     delay_us += network_.random().between(10, 4'000) + faults_.extra_compute_us;
     network_.after(rank(), delay_us, [this, key = running_->key, step, bucket] { ready(key, step, bucket); });
   }
-  drain();
 }
 
 void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
-  if (running_key() != key || failed_) return;
+  if (running_key() != key || ended_ || !member_) return;
   ++progress_;
-  exchange_->bucket_ready(bucket, worker_->measure(bucket), draw_loss(job_.seed, rank(), step));
-  drain();
+  member_->bucket_ready(step, bucket, draw_loss(job_.seed, rank(), step));
+  settle();
   carry_out();
 }
 
 void ExchangeNode::run_frame(Rank from, const SharedMessage& message) {
   schema::Frame frame = schema::decode_frame(message->bytes->bytes()).value();
-  if (!exchange_ || failed_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key)
-    return;
-  if (const auto* report = std::get_if<schema::Report>(&frame.body)) return take_report(from, *report);
-  if (exchange_->in_step() && frame.header.step == exchange_->step() + 1) ++early_frames_;
-  exchange_->frame(from, frame.header, frame.body, message);
-  drain();
+  if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
+  if (member_->begun() && frame.header.step == member_->step() + 1) ++early_frames_;
+  member_->frame(from, frame.header, frame.body, message);
+  const auto* report = std::get_if<schema::Report>(&frame.body);
+  if (report != nullptr && report->last) membership_.peer_finished(from);
+  settle();
 }
 
-void ExchangeNode::drain() {
-  for (auto actions = exchange_->take_actions(); !actions.empty() && !failed_; actions = exchange_->take_actions()) {
-    for (const daemon::ExchangeAction& action : actions) {
-      if (failed_) return;
-      if (const auto* frame = std::get_if<daemon::SendFrame>(&action)) {
-        send_bytes(frame->to, schema::encode_frame(frame->header, frame->body, pool_));
-      } else if (const auto* step = std::get_if<daemon::CommitStep>(&action)) {
-        commit(*step);
-      } else if (const auto* failure = std::get_if<daemon::FailRun>(&action)) {
-        failed_ = true;
-        membership_.failed(failure->cause, network_.now_ms());
-      } else if (!worker_->carry_out(action, *exchange_)) {
-        const auto* sums = std::get_if<daemon::Accumulate>(&action);
-        const auto* total = std::get_if<daemon::Apply>(&action);
-        TG_CHECK(sums != nullptr || total != nullptr);
-        exchange_->bad_payload(sums ? sums->chunk : total->chunk, sums ? sums->rank : total->rank);
-      }
-    }
+// Work at once, as a node with nothing else to do; then what came of it.
+void ExchangeNode::settle() {
+  while (member_->work() != daemon::Member::Work::kNone) ++progress_;
+  if (ended_) return;
+  if (member_->stopping()) membership_.stopping();
+  if (member_->failed() || member_->finished()) {
+    ended_ = true;  // nothing more of this run is looked at
+    if (member_->failed())
+      membership_.failed(*member_->failed(), network_.now_ms());
+    else
+      membership_.finished(*member_->finished(), "", network_.now_ms());
+    return;
   }
-  if (!failed_ && !reporting_ && exchange_->waiting().ranks.size() > 0) phase_ = exchange_->waiting().phase;
-}
-
-void ExchangeNode::commit(const daemon::CommitStep& commit) {
-  const std::uint64_t committed = commit.step + 1;
-  replica_->commit(kernels_, engine::average_rate(job_.ema, committed));
-  TG_CHECK(replica_->committed_steps() == committed, committed);
-  ++progress_;
-  last_loss_ = commit.loss_sum;
-  const bool stop = (commit.flags & schema::kStopAfterStep) != 0 && committed < job_.steps;
-  if (stop) membership_.stopping();
-  if (stop || committed == job_.steps) return report(stop);
-  begin_step();
-}
-
-// --- the end: all tell their digests and wait for all ---
-
-void ExchangeNode::report(bool stopped) {
-  reporting_ = true;
-  stopped_ = stopped;
-  phase_ = schema::Phase::kIdle;
-  schema::Report one;
-  one.last = true;
-  one.digests = replica_->segment_digests(kernels_);
-  const schema::FrameHeader header{running_->key, daemon::Membership::kView,
-                                   static_cast<std::uint32_t>(replica_->committed_steps())};
-  send_bytes(others(), schema::encode_frame(header, one, pool_));
-  take_report(rank(), one);
-}
-
-void ExchangeNode::take_report(Rank from, const schema::Report& report) {
-  reports_[from] = report;
-  if (from != rank()) membership_.peer_finished(from);
-  if (!reporting_ || !std::all_of(reports_.begin(), reports_.end(), [](const auto& one) { return one.has_value(); }))
-    return;
-  std::vector<std::vector<std::uint64_t>> digests;
-  for (const auto& one : reports_) digests.push_back(one->digests);
-  failed_ = true;  // nothing more of this run is looked at
-  if (const auto cause = daemon::compare_digests(options_.names, tiny_segment_names(), digests, "at the end"))
-    membership_.failed(*cause, network_.now_ms());
-  else
-    membership_.finished(stopped_ ? schema::RunState::kStopped : schema::RunState::kCompleted, "", network_.now_ms());
+  if (member_->reporting())
+    phase_ = schema::Phase::kIdle;
+  else if (!member_->waiting().ranks.empty())
+    phase_ = member_->waiting().phase;
 }
 
 }  // namespace tg::simulation

@@ -6,9 +6,8 @@
 #include <memory>
 #include <optional>
 
-#include "daemon/exchange/exchange.h"
+#include "daemon/exchange/member.h"
 #include "daemon/exchange/replica.h"
-#include "daemon/exchange/worker.h"
 #include "schema/job.h"
 #include "tests/simulation/virtual_node.h"
 
@@ -37,36 +36,31 @@ class ExchangeNode : public VirtualNode {
   const schema::JobSpec& job() const { return job_; }
 
  protected:
-  void run_begins(schema::ExchangeKind exchange) override;
+  void run_begins(const schema::Commit& choice) override;
   void run_frame(Rank from, const SharedMessage& message) override;
   void run_asked_to_stop() override;
   void run_ends() override;
   void run_tick() override {}
-  bool run_is_prepared() const override { return exchange_ != nullptr; }
+  bool run_is_prepared() const override { return member_ != nullptr; }
   schema::Vote prepare_run(const daemon::RunIdentity& run) override;
 
  private:
-  void begin_step();
+  daemon::Member::Hooks hooks();
+  void before_step(std::uint64_t step);
+  void train(std::uint64_t step, const daemon::Plan& plan);
   void ready(std::uint64_t key, std::uint64_t step, std::size_t bucket);
-  void drain();
-  void commit(const daemon::CommitStep& commit);
-  void report(bool stopped);
-  void take_report(Rank from, const schema::Report& report);
+  void work();
+  void settle();
   void send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame);
 
   const kernels::Kernels& kernels_;
   const Faults faults_;
   schema::FramePool pool_;
   schema::JobSpec job_;
-  daemon::Plan plan_, float_plan_;
   std::unique_ptr<daemon::Replica> replica_;
-  std::unique_ptr<daemon::Exchange> exchange_;
-  std::unique_ptr<daemon::Worker> worker_;
+  std::unique_ptr<daemon::Member> member_;
   AlignedArray<float> gradient_;
-  bool failed_ = false;
-  bool reporting_ = false;
-  bool stopped_ = false;
-  std::vector<std::optional<schema::Report>> reports_;
+  bool ended_ = false;
   double last_loss_ = 0;
   std::uint64_t early_frames_ = 0;
 };

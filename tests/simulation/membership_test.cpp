@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/membership/choose_exchange.h"
 #include "schema/job.h"
 
 namespace tg::daemon {
@@ -118,7 +117,7 @@ Machine voted() {
 }
 Machine running_member() {
   Machine b = voted();
-  b.frame(2, schema::Commit{schema::ExchangeKind::kSharded});
+  b.frame(2, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw});
   return b;
 }
 
@@ -129,7 +128,7 @@ TEST(Membership, OneNodeAloneNeedsNoFrames) {
   EXPECT_EQ(a.only<PrepareRun>().run.id, "run-1");
   EXPECT_EQ(a->state(), RunState::kStarting);
   a.vote(yes());
-  EXPECT_EQ(a.only<BeginRun>().exchange, schema::ExchangeKind::kDirect);
+  EXPECT_EQ(a.only<BeginRun>().choice.exchange, schema::ExchangeKind::kDirect);
   EXPECT_TRUE(a.only<AnswerStart>().status.ok());
   EXPECT_TRUE(a.all<SendFrame>().empty());
   a->finished(RunState::kCompleted, "", a.now_ms);
@@ -155,7 +154,7 @@ TEST(Membership, RankZeroProposesAtOnceAndCommitsWithTheLastVote) {
   EXPECT_EQ(a.actions(), 0u);
   a.frame(1, yes());
   EXPECT_EQ(a.sent<schema::Commit>({1, 2}).exchange, schema::ExchangeKind::kSharded);
-  EXPECT_EQ(a.only<BeginRun>().exchange, schema::ExchangeKind::kSharded);
+  EXPECT_EQ(a.only<BeginRun>().choice.exchange, schema::ExchangeKind::kSharded);
   EXPECT_EQ(a.only<AnswerStart>().token, kToken);
   EXPECT_EQ(a->state(), RunState::kRunning);
 }
@@ -602,15 +601,6 @@ TEST(Membership, ARefusedRunThatTheJobTextBreaksIsNotCommitted) {
   a.vote(yes());
   EXPECT_FALSE(a.only<AnswerStart>().status.ok());
   EXPECT_TRUE(a->idle());
-}
-
-TEST(ChooseExchange, AutoTurnsToShardedFromThreeMembers) {
-  using schema::ExchangeKind;
-  EXPECT_EQ(choose_exchange("auto", 1), ExchangeKind::kDirect);
-  EXPECT_EQ(choose_exchange("auto", 2), ExchangeKind::kDirect);
-  EXPECT_EQ(choose_exchange("auto", 3), ExchangeKind::kSharded);
-  EXPECT_EQ(choose_exchange("direct", 64), ExchangeKind::kDirect);
-  EXPECT_EQ(choose_exchange("sharded", 2), ExchangeKind::kSharded);
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ double draw_loss(std::uint64_t seed, std::size_t rank, std::uint64_t step) {
   return Random(seed + 31 * rank + 1'000 * step).unit();
 }
 
-engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
+static engine::OptimizerOptions reference_optimizer(const schema::JobSpec& job) {
   engine::OptimizerOptions options;
   options.kind = job.optimizer == "adam"  ? kernels::OptimizerKind::kAdam
                  : job.optimizer == "sgd" ? kernels::OptimizerKind::kSgd
@@ -106,7 +106,7 @@ engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
 ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, std::uint64_t steps) {
   const engine::SegmentTable& segments = tiny_segments();
   const std::size_t size = segments.padded_count();
-  const engine::OptimizerOptions optimizer = optimizer_of(job);
+  const engine::OptimizerOptions optimizer = reference_optimizer(job);
   ReferenceState state{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size),
                        AlignedArray<float>(size), 0};
   const daemon::Replica initial(segments, engine::slot_count(optimizer.kind), job.seed);

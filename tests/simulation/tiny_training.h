@@ -21,8 +21,6 @@ std::vector<std::string> tiny_segment_names();
 void draw_gradient(std::uint64_t seed, std::size_t rank, std::uint64_t step, std::span<float> gradient);
 double draw_loss(std::uint64_t seed, std::size_t rank, std::uint64_t step);
 
-engine::OptimizerOptions optimizer_of(const schema::JobSpec& job);
-
 // DESIGN section 4 on one machine, with the scalar kernels: the state after `steps` steps of `members` members.
 struct ReferenceState {
   AlignedArray<float> parameters, slot0, slot1, average;

@@ -128,11 +128,11 @@ void VirtualNode::act(const daemon::BeginRun& action) {
   running_ = action.run;
   Outcome& one = outcomes_[action.run.id];
   one.began = true;
-  one.exchange = action.exchange;
+  one.exchange = action.choice.exchange;
   phase_ = schema::Phase::kForward;
   step_ = 0;
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
-  run_begins(action.exchange);
+  run_begins(action.choice);
   for (const Early& early : std::exchange(early_, {})) run_frame(early.from, early.message);
 }
 
@@ -175,7 +175,7 @@ void VirtualNode::finish(schema::RunState state, const std::string& reason) {
 
 // --- the clockwork in the place of a run ---
 
-void VirtualNode::run_begins(schema::ExchangeKind) {
+void VirtualNode::run_begins(const schema::Commit&) {
   if (options_.run_ms == 0) return;
   network_.after(options_.self, options_.run_ms * 1000, [this, key = running_->key] {
     if (running_key() == key) finish(schema::RunState::kCompleted, "");

@@ -68,7 +68,7 @@ class VirtualNode : public Machine {
 
  protected:
   // What the run's own code does; the default is a clockwork that stops when any member was asked to.
-  virtual void run_begins(schema::ExchangeKind exchange);
+  virtual void run_begins(const schema::Commit& choice);
   virtual void run_frame(Rank from, const SharedMessage& message);
   virtual void run_asked_to_stop();
   virtual void run_ends() {}

@@ -1,0 +1,326 @@
+#include "daemon/exchange/member.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "daemon/exchange/compare_digests.h"
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+namespace {
+
+// While less than this is on its way, sending goes before measuring: 8 ms of a 1 Gbit/s link, the time in which 40 M
+// gradients are measured.
+constexpr std::uint64_t kBusyLinkBytes = 1u << 20;
+
+GradientFormat format_of(std::string_view name) {
+  return name == "float32"   ? GradientFormat::kFloat32
+         : name == "float16" ? GradientFormat::kFloat16
+                             : GradientFormat::kTernary;
+}
+
+Worker::Options worker_options(const Member::Options& options) {
+  const schema::JobSpec& job = options.job;
+  Worker::Options worker;
+  worker.self = options.self;
+  worker.members = options.names.size();
+  worker.run_key = options.run_key;
+  worker.seed = job.seed;
+  worker.clip_sigma = job.clip_sigma;
+  worker.repo_recipe = job.scaler == "repo";
+  worker.outside_weight_decay = job.weight_decay_path == "outside" ? static_cast<float>(job.weight_decay) : 0.0f;
+  return worker;
+}
+
+}  // namespace
+
+engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
+  engine::OptimizerOptions options;
+  options.kind = job.optimizer == "adam"  ? kernels::OptimizerKind::kAdam
+                 : job.optimizer == "sgd" ? kernels::OptimizerKind::kSgd
+                                          : kernels::OptimizerKind::kMomentum;
+  options.schedule.kind = job.schedule == "staircase"    ? engine::ScheduleKind::kStaircase
+                          : job.schedule == "polynomial" ? engine::ScheduleKind::kPolynomial
+                                                         : engine::ScheduleKind::kConstant;
+  options.schedule.base_rate = job.learning_rate;
+  options.schedule.factor = job.schedule_factor;
+  options.schedule.every = job.schedule_every;
+  options.schedule.power = job.schedule_power;
+  options.schedule.steps = job.steps;
+  options.momentum = job.momentum;
+  options.beta1 = job.beta1;
+  options.beta2 = job.beta2;
+  options.epsilon = job.epsilon;
+  return options;
+}
+
+PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice) {
+  PlanOptions options;
+  options.members = members;
+  options.exchange = choice.exchange;
+  options.coding = choice.coding;
+  options.gradients = format_of(job.gradients);
+  options.last_layer = format_of(job.last_layer);
+  options.shared_scalers = job.scaler_sharing == "max";
+  options.min_ternary_size = static_cast<std::size_t>(job.min_ternary_size);
+  options.bucket_parameters = static_cast<std::size_t>(job.bucket_parameters);
+  options.chunk_parameters = static_cast<std::size_t>(job.chunk_parameters);
+  return options;
+}
+
+bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
+
+Member::Member(Options options, Hooks hooks)
+    : options_(std::move(options)),
+      hooks_(std::move(hooks)),
+      optimizer_(optimizer_of(options_.job)),
+      exchange_(Exchange::Options{options_.names, options_.self, options_.run_key, Membership::kView,
+                                  options_.segment_names}) {}
+
+void Member::begin(const schema::Commit& choice, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
+                   Replica& replica, std::span<const float> gradients, schema::FramePool& pool) {
+  TG_CHECK(!begun());
+  kernels_ = &kernels;
+  segments_ = &segments;
+  replica_ = &replica;
+  gradients_ = gradients;
+  pool_ = &pool;
+  PlanOptions plan = plan_options(options_.job, options_.names.size(), choice);
+  plan_ = make_plan(segments, plan);
+  if (plan.gradients == GradientFormat::kTernary) plan.gradients = GradientFormat::kFloat32;
+  if (options_.job.float_steps > 0) float_plan_ = make_plan(segments, plan);
+  worker_ = std::make_unique<Worker>(
+      worker_options(options_), kernels, segments, replica, pool,
+      [this](const std::vector<Rank>& to, schema::SharedFrame frame) { hooks_.send(to, std::move(frame)); });
+  begin_step();
+}
+
+// --- steps ---
+
+void Member::begin_step() {
+  const std::uint64_t step = replica_->committed_steps();
+  hooks_.before_step(step);
+  const schema::JobSpec& job = options_.job;
+  const kernels::Update update = engine::update_for_step(optimizer_, step);
+  learning_rate_ = engine::learning_rate(optimizer_.schedule, step);
+  LocalStep local{step, std::bit_cast<std::uint32_t>(learning_rate_), 0, {}};
+  if (job.digest_every > 0 && step % job.digest_every == 0) local.digests = digests();
+  if (options_.has_test_data && job.evaluate_every > 0 && (step + 1) % job.evaluate_every == 0)
+    local.flags |= schema::kEvaluateAfterStep;
+  const Plan& plan = plan_of(step);
+  ready_.clear();
+  buckets_ready_ = 0;
+  open_chunks_.assign(segments_->size(), 0);
+  for (const ChunkPlan& chunk : plan.chunks)
+    for (const ChunkPart& part : chunk.parts) ++open_chunks_[part.segment];
+  const bool computing = std::exchange(early_, false);
+  worker_->begin_step(plan, step, gradients_, update);
+  exchange_.begin_step(plan, std::move(local));
+  if (!computing) hooks_.train(step, plan, replica_->parameters().data(), false);
+  drain();
+}
+
+void Member::bucket_ready(std::uint64_t step, std::size_t bucket, double loss_sum) {
+  if (failed_ || !exchange_.in_step() || step != exchange_.step()) return;
+  ready_.push_back({bucket, loss_sum});
+  ++buckets_ready_;
+  start_early();
+}
+
+void Member::start_early() {
+  if (early_ || failed_ || !exchange_.in_step() || buckets_ready_ < exchange_.plan()->buckets.size()) return;
+  const std::uint64_t next = exchange_.step() + 1;
+  const std::optional<std::uint32_t> flags = exchange_.flags();
+  if (!flags || (*flags & (schema::kStopAfterStep | schema::kEvaluateAfterStep)) != 0) return;
+  if (next >= options_.job.steps || stopping_ || !hooks_.may_start_early(next)) return;
+  early_ = true;
+  hooks_.train(next, plan_of(next), replica_->next_parameters().data(), true);
+  for (std::size_t s = 0; s < open_chunks_.size(); ++s)
+    if (open_chunks_[s] == 0) hooks_.segment_ready(s);
+}
+
+void Member::chunk_applied(std::size_t chunk) {
+  // The commit of the step's last chunk waits among the actions: the plan is still that of the step.
+  for (const ChunkPart& part : plan_of(replica_->committed_steps()).chunks[chunk].parts)
+    if (--open_chunks_[part.segment] == 0 && early_) hooks_.segment_ready(part.segment);
+}
+
+void Member::frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
+                   std::shared_ptr<const void> keep) {
+  if (failed_ || finished_ || header.run != options_.run_key) return;
+  ++pieces_;
+  if (const auto* report = std::get_if<schema::Report>(&body))
+    on_report(from, header.step, *report);
+  else
+    exchange_.frame(from, header, body, std::move(keep));
+  drain();
+  start_early();
+}
+
+Member::Work Member::work() {
+  if (!begun() || failed_ || finished_) return Work::kNone;
+  if (!ready_.empty() && exchange_.bytes_on_their_way() >= kBusyLinkBytes) {
+    measure_next();
+    return Work::kMeasure;
+  }
+  if (const std::optional<ExchangeWork> work = exchange_.next_work()) {
+    ++pieces_;
+    const auto* reduce = std::get_if<Reduce>(&*work);
+    const std::uint64_t step = exchange_.step();
+    if (reduce != nullptr) {
+      hooks_.reached(schema::Phase::kReduce, step);
+      worker_->carry_out(*reduce, exchange_);
+      if (!exchange_.broken()) chunk_applied(reduce->chunk);
+    } else {
+      worker_->carry_out(std::get<Contribute>(*work), exchange_);
+    }
+    drain();
+    return reduce != nullptr ? Work::kReduce : Work::kContribute;
+  }
+  if (ready_.empty()) return Work::kNone;
+  measure_next();
+  return Work::kMeasure;
+}
+
+void Member::measure_next() {
+  const LocalReady ready = ready_.front();
+  ready_.pop_front();
+  ++pieces_;
+  exchange_.bucket_ready(ready.bucket, worker_->measure(ready.bucket), ready.loss_sum);
+  drain();
+  start_early();
+}
+
+void Member::drain() {
+  for (std::vector<ExchangeAction> actions = exchange_.take_actions(); !actions.empty() && !failed_;
+       actions = exchange_.take_actions())
+    for (const ExchangeAction& action : actions) {
+      if (failed_) return;
+      std::visit([this](const auto& one) { carry_out(one); }, action);
+    }
+}
+
+void Member::carry_out(const SendFrame& action) {
+  hooks_.send(action.to, schema::encode_frame(action.header, action.body, *pool_));
+  hooks_.reached(schema::Phase::kScalerWait, action.header.step);
+}
+
+void Member::carry_out(const Apply& action) {
+  hooks_.reached(schema::Phase::kGather, exchange_.step());
+  worker_->carry_out(action, exchange_);
+  ++pieces_;
+  if (!exchange_.broken()) chunk_applied(action.chunk);
+}
+
+void Member::carry_out(const CommitStep& action) {
+  const std::uint64_t step = action.step + 1;  // committed steps from now on
+  replica_->commit(*kernels_, engine::average_rate(options_.job.ema, step));
+  ++pieces_;
+  const bool last = step == options_.job.steps;
+  const bool stopped = !last && (action.flags & schema::kStopAfterStep) != 0;
+  const bool evaluate = !stopped && options_.has_test_data && (last || (action.flags & schema::kEvaluateAfterStep) != 0);
+  if ((action.flags & schema::kStopAfterStep) != 0) stopping_ = true;
+  reports_.erase(reports_.begin(), reports_.lower_bound(step));
+  const bool ends = last || stopped || evaluate;
+  TG_CHECK(!(ends && early_), step);
+  hooks_.committed({step, action.loss_sum, learning_rate_, worker_->traffic(), ends});
+  if (ends)
+    start_report(last || stopped, stopped, evaluate);
+  else
+    begin_step();
+}
+
+// --- evaluations and the end ---
+
+void Member::start_report(bool last, bool stopped, bool evaluate) {
+  pending_ = Pending{replica_->committed_steps(), last, stopped};
+  if (evaluate)
+    hooks_.evaluate(pending_->step);
+  else
+    send_report({});
+}
+
+void Member::evaluated(std::uint64_t step, const engine::EvaluationCounts& counts) {
+  if (!pending_ || step != pending_->step || failed_) return;
+  send_report(counts);
+  drain();
+}
+
+std::vector<std::uint64_t> Member::digests() {
+  std::vector<std::uint64_t> digests = replica_->segment_digests(*kernels_);
+  hooks_.state_digests(digests);
+  return digests;
+}
+
+void Member::send_report(const engine::EvaluationCounts& counts) {
+  const schema::Report report{pending_->last, counts.correct, counts.total, counts.loss_sum, digests()};
+  std::vector<Rank> others;
+  for (Rank r = 0; r < options_.names.size(); ++r)
+    if (r != options_.self) others.push_back(r);
+  const schema::FrameHeader header{options_.run_key, Membership::kView, static_cast<std::uint32_t>(pending_->step)};
+  if (!others.empty()) hooks_.send(others, schema::encode_frame(header, report, *pool_));
+  on_report(options_.self, pending_->step, report);
+}
+
+void Member::on_report(Rank from, std::uint64_t step, const schema::Report& report) {
+  const std::uint64_t committed = replica_ != nullptr ? replica_->committed_steps() : 0;
+  if (step != committed && step != committed + 1)
+    return fail(from, "evaluate",
+                options_.names[from] + " reports on step " + std::to_string(step) + " while " +
+                    options_.names[options_.self] + " has committed " + std::to_string(committed));
+  auto& slots = reports_[step];
+  slots.resize(options_.names.size());
+  slots[from] = report;
+  if (pending_) finish_reports();
+}
+
+void Member::finish_reports() {
+  const auto found = reports_.find(pending_->step);
+  if (found == reports_.end()) return;
+  const auto& slots = found->second;
+  if (!std::all_of(slots.begin(), slots.end(), [](const auto& slot) { return slot.has_value(); })) return;
+  std::vector<std::vector<std::uint64_t>> all_digests;
+  Evaluation evaluation{pending_->step, {}};
+  for (const auto& slot : slots) {
+    all_digests.push_back(slot->digests);
+    evaluation.counts.correct += slot->correct;
+    evaluation.counts.total += slot->total;
+    evaluation.counts.loss_sum += slot->loss_sum;
+  }
+  const Pending pending = *std::exchange(pending_, std::nullopt);
+  reports_.erase(found);
+  if (auto difference = compare_digests(options_.names, options_.segment_names, all_digests,
+                                        "after step " + std::to_string(pending.step)))
+    return fail(std::move(*difference));
+  hooks_.reported(evaluation.counts.total > 0 ? std::optional(evaluation) : std::nullopt);
+  if (!pending.last) return begin_step();
+  finished_ = pending.stopped ? schema::RunState::kStopped : schema::RunState::kCompleted;
+}
+
+void Member::request_stop() {
+  exchange_.add_flags(schema::kStopAfterStep);
+  stopping_ = true;
+}
+
+void Member::fail(schema::Fail cause) {
+  if (!failed_) failed_ = std::move(cause);
+}
+
+void Member::fail(Rank about, const std::string& phase, const std::string& message) {
+  fail(schema::Fail{ErrorKind::kRunFailed, options_.names[about], phase, message});
+}
+
+Exchange::Waiting Member::waiting() const {
+  if (!begun() || failed_ || finished_) return {};
+  if (!pending_) return exchange_.waiting();
+  Exchange::Waiting waiting;
+  const auto found = reports_.find(pending_->step);
+  if (found == reports_.end() || !found->second[options_.self].has_value()) return waiting;  // our own is not done
+  waiting.phase = schema::Phase::kIdle;
+  for (Rank r = 0; r < options_.names.size(); ++r)
+    if (!found->second[r].has_value()) waiting.ranks.push_back(r);
+  return waiting;
+}
+
+}  // namespace tg::daemon

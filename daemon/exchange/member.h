@@ -1,0 +1,157 @@
+// A member of a run, from its first step to the last report: Exchange, Worker and Replica wired together. Real runs and
+// the simulator drive this one class; it knows no clock, socket or thread.
+//
+//   begin -> Train(0) -> gradients of buckets, frames of peers -> commit -> (evaluation -> reports of all) -> ... -> end
+//
+// Events go in; what the world has to do comes out through the hooks, called while an event is taken. Heavy work is left
+// to work(), a piece at a time, so that the caller takes frames in between.
+//
+// The next forward pass may begin before the commit: train(step + 1, early) is called as soon as the last bucket of the
+// own gradient was handed in and every member's flags are known to ask for neither stop nor evaluation; from then on
+// segment_ready tells of each segment of the next state that is final. A step that fails is dropped with it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/exchange/exchange.h"
+#include "daemon/exchange/worker.h"
+#include "engine/engine.h"
+#include "engine/optimizer.h"
+#include "schema/job.h"
+
+namespace tg::daemon {
+
+engine::OptimizerOptions optimizer_of(const schema::JobSpec& job);
+PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice);
+// What a job's gradients are made into, and the scalars of its steps; shared by all who build a Member or its Replica.
+bool keeps_average(const schema::JobSpec& job);
+
+class Member {
+ public:
+  struct Options {
+    std::vector<std::string> names;  // by rank
+    Rank self = 0;
+    std::uint64_t run_key = 0;
+    schema::JobSpec job;
+    std::vector<std::string> segment_names;
+    bool has_test_data = false;  // else evaluations are left out
+  };
+  struct Committed {
+    std::uint64_t step = 0;  // committed steps
+    double loss_sum = 0;     // of the step's global batch
+    float learning_rate = 0;
+    StepTraffic traffic;
+    bool ends = false;  // a report follows: an evaluation, the last step, a stop
+  };
+  struct Evaluation {
+    std::uint64_t step = 0;
+    engine::EvaluationCounts counts;  // of all members
+  };
+  struct Hooks {
+    std::function<void(const std::vector<Rank>& to, schema::SharedFrame)> send;
+    // Forward and backward of a step, with these parameters; early: segment by segment as segment_ready tells.
+    std::function<void(std::uint64_t step, const Plan& plan, const float* parameters, bool early)> train;
+    std::function<void(std::size_t segment)> segment_ready;
+    std::function<void(std::uint64_t step)> evaluate;
+    std::function<void(schema::Phase, std::uint64_t step)> reached;        // fault injection; may not return
+    std::function<void(std::uint64_t step)> before_step;                   // the state is still the committed one
+    std::function<bool(std::uint64_t step)> may_start_early;
+    std::function<void(const Committed&)> committed;
+    std::function<void(const std::optional<Evaluation>&)> reported;        // all reports of a committed step are in
+    std::function<void(const std::vector<std::uint64_t>&)> state_digests;  // by segment, whenever they were computed
+  };
+  // Takes frames at once: those of the others may come before begin().
+  Member(Options options, Hooks hooks);
+
+  // gradients, replica and the rest outlive the member. The first step begins.
+  void begin(const schema::Commit& choice, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
+             Replica& replica, std::span<const float> gradients, schema::FramePool& pool);
+
+  // --- events ---
+  // StepFrame, Scalers, Chunk, Credit or Report of this run.
+  void frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
+             std::shared_ptr<const void> keep);
+  void bucket_ready(std::uint64_t step, std::size_t bucket, double loss_sum);
+  void evaluated(std::uint64_t step, const engine::EvaluationCounts& counts);
+  void request_stop();
+  void fail(schema::Fail cause);
+  void fail(Rank about, const std::string& phase, const std::string& message);
+
+  enum class Work : std::uint8_t { kNone, kMeasure, kContribute, kReduce };
+  // Carries out one piece of the work that waits; kNone if nothing can be done now.
+  Work work();
+
+  // --- outcomes ---
+  const std::optional<schema::Fail>& failed() const { return failed_; }
+  bool stopping() const { return stopping_; }
+  std::optional<schema::RunState> finished() const { return finished_; }
+
+  // --- state ---
+  bool begun() const { return worker_ != nullptr; }
+  bool reporting() const { return pending_.has_value(); }
+  std::uint64_t step() const { return exchange_.step(); }
+  Exchange::Waiting waiting() const;
+  const Plan& plan() const { return plan_; }
+  std::uint64_t pieces() const { return pieces_; }  // of work done and frames taken: progress
+
+ private:
+  struct Pending {  // what follows a commit before the next step
+    std::uint64_t step = 0;
+    bool last = false;
+    bool stopped = false;
+  };
+  struct LocalReady {
+    std::size_t bucket = 0;
+    double loss_sum = 0;
+  };
+
+  const Plan& plan_of(std::uint64_t step) const { return step < options_.job.float_steps ? float_plan_ : plan_; }
+  void begin_step();
+  void start_early();
+  void drain();
+  void carry_out(const SendFrame& action);
+  void carry_out(const Apply& action);
+  void carry_out(const CommitStep& action);
+  void carry_out(const FailRun& action) { fail(action.cause); }
+  void measure_next();
+  void chunk_applied(std::size_t chunk);
+  void start_report(bool last, bool stopped, bool evaluate);
+  void send_report(const engine::EvaluationCounts& counts);
+  void on_report(Rank from, std::uint64_t step, const schema::Report& report);
+  void finish_reports();
+  std::vector<std::uint64_t> digests();
+
+  const Options options_;
+  const Hooks hooks_;
+  const engine::OptimizerOptions optimizer_;
+  Exchange exchange_;
+  Plan plan_, float_plan_;
+  const kernels::Kernels* kernels_ = nullptr;
+  const engine::SegmentTable* segments_ = nullptr;
+  Replica* replica_ = nullptr;
+  std::span<const float> gradients_;
+  schema::FramePool* pool_ = nullptr;
+  std::unique_ptr<Worker> worker_;
+
+  std::optional<schema::Fail> failed_;
+  bool stopping_ = false;
+  std::optional<schema::RunState> finished_;
+
+  float learning_rate_ = 0;
+  std::deque<LocalReady> ready_;           // buckets whose gradient is complete and not measured
+  std::size_t buckets_ready_ = 0;          // of this step, measured or not
+  std::vector<std::size_t> open_chunks_;   // by segment: chunks of this step that are not applied
+  bool early_ = false;                     // the next step's forward has been told to begin
+  std::optional<Pending> pending_;
+  std::map<std::uint64_t, std::vector<std::optional<schema::Report>>> reports_;  // by step; two at most
+  std::uint64_t pieces_ = 0;
+};
+
+}  // namespace tg::daemon

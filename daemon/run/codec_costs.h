@@ -1,0 +1,29 @@
+// What the exchange's kernels cost on this machine: measured before a run, so that the cost model of choose_exchange
+// speaks of this processor, these instruction sets and this memory. Seconds per element unless said otherwise.
+#pragma once
+
+#include <cstddef>
+
+#include "daemon/exchange/plan.h"
+#include "kernels/kernels.h"
+
+namespace tg::daemon {
+
+// Share of zero codes that predictions take for granted: what LeNet and CifarNet have with c = 2.5 (DESIGN section 9).
+inline constexpr double kExpectedZeros = 0.92;
+
+struct CodecCosts {
+  double statistics = 0, ternarize = 0, accumulate = 0, apply = 0;
+  // By coding (raw, entropy).
+  double encode_codes[2] = {}, decode_codes[2] = {};
+  double encode_sums[2] = {}, decode_sums[2] = {};
+  double per_byte = 0.3e-9;  // of the kernel's TCP and ZeroMQ, sent or received: 0.3 s per GB and direction
+};
+
+// Times each kernel on arrays of min(parameters, kMeasuredElements), drawn with this share of zeros; about 50 ms.
+CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros);
+
+// Seconds of one member's kernels in a step of this plan.
+double codec_seconds(const Plan& plan, const CodecCosts& costs, double zeros);
+
+}  // namespace tg::daemon

@@ -1,0 +1,62 @@
+#include "daemon/run/timeline.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/atomic_file.h"
+
+namespace tg::daemon {
+
+void Timeline::start(std::string member, std::size_t rank) {
+  const std::lock_guard lock(mutex_);
+  member_ = std::move(member);
+  rank_ = rank;
+  origin_ = Clock::now();
+  origin_unix_us_ = std::chrono::duration_cast<std::chrono::microseconds>(
+                        std::chrono::system_clock::now().time_since_epoch())
+                        .count();
+  spans_.clear();
+  left_out_ = 0;
+  on_ = true;
+}
+
+void Timeline::add(Track track, const char* name, std::uint64_t step, Clock::time_point begin, Clock::time_point end) {
+  using std::chrono::microseconds;
+  const std::lock_guard lock(mutex_);
+  if (spans_.size() >= kMostSpans) {
+    ++left_out_;
+    return;
+  }
+  spans_.push_back({name, step, std::chrono::duration_cast<microseconds>(begin - origin_).count(),
+                    std::chrono::duration_cast<microseconds>(end - begin).count(), track});
+}
+
+Status Timeline::write(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  nlohmann::ordered_json events = nlohmann::ordered_json::array();
+  const auto name_row = [&](const char* what, int thread, const std::string& name) {
+    events.push_back({{"ph", "M"}, {"name", what}, {"pid", rank_}, {"tid", thread}, {"args", {{"name", name}}}});
+  };
+  name_row("process_name", 0, member_);
+  name_row("thread_name", static_cast<int>(Track::kNode), "exchange");
+  name_row("thread_name", static_cast<int>(Track::kCompute), "compute");
+  for (const Span& span : spans_)
+    events.push_back({{"ph", "X"},
+                      {"name", span.name},
+                      {"pid", rank_},
+                      {"tid", static_cast<int>(span.track)},
+                      {"ts", origin_unix_us_ + span.begin_us},
+                      {"dur", span.duration_us},
+                      {"args", {{"step", span.step}}}});
+  nlohmann::ordered_json file;
+  file["displayTimeUnit"] = "ms";
+  file["otherData"] = {{"member", member_}, {"spans_left_out", left_out_}};
+  file["traceEvents"] = std::move(events);
+  const std::string text = file.dump();
+  engine::AtomicFile to(path);
+  if (Status opened = to.open(); !opened.ok()) return opened;
+  if (Status written = to.write(text.data(), text.size()); !written.ok()) return written;
+  return to.commit();
+}
+
+}  // namespace tg::daemon
