@@ -13,7 +13,7 @@ import subprocess
 from datetime import datetime, timezone
 
 from gloo import seconds_per_step
-from meter import Meter, peak_bytes
+from meter import Meter, peak_bytes, wait_idle
 from shaped import Shaped, bits_per_second, payload_bits_per_second
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -112,6 +112,7 @@ def measure(options):
     with Shaped(options.nodes, options.rate, options.grain) as lab:
         with Mesh(options.nodes, settings, hosts=lab.addresses, prefixes=lab.prefixes) as mesh:
             job_file = mesh.job_file(job_of(options) | {"data": None, "data-train": None, "data-test": None, "learning-rate": None})
+            wait_idle(options.wait_idle)
             with Meter([node.process.pid for node in mesh.nodes], lab.INTERFACE) as meter:
                 run = mesh.ctl_ok("start", job_file, patience=options.patience).out.strip()
             wait_saved(mesh, run)

@@ -43,6 +43,17 @@ def peak_bytes(pid):
     return 0
 
 
+def wait_idle(seconds, most_busy=0.1):
+    """Waits up to so long until others leave this machine alone for two seconds; whether they did."""
+    deadline = time.monotonic() + seconds
+    quiet = 0
+    while quiet < 4 and time.monotonic() < deadline:
+        before = machine_seconds()
+        time.sleep(0.5)
+        quiet = quiet + 1 if machine_seconds() - before < most_busy * 0.5 * os.cpu_count() else 0
+    return quiet >= 4
+
+
 class Meter:
     """Samples the processes from entering to leaving the block; between() says what they used in a span of time."""
 
