@@ -1,4 +1,5 @@
 // The engine's contract: learning on one machine. engine/cpu (oneDNN) implements it; engine/cuda will be its twin.
+// engine/replay only pretends: it reports gradients that were made before the first step.
 //
 // An engine owns its activations, scratch memory and threads; parameters and gradients are the caller's flat arrays
 // (segment.h). forward, backward and evaluate are called from one thread at a time; the sink is called on that

@@ -46,10 +46,13 @@ struct Model {
   ImageShape input;
   int classes = 0;
   SegmentTable segments;
-  std::vector<Layer> layers;  // the softmax cross-entropy over `classes` logits follows the last one
+  // The softmax cross-entropy over `classes` logits follows the last one. Empty for a model of which only the segments
+  // are written down (models/outlines): its gradients can be replayed, it cannot be trained.
+  std::vector<Layer> layers;
+  bool trainable() const { return !layers.empty(); }
 };
 
-// "lenet", "cifarnet"; any other name is an error that lists the known ones.
+// "lenet", "cifarnet", "alexnet", ...; any other name is an error that lists the known ones.
 Result<Model> make_model(std::string_view name);
 const std::vector<std::string>& model_names();
 

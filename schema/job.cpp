@@ -19,7 +19,9 @@ constexpr WholeRange kTimeoutRange{100, 86'400'000};
 using Row = Option<JobSpec>;
 
 void add_task_rows(std::vector<Row>& rows) {
-  rows.push_back(choice_row("model", &JobSpec::model, {"lenet", "cifarnet"}, "The network that is trained."));
+  rows.push_back(choice_row(
+      "model", &JobSpec::model, {"lenet", "cifarnet", "lenet-caffe", "cifarnet-32", "googlenet", "alexnet", "vgg-a"},
+      "The network that is trained; lenet-caffe and all behind it can only be replayed (compute)."));
   rows.push_back(choice_row("data", &JobSpec::data, {"synthetic", "mnist", "cifar10"},
                             "The training and test set; synthetic needs no files."));
   rows.push_back(text_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
@@ -36,6 +38,16 @@ void add_task_rows(std::vector<Row>& rows) {
                            "Samples of a step over all members; what is learnt does not depend on their number."));
   rows.push_back(whole_row("batch-per-node", &JobSpec::batch_per_node, {0, kMostBatch},
                            "Samples of a step per member, in place of global-batch; 0 = not used."));
+}
+
+void add_compute_rows(std::vector<Row>& rows) {
+  rows.push_back(
+      choice_row("compute", &JobSpec::compute, {"train", "replay"},
+                 "Train on data, or replay: exchange gradients made once before the first step, to measure."));
+  rows.push_back(text_row("replay-gradients", &JobSpec::replay_gradients, kMostPathBytes,
+                          "replay: gaussian, or a file of float32 gradients on every node; {rank} is the member's."));
+  rows.push_back(real_row("replay-zeros", &JobSpec::replay_zeros, {0.68, 0.9999, false, false},
+                          "replay: share of zero codes of gaussian gradients at clip-sigma 2.5; 0.68 = plain ones."));
 }
 
 // Square root and products are the same on every machine, a general power is not.
@@ -128,6 +140,7 @@ void add_running_rows(std::vector<Row>& rows) {
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
   add_task_rows(rows);
+  add_compute_rows(rows);
   add_learning_rows(rows);
   add_gradient_rows(rows);
   add_running_rows(rows);
@@ -135,6 +148,30 @@ std::vector<Row> make_rows() {
 }
 
 Error invalid(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }
+
+Status validate_compute(const JobSpec& spec) {
+  if (spec.compute == "train") {
+    const JobSpec defaults;
+    if (spec.replay_gradients != defaults.replay_gradients)
+      return invalid("replay-gradients = " + spec.replay_gradients + " needs compute = replay; compute is train");
+    if (spec.replay_zeros != defaults.replay_zeros)
+      return invalid("replay-zeros = " + format_real(spec.replay_zeros) + " needs compute = replay; compute is train");
+    return {};
+  }
+  if (spec.replay_gradients.empty())
+    return invalid("replay-gradients is empty: set it to gaussian or to the path of recorded gradients");
+  if (spec.evaluate_every > 0) {
+    return invalid("evaluate-every = " + std::to_string(spec.evaluate_every) +
+                   " needs compute = train: a replayed run has no data to evaluate on; set evaluate-every to 0");
+  }
+  // It would be added to the same array in every step.
+  if (spec.weight_decay > 0 && spec.weight_decay_path == "inside") {
+    return invalid("weight-decay = " + format_real(spec.weight_decay) +
+                   " inside the ternary path needs compute = train: replayed gradients stay as they are; set "
+                   "weight-decay-path to outside or weight-decay to 0");
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -195,6 +232,7 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
   if (spec.scaler_sharing == "none" && spec.exchange == "sharded") {
     return invalid("scaler-sharing = none sums floats and exchanges directly; set exchange to direct or auto");
   }
+  if (const Status status = validate_compute(spec); !status) return status;
   if (members > kMostMembers) {
     return invalid(std::to_string(members) + " members are too many; at most " + std::to_string(kMostMembers));
   }

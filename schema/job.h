@@ -26,6 +26,10 @@ struct JobSpec {
   std::uint64_t seed = 1;
   std::uint64_t global_batch = 64;
   std::uint64_t batch_per_node = 0;  // if set, global batch = this times members
+  // What computes the gradients.
+  std::string compute = "train";              // train | replay
+  std::string replay_gradients = "gaussian";  // replay: gaussian, or the path of recorded ones
+  double replay_zeros = 0.68;                 // replay: share of zero codes of gaussian ones
   // How it learns.
   std::string optimizer = "momentum";  // sgd | momentum | adam
   double learning_rate = 0.01;

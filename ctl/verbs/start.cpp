@@ -105,7 +105,8 @@ int start(Client& client, const Command& command, const schema::JobSpec& job) {
     return kInterrupted;
   }
   if (!plan) return fail(plan.error());
-  const std::optional<std::string> warning = speed_up_warning(*plan);
+  // A replayed run computes nothing that more nodes could make faster.
+  const std::optional<std::string> warning = job.compute == "train" ? speed_up_warning(*plan) : std::nullopt;
   if (command.dry_run) {
     print(format_plan(*plan));
     if (warning) warn(*warning);

@@ -117,8 +117,8 @@ schema::Vote ActiveRun::vote() const {
   vote.link_mbps = probe_.mbps();
   for (const schema::Commit& choice : kChoices) {
     const Plan plan = make_plan(prepared_->model.segments, plan_options(job_, context_.names.size(), choice));
-    vote.codec_seconds.push_back(codec_seconds(plan, prepared_->codec, kExpectedZeros));
-    vote.sent_bits.push_back(predict_traffic(plan, kExpectedZeros).sent_bits);
+    vote.codec_seconds.push_back(codec_seconds(plan, prepared_->codec, expected_zeros(job_)));
+    vote.sent_bits.push_back(predict_traffic(plan, expected_zeros(job_)).sent_bits);
   }
   return vote;
 }
@@ -354,11 +354,11 @@ schema::PlanReply ActiveRun::plan_reply(const schema::Commit& choice) const {
   reply.compute_seconds = prepared_->step_seconds;
   reply.single_node_seconds =
       prepared_->step_seconds * static_cast<double>(reply.global_batch) / static_cast<double>(reply.local_batch);
-  const double bits = predict_traffic(plan, kExpectedZeros).sent_bits;
+  const double bits = predict_traffic(plan, expected_zeros(job_)).sent_bits;
   reply.sent_bits_per_parameter = bits / static_cast<double>(reply.parameters);
   reply.link_mbps = job_.link_mbps > 0 ? job_.link_mbps : probe_.mbps();
   reply.wire_seconds = reply.link_mbps > 0 ? bits / (reply.link_mbps * 1e6) : 0;
-  reply.codec_seconds = codec_seconds(plan, prepared_->codec, kExpectedZeros);
+  reply.codec_seconds = codec_seconds(plan, prepared_->codec, expected_zeros(job_));
   reply.speed_up = reply.single_node_seconds / predicted_step(reply);
   reply.memory_bytes = memory_bytes(plan);
   return reply;

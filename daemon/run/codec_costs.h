@@ -6,11 +6,16 @@
 
 #include "daemon/exchange/plan.h"
 #include "kernels/kernels.h"
+#include "schema/job.h"
 
 namespace tg::daemon {
 
-// Share of zero codes that predictions take for granted: what LeNet and CifarNet have with c = 2.5 (DESIGN section 9).
+// Share of zero codes that predictions expect: what LeNet and CifarNet have with c = 2.5 (DESIGN section 9), or what a
+// replay was told to draw.
 inline constexpr double kExpectedZeros = 0.92;
+inline double expected_zeros(const schema::JobSpec& job) {
+  return job.compute == "replay" && job.replay_gradients == "gaussian" ? job.replay_zeros : kExpectedZeros;
+}
 
 struct CodecCosts {
   double statistics = 0, ternarize = 0, accumulate = 0, apply = 0;

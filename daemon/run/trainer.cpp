@@ -11,6 +11,7 @@
 
 #include "daemon/exchange/member.h"
 #include "engine/optimizer.h"
+#include "engine/replay/replay_engine.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
@@ -57,19 +58,23 @@ struct Trainer::State {
   // compute thread, after preparing
   std::shared_ptr<Prepared> prepared;
   std::unique_ptr<engine::Engine> engine;
-  std::unique_ptr<engine::BatchSource> batches;
+  std::unique_ptr<engine::BatchSource> batches;  // empty when gradients are replayed: no data then
   AlignedArray<float> gradients;
   engine::Batch evaluation_batch;
+  const engine::Batch no_batch;
   float inside_weight_decay = 0;
 
   void run();
   Result<std::shared_ptr<const Prepared>> prepare();
+  Status load_data(Prepared& result) const;
+  Result<std::unique_ptr<engine::Engine>> make_engine(const engine::Model& model, int batch) const;
   void probe(Prepared& result, std::uint64_t global_batch, const engine::Share& share);
   void train(const Train& order_);
   void wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last);
   void evaluate(const Evaluate& order_);
   engine::Share share() const;
   std::uint64_t global_batch() const { return schema::resolved_global_batch(options.job, options.members); }
+  bool replays() const { return options.job.compute == "replay"; }
   // Hooks are called under no lock, but never after the trainer was destroyed.
   template <class Call>
   void tell(Call call) {
@@ -174,21 +179,20 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   Result<engine::Model> model = engine::make_model(job.model);
   if (!model.ok()) return model.error();
   result->model = std::move(model).value();
-  Result<std::shared_ptr<const engine::Dataset>> data =
-      engine::load_dataset({job.data, options.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train),
-                            static_cast<std::size_t>(job.data_test)});
-  if (!data.ok()) return Error{data.error().kind, options.node + ": " + data.error().message};
-  result->data = std::move(data).value();
-  if (const Status fits = engine::check_input(*result->data, result->model.input, result->model.classes); !fits.ok())
-    return Error{fits.error().kind, options.node + ": " + fits.error().message};
+  if (!replays() && !result->model.trainable())
+    return Error{ErrorKind::kInvalidJob,
+                 "model = " + job.model +
+                     " cannot be trained yet, only its gradients can be replayed; set compute = "
+                     "replay, or another model"};
+  if (const Status loaded = load_data(*result); !loaded.ok())
+    return Error{loaded.error().kind, options.node + ": " + loaded.error().message};
   advance();
   const engine::Share part = share();
-  if (result->data->train.count() == 0 || part.count == 0)
+  if ((!replays() && result->data->train.count() == 0) || part.count == 0)
     return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch()) +
                                              " does not reach all " + std::to_string(options.members) +
                                              " members; raise global-batch"};
-  Result<std::unique_ptr<engine::Engine>> made =
-      engine::make_cpu_engine(result->model, {static_cast<int>(options.threads), part.count, kEvaluationBatch});
+  Result<std::unique_ptr<engine::Engine>> made = make_engine(result->model, part.count);
   if (!made.ok()) return Error{made.error().kind, options.node + ": " + made.error().message};
   engine = std::move(made).value();
   const engine::SegmentTable& segments = result->model.segments;
@@ -201,20 +205,47 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   result->engine_build = engine->build();
   gradients = AlignedArray<float>(segments.padded_count());
   if (job.weight_decay_path == "inside") inside_weight_decay = static_cast<float>(job.weight_decay);
-  result->codec = measure_codec(kernels, segments.parameter_count(), options.members, kExpectedZeros);
+  result->codec = measure_codec(kernels, segments.parameter_count(), options.members, expected_zeros(job));
   prepared = result;
   probe(*result, global_batch(), part);
+  if (replays()) return std::shared_ptr<const Prepared>(result);
   batches = std::make_unique<engine::BatchSource>(
       result->data, engine::BatchSource::Options{job.seed, global_batch(), part, 0, job.steps, result->model.input});
   return std::shared_ptr<const Prepared>(result);
 }
 
-// Also makes the libraries compile their code before the first step is timed.
+Status Trainer::State::load_data(Prepared& result) const {
+  const schema::JobSpec& job = options.job;
+  if (replays()) {
+    result.data = std::make_shared<const engine::Dataset>();  // none, of which nothing is asked
+    return {};
+  }
+  Result<std::shared_ptr<const engine::Dataset>> data =
+      engine::load_dataset({job.data, options.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train),
+                            static_cast<std::size_t>(job.data_test)});
+  if (!data.ok()) return data.error();
+  result.data = std::move(data).value();
+  return engine::check_input(*result.data, result.model.input, result.model.classes);
+}
+
+// The one place that chooses what computes.
+Result<std::unique_ptr<engine::Engine>> Trainer::State::make_engine(const engine::Model& model, int batch) const {
+  const schema::JobSpec& job = options.job;
+  if (replays())
+    return engine::make_replay_engine(model, {job.seed, static_cast<std::uint32_t>(options.rank), job.replay_zeros,
+                                              job.replay_gradients == "gaussian" ? "" : job.replay_gradients});
+  return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch});
+}
+
+// Also makes the libraries compile their code before the first step is timed; gradients that are replayed are made
+// here.
 void Trainer::State::probe(Prepared& result, std::uint64_t batch_size, const engine::Share& part) {
   engine::Batch batch;
   batch.count = part.count;
-  engine::SampleStream stream(options.job.seed, result.data->train.count());
-  engine::fill_training_batch(*result.data, stream, options.job.seed, part.first, result.model.input, batch);
+  if (!replays()) {
+    engine::SampleStream stream(options.job.seed, result.data->train.count());
+    engine::fill_training_batch(*result.data, stream, options.job.seed, part.first, result.model.input, batch);
+  }
   std::vector<double> seconds;
   for (int i = 0; i <= kProbes; ++i) {
     const Clock::time_point start = Clock::now();
@@ -232,7 +263,7 @@ void Trainer::State::train(const Train& order_) {
   const engine::SegmentTable& segments = prepared->model.segments;
   const std::span<const float> parameters(order_.parameters, segments.padded_count());
   enter(schema::Phase::kForward, order_.step);
-  const engine::Batch& batch = batches->next();
+  const engine::Batch& batch = batches ? batches->next() : no_batch;
   double loss_sum = 0;
   {
     const TimelineSpan span(*timeline, Timeline::Track::kCompute, "forward", order_.step);

@@ -48,6 +48,22 @@ TEST(Models, CifarnetIsThePapers) {
   EXPECT_EQ(model.segments[3].initial_value, 0.1);
 }
 
+TEST(Models, OutlinesHaveThePublishedSizes) {
+  const std::pair<const char*, std::size_t> sizes[] = {{"lenet-caffe", 431'080},
+                                                       {"cifarnet-32", 1'756'426},
+                                                       {"googlenet", 6'998'552},
+                                                       {"alexnet", 61'100'840},
+                                                       {"vgg-a", 132'863'336}};
+  for (const auto& [name, parameters] : sizes) {
+    const Model model = *make_model(name);
+    EXPECT_EQ(model.name, name);
+    EXPECT_EQ(model.segments.parameter_count(), parameters) << name;
+    EXPECT_FALSE(model.trainable()) << name;
+  }
+  EXPECT_EQ(make_model("alexnet")->classes, 1000);
+  EXPECT_EQ(std::size(sizes) + 2, model_names().size());
+}
+
 TEST(Models, OnlyTheLastDenseLayerGivesTheLogits) {
   for (const std::string& name : model_names()) {
     const Model model = *make_model(name);

@@ -66,6 +66,9 @@ TEST(Job, BadValuesNameKeyValueAndWhatIsAllowed) {
                            "link-mbps = -1",
                            "coding = rans",
                            "trace = yes",
+                           "compute = think",
+                           "replay-zeros = 0.5",
+                           "replay-zeros = 1",
                            "digest-every = 0",
                            "threads = 2000",
                            "seed = 18446744073709551616"}) {
@@ -128,6 +131,24 @@ TEST(Job, KeysThatDependOnEachOther) {
   EXPECT_NE(invalid(sized, 0), "");
 }
 
+TEST(Job, ReplayHasNothingToTrainOrEvaluate) {
+  const auto message = [](std::initializer_list<const char*> settings) {
+    JobSpec job;
+    for (const char* setting : settings) EXPECT_TRUE(set_job_key(job, setting).ok()) << setting;
+    const Status status = validate_job(job, 2);
+    return status.ok() ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(message({"compute=replay", "model=vgg-a", "replay-zeros=0.99", "weight-decay=0"}), "");
+  EXPECT_EQ(message({"compute=replay", "weight-decay=0.1", "weight-decay-path=outside"}), "");
+  EXPECT_NE(message({"compute=replay", "weight-decay=0.1"}).find("set weight-decay-path to outside"),
+            std::string::npos);
+  EXPECT_NE(message({"compute=replay", "evaluate-every=5"}).find("evaluate-every = 5 needs compute = train"),
+            std::string::npos);
+  EXPECT_NE(message({"compute=replay", "replay-gradients="}).find("replay-gradients is empty"), std::string::npos);
+  EXPECT_NE(message({"replay-zeros=0.9"}).find("replay-zeros = 0.9 needs compute = replay"), std::string::npos);
+  EXPECT_NE(message({"replay-gradients=/x"}).find("replay-gradients = /x needs compute = replay"), std::string::npos);
+}
+
 TEST(Job, CanonicalTextReadsBackAsTheSameJob) {
   JobSpec job;
   job.model = "cifarnet";
@@ -162,6 +183,9 @@ TEST(Job, EveryKeyTravels) {
                                                        {"seed", "7"},
                                                        {"global-batch", "7"},
                                                        {"batch-per-node", "7"},
+                                                       {"compute", "replay"},
+                                                       {"replay-gradients", "/x/{rank}.f32"},
+                                                       {"replay-zeros", "0.92"},
                                                        {"optimizer", "adam"},
                                                        {"learning-rate", "0.5"},
                                                        {"schedule", "polynomial"},

@@ -1,0 +1,50 @@
+#include "engine/models/outlines/outline.h"
+
+#include "kernels/base/check.h"
+
+namespace tg::engine {
+namespace {
+
+// Not 0, so that an update of a replayed run rounds as one of a trained run does.
+constexpr double kInitialWeight = 0.01;
+
+}  // namespace
+
+ModelOutline::ModelOutline(std::string name, ImageShape input) {
+  model_.name = std::move(name);
+  model_.input = input;
+}
+
+void ModelOutline::add(const std::string& name, std::vector<std::int64_t> shape, bool weight) {
+  Segment segment;
+  segment.name = name + (weight ? ".weight" : ".bias");
+  segment.element_count = 1;
+  for (const std::int64_t extent : shape) segment.element_count *= static_cast<std::size_t>(extent);
+  segment.shape = std::move(shape);
+  segment.initial_value = weight ? kInitialWeight : 0;
+  segment.decays = weight;
+  segments_.push_back(std::move(segment));
+}
+
+ModelOutline& ModelOutline::convolution(const std::string& name, int in_channels, int out_channels, int kernel) {
+  add(name, {out_channels, in_channels, kernel, kernel}, true);
+  add(name, {out_channels}, false);
+  return *this;
+}
+
+ModelOutline& ModelOutline::dense(const std::string& name, int in_features, int out_features) {
+  add(name, {out_features, in_features}, true);
+  add(name, {out_features}, false);
+  return *this;
+}
+
+Model ModelOutline::build() {
+  TG_CHECK(segments_.size() >= 2, model_.name);
+  Segment& weight = segments_[segments_.size() - 2];
+  weight.last_layer = segments_.back().last_layer = true;
+  model_.classes = static_cast<int>(weight.shape[0]);
+  model_.segments = SegmentTable(std::move(segments_));
+  return std::move(model_);
+}
+
+}  // namespace tg::engine

@@ -1,0 +1,37 @@
+// Writes down the segments of a published network without its layers: what a replayed run needs (compute = replay).
+// Such a model cannot be trained: Model::layers stays empty. Used once per model; not shared between threads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/model.h"
+
+namespace tg::engine {
+
+class ModelOutline {
+ public:
+  ModelOutline(std::string name, ImageShape input);
+
+  // NAME.weight {out, in, kernel, kernel} and NAME.bias {out}.
+  ModelOutline& convolution(const std::string& name, int in_channels, int out_channels, int kernel);
+  // NAME.weight {out, in} and NAME.bias {out}.
+  ModelOutline& dense(const std::string& name, int in_features, int out_features);
+
+  // The last layer gives the logits. The outline is spent after this.
+  Model build();
+
+ private:
+  void add(const std::string& name, std::vector<std::int64_t> shape, bool weight);
+
+  Model model_;
+  std::vector<Segment> segments_;
+};
+
+Model make_lenet_caffe();
+Model make_cifarnet_32();
+Model make_googlenet();
+Model make_alexnet();
+Model make_vgg_a();
+
+}  // namespace tg::engine

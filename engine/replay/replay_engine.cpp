@@ -1,0 +1,86 @@
+#include "engine/replay/replay_engine.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+#include <utility>
+
+#include "engine/replay/gaussian.h"
+#include "engine/replay/recorded.h"
+
+namespace tg::engine {
+namespace {
+
+class ReplayEngine final : public Engine {
+ public:
+  ReplayEngine(SegmentTable segments, ReplayOptions options, std::vector<float> recorded)
+      : segments_(std::move(segments)), options_(std::move(options)), recorded_(std::move(recorded)) {}
+
+  const SegmentTable& segments() const override { return segments_; }
+  using Engine::forward;
+  // A gradient depends on all parameters: the step before has to be there as for any other engine.
+  double forward(const float*, const Batch&, const SegmentGate& gate) override {
+    if (gate) gate(0, segments_.size());
+    return 0;
+  }
+  void backward(float factor, float* gradients, const SegmentSink& sink) override;
+  EvaluationCounts evaluate(const float*, const Batch&) override { return {}; }
+  std::string build() const override;
+
+ private:
+  void fill(float* gradients);
+
+  const SegmentTable segments_;
+  const ReplayOptions options_;
+  std::vector<float> recorded_;  // until they are in the caller's array
+  const float* filled_ = nullptr;
+};
+
+void ReplayEngine::backward(float, float* gradients, const SegmentSink& sink) {
+  if (filled_ != gradients) fill(gradients);
+  for (std::size_t s = segments_.size(); s > 0; --s) sink(s - 1, s);
+}
+
+void ReplayEngine::fill(float* gradients) {
+  TG_CHECK(filled_ == nullptr || options_.path.empty());  // recorded gradients serve one array
+  const GaussianGradients drawn(options_.zeros);
+  const float* next = recorded_.data();
+  for (std::size_t s = 0; s < segments_.size(); ++s) {
+    const std::span<float> values(gradients + segments_[s].offset, segments_[s].element_count);
+    if (options_.path.empty()) {
+      drawn.fill(options_.seed, options_.rank, static_cast<std::uint32_t>(s), values);
+    } else {
+      std::copy_n(next, values.size(), values.data());
+      next += values.size();
+    }
+  }
+  recorded_ = {};
+  filled_ = gradients;
+}
+
+std::string ReplayEngine::build() const {
+  if (!options_.path.empty()) return "replay of " + options_.path;
+  char text[64];
+  std::snprintf(text, sizeof text, "replay of drawn gradients, %g zeros", options_.zeros);
+  return text;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_replay_engine(const Model& model, const ReplayOptions& options) {
+  try {
+    ReplayOptions resolved = options;
+    std::vector<float> recorded;
+    if (!options.path.empty()) {
+      resolved.path = recorded_path(options.path, options.rank);
+      Result<std::vector<float>> read = read_recorded(resolved.path, model);
+      if (!read.ok()) return read.error();
+      recorded = std::move(read).value();
+    }
+    return std::unique_ptr<Engine>(std::make_unique<ReplayEngine>(model.segments, resolved, std::move(recorded)));
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorKind::kFailed, "no memory for the recorded gradients of " + model.name};
+  }
+}
+
+}  // namespace tg::engine

@@ -1,0 +1,26 @@
+// The engine that computes nothing: it reports gradients made before the first step, so that a run exercises the mesh,
+// the frames, the kernels, the exchange and the state at their own speed, with models that nobody can train here.
+//
+// The first backward into an array writes the gradients there; later ones leave them as they are and report every
+// segment at once, last layer first. factor is ignored: the gradients are what the member would ternarize. forward
+// returns 0, evaluate counts nothing. Whoever calls backward must not change the array in between.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace tg::engine {
+
+struct ReplayOptions {
+  std::uint64_t seed = 0;
+  std::uint32_t rank = 0;
+  double zeros = 0.68;  // of the codes (replay/gaussian.h)
+  std::string path;     // of recorded gradients (replay/recorded.h); empty = drawn ones
+};
+
+Result<std::unique_ptr<Engine>> make_replay_engine(const Model& model, const ReplayOptions& options);
+
+}  // namespace tg::engine

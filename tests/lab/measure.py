@@ -1,0 +1,173 @@
+"""One measured run of the lab: real daemons in shaped namespaces replay gradients, and what they end with is checked.
+
+The bound that a step is compared with: a node sends its codes to the N-1 others (direct), or (N-1)/N of its codes and of
+the sums (sharded); each at the entropy that the run's own codes and sums have, counted segment by segment by the plain
+reference, over a link that carries 941/1000 of its rate. Nothing that sends these values one step at a time can be faster.
+"""
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+from datetime import datetime, timezone
+
+from gloo import seconds_per_step
+from meter import Meter, peak_bytes, wait_idle
+from shaped import Shaped, bits_per_second, payload_bits_per_second
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NEVER = 4294967294  # steps
+
+
+class Failed(Exception):
+    """The run did not do what it should; the text says what."""
+
+
+def programs(preset):
+    """Into the environment: what mesh.py and this module start. What is there already stays."""
+    build = ROOT / "build" / preset
+    paths = {"TGD": "daemon/tgd", "TGCTL": "ctl/tgctl", "TGD_LAB_REFERENCE": "tests/lab/tgd_lab_reference", "TGD_LAB_RECORD": "tests/lab/tgd_lab_record"}
+    for name, path in paths.items():
+        os.environ.setdefault(name, str(build / path))
+        if not os.access(os.environ[name], os.X_OK):
+            raise Failed(f"{os.environ[name]} is missing; build it: deploy/build {preset} tgd tgctl tgd_lab_reference tgd_lab_record")
+
+
+def job_of(options):
+    job = {
+        "model": options.model,
+        "compute": "replay",
+        "replay-zeros": options.zeros,
+        "steps": options.steps + options.warm_up,
+        "exchange": options.exchange,
+        "global-batch": options.nodes,
+        "optimizer": "momentum",
+        "ema": 0,
+        "digest-every": NEVER,  # all but the first step's and the last state's
+        "start-timeout": "5m",
+        "step-timeout": "10m",
+    }
+    line = bits_per_second(options.rate)
+    if line is not None:
+        job["link-mbps"] = line / 1e6
+    for assignment in options.set:
+        key, _, value = assignment.partition("=")
+        job[key.strip()] = value.strip()
+    return job
+
+
+def started_at(node):
+    """When the node's first step began, in seconds since 1970."""
+    for line in node.log_text().splitlines():
+        if " event=run-started " in line:
+            text = line.split()[0].removeprefix("ts=").removesuffix("Z")
+            return datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()
+    raise Failed(f"{node.name} did not start the run (log {node.log})")
+
+
+def metrics(node, run):
+    with open(node.run_file(run, "metrics.jsonl")) as file:
+        return [json.loads(line) for line in file]
+
+
+def verify(job_file, mesh, run, options):
+    """The plain reference over what every node saved; its report."""
+    files = [node.run_file(run, "model-raw.safetensors") for node in mesh.nodes]
+    command = [os.environ["TGD_LAB_REFERENCE"], "--job", job_file, "--members", str(options.nodes), "--elements", str(options.elements), *files]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise Failed(done.stderr.strip() or f"the reference ended with {done.returncode}")
+    report = json.loads(done.stdout)
+    if not report["verified"]:
+        raise Failed(f"NOT VERIFIED: {report.get('difference')}")
+    return report
+
+
+def wait_saved(mesh, run):
+    from mesh import wait_until
+
+    for node in mesh.nodes:
+        wait_until(f"{node.name} (log {node.log}) has saved {run}", lambda: node.record(run)["state"] == "COMPLETED", 300)
+
+
+def entropy_bits(report, exchange, nodes):
+    """That a node sends per step, mean over the nodes."""
+    codes = statistics.mean(report["code_bits"])
+    return (nodes - 1) * codes if exchange == "direct" else (nodes - 1) / nodes * (codes + report["sum_bits"])
+
+
+def default_steps(options):
+    """Enough for a steady median within some seconds."""
+    known = {"lenet-caffe": 500, "lenet": 200, "cifarnet": 200, "cifarnet-32": 200, "googlenet": 50}
+    return known.get(options.model, 10)
+
+
+def measure(options):
+    """Builds the lab, runs, checks, takes everything down; the result as a dict. Raises Failed, NetworkUnavailable."""
+    from mesh import Mesh
+
+    options.steps = options.steps or default_steps(options)
+    settings = {"insecure": "true", "threads": options.threads, "peer-timeout": "30s"}
+    with Shaped(options.nodes, options.rate, options.grain) as lab:
+        with Mesh(options.nodes, settings, hosts=lab.addresses, prefixes=lab.prefixes) as mesh:
+            job_file = mesh.job_file(job_of(options) | {"data": None, "data-train": None, "data-test": None, "learning-rate": None})
+            wait_idle(options.wait_idle)
+            with Meter([node.process.pid for node in mesh.nodes], lab.INTERFACE) as meter:
+                run = mesh.ctl_ok("start", job_file, patience=options.patience).out.strip()
+            wait_saved(mesh, run)
+            status = mesh.run(run)
+            digests = {member["digest"] for member in status["members"]}
+            if len(digests) != 1:
+                raise Failed(f"the members' digests differ: {digests}")
+            report = verify(job_file, mesh, run, options)
+            return describe(options, lab, mesh, run, status, meter, report)
+
+
+def describe(options, lab, mesh, run, status, meter, report):
+    record = mesh.nodes[0].record(run)
+    rows = [metrics(node, run) for node in mesh.nodes]
+    # A step is over when the slowest member has committed it.
+    steps = [max(step[i]["seconds"] for step in rows) for i in range(len(rows[0]))]
+    timed = steps[options.warm_up :]
+    begin = started_at(mesh.nodes[0]) + sum(row["seconds"] for row in rows[0][: options.warm_up])
+    end = started_at(mesh.nodes[0]) + sum(row["seconds"] for row in rows[0])
+    cpu, sent, machine = meter.between(begin, end)
+    step = statistics.median(timed)
+    nodes, parameters = options.nodes, report["parameters"]
+    entropy = entropy_bits(report, record["exchange"], nodes)
+    payload_rate = payload_bits_per_second(options.rate)
+    result = {
+        "model": options.model,
+        "parameters": parameters,
+        "nodes": nodes,
+        "rate": options.rate,
+        "grain": options.grain,
+        "exchange": record["exchange"],
+        "job": job_of(options),
+        "kernels": record["own"]["kernels"],
+        "zeros": statistics.mean(report["zeros"]),
+        "steps": len(timed),
+        "warm_up": options.warm_up,
+        "step_seconds": {"median": step, "least": min(timed), "most": max(timed)},
+        "sent_bytes_per_step": [one / len(timed) for one in sent],
+        "sent_bytes_per_step_by_tgd": [statistics.mean(row["sent_bytes"] for row in node[options.warm_up :]) for node in rows],
+        "entropy_bytes_per_step": entropy / 8,
+        "code_bits_per_parameter": statistics.mean(report["code_bits"]) / parameters,
+        "sum_bits_per_parameter": report["sum_bits"] / parameters,
+        "cpu_seconds_per_step": [one / len(timed) for one in cpu],
+        "cpu_cores": os.cpu_count(),
+        "cpu_busy_by_others": max(0.0, machine - sum(cpu)) / (end - begin) / os.cpu_count(),
+        "peak_bytes": [peak_bytes(node.process.pid) for node in mesh.nodes],
+        "digest": status["members"][0]["digest"],
+        "verified": report["verified"],
+        "compared_elements": report["compared_elements"],
+        "compared_files": report["compared_files"],
+    }
+    result["sent_over_entropy"] = statistics.mean(result["sent_bytes_per_step"]) * 8 / entropy if entropy else None
+    if payload_rate:
+        result["bound_seconds"] = entropy / payload_rate
+        result["step_over_bound"] = step * payload_rate / entropy if entropy else None
+        result["gloo_seconds"], result["gloo_source"] = seconds_per_step(parameters, nodes, bits_per_second(options.rate))
+        result["gloo_over_step"] = result["gloo_seconds"] / step
+    return result

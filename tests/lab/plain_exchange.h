@@ -1,0 +1,46 @@
+// What a replayed run must end with, computed plainly: all members in one process, element by element, without frames,
+// chunks, planes or threads. Shares with tgd only the gradients, the scalar statistics, Philox and the step's rates.
+//
+// Scalers need whole segments; codes, sums and updates are computed for slices of every segment, so that a model of any
+// size can be checked. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/model.h"
+#include "kernels/base/status.h"
+#include "schema/job.h"
+
+namespace tg::lab {
+
+// Elements [first, first + count) of a segment; `first` is a multiple of kernels::kBlock.
+struct Slice {
+  std::size_t segment = 0, first = 0, count = 0;
+  std::vector<float> parameters, velocity;    // after the run's last step
+  std::vector<std::vector<float>> gradients;  // by rank
+};
+
+// Slices of every segment, its first and its last elements among them; about `most` elements in all, 0 = everything.
+std::vector<Slice> cut_slices(const engine::SegmentTable& segments, std::size_t most);
+
+// What the codes of one step hold, per model: bits at the entropy of every segment's own counts.
+struct Entropies {
+  std::vector<double> code_bits;  // by rank
+  double sum_bits = 0;
+  std::vector<double> zeros;       // share of zero codes, by rank; of the ternary segments
+  double code_bits_of_floats = 0;  // in code_bits and sum_bits alike: 32 for every element that travels as float32
+};
+
+struct PlainRun {
+  std::vector<Slice> slices;
+  Entropies entropies;
+};
+
+// Errors: a job that this reference does not know (adam, schedules, float steps), unreadable gradients.
+Result<PlainRun> run_plainly(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
+                             std::size_t most_elements);
+
+}  // namespace tg::lab
