@@ -207,6 +207,8 @@ TEST(Job, EveryKeyTravels) {
                                                        {"min-ternary-size", "7"},
                                                        {"float-steps", "7"},
                                                        {"exchange", "direct"},
+                                                       {"coding", "raw"},
+                                                       {"trace", "true"},
                                                        {"bucket-parameters", "7"},
                                                        {"chunk-parameters", "7"},
                                                        {"digest-every", "7"},
