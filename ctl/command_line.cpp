@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <charconv>
 #include <functional>
 #include <iterator>
 #include <optional>
 
+#include "ctl/plan/link_rate.h"
+#include "schema/limits.h"
 #include "schema/options.h"
 #include "schema/text.h"
 
@@ -60,6 +63,33 @@ Status add_setting(Command& command, const std::string& value) {
   return {};
 }
 
+Status set_link(Command& command, const std::string& value) {
+  const Result<double> mbps = parse_link_mbps(value);
+  if (!mbps) return mbps.error();
+  command.link_mbps = *mbps;
+  return {};
+}
+
+template <class Number>
+bool read_number(const std::string& text, Number& number) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, number);
+  return code == std::errc() && stop == end;
+}
+
+Status set_nodes(Command& command, const std::string& value) {
+  if (read_number(value, command.nodes) && command.nodes >= 1 && command.nodes <= schema::kMostPlannedNodes) return {};
+  return usage("\"" + schema::clip_text(value, 100) + "\" is not a number of nodes from 1 to " +
+               std::to_string(schema::kMostPlannedNodes));
+}
+
+Status set_cores(Command& command, const std::string& value) {
+  if (read_number(value, command.cores) && command.cores >= schema::kLeastCores && command.cores <= schema::kMostCores)
+    return {};
+  return usage("\"" + schema::clip_text(value, 100) +
+               "\" is not a number of cores; where nodes share a machine, give each its part, such as 0.5");
+}
+
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
       {"address", "", "HOST:PORT", "control port of any node; else TGCTL_ADDRESS, else 127.0.0.1:7701",
@@ -78,6 +108,11 @@ const std::vector<OptionRow>& option_rows() {
       {"node", "", "NAME", "the log of this node; else of the node that is asked", text(&Command::node)},
       {"for", "", "STATE", "a state in any case, finished (the default), or step=N", text(&Command::until)},
       {"timeout", "", "DURATION", "wait at most this long, such as 60s (the default), 10m", set_timeout},
+      {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
+      {"link", "", "RATE", "of each node's link, such as 1Gbps; else as measured", set_link},
+      {"cores", "", "C", "processor cores of a node for all it does; else the asked node's", set_cores},
+      {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
+      {"calibrate", "", "FILE", "correct by real steps: what tests/lab/exchange --json printed", text(&Command::calibrate)},
   };
   return rows;
 }
@@ -136,6 +171,22 @@ const std::vector<VerbRow>& verb_rows() {
        "Ends with 0 when it is reached, 124 when the time is over, 5 when the run FAILED (unless that was\n"
        "waited for), 1 when it ended otherwise and cannot reach it any more.\n",
        {"for", "timeout", "address", "help"}},
+      {Verb::kBench,
+       "bench",
+       "",
+       "measure link, codec and compute of a node, with ratios to their limits",
+       {"tgctl bench", "tgctl bench --link 1Gbps --json"},
+       "The asked node measures for about two seconds and keeps the result for plan; refused while a run is on.\n",
+       {"link", "json", "address", "help"}},
+      {Verb::kPlan,
+       "plan",
+       "JOB",
+       "predict steps and speed-ups of a job on more nodes, or another link",
+       {"tgctl plan deploy/jobs/lenet-synthetic.job --nodes 8 --link 1Gbps",
+        "tgctl plan deploy/jobs/alexnet-replay.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
+       "Starts nothing. Predicts from the asked node's bench, which is made first if there is none, for both\n"
+       "exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.\n",
+       {"nodes", "link", "cores", "set", "calibrate", "svg", "json", "address", "help"}},
       {Verb::kVersion,
        "version",
        "",
@@ -257,6 +308,9 @@ Status check(const Command& command, const VerbRow& verb) {
   }
   if (verb.verb == Verb::kFetch && command.output.empty()) {
     return usage("fetch needs -o DIR, the folder to write to" + example);
+  }
+  if (verb.verb == Verb::kPlan && command.nodes == 0) {
+    return usage("plan needs --nodes N, how many there would be" + example);
   }
   if (verb.verb == Verb::kStart && !command.id.empty() && !schema::is_run_id(command.id)) {
     return usage(

@@ -13,7 +13,7 @@ namespace tg::ctl {
 
 inline constexpr const char* kDefaultAddress = "127.0.0.1:7701";
 
-enum class Verb : std::uint8_t { kStart, kStatus, kStop, kFetch, kList, kLogs, kWait, kVersion };
+enum class Verb : std::uint8_t { kStart, kStatus, kStop, kFetch, kList, kLogs, kWait, kBench, kPlan, kVersion };
 
 struct Command {
   Verb verb = Verb::kVersion;
@@ -39,6 +39,12 @@ struct Command {
   // wait
   std::string until = "finished";
   std::uint64_t timeout_ms = 60'000;
+  // bench, plan
+  double link_mbps = 0;  // 0 = not told
+  std::uint64_t nodes = 0;
+  double cores = 0;  // 0 = the asked node's
+  std::string svg;
+  std::string calibrate;
 };
 
 // environment_address: the value of TGCTL_ADDRESS, null if not set.

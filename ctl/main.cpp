@@ -13,10 +13,16 @@ namespace {
 int run(const Command& command) {
   // A bad job is the user's to mend, whether a node answers or not.
   schema::JobSpec job;
-  if (command.verb == Verb::kStart) {
+  if (command.verb == Verb::kStart || command.verb == Verb::kPlan) {
     Result<schema::JobSpec> read = read_job(command);
     if (!read) return fail(read.error());
     job = *std::move(read);
+  }
+  schema::ForecastRequest forecast;
+  if (command.verb == Verb::kPlan) {
+    Result<schema::ForecastRequest> read = read_plan(command, job);
+    if (!read) return fail(read.error());
+    forecast = *std::move(read);
   }
   Result<Client> client = Client::connect(command.address);
   if (!client) return fail(client.error());
@@ -35,6 +41,10 @@ int run(const Command& command) {
       return logs(*client, command);
     case Verb::kWait:
       return wait(*client, command);
+    case Verb::kBench:
+      return bench(*client, command);
+    case Verb::kPlan:
+      return plan(*client, command, forecast);
     case Verb::kVersion:
       return version(*client, command);
   }

@@ -11,5 +11,11 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/proposal.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/membership/proposal.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/plan/calibrate.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/plan/flops.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/plan/machine.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/plan/predict.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/plan/step_model.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/run/codec_costs.cpp)
 target_link_libraries(tgd_daemon_core PUBLIC tgd_schema tgd_kernels tgd_engine tgd_flags)

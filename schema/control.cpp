@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 
+#include "schema/control_forecast.h"
 #include "schema/control_status.h"
 #include "schema/text.h"
 #include "schema/wire.h"
@@ -64,6 +65,10 @@ void put(wire::Request::Builder request, const Beat& body) {
   to.setProgress(body.progress);
 }
 
+void put(wire::Request::Builder request, const BenchRequest& body) { request.initBench().setLineMbps(body.line_mbps); }
+
+void put(wire::Request::Builder request, const ForecastRequest& body) { put_forecast(request.initForecast(), body); }
+
 StatusRequest take(wire::StatusRequest::Reader from) {
   return {checked_run_or_empty(from.getRun(), "run"), from.getLocal()};
 }
@@ -112,6 +117,10 @@ RequestBody take_body(wire::Request::Reader request) {
       return VersionRequest{};
     case wire::Request::BEAT:
       return take(request.getBeat());
+    case wire::Request::BENCH:
+      return BenchRequest{checked_real(request.getBench().getLineMbps(), kMostLineMbps, "line rate")};
+    case wire::Request::FORECAST:
+      return take_forecast(request.getForecast());
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(request.which()))};
 }
@@ -166,6 +175,10 @@ void put(wire::Reply::Builder reply, const VersionReply& body) {
   to.setNode(text_of(body.node));
   to.setBuild(text_of(clip_text(body.build, kMostBuildBytes)));
 }
+
+void put(wire::Reply::Builder reply, const BenchReply& body) { put_bench(reply.initBench(), body); }
+
+void put(wire::Reply::Builder reply, const ForecastReply& body) { put_forecast(reply.initForecast(), body); }
 
 Error take(wire::Error::Reader from) {
   return {checked_enum(from.getKind(), kLastErrorKind, "kind"),
@@ -226,6 +239,10 @@ ReplyBody take_body(wire::Reply::Reader reply) {
       return take(reply.getSlice());
     case wire::Reply::VERSION:
       return take(reply.getVersion());
+    case wire::Reply::BENCH:
+      return take_bench(reply.getBench());
+    case wire::Reply::FORECAST:
+      return take_forecast(reply.getForecast());
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(reply.which()))};
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "schema/forecast.h"
 #include "schema/limits.h"
 
 namespace tg::schema {
@@ -120,8 +121,8 @@ struct Beat {  // one way, node to node
   std::uint64_t step = 0;
   std::uint64_t progress = 0;  // grows whenever the member gets anything done
 };
-using RequestBody =
-    std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest, Beat>;
+using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
+                                 Beat, BenchRequest, ForecastRequest>;
 struct Request {
   std::uint64_t id = 0;
   RequestBody body;
@@ -159,7 +160,8 @@ struct SliceReply {  // of a log or a file
 struct VersionReply {
   std::string node, build;
 };
-using ReplyBody = std::variant<Error, MeshStatus, PlanReply, StopReply, SliceReply, VersionReply>;
+using ReplyBody =
+    std::variant<Error, MeshStatus, PlanReply, StopReply, SliceReply, VersionReply, BenchReply, ForecastReply>;
 struct Reply {
   std::uint64_t id = 0;
   ReplyBody body;

@@ -39,6 +39,19 @@ inline constexpr int kMostBadFrames = 5;                    // then the sender i
 static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes);
 static_assert(kMostSegments * (sizeof(float) + sizeof(std::uint64_t)) + kFrameOverheadBytes <= kMostFrameBytes);
 
+// Measurements and predictions.
+inline constexpr std::size_t kMostPlannedNodes = 512;  // predicted; a run has at most kMostMembers
+inline constexpr std::size_t kMostKernelRates = 256;
+inline constexpr std::size_t kMostComputeRates = 16;
+inline constexpr std::size_t kMostMeasuredSteps = 64;
+inline constexpr std::size_t kMostForecastRows = 32;
+inline constexpr std::size_t kMostAssumptions = 16;
+inline constexpr std::size_t kMostAssumptionBytes = 300;
+inline constexpr double kMostReal = 1e15;         // of a rate, a time, a size
+inline constexpr double kMostLineMbps = 1e7;      // as the job's link-mbps
+inline constexpr double kMostCores = 4096;        // of a node
+inline constexpr double kLeastCores = 1.0 / 512;  // that many nodes on one core
+
 // Queues.
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
 inline constexpr int kMeshHighWaterMark = 4096;               // messages per peer; the protocol's gates bound the bytes

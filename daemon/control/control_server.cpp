@@ -65,6 +65,8 @@ struct ControlServer::State {
   void handle(const Client& client, schema::StatusRequest request);
   void handle(const Client& client, schema::StartRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::StopRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, schema::BenchRequest request) { pass_on(client, request); }
+  void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::LogsRequest request);
   void handle(const Client& client, schema::FetchRequest request);
   void handle(const Client& client, schema::VersionRequest request);

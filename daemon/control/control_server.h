@@ -2,8 +2,8 @@
 // own, so that a node that computes, evaluates or saves still answers and still beats.
 //
 // Answers itself: version, status (own part from RunStore at once; the peers' parts are asked over their control ports
-// and merged within kPeerStatusMs), logs and fetch (own files, or relayed from the named node). start and stop go to
-// the node's thread as a ControlCall and are answered through reply(). One ROUTER (bound), one DEALER per peer, all
+// and merged within kPeerStatusMs), logs and fetch (own files, or relayed from the named node). start, stop, bench and
+// plan go to the node's thread as a ControlCall and are answered through reply(). One ROUTER (bound), one DEALER per peer, all
 // owned by this thread. Merging: one RunStatus per id; the asked node's own view first, else the first answer;
 // members[] takes each node's own row; of several FAILED reasons the earliest `since` is shown: the first cause.
 // Unreachable nodes keep a row without a digest.
@@ -32,7 +32,7 @@ struct Progress {
 
 struct ControlCall {  // for the node's thread; answered by reply(token, ...)
   std::uint64_t token = 0;
-  schema::RequestBody body;  // StartRequest or StopRequest
+  schema::RequestBody body;  // StartRequest, StopRequest, BenchRequest or ForecastRequest
 };
 
 class ControlServer {

@@ -54,9 +54,13 @@ struct ComputeFailed {
   std::uint64_t key = 0;
   std::string message;
 };
+struct Benched {
+  std::uint64_t key = 0;
+  Result<schema::BenchReply> result;
+};
 struct ShutDown {};
 using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCall, RunPrepared, BucketReady, Evaluated,
-                           ComputeFailed, ShutDown>;
+                           ComputeFailed, Benched, ShutDown>;
 
 class EventQueue {
  public:

@@ -40,7 +40,8 @@ Node::Node(const RunContext& context, ControlServer& control)
         options.names = context.names;
         options.self = context.config.rank();
         return options;
-      }()) {}
+      }()),
+      advisor_(context, control) {}
 
 std::uint64_t Node::now_ms() const {
   return static_cast<std::uint64_t>(
@@ -91,6 +92,7 @@ void Node::tick() {
   context_.mesh.tick(now);
   give_up_broken_connections(now);
   membership_.tick(now);
+  advisor_.tick();
   if (!run_ || !run_->begun()) return;
   run_->tick();
   const std::uint64_t timeout = run_->step_timeout_ms();
@@ -113,6 +115,7 @@ void Node::on(FrameArrived& event) {
     if (is_current(event.frame.header.run)) run_->on_probe_reply(event.from, reply->burst);
     if (dry_run_ && dry_run_->identity().key == event.frame.header.run)
       dry_run_->on_probe_reply(event.from, reply->burst);
+    advisor_.on_probe_reply(event.frame.header.run, event.from, reply->burst);
     return;
   }
   const bool of_a_step = std::holds_alternative<schema::StepFrame>(body) ||
@@ -193,6 +196,11 @@ void Node::on(ShutDown&) {
 void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StartRequest>(&event.body)) return start(event.token, *request);
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
+  const bool busy = run_ || dry_run_;
+  if (const auto* request = std::get_if<schema::BenchRequest>(&event.body))
+    return advisor_.bench(event.token, *request, draw(), busy);
+  if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
+    return advisor_.plan(event.token, *request, draw(), busy);
 }
 
 void Node::start(std::uint64_t token, const schema::StartRequest& request) {
@@ -209,7 +217,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   if (context_.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
-    if (dry_run_ || run_) return refuse({ErrorKind::kRefused, "this node is busy; ask again when its run has ended"});
+    if (dry_run_ || run_ || advisor_.measuring()) return refuse({ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
     dry_run_token_ = token;
     dry_run_ = std::make_unique<ActiveRun>(context_, std::move(identity), std::move(job).value());
     return;
@@ -298,6 +306,7 @@ void Node::carry_out(PrepareRun& action) {
   if (valid.ok()) {
     show(action.run, *job, schema::RunState::kStarting);
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
+    advisor_.give_way();
     run_ = std::make_unique<ActiveRun>(context_, action.run, std::move(job).value());
     return;
   }

@@ -21,6 +21,7 @@
 
 #include "daemon/control/control_server.h"
 #include "daemon/membership/membership.h"
+#include "daemon/node/advisor.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/run/active_run.h"
 #include "kernels/base/log.h"
@@ -45,6 +46,7 @@ class Node {
   void on(BucketReady& event);
   void on(Evaluated& event);
   void on(ComputeFailed& event);
+  void on(Benched& event) { advisor_.on_benched(event); }
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
   void stop(std::uint64_t token, const schema::StopRequest& request);
@@ -75,6 +77,7 @@ class Node {
   schema::Commit choice_;
   std::unique_ptr<ActiveRun> dry_run_;  // a plan asked for, no run
   std::uint64_t dry_run_token_ = 0;
+  Advisor advisor_;  // bench and plan
   struct Broken {
     bool up_again = false;
     std::uint64_t since_ms = 0;

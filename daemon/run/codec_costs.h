@@ -28,7 +28,15 @@ struct CodecCosts {
 // Times each kernel on arrays of min(parameters, kMeasuredElements), drawn with this share of zeros; about 50 ms.
 CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros);
 
-// Seconds of one member's kernels in a step of this plan.
+// Seconds of one member's kernels in a step of this plan, by what they do.
+struct CodecSeconds {
+  double encode = 0;   // statistics, codes made and coded, sums coded
+  double decode = 0;   // codes and sums of others, and their adding up
+  double apply = 0;    // the update
+  double network = 0;  // the kernel's TCP and ZeroMQ
+  double total() const { return encode + decode + apply + network; }
+};
+CodecSeconds codec_parts(const Plan& plan, const CodecCosts& costs, double zeros);
 double codec_seconds(const Plan& plan, const CodecCosts& costs, double zeros);
 
 }  // namespace tg::daemon

@@ -1,0 +1,179 @@
+#include "ctl/plan/plan_report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "ctl/format/table.h"
+#include "ctl/plan/link_rate.h"
+#include "kernels/base/log.h"
+#include "schema/limits.h"
+
+namespace tg::ctl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using schema::ForecastReply;
+using schema::ForecastRow;
+using schema::Outcome;
+
+double over_ring(const Outcome& outcome, const Outcome& ring) {
+  return outcome.step > 0 && ring.step > 0 ? ring.step / outcome.step : 0;
+}
+
+std::string times(double value) { return value > 0 ? format_fixed(value, 2) : "-"; }
+
+std::string seconds(double value) { return value > 0 ? format_seconds(value) : "-"; }
+
+std::string rate(double value) { return value > 0 ? format_fixed(value, value < 100 ? 1 : 0) : "-"; }
+
+std::vector<std::string> split_row(const std::string& name, const Outcome& outcome, const Outcome& ring) {
+  return {name,
+          seconds(outcome.compute),
+          seconds(outcome.encode),
+          seconds(outcome.wire),
+          seconds(outcome.decode),
+          seconds(outcome.apply),
+          seconds(outcome.network),
+          seconds(outcome.trips),
+          seconds(outcome.step),
+          format_bytes(outcome.sent_bytes),
+          rate(outcome.samples_per_second),
+          times(outcome.speed_up),
+          times(over_ring(outcome, ring))};
+}
+
+std::string split_table(const ForecastRow& row) {
+  std::vector<std::vector<std::string>> rows{{"N = " + std::to_string(row.nodes), "COMPUTE", "ENCODE", "WIRE", "DECODE",
+                                              "APPLY", "TCP", "TRIPS", "STEP", "SENT", "SAMPLES/S", "X ONE NODE",
+                                              "X RING"}};
+  const auto coded = [](const char* name, const Outcome& outcome) {
+    return std::string(name) + (outcome.coding.empty() ? "" : ", " + outcome.coding);
+  };
+  rows.push_back(split_row(coded("direct", row.direct), row.direct, row.ring));
+  rows.push_back(split_row(coded("sharded", row.sharded), row.sharded, row.ring));
+  rows.push_back(split_row("float32 ring", row.ring, row.ring));
+  return format_table(rows);
+}
+
+std::string size_table(const ForecastReply& reply) {
+  std::vector<std::vector<std::string>> rows{
+      {"N", "LOCAL BATCH", "DIRECT", "X ONE NODE", "X RING", "SHARDED", "X ONE NODE", "X RING", "RING", "X ONE NODE"}};
+  for (const ForecastRow& row : reply.table) {
+    const std::string mark = std::string(row.beyond_members ? " *" : "") + (row.beyond_batch ? " +" : "");
+    rows.push_back({std::to_string(row.nodes) + mark, std::to_string(row.local_batch), seconds(row.direct.step),
+                    times(row.direct.speed_up), times(over_ring(row.direct, row.ring)), seconds(row.sharded.step),
+                    times(row.sharded.speed_up), times(over_ring(row.sharded, row.ring)), seconds(row.ring.step),
+                    times(row.ring.speed_up)});
+  }
+  std::string text = format_table(rows);
+  bool members = false, batch = false;
+  for (const ForecastRow& row : reply.table) {
+    members = members || row.beyond_members;
+    batch = batch || row.beyond_batch;
+  }
+  if (members) text += "* more nodes than a run allows (" + std::to_string(schema::kMostMembers) + ")\n";
+  if (batch) text += "+ fewer samples than nodes: one for each is taken, which this job would need as batch\n";
+  return text;
+}
+
+std::string overtaking(const char* exchange, std::uint64_t from) {
+  const std::string most = std::to_string(schema::kMostPlannedNodes);
+  return from == 0 ? std::string("a float32 ring beats ") + exchange + " nowhere up to N = " + most + "\n"
+                   : std::string("a float32 ring beats ") + exchange + " from N = " + std::to_string(from) + " on\n";
+}
+
+std::string calibration(const ForecastReply& reply) {
+  std::string text =
+      "a trip takes " + format_seconds(reply.trip_seconds) + ", processor times x " + format_fixed(reply.cpu_factor, 2);
+  if (reply.calibration_rows > 0)
+    text += "; of " + std::to_string(reply.calibration_rows) + " measured steps, at most " +
+            format_percent(reply.calibration_error, 1) + " off them";
+  return text;
+}
+
+// --- JSON ---
+
+Json number(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(nullptr); }
+
+Json outcome_json(const Outcome& outcome, const Outcome& ring) {
+  return {{"coding", outcome.coding.empty() ? Json(nullptr) : Json(outcome.coding)},
+          {"sent_bytes", outcome.sent_bytes},
+          {"compute_seconds", outcome.compute},
+          {"encode_seconds", outcome.encode},
+          {"wire_seconds", outcome.wire},
+          {"decode_seconds", outcome.decode},
+          {"apply_seconds", outcome.apply},
+          {"network_seconds", outcome.network},
+          {"trip_seconds", outcome.trips},
+          {"step_seconds", outcome.step},
+          {"samples_per_second", number(outcome.samples_per_second)},
+          {"over_one_node", number(outcome.speed_up)},
+          {"over_ring", number(over_ring(outcome, ring))}};
+}
+
+Json row_json(const ForecastRow& row) {
+  return {{"nodes", row.nodes},
+          {"local_batch", row.local_batch},
+          {"global_batch", row.global_batch},
+          {"beyond_members", row.beyond_members},
+          {"beyond_batch", row.beyond_batch},
+          {"direct", outcome_json(row.direct, row.ring)},
+          {"sharded", outcome_json(row.sharded, row.ring)},
+          {"ring", outcome_json(row.ring, row.ring)}};
+}
+
+}  // namespace
+
+std::string format_forecast(const ForecastReply& reply) {
+  const std::string link = reply.line_mbps > 0 ? format_link(reply.line_mbps) + ", " : "as measured: ";
+  std::string text = format_table({
+      {"model", reply.model + ", " + std::to_string(reply.parameters) + " parameters, compute = " + reply.compute},
+      {"batch", std::to_string(reply.asked.global_batch) + " samples a step, " +
+                    std::to_string(reply.asked.local_batch) + " on a node"},
+      {"link", link + format_fixed(reply.payload_mbps, 0) + " Mbit/s of payload"},
+      {"cores", format_fixed(reply.cores, 2) + " of a node"},
+      {"speeds",
+       "of " + reply.node + ", measured " + (reply.measured_now ? "just now" : format_utc(reply.measured_ms))},
+      {"calibration", calibration(reply)},
+      {"auto", reply.exchange + ", coding " + reply.coding},
+  });
+  text += "\n" + split_table(reply.asked) + "The parts overlap: a step is not their sum.\n";
+  text += "\n" + size_table(reply);
+  text += overtaking("direct", reply.direct_loses) + overtaking("sharded", reply.sharded_loses) + "\nassumed:\n";
+  for (const std::string& assumption : reply.assumptions) text += "  " + assumption + "\n";
+  return text;
+}
+
+std::string format_forecast_json(const ForecastReply& reply) {
+  Json table = Json::array();
+  for (const ForecastRow& row : reply.table) table.push_back(row_json(row));
+  const auto from = [](std::uint64_t nodes) { return nodes == 0 ? Json(nullptr) : Json(nodes); };
+  const Json json = {
+      {"schema_version", kPlanJsonVersion},
+      {"node", reply.node},
+      {"model", reply.model},
+      {"compute", reply.compute},
+      {"parameters", reply.parameters},
+      {"line_mbps", number(reply.line_mbps)},
+      {"payload_mbps", reply.payload_mbps},
+      {"cores", reply.cores},
+      {"zeros", reply.zeros},
+      {"measured_ms", reply.measured_ms},
+      {"measured_now", reply.measured_now},
+      {"trip_seconds", reply.trip_seconds},
+      {"cpu_factor", reply.cpu_factor},
+      {"calibration_rows", reply.calibration_rows},
+      {"calibration_error", reply.calibration_rows > 0 ? Json(reply.calibration_error) : Json(nullptr)},
+      {"exchange", reply.exchange},
+      {"coding", reply.coding},
+      {"ring_beats_direct_from", from(reply.direct_loses)},
+      {"ring_beats_sharded_from", from(reply.sharded_loses)},
+      {"asked", row_json(reply.asked)},
+      {"table", std::move(table)},
+      {"assumptions", reply.assumptions},
+  };
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tg::ctl

@@ -1,0 +1,61 @@
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "ctl/console.h"
+#include "ctl/part_file.h"
+#include "ctl/plan/calibration_file.h"
+#include "ctl/plan/plan_picture.h"
+#include "ctl/plan/plan_report.h"
+#include "ctl/verbs/verbs.h"
+
+namespace tg::ctl {
+namespace {
+
+constexpr int kMeasureMs = 60'000;  // a node that has not measured itself does so first
+constexpr std::size_t kMostCalibrationBytes = 4u << 20;
+
+Result<std::vector<schema::MeasuredStep>> read_calibration(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{ErrorKind::kUsage, path + " cannot be read: " + std::strerror(errno)};
+  std::string text(kMostCalibrationBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return Error{ErrorKind::kUsage, path + " cannot be read; is it a file?"};
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMostCalibrationBytes) return Error{ErrorKind::kUsage, path + " is too long for measured steps"};
+  return parse_calibration(text, path);
+}
+
+Status write_picture(const std::string& path, const std::string& svg) {
+  PartFile file(path);
+  if (const Status status = file.open(); !status) return status;
+  if (const Status status = file.write(svg); !status) return status;
+  if (const Status status = file.close(); !status) return status;
+  return file.keep();
+}
+
+}  // namespace
+
+Result<schema::ForecastRequest> read_plan(const Command& command, const schema::JobSpec& job) {
+  schema::ForecastRequest request{schema::canonical_job(job), command.nodes, command.link_mbps, command.cores, {}};
+  if (command.calibrate.empty()) return request;
+  Result<std::vector<schema::MeasuredStep>> measured = read_calibration(command.calibrate);
+  if (!measured) return measured.error();
+  request.measured = std::move(measured).value();
+  return request;
+}
+
+int plan(Client& client, const Command& command, const schema::ForecastRequest& request) {
+  const Result<schema::ForecastReply> reply =
+      Client::as<schema::ForecastReply>(client.ask_patiently(request, kMeasureMs));
+  if (!reply) return fail(reply.error());
+  if (!command.svg.empty())
+    if (const Status written = write_picture(command.svg, draw_forecast(*reply)); !written)
+      return fail(written.error());
+  print(command.json ? format_forecast_json(*reply) : format_forecast(*reply));
+  if (reply->measured_now) say(reply->node + " had no measurement of itself and made one; tgctl bench repeats it");
+  if (!command.svg.empty()) say("picture: " + command.svg);
+  return kOk;
+}
+
+}  // namespace tg::ctl

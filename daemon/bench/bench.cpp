@@ -1,0 +1,117 @@
+#include "daemon/bench/bench.h"
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "daemon/bench/bench_file.h"
+#include "daemon/bench/node_speed.h"
+#include "kernels/base/log.h"
+
+namespace tg::daemon {
+namespace {
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+// Whom the thread tells, as long as somebody listens.
+struct Bench::Listener {
+  std::mutex mutex;
+  EventQueue* queue = nullptr;  // null: nobody
+};
+
+Bench::Bench(const RunContext& context, std::uint64_t key, double line_mbps)
+    : context_(context),
+      key_(key),
+      line_mbps_(line_mbps),
+      probe_(context.names.size(), context.config.rank()),
+      trips_(context.names.size(), context.config.rank()),
+      listener_(std::make_shared<Listener>()) {
+  listener_->queue = &context_.queue;
+  if (const auto burst = probe_.start(now_seconds())) send_burst(*burst);
+  go_on();
+}
+
+Bench::~Bench() {
+  const std::lock_guard lock(listener_->mutex);
+  listener_->queue = nullptr;
+}
+
+void Bench::send_burst(const LinkProbe::Burst& burst) {
+  const std::vector<std::byte> filler(LinkProbe::kFrameBytes);
+  for (std::size_t frame = 1; frame <= burst.frames_per_peer; ++frame) {
+    const schema::Probe probe{burst.number, frame == burst.frames_per_peer, filler};
+    const schema::SharedFrame bytes = schema::encode_frame({key_, 0, 0}, probe, context_.pool);
+    for (std::size_t r = 1; r < context_.names.size(); ++r)
+      context_.mesh.send({(context_.config.rank() + r) % context_.names.size()}, bytes);
+  }
+}
+
+void Bench::send_shot(const RoundTrips::Shot& shot) {
+  context_.mesh.send({shot.peer},
+                     schema::encode_frame({key_, 0, 0}, schema::Probe{shot.number, true, {}}, context_.pool));
+}
+
+void Bench::on_probe_reply(Rank from, std::uint32_t burst) {
+  if (burst >= RoundTrips::kFirstNumber) {
+    if (const auto next = trips_.replied(from, burst, now_seconds())) send_shot(*next);
+  } else if (const auto next = probe_.replied(from, burst, now_seconds())) {
+    send_burst(*next);
+  }
+  go_on();
+}
+
+void Bench::tick() {
+  probe_.tick(now_seconds());
+  trips_.tick(now_seconds());
+  go_on();
+}
+
+// The next part, once the one before is done: they would disturb each other.
+void Bench::go_on() {
+  if (!probe_.done()) return;
+  if (const auto shot = trips_.start(now_seconds())) send_shot(*shot);
+  if (trips_.done() && !thread_started_) start_thread();
+}
+
+void Bench::start_thread() {
+  thread_started_ = true;
+  schema::BenchReply bench;
+  bench.node = context_.config.node;
+  bench.build = context_.build;
+  bench.measured_ms = unix_time_ms();
+  bench.members = context_.names.size();
+  bench.line_mbps = line_mbps_;
+  bench.link_mbps = probe_.mbps();
+  bench.round_trip_seconds = trips_.median_seconds();
+  const auto threads = static_cast<int>(context_.threads);
+  std::thread([bench = std::move(bench), &kernels = context_.kernels, threads, key = key_,
+               listener = listener_]() mutable {
+    const Status measured = measure_node(kernels, threads, bench);
+    const std::lock_guard lock(listener->mutex);
+    if (listener->queue == nullptr) return;
+    if (measured)
+      listener->queue->post(Benched{key, std::move(bench)});
+    else
+      listener->queue->post(Benched{key, measured.error()});
+  }).detach();
+}
+
+void Bench::on_measured(Result<schema::BenchReply> result) {
+  if (result) {
+    const std::string path = bench_path(context_.config.state_dir);
+    const Status written = write_bench(path, *result);
+    if (written)
+      result->saved = path;
+    else
+      context_.log.warning("bench-not-saved", {{"error", written.error().message}});
+  }
+  result_ = std::move(result);
+}
+
+std::optional<Result<schema::BenchReply>> Bench::take_result() { return std::exchange(result_, std::nullopt); }
+
+}  // namespace tg::daemon

@@ -1,0 +1,52 @@
+// A measurement on the asked node: its link while nothing computes, round trips, then codec and compute on a thread of
+// its own. Made, told of replies and ticked by the node's thread, which takes the result; while it goes on the node
+// refuses other measurements, and a run that begins ends it.
+//
+//   LinkProbe -> RoundTrips -> thread: measure_node -> Benched event -> take_result
+//
+// The thread cannot be interrupted (two seconds): on destruction it is left behind with what it holds, and says
+// nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "daemon/bench/round_trips.h"
+#include "daemon/run/active_run.h"
+#include "daemon/run/link_probe.h"
+#include "schema/forecast.h"
+
+namespace tg::daemon {
+
+class Bench {
+ public:
+  // key: of the frames of this measurement, as a run's.
+  Bench(const RunContext& context, std::uint64_t key, double line_mbps);
+  ~Bench();
+
+  std::uint64_t key() const { return key_; }
+  void on_probe_reply(Rank from, std::uint32_t burst);
+  void on_measured(Result<schema::BenchReply> result);
+  void tick();
+  // Once; the reply is saved already, or says that it could not be.
+  std::optional<Result<schema::BenchReply>> take_result();
+
+ private:
+  struct Listener;
+  void send_burst(const LinkProbe::Burst& burst);
+  void send_shot(const RoundTrips::Shot& shot);
+  void go_on();
+  void start_thread();
+
+  const RunContext& context_;
+  const std::uint64_t key_;
+  const double line_mbps_;
+  LinkProbe probe_;
+  RoundTrips trips_;
+  bool thread_started_ = false;
+  std::shared_ptr<Listener> listener_;
+  std::optional<Result<schema::BenchReply>> result_;
+};
+
+}  // namespace tg::daemon

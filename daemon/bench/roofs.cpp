@@ -1,0 +1,131 @@
+#include "daemon/bench/roofs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <latch>
+#include <thread>
+#include <vector>
+
+#include "kernels/base/aligned_array.h"
+
+namespace tg::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kFloats = 8u << 20;  // 32 MiB: beyond a core's share of the caches
+constexpr int kRounds = 5;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double median_seconds(const std::function<void()>& call) {
+  std::vector<double> seconds;
+  for (int round = 0; round <= kRounds; ++round) {
+    const Clock::time_point start = Clock::now();
+    call();
+    if (round > 0) seconds.push_back(seconds_since(start));  // the first one meets new pages
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+// Independent chains, so that no adder waits for the one before.
+constexpr std::size_t kChains = 8;
+
+template <class Lanes>
+[[gnu::always_inline]] inline float sum_in(const float* values, std::size_t count) {
+  Lanes sums[kChains] = {};
+  const auto* const lanes = reinterpret_cast<const Lanes*>(values);
+  for (std::size_t i = 0; i < count * sizeof(float) / sizeof(Lanes); i += kChains)
+    for (std::size_t c = 0; c < kChains; ++c) sums[c] += lanes[i + c];
+  float sum = 0;
+  for (const Lanes& one : sums)
+    for (std::size_t l = 0; l < sizeof(Lanes) / sizeof(float); ++l) sum += one[l];
+  return sum;
+}
+
+using Narrow = float __attribute__((vector_size(16)));
+using Middle = float __attribute__((vector_size(32)));
+using Wide = float __attribute__((vector_size(64)));
+
+#if defined(__x86_64__)
+
+// Twelve chains: two units of four cycles' latency are busy with eight, the rest is slack.
+constexpr int kMultiplyChains = 12;
+constexpr std::size_t kIterations = 2'000'000;
+
+template <class Vector>
+[[gnu::always_inline]] inline double multiply_add(std::size_t iterations) {
+  Vector sums[kMultiplyChains] = {};
+  Vector factor = {};
+  for (std::size_t i = 0; i < iterations; ++i)
+    for (Vector& sum : sums) asm volatile("vfmadd231ps %1, %1, %0" : "+v"(sum) : "v"(factor));
+  return 2.0 * kMultiplyChains * sizeof(Vector) / sizeof(float) * static_cast<double>(iterations);
+}
+
+[[gnu::target("avx512f")]] double operations_avx512() { return multiply_add<Wide>(kIterations); }
+[[gnu::target("avx2,fma")]] double operations_avx2() { return multiply_add<Middle>(kIterations); }
+
+[[gnu::target("avx512f")]] float sum_avx512(const float* values, std::size_t count) {
+  return sum_in<Wide>(values, count);
+}
+[[gnu::target("avx2")]] float sum_avx2(const float* values, std::size_t count) { return sum_in<Middle>(values, count); }
+
+float sum_all(const float* values, std::size_t count) {
+  if (__builtin_cpu_supports("avx512f")) return sum_avx512(values, count);
+  if (__builtin_cpu_supports("avx2")) return sum_avx2(values, count);
+  return sum_in<Narrow>(values, count);
+}
+
+double operations() {
+  if (__builtin_cpu_supports("avx512f")) return operations_avx512();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return operations_avx2();
+  return 0;
+}
+
+#else
+
+float sum_all(const float* values, std::size_t count) { return sum_in<Narrow>(values, count); }
+double operations() { return 0; }
+
+#endif
+
+}  // namespace
+
+double read_rate() {
+  AlignedArray<float> values(kFloats);
+  volatile float kept = 0;
+  const double seconds = median_seconds([&] { kept = sum_all(values.data(), kFloats); });
+  return kFloats / seconds * 1e-9;
+}
+
+double copy_rate() {
+  AlignedArray<float> from(kFloats), to(kFloats);
+  const double seconds = median_seconds([&] { std::memcpy(to.data(), from.data(), kFloats * sizeof(float)); });
+  return kFloats / seconds * 1e-9;
+}
+
+double peak_gflops(int threads) {
+  std::vector<double> done(static_cast<std::size_t>(threads));
+  std::vector<std::thread> workers;
+  std::latch begin(threads + 1);
+  for (double& mine : done) {
+    workers.emplace_back([&begin, &mine] {
+      operations();  // the clock comes up, or goes down, to what it will be
+      begin.arrive_and_wait();
+      mine = operations();
+    });
+  }
+  begin.arrive_and_wait();
+  const Clock::time_point start = Clock::now();
+  for (std::thread& worker : workers) worker.join();
+  const double seconds = seconds_since(start);
+  double all = 0;
+  for (const double mine : done) all += mine;
+  return all / seconds * 1e-9;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,17 @@
+// What a model computes: multiply-adds of its convolutions and dense layers, by the weight's segment. Pure.
+#pragma once
+
+#include <vector>
+
+#include "engine/model.h"
+
+namespace tg::daemon {
+
+// Of one sample's forward pass, by segment; 0 for biases. Empty for a model of which only the segments are known.
+std::vector<double> multiply_adds(const engine::Model& model);
+
+// Operations of forward and backward of one sample: backward multiplies twice, for the input and for the weight, and a
+// multiply-add is two operations.
+double training_operations(const engine::Model& model);
+
+}  // namespace tg::daemon

@@ -1,0 +1,111 @@
+#include "daemon/plan/machine.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "daemon/membership/choose_exchange.h"
+
+namespace tg::daemon {
+namespace {
+
+struct Named {
+  const char* name;
+  double* (*field)(CodecCosts&);
+};
+
+// The kernels of CodecCosts, each with its name in reports.
+constexpr std::array<Named, 12> kKernels = {{
+    {"statistics", [](CodecCosts& c) { return &c.statistics; }},
+    {"ternarize", [](CodecCosts& c) { return &c.ternarize; }},
+    {"accumulate", [](CodecCosts& c) { return &c.accumulate; }},
+    {"apply", [](CodecCosts& c) { return &c.apply; }},
+    {"encode-codes-raw", [](CodecCosts& c) { return &c.encode_codes[0]; }},
+    {"decode-codes-raw", [](CodecCosts& c) { return &c.decode_codes[0]; }},
+    {"encode-codes-entropy", [](CodecCosts& c) { return &c.encode_codes[1]; }},
+    {"decode-codes-entropy", [](CodecCosts& c) { return &c.decode_codes[1]; }},
+    {"encode-sums-raw", [](CodecCosts& c) { return &c.encode_sums[0]; }},
+    {"decode-sums-raw", [](CodecCosts& c) { return &c.decode_sums[0]; }},
+    {"encode-sums-entropy", [](CodecCosts& c) { return &c.encode_sums[1]; }},
+    {"decode-sums-entropy", [](CodecCosts& c) { return &c.decode_sums[1]; }},
+}};
+
+// The neighbours of a value among measured ones, and how far it is from the first to the second.
+struct Between {
+  double low = 0, high = 0, share = 0;
+};
+
+Between between(std::vector<double> measured, double value) {
+  std::sort(measured.begin(), measured.end());
+  const auto above = std::lower_bound(measured.begin(), measured.end(), value);
+  if (above == measured.begin()) return {measured.front(), measured.front(), 0};
+  if (above == measured.end()) return {measured.back(), measured.back(), 0};
+  const double low = *(above - 1), high = *above;
+  return {low, high, (value - low) / (high - low)};
+}
+
+double log_members(std::size_t members) { return std::log2(static_cast<double>(members)); }
+
+CodecCosts mix(CodecCosts a, CodecCosts b, double share) {
+  for (const Named& kernel : kKernels) *kernel.field(a) += share * (*kernel.field(b) - *kernel.field(a));
+  return a;
+}
+
+}  // namespace
+
+CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members) {
+  TG_CHECK(!machine.codec.empty());
+  std::vector<double> zeros_measured, members_measured;
+  for (const CodecPoint& point : machine.codec) {
+    zeros_measured.push_back(point.zeros);
+    members_measured.push_back(log_members(point.members));
+  }
+  const Between z = between(zeros_measured, zeros), m = between(members_measured, log_members(members));
+  const auto at = [&](double want_zeros, double want_members) {
+    const auto found = std::find_if(machine.codec.begin(), machine.codec.end(), [&](const CodecPoint& point) {
+      return point.zeros == want_zeros && log_members(point.members) == want_members;
+    });
+    return found == machine.codec.end() ? machine.codec.front().costs : found->costs;
+  };
+  return mix(mix(at(z.low, m.low), at(z.high, m.low), z.share), mix(at(z.low, m.high), at(z.high, m.high), z.share),
+             m.share);
+}
+
+std::vector<schema::KernelRate> rates_of(const CodecPoint& point) {
+  std::vector<schema::KernelRate> rates;
+  CodecCosts costs = point.costs;
+  for (const Named& kernel : kKernels)
+    rates.push_back({kernel.name, point.zeros, point.members, 1e-9 / *kernel.field(costs)});
+  return rates;
+}
+
+std::vector<CodecPoint> points_of(const std::vector<schema::KernelRate>& rates) {
+  std::vector<CodecPoint> points;
+  for (const schema::KernelRate& rate : rates) {
+    auto point = std::find_if(points.begin(), points.end(), [&](const CodecPoint& one) {
+      return one.zeros == rate.zeros && one.members == rate.members;
+    });
+    if (point == points.end())
+      point = points.insert(points.end(), {rate.zeros, static_cast<std::size_t>(rate.members), {}});
+    for (const Named& kernel : kKernels)
+      if (rate.kernel == kernel.name && rate.rate > 0) *kernel.field(point->costs) = 1e-9 / rate.rate;
+  }
+  return points;
+}
+
+Result<Machine> machine_of(const schema::BenchReply& bench) {
+  Machine machine;
+  machine.codec = points_of(bench.codec);
+  if (machine.codec.empty()) return Error{ErrorKind::kCorrupt, "the measurement has no kernels"};
+  for (CodecPoint& point : machine.codec)
+    for (const Named& kernel : kKernels)
+      if (*kernel.field(point.costs) <= 0)
+        return Error{ErrorKind::kCorrupt, std::string("the measurement has no speed of ") + kernel.name};
+  machine.compute = bench.compute;
+  machine.cores = static_cast<double>(std::max<std::uint64_t>(bench.cores, 1));
+  machine.threads = static_cast<double>(std::max<std::uint64_t>(bench.threads, 1));
+  machine.trip_seconds = bench.round_trip_seconds > 0 ? bench.round_trip_seconds / 2 : kTripSeconds;
+  return machine;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,43 @@
+// A node as predictions see it: what it takes per element, per frame and per trip. Made from what `bench` measured
+// (schema::BenchReply), corrected by a calibration. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/run/codec_costs.h"
+#include "schema/forecast.h"
+
+namespace tg::daemon {
+
+// CodecCosts at one share of zeros, for sums of so many members.
+struct CodecPoint {
+  double zeros = 0;
+  std::size_t members = 0;
+  CodecCosts costs;
+};
+
+struct Machine {
+  std::vector<CodecPoint> codec;  // every pair of some shares and some numbers of members
+  std::vector<schema::ComputeRate> compute;
+  double cores = 1, threads = 1;  // compute was measured on `threads`
+  double trip_seconds = 0;        // a frame to a peer and its handling there
+  double cpu_factor = 1;          // on everything that the exchange does on a processor
+};
+
+// Handling a frame beside its payload: a queue on each side, a wake-up, its headers.
+inline constexpr double kFrameSeconds = 12e-6;
+
+// Interpolated: linear in zeros and in the logarithm of members, no further than what was measured.
+CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members);
+
+// Both ways between a measurement and its rows.
+std::vector<schema::KernelRate> rates_of(const CodecPoint& point);
+std::vector<CodecPoint> points_of(const std::vector<schema::KernelRate>& rates);
+
+// An error where the measurement lacks a kernel, as one of another version may.
+Result<Machine> machine_of(const schema::BenchReply& bench);
+
+}  // namespace tg::daemon

@@ -1,0 +1,100 @@
+// What `tgctl bench` and `tgctl plan` ask and what a node answers: measured speeds of a node and its link, and
+// predictions for meshes of any size. Values; their Cap'n Proto form is in control_forecast.cpp. Seconds unless the
+// name says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tg::schema {
+
+// Measure link, codec and compute of the asked node, and keep what was found for predictions.
+struct BenchRequest {
+  double line_mbps = 0;  // what the link should carry, to tell a ratio; 0 = not told
+};
+
+// One exchange kernel on one core, at a share of zeros and for sums of so many members. Elements per nanosecond.
+struct KernelRate {
+  std::string kernel;  // a name of kKernelNames (daemon/bench/kernel_rates.h)
+  double zeros = 0;
+  std::uint64_t members = 0;
+  double rate = 0;  // 10^9 elements per second
+};
+// Forward and backward of a model on the node's threads.
+struct ComputeRate {
+  std::string model;
+  std::uint64_t batch = 0;
+  double seconds_per_sample = 0;
+  double gflops = 0;  // of convolutions and dense layers
+};
+struct BenchReply {
+  std::string node, build, kernels;  // kernels: the instruction set's name
+  std::int64_t measured_ms = 0;      // Unix time
+  std::uint64_t members = 0;         // of the mesh, all of them reached at once
+  std::uint64_t cores = 0, threads = 0;
+  double link_mbps = 0;  // payload towards all peers at once; 0 = no peer answered
+  double line_mbps = 0;  // as asked
+  double round_trip_seconds = 0;
+  double read_rate = 0, copy_rate = 0;  // one core: 10^9 floats per second read and summed, copied
+  double peak_gflops = 0;               // of `threads` cores: fused multiply-adds; 0 = not known for this processor
+  std::vector<KernelRate> codec;
+  std::vector<ComputeRate> compute;
+  std::string saved;  // where on the node; empty = could not be written
+};
+
+// A step that was measured, as tests/lab/exchange prints it: what a prediction is corrected by.
+struct MeasuredStep {
+  std::string model;
+  std::uint64_t nodes = 0;
+  double line_mbps = 0;
+  double cores = 0;      // per node
+  std::string exchange;  // direct | sharded
+  double zeros = 0;
+  double sent_bytes = 0;   // per node and step; tells the coding
+  double cpu_seconds = 0;  // per node and step; 0 = not measured
+  double step_seconds = 0;
+};
+
+struct ForecastRequest {
+  std::string spec;  // canonical job
+  std::uint64_t nodes = 0;
+  double line_mbps = 0;  // 0 = the job's link-mbps, else as measured
+  double cores = 0;      // per node; 0 = the asked node's
+  std::vector<MeasuredStep> measured;
+};
+
+// One way to exchange, one number of nodes: where the seconds of a step go. The parts overlap; `step` is no sum.
+struct Outcome {
+  std::string coding;  // raw | entropy; empty for the ring
+  double sent_bytes = 0;
+  double compute = 0, encode = 0, wire = 0, decode = 0, apply = 0, network = 0, trips = 0;
+  double step = 0;
+  double samples_per_second = 0;
+  double speed_up = 0;  // over one node
+};
+struct ForecastRow {
+  std::uint64_t nodes = 0, local_batch = 0, global_batch = 0;
+  bool beyond_members = false;  // more than a run allows
+  bool beyond_batch = false;    // fewer samples than nodes: predicted with one sample each
+  Outcome direct, sharded, ring;
+};
+struct ForecastReply {
+  std::string node, model, compute;
+  std::uint64_t parameters = 0;
+  double line_mbps = 0;     // told; 0 = the measured payload rate was used
+  double payload_mbps = 0;  // used
+  double cores = 0, zeros = 0;
+  double trip_seconds = 0, cpu_factor = 0;  // used; calibrated where calibration_rows > 0
+  std::uint64_t calibration_rows = 0;
+  double calibration_error = 0;                       // largest of the given rows, relative
+  std::int64_t measured_ms = 0;                       // of the bench behind it
+  bool measured_now = false;                          // there was none: this request made it
+  std::string exchange, coding;                       // what auto would choose at the asked N
+  std::uint64_t direct_loses = 0, sharded_loses = 0;  // from this N on the ring is faster; 0 = nowhere in the table
+  ForecastRow asked;
+  std::vector<ForecastRow> table;
+  std::vector<std::string> assumptions;
+};
+
+}  // namespace tg::schema
