@@ -345,6 +345,7 @@ struct KernelRate {
   # 1 to kMostMembers.
 
   rate @3 :Float64;
+  elements @4 :UInt64;
 }
 
 struct ComputeRate {

@@ -140,6 +140,7 @@ void put_bench(wire::Bench::Builder to, const BenchReply& bench) {
     one.setKernel(text_of(clip_text(bench.codec[i].kernel, kMostNameBytes)));
     one.setZeros(bench.codec[i].zeros);
     one.setMembers(bench.codec[i].members);
+    one.setElements(bench.codec[i].elements);
     one.setRate(bench.codec[i].rate);
   }
   auto compute = to.initCompute(static_cast<capnp::uint>(bench.compute.size()));
@@ -172,7 +173,8 @@ BenchReply take_bench(wire::Bench::Reader from) {
   checked_below(codec.size(), kMostKernelRates + 1, "kernel rates");
   for (const wire::KernelRate::Reader one : codec) {
     bench.codec.push_back({word(one.getKernel(), "kernel"), checked_real(one.getZeros(), 1, "zeros"),
-                           between(one.getMembers(), 1, kMostMembers, "members"), real(one.getRate(), "rate")});
+                           between(one.getMembers(), 1, kMostMembers, "members"), one.getElements(),
+                           real(one.getRate(), "rate")});
   }
   const auto compute = from.getCompute();
   checked_below(compute.size(), kMostComputeRates + 1, "compute rates");

@@ -16,10 +16,11 @@ struct BenchRequest {
 
 // One exchange kernel on one core, at a share of zeros and for sums of so many members. Elements per nanosecond.
 struct KernelRate {
-  std::string kernel;  // a name of kKernelNames (daemon/bench/kernel_rates.h)
+  std::string kernel;  // a field of CodecCosts (daemon/plan/machine.cpp)
   double zeros = 0;
   std::uint64_t members = 0;
-  double rate = 0;  // 10^9 elements per second
+  std::uint64_t elements = 0;  // of the arrays: small ones stay in a cache
+  double rate = 0;             // 10^9 elements per second
 };
 // Forward and backward of a model on the node's threads.
 struct ComputeRate {

@@ -71,6 +71,7 @@ std::string format_bench_json(const schema::BenchReply& bench) {
     codec.push_back({{"kernel", rate.kernel},
                      {"zeros", rate.zeros},
                      {"members", rate.members},
+                     {"elements", rate.elements},
                      {"gelements_per_second", rate.rate},
                      {"over_read", ratio(rate.rate, bench.read_rate)},
                      {"over_copy", ratio(rate.rate, bench.copy_rate)}});

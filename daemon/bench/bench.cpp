@@ -31,7 +31,7 @@ Bench::Bench(const RunContext& context, std::uint64_t key, double line_mbps)
       trips_(context.names.size(), context.config.rank()),
       listener_(std::make_shared<Listener>()) {
   listener_->queue = &context_.queue;
-  if (const auto burst = probe_.start(now_seconds())) send_burst(*burst);
+  if (const auto shot = trips_.start(now_seconds())) send_shot(*shot);
   go_on();
 }
 
@@ -66,15 +66,19 @@ void Bench::on_probe_reply(Rank from, std::uint32_t burst) {
 
 void Bench::tick() {
   probe_.tick(now_seconds());
-  trips_.tick(now_seconds());
+  if (const auto shot = trips_.tick(now_seconds())) send_shot(*shot);
   go_on();
 }
 
-// The next part, once the one before is done: they would disturb each other.
+// The next part, once the one before is done: they would disturb each other. Where a peer does not answer, the link
+// towards all of them cannot be measured.
 void Bench::go_on() {
-  if (!probe_.done()) return;
-  if (const auto shot = trips_.start(now_seconds())) send_shot(*shot);
-  if (trips_.done() && !thread_started_) start_thread();
+  if (thread_started_ || !trips_.done()) return;
+  if (trips_.complete() && !probe_.done()) {
+    if (const auto burst = probe_.start(now_seconds())) send_burst(*burst);
+    return;
+  }
+  start_thread();
 }
 
 void Bench::start_thread() {

@@ -1,8 +1,8 @@
-// A measurement on the asked node: its link while nothing computes, round trips, then codec and compute on a thread of
+// A measurement on the asked node: round trips and link while nothing computes, then codec and compute on a thread of
 // its own. Made, told of replies and ticked by the node's thread, which takes the result; while it goes on the node
 // refuses other measurements, and a run that begins ends it.
 //
-//   LinkProbe -> RoundTrips -> thread: measure_node -> Benched event -> take_result
+//   RoundTrips -> LinkProbe -> thread: measure_node -> Benched event -> take_result
 //
 // The thread cannot be interrupted (two seconds): on destruction it is left behind with what it holds, and says
 // nothing.

@@ -15,7 +15,11 @@ using Json = nlohmann::ordered_json;
 Json json_of(const schema::BenchReply& bench) {
   Json codec = Json::array(), compute = Json::array();
   for (const schema::KernelRate& rate : bench.codec)
-    codec.push_back({{"kernel", rate.kernel}, {"zeros", rate.zeros}, {"members", rate.members}, {"rate", rate.rate}});
+    codec.push_back({{"kernel", rate.kernel},
+                     {"zeros", rate.zeros},
+                     {"members", rate.members},
+                     {"elements", rate.elements},
+                     {"rate", rate.rate}});
   for (const schema::ComputeRate& rate : bench.compute)
     compute.push_back({{"model", rate.model},
                        {"batch", rate.batch},
@@ -57,7 +61,8 @@ schema::BenchReply bench_of(const Json& json) {
   bench.peak_gflops = json.at("peak_gflops").get<double>();
   for (const Json& rate : json.at("codec"))
     bench.codec.push_back({rate.at("kernel").get<std::string>(), rate.at("zeros").get<double>(),
-                           rate.at("members").get<std::uint64_t>(), rate.at("rate").get<double>()});
+                           rate.at("members").get<std::uint64_t>(), rate.at("elements").get<std::uint64_t>(),
+                           rate.at("rate").get<double>()});
   for (const Json& rate : json.at("compute"))
     bench.compute.push_back({rate.at("model").get<std::string>(), rate.at("batch").get<std::uint64_t>(),
                              rate.at("seconds_per_sample").get<double>(), rate.at("gflops").get<double>()});

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 // Between them costs are interpolated: gaussian and real gradients, a pair of nodes to half of the most.
 constexpr double kZeros[] = {0.68, kExpectedZeros};
 constexpr std::size_t kMembers[] = {2, 8, 64};
-constexpr std::size_t kParameters = 4u << 20;
+constexpr std::size_t kSmall = 512u << 10, kLarge = 8u << 20;  // in a core's cache, and beyond any
 constexpr std::uint64_t kSeed = 20171204;
 constexpr int kRounds = 3;
 
@@ -78,12 +78,13 @@ Status measure_node(const kernels::Kernels& kernels, int threads, schema::BenchR
   bench.threads = static_cast<std::uint64_t>(threads);
   bench.read_rate = read_rate();
   bench.copy_rate = copy_rate();
-  for (const double zeros : kZeros) {
-    for (const std::size_t members : kMembers) {
-      const CodecPoint point{zeros, members, measure_codec(kernels, kParameters, members, zeros)};
-      for (schema::KernelRate& rate : rates_of(point)) bench.codec.push_back(std::move(rate));
-    }
-  }
+  const auto measure = [&](double zeros, std::size_t members, std::size_t elements) {
+    const CodecPoint point{zeros, members, elements, measure_codec(kernels, elements, members, zeros, elements)};
+    for (schema::KernelRate& rate : rates_of(point)) bench.codec.push_back(std::move(rate));
+  };
+  for (const double zeros : kZeros)
+    for (const std::size_t members : kMembers) measure(zeros, members, kSmall);
+  measure(kExpectedZeros, 8, kLarge);
   for (const Trained& trained : kTrained) {
     Result<schema::ComputeRate> rate = measure_compute(trained, threads);
     if (!rate) return rate.error();

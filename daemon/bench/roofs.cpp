@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kFloats = 8u << 20;  // 32 MiB: beyond a core's share of the caches
+constexpr std::size_t kFloats = 8u << 20;  // 32 MiB, as the larger arrays that the codec is timed with
 constexpr int kRounds = 5;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -40,6 +40,7 @@ template <class Lanes>
   Lanes sums[kChains] = {};
   const auto* const lanes = reinterpret_cast<const Lanes*>(values);
   for (std::size_t i = 0; i < count * sizeof(float) / sizeof(Lanes); i += kChains)
+#pragma GCC unroll 8
     for (std::size_t c = 0; c < kChains; ++c) sums[c] += lanes[i + c];
   float sum = 0;
   for (const Lanes& one : sums)
@@ -55,14 +56,16 @@ using Wide = float __attribute__((vector_size(64)));
 
 // Twelve chains: two units of four cycles' latency are busy with eight, the rest is slack.
 constexpr int kMultiplyChains = 12;
-constexpr std::size_t kIterations = 2'000'000;
+constexpr std::size_t kIterations = 500'000;  // 2 ms at 3 GHz
 
 template <class Vector>
 [[gnu::always_inline]] inline double multiply_add(std::size_t iterations) {
   Vector sums[kMultiplyChains] = {};
   Vector factor = {};
-  for (std::size_t i = 0; i < iterations; ++i)
+  for (std::size_t i = 0; i < iterations; ++i) {
+#pragma GCC unroll 12
     for (Vector& sum : sums) asm volatile("vfmadd231ps %1, %1, %0" : "+v"(sum) : "v"(factor));
+  }
   return 2.0 * kMultiplyChains * sizeof(Vector) / sizeof(float) * static_cast<double>(iterations);
 }
 
@@ -108,24 +111,28 @@ double copy_rate() {
   return kFloats / seconds * 1e-9;
 }
 
+// The best of some rounds: a neighbour's share of the cores is nothing that the processor could not do.
 double peak_gflops(int threads) {
-  std::vector<double> done(static_cast<std::size_t>(threads));
-  std::vector<std::thread> workers;
-  std::latch begin(threads + 1);
-  for (double& mine : done) {
-    workers.emplace_back([&begin, &mine] {
-      operations();  // the clock comes up, or goes down, to what it will be
-      begin.arrive_and_wait();
-      mine = operations();
-    });
+  double best = 0;
+  for (int round = 0; round < 2 * kRounds; ++round) {
+    std::vector<double> done(static_cast<std::size_t>(threads));
+    std::vector<std::thread> workers;
+    std::latch begin(threads + 1);
+    for (double& mine : done) {
+      workers.emplace_back([&begin, &mine] {
+        begin.arrive_and_wait();
+        mine = operations();
+      });
+    }
+    begin.arrive_and_wait();
+    const Clock::time_point start = Clock::now();
+    for (std::thread& worker : workers) worker.join();
+    const double seconds = seconds_since(start);
+    double all = 0;
+    for (const double mine : done) all += mine;
+    best = std::max(best, all / seconds * 1e-9);
   }
-  begin.arrive_and_wait();
-  const Clock::time_point start = Clock::now();
-  for (std::thread& worker : workers) worker.join();
-  const double seconds = seconds_since(start);
-  double all = 0;
-  for (const double mine : done) all += mine;
-  return all / seconds * 1e-9;
+  return best;
 }
 
 }  // namespace tg::daemon

@@ -13,19 +13,24 @@ RoundTrips::Shot RoundTrips::shoot(double now_seconds) {
 
 std::optional<RoundTrips::Shot> RoundTrips::start(double now_seconds) {
   if (done_ || running_) return std::nullopt;
+  began_ = now_seconds;
   return shoot(now_seconds);
 }
 
 std::optional<RoundTrips::Shot> RoundTrips::replied(std::size_t rank, std::uint32_t number, double now_seconds) {
   if (done_ || !running_ || rank != peer_ || number != number_) return std::nullopt;
   seconds_.push_back(now_seconds - sent_);
-  if (seconds_.size() < kTrips) return shoot(now_seconds);
+  began_ = now_seconds;
+  if (seconds_.size() < trips()) return shoot(now_seconds);
   done_ = true;
   return std::nullopt;
 }
 
-void RoundTrips::tick(double now_seconds) {
-  if (!done_ && running_ && now_seconds - sent_ > kPatienceSeconds) done_ = true;
+std::optional<RoundTrips::Shot> RoundTrips::tick(double now_seconds) {
+  if (done_ || !running_ || now_seconds - sent_ <= kAgainSeconds) return std::nullopt;
+  if (now_seconds - began_ <= kPatienceSeconds) return shoot(now_seconds);
+  done_ = true;
+  return std::nullopt;
 }
 
 double RoundTrips::median_seconds() const {

@@ -1,4 +1,5 @@
-// Times small frames to every peer and back, one at a time. Pure: the owner sends and brings the time; one thread.
+// Times small frames to every peer and back, one at a time; a frame without an answer is sent again, since a mesh that
+// has just started is not connected yet. Pure: the owner sends and brings the time; one thread.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,9 @@ namespace tg::daemon {
 class RoundTrips {
  public:
   static constexpr std::uint32_t kFirstNumber = 1000;  // apart from LinkProbe's bursts
-  static constexpr std::size_t kTrips = 20;            // in all; peers in turn
-  static constexpr double kPatienceSeconds = 1;        // for one
+  static constexpr std::size_t kLeastTrips = 20;       // in all; peers in turn, each at least once
+  static constexpr double kAgainSeconds = 0.25;        // without an answer
+  static constexpr double kPatienceSeconds = 2;        // for one peer; then it is not there
 
   struct Shot {  // to be sent now
     std::size_t peer = 0;
@@ -23,18 +25,20 @@ class RoundTrips {
   RoundTrips(std::size_t members, std::size_t self) : members_(members), self_(self), done_(members < 2) {}
   std::optional<Shot> start(double now_seconds);
   std::optional<Shot> replied(std::size_t rank, std::uint32_t number, double now_seconds);
-  void tick(double now_seconds);
+  std::optional<Shot> tick(double now_seconds);
 
   bool done() const { return done_; }
-  double median_seconds() const;  // 0 = not measured
+  bool complete() const { return members_ > 1 && seconds_.size() >= trips(); }  // every peer answers
+  double median_seconds() const;                                                // 0 = not measured
 
  private:
+  std::size_t trips() const { return members_ - 1 > kLeastTrips ? members_ - 1 : kLeastTrips; }
   Shot shoot(double now_seconds);
 
   const std::size_t members_, self_;
   std::size_t peer_ = 0;
   std::uint32_t number_ = kFirstNumber;
-  double sent_ = 0;
+  double began_ = 0, sent_ = 0;  // with this peer; the last shot
   bool running_ = false, done_ = false;
   std::vector<double> seconds_;
 };

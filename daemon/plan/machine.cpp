@@ -44,7 +44,13 @@ Between between(std::vector<double> measured, double value) {
   return {low, high, (value - low) / (high - low)};
 }
 
-double log_members(std::size_t members) { return std::log2(static_cast<double>(members)); }
+double log_of(std::size_t count) { return std::log2(static_cast<double>(count)); }
+
+// How far a model of so many parameters is from arrays of `small` to arrays of `large` elements.
+double largeness(std::size_t parameters, std::size_t small, std::size_t large) {
+  const double at = log_of(std::max<std::size_t>(parameters, 1)), low = log_of(small);
+  return std::clamp((at - low) / (log_of(large) - low), 0.0, 1.0);
+}
 
 CodecCosts mix(CodecCosts a, CodecCosts b, double share) {
   for (const Named& kernel : kKernels) *kernel.field(a) += share * (*kernel.field(b) - *kernel.field(a));
@@ -53,29 +59,36 @@ CodecCosts mix(CodecCosts a, CodecCosts b, double share) {
 
 }  // namespace
 
-CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members) {
+CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members, std::size_t parameters) {
   TG_CHECK(!machine.codec.empty());
   std::vector<double> zeros_measured, members_measured;
   for (const CodecPoint& point : machine.codec) {
     zeros_measured.push_back(point.zeros);
-    members_measured.push_back(log_members(point.members));
+    members_measured.push_back(log_of(point.members));
   }
-  const Between z = between(zeros_measured, zeros), m = between(members_measured, log_members(members));
+  const Between z = between(zeros_measured, zeros), m = between(members_measured, log_of(members));
   const auto at = [&](double want_zeros, double want_members) {
     const auto found = std::find_if(machine.codec.begin(), machine.codec.end(), [&](const CodecPoint& point) {
-      return point.zeros == want_zeros && log_members(point.members) == want_members;
+      return point.zeros == want_zeros && log_of(point.members) == want_members;
     });
     return found == machine.codec.end() ? machine.codec.front().costs : found->costs;
   };
-  return mix(mix(at(z.low, m.low), at(z.high, m.low), z.share), mix(at(z.low, m.high), at(z.high, m.high), z.share),
-             m.share);
+  CodecCosts costs = mix(mix(at(z.low, m.low), at(z.high, m.low), z.share),
+                         mix(at(z.low, m.high), at(z.high, m.high), z.share), m.share);
+  if (machine.large.empty()) return costs;
+  const CodecPoint& large = machine.large.front();
+  const double share = largeness(parameters, machine.codec.front().elements, large.elements);
+  costs.statistics += share * (large.costs.statistics - costs.statistics);
+  costs.ternarize += share * (large.costs.ternarize - costs.ternarize);
+  costs.apply += share * (large.costs.apply - costs.apply);
+  return costs;
 }
 
 std::vector<schema::KernelRate> rates_of(const CodecPoint& point) {
   std::vector<schema::KernelRate> rates;
   CodecCosts costs = point.costs;
   for (const Named& kernel : kKernels)
-    rates.push_back({kernel.name, point.zeros, point.members, 1e-9 / *kernel.field(costs)});
+    rates.push_back({kernel.name, point.zeros, point.members, point.elements, 1e-9 / *kernel.field(costs)});
   return rates;
 }
 
@@ -83,10 +96,12 @@ std::vector<CodecPoint> points_of(const std::vector<schema::KernelRate>& rates) 
   std::vector<CodecPoint> points;
   for (const schema::KernelRate& rate : rates) {
     auto point = std::find_if(points.begin(), points.end(), [&](const CodecPoint& one) {
-      return one.zeros == rate.zeros && one.members == rate.members;
+      return one.zeros == rate.zeros && one.members == rate.members && one.elements == rate.elements;
     });
     if (point == points.end())
-      point = points.insert(points.end(), {rate.zeros, static_cast<std::size_t>(rate.members), {}});
+      point = points.insert(
+          points.end(),
+          {rate.zeros, static_cast<std::size_t>(rate.members), static_cast<std::size_t>(rate.elements), {}});
     for (const Named& kernel : kKernels)
       if (rate.kernel == kernel.name && rate.rate > 0) *kernel.field(point->costs) = 1e-9 / rate.rate;
   }
@@ -101,6 +116,13 @@ Result<Machine> machine_of(const schema::BenchReply& bench) {
     for (const Named& kernel : kKernels)
       if (*kernel.field(point.costs) <= 0)
         return Error{ErrorKind::kCorrupt, std::string("the measurement has no speed of ") + kernel.name};
+  const auto smaller = [](const CodecPoint& a, const CodecPoint& b) { return a.elements < b.elements; };
+  const std::size_t least = std::min_element(machine.codec.begin(), machine.codec.end(), smaller)->elements;
+  if (least == 0) return Error{ErrorKind::kCorrupt, "the measurement does not say with how many elements"};
+  const auto large = std::stable_partition(machine.codec.begin(), machine.codec.end(),
+                                           [least](const CodecPoint& point) { return point.elements == least; });
+  machine.large.assign(large, machine.codec.end());
+  machine.codec.erase(large, machine.codec.end());
   machine.compute = bench.compute;
   machine.cores = static_cast<double>(std::max<std::uint64_t>(bench.cores, 1));
   machine.threads = static_cast<double>(std::max<std::uint64_t>(bench.threads, 1));

@@ -12,15 +12,17 @@
 
 namespace tg::daemon {
 
-// CodecCosts at one share of zeros, for sums of so many members.
+// CodecCosts at one share of zeros, for sums of so many members, with arrays of so many elements.
 struct CodecPoint {
   double zeros = 0;
   std::size_t members = 0;
+  std::size_t elements = 0;
   CodecCosts costs;
 };
 
 struct Machine {
-  std::vector<CodecPoint> codec;  // every pair of some shares and some numbers of members
+  std::vector<CodecPoint> codec;  // every pair of some shares and some numbers of members, with the smallest arrays
+  std::vector<CodecPoint> large;  // with larger ones: only what passes over whole arrays counts
   std::vector<schema::ComputeRate> compute;
   double cores = 1, threads = 1;  // compute was measured on `threads`
   double trip_seconds = 0;        // a frame to a peer and its handling there
@@ -30,8 +32,9 @@ struct Machine {
 // Handling a frame beside its payload: a queue on each side, a wake-up, its headers.
 inline constexpr double kFrameSeconds = 12e-6;
 
-// Interpolated: linear in zeros and in the logarithm of members, no further than what was measured.
-CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members);
+// Interpolated: linear in zeros and in the logarithms of members and of the model's parameters, no further than what
+// was measured.
+CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members, std::size_t parameters);
 
 // Both ways between a measurement and its rows.
 std::vector<schema::KernelRate> rates_of(const CodecPoint& point);

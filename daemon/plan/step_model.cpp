@@ -82,7 +82,7 @@ StepModel model_step(const Plan& plan, const engine::Model& model, const Machine
   step.compute = compute_seconds;
   step.compute_processor = compute_processor;
   if (plan.members < 2) return step;
-  const CodecCosts costs = costs_at(machine, where.zeros, plan.members);
+  const CodecCosts costs = costs_at(machine, where.zeros, plan.members, model.segments.parameter_count());
   const auto coding = static_cast<std::size_t>(plan.coding);
   const double rate = where.payload_mbps * 1e6;
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
@@ -129,7 +129,8 @@ StepModel model_ring(const Plan& plan, const engine::Model& model, const Machine
     step.buckets.push_back({0, bits / (where.payload_mbps * 1e6), 0, 0});
     step.sent_bits += bits;
   }
-  step.codec.network = step.sent_bits / 8 * 2 * costs_at(machine, where.zeros, plan.members).per_byte;
+  step.codec.network =
+      step.sent_bits / 8 * 2 * costs_at(machine, where.zeros, plan.members, model.segments.parameter_count()).per_byte;
   fill_ready(step, ready_shares(model, plan));
   return step;
 }

@@ -11,7 +11,6 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::size_t kMeasuredElements = 2u << 20;
 constexpr int kRounds = 3;
 constexpr std::uint64_t kSeed = 20171204;
 
@@ -42,8 +41,9 @@ void draw(std::span<float> values, double zeros) {
 
 }  // namespace
 
-CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros) {
-  const std::size_t elements = kernels::padded(std::clamp(parameters, kLeastChunkParameters, kMeasuredElements));
+CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
+                         std::size_t most_elements) {
+  const std::size_t elements = kernels::padded(std::clamp(parameters, kLeastChunkParameters, most_elements));
   const std::size_t chunk = std::min(elements, kLargeChunkParameters);
   const std::size_t words = chunk / kernels::kWordBits;
   const int n = static_cast<int>(members);

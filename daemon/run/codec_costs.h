@@ -25,8 +25,10 @@ struct CodecCosts {
   double per_byte = 0.3e-9;  // of the kernel's TCP and ZeroMQ, sent or received: 0.3 s per GB and direction
 };
 
-// Times each kernel on arrays of min(parameters, kMeasuredElements), drawn with this share of zeros; about 50 ms.
-CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros);
+// Times each kernel on arrays of min(parameters, most_elements), drawn with this share of zeros; about 50 ms.
+inline constexpr std::size_t kMeasuredElements = 2u << 20;
+CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
+                         std::size_t most_elements = kMeasuredElements);
 
 // Seconds of one member's kernels in a step of this plan, by what they do.
 struct CodecSeconds {
