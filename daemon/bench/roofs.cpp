@@ -115,22 +115,22 @@ double copy_rate() {
 double peak_gflops(int threads) {
   double best = 0;
   for (int round = 0; round < 2 * kRounds; ++round) {
-    std::vector<double> done(static_cast<std::size_t>(threads));
+    std::vector<double> rates(static_cast<std::size_t>(threads));
     std::vector<std::thread> workers;
     std::latch begin(threads + 1);
-    for (double& mine : done) {
+    for (double& mine : rates) {
       workers.emplace_back([&begin, &mine] {
         begin.arrive_and_wait();
-        mine = operations();
+        const Clock::time_point start = Clock::now();
+        const double done = operations();
+        mine = done / seconds_since(start);
       });
     }
     begin.arrive_and_wait();
-    const Clock::time_point start = Clock::now();
     for (std::thread& worker : workers) worker.join();
-    const double seconds = seconds_since(start);
     double all = 0;
-    for (const double mine : done) all += mine;
-    best = std::max(best, all / seconds * 1e-9);
+    for (const double mine : rates) all += mine;
+    best = std::max(best, all * 1e-9);
   }
   return best;
 }

@@ -1,0 +1,112 @@
+// From a measurement to what predictions calculate with, and its file.
+#include "daemon/plan/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "daemon/bench/bench_file.h"
+#include "daemon/bench/roofs.h"
+#include "tests/daemon/temporary_directory.h"
+#include "tests/plan/samples.h"
+
+namespace tg::daemon {
+namespace {
+
+CodecPoint point(double zeros, std::size_t members, std::size_t elements, double nanoseconds) {
+  CodecPoint one{zeros, members, elements, sample_machine().codec[0].costs};
+  one.costs.statistics = one.costs.encode_sums[1] = one.costs.apply = nanoseconds * 1e-9;
+  return one;
+}
+
+schema::BenchReply sample_bench() {
+  schema::BenchReply bench;
+  bench.node = "node-a";
+  bench.build = "1";
+  bench.kernels = "avx2";
+  bench.measured_ms = 1'700'000'000'000;
+  bench.members = 2;
+  bench.cores = 4;
+  bench.threads = 2;
+  bench.link_mbps = 940.5;
+  bench.round_trip_seconds = 200e-6;
+  for (const CodecPoint& one : {point(0.5, 2, 1000, 1), point(0.9, 2, 1000, 2), point(0.5, 8, 1000, 3),
+                                point(0.9, 8, 1000, 4), point(0.9, 8, 16000, 9)})
+    for (schema::KernelRate& rate : rates_of(one)) bench.codec.push_back(rate);
+  bench.compute = {{"lenet", 64, 1e-3, 50}};
+  return bench;
+}
+
+TEST(Machine, CostsAreInterpolatedAndNoFurther) {
+  const Machine machine = machine_of(sample_bench()).value();
+  EXPECT_EQ(machine.codec.size(), 4u);
+  EXPECT_EQ(machine.large.size(), 1u);
+  const auto sums = [&](double zeros, std::size_t members) {
+    return costs_at(machine, zeros, members, 1000).encode_sums[1] * 1e9;
+  };
+  EXPECT_NEAR(sums(0.5, 2), 1, 1e-9);
+  EXPECT_NEAR(sums(0.7, 2), 1.5, 1e-9);
+  EXPECT_NEAR(sums(0.5, 4), 2, 1e-9) << "half-way between 2 and 8 by their logarithms";
+  EXPECT_NEAR(sums(0.1, 1), 1, 1e-9);
+  EXPECT_NEAR(sums(0.99, 100), 4, 1e-9);
+  EXPECT_NEAR(costs_at(machine, 0.5, 2, 4000).statistics * 1e9, 5, 1e-9) << "half-way to large arrays";
+  EXPECT_NEAR(costs_at(machine, 0.5, 2, 1'000'000).apply * 1e9, 9, 1e-9);
+  EXPECT_NEAR(costs_at(machine, 0.5, 2, 1'000'000).encode_sums[1] * 1e9, 1, 1e-9) << "chunks stay in a cache";
+}
+
+TEST(Machine, TakesWhatTheNodeSaid) {
+  const Machine machine = machine_of(sample_bench()).value();
+  EXPECT_EQ(machine.cores, 4);
+  EXPECT_EQ(machine.threads, 2);
+  EXPECT_DOUBLE_EQ(machine.trip_seconds, 100e-6);
+}
+
+TEST(Machine, AKernelThatLacksIsAnError) {
+  schema::BenchReply bench = sample_bench();
+  bench.codec.pop_back();
+  EXPECT_FALSE(machine_of(bench).ok());
+  bench.codec.clear();
+  EXPECT_FALSE(machine_of(bench).ok());
+}
+
+TEST(BenchFile, ComesBackAsItWas) {
+  const tests::TemporaryDirectory directory;
+  const std::string path = bench_path(directory.path());
+  EXPECT_FALSE(read_bench(path, "avx2").has_value());
+  const schema::BenchReply bench = sample_bench();
+  ASSERT_TRUE(write_bench(path, bench).ok());
+  const auto read = read_bench(path, "avx2");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->link_mbps, 940.5);
+  EXPECT_EQ(read->codec.size(), bench.codec.size());
+  EXPECT_EQ(read->codec.back().rate, bench.codec.back().rate);
+  EXPECT_EQ(read->compute[0].model, "lenet");
+  EXPECT_EQ(read->saved, path);
+  EXPECT_FALSE(read_bench(path, "avx512").has_value()) << "measured with other kernels";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1) << "nothing is left over";
+}
+
+TEST(BenchFile, WhatIsDamagedIsNone) {
+  const tests::TemporaryDirectory directory;
+  const std::string path = bench_path(directory.path());
+  ASSERT_TRUE(write_bench(path, sample_bench()).ok());
+  std::ifstream file(path);
+  const std::string good{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string other_version = good;
+  other_version.replace(other_version.find("\"schema_version\": 1"), 19, "\"schema_version\": 2");
+  for (const std::string& text : {std::string(), good.substr(0, good.size() / 2), std::string("[]"), other_version,
+                                  std::string(1 << 20, ' '), std::string("{\"schema_version\": \"1\"}")}) {
+    std::ofstream(path, std::ios::trunc) << text;
+    EXPECT_FALSE(read_bench(path, "avx2").has_value()) << text.substr(0, 40);
+  }
+}
+
+TEST(Roofs, AreRates) {
+  EXPECT_GT(read_rate(), 0);
+  EXPECT_GT(copy_rate(), 0);
+  EXPECT_LT(peak_gflops(1), 1e4) << "no core does that many";
+}
+
+}  // namespace
+}  // namespace tg::daemon

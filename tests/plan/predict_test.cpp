@@ -1,0 +1,204 @@
+// What any sound prediction has to obey, and the numbers that can be worked out by hand.
+#include "daemon/plan/predict.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/plan/flops.h"
+#include "schema/limits.h"
+#include "tests/plan/samples.h"
+
+namespace tg::daemon {
+namespace {
+
+using schema::ExchangeKind;
+using schema::ForecastReply;
+using schema::ForecastRow;
+using schema::Outcome;
+
+constexpr ExchangeKind kBoth[] = {ExchangeKind::kDirect, ExchangeKind::kSharded};
+const Surroundings kGigabit{941, 1, 0.92};
+
+TEST(Predict, OneNodeOnlyComputes) {
+  const Task task = train_task("lenet", 64);
+  const ForecastRow row = predict_row(task, sample_machine(), kGigabit, 1);
+  EXPECT_DOUBLE_EQ(row.direct.step, 64e-3);
+  EXPECT_DOUBLE_EQ(row.direct.compute, 64e-3);
+  EXPECT_EQ(row.direct.sent_bytes, 0);
+  EXPECT_DOUBLE_EQ(row.direct.step, row.sharded.step);
+  EXPECT_DOUBLE_EQ(row.direct.step, row.ring.step);
+  EXPECT_DOUBLE_EQ(row.direct.speed_up, 1);
+  EXPECT_EQ(predict_row(replay_task("alexnet"), sample_machine(), kGigabit, 1).direct.step, 0);
+}
+
+TEST(Predict, AFasterLinkIsNeverSlower) {
+  for (const char* model : {"lenet-caffe", "googlenet", "alexnet"}) {
+    const Task task = replay_task(model);
+    for (const std::size_t nodes : {2u, 3u, 8u, 127u, 512u}) {
+      for (const ExchangeKind exchange : kBoth) {
+        double before = 1e9;
+        for (const double mbps : {10.0, 100.0, 941.0, 9410.0, 1e5}) {
+          const double step = predict(task, sample_machine(), {mbps, 1, 0.92}, nodes, exchange).step;
+          EXPECT_LE(step, before) << model << ", " << nodes << " nodes, " << mbps << " Mbit/s";
+          EXPECT_GT(step, 0);
+          before = step;
+        }
+      }
+    }
+  }
+}
+
+TEST(Predict, MoreCoresAreNeverSlower) {
+  const Task task = train_task("cifarnet", 128);
+  for (const ExchangeKind exchange : kBoth) {
+    double before = 1e9;
+    for (const double cores : {0.125, 0.25, 0.5, 1.0, 2.0, 8.0}) {
+      const double step = predict(task, sample_machine(8), {941, cores, 0.92}, 8, exchange).step;
+      EXPECT_LE(step, before) << cores;
+      before = step;
+    }
+  }
+}
+
+TEST(Predict, TheRingIsItsFormula) {
+  const Task task = replay_task("alexnet");
+  Machine machine = sample_machine();
+  machine.codec[0].costs.per_byte = 0;
+  for (const std::size_t nodes : {2u, 4u, 8u, 100u}) {
+    const double n = static_cast<double>(nodes);
+    const double theory = 2 * (n - 1) / n * 32 * 61'100'840 / 941e6;
+    EXPECT_NEAR(predict_ring(task, machine, kGigabit, nodes).step, theory, 1e-9) << nodes;
+  }
+  // What Gloo was measured to take at N = 4 is within 1 % of it.
+  EXPECT_NEAR(predict_ring(task, machine, kGigabit, 4).step, 3.120, 0.03);
+}
+
+TEST(Predict, AWireBoundStepIsItsBitsOverTheRate) {
+  Machine machine = sample_machine();
+  machine.cpu_factor = 1e-6;
+  machine.trip_seconds = 0;
+  schema::JobSpec job = replay_task("alexnet").job;
+  job.coding = "entropy";
+  const Task task = make_task(job).value();
+  const Outcome direct = predict(task, machine, {941, 1, 0.68}, 2, ExchangeKind::kDirect);
+  EXPECT_NEAR(direct.wire, 61'100'840 * 1.22 * 1.008 / 941e6, 0.01 * direct.wire);  // H(codes) = 1.22 bits at 68 %
+  EXPECT_NEAR(direct.step, direct.wire, 0.001 * direct.step);
+}
+
+TEST(Predict, AProcessorBoundStepScalesWithItsShareOfACore) {
+  const Task task = replay_task("alexnet");
+  Machine machine = sample_machine();
+  machine.trip_seconds = 0;
+  const double whole = predict(task, machine, {1e6, 1, 0.92}, 4, ExchangeKind::kSharded).step;
+  const double quarter = predict(task, machine, {1e6, 0.25, 0.92}, 4, ExchangeKind::kSharded).step;
+  EXPECT_NEAR(quarter / whole, 4, 0.01);
+}
+
+TEST(Predict, ComputingHidesTheExchange) {
+  const Task task = train_task("lenet", 64);
+  Machine machine = sample_machine(4);
+  const Outcome outcome = predict(task, machine, {1e6, 4, 0.92}, 2, ExchangeKind::kDirect);
+  EXPECT_GE(outcome.step, outcome.compute);
+  EXPECT_LT(outcome.step, outcome.compute + outcome.encode + outcome.wire + outcome.decode + outcome.apply +
+                              outcome.network + outcome.trips);
+}
+
+TEST(Predict, BatchesAreShared) {
+  const ForecastRow row = predict_row(train_task("lenet", 64), sample_machine(), kGigabit, 8);
+  EXPECT_EQ(row.local_batch, 8u);
+  EXPECT_EQ(row.global_batch, 64u);
+  EXPECT_FALSE(row.beyond_batch);
+  EXPECT_TRUE(predict_row(train_task("lenet", 64), sample_machine(), kGigabit, 128).beyond_batch);
+  schema::JobSpec job;
+  job.batch_per_node = 16;
+  const ForecastRow grown = predict_row(make_task(job).value(), sample_machine(), kGigabit, 8);
+  EXPECT_EQ(grown.global_batch, 128u);
+  EXPECT_EQ(grown.local_batch, 16u);
+}
+
+TEST(Predict, TheTableEndsBeyondWhatARunAllowsAndSaysSo) {
+  ForecastReply reply;
+  predict_all(replay_task("alexnet"), sample_machine(), kGigabit, 4, reply);
+  ASSERT_EQ(reply.table.size(), 10u);
+  EXPECT_EQ(reply.table.front().nodes, 1u);
+  EXPECT_EQ(reply.table.back().nodes, schema::kMostPlannedNodes);
+  for (const ForecastRow& row : reply.table) EXPECT_EQ(row.beyond_members, row.nodes > schema::kMostMembers);
+  EXPECT_EQ(reply.asked.nodes, 4u);
+  EXPECT_FALSE(reply.assumptions.empty());
+  EXPECT_LE(reply.assumptions.size(), schema::kMostAssumptions);
+  EXPECT_LE(reply.table.size(), schema::kMostForecastRows);
+}
+
+TEST(Predict, TheRingOvertakesDirectWhereTheTableSaysSo) {
+  const Task task = replay_task("alexnet");
+  ForecastReply reply;
+  predict_all(task, sample_machine(), kGigabit, 4, reply);
+  ASSERT_GT(reply.direct_loses, 2u);
+  const auto direct_wins = [&](std::size_t nodes) {
+    return predict(task, sample_machine(), kGigabit, nodes, ExchangeKind::kDirect).step <=
+           predict_ring(task, sample_machine(), kGigabit, nodes).step;
+  };
+  EXPECT_TRUE(direct_wins(reply.direct_loses - 1));
+  EXPECT_FALSE(direct_wins(reply.direct_loses));
+  EXPECT_EQ(reply.sharded_loses, 0u);
+}
+
+TEST(Predict, AutoTakesTheFasterAndWhatIsAskedBinds) {
+  schema::JobSpec job = replay_task("alexnet").job;
+  ForecastReply reply;
+  predict_all(make_task(job).value(), sample_machine(), kGigabit, 8, reply);
+  EXPECT_EQ(reply.exchange, reply.asked.direct.step <= reply.asked.sharded.step ? "direct" : "sharded");
+  job.exchange = "direct";
+  job.coding = "raw";
+  ForecastReply bound;
+  predict_all(make_task(job).value(), sample_machine(), kGigabit, 8, bound);
+  EXPECT_EQ(bound.exchange, "direct");
+  EXPECT_EQ(bound.coding, "raw");
+  EXPECT_EQ(bound.asked.sharded.coding, "raw");
+}
+
+TEST(Predict, WhatCannotBeTrainedSaysWhatToDo) {
+  schema::JobSpec job;
+  job.model = "vgg-a";
+  const Result<Task> task = make_task(job);
+  ASSERT_FALSE(task.ok());
+  EXPECT_NE(task.error().message.find("compute=replay"), std::string::npos);
+}
+
+TEST(Predict, EveryModelAtEverySize) {
+  for (const std::string& model : engine::model_names())
+    for (const std::size_t nodes : {1u, 2u, 5u, 127u, 128u, 512u}) {
+      const ForecastRow row = predict_row(replay_task(model), sample_machine(), kGigabit, nodes);
+      EXPECT_EQ(row.direct.step > 0, nodes > 1) << model;
+    }
+}
+
+TEST(Flops, LeNetByHand) {
+  // conv1 28*28*500 + conv2 14*14*25000 + fc1 1225000 + fc2 5000 multiply-adds.
+  const engine::Model lenet = engine::make_model("lenet").value();
+  EXPECT_EQ(training_operations(lenet), 6.0 * (28 * 28 * 500 + 14 * 14 * 25'000 + 1'225'000 + 5'000));
+  EXPECT_TRUE(multiply_adds(engine::make_model("alexnet").value()).empty());
+}
+
+TEST(StepModel, LaterBucketsAreReadyLater) {
+  const Task task = train_task("cifarnet", 128);
+  const StepModel step = model_of(task, sample_machine(), kGigabit, 2, {});
+  ASSERT_GT(step.buckets.size(), 1u);
+  for (std::size_t b = 1; b < step.buckets.size(); ++b) EXPECT_GT(step.buckets[b].ready, step.buckets[b - 1].ready);
+  EXPECT_GT(step.buckets.front().ready, step.compute / 3 - 1e-12);
+  EXPECT_NEAR(step.buckets.back().ready, step.compute, 1e-12);
+}
+
+TEST(StepModel, PartsAreThoseOfTheCostModel) {
+  const Task task = replay_task("googlenet");
+  const Machine machine = sample_machine();
+  const schema::Commit choice{ExchangeKind::kSharded, schema::Coding::kEntropy};
+  const Plan plan =
+      make_plan(task.model.segments, {.members = 4, .exchange = choice.exchange, .coding = choice.coding});
+  const StepModel step = model_of(task, machine, kGigabit, 4, choice);
+  const double frames = step.codec.total() - codec_seconds(plan, machine.codec[0].costs, 0.92);
+  EXPECT_GT(frames, 0);
+  EXPECT_LT(frames, 0.2 * step.codec.total());
+}
+
+}  // namespace
+}  // namespace tg::daemon

@@ -1,0 +1,46 @@
+#include "tests/plan/samples.h"
+
+namespace tg::daemon {
+namespace {
+
+Task task_of(const schema::JobSpec& job) {
+  Result<Task> task = make_task(job);
+  TG_CHECK(task.ok());
+  return std::move(task).value();
+}
+
+}  // namespace
+
+Machine sample_machine(double cores) {
+  CodecPoint point{0.92, 8, 512 * 1024, {}};
+  CodecCosts& costs = point.costs;
+  costs.statistics = costs.ternarize = costs.accumulate = costs.apply = 1e-9;
+  for (int coding = 0; coding < 2; ++coding)
+    costs.encode_codes[coding] = costs.decode_codes[coding] = costs.encode_sums[coding] = costs.decode_sums[coding] =
+        1e-9;
+  Machine machine;
+  machine.codec = {point};
+  machine.compute = {{"lenet", 64, 1e-3, 10}, {"cifarnet", 128, 2e-3, 10}};
+  machine.cores = cores;
+  machine.threads = cores;
+  machine.trip_seconds = 100e-6;
+  // On more cores the same work takes less.
+  for (schema::ComputeRate& rate : machine.compute) rate.seconds_per_sample /= cores;
+  return machine;
+}
+
+Task replay_task(const std::string& model) {
+  schema::JobSpec job;
+  job.model = model;
+  job.compute = "replay";
+  return task_of(job);
+}
+
+Task train_task(const std::string& model, std::uint64_t global_batch) {
+  schema::JobSpec job;
+  job.model = model;
+  job.global_batch = global_batch;
+  return task_of(job);
+}
+
+}  // namespace tg::daemon
