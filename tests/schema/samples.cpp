@@ -93,7 +93,65 @@ RunStatus sample_run() {
   return run;
 }
 
+Outcome sample_outcome(double first) {
+  return {"entropy", first,     first + 1, first + 2, first + 3, first + 4,
+          first + 5, first + 6, first + 7, first + 8, first + 9, first + 10};
+}
+
+ForecastRow sample_row(std::uint64_t nodes) {
+  return {nodes, 16, 64, true, true, sample_outcome(1), sample_outcome(20), sample_outcome(40)};
+}
+
 }  // namespace
+
+MeasuredStep sample_measured_step() { return {"cifarnet-32", 2, 1000, 1, "direct", 0.68, 275'000, 0.004, 0.005}; }
+
+BenchReply sample_bench() {
+  BenchReply bench;
+  bench.node = "node-a";
+  bench.build = "tgd 0.1.0";
+  bench.kernels = "avx512";
+  bench.measured_ms = 1'700'000'000'123;
+  bench.members = 4;
+  bench.cores = 8;
+  bench.threads = 6;
+  bench.link_mbps = 938.5;
+  bench.line_mbps = 1000;
+  bench.round_trip_seconds = 210e-6;
+  bench.read_rate = 5.5;
+  bench.copy_rate = 3.25;
+  bench.peak_gflops = 180;
+  bench.codec = {{"statistics", 0.92, 8, 524'288, 6.5}, {"apply", 0.68, 2, 8'388'608, 1.5}};
+  bench.compute = {{"lenet", 64, 450e-6, 90}};
+  bench.saved = "/var/lib/tgd/bench.json";
+  return bench;
+}
+
+ForecastReply sample_forecast() {
+  ForecastReply reply;
+  reply.node = "node-a";
+  reply.model = "alexnet";
+  reply.compute = "replay";
+  reply.parameters = 61'100'840;
+  reply.line_mbps = 1000;
+  reply.payload_mbps = 941.5;
+  reply.cores = 0.5;
+  reply.zeros = 0.68;
+  reply.trip_seconds = 105e-6;
+  reply.cpu_factor = 1.25;
+  reply.calibration_rows = 2;
+  reply.calibration_error = 0.03;
+  reply.measured_ms = 1'700'000'000'123;
+  reply.measured_now = true;
+  reply.exchange = "sharded";
+  reply.coding = "raw";
+  reply.direct_loses = 53;
+  reply.sharded_loses = 512;
+  reply.asked = sample_row(4);
+  reply.table = {sample_row(1), sample_row(2)};
+  reply.assumptions = {"all nodes are alike", "the sun shines"};
+  return reply;
+}
 
 std::vector<FrameBody> sample_bodies() {
   return {
@@ -124,6 +182,8 @@ std::vector<Request> sample_requests() {
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
       {6, VersionRequest{}},
       {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456}},
+      {8, BenchRequest{1000}},
+      {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25, {sample_measured_step()}}},
   };
 }
 
@@ -139,6 +199,8 @@ std::vector<Reply> sample_replies() {
       {4, StopReply{"first", RunState::kStopping}},
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
       {6, VersionReply{"node-a", "tgd 0.1.0"}},
+      {7, sample_bench()},
+      {8, sample_forecast()},
   };
 }
 

@@ -15,6 +15,9 @@ inline constexpr FrameHeader kSampleHeader{0x0123456789abcdef, 1, 4096};
 std::vector<FrameBody> sample_bodies();
 std::vector<Request> sample_requests();
 std::vector<Reply> sample_replies();
+MeasuredStep sample_measured_step();
+BenchReply sample_bench();
+ForecastReply sample_forecast();
 
 // Every field as text, floats by their bits: two values are equal exactly if these are.
 std::string describe(const FrameBody& body);

@@ -1,0 +1,209 @@
+// bench and plan: what people and programs read, the picture, link rates, and the lab's rows.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ctl/plan/bench_report.h"
+#include "ctl/plan/calibration_file.h"
+#include "ctl/plan/link_rate.h"
+#include "ctl/plan/plan_picture.h"
+#include "ctl/plan/plan_report.h"
+
+namespace tg::ctl {
+namespace {
+
+using nlohmann::ordered_json;
+
+schema::BenchReply sample_bench() {
+  schema::BenchReply bench;
+  bench.node = "node-a";
+  bench.build = "0.1.0";
+  bench.kernels = "avx512";
+  bench.members = 4;
+  bench.cores = 8;
+  bench.threads = 8;
+  bench.link_mbps = 470;
+  bench.line_mbps = 1000;
+  bench.round_trip_seconds = 210e-6;
+  bench.read_rate = 5;
+  bench.copy_rate = 2.5;
+  bench.peak_gflops = 200;
+  bench.codec = {{"statistics", 0.92, 8, 8'388'608, 4}, {"encode-codes-raw", 0.92, 8, 524'288, 10}};
+  bench.compute = {{"lenet", 64, 500e-6, 50}};
+  bench.saved = "/state/bench.json";
+  return bench;
+}
+
+schema::Outcome outcome(double step, double speed_up) {
+  schema::Outcome one;
+  one.coding = "raw";
+  one.sent_bytes = 1e6;
+  one.wire = step / 2;
+  one.step = step;
+  one.samples_per_second = 64 / step;
+  one.speed_up = speed_up;
+  return one;
+}
+
+schema::ForecastReply sample_forecast() {
+  schema::ForecastReply reply;
+  reply.node = "node-a";
+  reply.model = "lenet";
+  reply.compute = "train";
+  reply.parameters = 1'256'080;
+  reply.line_mbps = 1000;
+  reply.payload_mbps = 941;
+  reply.cores = 2;
+  reply.zeros = 0.92;
+  reply.trip_seconds = 100e-6;
+  reply.cpu_factor = 1;
+  reply.exchange = "sharded";
+  reply.coding = "raw";
+  reply.direct_loses = 125;
+  for (const std::uint64_t nodes : {1u, 2u, 128u}) {
+    schema::ForecastRow row{nodes,
+                            64 / std::min<std::uint64_t>(nodes, 64),
+                            64,
+                            nodes > 127,
+                            nodes > 64,
+                            outcome(0.02, 1.5),
+                            outcome(0.01, 3),
+                            outcome(0.08, 0.5)};
+    reply.table.push_back(row);
+  }
+  reply.asked = reply.table[1];
+  reply.assumptions = {"all nodes are alike"};
+  return reply;
+}
+
+void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+}
+
+TEST(BenchText, ShowsRatesWithTheirRatios) {
+  const std::string text = format_bench(sample_bench());
+  expect_parts(text, {"470 Mbit/s of payload towards 3 peers at once, 0.47 x the line's 1 Gbit/s", "210 us",
+                      "statistics        4.00", "0.80", "1.60", "lenet, batch 64", "0.25", "/state/bench.json"});
+  schema::BenchReply poor = sample_bench();
+  poor.peak_gflops = poor.link_mbps = 0;
+  poor.saved = "";
+  expect_parts(format_bench(poor), {"a peer did not answer", "not known for this processor", "not saved"});
+  poor.members = 1;
+  expect_parts(format_bench(poor), {"no other node"});
+}
+
+TEST(BenchJson, NullWhereNothingIsKnown) {
+  const auto json = ordered_json::parse(format_bench_json(sample_bench()));
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["link"]["over_line"], 0.47);
+  EXPECT_EQ(json["codec"][0]["over_read"], 0.8);
+  EXPECT_EQ(json["compute"][0]["over_peak"], 0.25);
+  schema::BenchReply poor = sample_bench();
+  poor.peak_gflops = poor.link_mbps = poor.line_mbps = 0;
+  const auto less = ordered_json::parse(format_bench_json(poor));
+  EXPECT_TRUE(less["link"]["payload_mbps"].is_null() && less["link"]["over_line"].is_null());
+  EXPECT_TRUE(less["compute"][0]["over_peak"].is_null());
+}
+
+TEST(PlanText, SaysStepsRatiosMarksAndAssumptions) {
+  const std::string text = format_forecast(sample_forecast());
+  expect_parts(text, {"1 Gbit/s, 941 Mbit/s of payload", "sharded, coding raw", "direct, raw", "8.00", "4.00",
+                      "128 * +", "more nodes than a run allows (127)", "fewer samples than nodes",
+                      "a float32 ring beats direct from N = 125 on", "beats sharded nowhere up to N = 512",
+                      "all nodes are alike"});
+  schema::ForecastReply calibrated = sample_forecast();
+  calibrated.calibration_rows = 2;
+  calibrated.calibration_error = 0.031;
+  calibrated.measured_now = true;
+  expect_parts(format_forecast(calibrated), {"of 2 measured steps, at most 3.1 % off", "just now"});
+}
+
+TEST(PlanJson, HasItsFields) {
+  const auto json = ordered_json::parse(format_forecast_json(sample_forecast()));
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["ring_beats_direct_from"], 125);
+  EXPECT_TRUE(json["ring_beats_sharded_from"].is_null());
+  EXPECT_TRUE(json["calibration_error"].is_null());
+  EXPECT_EQ(json["asked"]["nodes"], 2);
+  EXPECT_EQ(json["asked"]["sharded"]["over_ring"], 8);
+  EXPECT_EQ(json["table"].size(), 3u);
+  EXPECT_EQ(json["table"][2]["beyond_members"], true);
+  EXPECT_EQ(json["assumptions"][0], "all nodes are alike");
+}
+
+TEST(PlanPicture, IsOneSvgWithThreeCurves) {
+  schema::ForecastReply reply = sample_forecast();
+  reply.model = "a<b&c";
+  const std::string svg = draw_forecast(reply);
+  expect_parts(svg, {"<svg xmlns=", "</svg>", "ternary sharded", "ternary direct", "float32 ring", "a&lt;b&amp;c",
+                     "samples/s", "beyond a run"});
+  std::size_t curves = 0;
+  for (std::size_t at = svg.find("<polyline"); at != std::string::npos; at = svg.find("<polyline", at + 1)) ++curves;
+  EXPECT_EQ(curves, 3u);
+  for (const char* noise : {"nan", "inf", "-\""}) EXPECT_EQ(svg.find(noise), std::string::npos) << noise;
+  // Nothing but zeros, nothing at all: a frame without curves, and no nonsense in it.
+  reply.compute = "replay";
+  for (schema::ForecastRow& row : reply.table) row.direct = row.sharded = row.ring = {};
+  EXPECT_EQ(draw_forecast(reply).find("nan"), std::string::npos);
+  reply.table.clear();
+  EXPECT_EQ(draw_forecast(reply).find("nan"), std::string::npos);
+}
+
+TEST(LinkRate, ReadsWhatPeopleWrite) {
+  const std::vector<std::pair<const char*, double>> known = {
+      {"1Gbps", 1000}, {"1gbit", 1000}, {"2.5 Gbit/s", 2500}, {"940Mbps", 940}, {"100 mbit/s", 100}, {"500kbps", 0.5}};
+  for (const auto& [text, mbps] : known) {
+    const Result<double> rate = parse_link_mbps(text);
+    ASSERT_TRUE(rate.ok()) << text;
+    EXPECT_DOUBLE_EQ(*rate, mbps) << text;
+  }
+  for (const char* text :
+       {"", "1000", "fast", "0Gbps", "-1Gbps", "1 GB/s", "nanGbps", "infGbps", "1e30Gbps", "Gbps", "none"})
+    EXPECT_FALSE(parse_link_mbps(text).ok()) << text;
+  EXPECT_EQ(format_link(1000), "1 Gbit/s");
+  EXPECT_EQ(format_link(2500), "2.50 Gbit/s");
+  EXPECT_EQ(format_link(940.4), "940 Mbit/s");
+}
+
+constexpr const char* kLabRow =
+    R"({"model": "lenet-caffe", "nodes": 2, "rate": "1gbit", "exchange": "direct", "zeros": 0.68, "cpu_cores": 2,
+        "sent_bytes_per_step": [70000, 72000], "cpu_seconds_per_step": [0.001, 0.003], "step_seconds": {"median": 0.0015}})";
+
+TEST(CalibrationFile, TakesOneObjectBehindTheOther) {
+  const auto steps = parse_calibration(std::string(kLabRow) + "\n" + kLabRow + "\n\n", "rows.json");
+  ASSERT_TRUE(steps.ok()) << steps.error().message;
+  ASSERT_EQ(steps->size(), 2u);
+  const schema::MeasuredStep& step = (*steps)[1];
+  EXPECT_EQ(step.model, "lenet-caffe");
+  EXPECT_EQ(step.nodes, 2u);
+  EXPECT_EQ(step.line_mbps, 1000);
+  EXPECT_EQ(step.cores, 1);
+  EXPECT_EQ(step.sent_bytes, 71000);
+  EXPECT_EQ(step.cpu_seconds, 0.002);
+  EXPECT_EQ(step.step_seconds, 0.0015);
+}
+
+TEST(CalibrationFile, WhatIsWrongIsNamed) {
+  const auto error_of = [](const std::string& text) {
+    const auto steps = parse_calibration(text, "rows.json");
+    return steps.ok() ? std::string() : steps.error().message;
+  };
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string row = kLabRow;
+    return row.replace(row.find(from), from.size(), to);
+  };
+  expect_parts(error_of(""), {"rows.json has no measured step"});
+  expect_parts(error_of("{"), {"rows.json: object 1"});
+  expect_parts(error_of("[1, 2]"), {"object 1"});
+  expect_parts(error_of(std::string(kLabRow) + "{}"), {"object 2", "model"});
+  expect_parts(error_of(with("\"1gbit\"", "\"none\"")), {"rate", "none"});
+  expect_parts(error_of(with("\"nodes\": 2", "\"nodes\": 1")), {"nodes"});
+  expect_parts(error_of(with("\"cpu_cores\": 2", "\"cpu_cores\": 0")), {"out of its range"});
+  expect_parts(error_of(with("0.0015", "-1")), {"out of its range"});
+  std::string many;
+  for (int i = 0; i < 65; ++i) many += kLabRow;
+  expect_parts(error_of(many), {"more than 64"});
+}
+
+}  // namespace
+}  // namespace tg::ctl
