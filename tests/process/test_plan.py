@@ -1,0 +1,138 @@
+"""bench and plan against a real mesh of two: what they measure is sane, what they predict holds together, and every
+misuse gets one line and its exit code."""
+
+import json
+import os
+import unittest
+import xml.etree.ElementTree as xml
+
+from mesh import Mesh
+
+REPLAY = {"model": "googlenet", "compute": "replay", "replay-zeros": 0.68, "data": None, "data-train": None, "data-test": None}
+ERROR, USAGE = 1, 2
+
+
+class Plan(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.mesh = Mesh(2).__enter__()
+        cls.addClassCleanup(cls.mesh.__exit__, None, None, None)
+
+    def plan(self, keys, *options, node=0):
+        return json.loads(self.mesh.ctl_ok("plan", self.mesh.job_file(keys), "--json", *options, node=node).out)
+
+    def refused(self, code, answer, *words):
+        self.assertEqual(answer.code, code, answer)
+        self.assertEqual((answer.out, len(answer.err.strip().splitlines())), ("", 1), answer)
+        for word in words:
+            self.assertIn(word, answer.err)
+
+    def test_bench_measures_and_keeps(self):
+        bench = json.loads(self.mesh.ctl_ok("bench", "--json", "--link", "1Gbps").out)
+        self.assertEqual((bench["schema_version"], bench["node"], bench["members"], bench["threads"]), (1, "node-a", 2, 1))
+        link = bench["link"]
+        self.assertGreater(link["payload_mbps"], 0)
+        self.assertAlmostEqual(link["over_line"], link["payload_mbps"] / 1000)
+        self.assertTrue(0 < link["round_trip_seconds"] < 1, link)
+        self.assertEqual({row["model"] for row in bench["compute"]}, {"lenet", "cifarnet"})
+        for row in bench["compute"]:
+            self.assertGreater(row["gflops"], 0)
+        self.assertEqual(len({row["kernel"] for row in bench["codec"]}), 12)
+        for row in bench["codec"]:
+            self.assertGreater(row["gelements_per_second"], 0)
+        self.assertEqual(bench["saved"], os.path.join(self.mesh[0].state_dir, "bench.json"))
+        with open(bench["saved"]) as file:
+            kept = json.load(file)
+        self.assertEqual((kept["schema_version"], kept["measured_ms"]), (1, bench["measured_ms"]))
+        self.assertIn("G ELEMENTS/S", self.mesh.ctl_ok("bench").out)
+        # A plan uses it, also after a restart.
+        measured = self.mesh.ctl_ok("bench", "--json").out
+        self.mesh.restart([0])
+        plan = self.plan(REPLAY, "--nodes", 4, "--link", "1Gbps")
+        self.assertEqual((plan["measured_now"], plan["measured_ms"]), (False, json.loads(measured)["measured_ms"]))
+
+    def test_plan_measures_first_where_nothing_is_known(self):
+        path = os.path.join(self.mesh[1].state_dir, "bench.json")
+        if os.path.exists(path):
+            os.remove(path)
+        answer = self.mesh.ctl_ok("plan", self.mesh.job_file(REPLAY), "--nodes", 4, "--link", "1Gbps", "--json", node=1)
+        self.assertTrue(json.loads(answer.out)["measured_now"])
+        self.assertIn("made one", answer.err)
+        self.assertTrue(os.path.exists(path))
+
+    def test_predictions_hold_together(self):
+        plan = self.plan(REPLAY, "--nodes", 4, "--link", "1Gbps", "--cores", 2)
+        asked = plan["asked"]
+        self.assertEqual((plan["model"], plan["compute"], plan["zeros"], asked["nodes"]), ("googlenet", "replay", 0.68, 4))
+        ring = 2 * 3 / 4 * 32 * plan["parameters"] / (plan["payload_mbps"] * 1e6)
+        self.assertAlmostEqual(asked["ring"]["wire_seconds"], ring, delta=0.001 * ring)
+        for exchange in ("direct", "sharded"):
+            self.assertGreaterEqual(asked[exchange]["step_seconds"], asked[exchange]["wire_seconds"])
+            self.assertIn(asked[exchange]["coding"], ("raw", "entropy"))
+        self.assertEqual([row["nodes"] for row in plan["table"]], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
+        self.assertEqual(plan["table"][2], asked)
+        self.assertEqual([row["nodes"] for row in plan["table"] if row["beyond_members"]], [128, 256, 512])
+        slower = self.plan(REPLAY, "--nodes", 4, "--link", "100Mbps", "--cores", 2)["asked"]
+        self.assertGreater(slower["sharded"]["step_seconds"], asked["sharded"]["step_seconds"])
+        # Without --link: as measured here, which loopback is not a gigabit.
+        measured = self.plan(REPLAY, "--nodes", 4)
+        self.assertIsNone(measured["line_mbps"])
+        self.assertGreater(measured["payload_mbps"], 0)
+
+    def test_training_and_its_picture(self):
+        path = os.path.join(self.mesh.folder, "plan.svg")
+        answer = self.mesh.ctl_ok("plan", self.mesh.job_file({"global-batch": 64}), "--nodes", 8, "--link", "1Gbps", "--svg", path)
+        for word in ("lenet, 1256080 parameters", "float32 ring", "assumed:", "0.92"):
+            self.assertIn(word, answer.out)
+        self.assertIn(path, answer.err)
+        picture = xml.parse(path).getroot()
+        self.assertEqual(len(picture.findall("{http://www.w3.org/2000/svg}polyline")), 3)
+        one = self.plan({"global-batch": 64}, "--nodes", 1)["asked"]
+        self.assertEqual(one["direct"]["step_seconds"], one["direct"]["compute_seconds"])
+
+    def test_calibration(self):
+        rows = []
+        for model in ("lenet-caffe", "cifarnet-32"):
+            asked = self.plan(REPLAY | {"model": model}, "--nodes", 2, "--link", "1Gbps", "--cores", 1)["asked"]["direct"]
+            cpu = sum(asked[part + "_seconds"] for part in ("encode", "decode", "apply", "network"))
+            rows.append({"model": model, "nodes": 2, "rate": "1gbit", "exchange": "direct", "zeros": 0.68, "cpu_cores": 2,
+                         "sent_bytes_per_step": [asked["sent_bytes"]] * 2, "cpu_seconds_per_step": [2 * cpu] * 2,
+                         "step_seconds": {"median": 2 * asked["step_seconds"]}})  # fmt: skip
+        path = os.path.join(self.mesh.folder, "rows.json")
+        with open(path, "w") as file:
+            file.writelines(json.dumps(row, indent=2) + "\n" for row in rows)
+        plain = self.plan(REPLAY, "--nodes", 8, "--link", "1Gbps", "--cores", 0.25)
+        plan = self.plan(REPLAY, "--nodes", 8, "--link", "1Gbps", "--cores", 0.25, "--calibrate", path)
+        self.assertEqual(plan["calibration_rows"], 2)
+        self.assertGreater(plan["cpu_factor"], 1.5)
+        self.assertGreater(plan["asked"]["sharded"]["step_seconds"], 1.5 * plain["asked"]["sharded"]["step_seconds"])
+
+    def test_refused_while_a_run_is_on(self):
+        run = self.mesh.detach({"steps": 100000, "digest-every": 1000})
+        self.mesh.wait_for_step(run, 1)
+        self.refused(ERROR, self.mesh.ctl("bench"), "while a run is on")
+        self.mesh.ctl_ok("stop", run)
+
+    def test_misuse(self):
+        job = self.mesh.job_file({"global-batch": 64})
+        for options, words in (
+            (["--nodes", 0], ["--nodes", "1 to 512"]),
+            (["--nodes", 513], ["--nodes"]),
+            ([], ["--nodes N"]),
+            (["--nodes", 2, "--link", "fast"], ["--link", "fast"]),
+            (["--nodes", 2, "--cores", 0], ["--cores"]),
+            (["--nodes", 2, "--set", "model=lenett"], ["model", "lenett"]),
+            (["--nodes", 2, "--set", "model=alexnet"], ["alexnet", "compute=replay"]),
+            (["--nodes", 65], ["global-batch = 64", "65 nodes"]),
+            (["--nodes", 2, "--calibrate", "/no/such.json"], ["/no/such.json"]),
+        ):
+            with self.subTest(options=options):
+                self.refused(USAGE, self.mesh.ctl("plan", job, *options), *words)
+        self.refused(USAGE, self.mesh.ctl("plan", "/no/such.job", "--nodes", 2), "/no/such.job")
+        self.refused(USAGE, self.mesh.ctl("bench", "--link", "quick"), "--link", "quick")
+        answer = self.mesh.ctl("plan", job, "--nodes", 2, "--svg", "/no/such/folder/p.svg")
+        self.refused(ERROR, answer, "/no/such/folder/p.svg")
+
+
+if __name__ == "__main__":
+    unittest.main()
