@@ -57,7 +57,7 @@ double StepModel::step_seconds(double cpu_factor, double trip_seconds) const {
     thread = std::max(thread, bucket.ready) + cpu_factor * bucket.thread / share();
     link = std::max(link, bucket.ready + cpu_factor * bucket.lead / share()) + bucket.wire;
   }
-  const double processors = processor_seconds(cpu_factor) / cores;
+  const double processors = processor_seconds(cpu_factor) / cores * (cores < 1 ? kSharedCore : 1);
   const double longest = std::max({thread + last_wire, link + cpu_factor * last_cpu / share(), processors, compute});
   return longest + trips * trip_seconds / share();
 }

@@ -90,7 +90,7 @@ TEST(Predict, AProcessorBoundStepScalesWithItsShareOfACore) {
   machine.trip_seconds = 0;
   const double whole = predict(task, machine, {1e6, 1, 0.92}, 4, ExchangeKind::kSharded).step;
   const double quarter = predict(task, machine, {1e6, 0.25, 0.92}, 4, ExchangeKind::kSharded).step;
-  EXPECT_NEAR(quarter / whole, 4, 0.01);
+  EXPECT_NEAR(quarter / whole, 4 * kSharedCore, 0.01);
 }
 
 TEST(Predict, ComputingHidesTheExchange) {
