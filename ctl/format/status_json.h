@@ -1,6 +1,6 @@
 // status --json: the stable form for programs. Numbers are numbers, digests are strings of 16 hexadecimal digits
 // (JSON's numbers do not hold 64 bits), null stands where there is no value yet. Keys are only ever added within a
-// schema_version. Pure; the only file that meets nlohmann-json.
+// schema_version. Pure.
 #pragma once
 
 #include <string>
