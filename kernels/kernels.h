@@ -175,8 +175,8 @@ struct Kernels {
   void (*apply_sums)(const Update& update, std::span<const std::int8_t> sums, ConstStateSpan from, StateSpan to);
   void (*apply_floats)(const Update& update, std::span<const float> sums, ConstStateSpan from, StateSpan to);
 
-  // apply_sums of the sums of all that was received, in one pass over the state: what it costs beyond apply_floats is
-  // hidden behind the memory. False, and nothing written, if a payload breaks the format of encode_codes.
+  // apply_sums of the sums of all that was received, in one pass over the state: the adding up is hidden behind the
+  // memory. False if a payload breaks the format of encode_codes: `to` is unspecified then.
   bool (*apply_codes)(const Update& update, const Received& received, ConstStateSpan from, StateSpan to);
 
   // total[i] += addend[i], the addend being unaligned little-endian float32 bytes of a payload.

@@ -66,6 +66,21 @@ TEST_P(CodesTest, AccumulateToTheSameSums) {
   }
 }
 
+TEST_P(CodesTest, AddTheScaleWhereTheyAreNotZero) {
+  for (const float scale : {0.3F, -2.5e-4F}) {
+    for (const double share : kShares) {
+      const PlaneArrays codes = random_codes(512 * 5, 8, share);
+      AlignedArray<float> total = gaussian(512 * 5, 2), want = gaussian(512 * 5, 2);
+      total[7] = want[7] = -0.0F;
+      kernels().accumulate_scaled(codes.view(), scale, total.span());
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        if (codes.code(i) != 0) want[i] = want[i] + static_cast<float>(codes.code(i)) * scale;
+      }
+      EXPECT_TRUE(same_bytes(total, want)) << share;
+    }
+  }
+}
+
 TEST_P(CodesTest, SumsReachTheMostMembers) {
   const PlaneArrays codes = random_codes(512, 1, 1.0);
   AlignedArray<std::int8_t> sums(512);

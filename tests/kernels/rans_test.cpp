@@ -279,7 +279,7 @@ TEST_P(RansTest, StaysInBoundsUnderMutation) {
   std::size_t taken_count = 0;
   for (int round = 0; round < 2000; ++round) {
     const int members = 1 + static_cast<int>(random() % 9);
-    const Runs& runs = run_lists()[1 + random() % 5];
+    const Runs& runs = run_lists()[round % 100 == 0 ? 7 : 1 + random() % 6];  // 7: all lanes, and slow
     const std::size_t elements = total_of(runs);
     const double share = static_cast<double>(random() % 20) / 100;
     const Payload bytes =
