@@ -192,7 +192,7 @@ struct Member {
   digest @3 :UInt64;
   digestStep @4 :UInt64;
   waitShare @5 :Float64;
-  # Share of the waiting that others did for this member, 0..1.
+  # Share of their time that the other members, on average, wait for this one, 0..1.
 }
 
 struct Plan {

@@ -47,7 +47,7 @@ struct MemberStatus {
   std::uint64_t step = 0;    // committed steps
   std::uint64_t digest = 0;  // of the state at digest_step
   std::uint64_t digest_step = 0;
-  double wait_share = 0;  // share of the waiting that others did for this member
+  double wait_share = 0;  // share of their time that the others, on average, wait for this member
 };
 
 struct RunStatus {
