@@ -6,7 +6,8 @@
 // Exactness. All variants give the same bits for the same input (statistics and floats included); the scalar
 // variant defines what is right. Tests compare every variant present with it.
 // Threads. All functions are pure; any thread may call them. FTZ/DAZ must be off in the caller.
-// Memory. A kernel allocates nothing, but the entropy coder keeps one chunk's raw payload per calling thread.
+// Memory. A kernel allocates nothing, except that each calling thread keeps the room for the raw payload of the largest
+// chunk that it has taken through the entropy coder (scratch.h).
 // Errors. A kernel never fails on numbers; the functions that read payloads from a peer say false for bytes
 // that break the format, write nothing outside their spans, and leave the output unspecified then.
 //

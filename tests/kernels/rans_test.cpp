@@ -115,6 +115,18 @@ TEST_P(RansTest, EncodesTheDocumentedBytes) {
   PlaneArrays decoded(2048);
   ASSERT_TRUE(kernels().decode_codes_rans(want, Runs{1024, 1024}, decoded.planes()));
   EXPECT_TRUE(same_bytes(codes, decoded));
+  // The same symbols coded from states that no encoder starts with.
+  const auto refused = [&](std::size_t at, unsigned value) {
+    Payload odd = want;
+    odd[at] = static_cast<std::byte>(value);
+    return !kernels().decode_codes_rans(odd, Runs{1024, 1024}, decoded.planes());
+  };
+  EXPECT_TRUE(refused(64 + 5, 33)) << "lane 5 from 257, where there is no sign byte";
+  EXPECT_TRUE(refused(130, 6)) << "lane 0 from 262: a third sign of two";
+  Payload large = want;
+  large[7] = std::byte{2};
+  large[64 + 7] = std::byte{48};
+  EXPECT_FALSE(kernels().decode_codes_rans(large, Runs{1024, 1024}, decoded.planes())) << "lane 7 from 512";
 }
 
 TEST_P(RansTest, CodesComeBackAtEveryDensity) {
