@@ -38,7 +38,7 @@ double Timed::median() {
 void time_all(std::vector<Timed>& list, std::size_t elements, int rounds) {
   for (int round = -1; round < rounds; ++round) {  // round -1 warms up
     for (Timed& timed : list) {
-      const double rate = rate_of(timed.run, elements);
+      const double rate = rate_of(timed.run, timed.elements > 0 ? timed.elements : elements);
       if (round >= 0) timed.rates.push_back(rate);
     }
   }

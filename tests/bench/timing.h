@@ -13,6 +13,7 @@ namespace tg::kernels {
 struct Timed {
   std::string name;
   std::function<void()> run;
+  std::size_t elements = 0;        // of one run; 0: those of time_all
   std::vector<double> rates = {};  // 10^9 elements per second, one per round
 
   double median();

@@ -127,6 +127,12 @@ TEST_P(RansTest, EncodesTheDocumentedBytes) {
   large[7] = std::byte{2};
   large[64 + 7] = std::byte{48};
   EXPECT_FALSE(kernels().decode_codes_rans(large, Runs{1024, 1024}, decoded.planes())) << "lane 7 from 512";
+  // Backward from x = 2, below 256, lane 5 would take a byte at once: (2 - 1) * 256 + 30, what 15 symbols leave of 256.
+  Payload small = want;
+  small[5] = std::byte{0};
+  small[64 + 5] = std::byte{2};
+  small.push_back(std::byte{30});
+  EXPECT_FALSE(kernels().decode_codes_rans(small, Runs{1024, 1024}, decoded.planes())) << "lane 5 below 256";
 }
 
 TEST_P(RansTest, CodesComeBackAtEveryDensity) {
