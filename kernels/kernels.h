@@ -73,9 +73,10 @@ struct ConstPlanes {
 
 enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam };
 
-// From this many parameters on, a model's state leaves the caches between two steps anyway: writing past them saves the
-// reading of every line that is about to be overwritten. Below it the caches' copies are worth more.
-inline constexpr std::size_t kPastCaches = 8 * 1024 * 1024;
+// From this many parameters on, a model's state leaves the caches between two steps anyway (two halves of parameters and
+// momentum: 16 bytes each): writing past them saves the reading of every line that is about to be overwritten. Below it
+// the caches' copies are worth more.
+inline constexpr std::size_t kPastCaches = 2 * 1024 * 1024;
 
 // One step's update rule, all scalars already resolved (schedules and bias corrections are applied by the caller).
 //   sgd:       w -= rate * g
@@ -129,6 +130,9 @@ struct Kernels {
   // All planes are zero if scaler < kSmallestScaler. Every element of the group of 512 shares its 16 dithers.
   void (*ternarize)(std::span<const float> gradient, std::size_t first, const DrawKey& key, const Scale& scale,
                     Planes codes);
+
+  // Ones of a plane.
+  std::uint64_t (*count)(std::span<const std::uint64_t> plane);
 
   // Codes on the wire, raw: the nonzero mask (elements/8 bytes, little-endian words), then one sign bit per nonzero
   // element in order (1 = negative), the last byte zero-padded. The payload has room for codes_bound bytes; what

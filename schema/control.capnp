@@ -179,6 +179,9 @@ struct Run {
   digest @23 :UInt64;
   digestStep @24 :UInt64;
   initialDigest @25 :UInt64;
+  coding @27 :Text;
+  # Of ternary payloads, "raw" or "entropy", at most kMostNameBytes; empty before the run began.
+
   members @26 :List(Member);
   # In rank order, at most kMostMembers.
 }

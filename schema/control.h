@@ -59,6 +59,7 @@ struct RunStatus {
   std::string model;
   std::string data;
   std::string exchange;
+  std::string coding;  // of ternary payloads: raw | entropy
   std::string gradients;
   std::uint64_t step = 0, steps = 0;
   double loss = 0;  // mean over the last step's global batch

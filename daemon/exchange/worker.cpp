@@ -1,7 +1,6 @@
 #include "daemon/exchange/worker.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -100,7 +99,7 @@ kernels::Planes Worker::ternarize(const ChunkPlan& chunk, const Exchange& exchan
                        {codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)});
     traffic_.elements += std::min(part.count, segments_[part.segment].element_count - part.first_in_segment);
   }
-  for (const std::uint64_t word : codes.nonzero) traffic_.nonzeros += static_cast<std::uint64_t>(std::popcount(word));
+  traffic_.nonzeros += kernels_.count(codes.nonzero);
   return codes;
 }
 

@@ -152,6 +152,7 @@ Status ActiveRun::begin(const schema::Commit& choice) {
   status.model = job_.model;
   status.data = job_.data;
   status.exchange = reply.exchange;
+  status.coding = reply.coding;
   status.gradients = job_.gradients;
   status.steps = job_.steps;
   status.parameters = prepared_->model.segments.parameter_count();

@@ -52,6 +52,18 @@ TEST_P(CodesTest, ComeBackFromAnyAddress) {
   }
 }
 
+TEST_P(CodesTest, AreCounted) {
+  for (const std::size_t elements : kLengths) {
+    for (const double share : kShares) {
+      const PlaneArrays codes = random_codes(elements, elements + 3, share);
+      std::uint64_t ones = 0;
+      for (const std::uint64_t word : codes.nonzero)
+        for (std::size_t bit = 0; bit < kWordBits; ++bit) ones += word >> bit & 1;
+      EXPECT_EQ(kernels().count(codes.view().nonzero), ones) << elements << " at " << share;
+    }
+  }
+}
+
 TEST_P(CodesTest, AccumulateToTheSameSums) {
   for (const std::size_t elements : kLengths) {
     AlignedArray<std::int8_t> from_payload(elements), from_planes(elements), want(elements);

@@ -154,6 +154,7 @@ def describe(options, lab, mesh, run, status, meter, report):
         "rate": options.rate,
         "grain": options.grain,
         "exchange": record["exchange"],
+        "coding": record["coding"],
         "job": job_of(options),
         "kernels": record["own"]["kernels"],
         "zeros": statistics.mean(report["zeros"]),

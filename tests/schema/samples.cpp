@@ -70,6 +70,7 @@ RunStatus sample_run() {
   run.model = "lenet";
   run.data = "mnist";
   run.exchange = "sharded";
+  run.coding = "entropy";
   run.gradients = "ternary";
   run.step = 12;
   run.steps = 2000;
