@@ -39,6 +39,10 @@ inline constexpr int kMostBadFrames = 5;                    // then the sender i
 static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes);
 static_assert(kMostSegments * (sizeof(float) + sizeof(std::uint64_t)) + kFrameOverheadBytes <= kMostFrameBytes);
 
+// Credit: chunk payload on its way to one peer.
+inline constexpr std::size_t kMostWindowBytes = 4u << 20;
+inline constexpr std::size_t kLeastWindowBytes = 16u << 10;
+
 // Queues.
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
 inline constexpr int kMeshHighWaterMark = 4096;               // messages per peer; the protocol's gates bound the bytes

@@ -49,9 +49,6 @@ def job_of(options):
         "start-timeout": "5m",
         "step-timeout": "10m",
     }
-    line = bits_per_second(options.rate)
-    if line is not None:
-        job["link-mbps"] = line / 1e6
     for assignment in options.set:
         key, _, value = assignment.partition("=")
         job[key.strip()] = value.strip()
@@ -147,6 +144,7 @@ def describe(options, lab, mesh, run, status, meter, report):
     nodes, parameters = options.nodes, report["parameters"]
     entropy = entropy_bits(report, record["exchange"], nodes)
     payload_rate = payload_bits_per_second(options.rate)
+    cores = os.cpu_count()
     result = {
         "model": options.model,
         "parameters": parameters,
@@ -168,7 +166,8 @@ def describe(options, lab, mesh, run, status, meter, report):
         "sum_bits_per_parameter": report["sum_bits"] / parameters,
         "cpu_seconds_per_step": [one / len(timed) for one in cpu],
         "drops": lab.drops(),
-        "cpu_cores": os.cpu_count(),
+        "cpu_cores": cores,
+        "cpu_bound_seconds": sum(cpu) / len(timed) / cores,
         "cpu_busy_by_others": max(0.0, machine - sum(cpu)) / (end - begin) / os.cpu_count(),
         "peak_bytes": [peak_bytes(node.process.pid) for node in mesh.nodes],
         "last_step": last_step,
@@ -183,6 +182,8 @@ def describe(options, lab, mesh, run, status, meter, report):
         result["link_busy"] = statistics.mean(result["sent_bytes_per_step"]) * 8 / (bits_per_second(options.rate) * FRAME_SHARE) / step
         result["bound_seconds"] = entropy / payload_rate
         result["step_over_bound"] = step * payload_rate / entropy if entropy else None
+        # The nodes share this machine: the step cannot be shorter than what its cores need for all of them.
+        result["step_over_limit"] = step / max(result["bound_seconds"], result["cpu_bound_seconds"])
         result["gloo_seconds"], result["gloo_source"] = seconds_per_step(parameters, nodes, bits_per_second(options.rate))
         result["gloo_over_step"] = result["gloo_seconds"] / step
     return result
