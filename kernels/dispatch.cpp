@@ -3,6 +3,8 @@
 #include "kernels/kernels.h"
 #include "kernels/scalar/functions.h"
 #ifdef TGD_KERNELS_X86
+#include <cpuid.h>
+
 #include "kernels/avx2/functions.h"
 #include "kernels/avx512/functions.h"
 #endif
@@ -11,6 +13,12 @@ namespace tg::kernels {
 namespace {
 
 #ifdef TGD_KERNELS_X86
+// Not every compiler's __builtin_cpu_supports knows the name.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 // The first processors with AVX-512 cannot move single bytes by a mask: there the AVX2 twins code the entropy.
 const Kernels& without_vbmi2() {
   static const Kernels table = [] {
@@ -31,8 +39,7 @@ std::vector<const Kernels*> probe() {
 #ifdef TGD_KERNELS_X86
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
-                    __builtin_cpu_supports("f16c");
+                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") && has_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (avx512) variants.push_back(__builtin_cpu_supports("avx512vbmi2") ? &avx512::kTable : &without_vbmi2());

@@ -6,7 +6,8 @@
 // Exactness. All variants give the same bits for the same input (statistics and floats included); the scalar
 // variant defines what is right. Tests compare every variant present with it.
 // Threads. All functions are pure; any thread may call them. FTZ/DAZ must be off in the caller.
-// Memory. A kernel allocates nothing, but the entropy coder keeps one chunk's raw payload per calling thread.
+// Memory. A kernel allocates nothing, except that each calling thread keeps the room for the raw payload of the largest
+// chunk that it has taken through the entropy coder (scratch.h).
 // Errors. A kernel never fails on numbers; the functions that read payloads from a peer say false for bytes
 // that break the format, write nothing outside their spans, and leave the output unspecified then.
 //
@@ -72,9 +73,10 @@ struct ConstPlanes {
 
 enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam };
 
-// From this many parameters on, a model's state leaves the caches between two steps anyway: writing past them saves the
-// reading of every line that is about to be overwritten. Below it the caches' copies are worth more.
-inline constexpr std::size_t kPastCaches = 8 * 1024 * 1024;
+// From this many parameters on, a model's state leaves the caches between two steps anyway (two halves of parameters and
+// momentum: 16 bytes each): writing past them saves the reading of every line that is about to be overwritten. Below it
+// the caches' copies are worth more.
+inline constexpr std::size_t kPastCaches = 2 * 1024 * 1024;
 
 // One step's update rule, all scalars already resolved (schedules and bias corrections are applied by the caller).
 //   sgd:       w -= rate * g
@@ -129,6 +131,9 @@ struct Kernels {
   void (*ternarize)(std::span<const float> gradient, std::size_t first, const DrawKey& key, const Scale& scale,
                     Planes codes);
 
+  // Ones of a plane.
+  std::uint64_t (*count)(std::span<const std::uint64_t> plane);
+
   // Codes on the wire, raw: the nonzero mask (elements/8 bytes, little-endian words), then one sign bit per nonzero
   // element in order (1 = negative), the last byte zero-padded. The payload has room for codes_bound bytes; what
   // follows the bytes written is scratch. Returns the bytes written (<= codes_bound).
@@ -175,8 +180,8 @@ struct Kernels {
   void (*apply_sums)(const Update& update, std::span<const std::int8_t> sums, ConstStateSpan from, StateSpan to);
   void (*apply_floats)(const Update& update, std::span<const float> sums, ConstStateSpan from, StateSpan to);
 
-  // apply_sums of the sums of all that was received, in one pass over the state: what it costs beyond apply_floats is
-  // hidden behind the memory. False, and nothing written, if a payload breaks the format of encode_codes.
+  // apply_sums of the sums of all that was received, in one pass over the state: the adding up is hidden behind the
+  // memory. False if a payload breaks the format of encode_codes: `to` is unspecified then.
   bool (*apply_codes)(const Update& update, const Received& received, ConstStateSpan from, StateSpan to);
 
   // total[i] += addend[i], the addend being unaligned little-endian float32 bytes of a payload.

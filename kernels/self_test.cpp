@@ -97,7 +97,7 @@ bool codes_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
     PlaneArrays x(elements), y(elements), z(elements);
     a.ternarize(in.gradient(), 5 * kBlock, key, scale, x.planes());
     b.ternarize(in.gradient(), 5 * kBlock, key, scale, y.planes());
-    if (!same(x, y)) return false;
+    if (!same(x, y) || a.count(x.view().nonzero) != b.count(y.view().nonzero)) return false;
     AlignedArray<std::byte> p(codes_bound(elements)), q(codes_bound(elements));
     const std::size_t bytes = a.encode_codes(x.view(), p.span());
     if (bytes != b.encode_codes(y.view(), q.span()) || !same_bytes(p, q, bytes)) return false;
@@ -133,6 +133,38 @@ bool sums_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   if (bytes != b.encode_sums(sums.span(), kMembers, q.span()) || !same_bytes(p, q, bytes)) return false;
   if (bytes > 0 && a.decode_sums(p.span().first(bytes - 1), kMembers, x.span())) return false;
   return a.decode_sums(p.span().first(bytes), kMembers, x.span()) && same(sums, x);
+}
+
+// Sparse codes, and sums of them, in two runs, the second one empty of nonzeros; the longest length has a probability
+// per run, the shorter ones may be no smaller than raw. Also from a payload that ends too early.
+bool rans_agrees(const Kernels& a, const Kernels& b, std::size_t elements) {
+  const std::array<std::size_t, 2> runs = {elements - elements / kBlock / 4 * kBlock, elements / kBlock / 4 * kBlock};
+  PlaneArrays codes(elements), decoded(elements);
+  AlignedArray<std::int8_t> sums(elements), decoded_sums(elements);
+  for (std::size_t i = 0; i < runs[0]; i += 3 + i % 17) {
+    codes.nonzero[i / kWordBits] |= std::uint64_t{1} << i % kWordBits;
+    codes.negative[i / kWordBits] |= static_cast<std::uint64_t>(i % 5 < 2) << i % kWordBits;
+    sums[i] = static_cast<std::int8_t>(static_cast<int>(i % (2 * kMembers + 1)) - kMembers);
+  }
+  AlignedArray<std::byte> p(sums_bound(elements, kMembers)), q(sums_bound(elements, kMembers));
+  std::size_t bytes = a.encode_codes_rans(codes.view(), runs, p.span());
+  if (bytes != b.encode_codes_rans(codes.view(), runs, q.span()) || !same_bytes(p, q, bytes)) return false;
+  auto payload = p.span().first(bytes);
+  if (bytes > 0 && (!a.decode_codes_rans(payload, runs, decoded.planes()) || !same(codes, decoded) ||
+                    a.decode_codes_rans(payload.first(bytes - 1), runs, decoded.planes()))) {
+    return false;
+  }
+  bytes = a.encode_sums_rans(sums.span(), kMembers, runs, p.span());
+  if (bytes != b.encode_sums_rans(sums.span(), kMembers, runs, q.span()) || !same_bytes(p, q, bytes)) return false;
+  payload = p.span().first(bytes);
+  return bytes == 0 || (a.decode_sums_rans(payload, kMembers, runs, decoded_sums.span()) && same(sums, decoded_sums) &&
+                        !a.decode_sums_rans(payload.first(bytes - 1), kMembers, runs, decoded_sums.span()));
+}
+
+// A size on each side of where the lanes' number changes.
+bool rans_agrees(const Kernels& a, const Kernels& b) {
+  constexpr std::array<std::size_t, 5> kChunks = {0, 512, 8 * 512, 33 * 512, 257 * 512};
+  return std::ranges::all_of(kChunks, [&](std::size_t elements) { return rans_agrees(a, b, elements); });
 }
 
 struct StateArrays {
@@ -173,6 +205,42 @@ bool updates_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   return true;
 }
 
+// Two members' codes, one of them raw.
+bool received_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
+  PlaneArrays codes(in.elements());
+  a.ternarize(in.gradient(), 0, {.seed = 1}, {0x1p-7F, 0x1p-7F}, codes.planes());
+  AlignedArray<std::byte> room(codes_bound(in.elements()));
+  const std::size_t bytes = a.encode_codes(codes.view(), room.span());
+  const std::array<std::span<const std::byte>, 1> payloads = {room.span().first(bytes)};
+  const std::array<std::span<const std::byte>, 1> shortened = {room.span().first(bytes > 0 ? bytes - 1 : 0)};
+  const std::array<ConstPlanes, 1> planes = {codes.view()};
+  const ConstStateSpan from{in.parameters(), in.slot0(), in.slot1()};
+  const Update update{.kind = OptimizerKind::kMomentum, .rate = 0.04F, .scale = 0.0123F, .momentum = 0.9F};
+  StateArrays x(in.elements()), y(in.elements());
+  if (!a.apply_codes(update, {payloads, planes}, from, x.span())) return false;
+  if (!b.apply_codes(update, {payloads, planes}, from, y.span()) || !same(x, y)) return false;
+  if (bytes > 0 && a.apply_codes(update, {shortened, planes}, from, x.span())) return false;
+  AlignedArray<float> total(in.elements()), other(in.elements());
+  a.accumulate_scaled(codes.view(), 0.3F, total.span());
+  b.accumulate_scaled(codes.view(), 0.3F, other.span());
+  return same(total, other);
+}
+
+bool halves_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
+  AlignedArray<std::byte> p(in.elements() * 2 + 1), q(in.elements() * 2 + 1);
+  const auto x = p.span().subspan(1), y = q.span().subspan(1);  // at an odd address
+  AlignedArray<float> total(in.elements()), other(in.elements());
+  a.encode_halves(in.parameters(), x);
+  b.encode_halves(in.parameters(), y);
+  if (!same(p, q)) return false;
+  a.decode_halves(x, total.span());
+  b.decode_halves(x, other.span());
+  if (!same(total, other)) return false;
+  a.accumulate_halves(x, total.span());
+  b.accumulate_halves(x, other.span());
+  return same(total, other);
+}
+
 bool elementwise_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   AlignedArray<std::byte> shifted(in.gradient().size_bytes() + 1);  // an addend at an odd address
   if (in.elements() > 0) std::memcpy(shifted.data() + 1, in.gradient().data(), in.gradient().size_bytes());
@@ -193,12 +261,13 @@ bool elementwise_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
 
 bool self_test(const Kernels& kernels) {
   const Kernels& reference = scalar::kTable;
-  return std::ranges::all_of(kLengths, [&](std::size_t elements) {
-    const Inputs in(elements);
-    return statistics_agree(kernels, reference, in) && codes_agree(kernels, reference, in) &&
-           sums_agree(kernels, reference, in) && updates_agree(kernels, reference, in) &&
-           elementwise_agree(kernels, reference, in);
-  });
+  return rans_agrees(kernels, reference) && std::ranges::all_of(kLengths, [&](std::size_t elements) {
+           const Inputs in(elements);
+           return statistics_agree(kernels, reference, in) && codes_agree(kernels, reference, in) &&
+                  sums_agree(kernels, reference, in) && updates_agree(kernels, reference, in) &&
+                  received_agree(kernels, reference, in) && halves_agree(kernels, reference, in) &&
+                  elementwise_agree(kernels, reference, in);
+         });
 }
 
 }  // namespace tg::kernels

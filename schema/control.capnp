@@ -229,6 +229,9 @@ struct Run {
   digest @23 :UInt64;
   digestStep @24 :UInt64;
   initialDigest @25 :UInt64;
+  coding @27 :Text;
+  # Of ternary payloads, "raw" or "entropy", at most kMostNameBytes; empty before the run began.
+
   members @26 :List(Member);
   # In rank order, at most kMostMembers.
 }
@@ -242,7 +245,7 @@ struct Member {
   digest @3 :UInt64;
   digestStep @4 :UInt64;
   waitShare @5 :Float64;
-  # Share of the waiting that others did for this member, 0..1.
+  # Share of their time that the other members, on average, wait for this one, 0..1.
 }
 
 struct Plan {

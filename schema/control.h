@@ -48,7 +48,7 @@ struct MemberStatus {
   std::uint64_t step = 0;    // committed steps
   std::uint64_t digest = 0;  // of the state at digest_step
   std::uint64_t digest_step = 0;
-  double wait_share = 0;  // share of the waiting that others did for this member
+  double wait_share = 0;  // share of their time that the others, on average, wait for this member
 };
 
 struct RunStatus {
@@ -60,6 +60,7 @@ struct RunStatus {
   std::string model;
   std::string data;
   std::string exchange;
+  std::string coding;  // of ternary payloads: raw | entropy
   std::string gradients;
   std::uint64_t step = 0, steps = 0;
   double loss = 0;  // mean over the last step's global batch

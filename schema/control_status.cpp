@@ -15,6 +15,7 @@ void put_run(wire::Run::Builder to, const RunStatus& run) {
   to.setModel(text_of(clip_text(run.model, kMostNameBytes)));
   to.setData(text_of(clip_text(run.data, kMostNameBytes)));
   to.setExchange(text_of(clip_text(run.exchange, kMostNameBytes)));
+  to.setCoding(text_of(clip_text(run.coding, kMostNameBytes)));
   to.setGradients(text_of(clip_text(run.gradients, kMostNameBytes)));
   to.setStep(run.step);
   to.setSteps(run.steps);
@@ -67,6 +68,7 @@ RunStatus take_run(wire::Run::Reader from) {
   run.model = checked_text(from.getModel(), kMostNameBytes, "model");
   run.data = checked_text(from.getData(), kMostNameBytes, "data");
   run.exchange = checked_text(from.getExchange(), kMostNameBytes, "exchange");
+  run.coding = checked_text(from.getCoding(), kMostNameBytes, "coding");
   run.gradients = checked_text(from.getGradients(), kMostNameBytes, "gradients");
   run.step = from.getStep();
   run.steps = from.getSteps();

@@ -120,6 +120,9 @@ struct Commit {
 
   coding @1 :UInt16;
   # tg::schema::Coding of ternary payloads, chosen for all. Unknown: drop.
+
+  windowBytes @2 :UInt64;
+  # Payload bytes that may be on their way to one peer, the same for all; kLeastWindowBytes to kMostWindowBytes. Else drop.
 }
 
 struct Fail {

@@ -69,6 +69,7 @@ void put(wire::Frame::Builder frame, const Commit& commit) {
   wire::Commit::Builder to = frame.initCommit();
   to.setExchange(static_cast<std::uint16_t>(commit.exchange));
   to.setCoding(static_cast<std::uint16_t>(commit.coding));
+  to.setWindowBytes(commit.window_bytes);
 }
 
 void put(wire::Frame::Builder frame, const Fail& fail) {
@@ -212,8 +213,11 @@ Vote take(wire::Vote::Reader from) {
 }
 
 Commit take(wire::Commit::Reader from) {
+  const std::uint64_t window = from.getWindowBytes();
+  if (window < kLeastWindowBytes) throw Odd{"a window of " + std::to_string(window) + " bytes"};
   return {checked_enum(from.getExchange(), ExchangeKind::kSharded, "exchange"),
-          checked_enum(from.getCoding(), Coding::kEntropy, "coding")};
+          checked_enum(from.getCoding(), Coding::kEntropy, "coding"),
+          checked_below(window, kMostWindowBytes + 1, "window bytes")};
 }
 
 Fail take(wire::Fail::Reader from) {

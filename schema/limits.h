@@ -52,6 +52,10 @@ inline constexpr double kMostLineMbps = 1e7;      // as the job's link-mbps
 inline constexpr double kMostCores = 4096;        // of a node
 inline constexpr double kLeastCores = 1.0 / 512;  // that many nodes on one core
 
+// Credit: chunk payload on its way to one peer.
+inline constexpr std::size_t kMostWindowBytes = 4u << 20;
+inline constexpr std::size_t kLeastWindowBytes = 16u << 10;
+
 // Queues.
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
 inline constexpr int kMeshHighWaterMark = 4096;               // messages per peer; the protocol's gates bound the bytes

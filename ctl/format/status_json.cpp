@@ -38,6 +38,8 @@ Json run_json(const schema::RunStatus& run) {
           {"state", schema::run_state_name(run.state)},
           {"reason", run.reason},
           {"model", run.model},
+          {"exchange", run.exchange},
+          {"coding", run.coding},
           {"step", run.step},
           {"steps", run.steps},
           {"loss", measured(run.loss)},

@@ -62,6 +62,23 @@ Result<schema::RunStatus> ask_ended_run(Client& client, const std::string& id) {
   }
 }
 
+// A run with trace = true has a timeline on every member; other runs have none.
+Status fetch_traces(Client& client, const schema::RunStatus& run, const std::string& folder,
+                    std::vector<PartFile>& files) {
+  for (const schema::MemberStatus& member : run.members) {
+    PartFile file((fs::path(folder) / ("trace-" + member.node + ".json")).string());
+    const Status status = fetch_file(client, {run.id, member.node, "trace.json", 0}, file);
+    if (status) {
+      files.push_back(std::move(file));
+      continue;
+    }
+    if (status.error().kind == ErrorKind::kNotFound) return {};
+    if (status.error().kind != ErrorKind::kUnreachable) return status;
+    say("no timeline of " + member.node + ": " + status.error().message);
+  }
+  return {};
+}
+
 }  // namespace
 
 int fetch(Client& client, const Command& command) {
@@ -78,6 +95,7 @@ int fetch(Client& client, const Command& command) {
     const Status status = fetch_file(client, {run->id, source->node, name, 0}, files.back());
     if (!status) return fail(status.error());
   }
+  if (const Status status = fetch_traces(client, *run, command.output, files); !status) return fail(status.error());
   for (PartFile& file : files) {
     if (const Status status = file.keep(); !status) return fail(status.error());
   }

@@ -77,12 +77,17 @@ std::string except_silent(const MeshStatus& status) {
 
 MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers) {
   std::map<std::string, RunStatus> merged;
-  for (const RunStatus& run : own.runs) merged.emplace(run.id, told_by(own.node, run));
+  std::map<std::string, std::size_t> views;  // of each run: how many nodes told of it
+  for (const RunStatus& run : own.runs) {
+    merged.emplace(run.id, told_by(own.node, run));
+    ++views[run.id];
+  }
   for (const MeshStatus& answer : answers) {
     for (schema::NodeStatus& node : own.nodes) {
       if (node.name == answer.node) node.state = "up";
     }
     for (const RunStatus& run : answer.runs) {
+      ++views[run.id];
       const auto [at, is_new] = merged.try_emplace(run.id);
       if (is_new) {
         at->second = told_by(answer.node, run);
@@ -93,9 +98,9 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   }
   own.runs.clear();
   for (auto& [id, run] : merged) {
-    double all = 0;
-    for (const MemberStatus& row : run.members) all += row.wait_share;
-    for (MemberStatus& row : run.members) row.wait_share = all > 0 ? row.wait_share / all : 0;
+    // Each row holds the sum of what the views say of it: a member says nothing of itself.
+    const auto others = static_cast<double>(std::max<std::size_t>(views[id], 2) - 1);
+    for (MemberStatus& row : run.members) row.wait_share /= others;
     std::sort(run.members.begin(), run.members.end(),
               [](const MemberStatus& a, const MemberStatus& b) { return a.node < b.node; });
     own.runs.push_back(std::move(run));

@@ -266,7 +266,7 @@ void Exchange::on_credit(Rank from, const schema::Credit& credit) {
 void Exchange::take_credit(Rank from, std::size_t payload_bytes) {
   Link& link = links_[from];
   link.taken += payload_bytes;
-  if (link.taken - link.credited < kCreditEveryBytes) return;
+  if (link.taken - link.credited < plan_->credit_every_bytes()) return;
   link.credited = link.taken;
   actions_.push_back(SendFrame{{from}, header(), schema::Credit{link.taken}});
 }
@@ -275,26 +275,32 @@ void Exchange::take_credit(Rank from, std::size_t payload_bytes) {
 
 std::optional<ExchangeWork> Exchange::next_work() {
   if (plan_ == nullptr || failed_) return std::nullopt;
-  const std::vector<Rank> totals_to = plan_->sharded() ? others() : std::vector<Rank>{};
-  if (credit_lasts(totals_to)) {
-    for (std::size_t b = to_reduce_.size(); b-- > 0;) {
-      if (to_reduce_[b].empty()) continue;
-      const std::size_t index = to_reduce_[b].front();
-      to_reduce_[b].pop_front();
-      return Reduce{index, std::move(chunks_[index].held), totals_to};
-    }
+  for (std::size_t b = buckets_.size(); b-- > 0;) {
+    if (auto reduce = next_reduce(b)) return reduce;
+    if (auto contribute = next_contribution(b)) return contribute;
   }
-  for (std::size_t b = to_contribute_.size(); b-- > 0;) {
-    std::deque<std::size_t>& queue = to_contribute_[b];
-    for (auto at = queue.begin(); at != queue.end(); ++at) {
-      const std::size_t index = *at;
-      std::vector<Rank> to = receivers(plan_->chunks[index]);
-      if (!credit_lasts(to)) continue;
-      queue.erase(at);
-      chunks_[index].contributed = true;
-      reduce_if_complete(index);
-      return Contribute{index, std::move(to)};
-    }
+  return std::nullopt;
+}
+
+std::optional<Reduce> Exchange::next_reduce(std::size_t bucket) {
+  std::deque<std::size_t>& queue = to_reduce_[bucket];
+  std::vector<Rank> to = plan_->sharded() ? others() : std::vector<Rank>{};
+  if (queue.empty() || !credit_lasts(to)) return std::nullopt;
+  const std::size_t index = queue.front();
+  queue.pop_front();
+  return Reduce{index, std::move(chunks_[index].held), std::move(to)};
+}
+
+std::optional<Contribute> Exchange::next_contribution(std::size_t bucket) {
+  std::deque<std::size_t>& queue = to_contribute_[bucket];
+  for (auto at = queue.begin(); at != queue.end(); ++at) {
+    const std::size_t index = *at;
+    std::vector<Rank> to = receivers(plan_->chunks[index]);
+    if (!credit_lasts(to)) continue;
+    queue.erase(at);
+    chunks_[index].contributed = true;
+    reduce_if_complete(index);
+    return Contribute{index, std::move(to)};
   }
   return std::nullopt;
 }

@@ -16,7 +16,7 @@
 // is asked for (next_work), one at a time, so that frames are never kept waiting behind a bucket:
 //   - a contribution or a total goes only where the credit lasts: at most plan.window_bytes on their way to a peer;
 //   - the bucket that is ready last goes first: the next forward pass begins with its segments;
-//   - reductions go before contributions: somebody waits for the total already.
+//   - in a bucket reductions go before contributions: somebody waits for the total already.
 // Contributions that came are held until all are there, then summed in rank order in one go, in cache.
 //
 // The scaler frames are gates: nobody sends a chunk of a bucket before every member announced that bucket in that step.
@@ -125,6 +125,10 @@ class Exchange {
   float scaler(std::size_t segment) const { return shared_scalers_[segment]; }  // eq. (4), valid once its bucket is open
   float scaler_of(Rank rank, std::size_t segment) const { return scalers_[rank][segment]; }  // a member's own
   std::uint64_t bytes_on_their_way() const;  // to all peers, as far as credit frames have told
+  // Half of what may be on its way is: there is time for other work than sending.
+  bool link_is_busy() const {
+    return plan_ != nullptr && 2 * bytes_on_their_way() >= plan_->window_bytes * (plan_->members - 1);
+  }
   // The union of the members' flags, once every step frame of this step is in.
   std::optional<std::uint32_t> flags() const;
   bool announced_all() const { return ready_buckets_ == (plan_ ? plan_->buckets.size() : 0); }
@@ -169,6 +173,8 @@ class Exchange {
   void open_bucket(std::size_t bucket);
   void reduce_if_complete(std::size_t index);
   bool credit_lasts(const std::vector<Rank>& to) const;
+  std::optional<Reduce> next_reduce(std::size_t bucket);
+  std::optional<Contribute> next_contribution(std::size_t bucket);
   std::vector<Rank> receivers(const ChunkPlan& chunk) const;
   void check_digests();
   void try_commit();

@@ -10,10 +10,6 @@
 namespace tg::daemon {
 namespace {
 
-// While less than this is on its way, sending goes before measuring: 8 ms of a 1 Gbit/s link, the time in which 40 M
-// gradients are measured.
-constexpr std::uint64_t kBusyLinkBytes = 1u << 20;
-
 GradientFormat format_of(std::string_view name) {
   return name == "float32"   ? GradientFormat::kFloat32
          : name == "float16" ? GradientFormat::kFloat16
@@ -60,6 +56,7 @@ PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const 
   options.members = members;
   options.exchange = choice.exchange;
   options.coding = choice.coding;
+  options.window_bytes = static_cast<std::size_t>(choice.window_bytes);
   options.gradients = format_of(job.gradients);
   options.last_layer = format_of(job.last_layer);
   options.shared_scalers = job.scaler_sharing == "max";
@@ -158,16 +155,15 @@ void Member::frame(Rank from, const schema::FrameHeader& header, const schema::F
   start_early();
 }
 
-Member::Work Member::work() {
-  if (!begun() || failed_ || finished_) return Work::kNone;
-  if (!ready_.empty() && exchange_.bytes_on_their_way() >= kBusyLinkBytes) {
-    measure_next();
-    return Work::kMeasure;
-  }
+Member::Done Member::work() {
+  if (!begun() || failed_ || finished_) return {};
+  if (!ready_.empty() && exchange_.link_is_busy()) return measure_next();
   if (const std::optional<ExchangeWork> work = exchange_.next_work()) {
     ++pieces_;
     const auto* reduce = std::get_if<Reduce>(&*work);
     const std::uint64_t step = exchange_.step();
+    const std::size_t chunk = reduce != nullptr ? reduce->chunk : std::get<Contribute>(*work).chunk;
+    const Done done{reduce != nullptr ? Work::kReduce : Work::kContribute, exchange_.plan()->chunks[chunk].bucket};
     if (reduce != nullptr) {
       hooks_.reached(schema::Phase::kReduce, step);
       worker_->carry_out(*reduce, exchange_);
@@ -176,20 +172,19 @@ Member::Work Member::work() {
       worker_->carry_out(std::get<Contribute>(*work), exchange_);
     }
     drain();
-    return reduce != nullptr ? Work::kReduce : Work::kContribute;
+    return done;
   }
-  if (ready_.empty()) return Work::kNone;
-  measure_next();
-  return Work::kMeasure;
+  return ready_.empty() ? Done{} : measure_next();
 }
 
-void Member::measure_next() {
+Member::Done Member::measure_next() {
   const LocalReady ready = ready_.front();
   ready_.pop_front();
   ++pieces_;
   exchange_.bucket_ready(ready.bucket, worker_->measure(ready.bucket), ready.loss_sum);
   drain();
   start_early();
+  return {Work::kMeasure, ready.bucket};
 }
 
 void Member::drain() {

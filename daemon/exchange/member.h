@@ -85,8 +85,12 @@ class Member {
   void fail(Rank about, const std::string& phase, const std::string& message);
 
   enum class Work : std::uint8_t { kNone, kMeasure, kContribute, kReduce };
+  struct Done {
+    Work work = Work::kNone;
+    std::size_t bucket = 0;
+  };
   // Carries out one piece of the work that waits; kNone if nothing can be done now.
-  Work work();
+  Done work();
 
   // --- outcomes ---
   const std::optional<schema::Fail>& failed() const { return failed_; }
@@ -120,7 +124,7 @@ class Member {
   void carry_out(const Apply& action);
   void carry_out(const CommitStep& action);
   void carry_out(const FailRun& action) { fail(action.cause); }
-  void measure_next();
+  Done measure_next();
   void chunk_applied(std::size_t chunk);
   void start_report(bool last, bool stopped, bool evaluate);
   void send_report(const engine::EvaluationCounts& counts);

@@ -8,8 +8,9 @@ PayloadCodec::PayloadCodec(const kernels::Kernels& kernels, const Plan& plan)
     : kernels_(kernels),
       coding_(plan.coding),
       members_(static_cast<int>(plan.members)),
-      nonzero_(plan.longest_chunk / kernels::kWordBits),
-      negative_(plan.longest_chunk / kernels::kWordBits) {}
+      words_(plan.longest_chunk / kernels::kWordBits),
+      nonzero_(words_ * slots(plan)),
+      negative_(words_ * slots(plan)) {}
 
 std::size_t PayloadCodec::codes_bound(const ChunkPlan& chunk) { return kernels::codes_bound(chunk.size()); }
 
@@ -17,9 +18,9 @@ std::size_t PayloadCodec::sums_bound(const ChunkPlan& chunk, std::size_t members
   return kernels::sums_bound(chunk.size(), static_cast<int>(members));
 }
 
-kernels::Planes PayloadCodec::scratch(const ChunkPlan& chunk) {
-  const std::size_t words = chunk.size() / kernels::kWordBits;
-  return {nonzero_.span().first(words), negative_.span().first(words)};
+kernels::Planes PayloadCodec::scratch(const ChunkPlan& chunk, std::size_t slot) {
+  const std::size_t first = slot * words_, count = chunk.size() / kernels::kWordBits;
+  return {nonzero_.span().subspan(first, count), negative_.span().subspan(first, count)};
 }
 
 PayloadCodec::Written PayloadCodec::write_codes(const ChunkPlan& chunk, kernels::ConstPlanes codes,
@@ -38,8 +39,9 @@ PayloadCodec::Written PayloadCodec::write_sums(const ChunkPlan& chunk, std::span
   return {kernels_.encode_sums(sums, members_, payload), PayloadFormat::kSumsRaw};
 }
 
-bool PayloadCodec::read_codes(const ChunkPlan& chunk, const schema::Chunk& received, kernels::ConstPlanes& codes) {
-  const kernels::Planes planes = scratch(chunk);
+bool PayloadCodec::read_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::size_t slot,
+                              kernels::ConstPlanes& codes) {
+  const kernels::Planes planes = scratch(chunk, slot);
   codes = {planes.nonzero, planes.negative};
   return received.format == PayloadFormat::kCodesRans
              ? kernels_.decode_codes_rans(received.payload, chunk.runs, planes)
@@ -49,7 +51,7 @@ bool PayloadCodec::read_codes(const ChunkPlan& chunk, const schema::Chunk& recei
 bool PayloadCodec::add_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::span<std::int8_t> sums) {
   if (received.format == PayloadFormat::kCodesRaw) return kernels_.accumulate_codes(received.payload, sums);
   kernels::ConstPlanes codes;
-  if (!read_codes(chunk, received, codes)) return false;
+  if (!read_codes(chunk, received, 0, codes)) return false;
   kernels_.accumulate_planes(codes, sums);
   return true;
 }

@@ -1,8 +1,8 @@
 // A chunk's ternary payload: which format it gets, and the kernels that write and read it.
 //
 // Raw planes, or entropy-coded where the run's coding says so and the chunk comes out smaller: the format stands in the
-// frame, chunk by chunk. Owns scratch for one chunk (the planes that were decoded last); one thread. Decoders say false
-// for bytes that break their format, and leave the output unspecified then.
+// frame, chunk by chunk. Owns scratch for the planes of one chunk, of one member or, in a direct exchange, of all; one
+// thread. Decoders say false for bytes that break their format, and leave the output unspecified then.
 #pragma once
 
 #include <cstddef>
@@ -30,19 +30,21 @@ class PayloadCodec {
   Written write_sums(const ChunkPlan& chunk, std::span<const std::int8_t> sums, std::span<std::byte> payload);
   // sums[i] += code[i].
   bool add_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::span<std::int8_t> sums);
-  // The codes themselves, valid until the next call.
-  bool read_codes(const ChunkPlan& chunk, const schema::Chunk& received, kernels::ConstPlanes& codes);
+  // The codes themselves, valid until the next call with this slot; a direct exchange has a slot for each member.
+  bool read_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::size_t slot, kernels::ConstPlanes& codes);
   bool read_sums(const ChunkPlan& chunk, const schema::Chunk& received, std::span<std::int8_t> sums);
 
-  static std::size_t bytes(const Plan& plan) { return plan.longest_chunk / 8 * 2; }
+  static std::size_t bytes(const Plan& plan) { return plan.longest_chunk / 8 * 2 * slots(plan); }
 
  private:
-  kernels::Planes scratch(const ChunkPlan& chunk);
+  static std::size_t slots(const Plan& plan) { return plan.sharded() ? 1 : plan.members; }
+  kernels::Planes scratch(const ChunkPlan& chunk, std::size_t slot);
 
   const kernels::Kernels& kernels_;
   const schema::Coding coding_;
   const int members_;
-  AlignedArray<std::uint64_t> nonzero_, negative_;  // one chunk
+  const std::size_t words_;                         // of the longest chunk
+  AlignedArray<std::uint64_t> nonzero_, negative_;  // one chunk for every slot
 };
 
 }  // namespace tg::daemon

@@ -73,8 +73,7 @@ Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options)
   plan.coding = options.coding;
   plan.shared_scalers = options.shared_scalers;
   plan.members = options.members;
-  plan.window_bytes =
-      std::clamp(kAllWindowsBytes / std::max<std::size_t>(options.members - 1, 1), kLeastWindowBytes, kMostWindowBytes);
+  plan.window_bytes = options.window_bytes;
   plan.bucket_of_segment.resize(segments.size());
   for (const engine::Segment& segment : segments.segments()) plan.formats.push_back(format_of(segment, options));
   const std::size_t bucket_parameters =

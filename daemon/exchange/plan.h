@@ -57,7 +57,9 @@ struct Plan {
   bool shared_scalers = true;  // eq. (4); else each member keeps its own and sums are floats, in rank order
   std::size_t members = 1;
   std::size_t longest_chunk = 0;  // elements
-  std::size_t window_bytes = 0;   // credit: payload bytes that may be on their way to one peer
+  std::size_t window_bytes = 0;   // credit: payload bytes that may be on their way to one peer (one chunk may overshoot)
+  // A receiver tells what it took after so many bytes: a window is never used up by what was taken long ago.
+  std::size_t credit_every_bytes() const { return window_bytes / 4; }
   bool ternary(std::size_t segment) const { return formats[segment] == GradientFormat::kTernary; }
   bool sharded() const { return exchange == schema::ExchangeKind::kSharded && members > 1; }
 };
@@ -69,6 +71,7 @@ struct PlanOptions {
   GradientFormat gradients = GradientFormat::kTernary;
   GradientFormat last_layer = GradientFormat::kTernary;  // where gradients is kTernary
   bool shared_scalers = true;
+  std::size_t window_bytes = schema::kMostWindowBytes;
   std::size_t min_ternary_size = 1;   // elements; smaller segments travel as float32
   std::size_t bucket_parameters = 0;  // 0 = kDefaultBucketParameters
   std::size_t chunk_parameters = 0;   // 0 = from bucket size, members and the payload bound
@@ -78,13 +81,6 @@ inline constexpr std::size_t kDefaultBucketParameters = 256 * 1024;
 inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;   // below this a frame costs more than it overlaps
 inline constexpr std::size_t kLargeChunkParameters = 512 * 1024;  // its planes and sums stay in a core's own cache
 
-// Credit. Enough that a link is busy while a receiver looks elsewhere for a few milliseconds (1 Gbit/s carries 1 MiB in
-// 8.4 ms), and bounded over all peers together.
-inline constexpr std::size_t kMostWindowBytes = 4u << 20;
-inline constexpr std::size_t kLeastWindowBytes = 1u << 20;
-inline constexpr std::size_t kAllWindowsBytes = 16u << 20;
-inline constexpr std::size_t kCreditEveryBytes = 256u << 10;  // a receiver tells what it took after so many bytes
-static_assert(kCreditEveryBytes * 2 <= kLeastWindowBytes && kLeastWindowBytes >= schema::kMostChunkPayloadBytes);
 
 // direct wherever there is nothing to sum for others: one member, or scalers of each member's own.
 Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options);

@@ -1,7 +1,6 @@
 #include "daemon/exchange/worker.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -100,7 +99,7 @@ kernels::Planes Worker::ternarize(const ChunkPlan& chunk, const Exchange& exchan
                        {codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)});
     traffic_.elements += std::min(part.count, segments_[part.segment].element_count - part.first_in_segment);
   }
-  for (const std::uint64_t word : codes.nonzero) traffic_.nonzeros += static_cast<std::uint64_t>(std::popcount(word));
+  traffic_.nonzeros += kernels_.count(codes.nonzero);
   return codes;
 }
 
@@ -134,6 +133,37 @@ void Worker::carry_out(const Contribute& work, Exchange& exchange) {
   exchange.sent(work.to, bytes);
 }
 
+// Every member's codes as planes: codes_, by rank.
+std::optional<Rank> Worker::read_codes(const ChunkPlan& chunk, const Contributions& contributions,
+                                       const Exchange& exchange) {
+  codes_.resize(contributions.size());
+  for (Rank rank = 0; rank < contributions.size(); ++rank) {
+    if (contributions[rank]) {
+      if (!codec_->read_codes(chunk, contributions[rank]->chunk, rank, codes_[rank])) return rank;
+      continue;
+    }
+    const kernels::Planes own = keeps_codes() ? own_codes(chunk) : ternarize(chunk, exchange);
+    codes_[rank] = {own.nonzero, own.negative};
+  }
+  return std::nullopt;
+}
+
+std::optional<Rank> Worker::apply_codes(const ChunkPlan& chunk, const Contributions& contributions,
+                                        const Exchange& exchange) {
+  if (const std::optional<Rank> broken = read_codes(chunk, contributions, exchange)) return broken;
+  for (const ChunkPart& part : chunk.parts) {
+    const std::size_t first = (part.begin - chunk.begin) / kernels::kWordBits, count = part.count / kernels::kWordBits;
+    part_codes_.clear();
+    for (const kernels::ConstPlanes& codes : codes_)
+      part_codes_.push_back({codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)});
+    const bool right = kernels_.apply_codes(part_update(part, mean_scale(part, exchange)), {{}, part_codes_},
+                                            replica_.committed(part.begin, part.count),
+                                            replica_.next(part.begin, part.count));
+    TG_CHECK(right, part.segment);  // planes cannot break a format
+  }
+  return std::nullopt;
+}
+
 std::optional<Rank> Worker::sum_codes(const ChunkPlan& chunk, const Contributions& contributions,
                                       const Exchange& exchange, std::span<std::int8_t> sums) {
   std::fill(sums.begin(), sums.end(), std::int8_t{0});
@@ -150,15 +180,10 @@ std::optional<Rank> Worker::sum_codes(const ChunkPlan& chunk, const Contribution
 
 std::optional<Rank> Worker::sum_scaled(const ChunkPlan& chunk, const Contributions& contributions,
                                        const Exchange& exchange, std::span<float> sums) {
+  if (const std::optional<Rank> broken = read_codes(chunk, contributions, exchange)) return broken;
   std::fill(sums.begin(), sums.end(), 0.0f);
   for (Rank rank = 0; rank < contributions.size(); ++rank) {
-    kernels::ConstPlanes codes;
-    if (contributions[rank]) {
-      if (!codec_->read_codes(chunk, contributions[rank]->chunk, codes)) return rank;
-    } else {
-      const kernels::Planes own = keeps_codes() ? own_codes(chunk) : ternarize(chunk, exchange);
-      codes = {own.nonzero, own.negative};
-    }
+    const kernels::ConstPlanes& codes = codes_[rank];
     for (const ChunkPart& part : chunk.parts) {
       const std::size_t at = part.begin - chunk.begin;
       const std::size_t first = at / kernels::kWordBits, count = part.count / kernels::kWordBits;
@@ -228,6 +253,11 @@ std::optional<Rank> Worker::sum_floats(const ChunkPlan& chunk, const Contributio
 
 void Worker::carry_out(const Reduce& work, Exchange& exchange) {
   const ChunkPlan& chunk = plan_->chunks[work.chunk];
+  if (reads_sums(chunk) && !plan_->sharded()) {
+    if (const std::optional<Rank> broken = apply_codes(chunk, work.contributions, exchange))
+      return exchange.bad_payload(work.chunk, *broken);
+    return exchange.applied(work.chunk);
+  }
   const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
   const std::span<float> floats = reads_sums(chunk) ? std::span<float>{} : floats_.span().first(chunk.size());
   const std::optional<Rank> broken = reads_sums(chunk)  ? sum_codes(chunk, work.contributions, exchange, sums)
@@ -264,25 +294,30 @@ void Worker::carry_out(const Apply& action, Exchange& exchange) {
   exchange.applied(action.chunk);
 }
 
+kernels::Update Worker::part_update(const ChunkPart& part, float scale) const {
+  kernels::Update update = update_;
+  update.scale = scale;
+  update.weight_decay = segments_[part.segment].decays ? options_.outside_weight_decay : 0.0f;
+  return update;
+}
+
+// Mean gradient = s' * sums / N.
+float Worker::mean_scale(const ChunkPart& part, const Exchange& exchange) const {
+  return kernels::applied_scale(exchange.scaler(part.segment)) / static_cast<float>(options_.members);
+}
+
 void Worker::apply_parts(const ChunkPlan& chunk, std::span<const std::int8_t> sums, const Exchange& exchange) {
-  for (const ChunkPart& part : chunk.parts) {
-    kernels::Update update = update_;
-    // Mean gradient = s' * sums / N.
-    update.scale = kernels::applied_scale(exchange.scaler(part.segment)) / static_cast<float>(options_.members);
-    update.weight_decay = segments_[part.segment].decays ? options_.outside_weight_decay : 0.0f;
-    kernels_.apply_sums(update, sums.subspan(part.begin - chunk.begin, part.count),
-                        replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
-  }
+  for (const ChunkPart& part : chunk.parts)
+    kernels_.apply_sums(part_update(part, mean_scale(part, exchange)),
+                        sums.subspan(part.begin - chunk.begin, part.count), replica_.committed(part.begin, part.count),
+                        replica_.next(part.begin, part.count));
 }
 
 void Worker::apply_parts(const ChunkPlan& chunk, std::span<const float> sums) {
-  for (const ChunkPart& part : chunk.parts) {
-    kernels::Update update = update_;
-    update.scale = 1.0f / static_cast<float>(options_.members);
-    update.weight_decay = segments_[part.segment].decays ? options_.outside_weight_decay : 0.0f;
-    kernels_.apply_floats(update, sums.subspan(part.begin - chunk.begin, part.count),
+  const float mean = 1.0f / static_cast<float>(options_.members);
+  for (const ChunkPart& part : chunk.parts)
+    kernels_.apply_floats(part_update(part, mean), sums.subspan(part.begin - chunk.begin, part.count),
                           replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
-  }
 }
 
 }  // namespace tg::daemon

@@ -2,7 +2,8 @@
 //
 //   measure      gradient of a bucket -> statistics -> clip bounds and local scalers (eq. (2), section 3.2)
 //   contribute   gradient -> codes (eq. (1), (3)) -> payload written into a frame -> sent
-//   reduce       all members' payloads, the own codes -> exact integer sums (floats: in rank order) -> sent -> applied
+//   reduce       all members' payloads, the own codes -> exact integer sums (floats: in rank order) -> sent -> applied;
+//                where nobody wants the sums, from the codes straight into the update
 //   apply        the owner's total -> optimizer -> the other half of the replica's double buffer
 //
 // A chunk's planes and sums stay in cache from the first of these verbs to the last: receiving and updating costs one
@@ -67,6 +68,8 @@ class Worker {
   bool keeps_codes() const { return !plan_->sharded() && plan_->members > 1; }
   kernels::Planes own_codes(const ChunkPlan& chunk);
   kernels::Planes ternarize(const ChunkPlan& chunk, const Exchange& exchange);
+  std::optional<Rank> read_codes(const ChunkPlan& chunk, const Contributions& contributions, const Exchange& exchange);
+  std::optional<Rank> apply_codes(const ChunkPlan& chunk, const Contributions& contributions, const Exchange& exchange);
   std::optional<Rank> sum_codes(const ChunkPlan& chunk, const Contributions& contributions, const Exchange& exchange,
                                 std::span<std::int8_t> sums);
   std::optional<Rank> sum_scaled(const ChunkPlan& chunk, const Contributions& contributions, const Exchange& exchange,
@@ -81,6 +84,8 @@ class Worker {
   template <class Write>
   std::size_t send(std::size_t index, schema::ChunkPhase phase, std::size_t bound, const std::vector<Rank>& to,
                    Write write);
+  kernels::Update part_update(const ChunkPart& part, float scale) const;
+  float mean_scale(const ChunkPart& part, const Exchange& exchange) const;
   void apply_parts(const ChunkPlan& chunk, std::span<const std::int8_t> sums, const Exchange& exchange);
   void apply_parts(const ChunkPlan& chunk, std::span<const float> sums);
 
@@ -97,6 +102,7 @@ class Worker {
   kernels::Update update_;
   std::vector<float> clips_;                                 // by segment
   std::optional<PayloadCodec> codec_;
+  std::vector<kernels::ConstPlanes> codes_, part_codes_;  // of all members, a chunk's and a part's
   AlignedArray<std::uint64_t> nonzero_, negative_;  // of the whole model in a direct exchange, else of one chunk
   AlignedArray<std::int8_t> sums_;                  // one chunk
   AlignedArray<float> floats_;                      // one chunk, made when the plan sums floats

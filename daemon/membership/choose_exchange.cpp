@@ -29,6 +29,20 @@ schema::Commit by_rule(const Asked& asked, std::size_t members) {
   return choice;
 }
 
+schema::Commit choose(const Asked& asked, double link_mbps, const std::vector<schema::Vote>& votes) {
+  if (link_mbps <= 0 || !measured(votes)) return by_rule(asked, votes.size());
+  const schema::Commit* best = nullptr;
+  double best_seconds = 0;
+  for (std::size_t i = 0; i < kChoices.size(); ++i) {
+    if (!allowed(asked, kChoices[i])) continue;
+    const double seconds = predict_exchange(i, link_mbps, votes).total();
+    if (best != nullptr && seconds >= best_seconds) continue;
+    best = &kChoices[i];
+    best_seconds = seconds;
+  }
+  return *best;
+}
+
 }  // namespace
 
 Asked asked_of(const schema::JobSpec& job) {
@@ -56,19 +70,18 @@ ExchangePrediction predict_exchange(std::size_t choice, double link_mbps, const 
   return prediction;
 }
 
+std::uint64_t window_for(double link_mbps, std::size_t members) {
+  if (link_mbps <= 0 || members < 2) return schema::kMostWindowBytes;
+  const double bytes = link_mbps * 1e6 / 8 * kQueuedSeconds / static_cast<double>(members - 1);
+  return static_cast<std::uint64_t>(std::clamp(bytes, static_cast<double>(schema::kLeastWindowBytes),
+                                               static_cast<double>(schema::kMostWindowBytes)));
+}
+
 schema::Commit choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes) {
   const double link = slowest_link(asked, votes);
-  if (link <= 0 || !measured(votes)) return by_rule(asked, votes.size());
-  const schema::Commit* best = nullptr;
-  double best_seconds = 0;
-  for (std::size_t i = 0; i < kChoices.size(); ++i) {
-    if (!allowed(asked, kChoices[i])) continue;
-    const double seconds = predict_exchange(i, link, votes).total();
-    if (best != nullptr && seconds >= best_seconds) continue;
-    best = &kChoices[i];
-    best_seconds = seconds;
-  }
-  return *best;
+  schema::Commit choice = choose(asked, link, votes);
+  choice.window_bytes = window_for(link, votes.size());
+  return choice;
 }
 
 }  // namespace tg::daemon

@@ -13,15 +13,16 @@
 
 #include "schema/frame.h"
 #include "schema/job.h"
+#include "schema/limits.h"
 
 namespace tg::daemon {
 
 // The order of Vote::codec_seconds and Vote::sent_bits.
 inline constexpr std::array<schema::Commit, 4> kChoices = {{
-    {schema::ExchangeKind::kDirect, schema::Coding::kRaw},
-    {schema::ExchangeKind::kDirect, schema::Coding::kEntropy},
-    {schema::ExchangeKind::kSharded, schema::Coding::kRaw},
-    {schema::ExchangeKind::kSharded, schema::Coding::kEntropy},
+    {schema::ExchangeKind::kDirect, schema::Coding::kRaw, schema::kMostWindowBytes},
+    {schema::ExchangeKind::kDirect, schema::Coding::kEntropy, schema::kMostWindowBytes},
+    {schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes},
+    {schema::ExchangeKind::kSharded, schema::Coding::kEntropy, schema::kMostWindowBytes},
 }};
 inline constexpr double kTripSeconds = 300e-6;  // a frame to every peer and its handling, on a switched LAN
 
@@ -44,5 +45,11 @@ ExchangePrediction predict_exchange(std::size_t choice, double link_mbps, const 
 // votes: of all members, by rank; link_mbps of the slowest counts.
 schema::Commit choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes);
 double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes);
+
+// What may be on its way to one peer: kQueuedSeconds of the slowest link over all peers together. What is queued cannot be
+// overtaken by the bucket that the next forward pass begins with, and what is not queued leaves the link idle while a
+// node looks elsewhere.
+inline constexpr double kQueuedSeconds = 10e-3;
+std::uint64_t window_for(double link_mbps, std::size_t members);
 
 }  // namespace tg::daemon

@@ -152,6 +152,7 @@ Status ActiveRun::begin(const schema::Commit& choice) {
   status.model = job_.model;
   status.data = job_.data;
   status.exchange = reply.exchange;
+  status.coding = reply.coding;
   status.gradients = job_.gradients;
   status.steps = job_.steps;
   status.parameters = prepared_->model.segments.parameter_count();
@@ -220,13 +221,16 @@ bool ActiveRun::work() {
   if (!begun()) return false;
   const std::uint64_t step = member_->step();
   const Clock::time_point begin = Clock::now();
-  const Member::Work done = member_->work();
-  if (done == Member::Work::kNone) return false;
+  const std::uint64_t sent_before = context_.mesh.sent_bytes();
+  const Member::Done done = member_->work();
+  if (done.work == Member::Work::kNone) return false;
   ++context_.progress.count;
-  const char* const name = done == Member::Work::kMeasure      ? "measure"
-                           : done == Member::Work::kContribute ? "contribute"
-                                                               : "reduce";
-  if (timeline_->on()) timeline_->add(Timeline::Track::kNode, name, step, begin, Clock::now());
+  const char* const name = done.work == Member::Work::kMeasure      ? "measure"
+                           : done.work == Member::Work::kContribute ? "contribute"
+                                                                    : "reduce";
+  if (timeline_->on())
+    timeline_->add(Timeline::Track::kNode, name, step, begin, Clock::now(),
+                   {static_cast<std::int64_t>(done.bucket), context_.mesh.sent_bytes() - sent_before});
   return true;
 }
 

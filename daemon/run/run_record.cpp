@@ -250,6 +250,7 @@ Result<RunRecord> from_json(const json& root) {
   fields.text("model", status.model, schema::kMostNameBytes);
   fields.text("data", status.data, schema::kMostNameBytes);
   fields.text("exchange", status.exchange, schema::kMostNameBytes);
+  if (fields.find("coding") != nullptr) fields.text("coding", status.coding, schema::kMostNameBytes);  // not in older records
   fields.text("gradients", status.gradients, schema::kMostNameBytes);
   fields.count("seed", record.seed);
   fields.count("view", view);
@@ -283,6 +284,7 @@ std::string record_to_json(const RunRecord& record) {
                                  {"model", status.model},
                                  {"data", status.data},
                                  {"exchange", status.exchange},
+                                 {"coding", status.coding},
                                  {"gradients", status.gradients},
                                  {"seed", record.seed},
                                  {"view", record.view},

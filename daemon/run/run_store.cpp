@@ -30,7 +30,7 @@ constexpr const char* kRecordFile = "run.json";
 constexpr const char* kLogFile = "log.txt";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr std::array kFiles = {kRecordFile,        kMetricsFile, kLogFile, "model.safetensors", "model-raw.safetensors",
-                               "state.safetensors"};
+                               "state.safetensors", "trace.json"};
 
 std::string errno_text() { return std::strerror(errno); }
 
@@ -310,7 +310,7 @@ Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std
   if (std::find(kFiles.begin(), kFiles.end(), file) == kFiles.end()) {
     return Error{ErrorKind::kNotFound, "a run has no file '" + file +
                                            "'; fetch model.safetensors, "
-                                           "model-raw.safetensors, metrics.jsonl or run.json"};
+                                           "model-raw.safetensors, metrics.jsonl, trace.json or run.json"};
   }
   const std::optional<RunRecord> record = find(id);
   if (!record) {

@@ -20,7 +20,8 @@ void Timeline::start(std::string member, std::size_t rank) {
   on_ = true;
 }
 
-void Timeline::add(Track track, const char* name, std::uint64_t step, Clock::time_point begin, Clock::time_point end) {
+void Timeline::add(Track track, const char* name, std::uint64_t step, Clock::time_point begin, Clock::time_point end,
+                   Detail detail) {
   using std::chrono::microseconds;
   const std::lock_guard lock(mutex_);
   if (spans_.size() >= kMostSpans) {
@@ -28,7 +29,7 @@ void Timeline::add(Track track, const char* name, std::uint64_t step, Clock::tim
     return;
   }
   spans_.push_back({name, step, std::chrono::duration_cast<microseconds>(begin - origin_).count(),
-                    std::chrono::duration_cast<microseconds>(end - begin).count(), track});
+                    std::chrono::duration_cast<microseconds>(end - begin).count(), track, detail});
 }
 
 Status Timeline::write(const std::string& path) const {
@@ -40,14 +41,18 @@ Status Timeline::write(const std::string& path) const {
   name_row("process_name", 0, member_);
   name_row("thread_name", static_cast<int>(Track::kNode), "exchange");
   name_row("thread_name", static_cast<int>(Track::kCompute), "compute");
-  for (const Span& span : spans_)
+  for (const Span& span : spans_) {
+    nlohmann::ordered_json details = {{"step", span.step}};
+    if (span.detail.bucket >= 0) details["bucket"] = span.detail.bucket;
+    if (span.detail.bytes > 0) details["bytes"] = span.detail.bytes;
     events.push_back({{"ph", "X"},
                       {"name", span.name},
                       {"pid", rank_},
                       {"tid", static_cast<int>(span.track)},
                       {"ts", origin_unix_us_ + span.begin_us},
                       {"dur", span.duration_us},
-                      {"args", {{"step", span.step}}}});
+                      {"args", std::move(details)}});
+  }
   nlohmann::ordered_json file;
   file["displayTimeUnit"] = "ms";
   file["otherData"] = {{"member", member_}, {"spans_left_out", left_out_}};

@@ -25,7 +25,12 @@ class Timeline {
   void stop() { on_ = false; }
   bool on() const { return on_.load(std::memory_order_relaxed); }
   // name is a literal: it is kept as it is.
-  void add(Track track, const char* name, std::uint64_t step, Clock::time_point begin, Clock::time_point end);
+  struct Detail {
+    std::int64_t bucket = -1;  // none
+    std::uint64_t bytes = 0;   // sent meanwhile
+  };
+  void add(Track track, const char* name, std::uint64_t step, Clock::time_point begin, Clock::time_point end,
+           Detail detail = {-1, 0});
   // Wall-clock microseconds, so that the files of several members (with clocks set alike) can be laid side by side.
   Status write(const std::string& path) const;
 
@@ -35,6 +40,7 @@ class Timeline {
     std::uint64_t step;
     std::int64_t begin_us, duration_us;
     Track track;
+    Detail detail;
   };
   std::atomic<bool> on_{false};
   mutable std::mutex mutex_;

@@ -15,4 +15,10 @@ bool accumulate_codes(std::span<const std::byte> payload, std::span<std::int8_t>
 
 void accumulate_planes(ConstPlanes codes, std::span<std::int8_t> sums) { accumulate_planes_x86<Sums>(codes, sums); }
 
+std::uint64_t count(std::span<const std::uint64_t> plane) {
+  std::uint64_t ones = 0;
+  for (const std::uint64_t word : plane) ones += static_cast<std::uint64_t>(_mm_popcnt_u64(word));
+  return ones;
+}
+
 }  // namespace tg::kernels::avx2

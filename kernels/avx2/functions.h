@@ -34,6 +34,7 @@ void decode_halves(std::span<const std::byte> payload, std::span<float> values);
 void accumulate_halves(std::span<const std::byte> addend, std::span<float> total);
 void add_scaled(std::span<const float> parameters, float factor, std::span<float> gradient);
 void average(std::span<const float> parameters, float rate, std::span<float> average);
+std::uint64_t count(std::span<const std::uint64_t> plane);
 std::uint64_t digest(std::span<const float> values, std::uint64_t first, std::uint64_t salt);
 
 }  // namespace tg::kernels::avx2

@@ -137,16 +137,17 @@ struct States {
   void refill(const std::byte* from, std::uint64_t) {
     for (std::size_t h = 0; h < 2; ++h) {
       const __m256i where = empty(h);
-      alignas(32) std::uint64_t mask[4], bytes[4];
+      alignas(32) std::uint64_t mask[4];
+      long long bytes[4];  // stays in registers: one load of four stores would wait for all of them
       _mm256_store_si256(reinterpret_cast<__m256i*>(mask), where);
       for (std::size_t g = 0; g < 4; ++g) {
         std::uint64_t next;
         std::memcpy(&next, from, sizeof next);
-        bytes[g] = _pdep_u64(next, mask[g]);
+        bytes[g] = static_cast<long long>(_pdep_u64(next, mask[g]));
         from += _mm_popcnt_u64(mask[g]) / 8;
       }
       high[h] = _mm256_blendv_epi8(high[h], low[h], where);
-      const __m256i filled = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
+      const __m256i filled = _mm256_set_epi64x(bytes[3], bytes[2], bytes[1], bytes[0]);
       low[h] = _mm256_blendv_epi8(low[h], filled, where);
     }
   }

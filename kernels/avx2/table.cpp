@@ -6,6 +6,7 @@ constinit const Kernels kTable = {
     .name = "avx2",
     .statistics = statistics,
     .ternarize = ternarize,
+    .count = count,
     .encode_codes = encode_codes,
     .decode_codes = decode_codes,
     .accumulate_codes = accumulate_codes,

@@ -88,6 +88,10 @@ struct Sums {
     at += kHalf;
     store(at, _mm256_add_epi8(_mm256_sub_epi8(load(at), spread(plus >> kHalf)), spread(minus >> kHalf)));
   }
+  // `negative` is a subset of `nonzero`.
+  static void add_codes(std::int8_t* at, std::uint64_t nonzero, std::uint64_t negative) {
+    add(at, nonzero & ~negative, negative);
+  }
   // Digit k of the magnitudes is worth 2^k and is digits[k * stride]; `negative` is a subset of the nonzero.
   static void set(std::int8_t* at, const std::uint64_t* digits, std::size_t stride, int used, std::uint64_t negative) {
     __m256i low = _mm256_setzero_si256(), high = _mm256_setzero_si256();

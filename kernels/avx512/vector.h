@@ -73,6 +73,11 @@ struct Sums {
     const __m512i raised = _mm512_mask_add_epi8(load(at), plus, load(at), one);
     _mm512_storeu_si512(at, _mm512_mask_sub_epi8(raised, minus, raised, one));
   }
+  // `negative` is a subset of `nonzero`.
+  static void add_codes(std::int8_t* at, std::uint64_t nonzero, std::uint64_t negative) {
+    const __m512i raised = _mm512_mask_add_epi8(load(at), nonzero, load(at), _mm512_set1_epi8(1));
+    _mm512_storeu_si512(at, _mm512_mask_sub_epi8(raised, negative, raised, _mm512_set1_epi8(2)));
+  }
   // Digit k of the magnitudes is worth 2^k and is digits[k * stride]; `negative` is a subset of the nonzero.
   static void set(std::int8_t* at, const std::uint64_t* digits, std::size_t stride, int used, std::uint64_t negative) {
     __m512i sums = _mm512_maskz_mov_epi8(digits[0], _mm512_set1_epi8(1));

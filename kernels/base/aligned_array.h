@@ -2,6 +2,8 @@
 // gradients, planes, sums). Owns its memory; move only. No thread rules of its own.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +14,8 @@
 
 namespace tg {
 
-inline constexpr std::size_t kCacheLine = 64;  // bytes
+inline constexpr std::size_t kCacheLine = 64;        // bytes
+inline constexpr std::size_t kHugePage = 2u << 20;   // bytes
 
 template <class T>
 class AlignedArray {
@@ -22,9 +25,12 @@ class AlignedArray {
   AlignedArray() = default;
   explicit AlignedArray(std::size_t count) : count_(count) {
     if (count == 0) return;
-    const std::size_t bytes = (count * sizeof(T) + kCacheLine - 1) / kCacheLine * kCacheLine;
-    data_.reset(static_cast<T*>(std::aligned_alloc(kCacheLine, bytes)));
+    const bool huge = count * sizeof(T) >= 2 * kHugePage;
+    const std::size_t unit = huge ? kHugePage : kCacheLine;
+    const std::size_t bytes = (count * sizeof(T) + unit - 1) / unit * unit;
+    data_.reset(static_cast<T*>(std::aligned_alloc(unit, bytes)));
     if (!data_) throw std::bad_alloc();
+    if (huge) ::madvise(data_.get(), bytes, MADV_HUGEPAGE);  // a wish: without it a pass pays for a page walk every 4 KiB
     std::memset(static_cast<void*>(data_.get()), 0, bytes);
   }
 

@@ -81,4 +81,10 @@ void accumulate_planes(ConstPlanes codes, std::span<std::int8_t> sums) {
   }
 }
 
+std::uint64_t count(std::span<const std::uint64_t> plane) {
+  std::uint64_t ones = 0;
+  for (const std::uint64_t word : plane) ones += static_cast<std::uint64_t>(std::popcount(word));
+  return ones;
+}
+
 }  // namespace tg::kernels::scalar

@@ -69,6 +69,20 @@ class BitReader {
     if (at < bytes_) std::memcpy(rest, begin_ + at, bytes_ - at);
     return joined(rest, shift);
   }
+  // Bits before the next one, those of the bytes before the first included.
+  std::size_t taken() const { return next_; }
+  // True if takes of `bits` bits in all may be take_inside.
+  bool holds(std::size_t bits) const { return (next_ + bits) / 8 < safe_; }
+  // As take(), where the bytes are known to be there and the count is rarely above 57: bits beyond are anything.
+  std::uint64_t take_inside(std::size_t count) {
+    constexpr std::size_t kOneLoad = 57;  // bits that a word holds whatever the bit they start at
+    const std::byte* const at = begin_ + next_ / 8;
+    const std::size_t shift = next_ % 8;
+    next_ += count;
+    if (count <= kOneLoad) [[likely]]
+      return load_word(at) >> shift;
+    return joined(at, shift);
+  }
 
  private:
   static std::uint64_t joined(const std::byte* at, std::size_t shift) {

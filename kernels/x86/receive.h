@@ -8,49 +8,33 @@
 namespace tg::kernels {
 namespace {
 
-// A tile's sums stay in the first level cache, and so do, in the second at worst, the parameters and slots of the next
-// one: 2 Ki elements are 2 KiB of sums and 24 KiB of the state of Adam. While the codes of a tile are being added,
-// which is arithmetic, the state of the next tile is fetched, which is waiting: neither then waits for the other.
-inline constexpr std::size_t kTileWords = 32;
+// Few enough elements that, while the sums of one tile are being added up, which is arithmetic, the processor already
+// waits for the state of the next ones: then the waiting costs nothing more. Larger tiles alternate between the two,
+// and fetching ahead by hand gains nothing: the fetches take the places of the loads.
+inline constexpr std::size_t kTileWords = 4;
 inline constexpr std::size_t kTile = kTileWords * kWordBits;  // elements
+static_assert(kBlock % kTile == 0);
 
-// Fetches the state of a tile evenly over `steps` calls.
-class Ahead {
- public:
-  Ahead(OptimizerKind kind, const ConstStateSpan& from, std::size_t first, std::size_t steps) : steps_(steps) {
-    if (first >= from.parameters.size()) return;
-    const std::size_t left = (from.parameters.size() - first) * sizeof(float);
-    bytes_ = left < kTile * sizeof(float) ? left : kTile * sizeof(float);
-    add(from.parameters.data() + first);
-    if (kind != OptimizerKind::kSgd) add(from.slot0.data() + first);
-    if (kind == OptimizerKind::kAdam) add(from.slot1.data() + first);
-  }
-  void step() {
-    for (budget_ += bytes_; budget_ >= kLine * steps_ && next_ < bytes_; next_ += kLine) {
-      budget_ -= kLine * steps_;
-      for (std::size_t s = 0; s < count_; ++s) _mm_prefetch(streams_[s] + next_, _MM_HINT_T0);
-    }
-  }
-
- private:
-  static constexpr std::size_t kLine = 64;
-  void add(const float* at) { streams_[count_++] = reinterpret_cast<const char*>(at); }
-
-  const char* streams_[3] = {};
-  std::size_t count_ = 0;
-  std::size_t bytes_ = 0;  // of each stream
-  std::size_t next_ = 0;
-  std::size_t steps_;
-  std::size_t budget_ = 0;
+// A payload's masks, and its signs from where the last tile left them.
+struct CodesCursor {
+  const std::byte* mask;
+  BitReader signs;
 };
 
-inline bool hold_codes(const Received& received, std::size_t words) {
-  bool good = true;
-  for (std::size_t p = 0; p < received.payloads.size(); ++p) {
-    const std::span<const std::byte>& payload = received.payloads.data()[p];
-    good = good && holds_codes(payload.data(), payload.size(), words);
+// sums += the tile's codes.
+template <class Sums>
+inline void add_tile(CodesCursor& cursor, std::size_t first, std::int8_t* sums) {
+  BitReader signs = cursor.signs;
+  const std::byte* const mask = cursor.mask + first / 8;
+  const bool inside = signs.holds(kTile);
+  for (std::size_t w = 0; w < kTileWords; ++w) {
+    const std::uint64_t nonzero = load_word(mask + w * sizeof nonzero);
+    const std::size_t count = bits_in(nonzero);
+    const std::uint64_t bits = inside ? signs.take_inside(count) : signs.take(count);
+    const std::uint64_t negative = _pdep_u64(bits, nonzero);
+    Sums::add_codes(sums + w * kWordBits, nonzero, negative);
   }
-  return good;
+  cursor.signs = signs;
 }
 
 template <class Floats, class Sums>
@@ -59,41 +43,36 @@ inline bool apply_codes_x86(const Update& u, const Received& received, const Con
   const std::size_t elements = from.parameters.size();
   require_state(u.kind, elements, from, to);
   require_received(received, elements);
-  if (!hold_codes(received, elements / kWordBits)) return false;
   const std::size_t payloads = received.payloads.size(), planes = received.planes.size();
-  BitReader signs[kMostMembers];
+  CodesCursor cursors[kMostMembers];
   for (std::size_t p = 0; p < payloads; ++p) {
     const std::span<const std::byte>& payload = received.payloads.data()[p];
-    signs[p] = BitReader(payload.data(), payload.size(), elements / 8);
+    if (payload.size() < elements / 8) return false;
+    cursors[p] = {payload.data(), BitReader(payload.data(), payload.size(), elements / 8)};
   }
   alignas(64) std::int8_t sums[kTile];
   for (std::size_t first = 0; first < elements; first += kTile) {
-    const std::size_t words = (elements - first < kTile ? elements - first : kTile) / kWordBits;
-    Ahead ahead(u.kind, from, first + kTile, (payloads + planes) * words);
-    std::memset(sums, 0, words * kWordBits);
-    for (std::size_t p = 0; p < payloads; ++p) {
-      const std::byte* const mask = received.payloads.data()[p].data() + first / 8;
-      BitReader reader = signs[p];
-      for (std::size_t w = 0; w < words; ++w) {
-        const std::uint64_t nonzero = load_word(mask + w * sizeof nonzero);
-        const std::uint64_t negative = _pdep_u64(reader.take(bits_in(nonzero)), nonzero);
-        Sums::add(sums + w * kWordBits, nonzero & ~negative, negative);
-        ahead.step();
-      }
-      signs[p] = reader;
-    }
+    std::memset(sums, 0, sizeof sums);
+    for (std::size_t p = 0; p < payloads; ++p) add_tile<Sums>(cursors[p], first, sums);
     for (std::size_t p = 0; p < planes; ++p) {
       const std::uint64_t* const nonzero = received.planes.data()[p].nonzero.data() + first / kWordBits;
       const std::uint64_t* const negative = received.planes.data()[p].negative.data() + first / kWordBits;
-      for (std::size_t w = 0; w < words; ++w) {
-        Sums::add(sums + w * kWordBits, nonzero[w] & ~negative[w], nonzero[w] & negative[w]);
-        ahead.step();
+      for (std::size_t w = 0; w < kTileWords; ++w) {
+        Sums::add_codes(sums + w * kWordBits, nonzero[w], negative[w]);
       }
     }
-    apply_part<Floats>(u, sums, first, words * kWordBits, from, to);
+    apply_part<Floats>(u, sums, first, kTile, from, to);
   }
   if (u.past_caches) _mm_sfence();
-  return true;
+  // What has been added says how many signs there should have been: no payload needs to be counted before.
+  bool good = true;
+  for (std::size_t p = 0; p < payloads; ++p) {
+    const std::span<const std::byte>& payload = received.payloads.data()[p];
+    const std::size_t ones = cursors[p].signs.taken() - elements;
+    const std::size_t sign_bytes = payload.size() - elements / 8;
+    good = good && sign_bytes == (ones + 7) / 8 && holds_plane(payload.data() + elements / 8, sign_bytes, ones);
+  }
+  return good;
 }
 
 }  // namespace

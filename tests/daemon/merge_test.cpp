@@ -63,13 +63,13 @@ TEST(Merge, WaitSharesAreWhatTheOthersSay) {
             c = told("node-c", "r", RunState::kRunning);
   a.members[1].wait_share = 0.9;  // node-a waited for node-b most of the time
   a.members[2].wait_share = 0.1;
-  b.members[2].wait_share = 1.0;
-  c.members[1].wait_share = 1.0;
+  b.members[2].wait_share = 0.3;
+  c.members[1].wait_share = 0.5;
   const MeshStatus merged = merge_statuses(mesh("node-a", {a}), {mesh("node-b", {b}), mesh("node-c", {c})});
   const std::vector<MemberStatus>& rows = merged.runs[0].members;
   EXPECT_NEAR(rows[0].wait_share, 0, 1e-12);
-  EXPECT_NEAR(rows[1].wait_share, 1.9 / 3, 1e-12);
-  EXPECT_NEAR(rows[2].wait_share, 1.1 / 3, 1e-12);
+  EXPECT_NEAR(rows[1].wait_share, (0.9 + 0.5) / 2, 1e-12);
+  EXPECT_NEAR(rows[2].wait_share, (0.1 + 0.3) / 2, 1e-12);
 }
 
 TEST(Merge, ASilentNodeKeepsARowWithoutADigest) {

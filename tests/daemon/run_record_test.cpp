@@ -41,6 +41,7 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   EXPECT_EQ(s.model, t.model);
   EXPECT_EQ(s.data, t.data);
   EXPECT_EQ(s.exchange, t.exchange);
+  EXPECT_EQ(s.coding, t.coding);
   EXPECT_EQ(s.gradients, t.gradients);
   EXPECT_EQ(s.step, t.step);
   EXPECT_EQ(s.steps, t.steps);

@@ -30,6 +30,7 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   status.model = "lenet";
   status.data = "synthetic";
   status.exchange = "sharded";
+  status.coding = "entropy";
   status.gradients = "ternary";
   status.step = 120;
   status.steps = 300;

@@ -52,6 +52,18 @@ TEST_P(CodesTest, ComeBackFromAnyAddress) {
   }
 }
 
+TEST_P(CodesTest, AreCounted) {
+  for (const std::size_t elements : kLengths) {
+    for (const double share : kShares) {
+      const PlaneArrays codes = random_codes(elements, elements + 3, share);
+      std::uint64_t ones = 0;
+      for (const std::uint64_t word : codes.nonzero)
+        for (std::size_t bit = 0; bit < kWordBits; ++bit) ones += word >> bit & 1;
+      EXPECT_EQ(kernels().count(codes.view().nonzero), ones) << elements << " at " << share;
+    }
+  }
+}
+
 TEST_P(CodesTest, AccumulateToTheSameSums) {
   for (const std::size_t elements : kLengths) {
     AlignedArray<std::int8_t> from_payload(elements), from_planes(elements), want(elements);
@@ -63,6 +75,21 @@ TEST_P(CodesTest, AccumulateToTheSameSums) {
     }
     EXPECT_TRUE(same_bytes(from_payload, want)) << elements;
     EXPECT_TRUE(same_bytes(from_planes, want)) << elements;
+  }
+}
+
+TEST_P(CodesTest, AddTheScaleWhereTheyAreNotZero) {
+  for (const float scale : {0.3F, -2.5e-4F}) {
+    for (const double share : kShares) {
+      const PlaneArrays codes = random_codes(512 * 5, 8, share);
+      AlignedArray<float> total = gaussian(512 * 5, 2), want = gaussian(512 * 5, 2);
+      total[7] = want[7] = -0.0F;
+      kernels().accumulate_scaled(codes.view(), scale, total.span());
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        if (codes.code(i) != 0) want[i] = want[i] + static_cast<float>(codes.code(i)) * scale;
+      }
+      EXPECT_TRUE(same_bytes(total, want)) << share;
+    }
   }
 }
 

@@ -46,10 +46,20 @@ TEST_P(DispatchTest, ForcingByNameGivesThatTableAndItsOwnFunctions) {
     EXPECT_NE((*chosen)->decode_sums, other->decode_sums);
     EXPECT_NE((*chosen)->apply_sums, other->apply_sums);
     EXPECT_NE((*chosen)->apply_floats, other->apply_floats);
+    EXPECT_NE((*chosen)->apply_codes, other->apply_codes);
+    EXPECT_NE((*chosen)->accumulate_scaled, other->accumulate_scaled);
+    EXPECT_NE((*chosen)->encode_halves, other->encode_halves);
+    EXPECT_NE((*chosen)->decode_halves, other->decode_halves);
+    EXPECT_NE((*chosen)->accumulate_halves, other->accumulate_halves);
     EXPECT_NE((*chosen)->accumulate_floats, other->accumulate_floats);
     EXPECT_NE((*chosen)->add_scaled, other->add_scaled);
     EXPECT_NE((*chosen)->average, other->average);
     EXPECT_NE((*chosen)->digest, other->digest);
+    if (other->name != "scalar" && (*chosen)->name != "scalar") continue;  // one coder for two on some processors
+    EXPECT_NE((*chosen)->encode_codes_rans, other->encode_codes_rans);
+    EXPECT_NE((*chosen)->decode_codes_rans, other->decode_codes_rans);
+    EXPECT_NE((*chosen)->encode_sums_rans, other->encode_sums_rans);
+    EXPECT_NE((*chosen)->decode_sums_rans, other->decode_sums_rans);
   }
 }
 
@@ -123,6 +133,96 @@ const std::pair<const char*, std::function<void(Kernels&)>> kBreakages[] = {
          const bool taken = scalar_variant().decode_sums(payload, members, sums);
          if (taken && !sums.empty()) sums.back() ^= 1;
          return taken;
+       };
+     }},
+    {"encode_codes_rans",
+     [](Kernels& k) {
+       k.encode_codes_rans = [](ConstPlanes codes, std::span<const std::size_t> runs, std::span<std::byte> payload) {
+         const std::size_t bytes = scalar_variant().encode_codes_rans(codes, runs, payload);
+         if (bytes > 0) payload[bytes - 1] ^= std::byte{1};
+         return bytes;
+       };
+     }},
+    {"encode_codes_rans, never",
+     [](Kernels& k) {
+       k.encode_codes_rans = [](ConstPlanes, std::span<const std::size_t>, std::span<std::byte>) {
+         return std::size_t{0};
+       };
+     }},
+    {"decode_codes_rans",
+     [](Kernels& k) {
+       k.decode_codes_rans = [](std::span<const std::byte> payload, std::span<const std::size_t> runs, Planes codes) {
+         const bool taken = scalar_variant().decode_codes_rans(payload, runs, codes);
+         if (taken) codes.negative.back() ^= 1;
+         return taken;
+       };
+     }},
+    {"decode_codes_rans, length unchecked",
+     [](Kernels& k) {
+       k.decode_codes_rans = [](std::span<const std::byte> payload, std::span<const std::size_t> runs, Planes codes) {
+         scalar_variant().decode_codes_rans(payload, runs, codes);
+         return true;
+       };
+     }},
+    {"encode_sums_rans",
+     [](Kernels& k) {
+       k.encode_sums_rans = [](std::span<const std::int8_t> sums, int members, std::span<const std::size_t> runs,
+                               std::span<std::byte> payload) {
+         const std::size_t bytes = scalar_variant().encode_sums_rans(sums, members, runs, payload);
+         if (bytes > 0) payload[bytes - 1] ^= std::byte{1};
+         return bytes;
+       };
+     }},
+    {"decode_sums_rans",
+     [](Kernels& k) {
+       k.decode_sums_rans = [](std::span<const std::byte> payload, int members, std::span<const std::size_t> runs,
+                               std::span<std::int8_t> sums) {
+         const bool taken = scalar_variant().decode_sums_rans(payload, members, runs, sums);
+         if (taken) sums.back() ^= 1;
+         return taken;
+       };
+     }},
+    {"apply_codes",
+     [](Kernels& k) {
+       k.apply_codes = [](const Update& u, const Received& received, ConstStateSpan from, StateSpan to) {
+         const bool taken = scalar_variant().apply_codes(u, received, from, to);
+         if (u.kind == OptimizerKind::kMomentum && !to.slot0.empty()) to.slot0.back() += 1;
+         return taken;
+       };
+     }},
+    {"apply_codes, payloads unchecked",
+     [](Kernels& k) {
+       k.apply_codes = [](const Update& u, const Received& received, ConstStateSpan from, StateSpan to) {
+         scalar_variant().apply_codes(u, received, from, to);
+         return true;
+       };
+     }},
+    {"accumulate_scaled",
+     [](Kernels& k) {
+       k.accumulate_scaled = [](ConstPlanes codes, float scale, std::span<float> total) {
+         scalar_variant().accumulate_scaled(codes, scale, total);
+         if (!total.empty()) total.back() += 1;
+       };
+     }},
+    {"encode_halves",
+     [](Kernels& k) {
+       k.encode_halves = [](std::span<const float> values, std::span<std::byte> payload) {
+         scalar_variant().encode_halves(values, payload);
+         if (!payload.empty()) payload.back() ^= std::byte{1};
+       };
+     }},
+    {"decode_halves",
+     [](Kernels& k) {
+       k.decode_halves = [](std::span<const std::byte> payload, std::span<float> values) {
+         scalar_variant().decode_halves(payload, values);
+         if (!values.empty()) values.back() += 1;
+       };
+     }},
+    {"accumulate_halves",
+     [](Kernels& k) {
+       k.accumulate_halves = [](std::span<const std::byte> addend, std::span<float> total) {
+         scalar_variant().accumulate_halves(addend, total);
+         if (!total.empty()) total.back() += 1;
        };
      }},
     {"apply_sums",

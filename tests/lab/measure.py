@@ -14,10 +14,11 @@ from datetime import datetime, timezone
 
 from gloo import seconds_per_step
 from meter import Meter, peak_bytes, wait_idle
-from shaped import Shaped, bits_per_second, payload_bits_per_second
+from shaped import FRAME_SHARE, Shaped, bits_per_second, payload_bits_per_second
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEVER = 4294967294  # steps
+TRACE_PARTS = 40
 
 
 class Failed(Exception):
@@ -48,9 +49,6 @@ def job_of(options):
         "start-timeout": "5m",
         "step-timeout": "10m",
     }
-    line = bits_per_second(options.rate)
-    if line is not None:
-        job["link-mbps"] = line / 1e6
     for assignment in options.set:
         key, _, value = assignment.partition("=")
         job[key.strip()] = value.strip()
@@ -124,6 +122,14 @@ def measure(options):
             return describe(options, lab, mesh, run, status, meter, report)
 
 
+def trace(meter, begin, end, line):
+    """One step in TRACE_PARTS parts, per node: share of the link that its frames took, share of a core that it used."""
+    length = (end - begin) / TRACE_PARTS
+    parts = [meter.between(begin + k * length, begin + (k + 1) * length) for k in range(TRACE_PARTS)]
+    wire = [[8 * part[1][i] / length / (line * FRAME_SHARE) for part in parts] for i in range(len(meter.pids))] if line else []
+    return {"link": wire, "cpu": [[part[0][i] / length for part in parts] for i in range(len(meter.pids))]}
+
+
 def describe(options, lab, mesh, run, status, meter, report):
     record = mesh.nodes[0].record(run)
     rows = [metrics(node, run) for node in mesh.nodes]
@@ -133,10 +139,12 @@ def describe(options, lab, mesh, run, status, meter, report):
     begin = started_at(mesh.nodes[0]) + sum(row["seconds"] for row in rows[0][: options.warm_up])
     end = started_at(mesh.nodes[0]) + sum(row["seconds"] for row in rows[0])
     cpu, sent, machine = meter.between(begin, end)
+    last_step = trace(meter, end - rows[0][-1]["seconds"], end, bits_per_second(options.rate))
     step = statistics.median(timed)
     nodes, parameters = options.nodes, report["parameters"]
     entropy = entropy_bits(report, record["exchange"], nodes)
     payload_rate = payload_bits_per_second(options.rate)
+    cores = os.cpu_count()
     result = {
         "model": options.model,
         "parameters": parameters,
@@ -144,6 +152,7 @@ def describe(options, lab, mesh, run, status, meter, report):
         "rate": options.rate,
         "grain": options.grain,
         "exchange": record["exchange"],
+        "coding": record["coding"],
         "job": job_of(options),
         "kernels": record["own"]["kernels"],
         "zeros": statistics.mean(report["zeros"]),
@@ -156,9 +165,12 @@ def describe(options, lab, mesh, run, status, meter, report):
         "code_bits_per_parameter": statistics.mean(report["code_bits"]) / parameters,
         "sum_bits_per_parameter": report["sum_bits"] / parameters,
         "cpu_seconds_per_step": [one / len(timed) for one in cpu],
-        "cpu_cores": os.cpu_count(),
+        "drops": lab.drops(),
+        "cpu_cores": cores,
+        "cpu_bound_seconds": sum(cpu) / len(timed) / cores,
         "cpu_busy_by_others": max(0.0, machine - sum(cpu)) / (end - begin) / os.cpu_count(),
         "peak_bytes": [peak_bytes(node.process.pid) for node in mesh.nodes],
+        "last_step": last_step,
         "digest": status["members"][0]["digest"],
         "verified": report["verified"],
         "compared_elements": report["compared_elements"],
@@ -166,8 +178,12 @@ def describe(options, lab, mesh, run, status, meter, report):
     }
     result["sent_over_entropy"] = statistics.mean(result["sent_bytes_per_step"]) * 8 / entropy if entropy else None
     if payload_rate:
+        # Frames as the shapers count them; the rest of the step the link waits for somebody.
+        result["link_busy"] = statistics.mean(result["sent_bytes_per_step"]) * 8 / (bits_per_second(options.rate) * FRAME_SHARE) / step
         result["bound_seconds"] = entropy / payload_rate
         result["step_over_bound"] = step * payload_rate / entropy if entropy else None
+        # The nodes share this machine: the step cannot be shorter than what its cores need for all of them.
+        result["step_over_limit"] = step / max(result["bound_seconds"], result["cpu_bound_seconds"])
         result["gloo_seconds"], result["gloo_source"] = seconds_per_step(parameters, nodes, bits_per_second(options.rate))
         result["gloo_over_step"] = result["gloo_seconds"] / step
     return result

@@ -12,6 +12,7 @@
 #include "engine/replay/recorded.h"
 #include "kernels/kernels.h"
 #include "schema/job.h"
+#include "tests/lab/whole_number.h"
 
 namespace tg::lab {
 namespace {
@@ -26,7 +27,9 @@ Result<Arguments> parse(const std::vector<std::string>& words) {
   Arguments arguments;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--members" && i + 1 < words.size()) {
-      arguments.members = std::stoul(words[++i]);
+      const Result<std::size_t> members = whole_number("--members", words[++i]);
+      if (!members.ok()) return members.error();
+      arguments.members = *members;
     } else if (words[i] == "--out" && i + 1 < words.size()) {
       arguments.out = words[++i];
     } else if (const Status set = schema::set_job_key(arguments.job, words[i]); !set.ok()) {

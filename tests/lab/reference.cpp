@@ -1,8 +1,9 @@
 // tgd_lab_reference --job FILE --members N [--elements MOST] [--set KEY=VALUE]... MODEL-RAW.safetensors...
 //
 // Computes a replayed run plainly (plain_exchange.h) and compares every given file with it bit for bit. Prints one JSON
-// object: what was compared, the first difference if there is one, the entropies of codes and sums. Exit status: 0 all
-// equal, 1 a difference, 2 usage or an unreadable file.
+// object: what was compared, the first difference if there is one, the entropies of codes and sums. Without files it
+// only computes the entropies (verified is false then). Exit status: 0 no difference, 1 a difference, 2 usage or an
+// unreadable file.
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +13,7 @@
 
 #include "engine/safetensors_header.h"
 #include "tests/lab/plain_exchange.h"
+#include "tests/lab/whole_number.h"
 
 namespace tg::lab {
 namespace {
@@ -50,10 +52,10 @@ Result<Arguments> parse(const std::vector<std::string>& words) {
       arguments.job = *job;
     } else if (words[i - 1] == "--set") {
       settings.push_back(value);
-    } else if (words[i - 1] == "--members") {
-      arguments.members = std::stoul(value);
-    } else if (words[i - 1] == "--elements") {
-      arguments.elements = std::stoul(value);
+    } else if (words[i - 1] == "--members" || words[i - 1] == "--elements") {
+      const Result<std::size_t> number = whole_number(words[i - 1], value);
+      if (!number.ok()) return number.error();
+      (words[i - 1] == "--members" ? arguments.members : arguments.elements) = *number;
     } else {
       return Error{ErrorKind::kUsage, "unknown option " + words[i - 1]};
     }

@@ -15,6 +15,7 @@ Needs root, or a user who may make user namespaces (become_root); NetworkUnavail
 removed at the end, and what a killed lab left behind by the next one.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -88,6 +89,15 @@ class Shaped(Network):
         _, bucket = GRAINS[self.grain]
         _do("tc", "-n", space, "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{self.line * FRAME_SHARE:.0f}bit",
             "burst", str(bucket), "limit", str(queue_bytes))  # fmt: skip
+
+    def drops(self):
+        """Packets that hosts and switch ports have thrown away because a queue was full; TCP sends them again."""
+        total = 0
+        for i, space in enumerate(self.spaces):
+            for where, device in ((space, self.INTERFACE), (f"{self._id}sw", f"{self._id}p{i}")):
+                shown = json.loads(_do("tc", "-n", where, "-s", "-j", "qdisc", "show", "dev", device) or "[]")
+                total += sum(one.get("drops", 0) for one in shown)
+        return total
 
     def remove_all(self):
         """What labs that were killed have left behind."""

@@ -37,6 +37,8 @@ class OneJob(Digests):
             # Small buckets and chunks: many frames, other owners, several words of a chunk cut off.
             small = {"exchange": "sharded", "bucket-parameters": 50000, "chunk-parameters": 65536}
             self.assertEqual(self.digest(mesh, JOB | small, node=3), direct)
+            for coding in ("raw", "entropy"):
+                self.assertEqual(self.digest(mesh, JOB | {"coding": coding}), direct, coding)
             self.assertNotEqual(self.digest(mesh, JOB | {"seed": 2}), direct)
         forced = ["scalar"]
         if has_avx2():
@@ -48,10 +50,16 @@ class OneJob(Digests):
         if not has_avx2():
             self.skipTest("this CPU has no AVX2: a member forced to it was left out")
 
-    def test_float32_agrees_between_exchanges(self):
-        job = JOB | {"gradients": "float32", "steps": 6}
+    def test_floats_agree_between_exchanges(self):
         with Mesh(3) as mesh:
-            self.assertEqual(self.digest(mesh, job | {"exchange": "direct"}), self.digest(mesh, job | {"exchange": "sharded"}))
+            for floats in ({"gradients": "float32"}, {"gradients": "float16"}, {"last-layer": "float16"}):
+                job = JOB | floats | {"steps": 6}
+                direct = self.digest(mesh, job | {"exchange": "direct"})
+                self.assertEqual(direct, self.digest(mesh, job | {"exchange": "sharded"}), floats)
+
+    def test_own_scalers(self):
+        with Mesh(3) as mesh:
+            self.digest(mesh, JOB | {"scaler-sharing": "none"})
 
 
 class Uneven(Digests):

@@ -24,7 +24,7 @@ FETCHED = ["metrics.jsonl", "model-raw.safetensors", "model.safetensors", "run.j
 STATUS_FIELDS = {"schema_version", "nodes", "runs"}
 NODE_FIELDS = {"name", "address", "state"}
 RUN_FIELDS = {
-    "id", "state", "reason", "model", "step", "steps", "loss", "evaluation", "samples_per_second",
+    "id", "state", "reason", "model", "exchange", "coding", "step", "steps", "loss", "evaluation", "samples_per_second",
     "code_bits_per_parameter", "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "members",
 }  # fmt: skip
 EVALUATION_FIELDS = {"step", "accuracy", "loss"}

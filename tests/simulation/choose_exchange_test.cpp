@@ -7,8 +7,10 @@ namespace tg::daemon {
 namespace {
 
 using schema::Coding;
-using schema::Commit;
 using schema::ExchangeKind;
+
+using Pair = std::pair<ExchangeKind, Coding>;
+Pair pair_of(const schema::Commit& commit) { return {commit.exchange, commit.coding}; }
 
 // Four members whose kernels take 60 / 100 ms (direct, raw / entropy) and 50 / 70 ms (sharded) for 240 / 110 Mbit and
 // 120 / 55 Mbit.
@@ -22,11 +24,11 @@ std::vector<schema::Vote> four_votes(double link_mbps) {
 }
 
 TEST(ChooseExchange, ASlowLinkWantsTheFewestBits) {
-  EXPECT_EQ(choose_exchange({}, four_votes(100)), (Commit{ExchangeKind::kSharded, Coding::kEntropy}));
+  EXPECT_EQ(pair_of(choose_exchange({}, four_votes(100))), (Pair{ExchangeKind::kSharded, Coding::kEntropy}));
 }
 
 TEST(ChooseExchange, AFastLinkWantsTheLeastWork) {
-  EXPECT_EQ(choose_exchange({}, four_votes(40'000)), (Commit{ExchangeKind::kSharded, Coding::kRaw}));
+  EXPECT_EQ(pair_of(choose_exchange({}, four_votes(40'000))), (Pair{ExchangeKind::kSharded, Coding::kRaw}));
 }
 
 TEST(ChooseExchange, TheSlowestLinkAndTheSlowestProcessorCount) {
@@ -49,20 +51,29 @@ TEST(ChooseExchange, OneTripIsLessThanTwoWhereTheRestIsSmall) {
 }
 
 TEST(ChooseExchange, WhatIsAskedBinds) {
-  EXPECT_EQ(choose_exchange({"direct", "auto", 0}, four_votes(100)), (Commit{ExchangeKind::kDirect, Coding::kEntropy}));
-  EXPECT_EQ(choose_exchange({"auto", "raw", 0}, four_votes(100)), (Commit{ExchangeKind::kSharded, Coding::kRaw}));
-  EXPECT_EQ(choose_exchange({"direct", "raw", 0}, four_votes(100)), (Commit{ExchangeKind::kDirect, Coding::kRaw}));
+  EXPECT_EQ(pair_of(choose_exchange({"direct", "auto", 0}, four_votes(100))), (Pair{ExchangeKind::kDirect, Coding::kEntropy}));
+  EXPECT_EQ(pair_of(choose_exchange({"auto", "raw", 0}, four_votes(100))), (Pair{ExchangeKind::kSharded, Coding::kRaw}));
+  EXPECT_EQ(pair_of(choose_exchange({"direct", "raw", 0}, four_votes(100))), (Pair{ExchangeKind::kDirect, Coding::kRaw}));
   EXPECT_EQ(slowest_link({"auto", "auto", 250}, four_votes(100)), 250) << "the job told";
 }
 
 TEST(ChooseExchange, WithoutMeasurementsByRule) {
-  EXPECT_EQ(choose_exchange({}, std::vector<schema::Vote>(2)), (Commit{ExchangeKind::kDirect, Coding::kEntropy}));
-  EXPECT_EQ(choose_exchange({}, std::vector<schema::Vote>(3)), (Commit{ExchangeKind::kSharded, Coding::kEntropy}));
-  EXPECT_EQ(choose_exchange({"sharded", "raw", 0}, std::vector<schema::Vote>(2)),
-            (Commit{ExchangeKind::kSharded, Coding::kRaw}));
+  EXPECT_EQ(pair_of(choose_exchange({}, std::vector<schema::Vote>(2))), (Pair{ExchangeKind::kDirect, Coding::kEntropy}));
+  EXPECT_EQ(pair_of(choose_exchange({}, std::vector<schema::Vote>(3))), (Pair{ExchangeKind::kSharded, Coding::kEntropy}));
+  EXPECT_EQ(pair_of(choose_exchange({"sharded", "raw", 0}, std::vector<schema::Vote>(2))),
+            (Pair{ExchangeKind::kSharded, Coding::kRaw}));
   std::vector<schema::Vote> votes = four_votes(100);
   votes[1].link_mbps = 0;  // one member could not measure
-  EXPECT_EQ(choose_exchange({}, votes), (Commit{ExchangeKind::kSharded, Coding::kEntropy}));
+  EXPECT_EQ(pair_of(choose_exchange({}, votes)), (Pair{ExchangeKind::kSharded, Coding::kEntropy}));
+}
+
+TEST(ChooseExchange, TheWindowIsAFewMillisecondsOfTheLink) {
+  EXPECT_EQ(window_for(1'000, 2), 1'250'000u);
+  EXPECT_EQ(window_for(1'000, 6), 250'000u);
+  EXPECT_EQ(window_for(1, 8), schema::kLeastWindowBytes);
+  EXPECT_EQ(window_for(100'000, 2), schema::kMostWindowBytes);
+  EXPECT_EQ(window_for(0, 2), schema::kMostWindowBytes) << "not known";
+  EXPECT_EQ(choose_exchange({"auto", "auto", 250}, four_votes(100)).window_bytes, window_for(250, 4));
 }
 
 TEST(ChooseExchange, OwnScalersAskForDirect) {

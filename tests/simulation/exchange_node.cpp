@@ -138,7 +138,7 @@ void ExchangeNode::run_frame(Rank from, const SharedMessage& message) {
 
 // Work at once, as a node with nothing else to do; then what came of it.
 void ExchangeNode::settle() {
-  while (member_->work() != daemon::Member::Work::kNone) ++progress_;
+  while (member_->work().work != daemon::Member::Work::kNone) ++progress_;
   if (ended_) return;
   if (member_->stopping()) membership_.stopping();
   if (member_->failed() || member_->finished()) {

@@ -25,37 +25,56 @@ engine::Segment segment(std::string name, std::vector<std::int64_t> shape, bool 
 
 const kernels::Kernels& scalar() { return *kernels::available().back(); }
 
-// The sums of all members' codes of one segment, element by element, and the shared scaler (eq. (4)).
-float sum_codes(const schema::JobSpec& job, const std::vector<AlignedArray<float>>& gradients, std::size_t s,
-                std::uint64_t step, std::vector<std::int8_t>& sums) {
-  const engine::Segment& one = tiny_segments()[s];
-  const std::size_t count = one.padded_count();
-  std::vector<float> clips;
-  float shared = 0;
+struct MemberScale {
+  float clip = 0, scaler = 0;
+};
+
+std::vector<MemberScale> local_scales(const schema::JobSpec& job, const std::vector<AlignedArray<float>>& gradients,
+                                      const engine::Segment& one) {
+  std::vector<MemberScale> scales;
   for (const AlignedArray<float>& gradient : gradients) {
-    const kernels::Statistics statistics = scalar().statistics(gradient.span().subspan(one.offset, count));
-    clips.push_back(kernels::clip_bound(statistics, one.element_count, static_cast<float>(job.clip_sigma)));
-    shared = std::max(shared, std::min(statistics.max_abs, clips.back()));
+    const kernels::Statistics statistics = scalar().statistics(gradient.span().subspan(one.offset, one.padded_count()));
+    const float clip = kernels::clip_bound(statistics, one.element_count, static_cast<float>(job.clip_sigma));
+    scales.push_back({clip, std::min(statistics.max_abs, clip)});
   }
-  for (std::size_t rank = 0; rank < gradients.size(); ++rank) {
-    std::vector<std::uint64_t> nonzero(count / 64), negative(count / 64);
-    scalar().ternarize(
-        gradients[rank].span().subspan(one.offset, count), 0,
-        {job.seed, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(step)},
-        {clips[rank], shared}, {nonzero, negative});
-    for (std::size_t i = 0; i < count; ++i) {
-      if ((nonzero[i / 64] >> (i % 64) & 1) == 0) continue;
-      sums[one.offset + i] =
-          static_cast<std::int8_t>(sums[one.offset + i] + ((negative[i / 64] >> (i % 64) & 1) ? -1 : 1));
-    }
-  }
-  return shared;
+  if (job.scaler_sharing == "none") return scales;
+  float shared = 0;  // eq. (4)
+  for (const MemberScale& scale : scales) shared = std::max(shared, scale.scaler);
+  for (MemberScale& scale : scales) scale.scaler = shared;
+  return scales;
 }
 
-bool travels_ternary(const schema::JobSpec& job, std::size_t s, std::uint64_t step) {
+// A member's codes of one segment, element by element.
+std::vector<int> codes_of(const schema::JobSpec& job, const AlignedArray<float>& gradient, std::size_t rank,
+                          std::size_t s, std::uint64_t step, const MemberScale& scale) {
   const engine::Segment& one = tiny_segments()[s];
-  return job.gradients == "ternary" && step >= job.float_steps && one.element_count >= job.min_ternary_size &&
-         (!one.last_layer || job.last_layer == "ternary");
+  const std::size_t count = one.padded_count();
+  std::vector<std::uint64_t> nonzero(count / 64), negative(count / 64);
+  scalar().ternarize(
+      gradient.span().subspan(one.offset, count), 0,
+      {job.seed, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(step)},
+      {scale.clip, scale.scaler}, {nonzero, negative});
+  std::vector<int> codes(count);
+  for (std::size_t i = 0; i < count; ++i)
+    if (nonzero[i / 64] >> (i % 64) & 1) codes[i] = (negative[i / 64] >> (i % 64) & 1) ? -1 : 1;
+  return codes;
+}
+
+// Whether the gradient travels ternary, as float16 or as float32.
+std::string format_of(const schema::JobSpec& job, std::size_t s, std::uint64_t step) {
+  const engine::Segment& one = tiny_segments()[s];
+  if (job.gradients != "ternary") return job.gradients;
+  if (step < job.float_steps || one.element_count < job.min_ternary_size) return "float32";
+  return one.last_layer ? job.last_layer : "ternary";
+}
+
+// To the nearest of the 11-bit significands of binary16, ties to even; the numbers here stay within its range.
+float rounded_to_half(float value) {
+  if (value == 0) return value;
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  const int unit = std::max(exponent - 11, -24);  // subnormals are multiples of 2^-24
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(static_cast<double>(value), -unit)), unit));
 }
 
 }  // namespace
@@ -128,27 +147,42 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
       const kernels::StateSpan to{next.parameters.span().subspan(begin, count), next.slot0.span().subspan(begin, count),
                                   next.slot1.span().subspan(begin, count)};
       kernels::Update update = engine::update_for_step(optimizer, step);
-      if (travels_ternary(job, s, step)) {
-        AlignedArray<std::int8_t> sums(size);
-        std::vector<std::int8_t> plain(size);
-        const float shared = sum_codes(job, gradients, s, step, plain);
-        std::copy(plain.begin(), plain.end(), sums.begin());
-        state.nonzero_sums += static_cast<std::uint64_t>(
-            std::count_if(plain.begin(), plain.end(), [](std::int8_t sum) { return sum != 0; }));
-        update.scale = kernels::applied_scale(shared) / static_cast<float>(members);
-        scalar().apply_sums(update, sums.span().subspan(begin, count), from, to);
+      const std::string format = format_of(job, s, step);
+      AlignedArray<float> sums(count);
+      if (format == "ternary") {
+        const std::vector<MemberScale> scales = local_scales(job, gradients, segments[s]);
+        AlignedArray<std::int8_t> integers(count);
+        for (std::size_t rank = 0; rank < members; ++rank) {
+          const std::vector<int> codes = codes_of(job, gradients[rank], rank, s, step, scales[rank]);
+          for (std::size_t i = 0; i < count; ++i) {
+            integers[i] = static_cast<std::int8_t>(integers[i] + codes[i]);
+            if (codes[i] != 0)
+              sums[i] = sums[i] + static_cast<float>(codes[i]) * kernels::applied_scale(scales[rank].scaler);
+          }
+        }
+        for (const std::int8_t sum : integers) state.nonzero_sums += sum != 0 ? 1 : 0;
+        if (job.scaler_sharing == "max") {
+          update.scale = kernels::applied_scale(scales[0].scaler) / static_cast<float>(members);
+          scalar().apply_sums(update, integers.span(), from, to);
+          continue;
+        }
       } else {
-        AlignedArray<float> sums(size);
+        const bool half = format == "float16";
+        const auto on_the_wire = [half](float value) { return half ? rounded_to_half(value) : value; };
         for (std::size_t rank = 0; rank < members; ++rank)
-          for (std::size_t i = begin; i < begin + count; ++i) sums[i] = sums[i] + gradients[rank][i];
-        update.scale = 1.0f / static_cast<float>(members);
-        scalar().apply_floats(update, sums.span().subspan(begin, count), from, to);
+          for (std::size_t i = 0; i < count; ++i) sums[i] = sums[i] + on_the_wire(gradients[rank][begin + i]);
+        for (float& sum : sums) sum = on_the_wire(sum);
       }
+      update.scale = 1.0f / static_cast<float>(members);
+      scalar().apply_floats(update, sums.span(), from, to);
     }
     std::swap(state.parameters, next.parameters);
     std::swap(state.slot0, next.slot0);
     std::swap(state.slot1, next.slot1);
-    scalar().average(state.parameters.span(), engine::average_rate(job.ema, step + 1), state.average.span());
+    if (job.ema > 0)
+      scalar().average(state.parameters.span(), engine::average_rate(job.ema, step + 1), state.average.span());
+    else
+      std::copy(state.parameters.begin(), state.parameters.end(), state.average.begin());
   }
   return state;
 }

@@ -16,8 +16,8 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::size_t nodes : {1, 2, 3, 4, 7, 16, 64})
     for (const std::string exchange : {"direct", "sharded"})
-      for (const std::string mode : {"ternary", "float32", "mixed", "adam"})
-        all.push_back({"n" + std::to_string(nodes) + "_" + exchange + "_" + mode, nodes, exchange, mode});
+      for (const std::string mode : {"ternary", "float32", "mixed", "adam", "float16", "own_scalers", "raw", "last_half"})
+        if (mode != "own_scalers" || exchange == "direct") all.push_back({"n" + std::to_string(nodes) + "_" + exchange + "_" + mode, nodes, exchange, mode});
   return all;
 }
 
@@ -28,6 +28,22 @@ schema::JobSpec job_of(const Case& one, std::uint64_t seed) {
     job.min_ternary_size = 100;
     job.last_layer = "float32";
     job.float_steps = 1;
+  }
+  if (one.mode == "float16") {
+    job.gradients = "float16";
+    job.float_steps = 2;
+  }
+  if (one.mode == "own_scalers") {
+    job.scaler_sharing = "none";
+    job.exchange = "auto";
+  }
+  if (one.mode == "raw") {
+    job.coding = "raw";
+    job.ema = 0;
+  }
+  if (one.mode == "last_half") {
+    job.last_layer = "float16";
+    job.chunk_parameters = 1 << 16;
   }
   if (one.mode == "adam") {
     job.optimizer = "adam";

@@ -1,0 +1,87 @@
+"""What the exchange promises while it runs: a member that stands still costs the others time, not memory; it is named;
+a timeline shows who did what. TGD_PAUSE is how many seconds the member stands still."""
+
+import json
+import os
+import signal
+import time
+import unittest
+
+from mesh import Mesh, wait_until
+
+PAUSE = float(os.environ.get("TGD_PAUSE", "6"))
+FIXED_BYTES = 64 << 20  # of the program, its libraries, stacks and allocator, beside the printed budget
+
+
+def peak_bytes(node):
+    with open(f"/proc/{node.process.pid}/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) * 1024
+
+
+class Paused(unittest.TestCase):
+    def test_a_member_stands_still(self):
+        """AlexNet's parameters: a step's frames would be many times what the windows let out."""
+        job = {
+            "model": "alexnet", "compute": "replay", "ema": 0, "steps": 100000, "digest-every": 100000,
+            "data-train": None, "data-test": None, "link-mbps": 1000, "evaluate-every": 0,
+        }  # fmt: skip
+        with Mesh(3, {"peer-timeout": "60s"}) as mesh:
+            run = mesh.detach(job)
+            budget = self.printed_budget(mesh, run)
+            others, victim = mesh.nodes[:2], mesh[2]
+            wait_until("the run steps", lambda: mesh.run(run)["step"] >= 3)
+            victim.signal(signal.SIGSTOP)
+            stopped = time.monotonic()
+            while time.monotonic() - stopped < PAUSE:
+                self.assertEqual(mesh.run(run)["state"], "RUNNING")
+                time.sleep(0.2)
+            before = mesh.run(run)["step"]
+            victim.signal(signal.SIGCONT)
+            wait_until("the run goes on", lambda: mesh.run(run)["step"] >= before + 3)
+            status = mesh.run(run)
+            shares = {member["node"]: member["wait_share"] for member in status["members"]}
+            print(f"waited for: {shares}; budget {budget / 1e6:.0f} MB")
+            self.assertEqual(max(shares, key=shares.get), victim.name)
+            self.assertIn("event=straggler", others[0].log_text())
+            self.assertIn(f"waiting-for={victim.name}", others[0].log_text())
+            for node in others:
+                peak = peak_bytes(node)
+                print(f"{node.name}: peak {peak / 1e6:.0f} MB, {100 * peak / budget:.0f} % of the budget")
+                self.assertLess(peak, budget + FIXED_BYTES, node.name)
+            self.assertEqual(mesh.ctl("stop", run).code, 0)
+            wait_until("the run is stopped", lambda: mesh.run(run)["state"] == "STOPPED")
+
+    def printed_budget(self, mesh, run):
+        wait_until("the run has begun", lambda: "event=run-started" in mesh[0].log_text())
+        line = next(line for line in mesh[0].log_text().splitlines() if "event=run-started" in line and run in line)
+        return int(line.split("memory-bytes=", 1)[1].split()[0])
+
+
+class Traced(unittest.TestCase):
+    def test_every_member_leaves_a_timeline(self):
+        with Mesh(3) as mesh:
+            run = mesh.start({"steps": 6, "trace": "true"})
+            folder = mesh.fetch(run)
+            for node in mesh.nodes:
+                with open(os.path.join(folder, f"trace-{node.name}.json")) as file:
+                    trace = json.load(file)
+                self.assertEqual(trace["otherData"], {"member": node.name, "spans_left_out": 0})
+                spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+                for name in ("forward", "backward", "measure", "contribute", "reduce"):
+                    steps = {span["args"]["step"] for span in spans if span["name"] == name}
+                    self.assertEqual(steps, set(range(6)), f"{node.name}: {name}")
+                # One thread does one thing at a time.
+                for track in (1, 2):
+                    own = sorted((s for s in spans if s["tid"] == track and s["name"] != "wait"), key=lambda s: s["ts"])
+                    for one, next_one in zip(own, own[1:]):
+                        self.assertLessEqual(one["ts"] + one["dur"], next_one["ts"] + 2, f"{one} {next_one}")
+
+    def test_a_run_without_a_timeline_is_fetched_as_before(self):
+        with Mesh(1) as mesh:
+            run = mesh.start({"steps": 2})
+            folder = mesh.fetch(run)
+            self.assertEqual([name for name in os.listdir(folder) if name.startswith("trace")], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
