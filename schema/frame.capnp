@@ -123,6 +123,9 @@ struct Commit {
 
   windowBytes @2 :UInt64;
   # Payload bytes that may be on their way to one peer, the same for all; kLeastWindowBytes to kMostWindowBytes. Else drop.
+
+  chunkParameters @3 :UInt64;
+  # The most parameters of a chunk, unless the job says how many; kSmallChunkParameters to kLargeChunkParameters. Else drop.
 }
 
 struct Fail {

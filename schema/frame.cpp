@@ -70,6 +70,7 @@ void put(wire::Frame::Builder frame, const Commit& commit) {
   to.setExchange(static_cast<std::uint16_t>(commit.exchange));
   to.setCoding(static_cast<std::uint16_t>(commit.coding));
   to.setWindowBytes(commit.window_bytes);
+  to.setChunkParameters(commit.chunk_parameters);
 }
 
 void put(wire::Frame::Builder frame, const Fail& fail) {
@@ -213,11 +214,13 @@ Vote take(wire::Vote::Reader from) {
 }
 
 Commit take(wire::Commit::Reader from) {
-  const std::uint64_t window = from.getWindowBytes();
+  const std::uint64_t window = from.getWindowBytes(), chunk = from.getChunkParameters();
   if (window < kLeastWindowBytes) throw Odd{"a window of " + std::to_string(window) + " bytes"};
+  if (chunk < kSmallChunkParameters) throw Odd{"chunks of " + std::to_string(chunk) + " parameters"};
   return {checked_enum(from.getExchange(), ExchangeKind::kSharded, "exchange"),
           checked_enum(from.getCoding(), Coding::kEntropy, "coding"),
-          checked_below(window, kMostWindowBytes + 1, "window bytes")};
+          checked_below(window, kMostWindowBytes + 1, "window bytes"),
+          checked_below(chunk, kLargeChunkParameters + 1, "chunk parameters")};
 }
 
 Fail take(wire::Fail::Reader from) {

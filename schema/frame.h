@@ -74,7 +74,8 @@ enum class Coding : std::uint16_t { kRaw = 0, kEntropy = 1 };
 struct Commit {
   ExchangeKind exchange = ExchangeKind::kDirect;
   Coding coding = Coding::kRaw;
-  std::uint64_t window_bytes = kMostWindowBytes;  // credit: payload that may be on its way to one peer
+  std::uint64_t window_bytes = kMostWindowBytes;          // credit: payload that may be on its way to one peer
+  std::uint64_t chunk_parameters = kLargeChunkParameters;  // a chunk has no more, where the job does not say how many
   bool operator==(const Commit&) const = default;
 };
 

@@ -54,7 +54,12 @@ inline constexpr double kLeastCores = 1.0 / 512;  // that many nodes on one core
 
 // Credit: chunk payload on its way to one peer.
 inline constexpr std::size_t kMostWindowBytes = 4u << 20;
-inline constexpr std::size_t kLeastWindowBytes = 16u << 10;
+inline constexpr std::size_t kLeastWindowBytes = 4u << 10;
+
+// Chunks: the planes and sums of a large one stay in a core's own cache; below a small one a frame costs more than it
+// overlaps.
+inline constexpr std::size_t kLargeChunkParameters = 512 * 1024;
+inline constexpr std::size_t kSmallChunkParameters = 16 * 1024;
 
 // Queues.
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool

@@ -56,6 +56,7 @@ PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const 
   options.members = members;
   options.exchange = choice.exchange;
   options.coding = choice.coding;
+  options.most_chunk_parameters = static_cast<std::size_t>(choice.chunk_parameters);
   options.window_bytes = static_cast<std::size_t>(choice.window_bytes);
   options.gradients = format_of(job.gradients);
   options.last_layer = format_of(job.last_layer);

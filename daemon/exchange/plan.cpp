@@ -17,7 +17,8 @@ std::size_t round_down(std::size_t elements) { return elements / kernels::kBlock
 // The most elements whose payload fits a frame, whatever the values: sums of N codes may need N+1 bits each.
 std::size_t most_elements(GradientFormat format, std::size_t members) {
   if (format != GradientFormat::kTernary) return round_down(schema::kMostChunkPayloadBytes / sizeof(float));
-  std::size_t elements = round_down(std::min(schema::kMostChunkPayloadBytes * 8 / (members + 2), kLargeChunkParameters));
+  std::size_t elements =
+      round_down(std::min(schema::kMostChunkPayloadBytes * 8 / (members + 2), schema::kLargeChunkParameters));
   while (kernels::sums_bound(elements, static_cast<int>(members)) > schema::kMostChunkPayloadBytes)
     elements -= kernels::kBlock;
   return elements;
@@ -27,8 +28,9 @@ std::size_t chunk_size(std::size_t run_elements, GradientFormat format, const Pl
   const std::size_t most = most_elements(format, options.members);
   if (options.chunk_parameters != 0)
     return std::clamp(kernels::padded(options.chunk_parameters), kernels::kBlock, most);
+  const std::size_t least = std::min(kLeastChunkParameters, kernels::padded(options.most_chunk_parameters));
   const std::size_t share = kernels::padded((run_elements + options.members - 1) / options.members);
-  std::size_t count = (run_elements - 1) / std::min(std::max(share, kLeastChunkParameters), most) + 1;
+  std::size_t count = (run_elements - 1) / std::min({std::max(share, least), kernels::padded(options.most_chunk_parameters), most}) + 1;
   // Every member owns as many as every other.
   if (count > options.members) count = (count + options.members - 1) / options.members * options.members;
   return kernels::padded((run_elements + count - 1) / count);

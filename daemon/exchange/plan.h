@@ -72,6 +72,7 @@ struct PlanOptions {
   GradientFormat last_layer = GradientFormat::kTernary;  // where gradients is kTernary
   bool shared_scalers = true;
   std::size_t window_bytes = schema::kMostWindowBytes;
+  std::size_t most_chunk_parameters = schema::kLargeChunkParameters;
   std::size_t min_ternary_size = 1;   // elements; smaller segments travel as float32
   std::size_t bucket_parameters = 0;  // 0 = kDefaultBucketParameters
   std::size_t chunk_parameters = 0;   // 0 = from bucket size, members and the payload bound
@@ -79,7 +80,6 @@ struct PlanOptions {
 
 inline constexpr std::size_t kDefaultBucketParameters = 256 * 1024;
 inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;   // below this a frame costs more than it overlaps
-inline constexpr std::size_t kLargeChunkParameters = 512 * 1024;  // its planes and sums stay in a core's own cache
 
 
 // direct wherever there is nothing to sum for others: one member, or scalers of each member's own.

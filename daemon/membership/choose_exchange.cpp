@@ -77,10 +77,18 @@ std::uint64_t window_for(double link_mbps, std::size_t members) {
                                                static_cast<double>(schema::kMostWindowBytes)));
 }
 
+std::uint64_t chunk_for(double link_mbps) {
+  if (link_mbps <= 0) return schema::kLargeChunkParameters;
+  return static_cast<std::uint64_t>(std::clamp(link_mbps * 1e6 * kChunkSeconds,
+                                               static_cast<double>(schema::kSmallChunkParameters),
+                                               static_cast<double>(schema::kLargeChunkParameters)));
+}
+
 schema::Commit choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes) {
   const double link = slowest_link(asked, votes);
   schema::Commit choice = choose(asked, link, votes);
   choice.window_bytes = window_for(link, votes.size());
+  choice.chunk_parameters = chunk_for(link);
   return choice;
 }
 

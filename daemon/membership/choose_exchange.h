@@ -19,10 +19,10 @@ namespace tg::daemon {
 
 // The order of Vote::codec_seconds and Vote::sent_bits.
 inline constexpr std::array<schema::Commit, 4> kChoices = {{
-    {schema::ExchangeKind::kDirect, schema::Coding::kRaw, schema::kMostWindowBytes},
-    {schema::ExchangeKind::kDirect, schema::Coding::kEntropy, schema::kMostWindowBytes},
-    {schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes},
-    {schema::ExchangeKind::kSharded, schema::Coding::kEntropy, schema::kMostWindowBytes},
+    {schema::ExchangeKind::kDirect, schema::Coding::kRaw, schema::kMostWindowBytes, schema::kLargeChunkParameters},
+    {schema::ExchangeKind::kDirect, schema::Coding::kEntropy, schema::kMostWindowBytes, schema::kLargeChunkParameters},
+    {schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes, schema::kLargeChunkParameters},
+    {schema::ExchangeKind::kSharded, schema::Coding::kEntropy, schema::kMostWindowBytes, schema::kLargeChunkParameters},
 }};
 inline constexpr double kTripSeconds = 300e-6;  // a frame to every peer and its handling, on a switched LAN
 
@@ -49,7 +49,10 @@ double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes);
 // What may be on its way to one peer: kQueuedSeconds of the slowest link over all peers together. What is queued cannot be
 // overtaken by the bucket that the next forward pass begins with, and what is not queued leaves the link idle while a
 // node looks elsewhere.
-inline constexpr double kQueuedSeconds = 10e-3;
+inline constexpr double kQueuedSeconds = 4e-3;
 std::uint64_t window_for(double link_mbps, std::size_t members);
+// About kChunkSeconds of the slowest link at a bit per parameter: the last chunk's way cannot be overlapped.
+inline constexpr double kChunkSeconds = 1e-3;
+std::uint64_t chunk_for(double link_mbps);
 
 }  // namespace tg::daemon

@@ -44,7 +44,7 @@ void draw(std::span<float> values, double zeros) {
 CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
                          std::size_t most_elements) {
   const std::size_t elements = kernels::padded(std::clamp(parameters, kLeastChunkParameters, most_elements));
-  const std::size_t chunk = std::min(elements, kLargeChunkParameters);
+  const std::size_t chunk = std::min(elements, schema::kLargeChunkParameters);
   const std::size_t words = chunk / kernels::kWordBits;
   const int n = static_cast<int>(members);
   AlignedArray<float> gradient(elements), parameters_from(elements), parameters_to(elements), slot_from(elements),

@@ -115,7 +115,7 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Vote{true, static_cast<ErrorKind>(10), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, -1, 0}, "negative time");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, kNotANumber, 0}, "time is no number");
-  expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw, kMostWindowBytes}, "unknown exchange");
+  expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw, kMostWindowBytes, kLargeChunkParameters}, "unknown exchange");
   expect_refused(Fail{ErrorKind::kFailed, "a b", "", ""}, "space in a name");
   expect_refused(StepFrame{0, 8, 0, 0, {}, {}}, "unknown flag");
   expect_refused(StepFrame{0, kNonFinite, kMostSegments, 0, {}, {}}, "segment");
@@ -174,7 +174,7 @@ TEST(Frame, WrongShapesAreRefused) {
 }
 
 TEST(Frame, UnknownUnionMemberIsRefused) {
-  auto bytes = encoded(Commit{ExchangeKind::kDirect, Coding::kRaw, kMostWindowBytes});
+  auto bytes = encoded(Commit{ExchangeKind::kDirect, Coding::kRaw, kMostWindowBytes, kLargeChunkParameters});
   // The root's data section follows the table and the root pointer: run, view, step, then the union's u16.
   constexpr std::size_t kUnionOffset = 8 + 8 + 16;
   ASSERT_EQ(std::to_integer<int>(bytes[kUnionOffset]), 5);

@@ -37,7 +37,7 @@ struct Describe {
     all(b.accepted, b.kind, b.message, b.spec_hash, b.model_hash, b.data_hash, b.state_hash, b.step_seconds,
         b.local_batch, b.link_mbps, b.codec_seconds, b.sent_bits);
   }
-  void operator()(const Commit& b) { all(b.exchange, b.coding, b.window_bytes); }
+  void operator()(const Commit& b) { all(b.exchange, b.coding, b.window_bytes, b.chunk_parameters); }
   void operator()(const Fail& b) { all(b.kind, b.node, b.phase, b.message); }
   void operator()(const StepFrame& b) {
     all(b.rate_bits, b.flags, b.non_finite_segment, b.loss_sum, b.digests, b.scalers);
@@ -161,7 +161,7 @@ std::vector<FrameBody> sample_bodies() {
       Grant{false, "node-b is starting run second"},
       Propose{"first", "model = lenet\nsteps = 5\n"},
       Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, {0.1, 0.2}, {1e6, 2e6}},
-      Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes},
+      Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
       StepFrame{0x3c23d70a, kEvaluateAfterStep, 0, 36.5, {1, 0xffffffffffffffff}, {0.0f, 0.5f, 3.0e38f}},
       Scalers{3, kStopAfterStep, 0, {0.25f}},

@@ -68,12 +68,19 @@ TEST(ChooseExchange, WithoutMeasurementsByRule) {
 }
 
 TEST(ChooseExchange, TheWindowIsAFewMillisecondsOfTheLink) {
-  EXPECT_EQ(window_for(1'000, 2), 1'250'000u);
-  EXPECT_EQ(window_for(1'000, 6), 250'000u);
+  EXPECT_EQ(window_for(1'000, 2), 500'000u);
+  EXPECT_EQ(window_for(1'000, 6), 100'000u);
   EXPECT_EQ(window_for(1, 8), schema::kLeastWindowBytes);
   EXPECT_EQ(window_for(100'000, 2), schema::kMostWindowBytes);
   EXPECT_EQ(window_for(0, 2), schema::kMostWindowBytes) << "not known";
   EXPECT_EQ(choose_exchange({"auto", "auto", 250}, four_votes(100)).window_bytes, window_for(250, 4));
+}
+
+TEST(ChooseExchange, ChunksAreAMillisecondOfTheLink) {
+  EXPECT_EQ(chunk_for(1'000), schema::kLargeChunkParameters);
+  EXPECT_EQ(chunk_for(100), 100'000u);
+  EXPECT_EQ(chunk_for(1), schema::kSmallChunkParameters);
+  EXPECT_EQ(chunk_for(0), schema::kLargeChunkParameters) << "not known";
 }
 
 TEST(ChooseExchange, OwnScalersAskForDirect) {
