@@ -112,7 +112,8 @@ const std::vector<OptionRow>& option_rows() {
       {"link", "", "RATE", "of each node's link, such as 1Gbps; else as measured", set_link},
       {"cores", "", "C", "processor cores of a node for all it does; else the asked node's", set_cores},
       {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
-      {"calibrate", "", "FILE", "correct by real steps: what tests/lab/exchange --json printed", text(&Command::calibrate)},
+      {"calibrate", "", "FILE", "correct by real steps: what tests/lab/exchange --json printed",
+       text(&Command::calibrate)},
   };
   return rows;
 }

@@ -73,9 +73,9 @@ struct ConstPlanes {
 
 enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam };
 
-// From this many parameters on, a model's state leaves the caches between two steps anyway (two halves of parameters and
-// momentum: 16 bytes each): writing past them saves the reading of every line that is about to be overwritten. Below it
-// the caches' copies are worth more.
+// From this many parameters on, a model's state leaves the caches between two steps anyway (two halves of parameters
+// and momentum: 16 bytes each): writing past them saves the reading of every line that is about to be overwritten.
+// Below it the caches' copies are worth more.
 inline constexpr std::size_t kPastCaches = 2 * 1024 * 1024;
 
 // One step's update rule, all scalars already resolved (schedules and bias corrections are applied by the caller).

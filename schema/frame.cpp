@@ -131,7 +131,9 @@ std::size_t variable_bytes(const Hello& b) { return b.build.size() + b.node.size
 std::size_t variable_bytes(const Claim& b) { return b.run_id.size(); }
 std::size_t variable_bytes(const Grant& b) { return b.message.size(); }
 std::size_t variable_bytes(const Propose& b) { return b.run_id.size() + b.spec.size(); }
-std::size_t variable_bytes(const Vote& b) { return b.message.size() + (b.codec_seconds.size() + b.sent_bits.size()) * 8; }
+std::size_t variable_bytes(const Vote& b) {
+  return b.message.size() + (b.codec_seconds.size() + b.sent_bits.size()) * 8;
+}
 std::size_t variable_bytes(const Commit&) { return 0; }
 std::size_t variable_bytes(const Fail& b) { return b.node.size() + b.phase.size() + b.message.size(); }
 std::size_t variable_bytes(const StepFrame& b) { return b.digests.size() * 8 + b.scalers.size() * 4; }
@@ -428,9 +430,9 @@ Result<Frame> decode_frame(std::span<const std::byte> bytes) {
 }
 
 std::string_view frame_name(const FrameBody& body) {
-  static constexpr std::string_view kNames[] = {"hello", "claim", "grant",   "propose", "vote",   "commit",
-                                                "fail",  "step",  "scalers", "chunk",   "report", "goodbye",
-                                                "credit", "probe", "probe reply"};
+  static constexpr std::string_view kNames[] = {"hello",  "claim",   "grant",  "propose", "vote",
+                                                "commit", "fail",    "step",   "scalers", "chunk",
+                                                "report", "goodbye", "credit", "probe",   "probe reply"};
   static_assert(std::size(kNames) == std::variant_size_v<FrameBody>);
   return kNames[body.index()];
 }

@@ -60,9 +60,10 @@ struct Vote {
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, state_hash = 0;
   double step_seconds = 0;  // the engine's measured forward + backward of the local batch
   std::uint32_t local_batch = 0;
-  double link_mbps = 0;               // payload, measured towards all peers at once; 0 = not measured
-  std::vector<double> codec_seconds = {};  // predicted for a step's kernels, one per choice (choose_exchange.h); may be empty
-  std::vector<double> sent_bits = {};      // predicted for a step, one per choice; may be empty
+  double link_mbps = 0;  // payload, measured towards all peers at once; 0 = not measured
+  std::vector<double> codec_seconds =
+      {};  // predicted for a step's kernels, one per choice (choose_exchange.h); may be empty
+  std::vector<double> sent_bits = {};  // predicted for a step, one per choice; may be empty
 };
 
 enum class ExchangeKind : std::uint16_t { kDirect = 0, kSharded = 1 };
@@ -74,7 +75,7 @@ enum class Coding : std::uint16_t { kRaw = 0, kEntropy = 1 };
 struct Commit {
   ExchangeKind exchange = ExchangeKind::kDirect;
   Coding coding = Coding::kRaw;
-  std::uint64_t window_bytes = kMostWindowBytes;          // credit: payload that may be on its way to one peer
+  std::uint64_t window_bytes = kMostWindowBytes;           // credit: payload that may be on its way to one peer
   std::uint64_t chunk_parameters = kLargeChunkParameters;  // a chunk has no more, where the job does not say how many
   bool operator==(const Commit&) const = default;
 };
@@ -156,9 +157,8 @@ struct ProbeReply {
   std::uint32_t burst = 0;
 };
 
-using FrameBody =
-    std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye, Credit,
-                 Probe, ProbeReply>;
+using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report,
+                               Goodbye, Credit, Probe, ProbeReply>;
 
 struct Frame {
   FrameHeader header;

@@ -101,8 +101,9 @@ void add_gradient_rows(std::vector<Row>& rows) {
                           "Gradients are clipped at this many standard deviations of their segment; 0 = off."));
   rows.push_back(choice_row("scaler", &JobSpec::scaler, {"paper", "repo"},
                             "Scaler after the paper's formula or after its authors' code."));
-  rows.push_back(choice_row("scaler-sharing", &JobSpec::scaler_sharing, {"max", "none"},
-                            "A segment's scaler: the largest of all members', or each member's own (direct exchange)."));
+  rows.push_back(
+      choice_row("scaler-sharing", &JobSpec::scaler_sharing, {"max", "none"},
+                 "A segment's scaler: the largest of all members', or each member's own (direct exchange)."));
   rows.push_back(choice_row("last-layer", &JobSpec::last_layer, {"ternary", "float32", "float16"},
                             "How the gradient of the last layer travels."));
   rows.push_back(whole_row("min-ternary-size", &JobSpec::min_ternary_size, {0, UINT32_MAX},
@@ -133,8 +134,8 @@ void add_running_rows(std::vector<Row>& rows) {
                    "A member without progress for this long, or 10 median steps if that is more, is stuck."));
   rows.push_back(real_row("link-mbps", &JobSpec::link_mbps, {0, 1e7, false, false},
                           "Mbit/s of each node's link, for predictions; 0 = measured at the start."));
-  rows.push_back(flag_row("trace", &JobSpec::trace,
-                          "Whether every member records a timeline (trace.json, Chrome trace format)."));
+  rows.push_back(
+      flag_row("trace", &JobSpec::trace, "Whether every member records a timeline (trace.json, Chrome trace format)."));
 }
 
 std::vector<Row> make_rows() {

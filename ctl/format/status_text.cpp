@@ -53,7 +53,8 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   };
   if (!run.reason.empty()) rows.push_back({"reason", run.reason});
   rows.push_back({"model, data", or_nothing(run.model) + ", " + or_nothing(run.data)});
-  rows.push_back({"gradients", or_nothing(run.gradients) + ", exchange " + or_nothing(run.exchange) + ", coding " + or_nothing(run.coding)});
+  rows.push_back({"gradients", or_nothing(run.gradients) + ", exchange " + or_nothing(run.exchange) + ", coding " +
+                                   or_nothing(run.coding)});
   rows.push_back({"step", std::to_string(run.step) + " of " + std::to_string(run.steps)});
   if (run.step > 0) {
     rows.push_back({"loss", format_fixed(run.loss, 4) + ", learning rate " + format_fixed(run.learning_rate, 6)});

@@ -235,11 +235,10 @@ void Exchange::reduce_if_complete(std::size_t index) {
 
 // --- credit ---
 
+bool Exchange::credit_lasts(Rank to) const { return links_[to].sent - links_[to].granted < plan_->window_bytes; }
+
 bool Exchange::credit_lasts(const std::vector<Rank>& to) const {
-  return std::all_of(to.begin(), to.end(), [&](Rank rank) {
-    const Link& link = links_[rank];
-    return link.sent - link.granted < plan_->window_bytes;
-  });
+  return std::all_of(to.begin(), to.end(), [this](Rank rank) { return credit_lasts(rank); });
 }
 
 std::uint64_t Exchange::bytes_on_their_way() const {
@@ -293,10 +292,11 @@ std::optional<Reduce> Exchange::next_reduce(std::size_t bucket) {
 
 std::optional<Contribute> Exchange::next_contribution(std::size_t bucket) {
   std::deque<std::size_t>& queue = to_contribute_[bucket];
+  const bool to_all = !plan_->sharded() && credit_lasts(others());
   for (auto at = queue.begin(); at != queue.end(); ++at) {
     const std::size_t index = *at;
+    if (plan_->sharded() ? !credit_lasts(plan_->chunks[index].owner) : !to_all) continue;
     std::vector<Rank> to = receivers(plan_->chunks[index]);
-    if (!credit_lasts(to)) continue;
     queue.erase(at);
     chunks_[index].contributed = true;
     reduce_if_complete(index);
@@ -398,7 +398,7 @@ Exchange::Waiting Exchange::waiting() const {
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     if (to_contribute_[b].empty() && to_reduce_[b].empty()) continue;
     for (Rank r = 0; r < members(); ++r)
-      if (r != options_.self && !credit_lasts({r})) add(schema::Phase::kReduce, r);
+      if (r != options_.self && !credit_lasts(r)) add(schema::Phase::kReduce, r);
   }
   if (!waiting.ranks.empty()) return waiting;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {

@@ -113,16 +113,18 @@ class Exchange {
   void bad_payload(std::size_t chunk, Rank from);
 
   std::vector<ExchangeAction> take_actions();
-  // The next piece of work that the credit allows; the caller tells sent() and applied() of it. Nothing if there is none
-  // now.
+  // The next piece of work that the credit allows; the caller tells sent() and applied() of it. Nothing if there is
+  // none now.
   std::optional<ExchangeWork> next_work();
 
   // --- state ---
   bool in_step() const { return plan_ != nullptr; }
-  const Plan* plan() const { return plan_; }   // of the step, while in it
-  bool broken() const { return failed_; }      // FailRun has been said
+  const Plan* plan() const { return plan_; }  // of the step, while in it
+  bool broken() const { return failed_; }     // FailRun has been said
   std::uint64_t step() const { return local_.step; }
-  float scaler(std::size_t segment) const { return shared_scalers_[segment]; }  // eq. (4), valid once its bucket is open
+  float scaler(std::size_t segment) const {
+    return shared_scalers_[segment];
+  }  // eq. (4), valid once its bucket is open
   float scaler_of(Rank rank, std::size_t segment) const { return scalers_[rank][segment]; }  // a member's own
   std::uint64_t bytes_on_their_way() const;  // to all peers, as far as credit frames have told
   // Half of what may be on its way is: there is time for other work than sending.
@@ -154,9 +156,9 @@ class Exchange {
     bool total_came = false;
     bool applied = false;
   };
-  struct Link {  // payload bytes of this step
-    std::uint64_t sent = 0, granted = 0;   // towards the peer
-    std::uint64_t taken = 0, credited = 0; // from the peer
+  struct Link {                             // payload bytes of this step
+    std::uint64_t sent = 0, granted = 0;    // towards the peer
+    std::uint64_t taken = 0, credited = 0;  // from the peer
   };
 
   std::size_t members() const { return options_.names.size(); }
@@ -172,6 +174,7 @@ class Exchange {
   void take_credit(Rank from, std::size_t payload_bytes);
   void open_bucket(std::size_t bucket);
   void reduce_if_complete(std::size_t index);
+  bool credit_lasts(Rank to) const;
   bool credit_lasts(const std::vector<Rank>& to) const;
   std::optional<Reduce> next_reduce(std::size_t bucket);
   std::optional<Contribute> next_contribution(std::size_t bucket);
@@ -193,9 +196,9 @@ class Exchange {
   std::vector<Bucket> buckets_;
   std::vector<ChunkState> chunks_;
   std::size_t applied_count_ = 0;
-  std::vector<float> shared_scalers_;         // by segment
-  std::vector<std::vector<float>> scalers_;   // by rank and segment
-  std::vector<Link> links_;                   // by rank
+  std::vector<float> shared_scalers_;                               // by segment
+  std::vector<std::vector<float>> scalers_;                         // by rank and segment
+  std::vector<Link> links_;                                         // by rank
   std::vector<std::deque<std::size_t>> to_contribute_, to_reduce_;  // chunks, by bucket
 
   struct Early {

@@ -215,7 +215,8 @@ void Member::carry_out(const CommitStep& action) {
   ++pieces_;
   const bool last = step == options_.job.steps;
   const bool stopped = !last && (action.flags & schema::kStopAfterStep) != 0;
-  const bool evaluate = !stopped && options_.has_test_data && (last || (action.flags & schema::kEvaluateAfterStep) != 0);
+  const bool evaluate =
+      !stopped && options_.has_test_data && (last || (action.flags & schema::kEvaluateAfterStep) != 0);
   if ((action.flags & schema::kStopAfterStep) != 0) stopping_ = true;
   reports_.erase(reports_.begin(), reports_.lower_bound(step));
   const bool ends = last || stopped || evaluate;

@@ -1,10 +1,11 @@
 // A member of a run, from its first step to the last report: Exchange, Worker and Replica wired together. Real runs and
 // the simulator drive this one class; it knows no clock, socket or thread.
 //
-//   begin -> Train(0) -> gradients of buckets, frames of peers -> commit -> (evaluation -> reports of all) -> ... -> end
+//   begin -> Train(0) -> gradients of buckets, frames of peers -> commit -> (evaluation -> reports of all) -> ... ->
+//   end
 //
-// Events go in; what the world has to do comes out through the hooks, called while an event is taken. Heavy work is left
-// to work(), a piece at a time, so that the caller takes frames in between.
+// Events go in; what the world has to do comes out through the hooks, called while an event is taken. Heavy work is
+// left to work(), a piece at a time, so that the caller takes frames in between.
 //
 // The next forward pass may begin before the commit: train(step + 1, early) is called as soon as the last bucket of the
 // own gradient was handed in and every member's flags are known to ask for neither stop nor evaluation; from then on
@@ -60,8 +61,8 @@ class Member {
     std::function<void(std::uint64_t step, const Plan& plan, const float* parameters, bool early)> train;
     std::function<void(std::size_t segment)> segment_ready;
     std::function<void(std::uint64_t step)> evaluate;
-    std::function<void(schema::Phase, std::uint64_t step)> reached;        // fault injection; may not return
-    std::function<void(std::uint64_t step)> before_step;                   // the state is still the committed one
+    std::function<void(schema::Phase, std::uint64_t step)> reached;  // fault injection; may not return
+    std::function<void(std::uint64_t step)> before_step;             // the state is still the committed one
     std::function<bool(std::uint64_t step)> may_start_early;
     std::function<void(const Committed&)> committed;
     std::function<void(const std::optional<Evaluation>&)> reported;        // all reports of a committed step are in
@@ -149,10 +150,10 @@ class Member {
   std::optional<schema::RunState> finished_;
 
   float learning_rate_ = 0;
-  std::deque<LocalReady> ready_;           // buckets whose gradient is complete and not measured
-  std::size_t buckets_ready_ = 0;          // of this step, measured or not
-  std::vector<std::size_t> open_chunks_;   // by segment: chunks of this step that are not applied
-  bool early_ = false;                     // the next step's forward has been told to begin
+  std::deque<LocalReady> ready_;          // buckets whose gradient is complete and not measured
+  std::size_t buckets_ready_ = 0;         // of this step, measured or not
+  std::vector<std::size_t> open_chunks_;  // by segment: chunks of this step that are not applied
+  bool early_ = false;                    // the next step's forward has been told to begin
   std::optional<Pending> pending_;
   std::map<std::uint64_t, std::vector<std::optional<schema::Report>>> reports_;  // by step; two at most
   std::uint64_t pieces_ = 0;

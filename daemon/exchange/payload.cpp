@@ -43,9 +43,8 @@ bool PayloadCodec::read_codes(const ChunkPlan& chunk, const schema::Chunk& recei
                               kernels::ConstPlanes& codes) {
   const kernels::Planes planes = scratch(chunk, slot);
   codes = {planes.nonzero, planes.negative};
-  return received.format == PayloadFormat::kCodesRans
-             ? kernels_.decode_codes_rans(received.payload, chunk.runs, planes)
-             : kernels_.decode_codes(received.payload, planes);
+  return received.format == PayloadFormat::kCodesRans ? kernels_.decode_codes_rans(received.payload, chunk.runs, planes)
+                                                      : kernels_.decode_codes(received.payload, planes);
 }
 
 bool PayloadCodec::add_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::span<std::int8_t> sums) {

@@ -24,13 +24,21 @@ std::size_t most_elements(GradientFormat format, std::size_t members) {
   return elements;
 }
 
-std::size_t chunk_size(std::size_t run_elements, GradientFormat format, const PlanOptions& options) {
+// Of a slow link's chunks there are many in a step: the last one's way is short beside it. A large model has many
+// anyway.
+std::size_t most_for_link(std::size_t model_elements, const PlanOptions& options) {
+  const std::size_t share = std::min(model_elements / kChunksOfAModel, schema::kLargeChunkParameters);
+  return kernels::padded(std::max(share, options.most_chunk_parameters));
+}
+
+std::size_t chunk_size(std::size_t run_elements, GradientFormat format, std::size_t most_here,
+                       const PlanOptions& options) {
   const std::size_t most = most_elements(format, options.members);
   if (options.chunk_parameters != 0)
     return std::clamp(kernels::padded(options.chunk_parameters), kernels::kBlock, most);
-  const std::size_t least = std::min(kLeastChunkParameters, kernels::padded(options.most_chunk_parameters));
+  const std::size_t least = std::min(kLeastChunkParameters, most_here);
   const std::size_t share = kernels::padded((run_elements + options.members - 1) / options.members);
-  std::size_t count = (run_elements - 1) / std::min({std::max(share, least), kernels::padded(options.most_chunk_parameters), most}) + 1;
+  std::size_t count = (run_elements - 1) / std::min({std::max(share, least), most_here, most}) + 1;
   // Every member owns as many as every other.
   if (count > options.members) count = (count + options.members - 1) / options.members * options.members;
   return kernels::padded((run_elements + count - 1) / count);
@@ -42,7 +50,7 @@ void cut_run(const engine::SegmentTable& segments, std::size_t bucket, std::size
   const std::size_t begin = segments[first].offset;
   const std::size_t end = segments[last - 1].offset + segments[last - 1].padded_count();
   const GradientFormat format = plan.formats[first];
-  const std::size_t size = chunk_size(end - begin, format, options);
+  const std::size_t size = chunk_size(end - begin, format, most_for_link(segments.padded_count(), options), options);
   std::size_t segment = first;
   for (std::size_t at = begin; at < end; at += size) {
     ChunkPlan chunk{bucket, at, std::min(at + size, end), format, plan.chunks.size() % options.members, {}, {}};
@@ -75,7 +83,6 @@ Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options)
   plan.coding = options.coding;
   plan.shared_scalers = options.shared_scalers;
   plan.members = options.members;
-  plan.window_bytes = options.window_bytes;
   plan.bucket_of_segment.resize(segments.size());
   for (const engine::Segment& segment : segments.segments()) plan.formats.push_back(format_of(segment, options));
   const std::size_t bucket_parameters =
@@ -99,6 +106,8 @@ Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options)
     plan.buckets.push_back(std::move(entry));
     last = first;
   }
+  // Two coded chunks at the least: one on its way, one behind it.
+  plan.window_bytes = std::max(options.window_bytes, 2 * plan.longest_chunk);
   return plan;
 }
 

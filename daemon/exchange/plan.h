@@ -34,7 +34,7 @@ struct ChunkPlan {
   std::size_t bucket = 0;
   std::size_t begin = 0, end = 0;  // flat elements
   GradientFormat format = GradientFormat::kTernary;
-  std::size_t owner = 0;           // rank that sums it in the sharded exchange
+  std::size_t owner = 0;  // rank that sums it in the sharded exchange
   std::vector<ChunkPart> parts;
   std::vector<std::size_t> runs;  // sizes of the parts: a coding probability each
   std::size_t size() const { return end - begin; }
@@ -57,7 +57,7 @@ struct Plan {
   bool shared_scalers = true;  // eq. (4); else each member keeps its own and sums are floats, in rank order
   std::size_t members = 1;
   std::size_t longest_chunk = 0;  // elements
-  std::size_t window_bytes = 0;   // credit: payload bytes that may be on their way to one peer (one chunk may overshoot)
+  std::size_t window_bytes = 0;  // credit: payload bytes that may be on their way to one peer (one chunk may overshoot)
   // A receiver tells what it took after so many bytes: a window is never used up by what was taken long ago.
   std::size_t credit_every_bytes() const { return window_bytes / 4; }
   bool ternary(std::size_t segment) const { return formats[segment] == GradientFormat::kTernary; }
@@ -79,14 +79,15 @@ struct PlanOptions {
 };
 
 inline constexpr std::size_t kDefaultBucketParameters = 256 * 1024;
-inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;   // below this a frame costs more than it overlaps
+inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;  // below this a frame costs more than it overlaps
 
+inline constexpr std::size_t kChunksOfAModel = 480;  // or more, on a slow link
 
 // direct wherever there is nothing to sum for others: one member, or scalers of each member's own.
 Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options);
 
-// The most bytes that frames of one step may occupy on a member at once: what it holds of the others until it can sum, and
-// what is on its way to and from every peer.
+// The most bytes that frames of one step may occupy on a member at once: what it holds of the others until it can sum,
+// and what is on its way to and from every peer.
 std::size_t exchange_bytes(const Plan& plan);
 
 // Payload bits that a member sends per step, mean over members, at `zeros` share of zero codes: for predictions.

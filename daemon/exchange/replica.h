@@ -3,7 +3,8 @@
 //
 // Step k+1 is written beside step k; commit() swaps the two, so an interrupted step is dropped for free. Owns its
 // arrays; shapes are those of the segment table (flat, padded). Written by the thread that carries out the exchange;
-// the compute thread reads the parameters of a step, segment by segment as they become final, until its backward is over.
+// the compute thread reads the parameters of a step, segment by segment as they become final, until its backward is
+// over.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ namespace tg::daemon {
 
 class Replica {
  public:
-  // State 0: the initial parameters drawn from the seed, slots 0, the average equal to the parameters. Without an average
-  // of its own (ema = 0) the parameters stand for it.
+  // State 0: the initial parameters drawn from the seed, slots 0, the average equal to the parameters. Without an
+  // average of its own (ema = 0) the parameters stand for it.
   Replica(const engine::SegmentTable& segments, int slot_count, std::uint64_t seed, bool keeps_average = true);
 
   kernels::ConstStateSpan committed(std::size_t begin, std::size_t count) const;

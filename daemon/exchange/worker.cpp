@@ -89,8 +89,8 @@ kernels::Planes Worker::own_codes(const ChunkPlan& chunk) {
 kernels::Planes Worker::ternarize(const ChunkPlan& chunk, const Exchange& exchange) {
   const kernels::Planes codes = own_codes(chunk);
   for (const ChunkPart& part : chunk.parts) {
-    const float scaler = plan_->shared_scalers ? exchange.scaler(part.segment)
-                                               : exchange.scaler_of(options_.self, part.segment);
+    const float scaler =
+        plan_->shared_scalers ? exchange.scaler(part.segment) : exchange.scaler_of(options_.self, part.segment);
     const kernels::Scale scale{options_.repo_recipe ? scaler : clips_[part.segment], scaler};
     const kernels::DrawKey key{options_.seed, static_cast<std::uint32_t>(options_.self),
                                static_cast<std::uint32_t>(part.segment), static_cast<std::uint32_t>(step_)};
@@ -156,9 +156,9 @@ std::optional<Rank> Worker::apply_codes(const ChunkPlan& chunk, const Contributi
     part_codes_.clear();
     for (const kernels::ConstPlanes& codes : codes_)
       part_codes_.push_back({codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)});
-    const bool right = kernels_.apply_codes(part_update(part, mean_scale(part, exchange)), {{}, part_codes_},
-                                            replica_.committed(part.begin, part.count),
-                                            replica_.next(part.begin, part.count));
+    const bool right =
+        kernels_.apply_codes(part_update(part, mean_scale(part, exchange)), {{}, part_codes_},
+                             replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
     TG_CHECK(right, part.segment);  // planes cannot break a format
   }
   return std::nullopt;
@@ -260,16 +260,17 @@ void Worker::carry_out(const Reduce& work, Exchange& exchange) {
   }
   const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
   const std::span<float> floats = reads_sums(chunk) ? std::span<float>{} : floats_.span().first(chunk.size());
-  const std::optional<Rank> broken = reads_sums(chunk)  ? sum_codes(chunk, work.contributions, exchange, sums)
+  const std::optional<Rank> broken = reads_sums(chunk) ? sum_codes(chunk, work.contributions, exchange, sums)
                                      : chunk.ternary() ? sum_scaled(chunk, work.contributions, exchange, floats)
                                                        : sum_floats(chunk, work.contributions, floats);
   if (broken) return exchange.bad_payload(work.chunk, *broken);
   if (!work.to.empty()) {
-    const std::size_t bound = chunk.ternary() ? PayloadCodec::sums_bound(chunk, options_.members)
-                                              : chunk.size() * float_bytes(chunk.format);
+    const std::size_t bound =
+        chunk.ternary() ? PayloadCodec::sums_bound(chunk, options_.members) : chunk.size() * float_bytes(chunk.format);
     const std::size_t bytes =
         send(work.chunk, schema::ChunkPhase::kTotal, bound, work.to, [&](std::span<std::byte> payload) {
-          return chunk.ternary() ? codec_->write_sums(chunk, sums, payload) : write_floats(chunk.format, floats, payload);
+          return chunk.ternary() ? codec_->write_sums(chunk, sums, payload)
+                                 : write_floats(chunk.format, floats, payload);
         });
     exchange.sent(work.to, bytes);
   }

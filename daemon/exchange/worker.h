@@ -30,8 +30,8 @@ namespace tg::daemon {
 struct StepTraffic {
   std::uint64_t contribution_bytes = 0;  // payload of the own codes or floats that were sent, one copy of every chunk
   std::uint64_t contribution_elements = 0;
-  std::uint64_t elements = 0;            // real ternary elements contributed
-  std::uint64_t nonzeros = 0;            // nonzero codes among them
+  std::uint64_t elements = 0;  // real ternary elements contributed
+  std::uint64_t nonzeros = 0;  // nonzero codes among them
 };
 
 class Worker {
@@ -100,13 +100,13 @@ class Worker {
   std::uint64_t step_ = 0;
   std::span<const float> gradients_;
   kernels::Update update_;
-  std::vector<float> clips_;                                 // by segment
+  std::vector<float> clips_;  // by segment
   std::optional<PayloadCodec> codec_;
   std::vector<kernels::ConstPlanes> codes_, part_codes_;  // of all members, a chunk's and a part's
-  AlignedArray<std::uint64_t> nonzero_, negative_;  // of the whole model in a direct exchange, else of one chunk
-  AlignedArray<std::int8_t> sums_;                  // one chunk
-  AlignedArray<float> floats_;                      // one chunk, made when the plan sums floats
-  AlignedArray<std::byte> halves_;                  // one chunk, the own part in its wire format
+  AlignedArray<std::uint64_t> nonzero_, negative_;        // of the whole model in a direct exchange, else of one chunk
+  AlignedArray<std::int8_t> sums_;                        // one chunk
+  AlignedArray<float> floats_;                            // one chunk, made when the plan sums floats
+  AlignedArray<std::byte> halves_;                        // one chunk, the own part in its wire format
   StepTraffic traffic_;
 };
 

@@ -73,8 +73,8 @@ ExchangePrediction predict_exchange(std::size_t choice, double link_mbps, const 
 std::uint64_t window_for(double link_mbps, std::size_t members) {
   if (link_mbps <= 0 || members < 2) return schema::kMostWindowBytes;
   const double bytes = link_mbps * 1e6 / 8 * kQueuedSeconds / static_cast<double>(members - 1);
-  return static_cast<std::uint64_t>(std::clamp(bytes, static_cast<double>(schema::kLeastWindowBytes),
-                                               static_cast<double>(schema::kMostWindowBytes)));
+  return static_cast<std::uint64_t>(
+      std::clamp(bytes, static_cast<double>(schema::kLeastWindowBytes), static_cast<double>(schema::kMostWindowBytes)));
 }
 
 std::uint64_t chunk_for(double link_mbps) {

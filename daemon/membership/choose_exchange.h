@@ -46,9 +46,9 @@ ExchangePrediction predict_exchange(std::size_t choice, double link_mbps, const 
 schema::Commit choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes);
 double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes);
 
-// What may be on its way to one peer: kQueuedSeconds of the slowest link over all peers together. What is queued cannot be
-// overtaken by the bucket that the next forward pass begins with, and what is not queued leaves the link idle while a
-// node looks elsewhere.
+// What may be on its way to one peer: kQueuedSeconds of the slowest link over all peers together. What is queued cannot
+// be overtaken by the bucket that the next forward pass begins with, and what is not queued leaves the link idle while
+// a node looks elsewhere.
 inline constexpr double kQueuedSeconds = 4e-3;
 std::uint64_t window_for(double link_mbps, std::size_t members);
 // About kChunkSeconds of the slowest link at a bit per parameter: the last chunk's way cannot be overlapped.

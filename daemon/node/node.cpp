@@ -35,7 +35,9 @@ std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uin
 }
 
 Node::Node(const RunContext& context, ControlServer& control)
-    : context_(context), control_(control), membership_([&] {
+    : context_(context),
+      control_(control),
+      membership_([&] {
         MembershipOptions options;
         options.names = context.names;
         options.self = context.config.rank();
@@ -107,8 +109,8 @@ void Node::on(FrameArrived& event) {
   const schema::FrameBody& body = event.frame.body;
   if (const auto* probe = std::get_if<schema::Probe>(&body)) {
     if (probe->last)
-      context_.mesh.send({event.from}, schema::encode_frame(event.frame.header, schema::ProbeReply{probe->burst},
-                                                            context_.pool));
+      context_.mesh.send({event.from},
+                         schema::encode_frame(event.frame.header, schema::ProbeReply{probe->burst}, context_.pool));
     return;
   }
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
@@ -217,7 +219,9 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   if (context_.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
-    if (dry_run_ || run_ || advisor_.measuring()) return refuse({ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
+    if (dry_run_ || run_ || advisor_.measuring())
+      return refuse(
+          {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
     dry_run_token_ = token;
     dry_run_ = std::make_unique<ActiveRun>(context_, std::move(identity), std::move(job).value());
     return;

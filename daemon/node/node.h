@@ -5,9 +5,9 @@
 //   control thread --calls----+--> EventQueue --> Node::run --> Membership (decides) --> mesh, ActiveRun, ControlServer
 //   (act) compute thread --buckets--+
 //
-// Events come first, and between two of them one piece of the exchange's work (ActiveRun::work), so that neither the link
-// nor a peer's frame waits for long.
-// Constructed and connected in main.cpp; run() returns after shut_down() was posted and carried out.
+// Events come first, and between two of them one piece of the exchange's work (ActiveRun::work), so that neither the
+// link nor a peer's frame waits for long. Constructed and connected in main.cpp; run() returns after shut_down() was
+// posted and carried out.
 #pragma once
 
 #include <chrono>

@@ -24,14 +24,18 @@ Trainer::Options trainer_options(const RunContext& context, const schema::JobSpe
 
 // The compute thread's reports, as events of the node's queue.
 Trainer::Hooks trainer_hooks(EventQueue& queue, std::uint64_t key) {
-  return {[&queue, key](auto result) { queue.post(RunPrepared{key, std::move(result)}); },
+  return {[&queue, key](auto result) {
+            queue.post(RunPrepared{key, std::move(result)});
+          },
           [&queue, key](std::uint64_t step, std::size_t bucket, double loss) {
             queue.post(BucketReady{key, step, bucket, loss});
           },
           [&queue, key](std::uint64_t step, engine::EvaluationCounts counts) {
             queue.post(Evaluated{key, step, counts});
           },
-          [&queue, key](std::string message) { queue.post(ComputeFailed{key, std::move(message)}); }};
+          [&queue, key](std::string message) {
+            queue.post(ComputeFailed{key, std::move(message)});
+          }};
 }
 
 // The exchange hides behind backward, which is two thirds of the computing.
@@ -52,7 +56,6 @@ ActiveRun::ActiveRun(const RunContext& context, RunIdentity identity, schema::Jo
   if (job_.trace) timeline_->start(context_.config.node, context_.config.rank());
   trainer_ = std::make_unique<Trainer>(trainer_options(context_, job_), context_.kernels, context_.progress,
                                        context_.fault, timeline_, trainer_hooks(context_.queue, identity_.key));
-  if (const auto burst = probe_.start(seconds())) send_burst(*burst);
 }
 
 double ActiveRun::seconds() const { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
@@ -87,6 +90,8 @@ void ActiveRun::on_prepared(Result<std::shared_ptr<const Prepared>> result) {
   options.has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
   // Made now: after our vote frames of the others may come before the commit does.
   member_ = std::make_unique<Member>(std::move(options), hooks());
+  // Not before: this node's cores and memory have nothing else to do now.
+  if (const auto burst = probe_.start(seconds())) send_burst(*burst);
 }
 
 std::optional<schema::Vote> ActiveRun::take_vote() {
@@ -277,9 +282,7 @@ void ActiveRun::send_frame(const std::vector<Rank>& to, const schema::SharedFram
                       " wait for it");
 }
 
-ActiveRun::Outcome ActiveRun::outcome() const {
-  return {member_->failed(), member_->stopping(), member_->finished()};
-}
+ActiveRun::Outcome ActiveRun::outcome() const { return {member_->failed(), member_->stopping(), member_->finished()}; }
 
 Exchange::Waiting ActiveRun::waiting() const { return begun() ? member_->waiting() : Exchange::Waiting{}; }
 

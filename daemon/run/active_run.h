@@ -1,6 +1,6 @@
 // A run on this node, from preparing to its end: joins what decides (Member), what computes (Trainer), what is measured
-// before a start (LinkProbe, CodecCosts) and what is shown and kept (RunNumbers, Timeline, RunRecord). All on the node's
-// thread.
+// before a start (LinkProbe, CodecCosts) and what is shown and kept (RunNumbers, Timeline, RunRecord). All on the
+// node's thread.
 //
 //   prepared and link measured -> vote;  begin -> Member's steps and reports ... -> finished or failed
 //

@@ -34,8 +34,7 @@ void draw(std::span<float> values, double zeros) {
     const std::uint32_t counter[4] = {static_cast<std::uint32_t>(i / 4), 0, 0, 0};
     std::uint32_t words[4];
     kernels::philox4x32(counter, kSeed, words);
-    for (std::size_t k = 0; k < 4; ++k)
-      values[i + k] = (static_cast<float>(words[k] >> 8) * 0x1p-23f - 1.0f) * most;
+    for (std::size_t k = 0; k < 4; ++k) values[i + k] = (static_cast<float>(words[k] >> 8) * 0x1p-23f - 1.0f) * most;
   }
 }
 
@@ -69,9 +68,9 @@ CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters
   update.past_caches = elements >= kMeasuredElements;
   costs.apply = seconds_per_element(elements / chunk * chunk, [&] {
     in_chunks([&](std::size_t at) {
-      kernels.apply_sums(
-          update, sums.span(), {parameters_from.span().subspan(at, chunk), slot_from.span().subspan(at, chunk), {}},
-          {parameters_to.span().subspan(at, chunk), slot_to.span().subspan(at, chunk), {}});
+      kernels.apply_sums(update, sums.span(),
+                         {parameters_from.span().subspan(at, chunk), slot_from.span().subspan(at, chunk), {}},
+                         {parameters_to.span().subspan(at, chunk), slot_to.span().subspan(at, chunk), {}});
     });
   });
   costs.accumulate = seconds_per_element(chunk, [&] { kernels.accumulate_planes(codes, sums.span()); });
@@ -85,7 +84,8 @@ CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters
   costs.decode_codes[1] = seconds_per_element(chunk, [&] { (void)kernels.decode_codes_rans(written(), runs, planes); });
   std::fill(sums.begin(), sums.end(), std::int8_t{0});
   for (std::size_t member = 0; member < members; ++member) {  // the sums that N members make
-    kernels.ternarize(gradient.span().first(chunk), 0, {kSeed, static_cast<std::uint32_t>(member), 0, 0}, {1, 1}, planes);
+    kernels.ternarize(gradient.span().first(chunk), 0, {kSeed, static_cast<std::uint32_t>(member), 0, 0}, {1, 1},
+                      planes);
     kernels.accumulate_planes(codes, sums.span());
   }
   costs.encode_sums[0] = seconds_per_element(chunk, [&] { bytes = kernels.encode_sums(sums.span(), n, payload); });

@@ -13,10 +13,10 @@ namespace tg::daemon {
 class LinkProbe {
  public:
   static constexpr std::size_t kFrameBytes = 64 * 1024;
-  static constexpr std::size_t kFirstBytes = 2u << 20;    // to all peers together
+  static constexpr std::size_t kFirstBytes = 2u << 20;  // to all peers together
   static constexpr std::size_t kSecondBytes = 16u << 20;
-  static constexpr double kShortSeconds = 0.03;           // below it a first burst says little
-  static constexpr double kPatienceSeconds = 3;           // a slower link is measured as what came through: nothing
+  static constexpr double kShortSeconds = 0.03;  // below it a first burst says little
+  static constexpr double kPatienceSeconds = 3;  // a slower link is measured as what came through: nothing
 
   struct Burst {  // to be sent now, frames in turn to every peer
     std::uint32_t number = 0;

@@ -18,8 +18,7 @@ double zeros_of(const StepTraffic& traffic) {
 
 RunNumbers::RunNumbers(std::vector<std::string> names, Rank self, std::uint64_t global_batch)
     : self_(self), global_batch_(global_batch), wait_seconds_(names.size()) {
-  for (std::string& name : names)
-    status_.members.push_back({std::move(name), schema::RunState::kRunning, 0, 0, 0, 0});
+  for (std::string& name : names) status_.members.push_back({std::move(name), schema::RunState::kRunning, 0, 0, 0, 0});
 }
 
 void RunNumbers::open_metrics(const std::string& directory) {
@@ -77,8 +76,8 @@ void RunNumbers::refresh() {
   if (!steps_.empty()) status_.sent_bytes_per_step = sent / static_cast<double>(steps_.size());
   // Chunks that are summed where their codes were made are not sent: the bits are those of the chunks that were.
   if (traffic_.contribution_elements > 0)
-    status_.code_bits_per_parameter = 8.0 * static_cast<double>(traffic_.contribution_bytes) /
-                                      static_cast<double>(traffic_.contribution_elements);
+    status_.code_bits_per_parameter =
+        8.0 * static_cast<double>(traffic_.contribution_bytes) / static_cast<double>(traffic_.contribution_elements);
   status_.sent_bits_per_parameter = 8.0 * status_.sent_bytes_per_step / parameters;
   if (traffic_.elements > 0) status_.zeros = zeros_of(traffic_);
   for (Rank r = 0; r < status_.members.size(); ++r) {

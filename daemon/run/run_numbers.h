@@ -1,5 +1,6 @@
 // The live numbers of a run on one member: what status shows and what metrics.jsonl keeps, kept up to date by the run
-// as steps are committed and reports come in. Writes <directory>/metrics.jsonl, a line per committed step. Node's thread.
+// as steps are committed and reports come in. Writes <directory>/metrics.jsonl, a line per committed step. Node's
+// thread.
 #pragma once
 
 #include <chrono>
@@ -34,7 +35,7 @@ class RunNumbers {
   void digest(std::uint64_t digest, std::uint64_t step);
   void start_counting(std::uint64_t sent_bytes) { sent_bytes_before_ = sent_bytes; }
   void write_metrics(bool evaluated);
-  void refresh();  // rates, shares and the members' rows of status()
+  void refresh();                      // rates, shares and the members' rows of status()
   double median_step_seconds() const;  // of the last steps; 0 before the first
   // The member that this one waits for most, if it waits for it during more than kStraggling of its time.
   std::optional<Rank> straggler() const;
@@ -49,7 +50,7 @@ class RunNumbers {
     double seconds = 0, sent_bytes = 0;
     std::vector<double> wait_seconds;  // by rank
   };
-  std::deque<Step> steps_;  // the last ones
+  std::deque<Step> steps_;            // the last ones
   std::vector<double> wait_seconds_;  // of the step in progress, by rank
   Clock::time_point step_started_{};
   std::uint64_t sent_bytes_before_ = 0, sent_bytes_step_ = 0;

@@ -250,7 +250,8 @@ Result<RunRecord> from_json(const json& root) {
   fields.text("model", status.model, schema::kMostNameBytes);
   fields.text("data", status.data, schema::kMostNameBytes);
   fields.text("exchange", status.exchange, schema::kMostNameBytes);
-  if (fields.find("coding") != nullptr) fields.text("coding", status.coding, schema::kMostNameBytes);  // not in older records
+  if (fields.find("coding") != nullptr)
+    fields.text("coding", status.coding, schema::kMostNameBytes);  // not in older records
   fields.text("gradients", status.gradients, schema::kMostNameBytes);
   fields.count("seed", record.seed);
   fields.count("view", view);

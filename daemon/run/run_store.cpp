@@ -29,8 +29,9 @@ using schema::RunStatus;
 constexpr const char* kRecordFile = "run.json";
 constexpr const char* kLogFile = "log.txt";
 constexpr const char* kMetricsFile = "metrics.jsonl";
-constexpr std::array kFiles = {kRecordFile,        kMetricsFile, kLogFile, "model.safetensors", "model-raw.safetensors",
-                               "state.safetensors", "trace.json"};
+constexpr std::array kFiles = {
+    kRecordFile,         kMetricsFile, kLogFile, "model.safetensors", "model-raw.safetensors",
+    "state.safetensors", "trace.json"};
 
 std::string errno_text() { return std::strerror(errno); }
 

@@ -12,9 +12,9 @@ void Timeline::start(std::string member, std::size_t rank) {
   member_ = std::move(member);
   rank_ = rank;
   origin_ = Clock::now();
-  origin_unix_us_ = std::chrono::duration_cast<std::chrono::microseconds>(
-                        std::chrono::system_clock::now().time_since_epoch())
-                        .count();
+  origin_unix_us_ =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
   spans_.clear();
   left_out_ = 0;
   on_ = true;

@@ -51,8 +51,8 @@ struct Trainer::State {
   std::mutex mutex;  // guards order, silent, returned, segments_ready
   std::condition_variable changed;
   std::optional<Order> order;
-  std::atomic<bool> silent{false};  // nobody listens any more; written under the mutex
-  bool returned = false;            // the thread is about to end
+  std::atomic<bool> silent{false};   // nobody listens any more; written under the mutex
+  bool returned = false;             // the thread is about to end
   std::vector<bool> segments_ready;  // of the parameters of the present order
 
   // compute thread, after preparing
@@ -196,8 +196,8 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   if (!made.ok()) return Error{made.error().kind, options.node + ": " + made.error().message};
   engine = std::move(made).value();
   const engine::SegmentTable& segments = result->model.segments;
-  result->replica = std::make_shared<Replica>(segments, engine::slot_count(optimizer_of(job).kind), job.seed,
-                                              keeps_average(job));
+  result->replica =
+      std::make_shared<Replica>(segments, engine::slot_count(optimizer_of(job).kind), job.seed, keeps_average(job));
   result->initial_digest = Replica::combine(result->replica->segment_digests(kernels));
   result->data_hash = result->data->hash;
   result->model_hash = segments.hash();
@@ -284,8 +284,7 @@ void Trainer::State::train(const Train& order_) {
     for (std::size_t s = first; s < last; ++s) {
       if (inside_weight_decay == 0 || !segments[s].decays) continue;
       const std::size_t begin = segments[s].offset, count = segments[s].padded_count();
-      kernels.add_scaled(parameters.subspan(begin, count), inside_weight_decay,
-                         gradients.span().subspan(begin, count));
+      kernels.add_scaled(parameters.subspan(begin, count), inside_weight_decay, gradients.span().subspan(begin, count));
     }
     advance();
     while (bucket < order_.first_segments.size() && order_.first_segments[bucket] >= complete_from) {

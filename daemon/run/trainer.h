@@ -59,9 +59,9 @@ class Trainer {
           std::shared_ptr<Timeline> timeline, Hooks hooks);
   ~Trainer();
 
-  // Forward and backward of a step; one order at a time, the next one from the last bucket_ready on. Weight decay inside
-  // the ternary path is added here, whole, by each member. early: the parameters are not all there yet; the forward pass
-  // waits for each layer's segments until segment_ready has told of them.
+  // Forward and backward of a step; one order at a time, the next one from the last bucket_ready on. Weight decay
+  // inside the ternary path is added here, whole, by each member. early: the parameters are not all there yet; the
+  // forward pass waits for each layer's segments until segment_ready has told of them.
   void train(std::uint64_t step, const Plan& plan, const float* parameters, bool early);
   void segment_ready(std::size_t segment);
   // This member's share of the test images with the averaged parameters of the committed state.

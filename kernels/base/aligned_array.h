@@ -14,8 +14,8 @@
 
 namespace tg {
 
-inline constexpr std::size_t kCacheLine = 64;        // bytes
-inline constexpr std::size_t kHugePage = 2u << 20;   // bytes
+inline constexpr std::size_t kCacheLine = 64;       // bytes
+inline constexpr std::size_t kHugePage = 2u << 20;  // bytes
 
 template <class T>
 class AlignedArray {
@@ -30,7 +30,8 @@ class AlignedArray {
     const std::size_t bytes = (count * sizeof(T) + unit - 1) / unit * unit;
     data_.reset(static_cast<T*>(std::aligned_alloc(unit, bytes)));
     if (!data_) throw std::bad_alloc();
-    if (huge) ::madvise(data_.get(), bytes, MADV_HUGEPAGE);  // a wish: without it a pass pays for a page walk every 4 KiB
+    if (huge)
+      ::madvise(data_.get(), bytes, MADV_HUGEPAGE);  // a wish: without it a pass pays for a page walk every 4 KiB
     std::memset(static_cast<void*>(data_.get()), 0, bytes);
   }
 

@@ -65,8 +65,8 @@ TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   const auto& run = json["runs"][0];
   EXPECT_EQ(keys(run),
             (std::vector<std::string>{"id", "state", "reason", "model", "exchange", "coding", "step", "steps", "loss",
-                                      "evaluation", "samples_per_second", "code_bits_per_parameter", "sent_bits_per_parameter",
-                                      "sent_bytes_per_step", "zeros", "digest", "members"}));
+                                      "evaluation", "samples_per_second", "code_bits_per_parameter",
+                                      "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "members"}));
   EXPECT_EQ(run["state"], "RUNNING");
   EXPECT_TRUE(run["step"].is_number_unsigned());
   EXPECT_EQ(run["loss"], 0.12345);

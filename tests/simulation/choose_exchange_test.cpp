@@ -51,15 +51,20 @@ TEST(ChooseExchange, OneTripIsLessThanTwoWhereTheRestIsSmall) {
 }
 
 TEST(ChooseExchange, WhatIsAskedBinds) {
-  EXPECT_EQ(pair_of(choose_exchange({"direct", "auto", 0}, four_votes(100))), (Pair{ExchangeKind::kDirect, Coding::kEntropy}));
-  EXPECT_EQ(pair_of(choose_exchange({"auto", "raw", 0}, four_votes(100))), (Pair{ExchangeKind::kSharded, Coding::kRaw}));
-  EXPECT_EQ(pair_of(choose_exchange({"direct", "raw", 0}, four_votes(100))), (Pair{ExchangeKind::kDirect, Coding::kRaw}));
+  EXPECT_EQ(pair_of(choose_exchange({"direct", "auto", 0}, four_votes(100))),
+            (Pair{ExchangeKind::kDirect, Coding::kEntropy}));
+  EXPECT_EQ(pair_of(choose_exchange({"auto", "raw", 0}, four_votes(100))),
+            (Pair{ExchangeKind::kSharded, Coding::kRaw}));
+  EXPECT_EQ(pair_of(choose_exchange({"direct", "raw", 0}, four_votes(100))),
+            (Pair{ExchangeKind::kDirect, Coding::kRaw}));
   EXPECT_EQ(slowest_link({"auto", "auto", 250}, four_votes(100)), 250) << "the job told";
 }
 
 TEST(ChooseExchange, WithoutMeasurementsByRule) {
-  EXPECT_EQ(pair_of(choose_exchange({}, std::vector<schema::Vote>(2))), (Pair{ExchangeKind::kDirect, Coding::kEntropy}));
-  EXPECT_EQ(pair_of(choose_exchange({}, std::vector<schema::Vote>(3))), (Pair{ExchangeKind::kSharded, Coding::kEntropy}));
+  EXPECT_EQ(pair_of(choose_exchange({}, std::vector<schema::Vote>(2))),
+            (Pair{ExchangeKind::kDirect, Coding::kEntropy}));
+  EXPECT_EQ(pair_of(choose_exchange({}, std::vector<schema::Vote>(3))),
+            (Pair{ExchangeKind::kSharded, Coding::kEntropy}));
   EXPECT_EQ(pair_of(choose_exchange({"sharded", "raw", 0}, std::vector<schema::Vote>(2))),
             (Pair{ExchangeKind::kSharded, Coding::kRaw}));
   std::vector<schema::Vote> votes = four_votes(100);

@@ -19,8 +19,8 @@ const kernels::Kernels& kernels_of(Rank rank) {
   return *all[rank % all.size()];
 }
 
-// What a faulty member sends in the place of a frame: a chunk without its last payload byte, well formed on the wire and
-// wrong for the kernels; a step frame with twice the learning rate.
+// What a faulty member sends in the place of a frame: a chunk without its last payload byte, well formed on the wire
+// and wrong for the kernels; a step frame with twice the learning rate.
 schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& faults, schema::FramePool& pool) {
   schema::Frame decoded = schema::decode_frame(frame->bytes()).value();
   auto* chunk = std::get_if<schema::Chunk>(&decoded.body);

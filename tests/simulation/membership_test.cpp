@@ -117,7 +117,8 @@ Machine voted() {
 }
 Machine running_member() {
   Machine b = voted();
-  b.frame(2, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes, schema::kLargeChunkParameters});
+  b.frame(2, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes,
+                            schema::kLargeChunkParameters});
   return b;
 }
 

@@ -16,8 +16,10 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::size_t nodes : {1, 2, 3, 4, 7, 16, 64})
     for (const std::string exchange : {"direct", "sharded"})
-      for (const std::string mode : {"ternary", "float32", "mixed", "adam", "float16", "own_scalers", "raw", "last_half"})
-        if (mode != "own_scalers" || exchange == "direct") all.push_back({"n" + std::to_string(nodes) + "_" + exchange + "_" + mode, nodes, exchange, mode});
+      for (const std::string mode :
+           {"ternary", "float32", "mixed", "adam", "float16", "own_scalers", "raw", "last_half"})
+        if (mode != "own_scalers" || exchange == "direct")
+          all.push_back({"n" + std::to_string(nodes) + "_" + exchange + "_" + mode, nodes, exchange, mode});
   return all;
 }
 
