@@ -36,13 +36,13 @@ def check(result, exchange, zeros):
 
 
 def test_drawn_gradients():
-    result = exchange("--model", "lenet-caffe", "--nodes", "3", "--steps", "12", "--warm-up", "2", "--rate", "1gbit", "--grain", "fine", "--zeros", "0.92")
+    result = exchange("--model", "lenet-caffe", "--nodes", "3", "--steps", "12", "--warm-up", "2", "--rate", "1gbit", "--grain", "fine", "--zeros", "0.92", "--exchange", "sharded")
     check(result, "sharded", 0.92)
     assert result["step_over_bound"] > 0.9, "faster than the wire: the bound or the shaping is wrong"
     # Float parts, another recipe and decay at the update are in the reference too.
     others = ["last-layer=float32", "min-ternary-size=100", "scaler=repo", "weight-decay=0.01", "weight-decay-path=outside", "optimizer=sgd"]
     settings = [word for other in others for word in ("--set", other)]
-    result = exchange("--model", "lenet-caffe", "--nodes", "2", "--steps", "4", "--rate", "none", *settings)
+    result = exchange("--model", "lenet-caffe", "--nodes", "2", "--steps", "4", "--rate", "none", "--exchange", "direct", *settings)
     assert result["verified"] is True and result["exchange"] == "direct"
 
 

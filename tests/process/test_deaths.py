@@ -20,7 +20,7 @@ REPETITIONS = int(os.environ.get("TGD_DEATHS", "2"))
 PEER_TIMEOUT = 2.0
 SLACK = 1.0  # the promise: reported within peer-timeout + 1 s
 STATUS = 1.2  # two gatherings of status, and tgctl's own start
-JOB = {"steps": 5000, "digest-every": 4, "evaluate-every": 6, "schedule": "constant"}
+JOB = {"steps": 5000, "exchange": "sharded", "digest-every": 4, "evaluate-every": 6, "schedule": "constant"}
 MESH = {"peer-timeout": f"{int(PEER_TIMEOUT * 1000)}ms"}
 
 
