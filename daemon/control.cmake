@@ -4,8 +4,8 @@ add_library(tgd_control STATIC
   ${CMAKE_CURRENT_LIST_DIR}/control/control_sockets.cpp
   ${CMAKE_CURRENT_LIST_DIR}/control/merge.cpp
   ${CMAKE_CURRENT_LIST_DIR}/control/questions.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/run_record.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/run_store.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/store/run_record.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/store/run_store.cpp)
 target_link_libraries(tgd_control
   PUBLIC tgd_flags tgd_base tgd_schema tgd_daemon_core
   PRIVATE tgd_engine cppzmq nlohmann_json::nlohmann_json Threads::Threads)

@@ -8,6 +8,10 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/replica.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/worker.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/measure/burst_meter.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/measure/codec_costs.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/measure/link_probe.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/measure/round_trips.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
@@ -16,6 +20,5 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/plan/flops.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan/machine.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan/predict.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/plan/step_model.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/codec_costs.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/plan/step_model.cpp)
 target_link_libraries(tgd_daemon_core PUBLIC tgd_schema tgd_kernels tgd_engine tgd_flags)

@@ -16,7 +16,7 @@
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
 #include "daemon/run/fault.h"
-#include "daemon/run/run_store.h"
+#include "daemon/store/run_store.h"
 #include "engine/processors.h"
 #include "kernels/base/log.h"
 #include "kernels/kernels.h"
@@ -97,17 +97,18 @@ int serve(const schema::NodeConfig& config) {
                          [&](const Verdict& verdict) {
                            queue.post(PeerLost{verdict.rank, verdict.message, false, verdict.run_id});
                          }});
-  Mesh mesh(config, incarnation, build, pool, log,
-            {[&](Rank from, schema::Frame frame, std::shared_ptr<const void> keep) {
-               queue.post_bounded(FrameArrived{from, std::move(frame), std::move(keep)});
-             },
-             [&](Rank peer, bool up) {
-               queue.post(ConnectionChanged{peer, up});
-             },
-             [&](Rank peer, const std::string& what) {
-               queue.post(PeerLost{peer, what, true});
-             },
-             [&](Rank peer) { control.heard(peer); }});
+  Mesh mesh(
+      config, incarnation, build, pool, log,
+      {[&](Rank from, schema::Frame frame, std::shared_ptr<const void> keep) {
+         queue.post_bounded(FrameArrived{from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
+       },
+       [&](Rank peer, bool up) {
+         queue.post(ConnectionChanged{peer, up});
+       },
+       [&](Rank peer, const std::string& what) {
+         queue.post(PeerLost{peer, what, true});
+       },
+       [&](Rank peer) { control.heard(peer); }});
   std::vector<std::string> names;
   for (const schema::PeerAddress& peer : config.peers) names.push_back(peer.name);
   const RunContext context{config, names, **chosen, mesh, pool, **store, progress, *fault, log, queue, threads, build};

@@ -237,4 +237,7 @@ struct Probe {
 struct ProbeReply {
   burst @0 :UInt32;
   # The burst that has come completely.
+
+  micros @1 :UInt64;
+  # Between the arrivals of its first and of its last frame.
 }

@@ -122,7 +122,11 @@ void put(wire::Frame::Builder frame, const Probe& probe) {
   to.setFiller(kj::arrayPtr(filler, count_of(probe.filler.size(), kMostChunkPayloadBytes)));
 }
 
-void put(wire::Frame::Builder frame, const ProbeReply& reply) { frame.initProbeReply().setBurst(reply.burst); }
+void put(wire::Frame::Builder frame, const ProbeReply& reply) {
+  wire::ProbeReply::Builder to = frame.initProbeReply();
+  to.setBurst(reply.burst);
+  to.setMicros(reply.micros);
+}
 
 void put(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
 
@@ -340,7 +344,7 @@ FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
     case wire::Frame::PROBE:
       return take(frame.getProbe(), message);
     case wire::Frame::PROBE_REPLY:
-      return ProbeReply{frame.getProbeReply().getBurst()};
+      return ProbeReply{frame.getProbeReply().getBurst(), frame.getProbeReply().getMicros()};
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(frame.which()))};
 }

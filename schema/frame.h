@@ -155,6 +155,7 @@ struct Probe {
 };
 struct ProbeReply {
   std::uint32_t burst = 0;
+  std::uint64_t micros = 0;  // between the arrivals of the burst's first and last frame
 };
 
 using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report,

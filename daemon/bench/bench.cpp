@@ -5,7 +5,8 @@
 #include <thread>
 
 #include "daemon/bench/bench_file.h"
-#include "daemon/bench/node_speed.h"
+#include "daemon/measure/node_speed.h"
+#include "daemon/measure/send_burst.h"
 #include "kernels/base/log.h"
 
 namespace tg::daemon {
@@ -40,26 +41,16 @@ Bench::~Bench() {
   listener_->queue = nullptr;
 }
 
-void Bench::send_burst(const LinkProbe::Burst& burst) {
-  const std::vector<std::byte> filler(LinkProbe::kFrameBytes);
-  for (std::size_t frame = 1; frame <= burst.frames_per_peer; ++frame) {
-    const schema::Probe probe{burst.number, frame == burst.frames_per_peer, filler};
-    const schema::SharedFrame bytes = schema::encode_frame({key_, 0, 0}, probe, context_.pool);
-    for (std::size_t r = 1; r < context_.names.size(); ++r)
-      context_.mesh.send({(context_.config.rank() + r) % context_.names.size()}, bytes);
-  }
-}
-
 void Bench::send_shot(const RoundTrips::Shot& shot) {
   context_.mesh.send({shot.peer},
                      schema::encode_frame({key_, 0, 0}, schema::Probe{shot.number, true, {}}, context_.pool));
 }
 
-void Bench::on_probe_reply(Rank from, std::uint32_t burst) {
-  if (burst >= RoundTrips::kFirstNumber) {
-    if (const auto next = trips_.replied(from, burst, now_seconds())) send_shot(*next);
-  } else if (const auto next = probe_.replied(from, burst, now_seconds())) {
-    send_burst(*next);
+void Bench::on_probe_reply(Rank from, const schema::ProbeReply& reply) {
+  if (reply.burst >= RoundTrips::kFirstNumber) {
+    if (const auto next = trips_.replied(from, reply.burst, now_seconds())) send_shot(*next);
+  } else if (const auto next = probe_.replied(from, reply, now_seconds())) {
+    send_burst(context_.mesh, context_.pool, key_, *next);
   }
   go_on();
 }
@@ -75,7 +66,7 @@ void Bench::tick() {
 void Bench::go_on() {
   if (thread_started_ || !trips_.done()) return;
   if (trips_.complete() && !probe_.done()) {
-    if (const auto burst = probe_.start(now_seconds())) send_burst(*burst);
+    if (const auto burst = probe_.start(now_seconds())) send_burst(context_.mesh, context_.pool, key_, *burst);
     return;
   }
   start_thread();

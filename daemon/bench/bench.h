@@ -12,9 +12,9 @@
 #include <memory>
 #include <optional>
 
-#include "daemon/bench/round_trips.h"
+#include "daemon/measure/link_probe.h"
+#include "daemon/measure/round_trips.h"
 #include "daemon/run/active_run.h"
-#include "daemon/run/link_probe.h"
 #include "schema/forecast.h"
 
 namespace tg::daemon {
@@ -26,7 +26,7 @@ class Bench {
   ~Bench();
 
   std::uint64_t key() const { return key_; }
-  void on_probe_reply(Rank from, std::uint32_t burst);
+  void on_probe_reply(Rank from, const schema::ProbeReply& reply);
   void on_measured(Result<schema::BenchReply> result);
   void tick();
   // Once; the reply is saved already, or says that it could not be.
@@ -34,7 +34,6 @@ class Bench {
 
  private:
   struct Listener;
-  void send_burst(const LinkProbe::Burst& burst);
   void send_shot(const RoundTrips::Shot& shot);
   void go_on();
   void start_thread();

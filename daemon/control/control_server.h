@@ -16,7 +16,7 @@
 #include <string>
 
 #include "daemon/membership/liveness.h"
-#include "daemon/run/run_store.h"
+#include "daemon/store/run_store.h"
 #include "kernels/base/log.h"
 #include "schema/control.h"
 #include "schema/node_config.h"

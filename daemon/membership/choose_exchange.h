@@ -35,10 +35,12 @@ struct Asked {
 // Scalers of each member's own cannot be summed by an owner: such a job asks for a direct exchange.
 Asked asked_of(const schema::JobSpec& job);
 
-// Predicted seconds of one step's exchange with this choice.
+// Predicted seconds of one step's exchange with this choice. Wire and kernels overlap, but a step begins with kernels
+// only and ends so: of the shorter of the two kBare remains.
 struct ExchangePrediction {
+  static constexpr double kBare = 0.25;
   double wire = 0, codec = 0, trips = 0;
-  double total() const { return (wire > codec ? wire : codec) + trips; }
+  double total() const { return (wire > codec ? wire + kBare * codec : codec + kBare * wire) + trips; }
 };
 ExchangePrediction predict_exchange(std::size_t choice, double link_mbps, const std::vector<schema::Vote>& votes);
 

@@ -48,8 +48,8 @@ void Advisor::plan(std::uint64_t token, const schema::ForecastRequest& request, 
   if (bench_ && token_ == token) wanted_ = request;
 }
 
-void Advisor::on_probe_reply(std::uint64_t key, Rank from, std::uint32_t burst) {
-  if (bench_ && bench_->key() == key) bench_->on_probe_reply(from, burst);
+void Advisor::on_probe_reply(std::uint64_t key, Rank from, const schema::ProbeReply& reply) {
+  if (bench_ && bench_->key() == key) bench_->on_probe_reply(from, reply);
 }
 
 void Advisor::on_benched(Benched& event) {

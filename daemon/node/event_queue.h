@@ -24,6 +24,7 @@ struct FrameArrived {
   Rank from = 0;
   schema::Frame frame;
   std::shared_ptr<const void> keep;
+  std::chrono::steady_clock::time_point at{};  // of its arrival, which may be long before its turn
 };
 struct ConnectionChanged {
   Rank peer = 0;

@@ -23,6 +23,11 @@ bool valid_run_id(const std::string& id) {
   });
 }
 
+std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count());
+}
+
 }  // namespace
 
 std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uint64_t draw) {
@@ -43,7 +48,8 @@ Node::Node(const RunContext& context, ControlServer& control)
         options.self = context.config.rank();
         return options;
       }()),
-      advisor_(context, control) {}
+      advisor_(context, control),
+      bursts_(context.names.size()) {}
 
 std::uint64_t Node::now_ms() const {
   return static_cast<std::uint64_t>(
@@ -108,16 +114,16 @@ void Node::tick() {
 void Node::on(FrameArrived& event) {
   const schema::FrameBody& body = event.frame.body;
   if (const auto* probe = std::get_if<schema::Probe>(&body)) {
-    if (probe->last)
-      context_.mesh.send({event.from},
-                         schema::encode_frame(event.frame.header, schema::ProbeReply{probe->burst}, context_.pool));
+    const BurstMeter::Frame frame{event.frame.header.run, probe->burst, probe->last};
+    if (const auto micros = bursts_.arrived(event.from, frame, micros_of(event.at)))
+      context_.mesh.send({event.from}, schema::encode_frame(event.frame.header,
+                                                            schema::ProbeReply{probe->burst, *micros}, context_.pool));
     return;
   }
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
-    if (is_current(event.frame.header.run)) run_->on_probe_reply(event.from, reply->burst);
-    if (dry_run_ && dry_run_->identity().key == event.frame.header.run)
-      dry_run_->on_probe_reply(event.from, reply->burst);
-    advisor_.on_probe_reply(event.frame.header.run, event.from, reply->burst);
+    if (is_current(event.frame.header.run)) run_->on_probe_reply(event.from, *reply);
+    if (dry_run_ && dry_run_->identity().key == event.frame.header.run) dry_run_->on_probe_reply(event.from, *reply);
+    advisor_.on_probe_reply(event.frame.header.run, event.from, *reply);
     return;
   }
   const bool of_a_step = std::holds_alternative<schema::StepFrame>(body) ||

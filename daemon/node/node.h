@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "daemon/control/control_server.h"
+#include "daemon/measure/burst_meter.h"
 #include "daemon/membership/membership.h"
 #include "daemon/node/advisor.h"
 #include "daemon/node/event_queue.h"
@@ -78,6 +79,7 @@ class Node {
   std::unique_ptr<ActiveRun> dry_run_;  // a plan asked for, no run
   std::uint64_t dry_run_token_ = 0;
   Advisor advisor_;  // bench and plan
+  BurstMeter bursts_;
   struct Broken {
     bool up_again = false;
     std::uint64_t since_ms = 0;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/run/codec_costs.h"
+#include "daemon/measure/codec_costs.h"
 #include "schema/forecast.h"
 
 namespace tg::daemon {

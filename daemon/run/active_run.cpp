@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "daemon/exchange/compare_digests.h"
+#include "daemon/measure/send_burst.h"
 #include "daemon/membership/choose_exchange.h"
-#include "daemon/run/artefacts.h"
+#include "daemon/store/artefacts.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
@@ -62,18 +63,9 @@ double ActiveRun::seconds() const { return std::chrono::duration<double>(Clock::
 
 // --- before it begins ---
 
-void ActiveRun::send_burst(const LinkProbe::Burst& burst) {
-  const std::vector<std::byte> filler(LinkProbe::kFrameBytes);
-  for (std::size_t frame = 1; frame <= burst.frames_per_peer; ++frame) {
-    const schema::Probe probe{burst.number, frame == burst.frames_per_peer, filler};
-    const schema::SharedFrame bytes = schema::encode_frame({identity_.key, 0, 0}, probe, context_.pool);
-    for (std::size_t r = 1; r < context_.names.size(); ++r)
-      context_.mesh.send({(context_.config.rank() + r) % context_.names.size()}, bytes);
-  }
-}
-
-void ActiveRun::on_probe_reply(Rank from, std::uint32_t burst) {
-  if (const auto next = probe_.replied(from, burst, seconds())) send_burst(*next);
+void ActiveRun::on_probe_reply(Rank from, const schema::ProbeReply& reply) {
+  if (const auto next = probe_.replied(from, reply, seconds()))
+    send_burst(context_.mesh, context_.pool, identity_.key, *next);
 }
 
 void ActiveRun::on_prepared(Result<std::shared_ptr<const Prepared>> result) {
@@ -91,7 +83,7 @@ void ActiveRun::on_prepared(Result<std::shared_ptr<const Prepared>> result) {
   // Made now: after our vote frames of the others may come before the commit does.
   member_ = std::make_unique<Member>(std::move(options), hooks());
   // Not before: this node's cores and memory have nothing else to do now.
-  if (const auto burst = probe_.start(seconds())) send_burst(*burst);
+  if (const auto burst = probe_.start(seconds())) send_burst(context_.mesh, context_.pool, identity_.key, *burst);
 }
 
 std::optional<schema::Vote> ActiveRun::take_vote() {

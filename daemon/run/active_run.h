@@ -19,9 +19,9 @@
 #include "daemon/exchange/member.h"
 #include "daemon/mesh/mesh.h"
 #include "daemon/node/event_queue.h"
-#include "daemon/run/link_probe.h"
+#include "daemon/measure/link_probe.h"
 #include "daemon/run/run_numbers.h"
-#include "daemon/run/run_store.h"
+#include "daemon/store/run_store.h"
 #include "daemon/run/timeline.h"
 #include "daemon/run/trainer.h"
 #include "schema/job.h"
@@ -50,7 +50,7 @@ class ActiveRun {
 
   // --- before it begins ---
   void on_prepared(Result<std::shared_ptr<const Prepared>> result);
-  void on_probe_reply(Rank from, std::uint32_t burst);
+  void on_probe_reply(Rank from, const schema::ProbeReply& reply);
   // Once, when everything that a vote says is known.
   std::optional<schema::Vote> take_vote();
   Status begin(const schema::Commit& choice);
@@ -92,7 +92,6 @@ class ActiveRun {
 
   Member::Hooks hooks();
   schema::Vote vote() const;
-  void send_burst(const LinkProbe::Burst& burst);
   void on_committed(const Member::Committed& committed);
   void on_reported(const std::optional<Member::Evaluation>& evaluation);
   void before_step(std::uint64_t step);

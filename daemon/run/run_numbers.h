@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "daemon/exchange/member.h"
-#include "daemon/run/run_store.h"
+#include "daemon/store/run_store.h"
 
 namespace tg::daemon {
 

@@ -16,7 +16,7 @@
 #include "daemon/control/control_server.h"
 #include "daemon/exchange/plan.h"
 #include "daemon/exchange/replica.h"
-#include "daemon/run/codec_costs.h"
+#include "daemon/measure/codec_costs.h"
 #include "daemon/run/fault.h"
 #include "daemon/run/timeline.h"
 #include "engine/dataset.h"

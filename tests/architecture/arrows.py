@@ -30,7 +30,8 @@ THIRD_PARTY = {
 KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "nlohmann/", "zmq", "cuda", "cudnn",
                      "cublas", "immintrin.h", "gtest/", "gmock/")
 # What decides knows no clock, socket or thread.
-PURE = ("daemon/membership", "daemon/exchange", "daemon/plan")
+PURE = ("daemon/membership", "daemon/exchange", "daemon/plan", "daemon/measure/burst_meter", "daemon/measure/link_probe",
+        "daemon/measure/round_trips")
 IMPURE = ("thread", "mutex", "chrono", "condition_variable", "zmq", "atomic", "sys/", "unistd.h", "fstream", "filesystem", "random")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "daemon/run/run_record.h"
+#include "daemon/store/run_record.h"
 
 namespace tg::tests {
 

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "daemon/bench/bench_file.h"
-#include "daemon/bench/roofs.h"
+#include "daemon/measure/roofs.h"
 #include "tests/daemon/temporary_directory.h"
 #include "tests/plan/samples.h"
 

@@ -1,4 +1,4 @@
-// Frozen bytes of protocol version 2: what one version writes, every later one reads and writes. If this test fails,
+// Frozen bytes of protocol version 3: what one version writes, every later one reads and writes. If this test fails,
 // the protocol changed: kProtocolVersion must change with it, and these bytes stay as the old version's.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace tg::schema {
 namespace {
 
-static_assert(kProtocolVersion == 2);
+static_assert(kProtocolVersion == 3);
 
 std::string hex(std::span<const std::byte> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -82,11 +82,11 @@ const std::map<std::string_view, std::string_view> kGolden = {
      "00000000080000000000000003000100efcdab896745230101000000001000000d000000000000000000000001000100"
      "0300000001000000010000001a0000000000000000000000"},
     {"probe reply",
-     "00000000060000000000000003000100efcdab896745230101000000001000000e000000000000000000000001000000"
-     "0300000000000000"},
+     "00000000070000000000000003000100efcdab896745230101000000001000000e000000000000000000000002000000"
+     "0300000000000000a145000000000000"},
 };
 
-TEST(FrameGolden, BytesOfVersion2) {
+TEST(FrameGolden, BytesOfVersion3) {
   FramePool pool;
   for (const FrameBody& body : sample_bodies()) {
     const std::string name(frame_name(body));

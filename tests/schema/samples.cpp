@@ -51,7 +51,7 @@ struct Describe {
   void operator()(const Goodbye& b) { all(b.reason); }
   void operator()(const Credit& b) { all(b.taken_bytes); }
   void operator()(const Probe& b) { all(b.burst, b.last, b.filler.size()); }
-  void operator()(const ProbeReply& b) { all(b.burst); }
+  void operator()(const ProbeReply& b) { all(b.burst, b.micros); }
 };
 
 RunStatus young_run() {
@@ -170,7 +170,7 @@ std::vector<FrameBody> sample_bodies() {
       Goodbye{"node-b was shut down"},
       Credit{123456},
       Probe{3, true, kFiller},
-      ProbeReply{3},
+      ProbeReply{3, 17825},
   };
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/run/run_store.h"
+#include "daemon/store/run_store.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

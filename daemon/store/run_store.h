@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/run/run_record.h"
+#include "daemon/store/run_record.h"
 #include "kernels/base/status.h"
 #include "schema/control.h"
 

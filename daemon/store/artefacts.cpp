@@ -1,4 +1,4 @@
-#include "daemon/run/artefacts.h"
+#include "daemon/store/artefacts.h"
 
 #include "engine/safetensors.h"
 

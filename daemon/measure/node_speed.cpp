@@ -1,4 +1,4 @@
-#include "daemon/bench/node_speed.h"
+#include "daemon/measure/node_speed.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/bench/roofs.h"
+#include "daemon/measure/roofs.h"
 #include "daemon/plan/flops.h"
 #include "daemon/plan/machine.h"
 #include "engine/engine.h"

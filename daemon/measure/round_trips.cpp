@@ -1,4 +1,4 @@
-#include "daemon/bench/round_trips.h"
+#include "daemon/measure/round_trips.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "daemon/run/codec_costs.h"
+#include "daemon/measure/codec_costs.h"
 
 #include <algorithm>
 #include <array>

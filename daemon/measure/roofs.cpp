@@ -1,4 +1,4 @@
-#include "daemon/bench/roofs.h"
+#include "daemon/measure/roofs.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "daemon/run/run_record.h"
+#include "daemon/store/run_record.h"
 
 #include <algorithm>
 #include <charconv>

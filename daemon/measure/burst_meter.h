@@ -1,0 +1,35 @@
+// The receiver's half of measuring a link (link_probe.h is the sender's): how long a burst of probe frames took to come
+// in, between its first and its last frame. Taken here and not by the sender's clock until the answer comes: the answer
+// may have to wait behind a burst of the receiver's own, which says nothing about the sender's link. Pure; one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace tg::daemon {
+
+class BurstMeter {
+ public:
+  explicit BurstMeter(std::size_t members) : bursts_(members) {}
+
+  struct Frame {
+    std::uint64_t run = 0;  // key of the run or measurement that it belongs to
+    std::uint32_t burst = 0;
+    bool last = false;
+  };
+  // A frame of `rank` arrived at `micros` of a steady clock. With the last one: the microseconds since the first.
+  std::optional<std::uint64_t> arrived(std::size_t rank, const Frame& frame, std::uint64_t micros);
+
+ private:
+  struct Burst {  // the latest of a peer
+    std::uint64_t run = 0;
+    std::uint32_t number = 0;
+    std::uint64_t began = 0;  // microseconds
+    bool open = false;
+  };
+  std::vector<Burst> bursts_;  // by rank
+};
+
+}  // namespace tg::daemon

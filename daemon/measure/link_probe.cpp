@@ -1,0 +1,48 @@
+#include "daemon/measure/link_probe.h"
+
+#include <algorithm>
+
+namespace tg::daemon {
+
+LinkProbe::LinkProbe(std::size_t members, std::size_t self)
+    : members_(members), self_(self), missing_(members), done_(members < 2) {}
+
+std::optional<LinkProbe::Burst> LinkProbe::start(double now_seconds) {
+  if (done_ || running_) return std::nullopt;
+  return begin(1, kFirstBytes, now_seconds);
+}
+
+LinkProbe::Burst LinkProbe::begin(std::uint32_t number, std::size_t bytes, double now_seconds) {
+  running_ = true;
+  number_ = number;
+  started_ = now_seconds;
+  slowest_micros_ = 0;
+  missing_.assign(members_, true);
+  missing_[self_] = false;
+  Burst burst{number, 0, {}};
+  for (std::size_t r = 1; r < members_; ++r) burst.peers.push_back((self_ + r) % members_);
+  burst.frames_per_peer = std::max(kLeastFrames, bytes / kFrameBytes / burst.peers.size());
+  timed_bytes_ = (burst.frames_per_peer - 1) * kFrameBytes * burst.peers.size();
+  return burst;
+}
+
+std::optional<LinkProbe::Burst> LinkProbe::replied(std::size_t rank, const schema::ProbeReply& reply,
+                                                   double now_seconds) {
+  if (done_ || !running_ || reply.burst != number_ || rank >= members_ || !missing_[rank]) return std::nullopt;
+  missing_[rank] = false;
+  slowest_micros_ = std::max(slowest_micros_, reply.micros);
+  if (std::find(missing_.begin(), missing_.end(), true) != missing_.end()) return std::nullopt;
+  const double seconds = 1e-6 * static_cast<double>(std::max<std::uint64_t>(slowest_micros_, 1));
+  const double mbps = static_cast<double>(timed_bytes_) * 8e-6 / seconds;
+  mbps_ = number_ <= 2 ? mbps : std::max(mbps_, mbps);  // the small burst's does not count beside a large one's
+  const bool small_was_enough = number_ == 1 && seconds >= kShortSeconds;
+  if (!small_was_enough && number_ <= kLargeBursts) return begin(number_ + 1, kLargeBytes, now_seconds);
+  done_ = true;
+  return std::nullopt;
+}
+
+void LinkProbe::tick(double now_seconds) {
+  if (!done_ && running_ && now_seconds - started_ > kPatienceSeconds) done_ = true;
+}
+
+}  // namespace tg::daemon

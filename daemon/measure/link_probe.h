@@ -1,0 +1,54 @@
+// Measures this node's link before a run: a burst of frames to all peers at once. Each of them tells how long its part
+// took to come in (burst_meter.h); the slowest counts. A burst that was over too soon to be told from a start-up effect
+// is followed by larger ones, of which the best counts: while all members measure at once, a connection that has just
+// begun gets less than its share. Pure: the owner sends the frames (send_burst.h) and brings the time; one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "schema/frame.h"
+
+namespace tg::daemon {
+
+class LinkProbe {
+ public:
+  static constexpr std::size_t kFrameBytes = 64 * 1024;
+  static constexpr std::size_t kFirstBytes = 2u << 20;  // to all peers together
+  static constexpr std::size_t kLargeBytes = 16u << 20;
+  static constexpr std::uint32_t kLargeBursts = 2;
+  static constexpr std::size_t kLeastFrames = 4;  // to a peer: what is timed comes after the first
+  static constexpr double kShortSeconds = 0.03;   // below it a first burst says little
+  static constexpr double kPatienceSeconds = 3;   // a slower link is measured as what came through: nothing
+
+  struct Burst {  // to be sent now, frames in turn to every peer
+    std::uint32_t number = 0;
+    std::size_t frames_per_peer = 0;
+    std::vector<std::size_t> peers;  // ranks, those after our own first: not everybody begins with the same one
+  };
+
+  // A mesh of one has no link: done at once.
+  LinkProbe(std::size_t members, std::size_t self);
+  std::optional<Burst> start(double now_seconds);
+  std::optional<Burst> replied(std::size_t rank, const schema::ProbeReply& reply, double now_seconds);
+  void tick(double now_seconds);
+
+  bool done() const { return done_; }
+  double mbps() const { return mbps_; }  // payload; 0 = not measured
+
+ private:
+  Burst begin(std::uint32_t number, std::size_t bytes, double now_seconds);
+
+  const std::size_t members_, self_;
+  std::vector<bool> missing_;  // by rank
+  std::uint32_t number_ = 0;
+  std::size_t timed_bytes_ = 0;
+  std::uint64_t slowest_micros_ = 0;
+  double started_ = 0;
+  bool running_ = false, done_ = false;
+  double mbps_ = 0;
+};
+
+}  // namespace tg::daemon

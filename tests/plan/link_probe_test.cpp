@@ -1,0 +1,102 @@
+#include "daemon/measure/link_probe.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/measure/burst_meter.h"
+
+namespace tg::daemon {
+namespace {
+
+std::uint64_t micros_at(double mbps, std::size_t bytes) {
+  return static_cast<std::uint64_t>(static_cast<double>(bytes) * 8 / mbps);
+}
+std::size_t timed_bytes(const LinkProbe::Burst& burst) {
+  return (burst.frames_per_peer - 1) * burst.peers.size() * LinkProbe::kFrameBytes;
+}
+
+TEST(LinkProbe, ASlowLinkIsMeasuredAtOnce) {
+  LinkProbe probe(2, 0);
+  const auto burst = probe.start(0);
+  ASSERT_TRUE(burst.has_value());
+  EXPECT_EQ(burst->peers, std::vector<std::size_t>{1});
+  EXPECT_FALSE(probe.start(0).has_value()) << "begun already";
+  EXPECT_FALSE(probe.replied(1, {burst->number, micros_at(100, timed_bytes(*burst))}, 0.2).has_value());
+  EXPECT_TRUE(probe.done());
+  EXPECT_NEAR(probe.mbps(), 100, 0.1);
+}
+
+TEST(LinkProbe, AFastLinkWantsLargerBurstsAndTheBestCounts) {
+  LinkProbe probe(3, 1);
+  const auto first = probe.start(0);
+  EXPECT_EQ(first->peers, (std::vector<std::size_t>{2, 0}));
+  EXPECT_FALSE(probe.replied(0, {first->number, 900}, 0.01).has_value());
+  EXPECT_FALSE(probe.replied(0, {first->number, 900}, 0.01).has_value()) << "one peer twice is not two peers";
+  const auto second = probe.replied(2, {first->number, 1100}, 0.01);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_GT(second->frames_per_peer, first->frames_per_peer);
+  EXPECT_FALSE(probe.replied(0, {first->number, 1}, 0.02).has_value()) << "late news of the first burst";
+  const std::uint64_t slowest = micros_at(941, timed_bytes(*second));
+  EXPECT_FALSE(probe.replied(0, {second->number, slowest / 2}, 0.1).has_value());
+  EXPECT_FALSE(probe.done());
+  const auto third = probe.replied(2, {second->number, slowest}, 0.2);
+  ASSERT_TRUE(third.has_value());
+  EXPECT_EQ(third->frames_per_peer, second->frames_per_peer);
+  EXPECT_FALSE(probe.replied(0, {third->number, 2 * slowest}, 0.3).has_value());
+  EXPECT_FALSE(probe.replied(2, {third->number, slowest}, 0.4).has_value());
+  EXPECT_TRUE(probe.done());
+  EXPECT_NEAR(probe.mbps(), 941, 0.1) << "the slowest peer counts";
+}
+
+// Two nodes that measure at once: the answer to the one's small burst comes behind the other's large one.
+TEST(LinkProbe, WhatAnAnswerWaitsForIsNotTheLinks) {
+  LinkProbe probe(2, 0);
+  const auto burst = probe.start(0);
+  const std::uint64_t took = micros_at(941, timed_bytes(*burst));
+  const auto larger = probe.replied(1, {burst->number, took}, 0.15);
+  ASSERT_TRUE(larger.has_value()) << "17 ms is short, although the answer took 150";
+  EXPECT_NEAR(probe.mbps(), 941, 1);
+}
+
+TEST(LinkProbe, ManyPeersStillGetFramesToTime) {
+  LinkProbe probe(64, 5);
+  const auto burst = probe.start(0);
+  EXPECT_EQ(burst->peers.size(), 63U);
+  EXPECT_EQ(burst->frames_per_peer, LinkProbe::kLeastFrames);
+}
+
+TEST(LinkProbe, SilenceEndsIt) {
+  LinkProbe probe(2, 0);
+  probe.start(10);
+  probe.tick(10 + LinkProbe::kPatienceSeconds / 2);
+  EXPECT_FALSE(probe.done());
+  probe.tick(10.1 + LinkProbe::kPatienceSeconds);
+  EXPECT_TRUE(probe.done());
+  EXPECT_EQ(probe.mbps(), 0);
+}
+
+TEST(LinkProbe, AloneThereIsNoLink) {
+  LinkProbe probe(1, 0);
+  EXPECT_TRUE(probe.done());
+  EXPECT_FALSE(probe.start(0).has_value());
+}
+
+TEST(BurstMeter, FromTheFirstFrameToTheLast) {
+  BurstMeter meter(3);
+  EXPECT_FALSE(meter.arrived(1, {7, 1, false}, 1000).has_value());
+  EXPECT_FALSE(meter.arrived(2, {7, 1, false}, 1500).has_value()) << "another peer's burst";
+  EXPECT_FALSE(meter.arrived(1, {7, 1, false}, 2000).has_value());
+  EXPECT_EQ(meter.arrived(1, {7, 1, true}, 4000), 3000U);
+  EXPECT_EQ(meter.arrived(2, {7, 1, true}, 4500), 3000U);
+}
+
+TEST(BurstMeter, ABurstBelongsToItsRunAndNumber) {
+  BurstMeter meter(2);
+  meter.arrived(1, {7, 1, false}, 1000);
+  meter.arrived(1, {8, 1, false}, 5000);  // the first one's rest never came
+  EXPECT_EQ(meter.arrived(1, {8, 1, true}, 5500), 500U);
+  EXPECT_EQ(meter.arrived(1, {8, 1, true}, 9000), 0U) << "one of a single frame";
+  EXPECT_FALSE(meter.arrived(9, {8, 1, true}, 9000).has_value()) << "nobody";
+}
+
+}  // namespace
+}  // namespace tg::daemon
