@@ -73,6 +73,14 @@ GradientFormat format_of(const engine::Segment& segment, const PlanOptions& opti
   return segment.last_layer ? options.last_layer : GradientFormat::kTernary;
 }
 
+// One chunk on its way, one behind it, a third for the time that credit takes to come back: coded sums have two to
+// three bits per element. Between more than two members more would only make a queue where the bytes of all peers meet,
+// in the switch's port to one of them: it drops what it cannot hold, and who was dropped falls behind.
+std::size_t least_window(const ChunkPlan& chunk, std::size_t members) {
+  if (chunk.ternary()) return members > 2 ? chunk.size() : 2 * chunk.size();
+  return 2 * chunk.size() * (chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float));
+}
+
 }  // namespace
 
 Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options) {
@@ -106,8 +114,9 @@ Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options)
     plan.buckets.push_back(std::move(entry));
     last = first;
   }
-  // Two coded chunks at the least: one on its way, one behind it.
-  plan.window_bytes = std::max(options.window_bytes, 2 * plan.longest_chunk);
+  plan.window_bytes = options.window_bytes;
+  for (const ChunkPlan& chunk : plan.chunks)
+    plan.window_bytes = std::max(plan.window_bytes, least_window(chunk, plan.members));
   return plan;
 }
 
