@@ -23,6 +23,20 @@ std::optional<long long> positive_number(std::string_view word) {
   return value;
 }
 
+// The number behind the line's first word, which is `name`.
+std::optional<std::uint64_t> number_of_line(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (next_word(line) != name) continue;
+    const std::string_view word = next_word(line);
+    if (word == "0") return 0;
+    if (const auto number = positive_number(word)) return static_cast<std::uint64_t>(*number);
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 // Rounded down: a thread more than the quota pays for is a thread that all others wait for when the group is throttled.
 std::optional<int> whole_processors(std::string_view quota, std::string_view period) {
   const auto quota_us = positive_number(quota);
@@ -41,6 +55,21 @@ std::optional<int> processors_in_cpu_max(std::string_view content) {
 
 std::optional<int> processors_in_cfs(std::string_view quota, std::string_view period) {
   return whole_processors(next_word(quota), next_word(period));
+}
+
+std::optional<std::uint64_t> memory_left_in_group(std::string_view most, std::string_view current,
+                                                  std::string_view stat) {
+  const auto limit = positive_number(next_word(most));
+  const auto used = positive_number(next_word(current));
+  if (!limit || !used) return std::nullopt;
+  const long long idle = static_cast<long long>(number_of_line(stat, "inactive_file").value_or(0));
+  return static_cast<std::uint64_t>(std::max(*limit - std::max(*used - idle, 0LL), 0LL));
+}
+
+std::optional<std::uint64_t> memory_left_in_machine(std::string_view meminfo) {
+  const auto kibibytes = number_of_line(meminfo, "MemAvailable:");
+  if (!kibibytes) return std::nullopt;
+  return *kibibytes * 1024;
 }
 
 std::vector<std::string> cgroup_directories(std::string_view self, const std::string& mount) {

@@ -1,7 +1,8 @@
-// Reads what Linux control groups say about CPU time. Pure functions over file contents, so that they can be tested;
-// processors.cpp finds the files.
+// Reads what Linux says about CPU time and memory: control groups, /proc/meminfo. Pure functions over file contents, so
+// that they can be tested; processors.cpp and memory.cpp find the files.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,13 @@ std::optional<int> processors_in_cpu_max(std::string_view content);
 
 // cpu.cfs_quota_us and cpu.cfs_period_us of cgroup v1; a quota of -1 means no limit.
 std::optional<int> processors_in_cfs(std::string_view quota, std::string_view period);
+
+// memory.max, memory.current and memory.stat of cgroup v2: bytes that the group may still take, its cache of files that
+// nobody used lately counted as free. Nothing if there is no limit or the texts are odd.
+std::optional<std::uint64_t> memory_left_in_group(std::string_view most, std::string_view current,
+                                                  std::string_view stat);
+// /proc/meminfo: bytes that can be had without swapping; nothing if it does not say.
+std::optional<std::uint64_t> memory_left_in_machine(std::string_view meminfo);
 
 // The directories that can limit this process under cgroup v2, the process's own first, up to the mount point. `self`
 // is the content of /proc/self/cgroup; its line "0::/a/b" gives mount/a/b, mount/a, mount.

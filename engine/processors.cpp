@@ -3,23 +3,14 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 
 #include "engine/cgroup.h"
+#include "engine/file_content.h"
 
 namespace tg::engine {
 namespace {
-
-const std::string kMount = "/sys/fs/cgroup";
-
-// An absent file reads as empty, which says nothing about limits.
-std::string content_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 int processors_in_affinity_mask() {
   cpu_set_t mask;
@@ -35,11 +26,11 @@ int usable_processors() {
   int count = processors_in_affinity_mask();
   const unsigned present = std::thread::hardware_concurrency();  // 0 = unknown
   if (present > 0) count = std::min(count, static_cast<int>(present));
-  for (const std::string& directory : cgroup_directories(content_of("/proc/self/cgroup"), kMount)) {
+  for (const std::string& directory : cgroup_directories(content_of("/proc/self/cgroup"), kCgroupMount)) {
     if (const auto limit = processors_in_cpu_max(content_of(directory + "/cpu.max"))) count = std::min(count, *limit);
   }
-  if (const auto limit = processors_in_cfs(content_of(kMount + "/cpu/cpu.cfs_quota_us"),
-                                           content_of(kMount + "/cpu/cpu.cfs_period_us"))) {
+  if (const auto limit = processors_in_cfs(content_of(kCgroupMount + "/cpu/cpu.cfs_quota_us"),
+                                           content_of(kCgroupMount + "/cpu/cpu.cfs_period_us"))) {
     count = std::min(count, *limit);
   }
   return count;

@@ -15,6 +15,7 @@ using Row = Option<NodeConfig>;
 
 constexpr WholeRange kPeerTimeoutRange{500, 3'600'000};
 constexpr std::uint64_t kMostThreads = 1024;
+constexpr std::uint64_t kMostMemoryMib = std::uint64_t{1} << 30;
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
 
@@ -101,6 +102,9 @@ std::vector<Row> make_rows() {
                           "Folder with data sets on this node, for jobs that name no data-dir."));
   rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMostThreads},
                            "Threads of the engine; 0 = what the cgroup allows."));
+  rows.push_back(whole_row("memory-mib", &NodeConfig::memory_mib, {0, kMostMemoryMib},
+                           "MiB that a run may take here, a start that needs more is refused; 0 = what the machine or "
+                           "its cgroup has left."));
   rows.push_back(duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
                               "A peer without a sign of life for this long is dead."));
   rows.push_back(choice_row("kernels", &NodeConfig::kernels, {"auto", "avx512", "avx2", "scalar"},

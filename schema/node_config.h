@@ -28,7 +28,8 @@ struct NodeConfig {
   bool insecure = false;             // needed to bind anything but loopback until keys come
   std::string state_dir = "tgd-state";
   std::string data_dir;
-  std::uint64_t threads = 0;  // of the engine; 0 = what the cgroup allows
+  std::uint64_t threads = 0;     // of the engine; 0 = what the cgroup allows
+  std::uint64_t memory_mib = 0;  // that a run may take; 0 = what the machine or the cgroup has left
   std::uint64_t peer_timeout_ms = 10'000;
   std::string kernels = "auto";  // auto | avx512 | avx2 | scalar
   std::string log_level = "info";

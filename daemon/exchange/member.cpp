@@ -69,6 +69,12 @@ PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const 
 
 bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
 
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plan& plan) {
+  const int slots = engine::slot_count(optimizer_of(job).kind);
+  return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) +
+         Worker::bytes(segments, plan) + exchange_bytes(plan);
+}
+
 Member::Member(Options options, Hooks hooks)
     : options_(std::move(options)),
       hooks_(std::move(hooks)),

@@ -29,10 +29,13 @@
 
 namespace tg::daemon {
 
-engine::OptimizerOptions optimizer_of(const schema::JobSpec& job);
-PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice);
 // What a job's gradients are made into, and the scalars of its steps; shared by all who build a Member or its Replica.
+engine::OptimizerOptions optimizer_of(const schema::JobSpec& job);
 bool keeps_average(const schema::JobSpec& job);
+PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice);
+// What a member holds for the whole of a run: state, gradient, buffers, frames under way. Without what the engine keeps
+// between forward and backward.
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plan& plan);
 
 class Member {
  public:

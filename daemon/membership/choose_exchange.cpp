@@ -8,13 +8,6 @@ namespace {
 using schema::Coding;
 using schema::ExchangeKind;
 
-bool allowed(const Asked& asked, const schema::Commit& choice) {
-  if (asked.exchange == "direct" && choice.exchange != ExchangeKind::kDirect) return false;
-  if (asked.exchange == "sharded" && choice.exchange != ExchangeKind::kSharded) return false;
-  if (asked.coding == "raw" && choice.coding != Coding::kRaw) return false;
-  return asked.coding != "entropy" || choice.coding == Coding::kEntropy;
-}
-
 bool measured(const std::vector<schema::Vote>& votes) {
   return std::all_of(votes.begin(), votes.end(), [](const schema::Vote& vote) {
     return vote.codec_seconds.size() == kChoices.size() && vote.sent_bits.size() == kChoices.size();
@@ -48,6 +41,13 @@ schema::Commit choose(const Asked& asked, double link_mbps, const std::vector<sc
 Asked asked_of(const schema::JobSpec& job) {
   return {job.scaler_sharing == "none" ? std::string_view("direct") : std::string_view(job.exchange), job.coding,
           job.link_mbps};
+}
+
+bool allowed(const Asked& asked, const schema::Commit& choice) {
+  if (asked.exchange == "direct" && choice.exchange != ExchangeKind::kDirect) return false;
+  if (asked.exchange == "sharded" && choice.exchange != ExchangeKind::kSharded) return false;
+  if (asked.coding == "raw" && choice.coding != Coding::kRaw) return false;
+  return asked.coding != "entropy" || choice.coding == Coding::kEntropy;
 }
 
 double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes) {

@@ -34,6 +34,7 @@ struct Asked {
 
 // Scalers of each member's own cannot be summed by an owner: such a job asks for a direct exchange.
 Asked asked_of(const schema::JobSpec& job);
+bool allowed(const Asked& asked, const schema::Commit& choice);
 
 // Predicted seconds of one step's exchange with this choice. Wire and kernels overlap, but a step begins with kernels
 // only and ends so: of the shorter of the two kBare remains.

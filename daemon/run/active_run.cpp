@@ -20,7 +20,8 @@ Trainer::Options trainer_options(const RunContext& context, const schema::JobSpe
           job.threads ? job.threads : context.threads,
           context.config.rank(),
           context.names.size(),
-          context.config.node};
+          context.config.node,
+          context.config.memory_mib << 20};
 }
 
 // The compute thread's reports, as events of the node's queue.
@@ -332,12 +333,6 @@ void ActiveRun::publish(bool now) {
   named_straggler_ = straggler;
 }
 
-std::uint64_t ActiveRun::memory_bytes(const Plan& plan) const {
-  const engine::SegmentTable& segments = prepared_->model.segments;
-  return Replica::bytes(segments, prepared_->replica->slot_count(), prepared_->replica->keeps_average()) +
-         segments.padded_count() * sizeof(float) + Worker::bytes(segments, plan) + exchange_bytes(plan);
-}
-
 schema::PlanReply ActiveRun::plan_reply(const schema::Commit& choice) const {
   TG_CHECK(prepared_ != nullptr);
   const Plan plan = make_plan(prepared_->model.segments, plan_options(job_, context_.names.size(), choice));
@@ -359,7 +354,7 @@ schema::PlanReply ActiveRun::plan_reply(const schema::Commit& choice) const {
   reply.wire_seconds = reply.link_mbps > 0 ? bits / (reply.link_mbps * 1e6) : 0;
   reply.codec_seconds = codec_seconds(plan, prepared_->codec, expected_zeros(job_));
   reply.speed_up = reply.single_node_seconds / predicted_step(reply);
-  reply.memory_bytes = memory_bytes(plan);
+  reply.memory_bytes = member_bytes(job_, prepared_->model.segments, plan);
   return reply;
 }
 

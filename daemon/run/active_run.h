@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "daemon/exchange/member.h"
+#include "daemon/measure/link_probe.h"
 #include "daemon/mesh/mesh.h"
 #include "daemon/node/event_queue.h"
-#include "daemon/measure/link_probe.h"
 #include "daemon/run/run_numbers.h"
-#include "daemon/store/run_store.h"
 #include "daemon/run/timeline.h"
 #include "daemon/run/trainer.h"
+#include "daemon/store/run_store.h"
 #include "schema/job.h"
 
 namespace tg::daemon {
@@ -100,7 +100,6 @@ class ActiveRun {
   void show_stopping();
   void note_digests(const std::vector<std::uint64_t>& digests);
   double seconds() const;
-  std::uint64_t memory_bytes(const Plan& plan) const;
   std::uint64_t global_batch() const { return schema::resolved_global_batch(job_, context_.names.size()); }
 
   const RunContext& context_;

@@ -4,12 +4,16 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <variant>
 
 #include "daemon/exchange/member.h"
+#include "daemon/membership/choose_exchange.h"
+#include "engine/memory.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
 #include "kernels/base/check.h"
@@ -32,6 +36,23 @@ struct Evaluate {
 };
 struct Quit {};
 using Order = std::variant<Train, Evaluate, Quit>;
+
+std::string gigabytes(std::uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GB", static_cast<double>(bytes) * 1e-9);
+  return text;
+}
+
+// Whatever exchange will be chosen.
+std::uint64_t least_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (schema::Commit choice : kChoices) {
+    if (!allowed(asked_of(job), choice)) continue;
+    choice.window_bytes = schema::kLeastWindowBytes;
+    least = std::min(least, member_bytes(job, segments, make_plan(segments, plan_options(job, members, choice))));
+  }
+  return least;
+}
 
 struct Abandoned {};  // thrown through the engine: the run is over, nobody waits for this forward pass
 
@@ -67,6 +88,7 @@ struct Trainer::State {
   void run();
   Result<std::shared_ptr<const Prepared>> prepare();
   Status load_data(Prepared& result) const;
+  Status check_memory(const engine::SegmentTable& segments) const;
   Result<std::unique_ptr<engine::Engine>> make_engine(const engine::Model& model, int batch) const;
   void probe(Prepared& result, std::uint64_t global_batch, const engine::Share& share);
   void train(const Train& order_);
@@ -196,6 +218,7 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   if (!made.ok()) return Error{made.error().kind, options.node + ": " + made.error().message};
   engine = std::move(made).value();
   const engine::SegmentTable& segments = result->model.segments;
+  if (const Status fits = check_memory(segments); !fits.ok()) return fits.error();
   result->replica =
       std::make_shared<Replica>(segments, engine::slot_count(optimizer_of(job).kind), job.seed, keeps_average(job));
   result->initial_digest = Replica::combine(result->replica->segment_digests(kernels));
@@ -226,6 +249,20 @@ Status Trainer::State::load_data(Prepared& result) const {
   if (!data.ok()) return data.error();
   result.data = std::move(data).value();
   return engine::check_input(*result.data, result.model.input, result.model.classes);
+}
+
+// Before any of it is taken: a machine without memory kills whom it likes.
+Status Trainer::State::check_memory(const engine::SegmentTable& segments) const {
+  const std::uint64_t needed = least_bytes(options.job, segments, options.members);
+  const std::uint64_t left = engine::available_memory();
+  const bool configured = options.memory_bytes != 0 && options.memory_bytes < left;
+  const std::uint64_t most = configured ? options.memory_bytes : left;
+  if (needed <= most) return {};
+  return Error{ErrorKind::kRefused,
+               options.node + ": the run needs " + gigabytes(needed) + " of memory and " + gigabytes(most) +
+                   (configured ? " are allowed; raise memory-mib in the configuration of " + options.node
+                               : " are left there; stop what else runs on " + options.node) +
+                   ", or choose a smaller model or optimizer = sgd"};
 }
 
 // The one place that chooses what computes.

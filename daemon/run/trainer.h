@@ -52,7 +52,8 @@ class Trainer {
     std::string data_dir;  // job.data_dir, or the node's
     std::uint64_t threads = 1;
     std::size_t rank = 0, members = 1;
-    std::string node;  // for messages
+    std::string node;                // for messages
+    std::uint64_t memory_bytes = 0;  // that the run may take at most; 0 = what is left on this machine
   };
   // Starts the thread, which prepares at once.
   Trainer(Options options, const kernels::Kernels& kernels, Progress& progress, const Fault& fault,

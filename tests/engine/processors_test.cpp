@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine/cgroup.h"
+#include "engine/memory.h"
 
 namespace tg::engine {
 namespace {
@@ -36,6 +37,23 @@ TEST(Cgroup, WalksUpToTheMount) {
   EXPECT_EQ(cgroup_directories("0::/\n", "/m"), (Paths{"/m"}));
   EXPECT_EQ(cgroup_directories("12:cpu:/a\n0::/b\n", "/m"), (Paths{"/m/b", "/m"}));
   EXPECT_EQ(cgroup_directories("", "/m"), (Paths{"/m"}));
+}
+
+TEST(Cgroup, SaysWhatMemoryIsLeft) {
+  EXPECT_EQ(memory_left_in_group("1000000\n", "300000\n", "anon 5\ninactive_file 100000\nactive_file 7\n"), 800000U);
+  EXPECT_EQ(memory_left_in_group("1000000\n", "300000\n", ""), 700000U);
+  EXPECT_EQ(memory_left_in_group("1000\n", "3000\n", ""), 0U) << "over its limit";
+  EXPECT_EQ(memory_left_in_group("1000\n", "300\n", "inactive_file 400\n"), 1000U);
+  for (const char* text : {"max\n", "", "12x\n", "-1"})
+    EXPECT_EQ(memory_left_in_group(text, "300\n", ""), std::nullopt) << text;
+  EXPECT_EQ(memory_left_in_machine("MemTotal: 24 kB\nMemFree:  1 kB\nMemAvailable:   20 kB\n"), 20480U);
+  EXPECT_EQ(memory_left_in_machine("MemTotal: 24 kB\n"), std::nullopt);
+  EXPECT_EQ(memory_left_in_machine("MemAvailable: many kB\n"), std::nullopt);
+}
+
+TEST(Memory, IsThere) {
+  EXPECT_GT(available_memory(), 1U << 20);
+  EXPECT_LT(available_memory(), std::uint64_t{1} << 50);
 }
 
 TEST(Processors, AreBetweenOneAndThoseOfTheMachine) {

@@ -150,6 +150,17 @@ class BadData(Misuse):
             # Nothing of all that is left over.
             mesh.start(MNIST | {"data-dir": good, "steps": 2})
 
+    def test_more_memory_than_a_node_has(self):
+        with Mesh(2) as mesh:
+            mesh.configure(1, memory_mib=1)
+            mesh.restart()
+            answer = mesh.ctl("start", mesh.job_file({"steps": 2}))
+            self.assertNotIn(answer.code, (0, USAGE), answer)
+            self.check(answer, answer.code, "node-b", "0.00 GB are allowed", "memory-mib")
+            mesh.configure(1, memory_mib=2000)
+            mesh.restart()
+            mesh.start({"steps": 2})
+
     def test_fewer_samples_than_members(self):
         with Mesh(2) as mesh:
             answer = mesh.ctl("start", mesh.job_file({"global-batch": 1}))

@@ -1,0 +1,13 @@
+// Small files of /proc and /sys.
+#pragma once
+
+#include <string>
+
+namespace tg::engine {
+
+inline const std::string kCgroupMount = "/sys/fs/cgroup";
+
+// An absent file reads as empty, which says nothing about limits.
+std::string content_of(const std::string& path);
+
+}  // namespace tg::engine

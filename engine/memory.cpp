@@ -1,0 +1,24 @@
+#include "engine/memory.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/cgroup.h"
+#include "engine/file_content.h"
+
+namespace tg::engine {
+
+std::uint64_t available_memory() {
+  std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();
+  if (const auto left = memory_left_in_machine(content_of("/proc/meminfo"))) bytes = *left;
+  for (const std::string& directory : cgroup_directories(content_of("/proc/self/cgroup"), kCgroupMount)) {
+    if (const auto left =
+            memory_left_in_group(content_of(directory + "/memory.max"), content_of(directory + "/memory.current"),
+                                 content_of(directory + "/memory.stat"))) {
+      bytes = std::min(bytes, *left);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace tg::engine
