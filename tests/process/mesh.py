@@ -29,6 +29,7 @@ TGCTL = os.environ.get("TGCTL", "tgctl")
 
 # Seconds until something that normally takes moments counts as a failure; sanitizers and busy machines need more.
 PATIENCE = float(os.environ.get("TGD_PATIENCE", "60"))
+OF_TESTS = ("TGD_DEATHS", "TGD_PATIENCE", "TGD_PAUSE", "TGD_STARTS")  # tgd takes TGD_* that look like its own for typing errors
 POLL_SECONDS = 0.05
 TAIL_LINES = 25
 
@@ -120,6 +121,7 @@ class Node:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env={name: value for name, value in os.environ.items() if name not in OF_TESTS},
                 preexec_fn=_die_with_us,
             )
 
