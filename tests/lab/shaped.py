@@ -9,7 +9,8 @@ the shapers run at rate * 1514/1538 and TCP gets the 941 Mbit/s of a real link.
 
 Grain. A shaper's bucket has to hold one whole super-packet (GSO), or the kernel cuts it into frames in software, which
 costs more CPU than a small machine has. The bucket is also what passes unshaped after a pause: `coarse` (64 KiB packets,
-80 kB) is for steps of megabytes; `fine` (16 KiB, 20 kB) for small ones, up to 0.16 ms too kind at 1 Gbit/s.
+80 kB) is for steps of megabytes; `fine` (16 KiB, 20 kB) for small ones, up to 0.16 ms too kind at 1 Gbit/s; `finest`
+(4 KiB, 6 kB) for links of some 100 Mbit/s and less, where the CPU can afford it.
 
 Needs root, or a user who may make user namespaces (become_root); NetworkUnavailable says what is missing. Everything is
 removed at the end, and what a killed lab left behind by the next one.
@@ -26,7 +27,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "process"))
 from network import Network, NetworkUnavailable, _do  # noqa: E402
 
-GRAINS = {"coarse": (65536, 80 * 1024), "fine": (16384, 20 * 1024)}  # GSO and bucket, bytes
+GRAINS = {"coarse": (65536, 80 * 1024), "fine": (16384, 20 * 1024), "finest": (4096, 6 * 1024)}  # GSO and bucket, bytes
 PAYLOAD_SHARE = 1448 / 1538  # of the line rate: what TCP with timestamps gets out of frames of 1500 bytes
 FRAME_SHARE = 1514 / 1538  # what the kernel counts of a frame
 HOST_QUEUE_BYTES = 1000 * 1514
