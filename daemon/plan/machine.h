@@ -30,8 +30,8 @@ struct Machine {
 };
 
 // Handling a frame beside its payload: queues on each side, wake-ups, headers, system calls. What replayed steps of
-// four models at N = 2, 4 and 8 used of the processor is explained best by 20 to 30 us.
-inline constexpr double kFrameSeconds = 25e-6;
+// four models at N = 2, 4 and 8 used of the processor is explained best by 10 to 14 us.
+inline constexpr double kFrameSeconds = 12e-6;
 
 // Interpolated: linear in zeros and in the logarithms of members and of the model's parameters, no further than what
 // was measured.

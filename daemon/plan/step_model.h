@@ -16,9 +16,9 @@
 
 namespace tg::daemon {
 
-// Nodes that share a core wait for each other's turns: their steps took 7 to 19 % longer than their processor time
+// Nodes that share a core wait for each other's turns: their steps took 3 to 15 % longer than their processor time
 // alone (AlexNet and GoogLeNet replayed, 4 and 8 nodes on two cores).
-inline constexpr double kSharedCore = 1.1;
+inline constexpr double kSharedCore = 1.05;
 
 struct StepModel {
   struct Bucket {
