@@ -2,6 +2,8 @@
 // (vector.h). Internal linkage.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/x86/apply.h"
 #include "kernels/x86/codes.h"
 
@@ -9,11 +11,12 @@ namespace tg::kernels {
 namespace {
 
 // Few enough elements that, while the sums of one tile are being added up, which is arithmetic, the processor already
-// waits for the state of the next ones: then the waiting costs nothing more. Larger tiles alternate between the two,
-// and fetching ahead by hand gains nothing: the fetches take the places of the loads.
+// works on the next one.
 inline constexpr std::size_t kTileWords = 4;
 inline constexpr std::size_t kTile = kTileWords * kWordBits;  // elements
 static_assert(kBlock % kTile == 0);
+inline constexpr std::size_t kTilesAhead =
+    20;  // of what is fetched from memory, so that the adding does not wait for it
 
 // A payload's masks, and its signs from where the last tile left them.
 struct CodesCursor {
@@ -37,6 +40,32 @@ inline void add_tile(CodesCursor& cursor, std::size_t first, std::int8_t* sums) 
   cursor.signs = signs;
 }
 
+// Asks for the state of a later tile, a part with every member's codes: all at once the requests would queue before the
+// loads. Closer ones gain nothing, the second level cache has room for many.
+class StateAhead {
+ public:
+  StateAhead(const Update& update, const ConstStateSpan& from, std::size_t members)
+      : arrays_{from.parameters.data(), from.slot0.data(), from.slot1.data()},
+        lines_each_((kLines + members - 1) / members),
+        on_(update.past_caches) {}
+  void begin_tile(std::size_t first) {
+    first_ = first + kTilesAhead * kTile;
+    line_ = on_ ? 0 : kLines;
+  }
+  void fetch_some() {
+    for (const std::size_t end = std::min(line_ + lines_each_, kLines); line_ < end; ++line_)
+      for (const float* const array : arrays_)
+        if (array != nullptr) _mm_prefetch(reinterpret_cast<const char*>(array + first_ + line_ * kLine), _MM_HINT_T1);
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64 / sizeof(float), kLines = kTile / kLine;
+  const float* arrays_[3];
+  std::size_t lines_each_;
+  bool on_;
+  std::size_t first_ = 0, line_ = 0;
+};
+
 template <class Floats, class Sums>
 inline bool apply_codes_x86(const Update& u, const Received& received, const ConstStateSpan& from,
                             const StateSpan& to) {
@@ -50,13 +79,23 @@ inline bool apply_codes_x86(const Update& u, const Received& received, const Con
     if (payload.size() < elements / 8) return false;
     cursors[p] = {payload.data(), BitReader(payload.data(), payload.size(), elements / 8)};
   }
+  StateAhead ahead(u, from, payloads + planes);
   alignas(64) std::int8_t sums[kTile];
   for (std::size_t first = 0; first < elements; first += kTile) {
     std::memset(sums, 0, sizeof sums);
-    for (std::size_t p = 0; p < payloads; ++p) add_tile<Sums>(cursors[p], first, sums);
+    ahead.begin_tile(first);
+    for (std::size_t p = 0; p < payloads; ++p) {
+      ahead.fetch_some();
+      add_tile<Sums>(cursors[p], first, sums);
+    }
     for (std::size_t p = 0; p < planes; ++p) {
+      ahead.fetch_some();
       const std::uint64_t* const nonzero = received.planes.data()[p].nonzero.data() + first / kWordBits;
       const std::uint64_t* const negative = received.planes.data()[p].negative.data() + first / kWordBits;
+      if (u.past_caches) {  // no waiting where they have left the cache since they were decoded
+        _mm_prefetch(reinterpret_cast<const char*>(nonzero + kTilesAhead * kTileWords), _MM_HINT_T1);
+        _mm_prefetch(reinterpret_cast<const char*>(negative + kTilesAhead * kTileWords), _MM_HINT_T1);
+      }
       for (std::size_t w = 0; w < kTileWords; ++w) {
         Sums::add_codes(sums + w * kWordBits, nonzero[w], negative[w]);
       }
