@@ -7,7 +7,7 @@ target_include_directories(tgd_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(tgd_flags INTERFACE
   # -Wno-restrict: g++ 12 reports string concatenations that are in order (GCC bug 105651).
   -Wall -Wextra -Wpedantic -Wno-restrict -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wunused-result -Wvla
-  # Replicas agree bit for bit only if the compiler contracts nothing on its own (DESIGN section 4).
+  # Replicas agree bit for bit only if the compiler contracts nothing on its own.
   -ffp-contract=off -fno-fast-math)
 if(TGD_WERROR)
   target_compile_options(tgd_flags INTERFACE -Werror)

@@ -2,6 +2,7 @@
 add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/code_bits.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/compare_digests.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/credit_book.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/exchange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/member.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/payload.cpp

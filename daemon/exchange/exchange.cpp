@@ -72,7 +72,7 @@ void Exchange::begin_step(const Plan& plan, LocalStep local) {
   }
   std::fill(shared_scalers_.begin(), shared_scalers_.end(), 0.0f);
   scalers_.assign(members(), shared_scalers_);
-  links_.assign(members(), Link{});
+  credit_.begin_step(members(), plan.window_bytes, plan.credit_every_bytes());
   to_contribute_.assign(plan.buckets.size(), {});
   to_reduce_.assign(plan.buckets.size(), {});
   for (Early& early : std::exchange(early_, {})) frame(early.from, early.header, early.body, nullptr);
@@ -235,39 +235,15 @@ void Exchange::reduce_if_complete(std::size_t index) {
 
 // --- credit ---
 
-bool Exchange::credit_lasts(Rank to) const { return links_[to].sent - links_[to].granted < plan_->window_bytes; }
+std::uint64_t Exchange::bytes_on_their_way() const { return credit_.bytes_on_their_way(); }
 
-bool Exchange::credit_lasts(const std::vector<Rank>& to) const {
-  return std::all_of(to.begin(), to.end(), [this](Rank rank) { return credit_lasts(rank); });
-}
-
-std::uint64_t Exchange::bytes_on_their_way() const {
-  std::uint64_t bytes = 0;
-  for (const Link& link : links_) bytes += link.sent - link.granted;
-  return bytes;
-}
-
-void Exchange::sent(const std::vector<Rank>& to, std::size_t payload_bytes) {
-  for (const Rank rank : to) links_[rank].sent += payload_bytes;
-}
+void Exchange::sent(const std::vector<Rank>& to, std::size_t payload_bytes) { credit_.sent(to, payload_bytes); }
 
 void Exchange::on_credit(Rank from, const schema::Credit& credit) {
-  Link& link = links_[from];
-  if (credit.taken_bytes > link.sent || credit.taken_bytes < link.granted) {
-    fail(from, "exchange",
-         options_.names[from] + " gives credit for " + std::to_string(credit.taken_bytes) + " bytes where " +
-             std::to_string(link.sent) + " were sent");
-    return;
-  }
-  link.granted = credit.taken_bytes;
-}
-
-void Exchange::take_credit(Rank from, std::size_t payload_bytes) {
-  Link& link = links_[from];
-  link.taken += payload_bytes;
-  if (link.taken - link.credited < plan_->credit_every_bytes()) return;
-  link.credited = link.taken;
-  actions_.push_back(SendFrame{{from}, header(), schema::Credit{link.taken}});
+  if (credit_.granted(from, credit.taken_bytes)) return;
+  fail(from, "exchange",
+       options_.names[from] + " gives credit for " + std::to_string(credit.taken_bytes) + " bytes where " +
+           std::to_string(credit_.sent_to(from)) + " were sent");
 }
 
 // --- work ---
@@ -284,7 +260,7 @@ std::optional<ExchangeWork> Exchange::next_work() {
 std::optional<Reduce> Exchange::next_reduce(std::size_t bucket) {
   std::deque<std::size_t>& queue = to_reduce_[bucket];
   std::vector<Rank> to = plan_->sharded() ? others() : std::vector<Rank>{};
-  if (queue.empty() || !credit_lasts(to)) return std::nullopt;
+  if (queue.empty() || !credit_.lasts(to)) return std::nullopt;
   const std::size_t index = queue.front();
   queue.pop_front();
   return Reduce{index, std::move(chunks_[index].held), std::move(to)};
@@ -292,10 +268,10 @@ std::optional<Reduce> Exchange::next_reduce(std::size_t bucket) {
 
 std::optional<Contribute> Exchange::next_contribution(std::size_t bucket) {
   std::deque<std::size_t>& queue = to_contribute_[bucket];
-  const bool to_all = !plan_->sharded() && credit_lasts(others());
+  const bool to_all = !plan_->sharded() && credit_.lasts(others());
   for (auto at = queue.begin(); at != queue.end(); ++at) {
     const std::size_t index = *at;
-    if (plan_->sharded() ? !credit_lasts(plan_->chunks[index].owner) : !to_all) continue;
+    if (plan_->sharded() ? !credit_.lasts(plan_->chunks[index].owner) : !to_all) continue;
     std::vector<Rank> to = receivers(plan_->chunks[index]);
     queue.erase(at);
     chunks_[index].contributed = true;
@@ -322,7 +298,8 @@ void Exchange::on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<c
     return fail(from, phase, who + " in a format that the plan does not have");
   if (total ? state.total_came : state.reducing || state.held[from].has_value())
     return fail(from, phase, who + " twice");
-  take_credit(from, chunk.payload.size());
+  if (const auto taken = credit_.took(from, chunk.payload.size()))
+    actions_.push_back(SendFrame{{from}, header(), schema::Credit{*taken}});
   if (total) {
     state.total_came = true;
     actions_.push_back(Apply{chunk.chunk, from, {chunk, std::move(keep)}});
@@ -398,7 +375,7 @@ Exchange::Waiting Exchange::waiting() const {
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     if (to_contribute_[b].empty() && to_reduce_[b].empty()) continue;
     for (Rank r = 0; r < members(); ++r)
-      if (r != options_.self && !credit_lasts(r)) add(schema::Phase::kReduce, r);
+      if (r != options_.self && !credit_.lasts(r)) add(schema::Phase::kReduce, r);
   }
   if (!waiting.ranks.empty()) return waiting;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {

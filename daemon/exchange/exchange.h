@@ -4,7 +4,7 @@
 // reduce, apply, commit). It knows no clock, socket or thread and touches no gradient: a Worker carries the actions out
 // with kernels, and the same two drive real runs and the simulator. Owned by one thread.
 //
-// One step, bucket by bucket (DESIGN section 3, "the life of one gradient"):
+// One step, bucket by bucket:
 //   bucket ready -> its local scalers go to all (bucket 0's inside the step frame)
 //   N scaler frames in -> eq. (4): s = max -> the bucket is open, its chunks may go:
 //       direct   contribute: codes to all;      N-1 contributions in -> reduce: sum all, apply
@@ -33,6 +33,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/exchange/credit_book.h"
 #include "daemon/exchange/plan.h"
 #include "daemon/membership/membership.h"
 #include "schema/frame.h"
@@ -156,10 +157,6 @@ class Exchange {
     bool total_came = false;
     bool applied = false;
   };
-  struct Link {                             // payload bytes of this step
-    std::uint64_t sent = 0, granted = 0;    // towards the peer
-    std::uint64_t taken = 0, credited = 0;  // from the peer
-  };
 
   std::size_t members() const { return options_.names.size(); }
   std::vector<Rank> others() const;  // staggered: self+1, self+2, ... mod N
@@ -171,11 +168,8 @@ class Exchange {
                   const std::vector<float>& scalers);
   void on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep);
   void on_credit(Rank from, const schema::Credit& credit);
-  void take_credit(Rank from, std::size_t payload_bytes);
   void open_bucket(std::size_t bucket);
   void reduce_if_complete(std::size_t index);
-  bool credit_lasts(Rank to) const;
-  bool credit_lasts(const std::vector<Rank>& to) const;
   std::optional<Reduce> next_reduce(std::size_t bucket);
   std::optional<Contribute> next_contribution(std::size_t bucket);
   std::vector<Rank> receivers(const ChunkPlan& chunk) const;
@@ -196,9 +190,9 @@ class Exchange {
   std::vector<Bucket> buckets_;
   std::vector<ChunkState> chunks_;
   std::size_t applied_count_ = 0;
-  std::vector<float> shared_scalers_;                               // by segment
-  std::vector<std::vector<float>> scalers_;                         // by rank and segment
-  std::vector<Link> links_;                                         // by rank
+  std::vector<float> shared_scalers_;        // by segment
+  std::vector<std::vector<float>> scalers_;  // by rank and segment
+  CreditBook credit_;
   std::vector<std::deque<std::size_t>> to_contribute_, to_reduce_;  // chunks, by bucket
 
   struct Early {

@@ -10,7 +10,7 @@
 
 namespace tg::daemon {
 
-// Share of zero codes that predictions expect: what LeNet and CifarNet have with c = 2.5 (DESIGN section 9), or what a
+// Share of zero codes that predictions expect: what LeNet and CifarNet have with c = 2.5, or what a
 // replay was told to draw.
 inline constexpr double kExpectedZeros = 0.92;
 inline double expected_zeros(const schema::JobSpec& job) {

@@ -1,12 +1,12 @@
 #include "daemon/node/node.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <random>
 
 #include "daemon/exchange/compare_digests.h"
 #include "daemon/membership/choose_exchange.h"
+#include "daemon/node/run_id.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
@@ -16,28 +16,12 @@ constexpr std::uint64_t kTickMs = 20;
 constexpr std::uint64_t kLastWordsMs = 300;
 constexpr int kGoodbyeLingerMs = 500;
 
-bool valid_run_id(const std::string& id) {
-  if (id.empty() || id.size() > schema::kMostRunIdBytes || id.front() == '-' || id.front() == '.') return false;
-  return std::all_of(id.begin(), id.end(), [](unsigned char c) {
-    return std::islower(c) || std::isdigit(c) || c == '-' || c == '.' || c == '_';
-  });
-}
-
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count());
 }
 
 }  // namespace
-
-std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uint64_t draw) {
-  std::string stamp;  // 2017-12-04T09:00:00.000Z -> 20171204-0900
-  for (const char c : format_utc(unix_ms).substr(0, 16)) {
-    if (c == 'T') stamp += '-';
-    if (std::isdigit(static_cast<unsigned char>(c))) stamp += c;
-  }
-  return model + "-" + stamp + "-" + hex_digest(draw).substr(0, 4);
-}
 
 Node::Node(const RunContext& context, ControlServer& control)
     : context_(context),

@@ -92,7 +92,4 @@ class Node {
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0;
 };
 
-// "lenet-20171204-0900-3f2a": sorts by time, typed by its beginning.
-std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uint64_t draw);
-
 }  // namespace tg::daemon

@@ -46,7 +46,7 @@ class StateAhead {
  public:
   StateAhead(const Update& update, const ConstStateSpan& from, std::size_t members)
       : arrays_{from.parameters.data(), from.slot0.data(), from.slot1.data()},
-        lines_each_((kLines + members - 1) / members),
+        lines_each_(members > 0 ? (kLines + members - 1) / members : 0),
         on_(update.past_caches) {}
   void begin_tile(std::size_t first) {
     first_ = first + kTilesAhead * kTile;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kPeerTimeoutMs = 600;
 constexpr std::uint64_t kStepTimeoutMs = 60'000;
-constexpr std::uint64_t kVerdictMs = kPeerTimeoutMs + 1000;  // DESIGN section 9
+constexpr std::uint64_t kVerdictMs = kPeerTimeoutMs + 1000;  // what the README promises
 constexpr std::uint64_t kNothingMs = 3 * kPeerTimeoutMs;     // long enough for a wrong verdict
 
 class ControlLiveness : public ControlMesh {

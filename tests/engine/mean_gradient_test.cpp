@@ -1,5 +1,5 @@
 // The mean of N members' gradients is the gradient of the whole batch, whatever the split: step after step from one
-// state, N engines on their shares against one engine on everything (DESIGN section 4, "Weights" and "Samples").
+// state, N engines on their shares against one engine on everything.
 
 #include <gtest/gtest.h>
 

@@ -212,7 +212,7 @@ TEST_P(RansTest, IsSmallerThanRawOrNothing) {
       << "one bit an element, and the states";
 }
 
-// The targets of DESIGN.md, section 9.
+// The targets that tests/bench/run prints too.
 TEST_P(RansTest, ComesCloseToTheEntropy) {
   if (kernels().name == "scalar") GTEST_SKIP() << "too slow, and the bytes are the same";
   constexpr std::size_t kElements = 512 * 1024;

@@ -67,7 +67,7 @@ void measure(const schema::JobSpec& job, const engine::SegmentTable& segments, c
   }
 }
 
-// The code of element i of a segment, from the definition of DESIGN section 4.
+// The code of element i of a segment, from its definition (kernels/kernels.h).
 class Coder {
  public:
   Coder(std::uint64_t seed, std::uint32_t rank, std::uint32_t segment, std::uint32_t step)

@@ -5,7 +5,7 @@ namespace tg::simulation {
 namespace {
 
 constexpr std::uint64_t kPeerTimeoutMs = 10'000;
-constexpr std::uint64_t kVerdictMs = kPeerTimeoutMs + 1'000;  // DESIGN section 9
+constexpr std::uint64_t kVerdictMs = kPeerTimeoutMs + 1'000;  // what the README promises
 
 #define TG_SEED(seed, nodes) \
   SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(nodes) + " nodes")

@@ -105,8 +105,7 @@ TEST(ExchangeCredit, LessThanBeforeEndsTheRun) {
 }
 
 TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
-  Two two(schema::ExchangeKind::kDirect);
-  two.plan.window_bytes = 4096;
+  Two two(schema::ExchangeKind::kDirect, 4096);
   const std::size_t half = two.plan.credit_every_bytes() / 2;
   two.codes_from_peer(0, half);
   EXPECT_TRUE(two.exchange.take_actions().empty());

@@ -21,7 +21,7 @@ std::vector<std::string> tiny_segment_names();
 void draw_gradient(std::uint64_t seed, std::size_t rank, std::uint64_t step, std::span<float> gradient);
 double draw_loss(std::uint64_t seed, std::size_t rank, std::uint64_t step);
 
-// DESIGN section 4 on one machine, with the scalar kernels: the state after `steps` steps of `members` members.
+// The whole algorithm on one machine, with the scalar kernels: the state after `steps` steps of `members` members.
 struct ReferenceState {
   AlignedArray<float> parameters, slot0, slot1, average;
   std::uint64_t nonzero_sums = 0;  // so that a test can see that something happened

@@ -1,0 +1,42 @@
+#include "daemon/exchange/credit_book.h"
+
+#include <algorithm>
+
+namespace tg::daemon {
+
+void CreditBook::begin_step(std::size_t members, std::size_t window, std::size_t every) {
+  links_.assign(members, Link{});
+  window_ = window;
+  every_ = every;
+}
+
+bool CreditBook::lasts(const std::vector<Rank>& to) const {
+  return std::all_of(to.begin(), to.end(), [this](Rank rank) { return lasts(rank); });
+}
+
+void CreditBook::sent(const std::vector<Rank>& to, std::size_t bytes) {
+  for (const Rank rank : to) links_[rank].sent += bytes;
+}
+
+bool CreditBook::granted(Rank from, std::uint64_t taken_bytes) {
+  Link& link = links_[from];
+  if (taken_bytes > link.sent || taken_bytes < link.granted) return false;
+  link.granted = taken_bytes;
+  return true;
+}
+
+std::uint64_t CreditBook::bytes_on_their_way() const {
+  std::uint64_t bytes = 0;
+  for (const Link& link : links_) bytes += link.sent - link.granted;
+  return bytes;
+}
+
+std::optional<std::uint64_t> CreditBook::took(Rank from, std::size_t bytes) {
+  Link& link = links_[from];
+  link.taken += bytes;
+  if (link.taken - link.told < every_) return std::nullopt;
+  link.told = link.taken;
+  return link.taken;
+}
+
+}  // namespace tg::daemon

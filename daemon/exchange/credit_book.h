@@ -1,0 +1,44 @@
+// Credit between this member and each other one, in payload bytes of the step in progress: what may still be sent to
+// whom, and when it is time to tell a peer what was taken from it. Whoever announces the next step has taken everything
+// of this one, so the book begins anew with every step. Pure; owned by one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "daemon/membership/membership.h"
+
+namespace tg::daemon {
+
+class CreditBook {
+ public:
+  // window: bytes that may be on their way to one peer; a payload may overshoot it. every: a peer is told after so
+  // many.
+  void begin_step(std::size_t members, std::size_t window, std::size_t every);
+
+  // --- what we send ---
+  bool lasts(Rank to) const { return links_[to].sent - links_[to].granted < window_; }
+  bool lasts(const std::vector<Rank>& to) const;  // for all of them
+  void sent(const std::vector<Rank>& to, std::size_t bytes);
+  // The peer says how many bytes it took in this step. False if that cannot be: more than were sent, or fewer than it
+  // said before.
+  bool granted(Rank from, std::uint64_t taken_bytes);
+  std::uint64_t sent_to(Rank to) const { return links_[to].sent; }
+  std::uint64_t bytes_on_their_way() const;  // to all peers, as far as they have told
+
+  // --- what we are sent ---
+  // All that was taken from the peer, if it should be told now.
+  std::optional<std::uint64_t> took(Rank from, std::size_t bytes);
+
+ private:
+  struct Link {
+    std::uint64_t sent = 0, granted = 0;
+    std::uint64_t taken = 0, told = 0;
+  };
+  std::vector<Link> links_;  // by rank
+  std::size_t window_ = 0, every_ = 0;
+};
+
+}  // namespace tg::daemon

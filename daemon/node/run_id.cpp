@@ -1,0 +1,28 @@
+#include "daemon/node/run_id.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "daemon/exchange/compare_digests.h"
+#include "kernels/base/log.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+
+std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uint64_t draw) {
+  std::string stamp;  // 2017-12-04T09:00:00.000Z -> 20171204-0900
+  for (const char c : format_utc(unix_ms).substr(0, 16)) {
+    if (c == 'T') stamp += '-';
+    if (std::isdigit(static_cast<unsigned char>(c))) stamp += c;
+  }
+  return model + "-" + stamp + "-" + hex_digest(draw).substr(0, 4);
+}
+
+bool valid_run_id(const std::string& id) {
+  if (id.empty() || id.size() > schema::kMostRunIdBytes || id.front() == '-' || id.front() == '.') return false;
+  return std::all_of(id.begin(), id.end(), [](unsigned char c) {
+    return std::islower(c) || std::isdigit(c) || c == '-' || c == '.' || c == '_';
+  });
+}
+
+}  // namespace tg::daemon
