@@ -23,16 +23,19 @@ std::optional<long long> positive_number(std::string_view word) {
   return value;
 }
 
+std::optional<std::uint64_t> bytes_in(std::string_view word) {
+  if (word == "0") return 0;
+  if (const auto number = positive_number(word)) return static_cast<std::uint64_t>(*number);
+  return std::nullopt;
+}
+
 // The number behind the line's first word, which is `name`.
 std::optional<std::uint64_t> number_of_line(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (next_word(line) != name) continue;
-    const std::string_view word = next_word(line);
-    if (word == "0") return 0;
-    if (const auto number = positive_number(word)) return static_cast<std::uint64_t>(*number);
-    return std::nullopt;
+    return bytes_in(next_word(line));
   }
   return std::nullopt;
 }
@@ -59,11 +62,14 @@ std::optional<int> processors_in_cfs(std::string_view quota, std::string_view pe
 
 std::optional<std::uint64_t> memory_left_in_group(std::string_view most, std::string_view current,
                                                   std::string_view stat) {
-  const auto limit = positive_number(next_word(most));
-  const auto used = positive_number(next_word(current));
+  const auto limit = bytes_in(next_word(most));
+  const auto used = bytes_in(next_word(current));
   if (!limit || !used) return std::nullopt;
-  const long long idle = static_cast<long long>(number_of_line(stat, "inactive_file").value_or(0));
-  return static_cast<std::uint64_t>(std::max(*limit - std::max(*used - idle, 0LL), 0LL));
+  std::uint64_t cache = 0;
+  for (const std::string_view name : {"inactive_file", "active_file", "slab_reclaimable"})
+    cache += number_of_line(stat, name).value_or(0);
+  const std::uint64_t needed = *used - std::min(*used, cache);
+  return *limit - std::min(*limit, needed);
 }
 
 std::optional<std::uint64_t> memory_left_in_machine(std::string_view meminfo) {

@@ -17,8 +17,9 @@ std::optional<int> processors_in_cpu_max(std::string_view content);
 // cpu.cfs_quota_us and cpu.cfs_period_us of cgroup v1; a quota of -1 means no limit.
 std::optional<int> processors_in_cfs(std::string_view quota, std::string_view period);
 
-// memory.max, memory.current and memory.stat of cgroup v2: bytes that the group may still take, its cache of files that
-// nobody used lately counted as free. Nothing if there is no limit or the texts are odd.
+// memory.max, memory.current and memory.stat of cgroup v2, or memory.limit_in_bytes, memory.usage_in_bytes and
+// memory.stat of v1: bytes that the group may still take. Its cache of files counts as free, the kernel gives that back
+// first. Nothing if there is no limit or the texts are odd.
 std::optional<std::uint64_t> memory_left_in_group(std::string_view most, std::string_view current,
                                                   std::string_view stat);
 // /proc/meminfo: bytes that can be had without swapping; nothing if it does not say.

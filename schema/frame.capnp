@@ -239,5 +239,5 @@ struct ProbeReply {
   # The burst that has come completely.
 
   micros @1 :UInt64;
-  # Between the arrivals of its first and of its last frame.
+  # Between the arrivals of its first and of its last frame. More than the time since the burst was sent: taken for that.
 }

@@ -103,8 +103,8 @@ std::vector<Row> make_rows() {
   rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMostThreads},
                            "Threads of the engine; 0 = what the cgroup allows."));
   rows.push_back(whole_row("memory-mib", &NodeConfig::memory_mib, {0, kMostMemoryMib},
-                           "MiB that a run may take here, a start that needs more is refused; 0 = what the machine or "
-                           "its cgroup has left."));
+                           "MiB that a run may take here, whatever the machine says; a start that needs more is "
+                           "refused. 0 = what the machine and its cgroup have left."));
   rows.push_back(duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
                               "A peer without a sign of life for this long is dead."));
   rows.push_back(choice_row("kernels", &NodeConfig::kernels, {"auto", "avx512", "avx2", "scalar"},

@@ -67,12 +67,23 @@ PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const 
   return options;
 }
 
+Plans plans_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
+               const schema::Commit& choice) {
+  PlanOptions options = plan_options(job, members, choice);
+  Plans plans{make_plan(segments, options), std::nullopt};
+  if (job.float_steps == 0) return plans;
+  if (options.gradients == GradientFormat::kTernary) options.gradients = GradientFormat::kFloat32;
+  plans.of_float_steps = make_plan(segments, options);
+  return plans;
+}
+
 bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
 
-std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plan& plan) {
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans) {
+  const auto buffers = [&](const Plan& plan) { return Worker::bytes(segments, plan) + exchange_bytes(plan); };
   const int slots = engine::slot_count(optimizer_of(job).kind);
   return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) +
-         Worker::bytes(segments, plan) + exchange_bytes(plan);
+         std::max(buffers(plans.plan), plans.of_float_steps ? buffers(*plans.of_float_steps) : 0);
 }
 
 Member::Member(Options options, Hooks hooks)
@@ -90,10 +101,7 @@ void Member::begin(const schema::Commit& choice, const kernels::Kernels& kernels
   replica_ = &replica;
   gradients_ = gradients;
   pool_ = &pool;
-  PlanOptions plan = plan_options(options_.job, options_.names.size(), choice);
-  plan_ = make_plan(segments, plan);
-  if (plan.gradients == GradientFormat::kTernary) plan.gradients = GradientFormat::kFloat32;
-  if (options_.job.float_steps > 0) float_plan_ = make_plan(segments, plan);
+  plans_ = plans_of(options_.job, segments, options_.names.size(), choice);
   worker_ = std::make_unique<Worker>(
       worker_options(options_), kernels, segments, replica, pool,
       [this](const std::vector<Rank>& to, schema::SharedFrame frame) { hooks_.send(to, std::move(frame)); });

@@ -33,9 +33,15 @@ namespace tg::daemon {
 engine::OptimizerOptions optimizer_of(const schema::JobSpec& job);
 bool keeps_average(const schema::JobSpec& job);
 PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice);
+struct Plans {
+  Plan plan;
+  std::optional<Plan> of_float_steps;  // where the job begins with some
+};
+Plans plans_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
+               const schema::Commit& choice);
 // What a member holds for the whole of a run: state, gradient, buffers, frames under way. Without what the engine keeps
 // between forward and backward.
-std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plan& plan);
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans);
 
 class Member {
  public:
@@ -106,7 +112,7 @@ class Member {
   bool reporting() const { return pending_.has_value(); }
   std::uint64_t step() const { return exchange_.step(); }
   Exchange::Waiting waiting() const;
-  const Plan& plan() const { return plan_; }
+  const Plan& plan() const { return plans_.plan; }
   std::uint64_t pieces() const { return pieces_; }  // of work done and frames taken: progress
 
  private:
@@ -120,7 +126,9 @@ class Member {
     double loss_sum = 0;
   };
 
-  const Plan& plan_of(std::uint64_t step) const { return step < options_.job.float_steps ? float_plan_ : plan_; }
+  const Plan& plan_of(std::uint64_t step) const {
+    return step < options_.job.float_steps ? *plans_.of_float_steps : plans_.plan;
+  }
   void begin_step();
   void start_early();
   void drain();
@@ -140,7 +148,7 @@ class Member {
   const Hooks hooks_;
   const engine::OptimizerOptions optimizer_;
   Exchange exchange_;
-  Plan plan_, float_plan_;
+  Plans plans_;
   const kernels::Kernels* kernels_ = nullptr;
   const engine::SegmentTable* segments_ = nullptr;
   Replica* replica_ = nullptr;

@@ -75,10 +75,16 @@ GradientFormat format_of(const engine::Segment& segment, const PlanOptions& opti
 
 // One chunk on its way, one behind it, a third for the time that credit takes to come back: coded sums have two to
 // three bits per element. Between more than two members more would only make a queue where the bytes of all peers meet,
-// in the switch's port to one of them: it drops what it cannot hold, and who was dropped falls behind.
-std::size_t least_window(const ChunkPlan& chunk, std::size_t members) {
-  if (chunk.ternary()) return members > 2 ? chunk.size() : 2 * chunk.size();
-  return 2 * chunk.size() * (chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float));
+// in the switch's port to one of them: it drops what it cannot hold, and who was dropped falls behind. What few float
+// chunks a ternary plan has do not widen it: a chunk may overshoot.
+std::size_t least_window(const Plan& plan) {
+  std::size_t ternary = 0, floats = 0;
+  for (const ChunkPlan& chunk : plan.chunks) {
+    const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
+    std::size_t& most = chunk.ternary() ? ternary : floats;
+    most = std::max(most, chunk.ternary() ? chunk.size() : chunk.size() * float_bytes);
+  }
+  return (plan.members > 2 ? 1 : 2) * (ternary > 0 ? ternary : floats);
 }
 
 }  // namespace
@@ -114,9 +120,7 @@ Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options)
     plan.buckets.push_back(std::move(entry));
     last = first;
   }
-  plan.window_bytes = options.window_bytes;
-  for (const ChunkPlan& chunk : plan.chunks)
-    plan.window_bytes = std::max(plan.window_bytes, least_window(chunk, plan.members));
+  plan.window_bytes = std::max(options.window_bytes, least_window(plan));
   return plan;
 }
 

@@ -25,7 +25,7 @@ struct CodecCosts {
   double per_byte = 0.3e-9;  // of the kernel's TCP and ZeroMQ, sent or received: 0.3 s per GB and direction
 };
 
-// Times each kernel on arrays of min(parameters, most_elements), drawn with this share of zeros; about 50 ms.
+// Times each kernel on arrays of min(parameters, most_elements), drawn with this share of zeros; about 80 ms.
 inline constexpr std::size_t kMeasuredElements = 2u << 20;
 CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
                          std::size_t most_elements = kMeasuredElements);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schema/limits.h"
+
 namespace tg::daemon {
 
 LinkProbe::LinkProbe(std::size_t members, std::size_t self)
@@ -19,10 +21,12 @@ LinkProbe::Burst LinkProbe::begin(std::uint32_t number, std::size_t bytes, doubl
   slowest_micros_ = 0;
   missing_.assign(members_, true);
   missing_[self_] = false;
-  Burst burst{number, 0, {}};
+  Burst burst{number, 0, 0, {}};
   for (std::size_t r = 1; r < members_; ++r) burst.peers.push_back((self_ + r) % members_);
-  burst.frames_per_peer = std::max(kLeastFrames, bytes / kFrameBytes / burst.peers.size());
-  timed_bytes_ = (burst.frames_per_peer - 1) * kFrameBytes * burst.peers.size();
+  const std::size_t share = bytes / burst.peers.size();
+  burst.frame_bytes = std::clamp(share / kLeastFrames, kLeastFrameBytes, kMostFrameBytes);
+  burst.frames_per_peer = std::max(kLeastFrames, share / burst.frame_bytes);
+  timed_bytes_ = (burst.frames_per_peer - 1) * burst.frame_bytes * burst.peers.size();
   return burst;
 }
 
@@ -30,10 +34,12 @@ std::optional<LinkProbe::Burst> LinkProbe::replied(std::size_t rank, const schem
                                                    double now_seconds) {
   if (done_ || !running_ || reply.burst != number_ || rank >= members_ || !missing_[rank]) return std::nullopt;
   missing_[rank] = false;
-  slowest_micros_ = std::max(slowest_micros_, reply.micros);
+  // Nothing took longer to come in than we have been waiting for the answer, whatever it says (clocks differ a little).
+  const double waited = 1.01e6 * (now_seconds - started_) + 1000;
+  slowest_micros_ = std::max(slowest_micros_, std::min(reply.micros, static_cast<std::uint64_t>(waited)));
   if (std::find(missing_.begin(), missing_.end(), true) != missing_.end()) return std::nullopt;
   const double seconds = 1e-6 * static_cast<double>(std::max<std::uint64_t>(slowest_micros_, 1));
-  const double mbps = static_cast<double>(timed_bytes_) * 8e-6 / seconds;
+  const double mbps = std::min(static_cast<double>(timed_bytes_) * 8e-6 / seconds, schema::kMostLineMbps);
   mbps_ = number_ <= 2 ? mbps : std::max(mbps_, mbps);  // the small burst's does not count beside a large one's
   const bool small_was_enough = number_ == 1 && seconds >= kShortSeconds;
   if (!small_was_enough && number_ <= kLargeBursts) return begin(number_ + 1, kLargeBytes, now_seconds);
@@ -42,7 +48,10 @@ std::optional<LinkProbe::Burst> LinkProbe::replied(std::size_t rank, const schem
 }
 
 void LinkProbe::tick(double now_seconds) {
-  if (!done_ && running_ && now_seconds - started_ > kPatienceSeconds) done_ = true;
+  if (done_ || !running_ || now_seconds - started_ <= kPatienceSeconds) return;
+  done_ = true;
+  // The link is slower than this; that the small burst went faster says nothing.
+  if (number_ == 2) mbps_ = std::min(mbps_, static_cast<double>(timed_bytes_) * 8e-6 / kPatienceSeconds);
 }
 
 }  // namespace tg::daemon

@@ -15,17 +15,17 @@ namespace tg::daemon {
 
 class LinkProbe {
  public:
-  static constexpr std::size_t kFrameBytes = 64 * 1024;
+  static constexpr std::size_t kLeastFrameBytes = 4 * 1024, kMostFrameBytes = 64 * 1024;
   static constexpr std::size_t kFirstBytes = 2u << 20;  // to all peers together
   static constexpr std::size_t kLargeBytes = 16u << 20;
   static constexpr std::uint32_t kLargeBursts = 2;
   static constexpr std::size_t kLeastFrames = 4;  // to a peer: what is timed comes after the first
   static constexpr double kShortSeconds = 0.03;   // below it a first burst says little
-  static constexpr double kPatienceSeconds = 3;   // a slower link is measured as what came through: nothing
+  static constexpr double kPatienceSeconds = 3;   // for a burst; a link that the first takes longer on is not measured
 
   struct Burst {  // to be sent now, frames in turn to every peer
     std::uint32_t number = 0;
-    std::size_t frames_per_peer = 0;
+    std::size_t frames_per_peer = 0, frame_bytes = 0;
     std::vector<std::size_t> peers;  // ranks, those after our own first: not everybody begins with the same one
   };
 

@@ -1,7 +1,8 @@
 // Which exchange and which coding a run uses: chosen once, by the proposer, for all (it travels in Commit). Pure.
 //
-// Everything of a step overlaps, so a choice costs what its slowest part costs, plus the trips that cannot be hidden:
-//   seconds(choice) = max(sent bits / slowest link, slowest member's kernels) + trips * kTripSeconds
+// Wire and kernels of a step overlap, but for its beginning and its end, and the trips cannot be hidden:
+//   seconds(choice) = longer + kBare * shorter of (sent bits / slowest link, slowest member's kernels) + trips *
+//   kTripSeconds
 // direct needs one trip behind the last bucket, sharded two. Links and kernels are measured before every run and come
 // with the votes (schema::Vote). Without a measurement: direct up to two members, sharded from three, entropy-coded.
 #pragma once

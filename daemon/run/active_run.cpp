@@ -335,7 +335,8 @@ void ActiveRun::publish(bool now) {
 
 schema::PlanReply ActiveRun::plan_reply(const schema::Commit& choice) const {
   TG_CHECK(prepared_ != nullptr);
-  const Plan plan = make_plan(prepared_->model.segments, plan_options(job_, context_.names.size(), choice));
+  const Plans plans = plans_of(job_, prepared_->model.segments, context_.names.size(), choice);
+  const Plan& plan = plans.plan;
   const schema::Vote own = vote();
   schema::PlanReply reply;
   reply.run_id = identity_.id;
@@ -354,7 +355,7 @@ schema::PlanReply ActiveRun::plan_reply(const schema::Commit& choice) const {
   reply.wire_seconds = reply.link_mbps > 0 ? bits / (reply.link_mbps * 1e6) : 0;
   reply.codec_seconds = codec_seconds(plan, prepared_->codec, expected_zeros(job_));
   reply.speed_up = reply.single_node_seconds / predicted_step(reply);
-  reply.memory_bytes = member_bytes(job_, prepared_->model.segments, plan);
+  reply.memory_bytes = member_bytes(job_, prepared_->model.segments, plans);
   return reply;
 }
 

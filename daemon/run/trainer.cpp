@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -37,19 +36,15 @@ struct Evaluate {
 struct Quit {};
 using Order = std::variant<Train, Evaluate, Quit>;
 
-std::string gigabytes(std::uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GB", static_cast<double>(bytes) * 1e-9);
-  return text;
-}
+std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-// Whatever exchange will be chosen.
+// At the least, whatever exchange will be chosen.
 std::uint64_t least_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (schema::Commit choice : kChoices) {
     if (!allowed(asked_of(job), choice)) continue;
     choice.window_bytes = schema::kLeastWindowBytes;
-    least = std::min(least, member_bytes(job, segments, make_plan(segments, plan_options(job, members, choice))));
+    least = std::min(least, member_bytes(job, segments, plans_of(job, segments, members, choice)));
   }
   return least;
 }
@@ -254,14 +249,14 @@ Status Trainer::State::load_data(Prepared& result) const {
 // Before any of it is taken: a machine without memory kills whom it likes.
 Status Trainer::State::check_memory(const engine::SegmentTable& segments) const {
   const std::uint64_t needed = least_bytes(options.job, segments, options.members);
-  const std::uint64_t left = engine::available_memory();
-  const bool configured = options.memory_bytes != 0 && options.memory_bytes < left;
-  const std::uint64_t most = configured ? options.memory_bytes : left;
+  const bool configured = options.memory_bytes != 0;
+  const std::uint64_t most = configured ? options.memory_bytes : engine::available_memory();
   if (needed <= most) return {};
   return Error{ErrorKind::kRefused,
-               options.node + ": the run needs " + gigabytes(needed) + " of memory and " + gigabytes(most) +
+               options.node + ": the run needs at least " + mebibytes(needed) + " of memory and " + mebibytes(most) +
                    (configured ? " are allowed; raise memory-mib in the configuration of " + options.node
-                               : " are left there; stop what else runs on " + options.node) +
+                               : " are left there; stop what else runs on " + options.node +
+                                     " (or set memory-mib, if that is wrong)") +
                    ", or choose a smaller model or optimizer = sgd"};
 }
 

@@ -40,10 +40,12 @@ TEST(Cgroup, WalksUpToTheMount) {
 }
 
 TEST(Cgroup, SaysWhatMemoryIsLeft) {
-  EXPECT_EQ(memory_left_in_group("1000000\n", "300000\n", "anon 5\ninactive_file 100000\nactive_file 7\n"), 800000U);
+  EXPECT_EQ(memory_left_in_group("1000000\n", "300000\n", "anon 5\ninactive_file 90000\nactive_file 10000\n"), 800000U);
   EXPECT_EQ(memory_left_in_group("1000000\n", "300000\n", ""), 700000U);
   EXPECT_EQ(memory_left_in_group("1000\n", "3000\n", ""), 0U) << "over its limit";
   EXPECT_EQ(memory_left_in_group("1000\n", "300\n", "inactive_file 400\n"), 1000U);
+  EXPECT_EQ(memory_left_in_group("0\n", "300\n", ""), 0U);
+  EXPECT_EQ(memory_left_in_group("1000\n", "0\n", ""), 1000U);
   for (const char* text : {"max\n", "", "12x\n", "-1"})
     EXPECT_EQ(memory_left_in_group(text, "300\n", ""), std::nullopt) << text;
   EXPECT_EQ(memory_left_in_machine("MemTotal: 24 kB\nMemFree:  1 kB\nMemAvailable:   20 kB\n"), 20480U);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/measure/burst_meter.h"
+#include "schema/limits.h"
 
 namespace tg::daemon {
 namespace {
@@ -11,7 +12,7 @@ std::uint64_t micros_at(double mbps, std::size_t bytes) {
   return static_cast<std::uint64_t>(static_cast<double>(bytes) * 8 / mbps);
 }
 std::size_t timed_bytes(const LinkProbe::Burst& burst) {
-  return (burst.frames_per_peer - 1) * burst.peers.size() * LinkProbe::kFrameBytes;
+  return (burst.frames_per_peer - 1) * burst.peers.size() * burst.frame_bytes;
 }
 
 TEST(LinkProbe, ASlowLinkIsMeasuredAtOnce) {
@@ -38,11 +39,11 @@ TEST(LinkProbe, AFastLinkWantsLargerBurstsAndTheBestCounts) {
   const std::uint64_t slowest = micros_at(941, timed_bytes(*second));
   EXPECT_FALSE(probe.replied(0, {second->number, slowest / 2}, 0.1).has_value());
   EXPECT_FALSE(probe.done());
-  const auto third = probe.replied(2, {second->number, slowest}, 0.2);
+  const auto third = probe.replied(2, {second->number, slowest}, 0.25);
   ASSERT_TRUE(third.has_value());
   EXPECT_EQ(third->frames_per_peer, second->frames_per_peer);
-  EXPECT_FALSE(probe.replied(0, {third->number, 2 * slowest}, 0.3).has_value());
-  EXPECT_FALSE(probe.replied(2, {third->number, slowest}, 0.4).has_value());
+  EXPECT_FALSE(probe.replied(0, {third->number, 2 * slowest}, 0.55).has_value());
+  EXPECT_FALSE(probe.replied(2, {third->number, slowest}, 0.6).has_value());
   EXPECT_TRUE(probe.done());
   EXPECT_NEAR(probe.mbps(), 941, 0.1) << "the slowest peer counts";
 }
@@ -58,10 +59,36 @@ TEST(LinkProbe, WhatAnAnswerWaitsForIsNotTheLinks) {
 }
 
 TEST(LinkProbe, ManyPeersStillGetFramesToTime) {
-  LinkProbe probe(64, 5);
+  LinkProbe probe(127, 5);
   const auto burst = probe.start(0);
-  EXPECT_EQ(burst->peers.size(), 63U);
+  EXPECT_EQ(burst->peers.size(), 126U);
   EXPECT_EQ(burst->frames_per_peer, LinkProbe::kLeastFrames);
+  EXPECT_LE(burst->frames_per_peer * burst->frame_bytes * 126, LinkProbe::kFirstBytes + (64U << 10));
+}
+
+// One that lies, or whose clock does: it can claim no more than the time that we waited.
+TEST(LinkProbe, OddTimesAreBounded) {
+  LinkProbe slow(2, 0);
+  const auto burst = slow.start(10);
+  slow.replied(1, {burst->number, UINT64_MAX}, 10.5);
+  EXPECT_TRUE(slow.done());
+  EXPECT_NEAR(slow.mbps(), static_cast<double>(timed_bytes(*burst)) * 8e-6 / 0.5, 0.5);
+  LinkProbe fast(2, 0);
+  auto next = fast.start(10);
+  while (next) next = fast.replied(1, {next->number, 0}, 10.5);
+  EXPECT_TRUE(fast.done());
+  EXPECT_EQ(fast.mbps(), schema::kMostLineMbps);
+}
+
+// A shaper's bucket may let the small burst through at once.
+TEST(LinkProbe, ALargeBurstThatDoesNotArriveSaysThatTheLinkIsSlow) {
+  LinkProbe probe(2, 0);
+  const auto first = probe.start(0);
+  const auto second = probe.replied(1, {first->number, 100}, 0.01);
+  ASSERT_TRUE(second.has_value());
+  probe.tick(0.02 + LinkProbe::kPatienceSeconds);
+  EXPECT_TRUE(probe.done());
+  EXPECT_LT(probe.mbps(), 50);
 }
 
 TEST(LinkProbe, SilenceEndsIt) {

@@ -156,7 +156,7 @@ class BadData(Misuse):
             mesh.restart()
             answer = mesh.ctl("start", mesh.job_file({"steps": 2}))
             self.assertNotIn(answer.code, (0, USAGE), answer)
-            self.check(answer, answer.code, "node-b", "0.00 GB are allowed", "memory-mib")
+            self.check(answer, answer.code, "node-b", "1 MiB are allowed", "memory-mib")
             mesh.configure(1, memory_mib=2000)
             mesh.restart()
             mesh.start({"steps": 2})

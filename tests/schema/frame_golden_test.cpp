@@ -1,5 +1,5 @@
-// Frozen bytes of protocol version 3: what one version writes, every later one reads and writes. If this test fails,
-// the protocol changed: kProtocolVersion must change with it, and these bytes stay as the old version's.
+// Frozen bytes of protocol version 3. If this test fails, the protocol changed: kProtocolVersion must change with it, for
+// nodes of different versions refuse each other.
 #include <gtest/gtest.h>
 
 #include <map>

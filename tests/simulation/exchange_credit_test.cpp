@@ -104,6 +104,26 @@ TEST(ExchangeCredit, LessThanBeforeEndsTheRun) {
   EXPECT_TRUE(two.failure());
 }
 
+TEST(ExchangeCredit, TheWindowIsAsWideAsTheChunksNeed) {
+  PlanOptions options;
+  options.exchange = schema::ExchangeKind::kSharded;
+  options.chunk_parameters = 512;
+  options.window_bytes = 1;
+  const auto window = [&](std::size_t members, GradientFormat gradients, GradientFormat last) {
+    options.members = members;
+    options.gradients = gradients;
+    options.last_layer = last;
+    return make_plan(tiny_segments(), options).window_bytes;
+  };
+  constexpr auto kTernary = GradientFormat::kTernary, kFloat32 = GradientFormat::kFloat32;
+  EXPECT_EQ(window(2, kTernary, kTernary), 2 * 512U);
+  EXPECT_EQ(window(4, kTernary, kTernary), 512U) << "at a port where three meet there is less room";
+  EXPECT_EQ(window(4, kTernary, kFloat32), 512U) << "few float chunks do not widen it";
+  EXPECT_EQ(window(4, kFloat32, kFloat32), 4 * 512U);
+  options.window_bytes = 1 << 20;
+  EXPECT_EQ(window(4, kTernary, kTernary), 1U << 20) << "the link's own wish";
+}
+
 TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
   Two two(schema::ExchangeKind::kDirect, 4096);
   const std::size_t half = two.plan.credit_every_bytes() / 2;
