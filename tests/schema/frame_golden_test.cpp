@@ -1,5 +1,5 @@
-// Frozen bytes of protocol version 3. If this test fails, the protocol changed: kProtocolVersion must change with it, for
-// nodes of different versions refuse each other.
+// Frozen bytes of protocol version 3. If this test fails, the protocol changed: kProtocolVersion must change with it,
+// for nodes of different versions refuse each other.
 #include <gtest/gtest.h>
 
 #include <map>
