@@ -44,6 +44,13 @@ struct Statistics {
   double sum_squares = 0;
   float max_abs = 0;
   bool finite = true;
+  // Of what follows. The order of joining is part of the result.
+  void join(const Statistics& next) {
+    sum += next.sum;
+    sum_squares += next.sum_squares;
+    max_abs = max_abs < next.max_abs ? next.max_abs : max_abs;
+    finite = finite && next.finite;
+  }
 };
 
 // Philox4x32-10 key and counter of one segment's draws: counter = {i/16, rank, segment | stream<<31, step}.

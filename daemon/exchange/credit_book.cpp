@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/base/check.h"
+
 namespace tg::daemon {
 
 void CreditBook::begin_step(std::size_t members, std::size_t window, std::size_t every) {
@@ -14,8 +16,16 @@ bool CreditBook::lasts(const std::vector<Rank>& to) const {
   return std::all_of(to.begin(), to.end(), [this](Rank rank) { return lasts(rank); });
 }
 
-void CreditBook::sent(const std::vector<Rank>& to, std::size_t bytes) {
-  for (const Rank rank : to) links_[rank].sent += bytes;
+void CreditBook::reserve(const std::vector<Rank>& to, std::size_t expected) {
+  for (const Rank rank : to) links_[rank].reserved += expected;
+}
+
+void CreditBook::sent(const std::vector<Rank>& to, std::size_t bytes, std::size_t expected) {
+  for (const Rank rank : to) {
+    TG_CHECK(links_[rank].reserved >= expected, rank);
+    links_[rank].reserved -= expected;
+    links_[rank].sent += bytes;
+  }
 }
 
 bool CreditBook::granted(Rank from, std::uint64_t taken_bytes) {
@@ -27,7 +37,7 @@ bool CreditBook::granted(Rank from, std::uint64_t taken_bytes) {
 
 std::uint64_t CreditBook::bytes_on_their_way() const {
   std::uint64_t bytes = 0;
-  for (const Link& link : links_) bytes += link.sent - link.granted;
+  for (const Link& link : links_) bytes += link.sent + link.reserved - link.granted;
   return bytes;
 }
 

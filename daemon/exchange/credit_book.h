@@ -19,14 +19,16 @@ class CreditBook {
   void begin_step(std::size_t members, std::size_t window, std::size_t every);
 
   // --- what we send ---
-  bool lasts(Rank to) const { return links_[to].sent - links_[to].granted < window_; }
+  bool lasts(Rank to) const { return links_[to].sent + links_[to].reserved - links_[to].granted < window_; }
   bool lasts(const std::vector<Rank>& to) const;  // for all of them
-  void sent(const std::vector<Rank>& to, std::size_t bytes);
+  // A payload of about so many bytes is being made; it has left once sent() says how many they were.
+  void reserve(const std::vector<Rank>& to, std::size_t expected);
+  void sent(const std::vector<Rank>& to, std::size_t bytes, std::size_t expected);
   // The peer says how many bytes it took in this step. False if that cannot be: more than were sent, or fewer than it
   // said before.
   bool granted(Rank from, std::uint64_t taken_bytes);
   std::uint64_t sent_to(Rank to) const { return links_[to].sent; }
-  std::uint64_t bytes_on_their_way() const;  // to all peers, as far as they have told
+  std::uint64_t bytes_on_their_way() const;  // to all peers, as far as they have told; being made counts
 
   // --- what we are sent ---
   // All that was taken from the peer, if it should be told now.
@@ -34,7 +36,7 @@ class CreditBook {
 
  private:
   struct Link {
-    std::uint64_t sent = 0, granted = 0;
+    std::uint64_t sent = 0, reserved = 0, granted = 0;
     std::uint64_t taken = 0, told = 0;
   };
   std::vector<Link> links_;  // by rank

@@ -24,11 +24,18 @@ bool fits(schema::PayloadFormat sent, GradientFormat planned, bool total) {
   return false;
 }
 
+// Bytes of payload, for the credit while it is being made: Gaussian gradients have 0.17 per code, sums two to three
+// bits.
+std::size_t expected_bytes(const ChunkPlan& chunk, bool total) {
+  if (chunk.ternary()) return total ? chunk.size() * 3 / 8 : chunk.size() / 6;
+  return chunk.size() * (chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float));
+}
+
 }  // namespace
 
-Exchange::Exchange(Options options) : options_(std::move(options)) {
+Exchange::Exchange(Options options)
+    : options_(std::move(options)), scalers_(options_.names.size(), options_.segment_names.size()) {
   TG_CHECK(options_.self < members(), options_.self, members());
-  shared_scalers_.resize(options_.segment_names.size());
 }
 
 std::vector<Rank> Exchange::others() const {
@@ -48,8 +55,8 @@ void Exchange::send(schema::FrameBody body) {
 void Exchange::fail(Rank about, std::string_view phase, std::string message) {
   if (failed_) return;
   failed_ = true;
-  actions_.push_back(
-      FailRun{schema::Fail{ErrorKind::kRunFailed, options_.names[about], std::string(phase), std::move(message)}});
+  schema::Fail cause{ErrorKind::kRunFailed, options_.names[about], std::string(phase), std::move(message)};
+  actions_.emplace_back(std::in_place_type<FailRun>, std::move(cause));
 }
 
 std::vector<ExchangeAction> Exchange::take_actions() { return std::exchange(actions_, {}); }
@@ -70,11 +77,11 @@ void Exchange::begin_step(const Plan& plan, LocalStep local) {
     chunk.held.assign(members(), std::nullopt);
     chunk.missing = members() - 1;
   }
-  std::fill(shared_scalers_.begin(), shared_scalers_.end(), 0.0f);
-  scalers_.assign(members(), shared_scalers_);
+  scalers_.begin_step();
   credit_.begin_step(members(), plan.window_bytes, plan.credit_every_bytes());
   to_contribute_.assign(plan.buckets.size(), {});
   to_reduce_.assign(plan.buckets.size(), {});
+  TG_CHECK(to_apply_.empty());
   for (Early& early : std::exchange(early_, {})) frame(early.from, early.header, early.body, nullptr);
 }
 
@@ -195,11 +202,7 @@ void Exchange::on_scalers(Rank from, std::size_t bucket, std::uint32_t flags, st
   }
   state.announced[from] = true;
   ++state.announced_count;
-  for (std::size_t i = 0; i < scalers.size(); ++i) {
-    const std::size_t segment = plan.ternary_segments[i];
-    scalers_[from][segment] = scalers[i];
-    shared_scalers_[segment] = std::max(shared_scalers_[segment], scalers[i]);  // eq. (4)
-  }
+  for (std::size_t i = 0; i < scalers.size(); ++i) scalers_.announced(from, plan.ternary_segments[i], scalers[i]);
   if (state.announced_count == members()) open_bucket(bucket);
 }
 
@@ -237,8 +240,6 @@ void Exchange::reduce_if_complete(std::size_t index) {
 
 std::uint64_t Exchange::bytes_on_their_way() const { return credit_.bytes_on_their_way(); }
 
-void Exchange::sent(const std::vector<Rank>& to, std::size_t payload_bytes) { credit_.sent(to, payload_bytes); }
-
 void Exchange::on_credit(Rank from, const schema::Credit& credit) {
   if (credit_.granted(from, credit.taken_bytes)) return;
   fail(from, "exchange",
@@ -250,6 +251,11 @@ void Exchange::on_credit(Rank from, const schema::Credit& credit) {
 
 std::optional<ExchangeWork> Exchange::next_work() {
   if (plan_ == nullptr || failed_) return std::nullopt;
+  if (!to_apply_.empty()) {
+    Apply apply = std::move(to_apply_.front());
+    to_apply_.pop_front();
+    return apply;
+  }
   for (std::size_t b = buckets_.size(); b-- > 0;) {
     if (auto reduce = next_reduce(b)) return reduce;
     if (auto contribute = next_contribution(b)) return contribute;
@@ -263,6 +269,7 @@ std::optional<Reduce> Exchange::next_reduce(std::size_t bucket) {
   if (queue.empty() || !credit_.lasts(to)) return std::nullopt;
   const std::size_t index = queue.front();
   queue.pop_front();
+  credit_.reserve(to, expected_bytes(plan_->chunks[index], true));
   return Reduce{index, std::move(chunks_[index].held), std::move(to)};
 }
 
@@ -274,11 +281,20 @@ std::optional<Contribute> Exchange::next_contribution(std::size_t bucket) {
     if (plan_->sharded() ? !credit_.lasts(plan_->chunks[index].owner) : !to_all) continue;
     std::vector<Rank> to = receivers(plan_->chunks[index]);
     queue.erase(at);
-    chunks_[index].contributed = true;
-    reduce_if_complete(index);
+    credit_.reserve(to, expected_bytes(plan_->chunks[index], false));
     return Contribute{index, std::move(to)};
   }
   return std::nullopt;
+}
+
+void Exchange::contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
+  credit_.sent(to, payload_bytes, expected_bytes(plan_->chunks[chunk], false));
+  chunks_[chunk].contributed = true;
+  reduce_if_complete(chunk);
+}
+
+void Exchange::total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
+  credit_.sent(to, payload_bytes, expected_bytes(plan_->chunks[chunk], true));
 }
 
 // --- chunks ---
@@ -302,7 +318,7 @@ void Exchange::on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<c
     actions_.push_back(SendFrame{{from}, header(), schema::Credit{*taken}});
   if (total) {
     state.total_came = true;
-    actions_.push_back(Apply{chunk.chunk, from, {chunk, std::move(keep)}});
+    to_apply_.push_back({chunk.chunk, from, {chunk, std::move(keep)}});
     return;
   }
   state.held[from] = ReceivedChunk{chunk, std::move(keep)};
@@ -346,43 +362,9 @@ void Exchange::try_commit() {
   TG_CHECK(step_frame_count_ == members(), step_frame_count_);
   CommitStep commit{local_.step, *flags(), 0};
   for (const auto& frame : step_frames_) commit.loss_sum += frame->loss_sum;
-  actions_.push_back(commit);
+  actions_.emplace_back(commit);
   plan_ = nullptr;
   next_step_ = local_.step + 1;
-}
-
-Exchange::Waiting Exchange::waiting() const {
-  Waiting waiting;
-  if (plan_ == nullptr || !announced_all()) return waiting;
-  const auto add = [&](schema::Phase phase, Rank rank) {
-    waiting.phase = phase;
-    if (std::find(waiting.ranks.begin(), waiting.ranks.end(), rank) == waiting.ranks.end())
-      waiting.ranks.push_back(rank);
-  };
-  for (const Bucket& bucket : buckets_) {
-    if (bucket.open) continue;
-    for (Rank r = 0; r < members(); ++r)
-      if (!bucket.announced[r]) add(schema::Phase::kScalerWait, r);
-    return waiting;
-  }
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    const bool mine = !plan_->sharded() || plan_->chunks[c].owner == options_.self;
-    if (!mine || chunks_[c].reducing) continue;
-    for (Rank r = 0; r < members(); ++r)
-      if (r != options_.self && !chunks_[c].held[r]) add(schema::Phase::kReduce, r);
-  }
-  // Who has not given credit back keeps our own chunks from leaving.
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    if (to_contribute_[b].empty() && to_reduce_[b].empty()) continue;
-    for (Rank r = 0; r < members(); ++r)
-      if (r != options_.self && !credit_.lasts(r)) add(schema::Phase::kReduce, r);
-  }
-  if (!waiting.ranks.empty()) return waiting;
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    if (chunks_[c].applied || !plan_->sharded() || plan_->chunks[c].owner == options_.self) continue;
-    add(schema::Phase::kGather, plan_->chunks[c].owner);
-  }
-  return waiting;
 }
 
 }  // namespace tg::daemon

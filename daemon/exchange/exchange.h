@@ -1,8 +1,8 @@
 // The exchange of one member: which frame means what, what may be done now, and when a step is committed.
 //
 // Pure: events in (a bucket's gradient is ready, a frame came, so many bytes were sent), actions out (send, contribute,
-// reduce, apply, commit). It knows no clock, socket or thread and touches no gradient: a Worker carries the actions out
-// with kernels, and the same two drive real runs and the simulator. Owned by one thread.
+// reduce, apply, commit). It knows no clock, socket or thread and touches no gradient: Workers carry the work out with
+// kernels, and the same two drive real runs and the simulator. Owned by one thread.
 //
 // One step, bucket by bucket:
 //   bucket ready -> its local scalers go to all (bucket 0's inside the step frame)
@@ -12,9 +12,11 @@
 //                                                others: the total is in -> apply
 //   every chunk applied and N step frames in -> commit
 //
-// Small answers are actions at once (take_actions); the heavy ones, contribute and reduce, are work that waits until it
-// is asked for (next_work), one at a time, so that frames are never kept waiting behind a bucket:
+// Small answers are actions at once (take_actions); the heavy ones, contribute, reduce and apply, are work that waits
+// until it is asked for (next_work), so that frames are never kept waiting behind a bucket. Works that were handed out
+// do not depend on each other: several may be under way at once, and end in any order.
 //   - a contribution or a total goes only where the credit lasts: at most plan.window_bytes on their way to a peer;
+//   - a total that came is applied before anything else: its memory is free then;
 //   - the bucket that is ready last goes first: the next forward pass begins with its segments;
 //   - in a bucket reductions go before contributions: somebody waits for the total already.
 // Contributions that came are held until all are there, then summed in rank order in one go, in cache.
@@ -35,6 +37,7 @@
 
 #include "daemon/exchange/credit_book.h"
 #include "daemon/exchange/plan.h"
+#include "daemon/exchange/scalers.h"
 #include "daemon/membership/membership.h"
 #include "schema/frame.h"
 
@@ -46,7 +49,7 @@ struct ReceivedChunk {
   std::shared_ptr<const void> keep;
 };
 
-// Actions, to be carried out in order. Send uses the type of membership.h.
+// Work.
 struct Contribute {  // ternarize, encode and send the own part of a chunk; direct: keep its codes for Reduce
   std::size_t chunk = 0;
   std::vector<Rank> to;
@@ -61,6 +64,9 @@ struct Apply {  // the owner's total -> optimizer -> new parameters
   Rank owner = 0;
   ReceivedChunk total;
 };
+using ExchangeWork = std::variant<Contribute, Reduce, Apply>;
+
+// Actions, to be carried out in order. Send uses the type of membership.h.
 struct CommitStep {
   std::uint64_t step = 0;
   std::uint32_t flags = 0;  // union over members (schema::StepFlags)
@@ -69,8 +75,7 @@ struct CommitStep {
 struct FailRun {
   schema::Fail cause;
 };
-using ExchangeAction = std::variant<SendFrame, Apply, CommitStep, FailRun>;
-using ExchangeWork = std::variant<Contribute, Reduce>;
+using ExchangeAction = std::variant<SendFrame, CommitStep, FailRun>;
 
 // What the own node knows of one bucket when its gradient is complete.
 struct LocalBucket {
@@ -106,16 +111,19 @@ class Exchange {
   // StepFrame, Scalers, Chunk or Credit of this run and view.
   void frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
              std::shared_ptr<const void> keep);
-  // A chunk's payload left for these peers.
-  void sent(const std::vector<Rank>& to, std::size_t payload_bytes);
-  // The worker has carried out Apply or Reduce: the chunk's part of the next state is there.
+
+  // --- events: what came of work that was handed out ---
+  // Contribute is done and its payload has left.
+  void contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);
+  // Reduce has made its total, and that has left.
+  void total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);
+  // Apply or Reduce is done: the chunk's part of the next state is there.
   void applied(std::size_t chunk);
-  // The worker found that a payload breaks its format.
+  // A payload breaks its format.
   void bad_payload(std::size_t chunk, Rank from);
 
   std::vector<ExchangeAction> take_actions();
-  // The next piece of work that the credit allows; the caller tells sent() and applied() of it. Nothing if there is
-  // none now.
+  // The next piece of work that the credit allows. Nothing if there is none now.
   std::optional<ExchangeWork> next_work();
 
   // --- state ---
@@ -123,10 +131,7 @@ class Exchange {
   const Plan* plan() const { return plan_; }  // of the step, while in it
   bool broken() const { return failed_; }     // FailRun has been said
   std::uint64_t step() const { return local_.step; }
-  float scaler(std::size_t segment) const {
-    return shared_scalers_[segment];
-  }  // eq. (4), valid once its bucket is open
-  float scaler_of(Rank rank, std::size_t segment) const { return scalers_[rank][segment]; }  // a member's own
+  const Scalers& scalers() const { return scalers_; }
   std::uint64_t bytes_on_their_way() const;  // to all peers, as far as credit frames have told
   // Half of what may be on its way is: there is time for other work than sending.
   bool link_is_busy() const {
@@ -190,10 +195,10 @@ class Exchange {
   std::vector<Bucket> buckets_;
   std::vector<ChunkState> chunks_;
   std::size_t applied_count_ = 0;
-  std::vector<float> shared_scalers_;        // by segment
-  std::vector<std::vector<float>> scalers_;  // by rank and segment
+  Scalers scalers_;
   CreditBook credit_;
   std::vector<std::deque<std::size_t>> to_contribute_, to_reduce_;  // chunks, by bucket
+  std::deque<Apply> to_apply_;
 
   struct Early {
     Rank from;

@@ -16,6 +16,8 @@ GradientFormat format_of(std::string_view name) {
                              : GradientFormat::kTernary;
 }
 
+ClipRule clip_rule(const schema::JobSpec& job) { return {job.clip_sigma, job.scaler == "repo"}; }
+
 Worker::Options worker_options(const Member::Options& options) {
   const schema::JobSpec& job = options.job;
   Worker::Options worker;
@@ -23,8 +25,7 @@ Worker::Options worker_options(const Member::Options& options) {
   worker.members = options.names.size();
   worker.run_key = options.run_key;
   worker.seed = job.seed;
-  worker.clip_sigma = job.clip_sigma;
-  worker.repo_recipe = job.scaler == "repo";
+  worker.clip = clip_rule(job);
   worker.outside_weight_decay = job.weight_decay_path == "outside" ? static_cast<float>(job.weight_decay) : 0.0f;
   return worker;
 }
@@ -79,8 +80,11 @@ Plans plans_of(const schema::JobSpec& job, const engine::SegmentTable& segments,
 
 bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
 
-std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans) {
-  const auto buffers = [&](const Plan& plan) { return Worker::bytes(segments, plan) + exchange_bytes(plan); };
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans,
+                           std::size_t workers) {
+  const auto buffers = [&](const Plan& plan) {
+    return SharedStep::bytes(segments, plan) + workers * Worker::bytes(plan) + exchange_bytes(plan);
+  };
   const int slots = engine::slot_count(optimizer_of(job).kind);
   return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) +
          std::max(buffers(plans.plan), plans.of_float_steps ? buffers(*plans.of_float_steps) : 0);
@@ -102,10 +106,14 @@ void Member::begin(const schema::Commit& choice, const kernels::Kernels& kernels
   gradients_ = gradients;
   pool_ = &pool;
   plans_ = plans_of(options_.job, segments, options_.names.size(), choice);
-  worker_ = std::make_unique<Worker>(
-      worker_options(options_), kernels, segments, replica, pool,
-      [this](const std::vector<Rank>& to, schema::SharedFrame frame) { hooks_.send(to, std::move(frame)); });
+  statistics_ = std::make_unique<GradientStatistics>(segments, clip_rule(options_.job));
+  worker_ = make_worker();
   begin_step();
+}
+
+std::unique_ptr<Worker> Member::make_worker() {
+  return std::make_unique<Worker>(worker_options(options_), *kernels_, *segments_, shared_, exchange_.scalers(),
+                                  *replica_, *pool_);
 }
 
 // --- steps ---
@@ -121,13 +129,15 @@ void Member::begin_step() {
   if (options_.has_test_data && job.evaluate_every > 0 && (step + 1) % job.evaluate_every == 0)
     local.flags |= schema::kEvaluateAfterStep;
   const Plan& plan = plan_of(step);
-  ready_.clear();
   buckets_ready_ = 0;
   open_chunks_.assign(segments_->size(), 0);
   for (const ChunkPlan& chunk : plan.chunks)
     for (const ChunkPart& part : chunk.parts) ++open_chunks_[part.segment];
   const bool computing = std::exchange(early_, false);
-  worker_->begin_step(plan, step, gradients_, update);
+  TG_CHECK(under_way_ == 0, under_way_);
+  shared_.begin_step(*segments_, plan, step, gradients_, update);
+  statistics_->begin_step(plan);
+  traffic_ = {};
   exchange_.begin_step(plan, std::move(local));
   if (!computing) hooks_.train(step, plan, replica_->parameters().data(), false);
   drain();
@@ -135,7 +145,7 @@ void Member::begin_step() {
 
 void Member::bucket_ready(std::uint64_t step, std::size_t bucket, double loss_sum) {
   if (failed_ || !exchange_.in_step() || step != exchange_.step()) return;
-  ready_.push_back({bucket, loss_sum});
+  statistics_->ready(bucket, loss_sum);
   ++buckets_ready_;
   start_early();
 }
@@ -170,60 +180,95 @@ void Member::frame(Rank from, const schema::FrameHeader& header, const schema::F
   start_early();
 }
 
-Member::Done Member::work() {
-  if (!begun() || failed_ || finished_) return {};
-  if (!ready_.empty() && exchange_.link_is_busy()) return measure_next();
-  if (const std::optional<ExchangeWork> work = exchange_.next_work()) {
-    ++pieces_;
-    const auto* reduce = std::get_if<Reduce>(&*work);
-    const std::uint64_t step = exchange_.step();
-    const std::size_t chunk = reduce != nullptr ? reduce->chunk : std::get<Contribute>(*work).chunk;
-    const Done done{reduce != nullptr ? Work::kReduce : Work::kContribute, exchange_.plan()->chunks[chunk].bucket};
-    if (reduce != nullptr) {
-      hooks_.reached(schema::Phase::kReduce, step);
-      worker_->carry_out(*reduce, exchange_);
-      if (!exchange_.broken()) chunk_applied(reduce->chunk);
-    } else {
-      worker_->carry_out(std::get<Contribute>(*work), exchange_);
-    }
-    drain();
-    return done;
-  }
-  return ready_.empty() ? Done{} : measure_next();
+// --- work ---
+
+std::optional<Piece> Member::next_piece() {
+  if (!begun() || failed_ || finished_) return std::nullopt;
+  std::optional<Piece> piece;
+  // A link that has enough to carry leaves time for what comes next.
+  if (statistics_->has_next() && exchange_.link_is_busy()) piece = statistics_->next();
+  if (!piece)
+    if (std::optional<ExchangeWork> work = exchange_.next_work())
+      piece = std::visit([](auto& one) { return Piece(std::move(one)); }, *work);
+  if (!piece && statistics_->has_next()) piece = statistics_->next();
+  if (!piece) return std::nullopt;
+  ++under_way_;
+  if (std::holds_alternative<Reduce>(*piece)) hooks_.reached(schema::Phase::kReduce, exchange_.step());
+  if (std::holds_alternative<Apply>(*piece)) hooks_.reached(schema::Phase::kGather, exchange_.step());
+  return piece;
 }
 
-Member::Done Member::measure_next() {
-  const LocalReady ready = ready_.front();
-  ready_.pop_front();
+bool Member::work() {
+  const std::optional<Piece> piece = next_piece();
+  if (piece) carry_out(*piece);
+  return piece.has_value();
+}
+
+std::uint64_t Member::carry_out(const Piece& piece) {
+  PieceResult result = worker_->carry_out(piece, [this](const MadeFrame& total) { made(total); });
+  const std::uint64_t sent = result.sent_bytes;
+  done(piece, std::move(result));
+  return sent;
+}
+
+void Member::made(const MadeFrame& total) {
+  if (failed_) return;
+  hooks_.send(total.to, total.frame);
+  exchange_.total_sent(total.chunk, total.to, total.payload_bytes);
+}
+
+void Member::done(const Piece& piece, PieceResult result) {
+  --under_way_;
   ++pieces_;
-  exchange_.bucket_ready(ready.bucket, worker_->measure(ready.bucket), ready.loss_sum);
+  if (failed_) return;
+  traffic_.add(result.traffic);
+  std::visit([&](const auto& one) { done(one, result); }, piece);
   drain();
   start_early();
-  return {Work::kMeasure, ready.bucket};
 }
+
+void Member::done(const Measure& work, const PieceResult& result) {
+  statistics_->measured(work, result.statistics);
+  while (auto bucket = statistics_->take(shared_.clips))
+    exchange_.bucket_ready(bucket->bucket, std::move(bucket->local), bucket->loss_sum);
+}
+
+void Member::done(const Contribute& work, const PieceResult& result) {
+  hooks_.send(work.to, result.contribution.frame);
+  exchange_.contributed(work.chunk, work.to, result.contribution.payload_bytes);
+}
+
+void Member::applied(std::size_t chunk, const std::optional<Rank>& broken) {
+  if (broken) return exchange_.bad_payload(chunk, *broken);
+  exchange_.applied(chunk);
+  if (!exchange_.broken()) chunk_applied(chunk);
+}
+
+std::size_t Member::bucket_of(const Piece& piece) const {
+  if (const auto* measure = std::get_if<Measure>(&piece)) return measure->bucket;
+  const std::size_t chunk = std::holds_alternative<Contribute>(piece) ? std::get<Contribute>(piece).chunk
+                            : std::holds_alternative<Reduce>(piece)   ? std::get<Reduce>(piece).chunk
+                                                                      : std::get<Apply>(piece).chunk;
+  return shared_.plan->chunks[chunk].bucket;
+}
+
+// --- actions ---
 
 void Member::drain() {
   for (std::vector<ExchangeAction> actions = exchange_.take_actions(); !actions.empty() && !failed_;
        actions = exchange_.take_actions())
     for (const ExchangeAction& action : actions) {
       if (failed_) return;
-      std::visit([this](const auto& one) { carry_out(one); }, action);
+      std::visit([this](const auto& one) { act(one); }, action);
     }
 }
 
-void Member::carry_out(const SendFrame& action) {
+void Member::act(const SendFrame& action) {
   hooks_.send(action.to, schema::encode_frame(action.header, action.body, *pool_));
   hooks_.reached(schema::Phase::kScalerWait, action.header.step);
 }
 
-void Member::carry_out(const Apply& action) {
-  hooks_.reached(schema::Phase::kGather, exchange_.step());
-  worker_->carry_out(action, exchange_);
-  ++pieces_;
-  if (!exchange_.broken()) chunk_applied(action.chunk);
-}
-
-void Member::carry_out(const CommitStep& action) {
+void Member::act(const CommitStep& action) {
   const std::uint64_t step = action.step + 1;  // committed steps from now on
   replica_->commit(*kernels_, engine::average_rate(options_.job.ema, step));
   ++pieces_;
@@ -235,7 +280,7 @@ void Member::carry_out(const CommitStep& action) {
   reports_.erase(reports_.begin(), reports_.lower_bound(step));
   const bool ends = last || stopped || evaluate;
   TG_CHECK(!(ends && early_), step);
-  hooks_.committed({step, action.loss_sum, learning_rate_, worker_->traffic(), ends});
+  hooks_.committed({step, action.loss_sum, learning_rate_, traffic_, ends});
   if (ends)
     start_report(last || stopped, stopped, evaluate);
   else
@@ -323,7 +368,7 @@ void Member::fail(Rank about, const std::string& phase, const std::string& messa
 }
 
 Exchange::Waiting Member::waiting() const {
-  if (!begun() || failed_ || finished_) return {};
+  if (!begun() || failed_ || finished_ || under_way_ > 0) return {};
   if (!pending_) return exchange_.waiting();
   Exchange::Waiting waiting;
   const auto found = reports_.find(pending_->step);

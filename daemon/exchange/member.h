@@ -4,8 +4,11 @@
 //   begin -> Train(0) -> gradients of buckets, frames of peers -> commit -> (evaluation -> reports of all) -> ... ->
 //   end
 //
-// Events go in; what the world has to do comes out through the hooks, called while an event is taken. Heavy work is
-// left to work(), a piece at a time, so that the caller takes frames in between.
+// Events go in; what the world has to do comes out through the hooks, called while an event is taken. Heavy work comes
+// in pieces that the caller asks for, so that it takes frames in between: next_piece(), a Worker's carry_out, made() for
+// the total that it hands out on its way, done(). Pieces are independent of each other: several may be under way at
+// once, each with a Worker and a thread of its own, and their results may come back in any order. work() is a piece on
+// the caller's thread. Everything else is called by one thread.
 //
 // The next forward pass may begin before the commit: train(step + 1, early) is called as soon as the last bucket of the
 // own gradient was handed in and every member's flags are known to ask for neither stop nor evaluation; from then on
@@ -13,7 +16,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -39,9 +41,10 @@ struct Plans {
 };
 Plans plans_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
                const schema::Commit& choice);
-// What a member holds for the whole of a run: state, gradient, buffers, frames under way. Without what the engine keeps
-// between forward and backward.
-std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans);
+// What a member with so many workers holds for the whole of a run: state, gradient, buffers, frames under way. Without
+// what the engine keeps between forward and backward.
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans,
+                           std::size_t workers);
 
 class Member {
  public:
@@ -80,7 +83,7 @@ class Member {
   // Takes frames at once: those of the others may come before begin().
   Member(Options options, Hooks hooks);
 
-  // gradients, replica and the rest outlive the member. The first step begins.
+  // gradients, replica and the rest outlive the member and its workers. The first step begins.
   void begin(const schema::Commit& choice, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
              Replica& replica, std::span<const float> gradients, schema::FramePool& pool);
 
@@ -94,13 +97,20 @@ class Member {
   void fail(schema::Fail cause);
   void fail(Rank about, const std::string& phase, const std::string& message);
 
-  enum class Work : std::uint8_t { kNone, kMeasure, kContribute, kReduce };
-  struct Done {
-    Work work = Work::kNone;
-    std::size_t bucket = 0;
-  };
-  // Carries out one piece of the work that waits; kNone if nothing can be done now.
-  Done work();
+  // --- work ---
+  // What can be done now, if anything.
+  std::optional<Piece> next_piece();
+  // The total of a Reduce under way.
+  void made(const MadeFrame& total);
+  // A piece has been carried out.
+  void done(const Piece& piece, PieceResult result);
+  // Carries out a piece on this thread, done() included; says what it sent.
+  std::uint64_t carry_out(const Piece& piece);
+  // The next piece, if there is any.
+  bool work();
+  // Of another thread; uses what begin() was given, for as long as that lives.
+  std::unique_ptr<Worker> make_worker();
+  std::size_t bucket_of(const Piece& piece) const;  // of a piece of this step
 
   // --- outcomes ---
   const std::optional<schema::Fail>& failed() const { return failed_; }
@@ -114,16 +124,13 @@ class Member {
   Exchange::Waiting waiting() const;
   const Plan& plan() const { return plans_.plan; }
   std::uint64_t pieces() const { return pieces_; }  // of work done and frames taken: progress
+  std::size_t pieces_under_way() const { return under_way_; }
 
  private:
   struct Pending {  // what follows a commit before the next step
     std::uint64_t step = 0;
     bool last = false;
     bool stopped = false;
-  };
-  struct LocalReady {
-    std::size_t bucket = 0;
-    double loss_sum = 0;
   };
 
   const Plan& plan_of(std::uint64_t step) const {
@@ -132,11 +139,14 @@ class Member {
   void begin_step();
   void start_early();
   void drain();
-  void carry_out(const SendFrame& action);
-  void carry_out(const Apply& action);
-  void carry_out(const CommitStep& action);
-  void carry_out(const FailRun& action) { fail(action.cause); }
-  Done measure_next();
+  void act(const SendFrame& action);
+  void act(const CommitStep& action);
+  void act(const FailRun& action) { fail(action.cause); }
+  void done(const Measure& work, const PieceResult& result);
+  void done(const Contribute& work, const PieceResult& result);
+  void done(const Reduce& work, const PieceResult& result) { applied(work.chunk, result.broken); }
+  void done(const Apply& work, const PieceResult& result) { applied(work.chunk, result.broken); }
+  void applied(std::size_t chunk, const std::optional<Rank>& broken);
   void chunk_applied(std::size_t chunk);
   void start_report(bool last, bool stopped, bool evaluate);
   void send_report(const engine::EvaluationCounts& counts);
@@ -154,15 +164,18 @@ class Member {
   Replica* replica_ = nullptr;
   std::span<const float> gradients_;
   schema::FramePool* pool_ = nullptr;
-  std::unique_ptr<Worker> worker_;
+  SharedStep shared_;
+  std::unique_ptr<GradientStatistics> statistics_;
+  std::unique_ptr<Worker> worker_;  // the calling thread's
+  std::size_t under_way_ = 0;       // pieces
+  StepTraffic traffic_;             // of this step
 
   std::optional<schema::Fail> failed_;
   bool stopping_ = false;
   std::optional<schema::RunState> finished_;
 
   float learning_rate_ = 0;
-  std::deque<LocalReady> ready_;          // buckets whose gradient is complete and not measured
-  std::size_t buckets_ready_ = 0;         // of this step, measured or not
+  std::size_t buckets_ready_ = 0;         // of this step: their gradient is complete
   std::vector<std::size_t> open_chunks_;  // by segment: chunks of this step that are not applied
   bool early_ = false;                    // the next step's forward has been told to begin
   std::optional<Pending> pending_;

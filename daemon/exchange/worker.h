@@ -1,30 +1,37 @@
-// Carries out what Exchange decides: the kernels' side of a step on one member.
+// Carries out what Exchange decides: the kernels' side of a step on one member, on one thread.
 //
-//   measure      gradient of a bucket -> statistics -> clip bounds and local scalers (eq. (2), section 3.2)
-//   contribute   gradient -> codes (eq. (1), (3)) -> payload written into a frame -> sent
+//   measure      gradient of a bucket -> statistics (eq. (2), section 3.2)
+//   contribute   gradient -> codes (eq. (1), (3)) -> payload written into a frame
 //   reduce       all members' payloads, the own codes -> exact integer sums (floats: in rank order) -> sent -> applied;
 //                where nobody wants the sums, from the codes straight into the update
 //   apply        the owner's total -> optimizer -> the other half of the replica's double buffer
 //
 // A chunk's planes and sums stay in cache from the first of these verbs to the last: receiving and updating costs one
-// pass over the parameters. What was sent, applied or broken is told to the Exchange.
-// Owns the scratch of one chunk, and in a direct exchange the own codes of the step; reads the gradient, writes the
-// Replica. One thread, the one that owns the Exchange.
+// pass over the parameters. A member has one Worker for each thread that works for it: they share a SharedStep, write
+// disjoint parts of the Replica, and each owns the scratch of one chunk. What came of a piece is its PieceResult, for the
+// thread that owns the Exchange.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "daemon/exchange/exchange.h"
+#include "daemon/exchange/float_payload.h"
+#include "daemon/exchange/gradient_statistics.h"
 #include "daemon/exchange/payload.h"
 #include "daemon/exchange/replica.h"
+#include "daemon/exchange/scalers.h"
 #include "engine/segment.h"
 #include "kernels/kernels.h"
 #include "schema/frame.h"
 
 namespace tg::daemon {
+
+// What a thread does at one go. Pieces that were handed out do not depend on each other.
+using Piece = std::variant<Measure, Contribute, Reduce, Apply>;
 
 // What one step put on the wire and into the codes.
 struct StepTraffic {
@@ -32,82 +39,107 @@ struct StepTraffic {
   std::uint64_t contribution_elements = 0;
   std::uint64_t elements = 0;  // real ternary elements contributed
   std::uint64_t nonzeros = 0;  // nonzero codes among them
+  void add(const StepTraffic& other);
+};
+
+const char* piece_name(const Piece& piece);  // measure, contribute, reduce or apply; a literal
+
+// A frame of a chunk, ready to leave for every rank in `to`.
+struct MadeFrame {
+  std::size_t chunk = 0;
+  std::vector<Rank> to;
+  schema::SharedFrame frame;
+  std::size_t payload_bytes = 0;
+};
+
+struct PieceResult {
+  std::vector<kernels::Statistics> statistics;  // Measure: of its slices
+  MadeFrame contribution;                       // Contribute
+  std::uint64_t sent_bytes = 0;                 // Contribute, Reduce: payload, to all its receivers
+  std::optional<Rank> broken;                   // Reduce, Apply: whose payload breaks its format
+  StepTraffic traffic;
+};
+
+// What all workers of a member share in a step. Set at its beginning, before any piece is under way; the codes of a
+// chunk are written by its contribute and read by its reduce.
+struct SharedStep {
+  const Plan* plan = nullptr;
+  std::uint64_t step = 0;
+  std::span<const float> gradients;
+  kernels::Update update;           // scale and weight_decay are each part's own
+  std::vector<float> clips;         // by segment; of an open bucket: does not change any more
+  // Own codes of the whole model between contribute and reduce, in a direct exchange of several.
+  AlignedArray<std::uint64_t> nonzero, negative;
+
+  void begin_step(const engine::SegmentTable& segments, const Plan& plan, std::uint64_t step,
+                  std::span<const float> gradients, const kernels::Update& update);
+  static std::size_t bytes(const engine::SegmentTable& segments, const Plan& plan);
 };
 
 class Worker {
  public:
-  // frame goes to every rank in `to`; it may be shared, nobody writes to it again.
-  using Send = std::function<void(const std::vector<Rank>& to, schema::SharedFrame frame)>;
   struct Options {
     Rank self = 0;
     std::size_t members = 1;
     std::uint64_t run_key = 0;
     std::uint32_t view = Membership::kView;
     std::uint64_t seed = 0;
-    double clip_sigma = 2.5;
-    bool repo_recipe = false;        // scaler = c*sigma even above max|g|; clipping by the shared scaler
+    ClipRule clip;
     float outside_weight_decay = 0;  // 0 = the decay is inside the gradient already
   };
+  // All but options outlive the worker.
   Worker(const Options& options, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
-         Replica& replica, schema::FramePool& pool, Send send);
+         SharedStep& shared, const Scalers& scalers, Replica& replica, schema::FramePool& pool);
 
-  // The step's inputs stay alive until its commit. update: scale and weight_decay are filled here.
-  void begin_step(const Plan& plan, std::uint64_t step, std::span<const float> gradients,
-                  const kernels::Update& update);
-  LocalBucket measure(std::size_t bucket);
-  void carry_out(const Contribute& work, Exchange& exchange);
-  void carry_out(const Reduce& work, Exchange& exchange);
-  void carry_out(const Apply& action, Exchange& exchange);
-  const StepTraffic& traffic() const { return traffic_; }
+  // A Reduce's total is handed to send as soon as it is made, on this thread, before it is applied here.
+  using Send = std::function<void(MadeFrame total)>;
+  PieceResult carry_out(const Piece& piece, const Send& send);
 
-  static std::size_t bytes(const engine::SegmentTable& segments, const Plan& plan);  // of the fixed buffers
+  static std::size_t bytes(const Plan& plan);  // of one worker's fixed buffers
 
  private:
   using Contributions = std::vector<std::optional<ReceivedChunk>>;
-  void prepare_buffers(const Plan& plan);
-  bool keeps_codes() const { return !plan_->sharded() && plan_->members > 1; }
+  void prepare_buffers();
+  PieceResult carry_out(const Measure& work) const;
+  PieceResult carry_out(const Contribute& work);
+  PieceResult carry_out(const Reduce& work, const Send& send);
+  PieceResult carry_out(const Apply& work);
   kernels::Planes own_codes(const ChunkPlan& chunk);
-  kernels::Planes ternarize(const ChunkPlan& chunk, const Exchange& exchange);
-  std::optional<Rank> read_codes(const ChunkPlan& chunk, const Contributions& contributions, const Exchange& exchange);
-  std::optional<Rank> apply_codes(const ChunkPlan& chunk, const Contributions& contributions, const Exchange& exchange);
-  std::optional<Rank> sum_codes(const ChunkPlan& chunk, const Contributions& contributions, const Exchange& exchange,
-                                std::span<std::int8_t> sums);
-  std::optional<Rank> sum_scaled(const ChunkPlan& chunk, const Contributions& contributions, const Exchange& exchange,
-                                 std::span<float> sums);
+  kernels::Planes ternarize(const ChunkPlan& chunk, StepTraffic& traffic);
+  kernels::ConstPlanes own_codes_now(const ChunkPlan& chunk, StepTraffic& traffic);
+  std::optional<Rank> read_codes(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
+  std::optional<Rank> apply_codes(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
+  std::optional<Rank> sum_codes(const ChunkPlan& chunk, const Contributions& contributions,
+                                std::span<std::int8_t> sums, StepTraffic& traffic);
+  std::optional<Rank> sum_scaled(const ChunkPlan& chunk, const Contributions& contributions, std::span<float> sums,
+                                 StepTraffic& traffic);
   std::optional<Rank> sum_floats(const ChunkPlan& chunk, const Contributions& contributions, std::span<float> sums);
-  void add_floats(GradientFormat format, std::span<const std::byte> addend, std::span<float> sums) const;
-  std::span<const std::byte> own_floats(const ChunkPlan& chunk);
-  PayloadCodec::Written write_floats(GradientFormat format, std::span<const float> values,
-                                     std::span<std::byte> payload) const;
-  bool read_floats(const ChunkPlan& chunk, const schema::Chunk& received, std::span<float> values) const;
   bool reads_sums(const ChunkPlan& chunk) const { return chunk.ternary() && plan_->shared_scalers; }
   template <class Write>
-  std::size_t send(std::size_t index, schema::ChunkPhase phase, std::size_t bound, const std::vector<Rank>& to,
-                   Write write);
+  MadeFrame make_frame(std::size_t index, schema::ChunkPhase phase, const std::vector<Rank>& to, std::size_t bound,
+                       Write write);
   kernels::Update part_update(const ChunkPart& part, float scale) const;
-  float mean_scale(const ChunkPart& part, const Exchange& exchange) const;
-  void apply_parts(const ChunkPlan& chunk, std::span<const std::int8_t> sums, const Exchange& exchange);
+  float mean_scale(const ChunkPart& part) const;
+  void apply_parts(const ChunkPlan& chunk, std::span<const std::int8_t> sums);
   void apply_parts(const ChunkPlan& chunk, std::span<const float> sums);
 
   const Options options_;
   const kernels::Kernels& kernels_;
   const engine::SegmentTable& segments_;
+  SharedStep& shared_;
+  const Scalers& scalers_;
   Replica& replica_;
   schema::FramePool& pool_;
-  const Send send_;
+  const FloatPayload float_payload_;
 
+  // Scratch, for the chunks of this plan.
   const Plan* plan_ = nullptr;
-  std::uint64_t step_ = 0;
-  std::span<const float> gradients_;
-  kernels::Update update_;
-  std::vector<float> clips_;  // by segment
   std::optional<PayloadCodec> codec_;
   std::vector<kernels::ConstPlanes> codes_, part_codes_;  // of all members, a chunk's and a part's
-  AlignedArray<std::uint64_t> nonzero_, negative_;        // of the whole model in a direct exchange, else of one chunk
+  AlignedArray<std::uint64_t> nonzero_, negative_;        // one chunk, where the own codes are not kept
   AlignedArray<std::int8_t> sums_;                        // one chunk
   AlignedArray<float> floats_;                            // one chunk, made when the plan sums floats
-  AlignedArray<std::byte> halves_;                        // one chunk, the own part in its wire format
-  StepTraffic traffic_;
+  AlignedArray<std::byte> halves_;                        // one chunk of float16
 };
 
 }  // namespace tg::daemon

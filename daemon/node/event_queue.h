@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "daemon/control/control_server.h"
+#include "daemon/exchange/worker.h"
 #include "daemon/run/trainer.h"
 #include "schema/frame.h"
 #include "schema/limits.h"
@@ -51,6 +52,15 @@ struct Evaluated {
   std::uint64_t step = 0;
   engine::EvaluationCounts counts;
 };
+struct TotalMade {  // by a helper of the exchange
+  std::uint64_t key = 0;
+  MadeFrame total;
+};
+struct PieceDone {
+  std::uint64_t key = 0;
+  Piece piece;
+  PieceResult result;
+};
 struct ComputeFailed {
   std::uint64_t key = 0;
   std::string message;
@@ -61,7 +71,7 @@ struct Benched {
 };
 struct ShutDown {};
 using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCall, RunPrepared, BucketReady, Evaluated,
-                           ComputeFailed, Benched, ShutDown>;
+                           TotalMade, PieceDone, ComputeFailed, Benched, ShutDown>;
 
 class EventQueue {
  public:

@@ -171,6 +171,14 @@ void Node::on(Evaluated& event) {
   if (is_current(event.key)) run_->on_evaluated(event);
 }
 
+void Node::on(TotalMade& event) {
+  if (is_current(event.key)) run_->on_total_made(event.total);
+}
+
+void Node::on(PieceDone& event) {
+  if (is_current(event.key)) run_->on_piece_done(event.piece, std::move(event.result));
+}
+
 void Node::on(ComputeFailed& event) {
   const Error unprepared{ErrorKind::kFailed, context_.config.node + " cannot prepare the run: " + event.message};
   if (dry_run_ && dry_run_->identity().key == event.key) return dry_run_->on_prepared(unprepared);

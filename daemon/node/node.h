@@ -3,10 +3,11 @@
 //
 //   mesh thread ----frames----+
 //   control thread --calls----+--> EventQueue --> Node::run --> Membership (decides) --> mesh, ActiveRun, ControlServer
-//   (act) compute thread --buckets--+
+//   compute thread --buckets--------+
+//   exchange helpers --results------+
 //
 // Events come first, and between two of them one piece of the exchange's work (ActiveRun::work), so that neither the
-// link nor a peer's frame waits for long. Constructed and connected in main.cpp; run() returns after shut_down() was
+// link nor a peer's frame waits for long; helpers carry out pieces beside it. Constructed and connected in main.cpp; run() returns after shut_down() was
 // posted and carried out.
 #pragma once
 
@@ -46,6 +47,8 @@ class Node {
   void on(RunPrepared& event);
   void on(BucketReady& event);
   void on(Evaluated& event);
+  void on(TotalMade& event);
+  void on(PieceDone& event);
   void on(ComputeFailed& event);
   void on(Benched& event) { advisor_.on_benched(event); }
   void on(ShutDown& event);

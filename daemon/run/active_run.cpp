@@ -14,10 +14,14 @@ namespace {
 constexpr std::chrono::milliseconds kPublishEvery{100};  // how old the numbers of status may be
 constexpr std::chrono::milliseconds kOwnSleep{500};      // between two ticks: longer means that we were stopped
 
+std::uint64_t threads_of(const RunContext& context, const schema::JobSpec& job) {
+  return job.threads ? job.threads : context.threads;
+}
+
 Trainer::Options trainer_options(const RunContext& context, const schema::JobSpec& job) {
   return {job,
           job.data_dir.empty() ? context.config.data_dir : job.data_dir,
-          job.threads ? job.threads : context.threads,
+          threads_of(context, job),
           context.config.rank(),
           context.names.size(),
           context.config.node,
@@ -186,6 +190,7 @@ Status ActiveRun::begin(const schema::Commit& choice) {
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
   member_->begin(choice, context_.kernels, prepared_->model.segments, *prepared_->replica, trainer_->gradients(),
                  context_.pool);
+  make_crew();
   return {};
 }
 
@@ -208,28 +213,49 @@ void ActiveRun::on_bucket_ready(const BucketReady& event) {
 void ActiveRun::on_frame(Rank from, const schema::Frame& frame, std::shared_ptr<const void> keep) {
   if (!member_) return;
   ++context_.progress.count;
-  const bool total = std::holds_alternative<schema::Chunk>(frame.body) &&
-                     std::get<schema::Chunk>(frame.body).phase == schema::ChunkPhase::kTotal;
-  if (!total || !timeline_->on()) return member_->frame(from, frame.header, frame.body, std::move(keep));
-  const TimelineSpan span(*timeline_, Timeline::Track::kNode, "apply", frame.header.step);
   member_->frame(from, frame.header, frame.body, std::move(keep));
+}
+
+void ActiveRun::on_total_made(const MadeFrame& total) { member_->made(total); }
+
+void ActiveRun::on_piece_done(const Piece& piece, PieceResult result) {
+  ++context_.progress.count;
+  member_->done(piece, std::move(result));
 }
 
 bool ActiveRun::work() {
   if (!begun()) return false;
+  const std::optional<Piece> own = member_->next_piece();
+  if (!own) return false;
   const std::uint64_t step = member_->step();
-  const Clock::time_point begin = Clock::now();
-  const std::uint64_t sent_before = context_.mesh.sent_bytes();
-  const Member::Done done = member_->work();
-  if (done.work == Member::Work::kNone) return false;
+  while (crew_->has_room()) {
+    std::optional<Piece> piece = member_->next_piece();
+    if (!piece) break;
+    const std::size_t bucket = member_->bucket_of(*piece);
+    crew_->give(*std::move(piece), step, bucket);
+  }
   ++context_.progress.count;
-  const char* const name = done.work == Member::Work::kMeasure      ? "measure"
-                           : done.work == Member::Work::kContribute ? "contribute"
-                                                                    : "reduce";
+  const std::size_t bucket = member_->bucket_of(*own);
+  const Clock::time_point begin = Clock::now();
+  const std::uint64_t sent = member_->carry_out(*own);
   if (timeline_->on())
-    timeline_->add(Timeline::Track::kNode, name, step, begin, Clock::now(),
-                   {static_cast<std::int64_t>(done.bucket), context_.mesh.sent_bytes() - sent_before});
+    timeline_->add(Timeline::Track::kNode, piece_name(*own), step, begin, Clock::now(),
+                   {static_cast<std::int64_t>(bucket), sent});
   return true;
+}
+
+// One thread of the exchange is the node's own.
+void ActiveRun::make_crew() {
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (std::size_t i = 1; i < workers_for(threads_of(context_, job_)); ++i) workers.push_back(member_->make_worker());
+  EventQueue& queue = context_.queue;
+  crew_ = std::make_unique<Crew>(std::move(workers), timeline_,
+                                 Crew::Hooks{[&queue, key = identity_.key](MadeFrame total) {
+                                               queue.post(TotalMade{key, std::move(total)});
+                                             },
+                                             [&queue, key = identity_.key](Piece piece, PieceResult result) {
+                                               queue.post(PieceDone{key, std::move(piece), std::move(result)});
+                                             }});
 }
 
 void ActiveRun::on_committed(const Member::Committed& committed) {
@@ -355,7 +381,7 @@ schema::PlanReply ActiveRun::plan_reply(const schema::Commit& choice) const {
   reply.wire_seconds = reply.link_mbps > 0 ? bits / (reply.link_mbps * 1e6) : 0;
   reply.codec_seconds = codec_seconds(plan, prepared_->codec, expected_zeros(job_));
   reply.speed_up = reply.single_node_seconds / predicted_step(reply);
-  reply.memory_bytes = member_bytes(job_, prepared_->model.segments, plans);
+  reply.memory_bytes = member_bytes(job_, prepared_->model.segments, plans, workers_for(threads_of(context_, job_)));
   return reply;
 }
 

@@ -20,6 +20,7 @@
 #include "daemon/measure/link_probe.h"
 #include "daemon/mesh/mesh.h"
 #include "daemon/node/event_queue.h"
+#include "daemon/run/crew.h"
 #include "daemon/run/run_numbers.h"
 #include "daemon/run/timeline.h"
 #include "daemon/run/trainer.h"
@@ -58,11 +59,14 @@ class ActiveRun {
   // --- events ---
   void on_bucket_ready(const BucketReady& event);
   void on_evaluated(const Evaluated& event);
+  void on_total_made(const MadeFrame& total);
+  void on_piece_done(const Piece& piece, PieceResult result);
   void on_compute_failed(const std::string& message);
   void on_frame(Rank from, const schema::Frame& frame, std::shared_ptr<const void> keep);
   void request_stop();
   void tick();
-  // One piece of the exchange's work; false if there is none now.
+  // One piece of the exchange's work on this thread, and as many as the helpers take on theirs; false if there is none
+  // now.
   bool work();
   // The node's thread had nothing to do for so long while these members were waited for.
   void waited(const Exchange::Waiting& waiting, std::chrono::steady_clock::time_point since);
@@ -91,6 +95,7 @@ class ActiveRun {
   using Clock = std::chrono::steady_clock;
 
   Member::Hooks hooks();
+  void make_crew();
   schema::Vote vote() const;
   void on_committed(const Member::Committed& committed);
   void on_reported(const std::optional<Member::Evaluation>& evaluation);
@@ -118,7 +123,8 @@ class ActiveRun {
   std::uint64_t progress_count_ = 0;
   std::optional<Rank> named_straggler_;
 
-  std::unique_ptr<Trainer> trainer_;  // last: its thread goes first
+  std::unique_ptr<Trainer> trainer_;  // last but one: its thread goes before what it uses
+  std::unique_ptr<Crew> crew_;        // last: its threads read the trainer's gradients
 };
 
 }  // namespace tg::daemon

@@ -1,5 +1,6 @@
 #include "daemon/run/timeline.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -41,6 +42,10 @@ Status Timeline::write(const std::string& path) const {
   name_row("process_name", 0, member_);
   name_row("thread_name", static_cast<int>(Track::kNode), "exchange");
   name_row("thread_name", static_cast<int>(Track::kCompute), "compute");
+  int last = static_cast<int>(Track::kCompute);
+  for (const Span& span : spans_) last = std::max(last, static_cast<int>(span.track));
+  for (int track = static_cast<int>(Track::kFirstHelper); track <= last; ++track)
+    name_row("thread_name", track, "exchange helper " + std::to_string(track - static_cast<int>(Track::kCompute)));
   for (const Span& span : spans_) {
     nlohmann::ordered_json details = {{"step", span.step}};
     if (span.detail.bucket >= 0) details["bucket"] = span.detail.bucket;

@@ -1,5 +1,6 @@
 // What a member did when, in Chrome's trace format (chrome://tracing, Perfetto): a track for the node's thread
-// (measure, contribute, reduce, apply, wait), one for the compute thread (forward, backward, evaluate). Bounded: after
+// (measure, contribute, reduce, apply, wait), one for the compute thread (forward, backward, evaluate), one for each
+// helper of the exchange. Bounded: after
 // kMostSpans the rest of a run is left out, and the file says so. Any thread; off, a span costs one atomic read.
 #pragma once
 
@@ -17,7 +18,10 @@ namespace tg::daemon {
 class Timeline {
  public:
   using Clock = std::chrono::steady_clock;
-  enum class Track : std::uint8_t { kNode = 1, kCompute = 2 };
+  enum class Track : std::uint8_t { kNode = 1, kCompute = 2, kFirstHelper = 3 };
+  static Track helper(std::size_t index) {
+    return static_cast<Track>(static_cast<std::size_t>(Track::kFirstHelper) + index);
+  }
   static constexpr std::size_t kMostSpans = 200'000;
 
   // member: shown as the process; rank makes traces of several members fit into one picture.

@@ -12,6 +12,7 @@
 
 #include "daemon/exchange/member.h"
 #include "daemon/membership/choose_exchange.h"
+#include "daemon/run/crew.h"
 #include "engine/memory.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
@@ -39,12 +40,13 @@ using Order = std::variant<Train, Evaluate, Quit>;
 std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 // At the least, whatever exchange will be chosen.
-std::uint64_t least_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members) {
+std::uint64_t least_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
+                          std::size_t workers) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (schema::Commit choice : kChoices) {
     if (!allowed(asked_of(job), choice)) continue;
     choice.window_bytes = schema::kLeastWindowBytes;
-    least = std::min(least, member_bytes(job, segments, plans_of(job, segments, members, choice)));
+    least = std::min(least, member_bytes(job, segments, plans_of(job, segments, members, choice), workers));
   }
   return least;
 }
@@ -248,7 +250,7 @@ Status Trainer::State::load_data(Prepared& result) const {
 
 // Before any of it is taken: a machine without memory kills whom it likes.
 Status Trainer::State::check_memory(const engine::SegmentTable& segments) const {
-  const std::uint64_t needed = least_bytes(options.job, segments, options.members);
+  const std::uint64_t needed = least_bytes(options.job, segments, options.members, workers_for(options.threads));
   const bool configured = options.memory_bytes != 0;
   const std::uint64_t most = configured ? options.memory_bytes : engine::available_memory();
   if (needed <= most) return {};

@@ -51,6 +51,19 @@ Status check_job(const schema::JobSpec& job) {
   return {};
 }
 
+// Over a whole segment: the statistics of every 2^21 elements of it, joined in order.
+kernels::Statistics statistics_of(std::span<const float> gradient) {
+  constexpr std::size_t kSlice = 1U << 21;
+  kernels::Statistics all = scalar().statistics(gradient.first(std::min(kSlice, gradient.size())));
+  for (std::size_t at = kSlice; at < gradient.size(); at += kSlice) {
+    const kernels::Statistics next = scalar().statistics(gradient.subspan(at, std::min(kSlice, gradient.size() - at)));
+    all.sum += next.sum;
+    all.sum_squares += next.sum_squares;
+    all.max_abs = std::max(all.max_abs, next.max_abs);
+  }
+  return all;
+}
+
 // Local scalers, eq. (2), and clip bounds of one member, from its whole gradient.
 void measure(const schema::JobSpec& job, const engine::SegmentTable& segments, const AlignedArray<float>& gradients,
              std::vector<SegmentRule>& rules) {
@@ -58,7 +71,7 @@ void measure(const schema::JobSpec& job, const engine::SegmentTable& segments, c
   for (std::size_t s = 0; s < segments.size(); ++s) {
     const engine::Segment& segment = segments[s];
     const kernels::Statistics statistics =
-        scalar().statistics(gradients.span().subspan(segment.offset, segment.padded_count()));
+        statistics_of(gradients.span().subspan(segment.offset, segment.padded_count()));
     const float bound = kernels::clip_bound(statistics, segment.element_count, clip_sigma);
     const bool repo = job.scaler == "repo" && std::isfinite(bound);
     const float local = repo ? bound : std::min(statistics.max_abs, bound);

@@ -47,7 +47,7 @@ struct Two {
     while (const auto work = exchange.next_work()) {
       const auto* contribute = std::get_if<Contribute>(&*work);
       if (contribute == nullptr) break;
-      exchange.sent(contribute->to, kPayload);
+      exchange.contributed(contribute->chunk, contribute->to, kPayload);
       ++sent;
     }
     return sent;
@@ -153,10 +153,11 @@ TEST(ExchangeCredit, TheBucketThatIsReadyLastGoesFirst) {
   Two two(schema::ExchangeKind::kDirect, 1 << 20);
   std::size_t bucket = two.plan.buckets.size() - 1;
   while (const auto work = two.exchange.next_work()) {
-    const std::size_t next = two.plan.chunks[std::get<Contribute>(*work).chunk].bucket;
+    const auto& contribute = std::get<Contribute>(*work);
+    const std::size_t next = two.plan.chunks[contribute.chunk].bucket;
     EXPECT_LE(next, bucket);
     bucket = next;
-    two.exchange.sent(std::get<Contribute>(*work).to, kPayload);
+    two.exchange.contributed(contribute.chunk, contribute.to, kPayload);
   }
   EXPECT_EQ(bucket, 0u);
 }

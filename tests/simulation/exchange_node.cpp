@@ -37,14 +37,16 @@ schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& fault
 }  // namespace
 
 ExchangeNode::ExchangeNode(Network& network, NodeOptions options, Faults faults)
-    : VirtualNode(network, std::move(options)), kernels_(kernels_of(rank())), faults_(faults) {}
+    : VirtualNode(network, std::move(options)), kernels_(kernels_of(rank())), faults_(faults), helpers_(rank() % 3) {}
 
 std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests(kernels_)); }
 
 schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   job_ = schema::parse_job(run.spec, "job").value();
   const engine::SegmentTable& segments = tiny_segments();
+  helper_.reset();
   member_.reset();
+  helped_ = 0;
   replica_ = std::make_unique<daemon::Replica>(segments, engine::slot_count(daemon::optimizer_of(job_).kind), job_.seed,
                                                daemon::keeps_average(job_));
   gradient_ = AlignedArray<float>(segments.padded_count());
@@ -86,10 +88,14 @@ daemon::Member::Hooks ExchangeNode::hooks() {
 
 void ExchangeNode::run_begins(const schema::Commit& choice) {
   member_->begin(choice, kernels_, tiny_segments(), *replica_, gradient_.span(), pool_);
+  helper_ = member_->make_worker();
   settle();
 }
 
-void ExchangeNode::run_ends() { member_.reset(); }
+void ExchangeNode::run_ends() {
+  helper_.reset();
+  member_.reset();
+}
 
 void ExchangeNode::run_asked_to_stop() { member_->request_stop(); }
 
@@ -119,7 +125,7 @@ void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan) {
 }
 
 void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
-  if (running_key() != key || ended_ || !member_) return;
+  if (!trains(key)) return;
   ++progress_;
   member_->bucket_ready(step, bucket, draw_loss(job_.seed, rank(), step));
   settle();
@@ -136,9 +142,39 @@ void ExchangeNode::run_frame(Rank from, const SharedMessage& message) {
   settle();
 }
 
+// A piece is carried out some time after it was given, and its result comes back some time after that.
+void ExchangeNode::help(daemon::Piece piece) {
+  ++helped_;
+  ++helped_pieces_;
+  const auto given = std::make_shared<daemon::Piece>(std::move(piece));
+  network_.after(rank(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
+    if (!trains(key)) return;
+    daemon::PieceResult result =
+        helper_->carry_out(*given, [this](const daemon::MadeFrame& total) { member_->made(total); });
+    network_.after(rank(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
+      if (!trains(key)) return;
+      --helped_;
+      ++progress_;
+      member_->done(*given, result);
+      settle();
+      carry_out();
+    });
+    settle();
+    carry_out();
+  });
+}
+
 // Work at once, as a node with nothing else to do; then what came of it.
 void ExchangeNode::settle() {
-  while (member_->work().work != daemon::Member::Work::kNone) ++progress_;
+  for (auto own = member_->next_piece(); own; own = member_->next_piece()) {
+    while (helped_ < 2 * helpers_) {
+      std::optional<daemon::Piece> piece = member_->next_piece();
+      if (!piece) break;
+      help(*std::move(piece));
+    }
+    member_->carry_out(*own);
+    ++progress_;
+  }
   if (ended_) return;
   if (member_->stopping()) membership_.stopping();
   if (member_->failed() || member_->finished()) {

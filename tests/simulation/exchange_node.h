@@ -1,6 +1,7 @@
 // A virtual node that really trains: Membership, Exchange, Worker and Replica as the daemon wires them, every run frame
 // through the wire's own encoding, drawn gradients (tiny_training.h) that become ready bucket by bucket after a while.
-// Members use different kernels variants, as different machines would.
+// Members use different kernels variants, as different machines would, and different numbers of helpers, whose pieces
+// begin and end at any time.
 #pragma once
 
 #include <memory>
@@ -33,6 +34,7 @@ class ExchangeNode : public VirtualNode {
   std::uint64_t digest() const;
   double last_loss() const { return last_loss_; }
   std::uint64_t early_frames() const { return early_frames_; }  // of step k+1 while this member was in k
+  std::uint64_t helped_pieces() const { return helped_pieces_; }
   const schema::JobSpec& job() const { return job_; }
 
  protected:
@@ -49,7 +51,8 @@ class ExchangeNode : public VirtualNode {
   void before_step(std::uint64_t step);
   void train(std::uint64_t step, const daemon::Plan& plan);
   void ready(std::uint64_t key, std::uint64_t step, std::size_t bucket);
-  void work();
+  void help(daemon::Piece piece);
+  bool trains(std::uint64_t key) const { return running_key() == key && !ended_ && member_ != nullptr; }
   void settle();
   void send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame);
 
@@ -59,10 +62,13 @@ class ExchangeNode : public VirtualNode {
   schema::JobSpec job_;
   std::unique_ptr<daemon::Replica> replica_;
   std::unique_ptr<daemon::Member> member_;
+  std::unique_ptr<daemon::Worker> helper_;  // of all helpers: they never run at the same time here
+  const std::size_t helpers_;
+  std::size_t helped_ = 0;                  // pieces under way with them
   AlignedArray<float> gradient_;
   bool ended_ = false;
   double last_loss_ = 0;
-  std::uint64_t early_frames_ = 0;
+  std::uint64_t early_frames_ = 0, helped_pieces_ = 0;
 };
 
 }  // namespace tg::simulation

@@ -101,6 +101,22 @@ TEST(TrainingOrder, FramesOfTheNextStepArriveWhileAMemberIsInThisOne) {
   EXPECT_GT(early, 20u);
 }
 
+TEST(TrainingOrder, HelpersChangeNothingButTime) {
+  std::uint64_t helped = 0;
+  for (const std::uint64_t seed : seeds(20)) {
+    TG_SEED(seed, 3);
+    TrainingCluster cluster({3, seed, 50, 5'000});
+    const schema::JobSpec job = tiny_job(seed, 10, seed % 2 ? "direct" : "sharded");
+    cluster.train(job);
+    const ReferenceState reference = train_reference(job, 3, job.steps);
+    for (Rank rank = 0; rank < 3; ++rank) EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
+    EXPECT_EQ(cluster.trainer(0).helped_pieces(), 0u);
+    helped += cluster.trainer(1).helped_pieces() + cluster.trainer(2).helped_pieces();
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(helped, 500u);
+}
+
 TEST(TrainingOrder, ASlowMemberChangesNothingButTime) {
   for (const std::uint64_t seed : seeds(10)) {
     TG_SEED(seed, 5);
