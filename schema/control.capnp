@@ -337,6 +337,9 @@ struct Bench {
 
   saved @15 :Text;
   # At most kMostPathBytes.
+
+  workers @16 :UInt64;
+  crewSpeedUp @17 :Float64;
 }
 
 struct KernelRate {

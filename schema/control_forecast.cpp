@@ -134,6 +134,8 @@ void put_bench(wire::Bench::Builder to, const BenchReply& bench) {
   to.setReadRate(bench.read_rate);
   to.setCopyRate(bench.copy_rate);
   to.setPeakGflops(bench.peak_gflops);
+  to.setWorkers(bench.workers);
+  to.setCrewSpeedUp(bench.crew_speed_up);
   auto codec = to.initCodec(static_cast<capnp::uint>(bench.codec.size()));
   for (std::size_t i = 0; i < bench.codec.size(); ++i) {
     wire::KernelRate::Builder one = codec[static_cast<capnp::uint>(i)];
@@ -169,6 +171,8 @@ BenchReply take_bench(wire::Bench::Reader from) {
   bench.read_rate = real(from.getReadRate(), "read rate");
   bench.copy_rate = real(from.getCopyRate(), "copy rate");
   bench.peak_gflops = real(from.getPeakGflops(), "peak");
+  bench.workers = from.getWorkers();
+  bench.crew_speed_up = real(from.getCrewSpeedUp(), "speed-up");
   const auto codec = from.getCodec();
   checked_below(codec.size(), kMostKernelRates + 1, "kernel rates");
   for (const wire::KernelRate::Reader one : codec) {

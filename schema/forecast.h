@@ -40,6 +40,8 @@ struct BenchReply {
   double read_rate = 0, copy_rate = 0;  // one core: 10^9 floats per second read and summed, copied
   double peak_gflops = 0;               // of `threads` cores: fused multiply-adds; 0 = not known for this processor
   std::vector<KernelRate> codec;
+  std::uint64_t workers = 0;  // threads of an exchange
+  double crew_speed_up = 0;   // of the kernels of `workers` threads at once over one
   std::vector<ComputeRate> compute;
   std::string saved;  // where on the node; empty = could not be written
 };

@@ -125,8 +125,9 @@ void add_running_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row("members", &JobSpec::members, {"all"}, "Which nodes take part."));
   rows.push_back(whole_row("digest-every", &JobSpec::digest_every, {1, kMostSteps},
                            "Steps between comparisons of the members' states."));
-  rows.push_back(whole_row("threads", &JobSpec::threads, {0, kMostThreads},
-                           "Engine threads per member, pinned for replay; 0 = the node's own setting."));
+  rows.push_back(
+      whole_row("threads", &JobSpec::threads, {0, kMostThreads},
+                "Threads of engine and exchange per member, pinned for replay; 0 = the node's own setting."));
   rows.push_back(duration_row("start-timeout", &JobSpec::start_timeout_ms, kTimeoutRange,
                               "How long a start waits for absent members."));
   rows.push_back(

@@ -59,6 +59,9 @@ std::string format_bench(const schema::BenchReply& bench) {
                      times(rate.rate, bench.copy_rate)});
   }
   text += "\n" + format_table(codec);
+  if (bench.workers > 1)
+    text += "on the " + std::to_string(bench.workers) +
+            " threads of an exchange: " + format_fixed(bench.crew_speed_up, 2) + " x as fast\n";
   std::vector<std::vector<std::string>> compute{
       {"FORWARD AND BACKWARD", "PER SAMPLE", "SAMPLES/S", "GFLOP/S", "X PEAK"}};
   for (const schema::ComputeRate& rate : bench.compute)
@@ -107,6 +110,8 @@ std::string format_bench_json(const schema::BenchReply& bench) {
                      {"copy_gfloats_per_second", bench.copy_rate},
                      {"peak_gflops", number(bench.peak_gflops)},
                      {"codec", std::move(codec)},
+                     {"workers", bench.workers},
+                     {"crew_speed_up", number(bench.crew_speed_up)},
                      {"compute", std::move(compute)},
                      {"saved", bench.saved.empty() ? Json(nullptr) : Json(bench.saved)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -40,6 +40,8 @@ Json json_of(const schema::BenchReply& bench) {
           {"read_rate", bench.read_rate},
           {"copy_rate", bench.copy_rate},
           {"peak_gflops", bench.peak_gflops},
+          {"workers", bench.workers},
+          {"crew_speed_up", bench.crew_speed_up},
           {"codec", std::move(codec)},
           {"compute", std::move(compute)}};
 }
@@ -59,6 +61,8 @@ schema::BenchReply bench_of(const Json& json) {
   bench.read_rate = json.at("read_rate").get<double>();
   bench.copy_rate = json.at("copy_rate").get<double>();
   bench.peak_gflops = json.at("peak_gflops").get<double>();
+  bench.workers = json.at("workers").get<std::uint64_t>();
+  bench.crew_speed_up = json.at("crew_speed_up").get<double>();
   for (const Json& rate : json.at("codec"))
     bench.codec.push_back({rate.at("kernel").get<std::string>(), rate.at("zeros").get<double>(),
                            rate.at("members").get<std::uint64_t>(), rate.at("elements").get<std::uint64_t>(),

@@ -10,7 +10,7 @@
 
 namespace tg::daemon {
 
-inline constexpr int kBenchSchemaVersion = 1;
+inline constexpr int kBenchSchemaVersion = 2;
 
 std::string bench_path(const std::string& state_dir);
 Status write_bench(const std::string& path, const schema::BenchReply& bench);

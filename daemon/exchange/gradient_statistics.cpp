@@ -56,8 +56,7 @@ void GradientStatistics::measured(const Measure& work, std::span<const kernels::
   const auto open =
       std::find_if(open_.begin(), open_.end(), [&](const Open& one) { return one.bucket == work.bucket; });
   TG_CHECK(open != open_.end() && statistics.size() == work.slices.size(), work.bucket, statistics.size());
-  std::copy(statistics.begin(), statistics.end(),
-            open->statistics.begin() + static_cast<std::ptrdiff_t>(work.first));
+  std::copy(statistics.begin(), statistics.end(), open->statistics.begin() + static_cast<std::ptrdiff_t>(work.first));
   open->missing -= statistics.size();
 }
 

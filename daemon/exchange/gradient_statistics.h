@@ -1,6 +1,8 @@
-// The statistics of a step's gradient, bucket by bucket: cut into slices that several threads may take, joined in order.
+// The statistics of a step's gradient, bucket by bucket: cut into slices that several threads may take, joined in
+// order.
 //
-//   ready(bucket) -> next() ... measured() of every slice -> take(): the bucket's local scalers, eq. (2), and clip bounds
+//   ready(bucket) -> next() ... measured() of every slice -> take(): the bucket's local scalers, eq. (2), and clip
+//   bounds
 //
 // A slice is kSlice elements of one segment, whatever the number of threads: so are the sums, to the last bit. Buckets
 // come out in the order in which they became ready. Pure; owned by the thread that owns the Exchange.

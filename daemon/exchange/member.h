@@ -5,8 +5,8 @@
 //   end
 //
 // Events go in; what the world has to do comes out through the hooks, called while an event is taken. Heavy work comes
-// in pieces that the caller asks for, so that it takes frames in between: next_piece(), a Worker's carry_out, made() for
-// the total that it hands out on its way, done(). Pieces are independent of each other: several may be under way at
+// in pieces that the caller asks for, so that it takes frames in between: next_piece(), a Worker's carry_out, made()
+// for the total that it hands out on its way, done(). Pieces are independent of each other: several may be under way at
 // once, each with a Worker and a thread of its own, and their results may come back in any order. work() is a piece on
 // the caller's thread. Everything else is called by one thread.
 //

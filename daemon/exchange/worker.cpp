@@ -114,11 +114,10 @@ PieceResult Worker::carry_out(const Contribute& work) {
   PieceResult result;
   if (chunk.ternary()) {
     const kernels::Planes codes = ternarize(chunk, result.traffic);
-    result.contribution =
-        make_frame(work.chunk, schema::ChunkPhase::kContribution, work.to, PayloadCodec::codes_bound(chunk),
-                   [&](std::span<std::byte> payload) {
-                     return codec_->write_codes(chunk, {codes.nonzero, codes.negative}, payload);
-                   });
+    result.contribution = make_frame(work.chunk, schema::ChunkPhase::kContribution, work.to,
+                                     PayloadCodec::codes_bound(chunk), [&](std::span<std::byte> payload) {
+                                       return codec_->write_codes(chunk, {codes.nonzero, codes.negative}, payload);
+                                     });
   } else {
     const std::span<const float> values = shared_.gradients.subspan(chunk.begin, chunk.size());
     result.contribution =
@@ -141,8 +140,8 @@ PieceResult Worker::carry_out(const Reduce& work, const Send& send) {
   const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
   const std::span<float> floats = reads_sums(chunk) ? std::span<float>{} : floats_.span().first(chunk.size());
   result.broken = reads_sums(chunk) ? sum_codes(chunk, work.contributions, sums, result.traffic)
-                   : chunk.ternary() ? sum_scaled(chunk, work.contributions, floats, result.traffic)
-                                     : sum_floats(chunk, work.contributions, floats);
+                  : chunk.ternary() ? sum_scaled(chunk, work.contributions, floats, result.traffic)
+                                    : sum_floats(chunk, work.contributions, floats);
   if (result.broken) return result;
   if (!work.to.empty()) {
     const std::size_t bound =

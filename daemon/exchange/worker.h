@@ -8,8 +8,8 @@
 //
 // A chunk's planes and sums stay in cache from the first of these verbs to the last: receiving and updating costs one
 // pass over the parameters. A member has one Worker for each thread that works for it: they share a SharedStep, write
-// disjoint parts of the Replica, and each owns the scratch of one chunk. What came of a piece is its PieceResult, for the
-// thread that owns the Exchange.
+// disjoint parts of the Replica, and each owns the scratch of one chunk. What came of a piece is its PieceResult, for
+// the thread that owns the Exchange.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,12 @@
 #include "schema/frame.h"
 
 namespace tg::daemon {
+
+// Threads of a member's exchange: as many as compute, up to where memory is the limit.
+inline constexpr std::size_t kMostWorkers = 8;
+constexpr std::size_t workers_for(std::uint64_t threads) {
+  return threads < kMostWorkers ? static_cast<std::size_t>(threads) : kMostWorkers;
+}
 
 // What a thread does at one go. Pieces that were handed out do not depend on each other.
 using Piece = std::variant<Measure, Contribute, Reduce, Apply>;
@@ -66,8 +72,8 @@ struct SharedStep {
   const Plan* plan = nullptr;
   std::uint64_t step = 0;
   std::span<const float> gradients;
-  kernels::Update update;           // scale and weight_decay are each part's own
-  std::vector<float> clips;         // by segment; of an open bucket: does not change any more
+  kernels::Update update;    // scale and weight_decay are each part's own
+  std::vector<float> clips;  // by segment; of an open bucket: does not change any more
   // Own codes of the whole model between contribute and reduce, in a direct exchange of several.
   AlignedArray<std::uint64_t> nonzero, negative;
 
@@ -109,8 +115,8 @@ class Worker {
   kernels::ConstPlanes own_codes_now(const ChunkPlan& chunk, StepTraffic& traffic);
   std::optional<Rank> read_codes(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
   std::optional<Rank> apply_codes(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
-  std::optional<Rank> sum_codes(const ChunkPlan& chunk, const Contributions& contributions,
-                                std::span<std::int8_t> sums, StepTraffic& traffic);
+  std::optional<Rank> sum_codes(const ChunkPlan& chunk, const Contributions& contributions, std::span<std::int8_t> sums,
+                                StepTraffic& traffic);
   std::optional<Rank> sum_scaled(const ChunkPlan& chunk, const Contributions& contributions, std::span<float> sums,
                                  StepTraffic& traffic);
   std::optional<Rank> sum_floats(const ChunkPlan& chunk, const Contributions& contributions, std::span<float> sums);

@@ -66,7 +66,7 @@ CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters
   });
   kernels::Update update;
   update.kind = kernels::OptimizerKind::kMomentum;
-  update.past_caches = elements >= kMeasuredElements;
+  update.past_caches = parameters >= kernels::kPastCaches;
   costs.apply = seconds_per_element(elements / chunk * chunk, [&] {
     in_chunks([&](std::size_t at) {
       kernels.apply_sums(update, sums.span(),

@@ -2,6 +2,7 @@
 // speaks of this processor, these instruction sets and this memory. Seconds per element unless said otherwise.
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include "daemon/exchange/plan.h"
@@ -24,6 +25,27 @@ struct CodecCosts {
   double encode_sums[2] = {}, decode_sums[2] = {};
   double per_byte = 0.3e-9;  // of the kernel's TCP and ZeroMQ, sent or received: 0.3 s per GB and direction
 };
+
+// The kernels of CodecCosts, each with its name in reports.
+struct KernelCost {
+  const char* name;
+  double* (*field)(CodecCosts&);
+};
+
+inline constexpr std::array<KernelCost, 12> kKernelCosts = {{
+    {"statistics", [](CodecCosts& c) { return &c.statistics; }},
+    {"ternarize", [](CodecCosts& c) { return &c.ternarize; }},
+    {"accumulate", [](CodecCosts& c) { return &c.accumulate; }},
+    {"apply", [](CodecCosts& c) { return &c.apply; }},
+    {"encode-codes-raw", [](CodecCosts& c) { return &c.encode_codes[0]; }},
+    {"decode-codes-raw", [](CodecCosts& c) { return &c.decode_codes[0]; }},
+    {"encode-codes-entropy", [](CodecCosts& c) { return &c.encode_codes[1]; }},
+    {"decode-codes-entropy", [](CodecCosts& c) { return &c.decode_codes[1]; }},
+    {"encode-sums-raw", [](CodecCosts& c) { return &c.encode_sums[0]; }},
+    {"decode-sums-raw", [](CodecCosts& c) { return &c.decode_sums[0]; }},
+    {"encode-sums-entropy", [](CodecCosts& c) { return &c.encode_sums[1]; }},
+    {"decode-sums-entropy", [](CodecCosts& c) { return &c.decode_sums[1]; }},
+}};
 
 // Times each kernel on arrays of min(parameters, most_elements), drawn with this share of zeros; about 80 ms.
 inline constexpr std::size_t kMeasuredElements = 2u << 20;

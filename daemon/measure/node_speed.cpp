@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "daemon/exchange/worker.h"
+#include "daemon/measure/crew_costs.h"
 #include "daemon/measure/roofs.h"
 #include "daemon/plan/flops.h"
 #include "daemon/plan/machine.h"
@@ -20,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 // Between them costs are interpolated: gaussian and real gradients, a pair of nodes to half of the most.
 constexpr double kZeros[] = {0.68, kExpectedZeros};
 constexpr std::size_t kMembers[] = {2, 8, 64};
+constexpr std::size_t kCrewMembers = 8;
 constexpr std::size_t kSmall = 512u << 10, kLarge = 8u << 20;  // in a core's cache, and beyond any
 constexpr std::uint64_t kSeed = 20171204;
 constexpr int kRounds = 3;
@@ -70,6 +73,16 @@ Result<schema::ComputeRate> measure_compute(const Trained& trained, int threads)
                              training_operations(*model) * trained.batch / step * 1e-9};
 }
 
+// How much sooner `workers` threads at once are done with a step's kernels than one.
+double crew_speed_up(const kernels::Kernels& kernels, std::size_t workers) {
+  const auto step = [](CodecCosts costs) {
+    return costs.statistics + costs.ternarize + costs.encode_codes[1] + costs.decode_codes[1] + costs.accumulate +
+           costs.decode_sums[1] + costs.apply;
+  };
+  return step(measure_codec(kernels, kLarge, kCrewMembers, kExpectedZeros, kLarge)) /
+         step(measure_crew(kernels, workers, kLarge, kCrewMembers, kExpectedZeros, kLarge));
+}
+
 }  // namespace
 
 Status measure_node(const kernels::Kernels& kernels, int threads, schema::BenchReply& bench) {
@@ -84,7 +97,9 @@ Status measure_node(const kernels::Kernels& kernels, int threads, schema::BenchR
   };
   for (const double zeros : kZeros)
     for (const std::size_t members : kMembers) measure(zeros, members, kSmall);
-  measure(kExpectedZeros, 8, kLarge);
+  measure(kExpectedZeros, kCrewMembers, kLarge);
+  bench.workers = workers_for(bench.threads);
+  bench.crew_speed_up = crew_speed_up(kernels, bench.workers);
   for (const Trained& trained : kTrained) {
     Result<schema::ComputeRate> rate = measure_compute(trained, threads);
     if (!rate) return rate.error();

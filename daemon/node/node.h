@@ -7,8 +7,8 @@
 //   exchange helpers --results------+
 //
 // Events come first, and between two of them one piece of the exchange's work (ActiveRun::work), so that neither the
-// link nor a peer's frame waits for long; helpers carry out pieces beside it. Constructed and connected in main.cpp; run() returns after shut_down() was
-// posted and carried out.
+// link nor a peer's frame waits for long; helpers carry out pieces beside it. Constructed and connected in main.cpp;
+// run() returns after shut_down() was posted and carried out.
 #pragma once
 
 #include <chrono>

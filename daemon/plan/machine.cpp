@@ -1,34 +1,13 @@
 #include "daemon/plan/machine.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
+#include "daemon/exchange/worker.h"
 #include "daemon/membership/choose_exchange.h"
 
 namespace tg::daemon {
 namespace {
-
-struct Named {
-  const char* name;
-  double* (*field)(CodecCosts&);
-};
-
-// The kernels of CodecCosts, each with its name in reports.
-constexpr std::array<Named, 12> kKernels = {{
-    {"statistics", [](CodecCosts& c) { return &c.statistics; }},
-    {"ternarize", [](CodecCosts& c) { return &c.ternarize; }},
-    {"accumulate", [](CodecCosts& c) { return &c.accumulate; }},
-    {"apply", [](CodecCosts& c) { return &c.apply; }},
-    {"encode-codes-raw", [](CodecCosts& c) { return &c.encode_codes[0]; }},
-    {"decode-codes-raw", [](CodecCosts& c) { return &c.decode_codes[0]; }},
-    {"encode-codes-entropy", [](CodecCosts& c) { return &c.encode_codes[1]; }},
-    {"decode-codes-entropy", [](CodecCosts& c) { return &c.decode_codes[1]; }},
-    {"encode-sums-raw", [](CodecCosts& c) { return &c.encode_sums[0]; }},
-    {"decode-sums-raw", [](CodecCosts& c) { return &c.decode_sums[0]; }},
-    {"encode-sums-entropy", [](CodecCosts& c) { return &c.encode_sums[1]; }},
-    {"decode-sums-entropy", [](CodecCosts& c) { return &c.decode_sums[1]; }},
-}};
 
 // The neighbours of a value among measured ones, and how far it is from the first to the second.
 struct Between {
@@ -53,7 +32,7 @@ double largeness(std::size_t parameters, std::size_t small, std::size_t large) {
 }
 
 CodecCosts mix(CodecCosts a, CodecCosts b, double share) {
-  for (const Named& kernel : kKernels) *kernel.field(a) += share * (*kernel.field(b) - *kernel.field(a));
+  for (const KernelCost& kernel : kKernelCosts) *kernel.field(a) += share * (*kernel.field(b) - *kernel.field(a));
   return a;
 }
 
@@ -84,10 +63,17 @@ CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members, s
   return costs;
 }
 
+double crew_speed_up(const Machine& machine, double cores) {
+  const double workers = std::floor(std::min(cores, static_cast<double>(kMostWorkers)));
+  if (workers <= 1) return 1;
+  const double each = machine.workers > 1 ? (machine.crew_speed_up - 1) / (machine.workers - 1) : 1;
+  return 1 + each * (workers - 1);
+}
+
 std::vector<schema::KernelRate> rates_of(const CodecPoint& point) {
   std::vector<schema::KernelRate> rates;
   CodecCosts costs = point.costs;
-  for (const Named& kernel : kKernels)
+  for (const KernelCost& kernel : kKernelCosts)
     rates.push_back({kernel.name, point.zeros, point.members, point.elements, 1e-9 / *kernel.field(costs)});
   return rates;
 }
@@ -102,7 +88,7 @@ std::vector<CodecPoint> points_of(const std::vector<schema::KernelRate>& rates) 
       point = points.insert(
           points.end(),
           {rate.zeros, static_cast<std::size_t>(rate.members), static_cast<std::size_t>(rate.elements), {}});
-    for (const Named& kernel : kKernels)
+    for (const KernelCost& kernel : kKernelCosts)
       if (rate.kernel == kernel.name && rate.rate > 0) *kernel.field(point->costs) = 1e-9 / rate.rate;
   }
   return points;
@@ -113,7 +99,7 @@ Result<Machine> machine_of(const schema::BenchReply& bench) {
   machine.codec = points_of(bench.codec);
   if (machine.codec.empty()) return Error{ErrorKind::kCorrupt, "the measurement has no kernels"};
   for (CodecPoint& point : machine.codec)
-    for (const Named& kernel : kKernels)
+    for (const KernelCost& kernel : kKernelCosts)
       if (*kernel.field(point.costs) <= 0)
         return Error{ErrorKind::kCorrupt, std::string("the measurement has no speed of ") + kernel.name};
   const auto smaller = [](const CodecPoint& a, const CodecPoint& b) { return a.elements < b.elements; };
@@ -126,6 +112,8 @@ Result<Machine> machine_of(const schema::BenchReply& bench) {
   machine.compute = bench.compute;
   machine.cores = static_cast<double>(std::max<std::uint64_t>(bench.cores, 1));
   machine.threads = static_cast<double>(std::max<std::uint64_t>(bench.threads, 1));
+  machine.workers = static_cast<double>(std::max<std::uint64_t>(bench.workers, 1));
+  machine.crew_speed_up = std::max(bench.crew_speed_up, 1.0);
   machine.trip_seconds = bench.round_trip_seconds > 0 ? bench.round_trip_seconds / 2 : kTripSeconds;
   return machine;
 }

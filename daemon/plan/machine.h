@@ -24,9 +24,10 @@ struct Machine {
   std::vector<CodecPoint> codec;  // every pair of some shares and some numbers of members, with the smallest arrays
   std::vector<CodecPoint> large;  // with larger ones: only what passes over whole arrays counts
   std::vector<schema::ComputeRate> compute;
-  double cores = 1, threads = 1;  // compute was measured on `threads`
-  double trip_seconds = 0;        // a frame to a peer and its handling there
-  double cpu_factor = 1;          // on everything that the exchange does on a processor
+  double cores = 1, threads = 1;          // compute was measured on `threads`
+  double workers = 1, crew_speed_up = 1;  // of the exchange: so many threads over one
+  double trip_seconds = 0;                // a frame to a peer and its handling there
+  double cpu_factor = 1;                  // on everything that the exchange does on a processor
 };
 
 // Handling a frame beside its payload: queues on each side, wake-ups, headers, system calls. What replayed steps of
@@ -36,6 +37,10 @@ inline constexpr double kFrameSeconds = 12e-6;
 // Interpolated: linear in zeros and in the logarithms of members and of the model's parameters, no further than what
 // was measured.
 CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members, std::size_t parameters);
+
+// How much sooner the threads that so many cores allow are done with an exchange's kernels than one: as measured, and
+// in proportion for other numbers of threads.
+double crew_speed_up(const Machine& machine, double cores);
 
 // Both ways between a measurement and its rows.
 std::vector<schema::KernelRate> rates_of(const CodecPoint& point);

@@ -59,9 +59,9 @@ Outcome outcome_of(const StepModel& step, const Machine& machine, std::uint64_t 
   Outcome outcome;
   outcome.sent_bytes = step.sent_bits / 8;
   outcome.compute = step.compute;
-  outcome.encode = step.codec.encode * slowed;
-  outcome.decode = step.codec.decode * slowed;
-  outcome.apply = step.codec.apply * slowed;
+  outcome.encode = step.codec.encode * slowed / step.crew;
+  outcome.decode = step.codec.decode * slowed / step.crew;
+  outcome.apply = step.codec.apply * slowed / step.crew;
   outcome.network = step.codec.network * slowed;
   for (const StepModel::Bucket& bucket : step.buckets) outcome.wire += bucket.wire;
   outcome.trips = step.trips * machine.trip_seconds / step.share();
@@ -127,7 +127,10 @@ Result<Task> make_task(const schema::JobSpec& job) {
 StepModel model_of(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,
                    const schema::Commit& choice) {
   const Computing computing = computing_of(task, machine, where, nodes);
-  return model_step(plan_of(task, nodes, choice), task.model, machine, where, computing.processor, computing.seconds);
+  StepModel step =
+      model_step(plan_of(task, nodes, choice), task.model, machine, where, computing.processor, computing.seconds);
+  step.crew = crew_speed_up(machine, computing_cores(task, machine, where.cores));
+  return step;
 }
 
 Outcome predict(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,

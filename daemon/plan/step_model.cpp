@@ -54,11 +54,11 @@ void fill_ready(StepModel& step, const std::vector<double>& shares) {
 double StepModel::step_seconds(double cpu_factor, double trip_seconds) const {
   double thread = 0, link = 0;
   for (const Bucket& bucket : buckets) {
-    thread = std::max(thread, bucket.ready) + cpu_factor * bucket.thread / share();
-    link = std::max(link, bucket.ready + cpu_factor * bucket.lead / share()) + bucket.wire;
+    thread = std::max(thread, bucket.ready) + cpu_factor * bucket.thread / speed();
+    link = std::max(link, bucket.ready + cpu_factor * bucket.lead / speed()) + bucket.wire;
   }
   const double processors = processor_seconds(cpu_factor) / cores * (cores < 1 ? kSharedCore : 1);
-  const double longest = std::max({thread + last_wire, link + cpu_factor * last_cpu / share(), processors, compute});
+  const double longest = std::max({thread + last_wire, link + cpu_factor * last_cpu / speed(), processors, compute});
   return longest + trips * trip_seconds / share();
 }
 

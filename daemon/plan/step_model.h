@@ -1,11 +1,12 @@
 // The step of one node as a pipeline of buckets, each with its work on a processor and its time on the link. Pure.
 //
-//   exchange thread   begins a bucket when backward has it:  c_j = max(c_j-1, ready_j) + thread_j / share
-//   link              begins when its first chunk is coded:  w_j = max(w_j-1, ready_j + lead_j / share) + wire_j
+//   exchange threads  begin a bucket when backward has it:   c_j = max(c_j-1, ready_j) + thread_j / speed
+//   link              begins when its first chunk is coded:  w_j = max(w_j-1, ready_j + lead_j / speed) + wire_j
 //   processors        (compute + all of the exchange) / cores, x kSharedCore below one core
-//   step = max(c_last + last_wire, w_last + last_cpu / share, processors, compute) + trips * trip / share
+//   step = max(c_last + last_wire, w_last + last_cpu / speed, processors, compute) + trips * trip / share
 //
 // share = min(cores, 1): with less than a core to itself, everything on a processor takes longer, waking up included.
+// speed = share * crew: with several, the exchange's kernels run on as many threads.
 #pragma once
 
 #include <vector>
@@ -25,10 +26,11 @@ struct StepModel {
     double ready = 0;   // seconds after the step began
     double wire = 0;    // seconds on the link
     double lead = 0;    // processor seconds from ready to the first byte
-    double thread = 0;  // processor seconds of the exchange's thread
+    double thread = 0;  // processor seconds of the exchange's kernels
   };
   std::vector<Bucket> buckets;
   double cores = 1;
+  double crew = 1;               // the kernels' speed on all threads of the exchange over one
   double compute = 0;            // seconds of forward and backward
   double compute_processor = 0;  // processor seconds of them
   double network = 0;            // processor seconds of TCP, on whatever core is free
@@ -39,6 +41,7 @@ struct StepModel {
   double sent_bits = 0;
 
   double share() const { return cores < 1 ? cores : 1; }
+  double speed() const { return share() * crew; }
   double step_seconds(double cpu_factor, double trip_seconds) const;
   double processor_seconds(double cpu_factor) const { return compute_processor + cpu_factor * codec.total(); }
 };

@@ -1,9 +1,9 @@
 // Helpers of the node's thread: threads that carry out pieces of an exchange side by side, each with a Worker of its
 // own. With none of them the node's thread does it all.
 //
-// The node's thread gives pieces while there is room and goes on with its own; what comes of a piece is told through the
-// hooks, on the helper's thread. At the end what is under way is waited for (a piece takes milliseconds and waits for
-// nobody), what waits is dropped, and no hook is called any more.
+// The node's thread gives pieces while there is room and goes on with its own; what comes of a piece is told through
+// the hooks, on the helper's thread. At the end what is under way is waited for (a piece takes milliseconds and waits
+// for nobody), what waits is dropped, and no hook is called any more.
 #pragma once
 
 #include <condition_variable>
@@ -19,12 +19,6 @@
 #include "daemon/run/timeline.h"
 
 namespace tg::daemon {
-
-// Threads of a node's exchange, the node's own included: as many as compute, up to where memory is the limit.
-inline constexpr std::size_t kMostWorkers = 8;
-constexpr std::size_t workers_for(std::uint64_t threads) {
-  return threads < kMostWorkers ? static_cast<std::size_t>(threads) : kMostWorkers;
-}
 
 class Crew {
  public:

@@ -11,8 +11,8 @@
 #include <variant>
 
 #include "daemon/exchange/member.h"
+#include "daemon/measure/crew_costs.h"
 #include "daemon/membership/choose_exchange.h"
-#include "daemon/run/crew.h"
 #include "engine/memory.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
@@ -225,7 +225,8 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   result->engine_build = engine->build();
   gradients = AlignedArray<float>(segments.padded_count());
   if (job.weight_decay_path == "inside") inside_weight_decay = static_cast<float>(job.weight_decay);
-  result->codec = measure_codec(kernels, segments.parameter_count(), options.members, expected_zeros(job));
+  result->codec = measure_crew(kernels, workers_for(options.threads), segments.parameter_count(), options.members,
+                               expected_zeros(job));
   prepared = result;
   probe(*result, global_batch(), part);
   if (replays()) return std::shared_ptr<const Prepared>(result);

@@ -34,7 +34,7 @@ struct Prepared {
   std::shared_ptr<Replica> replica;
   std::uint64_t data_hash = 0, model_hash = 0, initial_digest = 0;
   double step_seconds = 0;  // measured: forward + backward of the local batch
-  CodecCosts codec;         // measured
+  CodecCosts codec;         // measured, of all threads of the exchange
   std::uint64_t threads = 0;
   std::string engine_build;
 };

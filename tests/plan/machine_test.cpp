@@ -94,7 +94,7 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
   std::ifstream file(path);
   const std::string good{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::string other_version = good;
-  other_version.replace(other_version.find("\"schema_version\": 1"), 19, "\"schema_version\": 2");
+  other_version.replace(other_version.find("\"schema_version\": 2"), 19, "\"schema_version\": 1");
   for (const std::string& text : {std::string(), good.substr(0, good.size() / 2), std::string("[]"), other_version,
                                   std::string(1 << 20, ' '), std::string("{\"schema_version\": \"1\"}")}) {
     std::ofstream(path, std::ios::trunc) << text;

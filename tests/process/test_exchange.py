@@ -76,6 +76,26 @@ class Traced(unittest.TestCase):
                     for one, next_one in zip(own, own[1:]):
                         self.assertLessEqual(one["ts"] + one["dur"], next_one["ts"] + 2, f"{one} {next_one}")
 
+    def test_helpers_of_the_exchange_have_tracks_of_their_own(self):
+        """And leave the bits as they are: the same run on one thread, on three, and each."""
+        job = {
+            "model": "googlenet", "compute": "replay", "steps": 5, "trace": "true", "exchange": "sharded", "link-mbps": 1000,
+            "data-train": None, "data-test": None, "evaluate-every": 0,
+        }  # fmt: skip
+        with Mesh(3) as mesh:
+            digests = set()
+            for threads in (1, 3):
+                run = mesh.start(job | {"threads": threads})
+                digests.add(mesh.run(run)["digest"])
+                folder = mesh.fetch(run)
+                for node in mesh.nodes:
+                    with open(os.path.join(folder, f"trace-{node.name}.json")) as file:
+                        events = json.load(file)["traceEvents"]
+                    tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+                    helpers = {f"exchange helper {i}" for i in range(1, threads)}
+                    self.assertEqual(tracks, {"exchange", "compute"} | helpers, node.name)
+            self.assertEqual(len(digests), 1, digests)
+
     def test_a_run_without_a_timeline_is_fetched_as_before(self):
         with Mesh(1) as mesh:
             run = mesh.start({"steps": 2})

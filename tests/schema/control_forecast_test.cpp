@@ -38,6 +38,8 @@ TEST(ControlForecast, FieldsKeepTheirPlaces) {
   EXPECT_EQ(bench.threads, 6u);
   EXPECT_EQ(bench.link_mbps, 938.5);
   EXPECT_EQ(bench.peak_gflops, 180);
+  EXPECT_EQ(bench.workers, 6u);
+  EXPECT_EQ(bench.crew_speed_up, 4.5);
   ASSERT_EQ(bench.codec.size(), 2u);
   EXPECT_EQ(bench.codec[1].elements, 8'388'608u);
   EXPECT_EQ(bench.codec[1].rate, 1.5);

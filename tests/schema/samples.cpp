@@ -122,6 +122,8 @@ BenchReply sample_bench() {
   bench.read_rate = 5.5;
   bench.copy_rate = 3.25;
   bench.peak_gflops = 180;
+  bench.workers = 6;
+  bench.crew_speed_up = 4.5;
   bench.codec = {{"statistics", 0.92, 8, 524'288, 6.5}, {"apply", 0.68, 2, 8'388'608, 1.5}};
   bench.compute = {{"lenet", 64, 450e-6, 90}};
   bench.saved = "/var/lib/tgd/bench.json";

@@ -40,9 +40,9 @@ struct Mesh {
   Plan plan;
   Random random;
   std::vector<std::unique_ptr<Exchange>> members;
-  std::vector<std::vector<std::deque<Letter>>> links;        // [from][to], in order
-  std::vector<std::vector<ExchangeWork>> under_way;          // by member
-  std::vector<std::size_t> committed;                        // by member
+  std::vector<std::vector<std::deque<Letter>>> links;  // [from][to], in order
+  std::vector<std::vector<ExchangeWork>> under_way;    // by member
+  std::vector<std::size_t> committed;                  // by member
   std::vector<std::byte> bytes = std::vector<std::byte>(kMostPayload);
   std::size_t most_on_their_way = 0;  // on one link
 
@@ -55,7 +55,8 @@ struct Mesh {
     std::vector<std::string> names;
     for (std::size_t r = 0; r < count; ++r) names.push_back("node-" + std::to_string(r));
     for (Rank r = 0; r < count; ++r)
-      members.push_back(std::make_unique<Exchange>(Exchange::Options{names, r, 77, 1, std::vector<std::string>{"one", "two", "three"}}));
+      members.push_back(std::make_unique<Exchange>(
+          Exchange::Options{names, r, 77, 1, std::vector<std::string>{"one", "two", "three"}}));
     for (Rank r = 0; r < count; ++r) {
       members[r]->begin_step(plan, {});
       for (std::size_t b = 0; b < plan.buckets.size(); ++b)
@@ -103,7 +104,8 @@ struct Mesh {
   }
   void finish(Rank self, const ExchangeWork& work) {
     if (const auto* contribute = std::get_if<Contribute>(&work)) {
-      members[self]->contributed(contribute->chunk, contribute->to, send_chunk(self, contribute->chunk, contribute->to));
+      members[self]->contributed(contribute->chunk, contribute->to,
+                                 send_chunk(self, contribute->chunk, contribute->to));
     } else if (const auto* reduce = std::get_if<Reduce>(&work)) {
       if (!reduce->to.empty())
         members[self]->total_sent(reduce->chunk, reduce->to, send_chunk(self, reduce->chunk, reduce->to));

@@ -64,7 +64,7 @@ class ExchangeNode : public VirtualNode {
   std::unique_ptr<daemon::Member> member_;
   std::unique_ptr<daemon::Worker> helper_;  // of all helpers: they never run at the same time here
   const std::size_t helpers_;
-  std::size_t helped_ = 0;                  // pieces under way with them
+  std::size_t helped_ = 0;  // pieces under way with them
   AlignedArray<float> gradient_;
   bool ended_ = false;
   double last_loss_ = 0;
