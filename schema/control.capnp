@@ -340,6 +340,7 @@ struct Bench {
 
   workers @16 :UInt64;
   crewSpeedUp @17 :Float64;
+  # Of `workers` threads at once over one; 0 = not measured.
 }
 
 struct KernelRate {

@@ -14,8 +14,8 @@ namespace tg::daemon {
 
 class CreditBook {
  public:
-  // window: bytes that may be on their way to one peer; a payload may overshoot it. every: a peer is told after so
-  // many.
+  // window: bytes that may be on their way to one peer; payloads that are being made may overshoot it. every: a peer is
+  // told after so many.
   void begin_step(std::size_t members, std::size_t window, std::size_t every);
 
   // --- what we send ---

@@ -312,6 +312,8 @@ void Exchange::on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<c
   if (!to_me) return fail(from, phase, who + " to the wrong member");
   if (!fits(chunk.format, plan.format, total))
     return fail(from, phase, who + " in a format that the plan does not have");
+  if (total && !state.contributed)
+    return fail(from, phase, who + ", summed without the codes of " + options_.names[options_.self]);
   if (total ? state.total_came : state.reducing || state.held[from].has_value())
     return fail(from, phase, who + " twice");
   if (const auto taken = credit_.took(from, chunk.payload.size()))

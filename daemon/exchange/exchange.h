@@ -19,9 +19,8 @@
 //   - a total that came is applied before anything else: its memory is free then;
 //   - the bucket that is ready last goes first: the next forward pass begins with its segments;
 //   - in a bucket reductions go before contributions. A total needs credit with every peer at once, so that on a busy
-//   link
-//     most contributions leave first all the same. Frames that wait for each peer by themselves were tried: no faster
-//     with four members, and with eight the switch's ports dropped what met there.
+//     link most contributions leave first all the same. Frames that wait for each peer by themselves were tried: no
+//     faster with four members, and with eight the switch's ports dropped what met there.
 // Contributions that came are held until all are there, then summed in rank order in one go, in cache.
 //
 // The scaler frames are gates: nobody sends a chunk of a bucket before every member announced that bucket in that step.
@@ -128,6 +127,7 @@ class Exchange {
   std::vector<ExchangeAction> take_actions();
   // The next piece of work that the credit allows. Nothing if there is none now.
   std::optional<ExchangeWork> next_work();
+  bool has_totals() const { return !to_apply_.empty(); }  // to be applied
 
   // --- state ---
   bool in_step() const { return plan_ != nullptr; }
@@ -143,7 +143,8 @@ class Exchange {
   // The union of the members' flags, once every step frame of this step is in.
   std::optional<std::uint32_t> flags() const;
   bool announced_all() const { return ready_buckets_ == (plan_ ? plan_->buckets.size() : 0); }
-  // Whom the next progress depends on, in words of schema::Phase; empty while only local work is missing.
+  // Whom the next progress depends on, in words of schema::Phase; empty while only local work is missing. Work that was
+  // handed out is not looked at: whoever asks knows of it.
   struct Waiting {
     schema::Phase phase = schema::Phase::kIdle;
     std::vector<Rank> ranks;

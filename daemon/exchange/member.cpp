@@ -82,8 +82,10 @@ bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
 
 std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans,
                            std::size_t workers) {
+  // A helper's pieces, one under way and one that waits, may each hold a frame and send one beyond the window.
+  const std::uint64_t handed_out = 2 * (workers - 1) * 2 * schema::kMostChunkPayloadBytes;
   const auto buffers = [&](const Plan& plan) {
-    return SharedStep::bytes(segments, plan) + workers * Worker::bytes(plan) + exchange_bytes(plan);
+    return SharedStep::bytes(segments, plan) + workers * Worker::bytes(plan) + exchange_bytes(plan) + handed_out;
   };
   const int slots = engine::slot_count(optimizer_of(job).kind);
   return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) +
@@ -186,7 +188,7 @@ std::optional<Piece> Member::next_piece() {
   if (!begun() || failed_ || finished_) return std::nullopt;
   std::optional<Piece> piece;
   // A link that has enough to carry leaves time for what comes next.
-  if (statistics_->has_next() && exchange_.link_is_busy()) piece = statistics_->next();
+  if (statistics_->has_next() && exchange_.link_is_busy() && !exchange_.has_totals()) piece = statistics_->next();
   if (!piece)
     if (std::optional<ExchangeWork> work = exchange_.next_work())
       piece = std::visit([](auto& one) { return Piece(std::move(one)); }, *work);

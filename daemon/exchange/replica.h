@@ -2,7 +2,7 @@
 // average.
 //
 // Step k+1 is written beside step k; commit() swaps the two, so an interrupted step is dropped for free. Owns its
-// arrays; shapes are those of the segment table (flat, padded). Written by the thread that carries out the exchange;
+// arrays; shapes are those of the segment table (flat, padded). Written by the exchange's threads, each its own parts;
 // the compute thread reads the parameters of a step, segment by segment as they become final, until its backward is
 // over.
 #pragma once

@@ -33,7 +33,7 @@ namespace tg::daemon {
 // Threads of a member's exchange: as many as compute, up to where memory is the limit.
 inline constexpr std::size_t kMostWorkers = 8;
 constexpr std::size_t workers_for(std::uint64_t threads) {
-  return threads < kMostWorkers ? static_cast<std::size_t>(threads) : kMostWorkers;
+  return threads < 2 ? 1 : threads < kMostWorkers ? static_cast<std::size_t>(threads) : kMostWorkers;
 }
 
 // What a thread does at one go. Pieces that were handed out do not depend on each other.

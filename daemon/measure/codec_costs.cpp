@@ -18,9 +18,10 @@ constexpr std::uint64_t kSeed = 20171204;
 // Seconds per element of a call over `elements`: the best of the rounds, since whatever disturbs them makes them
 // longer.
 template <class Call>
-double seconds_per_element(std::size_t elements, Call call) {
+double best_round(std::size_t elements, const std::function<void()>& before_round, Call call) {
   double best = std::numeric_limits<double>::max();
   for (int round = 0; round < kRounds; ++round) {
+    before_round();
     const auto start = std::chrono::steady_clock::now();
     call();
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -42,7 +43,8 @@ void draw(std::span<float> values, double zeros) {
 }  // namespace
 
 CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
-                         std::size_t most_elements) {
+                         std::size_t most_elements, const std::function<void()>& before_round) {
+  const auto seconds_per_element = [&](std::size_t count, auto call) { return best_round(count, before_round, call); };
   const std::size_t elements = kernels::padded(std::clamp(parameters, kLeastChunkParameters, most_elements));
   const std::size_t chunk = std::min(elements, schema::kLargeChunkParameters);
   const std::size_t words = chunk / kernels::kWordBits;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 
 #include "daemon/exchange/plan.h"
 #include "kernels/kernels.h"
@@ -49,8 +50,10 @@ inline constexpr std::array<KernelCost, 12> kKernelCosts = {{
 
 // Times each kernel on arrays of min(parameters, most_elements), drawn with this share of zeros; about 80 ms.
 inline constexpr std::size_t kMeasuredElements = 2u << 20;
-CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
-                         std::size_t most_elements = kMeasuredElements);
+// before_round: called before each of the calls that are timed, on the calling thread.
+CodecCosts measure_codec(
+    const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
+    std::size_t most_elements = kMeasuredElements, const std::function<void()>& before_round = [] {});
 
 // Seconds of one member's kernels in a step of this plan, by what they do.
 struct CodecSeconds {

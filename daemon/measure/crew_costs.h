@@ -1,5 +1,5 @@
-// CodecCosts of an exchange on several threads: all of them measured at once, since they share a memory that one may
-// use up alone. Takes as long as one measurement and its threads; any thread.
+// CodecCosts of an exchange on several threads, or on the processors there are for them: each kernel runs on all of
+// them at once, since they share a memory that one may use up alone. About as long as measure_codec; any thread.
 #pragma once
 
 #include "daemon/measure/codec_costs.h"

@@ -56,8 +56,13 @@ void Node::run() {
 }
 
 void Node::take_event() {
-  std::optional<Event> event = context_.queue.pop(std::chrono::milliseconds(0));
-  if (event) std::visit([this](auto& one) { on(one); }, *event);
+  std::optional<Event> event;
+  for (std::size_t taken = 0; taken < (run_ ? run_->events_at_once() : 1); ++taken) {
+    event = context_.queue.pop(std::chrono::milliseconds(0));
+    if (!event) break;
+    std::visit([this](auto& one) { on(one); }, *event);
+    if (done_) return;
+  }
   if ((run_ && run_->work()) || event) return;
   Exchange::Waiting waiting;
   if (run_) waiting = run_->waiting();

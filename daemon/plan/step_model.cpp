@@ -55,10 +55,10 @@ double StepModel::step_seconds(double cpu_factor, double trip_seconds) const {
   double thread = 0, link = 0;
   for (const Bucket& bucket : buckets) {
     thread = std::max(thread, bucket.ready) + cpu_factor * bucket.thread / speed();
-    link = std::max(link, bucket.ready + cpu_factor * bucket.lead / speed()) + bucket.wire;
+    link = std::max(link, bucket.ready + cpu_factor * bucket.lead / share()) + bucket.wire;
   }
   const double processors = processor_seconds(cpu_factor) / cores * (cores < 1 ? kSharedCore : 1);
-  const double longest = std::max({thread + last_wire, link + cpu_factor * last_cpu / speed(), processors, compute});
+  const double longest = std::max({thread + last_wire, link + cpu_factor * last_cpu / share(), processors, compute});
   return longest + trips * trip_seconds / share();
 }
 

@@ -1,12 +1,12 @@
 // The step of one node as a pipeline of buckets, each with its work on a processor and its time on the link. Pure.
 //
 //   exchange threads  begin a bucket when backward has it:   c_j = max(c_j-1, ready_j) + thread_j / speed
-//   link              begins when its first chunk is coded:  w_j = max(w_j-1, ready_j + lead_j / speed) + wire_j
+//   link              begins when its first chunk is coded:  w_j = max(w_j-1, ready_j + lead_j / share) + wire_j
 //   processors        (compute + all of the exchange) / cores, x kSharedCore below one core
-//   step = max(c_last + last_wire, w_last + last_cpu / speed, processors, compute) + trips * trip / share
+//   step = max(c_last + last_wire, w_last + last_cpu / share, processors, compute) + trips * trip / share
 //
 // share = min(cores, 1): with less than a core to itself, everything on a processor takes longer, waking up included.
-// speed = share * crew: with several, the exchange's kernels run on as many threads.
+// speed = share * crew: with several, pieces are carried out side by side, but for what is a single one (lead, last).
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // A run on this node, from preparing to its end: joins what decides (Member), what computes (Trainer), what is measured
 // before a start (LinkProbe, CodecCosts) and what is shown and kept (RunNumbers, Timeline, RunRecord). All on the
-// node's thread.
+// node's thread; those of Trainer and Crew report through its queue.
 //
 //   prepared and link measured -> vote;  begin -> Member's steps and reports ... -> finished or failed
 //
@@ -68,6 +68,9 @@ class ActiveRun {
   // One piece of the exchange's work on this thread, and as many as the helpers take on theirs; false if there is none
   // now.
   bool work();
+  // Events to be taken before the next piece: one makes one piece ready at most, and there should be one for each
+  // thread.
+  std::size_t events_at_once() const { return crew_ ? crew_->size() + 1 : 1; }
   // The node's thread had nothing to do for so long while these members were waited for.
   void waited(const Exchange::Waiting& waiting, std::chrono::steady_clock::time_point since);
 
@@ -118,7 +121,7 @@ class ActiveRun {
   std::unique_ptr<Member> member_;
   RunNumbers numbers_;
   RunRecord record_;
-  const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with the compute thread
+  const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with their threads
   Clock::time_point published_{}, progress_seen_{}, ticked_{};
   std::uint64_t progress_count_ = 0;
   std::optional<Rank> named_straggler_;

@@ -11,20 +11,22 @@ Crew::Crew(std::vector<std::unique_ptr<Worker>> workers, std::shared_ptr<Timelin
   for (std::size_t i = 0; i < workers_.size(); ++i) threads_.emplace_back([this, i] { help(i); });
 }
 
-Crew::~Crew() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-    waiting_.clear();
-  }
+void Crew::end() {
+  const std::lock_guard lock(mutex_);
+  ends_ = true;
+  waiting_.clear();
   changed_.notify_all();
+}
+
+Crew::~Crew() {
+  end();
   for (std::thread& thread : threads_) thread.join();
 }
 
 bool Crew::has_room() const {
   if (workers_.empty()) return false;
   const std::lock_guard lock(mutex_);
-  return waiting_.size() + under_way_ < 2 * workers_.size();
+  return !ends_ && waiting_.size() + under_way_ < 2 * workers_.size();
 }
 
 void Crew::give(Piece piece, std::uint64_t step, std::size_t bucket) {

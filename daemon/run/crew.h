@@ -30,9 +30,12 @@ class Crew {
   Crew(std::vector<std::unique_ptr<Worker>> workers, std::shared_ptr<Timeline> timeline, Hooks hooks);
   ~Crew();
 
-  // One piece under way and one that waits for each helper: nobody is idle while the node's thread is busy.
+  std::size_t size() const { return workers_.size(); }  // helpers
+  // One piece under way and one that waits for each helper, for while the node's thread is at a piece of its own.
   bool has_room() const;
   void give(Piece piece, std::uint64_t step, std::size_t bucket);
+  // Nothing more is begun: what waits is dropped, and there is no room any more. The destructor waits for the rest.
+  void end();
 
  private:
   struct Given {

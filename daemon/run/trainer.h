@@ -2,9 +2,10 @@
 // evaluations as told, one order at a time, and reports through the hooks (called on the compute thread; they must not
 // block).
 //
-// The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the node's
-// thread as they are reported. An engine call cannot be interrupted: on destruction the thread gets kPatience to come
-// back, then it is left behind with everything it may touch: it holds its own references, and never calls a hook again.
+// The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the
+// exchange's threads as they are reported. An engine call cannot be interrupted: on destruction the thread gets
+// kPatience to come back, then it is left behind with everything it may touch: it holds its own references, and never
+// calls a hook again.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "daemon/bench/bench_file.h"
+#include "daemon/measure/crew_costs.h"
 #include "daemon/measure/roofs.h"
 #include "tests/daemon/temporary_directory.h"
 #include "tests/plan/samples.h"
@@ -100,6 +101,17 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
     std::ofstream(path, std::ios::trunc) << text;
     EXPECT_FALSE(read_bench(path, "avx2").has_value()) << text.substr(0, 40);
   }
+}
+
+TEST(CrewCosts, AreThoseOfAllThreadsTogether) {
+  const kernels::Kernels& kernels = *kernels::available().front();
+  const CodecCosts one = measure_crew(kernels, 1, 1 << 20, 4, 0.9), two = measure_crew(kernels, 2, 1 << 20, 4, 0.9);
+  for (const KernelCost& kernel : kKernelCosts) {
+    CodecCosts a = one, b = two;
+    EXPECT_GT(*kernel.field(a), 0) << kernel.name;
+    EXPECT_GT(*kernel.field(b), 0) << kernel.name;
+  }
+  EXPECT_EQ(one.per_byte, two.per_byte);
 }
 
 TEST(Roofs, AreRates) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/exchange/worker.h"
 #include "daemon/plan/flops.h"
 #include "schema/limits.h"
 #include "tests/plan/samples.h"
@@ -186,6 +187,23 @@ TEST(StepModel, LaterBucketsAreReadyLater) {
   for (std::size_t b = 1; b < step.buckets.size(); ++b) EXPECT_GT(step.buckets[b].ready, step.buckets[b - 1].ready);
   EXPECT_GT(step.buckets.front().ready, step.compute / 3 - 1e-12);
   EXPECT_NEAR(step.buckets.back().ready, step.compute, 1e-12);
+}
+
+TEST(StepModel, SeveralCoresCarryOutPiecesSideBySide) {
+  const Task task = replay_task("alexnet");
+  Machine machine = sample_machine(4);
+  machine.workers = 4;
+  machine.crew_speed_up = 2.5;  // of four threads: half of each further one is lost
+  EXPECT_DOUBLE_EQ(crew_speed_up(machine, 0.5), 1);
+  EXPECT_DOUBLE_EQ(crew_speed_up(machine, 1), 1);
+  EXPECT_DOUBLE_EQ(crew_speed_up(machine, 2), 1.5);
+  EXPECT_DOUBLE_EQ(crew_speed_up(machine, 4), 2.5);
+  EXPECT_DOUBLE_EQ(crew_speed_up(machine, 100), crew_speed_up(machine, static_cast<double>(kMostWorkers)));
+  const Surroundings fast{1e6, 4, 0.68};  // nothing but the kernels counts
+  const double four = model_of(task, machine, fast, 2, {}).step_seconds(1, 0);
+  machine.crew_speed_up = 1;
+  const double one = model_of(task, machine, fast, 2, {}).step_seconds(1, 0);
+  EXPECT_NEAR(one / four, 2.5, 0.1);
 }
 
 TEST(StepModel, PartsAreThoseOfTheCostModel) {

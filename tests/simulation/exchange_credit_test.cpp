@@ -11,7 +11,8 @@ namespace {
 using simulation::tiny_segment_names;
 using simulation::tiny_segments;
 
-constexpr std::size_t kPayload = 100;  // bytes of every chunk here
+constexpr std::size_t kPayload = 100;       // bytes of every chunk here
+constexpr std::size_t kExpected = 512 / 6;  // what the exchange expects of one that is being made
 
 struct Two {
   Plan plan;
@@ -76,6 +77,32 @@ TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
   EXPECT_EQ(two.exchange.bytes_on_their_way(), 0u);
   EXPECT_EQ(two.contribute_all(), 2u);
   EXPECT_FALSE(two.failure());
+}
+
+TEST(ExchangeCredit, WhatIsBeingMadeCounts) {
+  Two two(schema::ExchangeKind::kDirect, kExpected + 1);
+  std::vector<Contribute> under_way;
+  while (const auto work = two.exchange.next_work()) under_way.push_back(std::get<Contribute>(*work));
+  ASSERT_EQ(under_way.size(), 2u) << "the second one overshoots";
+  EXPECT_EQ(two.exchange.bytes_on_their_way(), 2 * kExpected);
+  two.exchange.contributed(under_way[1].chunk, under_way[1].to, 1);  // smaller than expected
+  EXPECT_EQ(two.exchange.bytes_on_their_way(), kExpected + 1);
+  EXPECT_FALSE(two.exchange.next_work());
+  two.exchange.contributed(under_way[0].chunk, under_way[0].to, 1);
+  EXPECT_TRUE(two.exchange.next_work());
+}
+
+TEST(ExchangeCredit, ATotalBeforeTheOwnCodesEndsTheRun) {
+  Two two(schema::ExchangeKind::kSharded);
+  std::size_t theirs = 0;
+  while (two.plan.chunks[theirs].owner != 1) ++theirs;
+  two.payload.resize(8);
+  two.from_peer(schema::Chunk{static_cast<std::uint32_t>(theirs), schema::ChunkPhase::kTotal,
+                              schema::PayloadFormat::kSumsRaw, two.payload});
+  const auto failure = two.failure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->node, "node-b");
+  EXPECT_NE(failure->message.find("without the codes of node-a"), std::string::npos) << failure->message;
 }
 
 TEST(ExchangeCredit, WhoKeepsItBackIsWaitedFor) {
