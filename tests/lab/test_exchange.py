@@ -46,6 +46,15 @@ def test_drawn_gradients():
     assert result["verified"] is True and result["exchange"] == "direct"
 
 
+def test_one_node_is_shown_for_people():
+    for threads in ("1", "2"):
+        command = [sys.executable, HERE / "exchange", "--model", "lenet-caffe", "--nodes", "1", "--steps", "4", "--rate", "none", "--threads", threads]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert f"{PARAMETERS:,} elements of 1 nodes equal the plain reference" in done.stdout, done.stdout
+        assert "sent " not in done.stdout, done.stdout
+
+
 def test_recorded_gradients():
     with tempfile.TemporaryDirectory() as folder:
         pattern = os.path.join(folder, "lenet-{rank}.f32")
@@ -71,4 +80,5 @@ def test_a_wrong_model_is_not_verified():
 if __name__ == "__main__":
     test_a_wrong_model_is_not_verified()
     test_drawn_gradients()
+    test_one_node_is_shown_for_people()
     test_recorded_gradients()
