@@ -7,6 +7,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/exchange_waiting.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/float_payload.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/gradient_statistics.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/job_plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/member.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/payload.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/plan.cpp

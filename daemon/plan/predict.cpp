@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/exchange/member.h"
+#include "daemon/exchange/job_plan.h"
 #include "daemon/plan/flops.h"
 #include "kernels/base/check.h"
 #include "schema/limits.h"

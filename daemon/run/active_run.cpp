@@ -4,7 +4,6 @@
 
 #include "daemon/exchange/compare_digests.h"
 #include "daemon/measure/send_burst.h"
-#include "daemon/membership/choose_exchange.h"
 #include "daemon/store/artefacts.h"
 #include "kernels/base/check.h"
 
@@ -14,14 +13,10 @@ namespace {
 constexpr std::chrono::milliseconds kPublishEvery{100};  // how old the numbers of status may be
 constexpr std::chrono::milliseconds kOwnSleep{500};      // between two ticks: longer means that we were stopped
 
-std::uint64_t threads_of(const RunContext& context, const schema::JobSpec& job) {
-  return job.threads ? job.threads : context.threads;
-}
-
 Trainer::Options trainer_options(const RunContext& context, const schema::JobSpec& job) {
   return {job,
           job.data_dir.empty() ? context.config.data_dir : job.data_dir,
-          threads_of(context, job),
+          context.threads_for(job),
           context.config.rank(),
           context.names.size(),
           context.config.node,
@@ -42,13 +37,6 @@ Trainer::Hooks trainer_hooks(EventQueue& queue, std::uint64_t key) {
           [&queue, key](std::string message) {
             queue.post(ComputeFailed{key, std::move(message)});
           }};
-}
-
-// The exchange hides behind backward, which is two thirds of the computing.
-double predicted_step(const schema::PlanReply& plan) {
-  constexpr double kBackward = 2.0 / 3;
-  const double exchange = std::max(plan.wire_seconds, plan.codec_seconds);
-  return plan.compute_seconds + std::max(0.0, exchange - kBackward * plan.compute_seconds);
 }
 
 }  // namespace
@@ -97,32 +85,6 @@ std::optional<schema::Vote> ActiveRun::take_vote() {
   if (preparation_->ok() && !probe_.done()) return std::nullopt;
   voted_ = true;
   return vote();
-}
-
-schema::Vote ActiveRun::vote() const {
-  schema::Vote vote;
-  vote.spec_hash = schema::job_hash(job_);
-  if (!preparation_->ok()) {
-    vote.kind = preparation_->error().kind;
-    vote.message = preparation_->error().message;
-    return vote;
-  }
-  vote.accepted = true;
-  vote.model_hash = prepared_->model_hash;
-  vote.data_hash = prepared_->data_hash;
-  vote.state_hash = prepared_->initial_digest;
-  vote.step_seconds = prepared_->step_seconds;
-  vote.local_batch =
-      static_cast<std::uint32_t>(engine::share_of(global_batch(), static_cast<int>(context_.config.rank()),
-                                                  static_cast<int>(context_.names.size()))
-                                     .count);
-  vote.link_mbps = probe_.mbps();
-  for (const schema::Commit& choice : kChoices) {
-    const Plan plan = make_plan(prepared_->model.segments, plan_options(job_, context_.names.size(), choice));
-    vote.codec_seconds.push_back(codec_seconds(plan, prepared_->codec, expected_zeros(job_)));
-    vote.sent_bits.push_back(predict_traffic(plan, expected_zeros(job_)).sent_bits);
-  }
-  return vote;
 }
 
 Member::Hooks ActiveRun::hooks() {
@@ -247,7 +209,7 @@ bool ActiveRun::work() {
 // One thread of the exchange is the node's own.
 void ActiveRun::make_crew() {
   std::vector<std::unique_ptr<Worker>> workers;
-  for (std::size_t i = 1; i < workers_for(threads_of(context_, job_)); ++i) workers.push_back(member_->make_worker());
+  for (std::size_t i = 1; i < workers_for(context_.threads_for(job_)); ++i) workers.push_back(member_->make_worker());
   EventQueue& queue = context_.queue;
   crew_ = std::make_unique<Crew>(std::move(workers), timeline_,
                                  Crew::Hooks{[&queue, key = identity_.key](MadeFrame total) {
@@ -357,32 +319,6 @@ void ActiveRun::publish(bool now) {
                                     {"waiting-for", context_.names[*straggler]},
                                     {"share-of-time", numbers_.status().members[*straggler].wait_share}});
   named_straggler_ = straggler;
-}
-
-schema::PlanReply ActiveRun::plan_reply(const schema::Commit& choice) const {
-  TG_CHECK(prepared_ != nullptr);
-  const Plans plans = plans_of(job_, prepared_->model.segments, context_.names.size(), choice);
-  const Plan& plan = plans.plan;
-  const schema::Vote own = vote();
-  schema::PlanReply reply;
-  reply.run_id = identity_.id;
-  reply.parameters = prepared_->model.segments.parameter_count();
-  reply.members = context_.names.size();
-  reply.global_batch = global_batch();
-  reply.local_batch = own.local_batch;
-  reply.exchange = plan.sharded() ? "sharded" : "direct";
-  reply.coding = plan.coding == schema::Coding::kEntropy ? "entropy" : "raw";
-  reply.compute_seconds = prepared_->step_seconds;
-  reply.single_node_seconds =
-      prepared_->step_seconds * static_cast<double>(reply.global_batch) / static_cast<double>(reply.local_batch);
-  const double bits = predict_traffic(plan, expected_zeros(job_)).sent_bits;
-  reply.sent_bits_per_parameter = bits / static_cast<double>(reply.parameters);
-  reply.link_mbps = job_.link_mbps > 0 ? job_.link_mbps : probe_.mbps();
-  reply.wire_seconds = reply.link_mbps > 0 ? bits / (reply.link_mbps * 1e6) : 0;
-  reply.codec_seconds = codec_seconds(plan, prepared_->codec, expected_zeros(job_));
-  reply.speed_up = reply.single_node_seconds / predicted_step(reply);
-  reply.memory_bytes = member_bytes(job_, prepared_->model.segments, plans, workers_for(threads_of(context_, job_)));
-  return reply;
 }
 
 Status ActiveRun::save(schema::RunState state, const std::string& reason) {

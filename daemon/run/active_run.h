@@ -43,6 +43,7 @@ struct RunContext {
   EventQueue& queue;
   std::uint64_t threads = 1;
   std::string build;
+  std::uint64_t threads_for(const schema::JobSpec& job) const { return job.threads ? job.threads : threads; }
 };
 
 class ActiveRun {

@@ -10,7 +10,8 @@
 #include <thread>
 #include <variant>
 
-#include "daemon/exchange/member.h"
+#include "daemon/exchange/job_plan.h"
+#include "daemon/exchange/worker.h"
 #include "daemon/measure/crew_costs.h"
 #include "daemon/membership/choose_exchange.h"
 #include "engine/memory.h"

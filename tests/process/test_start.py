@@ -184,7 +184,9 @@ class Mismatch(unittest.TestCase):
     def test_other_names(self):
         """A node whose file lists other nodes is told so, by both names."""
         with Mesh(2) as mesh:
+            wait_until("node-a is connected", lambda: "event=peer-connected peer=node-b" in mesh[0].log_text())
             mesh[1].end()
+            wait_until("node-a has noticed", lambda: "event=connection-lost peer=node-b" in mesh[0].log_text())
             with open(mesh[1].config, "a") as file:
                 file.write(f"peer = node-x@{mesh[1].host}:1\n")
             mesh[1].start()
