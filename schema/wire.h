@@ -1,6 +1,6 @@
 // What both decoders share: from untrusted bytes to a Cap'n Proto reader, and the bounds of single fields.
-// Functions that refuse throw Odd; it and kj's exceptions end in guarded(), so nothing leaves frame.cpp and
-// control*.cpp.
+// Functions that refuse throw Odd; it and kj's exceptions end in guarded(), so nothing leaves
+// frame_decode.cpp and control*.cpp.
 #pragma once
 
 #include <capnp/common.h>
