@@ -336,7 +336,7 @@ void Node::carry_out(BeginRun& action) {
   context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
   if (const Status begun = run_->begin(action.choice); !begun.ok()) {
     membership_.failed(
-        {ErrorKind::kIo, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
+        {begun.error().kind, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
         now_ms());
   }
 }

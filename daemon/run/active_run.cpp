@@ -4,6 +4,7 @@
 
 #include "daemon/exchange/compare_digests.h"
 #include "daemon/measure/send_burst.h"
+#include "daemon/run/memory_check.h"
 #include "daemon/store/artefacts.h"
 #include "kernels/base/check.h"
 
@@ -109,6 +110,12 @@ Member::Hooks ActiveRun::hooks() {
 Status ActiveRun::begin(const schema::Commit& choice) {
   TG_CHECK(prepared_ != nullptr && !begun());
   const schema::PlanReply reply = plan_reply(choice);
+  const engine::SegmentTable& segments = prepared_->model.segments;
+  const std::uint64_t held = Replica::bytes(segments, prepared_->replica->slot_count(), keeps_average(job_)) +
+                             segments.padded_count() * sizeof(float);
+  if (const Status fits = check_memory(reply.memory_bytes, held, context_.config.memory_mib << 20); !fits.ok())
+    return Error{fits.error().kind, fits.error().message + " (exchange = " + reply.exchange + ", coding = " +
+                                        reply.coding + " was chosen)"};
   schema::RunStatus& status = numbers_.status();
   status.id = identity_.id;
   status.state = schema::RunState::kRunning;

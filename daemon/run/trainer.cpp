@@ -14,7 +14,7 @@
 #include "daemon/exchange/worker.h"
 #include "daemon/measure/crew_costs.h"
 #include "daemon/membership/choose_exchange.h"
-#include "engine/memory.h"
+#include "daemon/run/memory_check.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
 #include "kernels/base/check.h"
@@ -37,8 +37,6 @@ struct Evaluate {
 };
 struct Quit {};
 using Order = std::variant<Train, Evaluate, Quit>;
-
-std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 // At the least, whatever exchange will be chosen.
 std::uint64_t least_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
@@ -86,7 +84,6 @@ struct Trainer::State {
   void run();
   Result<std::shared_ptr<const Prepared>> prepare();
   Status load_data(Prepared& result) const;
-  Status check_memory(const engine::SegmentTable& segments) const;
   Result<std::unique_ptr<engine::Engine>> make_engine(const engine::Model& model, int batch) const;
   void probe(Prepared& result, std::uint64_t global_batch, const engine::Share& share);
   void train(const Train& order_);
@@ -216,7 +213,9 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   if (!made.ok()) return Error{made.error().kind, options.node + ": " + made.error().message};
   engine = std::move(made).value();
   const engine::SegmentTable& segments = result->model.segments;
-  if (const Status fits = check_memory(segments); !fits.ok()) return fits.error();
+  const std::uint64_t least = least_bytes(job, segments, options.members, workers_for(options.threads));
+  if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
+    return Error{fits.error().kind, options.node + ": " + fits.error().message};
   result->replica =
       std::make_shared<Replica>(segments, engine::slot_count(optimizer_of(job).kind), job.seed, keeps_average(job));
   result->initial_digest = Replica::combine(result->replica->segment_digests(kernels));
@@ -248,20 +247,6 @@ Status Trainer::State::load_data(Prepared& result) const {
   if (!data.ok()) return data.error();
   result.data = std::move(data).value();
   return engine::check_input(*result.data, result.model.input, result.model.classes);
-}
-
-// Before any of it is taken: a machine without memory kills whom it likes.
-Status Trainer::State::check_memory(const engine::SegmentTable& segments) const {
-  const std::uint64_t needed = least_bytes(options.job, segments, options.members, workers_for(options.threads));
-  const bool configured = options.memory_bytes != 0;
-  const std::uint64_t most = configured ? options.memory_bytes : engine::available_memory();
-  if (needed <= most) return {};
-  return Error{ErrorKind::kRefused,
-               options.node + ": the run needs at least " + mebibytes(needed) + " of memory and " + mebibytes(most) +
-                   (configured ? " are allowed; raise memory-mib in the configuration of " + options.node
-                               : " are left there; stop what else runs on " + options.node +
-                                     " (or set memory-mib, if that is wrong)") +
-                   ", or choose a smaller model or optimizer = sgd"};
 }
 
 // The one place that chooses what computes.

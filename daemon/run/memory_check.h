@@ -1,0 +1,15 @@
+// Whether a run's memory fits a node. Asked before anything is taken, with the least that any exchange needs, and again
+// when the exchange has been chosen: a machine without memory kills whom it likes.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/base/status.h"
+
+namespace tg::daemon {
+
+// needed: bytes of the whole run, of which `held` have been taken already. configured: what it may take at most (the
+// node's memory-mib); 0 = what this machine and its control groups have left. The error says what to do.
+Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t configured);
+
+}  // namespace tg::daemon
