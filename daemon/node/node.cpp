@@ -57,13 +57,13 @@ void Node::run() {
 
 void Node::take_event() {
   std::optional<Event> event;
-  for (std::size_t taken = 0; taken < (run_ ? run_->events_at_once() : 1); ++taken) {
-    event = context_.queue.pop(std::chrono::milliseconds(0));
-    if (!event) break;
+  std::size_t taken = 0;
+  while (!done_ && taken < (run_ ? run_->events_at_once() : 1) &&
+         (event = context_.queue.pop(std::chrono::milliseconds(0)))) {
     std::visit([this](auto& one) { on(one); }, *event);
-    if (done_) return;
+    ++taken;
   }
-  if ((run_ && run_->work()) || event) return;
+  if ((run_ && run_->work()) || taken > 0) return;
   Exchange::Waiting waiting;
   if (run_) waiting = run_->waiting();
   if (!waiting.ranks.empty()) context_.progress.phase = waiting.phase;
