@@ -114,8 +114,8 @@ Status ActiveRun::begin(const schema::Commit& choice) {
   const std::uint64_t held = Replica::bytes(segments, prepared_->replica->slot_count(), keeps_average(job_)) +
                              segments.padded_count() * sizeof(float);
   if (const Status fits = check_memory(reply.memory_bytes, held, context_.config.memory_mib << 20); !fits.ok())
-    return Error{fits.error().kind, fits.error().message + " (exchange = " + reply.exchange + ", coding = " +
-                                        reply.coding + " was chosen)"};
+    return Error{fits.error().kind, fits.error().message + " (exchange = " + reply.exchange +
+                                        ", coding = " + reply.coding + " was chosen)"};
   schema::RunStatus& status = numbers_.status();
   status.id = identity_.id;
   status.state = schema::RunState::kRunning;
