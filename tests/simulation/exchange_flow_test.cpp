@@ -8,6 +8,7 @@
 
 #include "daemon/exchange/exchange.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/plain_segments.h"
 #include "tests/simulation/random.h"
 
 namespace tg::daemon {
@@ -19,16 +20,7 @@ constexpr std::size_t kMostPayload = 200;  // bytes
 
 // Three buckets, one of them with many more chunks than there may be open frames.
 const engine::SegmentTable& segments() {
-  static const engine::SegmentTable table = [] {
-    std::vector<engine::Segment> all(3);
-    const std::size_t sizes[] = {700, 90 * 512, 3 * 512};
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      all[i].name = "segment-" + std::to_string(i);
-      all[i].element_count = sizes[i];
-      all[i].shape = {static_cast<std::int64_t>(sizes[i])};
-    }
-    return engine::SegmentTable(std::move(all));
-  }();
+  static const engine::SegmentTable table = simulation::plain_segments({700, 90 * 512, 3 * 512});
   return table;
 }
 

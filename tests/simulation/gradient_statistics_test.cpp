@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/base/aligned_array.h"
+#include "tests/simulation/plain_segments.h"
 #include "tests/simulation/random.h"
 
 namespace tg::daemon {
@@ -17,16 +18,8 @@ const kernels::Kernels& scalar() { return *kernels::available().back(); }
 
 // A small segment, one of two slices and a bit, a small one again.
 const engine::SegmentTable& segments() {
-  static const engine::SegmentTable table = [] {
-    const std::size_t sizes[] = {1000, 2 * GradientStatistics::kSlice + 700, 3000};
-    std::vector<engine::Segment> all(3);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      all[i].name = "segment-" + std::to_string(i);
-      all[i].element_count = sizes[i];
-      all[i].shape = {static_cast<std::int64_t>(sizes[i])};
-    }
-    return engine::SegmentTable(std::move(all));
-  }();
+  static const engine::SegmentTable table =
+      simulation::plain_segments({1000, 2 * GradientStatistics::kSlice + 700, 3000});
   return table;
 }
 
