@@ -1,12 +1,12 @@
 #include <immintrin.h>
 
 #include "kernels/avx2/functions.h"
+#include "kernels/x86/read_ahead.h"
 
 namespace tg::kernels::avx2 {
 namespace {
 
 constexpr std::size_t kRegisters = kLanes / 8;
-constexpr std::size_t kPrefetch = 4096 / sizeof(float);  // elements ahead; hides the latency of memory on one core
 
 // lanes[0..7] += the 8 floats.
 inline void fold(double* lanes, __m256 floats) {
@@ -31,7 +31,7 @@ Statistics statistics(std::span<const float> gradient) {
     __m256 square[kRegisters] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
     for (std::size_t i = block; i < end; i += kLanes) {
       for (std::size_t r = 0; r < kRegisters; ++r) {
-        if (r % 2 == 0) _mm_prefetch(reinterpret_cast<const char*>(at + i + 8 * r + kPrefetch), _MM_HINT_T0);
+        if (r % 2 == 0) read_ahead(at, i + 8 * r);
         const __m256 g = _mm256_loadu_ps(at + i + 8 * r);
         sum[r] = _mm256_add_ps(sum[r], g);
         square[r] = _mm256_add_ps(square[r], _mm256_mul_ps(g, g));

@@ -4,12 +4,12 @@
 #include "kernels/avx2/philox.h"
 #include "kernels/constants.h"
 #include "kernels/require.h"
+#include "kernels/x86/read_ahead.h"
 
 namespace tg::kernels::avx2 {
 namespace {
 
-constexpr std::size_t kPrefetch = 4096 / sizeof(float);  // elements ahead; hides the latency of memory on one core
-constexpr std::size_t kBatches = 2;                      // of 64 bytes: what sixteen registers hold
+constexpr std::size_t kBatches = 2;                              // of 64 bytes: what sixteen registers hold
 constexpr std::size_t kStride = kBatches * kDrawsPerBatch * 16;  // elements
 static_assert(kBlock % kStride == 0);
 
@@ -31,14 +31,15 @@ inline __m256i thresholds(__m256 g, const Rule& rule, std::size_t half) {
   return _mm256_cvttps_epi32(_mm256_fmadd_ps(magnitude, rule.q, rule.dithers[half]));
 }
 
-// Half a word of each plane: 32 elements. The packs interleave 128-bit lanes; one permutation of dwords undoes both.
-inline void ternarize_half(const float* g, const Rule& rule, __m256i bytes, std::uint32_t* nonzero,
+// Half a word of each plane, of the 32 elements from `at` on. The packs interleave 128-bit lanes; one permutation of
+// dwords undoes both.
+inline void ternarize_half(const float* g, std::size_t at, const Rule& rule, __m256i bytes, std::uint32_t* nonzero,
                            std::uint32_t* negative) {
   const __m256i natural = _mm256_set_epi32(7, 3, 6, 2, 5, 1, 4, 0);
   __m256i t[4], values[4];
   for (std::size_t row = 0; row < 4; ++row) {
-    if (row % 2 == 0) _mm_prefetch(reinterpret_cast<const char*>(g + 8 * row + kPrefetch), _MM_HINT_T0);
-    const __m256 loaded = _mm256_loadu_ps(g + 8 * row);
+    if (row % 2 == 0) read_ahead(g, at + 8 * row);
+    const __m256 loaded = _mm256_loadu_ps(g + at + 8 * row);
     values[row] = _mm256_castps_si256(loaded);
     t[row] = thresholds(loaded, rule, row % 2);
   }
@@ -87,7 +88,7 @@ void ternarize(std::span<const float> gradient, std::size_t first, const DrawKey
         const std::size_t word = at / kWordBits + w;
         std::uint32_t nonzero_half[2], negative_half[2];
         for (std::size_t half = 0; half < 2; ++half) {
-          ternarize_half(g + word * kWordBits + 32 * half, rule, bytes[2 * w + half], &nonzero_half[half],
+          ternarize_half(g, word * kWordBits + 32 * half, rule, bytes[2 * w + half], &nonzero_half[half],
                          &negative_half[half]);
         }
         nonzero[word] = nonzero_half[0] | std::uint64_t{nonzero_half[1]} << 32;

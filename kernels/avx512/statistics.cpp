@@ -1,12 +1,12 @@
 #include <immintrin.h>
 
 #include "kernels/avx512/functions.h"
+#include "kernels/x86/read_ahead.h"
 
 namespace tg::kernels::avx512 {
 namespace {
 
 constexpr std::size_t kRegisters = kLanes / 16;
-constexpr std::size_t kPrefetch = 4096 / sizeof(float);  // elements ahead; hides the latency of memory on one core
 
 // lanes[0..15] += the 16 floats.
 inline void fold(double* lanes, __m512 floats) {
@@ -31,7 +31,7 @@ Statistics statistics(std::span<const float> gradient) {
     __m512 square[kRegisters] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
     for (std::size_t i = block; i < end; i += kLanes) {
       for (std::size_t r = 0; r < kRegisters; ++r) {
-        _mm_prefetch(reinterpret_cast<const char*>(at + i + 16 * r + kPrefetch), _MM_HINT_T0);
+        read_ahead(at, i + 16 * r);
         const __m512 g = _mm512_loadu_ps(at + i + 16 * r);
         sum[r] = _mm512_add_ps(sum[r], g);
         square[r] = _mm512_add_ps(square[r], _mm512_mul_ps(g, g));

@@ -4,13 +4,13 @@
 #include "kernels/avx512/philox.h"
 #include "kernels/constants.h"
 #include "kernels/require.h"
+#include "kernels/x86/read_ahead.h"
 
 namespace tg::kernels::avx512 {
 namespace {
 
-constexpr std::size_t kPrefetch = 4096 / sizeof(float);  // elements ahead; hides the latency of memory on one core
-constexpr std::size_t kBatches = 4;                      // of 128 bytes
-constexpr std::size_t kGroups = 4;                       // whose dithers are drawn together: 16 draws
+constexpr std::size_t kBatches = 4;                              // of 128 bytes
+constexpr std::size_t kGroups = 4;                               // whose dithers are drawn together: 16 draws
 constexpr std::size_t kStride = kBatches * kDrawsPerBatch * 16;  // elements
 static_assert(kBlock % (kBatches * kDrawsPerBatch * 16) == 0);
 
@@ -37,13 +37,13 @@ inline __m512i in_order(__m512i packed) {
   return _mm512_permutexvar_epi32(_mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0), packed);
 }
 
-// One word of each plane.
-inline void ternarize_word(const float* g, const Rule& rule, __m512 dithers, __m512i bytes, std::uint64_t* nonzero,
-                           std::uint64_t* negative) {
+// One word of each plane, of the 64 elements from `at` on.
+inline void ternarize_word(const float* g, std::size_t at, const Rule& rule, __m512 dithers, __m512i bytes,
+                           std::uint64_t* nonzero, std::uint64_t* negative) {
   __m512i t[4], values[4];
   for (std::size_t row = 0; row < 4; ++row) {
-    _mm_prefetch(reinterpret_cast<const char*>(g + 16 * row + kPrefetch), _MM_HINT_T0);
-    const __m512 loaded = _mm512_loadu_ps(g + 16 * row);
+    read_ahead(g, at + 16 * row);
+    const __m512 loaded = _mm512_loadu_ps(g + at + 16 * row);
     values[row] = _mm512_castps_si512(loaded);
     t[row] = thresholds(loaded, rule, dithers);
   }
@@ -85,7 +85,7 @@ void ternarize(std::span<const float> gradient, std::size_t first, const DrawKey
       draw<kBatches>(bytes_series, static_cast<std::uint32_t>((first + part) / 16), bytes);
       for (std::size_t w = 0; w < kStride / kWordBits; ++w) {
         const std::size_t at = part + w * kWordBits;
-        ternarize_word(g + at, rule, dithers, bytes[w], nonzero + at / kWordBits, negative + at / kWordBits);
+        ternarize_word(g, at, rule, dithers, bytes[w], nonzero + at / kWordBits, negative + at / kWordBits);
       }
     }
   }

@@ -5,23 +5,20 @@
 
 #include "kernels/constants.h"
 #include "kernels/kernels.h"
+#include "kernels/x86/read_ahead.h"
 
 namespace tg::kernels {
 namespace {
 
 template <class Words>
 inline std::uint64_t digest_x86(const float* values, std::size_t elements, std::uint64_t first, std::uint64_t salt) {
-  constexpr std::size_t kAhead = 4096;  // bytes; the multiplications fill the window that would see so far itself
-  constexpr std::size_t kUnroll = 4;    // independent chains
+  constexpr std::size_t kUnroll = 4;  // independent chains
   const Words salts = Words::all(salt), one = Words::all(1), stride = Words::all(Words::kWidth);
   const Words k1 = Words::all(kDigest1), k2 = Words::all(kDigest2);
   Words positions = Words::count_from(first);
   Words totals[kUnroll] = {Words::all(0), Words::all(0), Words::all(0), Words::all(0)};
   for (std::size_t i = 0; i < elements; i += kUnroll * Words::kWidth) {
-    const char* const ahead = reinterpret_cast<const char*>(values + i) + kAhead;
-    for (std::size_t line = 0; line < kUnroll * Words::kWidth * sizeof(float); line += 64) {
-      _mm_prefetch(ahead + line, _MM_HINT_T0);
-    }
+    for (std::size_t line = 0; line < kUnroll * Words::kWidth; line += kLineFloats) read_ahead(values, i + line);
     for (std::size_t part = 0; part < kUnroll; ++part) {
       const Words t = positions ^ salts;
       const Words u = Words::product(t, k1) + t.high();

@@ -6,6 +6,7 @@
 
 #include "kernels/x86/apply.h"
 #include "kernels/x86/codes.h"
+#include "kernels/x86/read_ahead.h"
 
 namespace tg::kernels {
 namespace {
@@ -40,13 +41,6 @@ inline void add_tile(CodesCursor& cursor, std::size_t first, std::int8_t* sums) 
   cursor.signs = signs;
 }
 
-// `index` may lie behind the array's end: what is asked for in vain costs nothing.
-template <class Element>
-inline void fetch_ahead(const Element* array, std::size_t index) {
-  const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(array) + index * sizeof(Element);
-  _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);  // NOLINT(performance-no-int-to-ptr)
-}
-
 // Asks for the state of a later tile, a part with every member's codes: all at once the requests would queue before the
 // loads. Closer ones gain nothing, the second level cache has room for many.
 class StateAhead {
@@ -62,11 +56,11 @@ class StateAhead {
   void fetch_some() {
     for (const std::size_t end = std::min(line_ + lines_each_, kLines); line_ < end; ++line_)
       for (const float* const array : arrays_)
-        if (array != nullptr) fetch_ahead(array, first_ + line_ * kLine);
+        if (array != nullptr) fetch_ahead<_MM_HINT_T1>(array, first_ + line_ * kLineFloats);
   }
 
  private:
-  static constexpr std::size_t kLine = 64 / sizeof(float), kLines = kTile / kLine;
+  static constexpr std::size_t kLines = kTile / kLineFloats;
   const float* arrays_[3];
   std::size_t lines_each_;
   bool on_;
@@ -100,8 +94,8 @@ inline bool apply_codes_x86(const Update& u, const Received& received, const Con
       const std::uint64_t* const nonzero = received.planes.data()[p].nonzero.data() + first / kWordBits;
       const std::uint64_t* const negative = received.planes.data()[p].negative.data() + first / kWordBits;
       if (u.past_caches) {  // no waiting where they have left the cache since they were decoded
-        fetch_ahead(nonzero, kTilesAhead * kTileWords);
-        fetch_ahead(negative, kTilesAhead * kTileWords);
+        fetch_ahead<_MM_HINT_T1>(nonzero, kTilesAhead * kTileWords);
+        fetch_ahead<_MM_HINT_T1>(negative, kTilesAhead * kTileWords);
       }
       for (std::size_t w = 0; w < kTileWords; ++w) {
         Sums::add_codes(sums + w * kWordBits, nonzero[w], negative[w]);
