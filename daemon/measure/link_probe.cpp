@@ -1,6 +1,7 @@
 #include "daemon/measure/link_probe.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "schema/limits.h"
 
@@ -11,10 +12,10 @@ LinkProbe::LinkProbe(std::size_t members, std::size_t self)
 
 std::optional<LinkProbe::Burst> LinkProbe::start(double now_seconds) {
   if (done_ || running_) return std::nullopt;
-  return begin(1, kFirstBytes, now_seconds);
+  return begin(1, now_seconds);
 }
 
-LinkProbe::Burst LinkProbe::begin(std::uint32_t number, std::size_t bytes, double now_seconds) {
+LinkProbe::Burst LinkProbe::begin(std::uint32_t number, double now_seconds) {
   running_ = true;
   number_ = number;
   started_ = now_seconds;
@@ -23,7 +24,7 @@ LinkProbe::Burst LinkProbe::begin(std::uint32_t number, std::size_t bytes, doubl
   missing_[self_] = false;
   Burst burst{number, 0, 0, {}};
   for (std::size_t r = 1; r < members_; ++r) burst.peers.push_back((self_ + r) % members_);
-  const std::size_t share = bytes / burst.peers.size();
+  const std::size_t share = kBursts[number - 1].bytes / burst.peers.size();
   burst.frame_bytes = std::clamp(share / kLeastFrames, kLeastFrameBytes, kMostFrameBytes);
   burst.frames_per_peer = std::max(kLeastFrames, share / burst.frame_bytes);
   timed_bytes_ = (burst.frames_per_peer - 1) * burst.frame_bytes * burst.peers.size();
@@ -39,19 +40,22 @@ std::optional<LinkProbe::Burst> LinkProbe::replied(std::size_t rank, const schem
   slowest_micros_ = std::max(slowest_micros_, std::min(reply.micros, static_cast<std::uint64_t>(waited)));
   if (std::find(missing_.begin(), missing_.end(), true) != missing_.end()) return std::nullopt;
   const double seconds = 1e-6 * static_cast<double>(std::max<std::uint64_t>(slowest_micros_, 1));
-  const double mbps = std::min(static_cast<double>(timed_bytes_) * 8e-6 / seconds, schema::kMostLineMbps);
-  mbps_ = number_ <= 2 ? mbps : std::max(mbps_, mbps);  // the small burst's does not count beside a large one's
-  const bool small_was_enough = number_ == 1 && seconds >= kShortSeconds;
-  if (!small_was_enough && number_ <= kLargeBursts) return begin(number_ + 1, kLargeBytes, now_seconds);
-  done_ = true;
-  return std::nullopt;
+  const double mbps = std::min(timed_mbps(seconds), schema::kMostLineMbps);
+  mbps_ = number_ == std::size(kBursts) ? std::max(mbps_, mbps) : mbps;
+  done_ = number_ == std::size(kBursts) || seconds >= kBursts[number_ - 1].enough_seconds;
+  if (done_) return std::nullopt;
+  return begin(number_ + 1, now_seconds);
 }
+
+double LinkProbe::timed_mbps(double seconds) const { return static_cast<double>(timed_bytes_) * 8e-6 / seconds; }
 
 void LinkProbe::tick(double now_seconds) {
   if (done_ || !running_ || now_seconds - started_ <= kPatienceSeconds) return;
   done_ = true;
-  // The link is slower than this; that the small burst went faster says nothing.
-  if (number_ == 2) mbps_ = std::min(mbps_, static_cast<double>(timed_bytes_) * 8e-6 / kPatienceSeconds);
+  // The link is slower than this; that a smaller burst went faster says nothing.
+  const double most = timed_mbps(kPatienceSeconds);
+  if (number_ == 1) mbps_ = most;
+  if (number_ < std::size(kBursts)) mbps_ = std::min(mbps_, most);
 }
 
 }  // namespace tg::daemon

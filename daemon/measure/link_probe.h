@@ -1,7 +1,9 @@
 // Measures this node's link before a run: a burst of frames to all peers at once. Each of them tells how long its part
-// took to come in (burst_meter.h); the slowest counts. A burst that was over too soon to be told from a start-up effect
-// is followed by larger ones, of which the best counts: while all members measure at once, a connection that has just
-// begun gets less than its share. Pure: the owner sends the frames (send_burst.h) and brings the time; one thread.
+// took to come in (burst_meter.h); the slowest counts. The first burst is small enough for a link of a megabit per
+// second. One that was over too soon to be told from a start-up effect is followed by a larger one, whose rate replaces
+// its; of the two largest the better counts: while all members measure at once, a connection that has just begun gets
+// less than its share. A burst that does not come in within kPatienceSeconds bounds the rate from above. Pure: the
+// owner sends the frames (send_burst.h) and brings the time; one thread.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +18,14 @@ namespace tg::daemon {
 class LinkProbe {
  public:
   static constexpr std::size_t kLeastFrameBytes = 4 * 1024, kMostFrameBytes = 64 * 1024;
-  static constexpr std::size_t kFirstBytes = 2u << 20;  // to all peers together
-  static constexpr std::size_t kLargeBytes = 16u << 20;
-  static constexpr std::uint32_t kLargeBursts = 2;
   static constexpr std::size_t kLeastFrames = 4;  // to a peer: what is timed comes after the first
-  static constexpr double kShortSeconds = 0.03;   // below it a first burst says little
-  static constexpr double kPatienceSeconds = 3;   // for a burst; a link that the first takes longer on is not measured
+  static constexpr double kPatienceSeconds = 3;   // for a burst
+  struct Size {
+    std::size_t bytes;      // to all peers together
+    double enough_seconds;  // a burst that takes so long is the last
+  };
+  static constexpr double kNever = 1e9;
+  static constexpr Size kBursts[] = {{256u << 10, 0.2}, {2u << 20, 0.03}, {16u << 20, kNever}, {16u << 20, kNever}};
 
   struct Burst {  // to be sent now, frames in turn to every peer
     std::uint32_t number = 0;
@@ -36,14 +40,15 @@ class LinkProbe {
   void tick(double now_seconds);
 
   bool done() const { return done_; }
-  double mbps() const { return mbps_; }  // payload; 0 = not measured
+  double mbps() const { return mbps_; }  // payload; 0 = no peer
 
  private:
-  Burst begin(std::uint32_t number, std::size_t bytes, double now_seconds);
+  Burst begin(std::uint32_t number, double now_seconds);
+  double timed_mbps(double seconds) const;
 
   const std::size_t members_, self_;
   std::vector<bool> missing_;  // by rank
-  std::uint32_t number_ = 0;
+  std::uint32_t number_ = 0;   // of the burst, from 1
   std::size_t timed_bytes_ = 0;
   std::uint64_t slowest_micros_ = 0;
   double started_ = 0;
