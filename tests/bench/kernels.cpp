@@ -155,9 +155,13 @@ void bench(std::size_t elements, int rounds, const char* where) {
   Arrays arrays(elements);
   prepare(arrays, *available().front());
   std::vector<Timed> list;
-  for (const auto& [name, read] : readers()) {
-    list.push_back({name, [&arrays, read = read] { float_sink = read(arrays.gradient.data(), arrays.elements); }, {}});
-  }
+  const auto add_readers = [&](const auto& readers) {
+    for (const auto& [name, read] : readers)
+      list.push_back(
+          {name, [&arrays, read = read] { float_sink = read(arrays.gradient.data(), arrays.elements); }, {}});
+  };
+  add_readers(readers());
+  add_readers(readers_in_turns());
   for (const Kernels* const kernels : available()) {
     if (kernels->name == "scalar" && elements > kInCache) continue;  // bound by its arithmetic, the same as in cache
     add_variant(list, arrays, *kernels);

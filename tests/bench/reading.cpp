@@ -8,15 +8,24 @@
 namespace tg::kernels {
 namespace {
 
-template <class Lanes, bool kAhead>
+enum class Ahead { kNothing, kPage, kPagesInTurns };
+
+template <class Lanes, Ahead kAhead>
 [[gnu::always_inline]] inline float read_and_sum(const float* values, std::size_t elements) {
-  constexpr std::size_t kStep = 8;
+  constexpr std::size_t kStep = 8, kPage = 4096, kPages = 8;
   Lanes sums[kStep] = {};
   const auto* const lanes = reinterpret_cast<const Lanes*>(values);
   for (std::size_t i = 0; i < elements * sizeof(float) / sizeof(Lanes); i += kStep) {
-    if constexpr (kAhead) {
-      const auto* const bytes = reinterpret_cast<const std::byte*>(lanes + i) + 4096;
-      for (std::size_t line = 0; line < kStep * sizeof(Lanes); line += kCacheLine) __builtin_prefetch(bytes + line);
+    const auto* const bytes = reinterpret_cast<const std::byte*>(lanes + i);
+    if constexpr (kAhead == Ahead::kPage) {
+      for (std::size_t line = 0; line < kStep * sizeof(Lanes); line += kCacheLine)
+        __builtin_prefetch(bytes + kPage + line);
+    } else if constexpr (kAhead == Ahead::kPagesInTurns) {
+      for (std::size_t byte = 0; byte < kStep * sizeof(Lanes); byte += kCacheLine) {
+        const std::size_t line = (i * sizeof(Lanes) + byte) / kCacheLine % (kPages * kPage / kCacheLine);
+        const std::byte* const next_span = bytes + byte - line * kCacheLine + kPages * kPage;
+        __builtin_prefetch(next_span + line % kPages * kPage + line / kPages * kCacheLine, 0, 2);
+      }
     }
     for (std::size_t l = 0; l < kStep; ++l) sums[l] += lanes[i + l];
   }
@@ -28,9 +37,11 @@ template <class Lanes, bool kAhead>
 
 using Lanes4 = float __attribute__((vector_size(16)));
 
-float read_plain(const float* values, std::size_t elements) { return read_and_sum<Lanes4, false>(values, elements); }
+float read_plain(const float* values, std::size_t elements) {
+  return read_and_sum<Lanes4, Ahead::kNothing>(values, elements);
+}
 float read_plain_ahead(const float* values, std::size_t elements) {
-  return read_and_sum<Lanes4, true>(values, elements);
+  return read_and_sum<Lanes4, Ahead::kPage>(values, elements);
 }
 
 #if defined(__x86_64__)
@@ -38,16 +49,19 @@ using Lanes8 = float __attribute__((vector_size(32)));
 using Lanes16 = float __attribute__((vector_size(64)));
 
 [[gnu::target("avx2")]] float read_avx2(const float* values, std::size_t elements) {
-  return read_and_sum<Lanes8, false>(values, elements);
+  return read_and_sum<Lanes8, Ahead::kNothing>(values, elements);
 }
 [[gnu::target("avx2")]] float read_avx2_ahead(const float* values, std::size_t elements) {
-  return read_and_sum<Lanes8, true>(values, elements);
+  return read_and_sum<Lanes8, Ahead::kPage>(values, elements);
 }
 [[gnu::target("avx512f")]] float read_avx512(const float* values, std::size_t elements) {
-  return read_and_sum<Lanes16, false>(values, elements);
+  return read_and_sum<Lanes16, Ahead::kNothing>(values, elements);
 }
 [[gnu::target("avx512f")]] float read_avx512_ahead(const float* values, std::size_t elements) {
-  return read_and_sum<Lanes16, true>(values, elements);
+  return read_and_sum<Lanes16, Ahead::kPage>(values, elements);
+}
+[[gnu::target("avx512f")]] float read_avx512_in_turns(const float* values, std::size_t elements) {
+  return read_and_sum<Lanes16, Ahead::kPagesInTurns>(values, elements);
 }
 #endif
 
@@ -68,6 +82,14 @@ std::vector<std::pair<const char*, ReadAndSum>> readers() {
   }
 #endif
   return list;
+}
+
+std::vector<std::pair<const char*, ReadAndSum>> readers_in_turns() {
+#if defined(__x86_64__)
+  for (const Kernels* const kernels : available())
+    if (kernels->name == "avx512") return {{"read and sum, avx512, in turns", read_avx512_in_turns}};
+#endif
+  return {};
 }
 
 }  // namespace tg::kernels
