@@ -88,8 +88,7 @@ std::string format_plan(const schema::PlanReply& plan) {
       {"exchange", or_nothing(plan.exchange) + ", coding " + or_nothing(plan.coding)},
       {"compute", format_seconds(plan.compute_seconds) + " per step, measured"},
       {"sent", format_fixed(plan.sent_bits_per_parameter, 2) + " bits per parameter and step, predicted"},
-      {"wire",
-       format_seconds(plan.wire_seconds) + " per step at " + format_fixed(plan.link_mbps, 0) + " Mbit/s, predicted"},
+      {"wire", format_seconds(plan.wire_seconds) + " per step at " + format_mbps(plan.link_mbps) + ", predicted"},
       {"one node alone", format_seconds(plan.single_node_seconds) + " per step"},
       {"speed-up", format_fixed(plan.speed_up, 2) + " x over one node, predicted"},
       {"memory", format_bytes(static_cast<double>(plan.memory_bytes)) + " per node"},
@@ -100,7 +99,7 @@ std::optional<std::string> speed_up_warning(const schema::PlanReply& plan) {
   if (!(plan.speed_up < kLeastSpeedUp) || plan.members < 2) return std::nullopt;
   return std::to_string(plan.members) + " members are predicted to be only " + format_fixed(plan.speed_up, 2) +
          " x as fast as one node: a step computes for " + format_seconds(plan.compute_seconds) + " and sends for " +
-         format_seconds(plan.wire_seconds) + " at " + format_fixed(plan.link_mbps, 0) + " Mbit/s, one node takes " +
+         format_seconds(plan.wire_seconds) + " at " + format_mbps(plan.link_mbps) + ", one node takes " +
          format_seconds(plan.single_node_seconds) + " alone. A larger global-batch or fewer nodes help";
 }
 

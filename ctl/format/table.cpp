@@ -43,6 +43,8 @@ std::string format_fixed(double value, int digits) {
   return text;
 }
 
+std::string format_mbps(double mbps) { return format_fixed(mbps, mbps < 10 ? 1 : 0) + " Mbit/s"; }
+
 std::string format_percent(double share, int digits) {
   return std::isfinite(share) ? format_fixed(share * 100, digits) + " %" : "-";
 }

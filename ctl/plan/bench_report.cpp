@@ -31,8 +31,8 @@ bool shown(const schema::KernelRate& rate, std::uint64_t largest) {
 std::string link_text(const schema::BenchReply& bench) {
   if (bench.members < 2) return "no other node to measure with";
   if (bench.link_mbps <= 0) return "not measured: a peer did not answer";
-  std::string text = format_fixed(bench.link_mbps, 0) + " Mbit/s of payload towards " +
-                     std::to_string(bench.members - 1) + (bench.members == 2 ? " peer" : " peers at once");
+  std::string text = format_mbps(bench.link_mbps) + " of payload towards " + std::to_string(bench.members - 1) +
+                     (bench.members == 2 ? " peer" : " peers at once");
   if (bench.line_mbps > 0)
     text += ", " + times(bench.link_mbps, bench.line_mbps) + " x the line's " + format_link(bench.line_mbps);
   return text;

@@ -51,7 +51,7 @@ Result<double> parse_link_mbps(std::string_view text) {
 }
 
 std::string format_link(double mbps) {
-  if (mbps < 1000) return format_fixed(mbps, 0) + " Mbit/s";
+  if (mbps < 1000) return format_mbps(mbps);
   const double gbps = mbps / 1000;
   return format_fixed(gbps, gbps == std::floor(gbps) ? 0 : 2) + " Gbit/s";
 }

@@ -131,9 +131,8 @@ std::string draw_forecast(const ForecastReply& reply) {
                     std::to_string(kHeight) + "\" font-family=\"sans-serif\" font-size=\"12\">\n";
   svg += "<rect width=\"" + std::to_string(kWidth) + "\" height=\"" + std::to_string(kHeight) + "\" fill=\"white\"/>\n";
   svg += text_at(kLeft, 22, "start",
-                 reply.model + ", " + format_fixed(reply.payload_mbps, 0) + " Mbit/s of payload, " +
-                     format_fixed(reply.cores, 2) + " cores a node: predicted " + (replay ? "steps/s" : "samples/s") +
-                     " over the number of nodes",
+                 reply.model + ", " + format_mbps(reply.payload_mbps) + " of payload, " + format_fixed(reply.cores, 2) +
+                     " cores a node: predicted " + (replay ? "steps/s" : "samples/s") + " over the number of nodes",
                  " font-size=\"14\"");
   svg += grid(reply, axes);
   double lowest_name = kTop;  // names that would touch are moved apart

@@ -131,7 +131,7 @@ std::string format_forecast(const ForecastReply& reply) {
       {"model", reply.model + ", " + std::to_string(reply.parameters) + " parameters, compute = " + reply.compute},
       {"batch", std::to_string(reply.asked.global_batch) + " samples a step, " +
                     std::to_string(reply.asked.local_batch) + " on a node"},
-      {"link", link + format_fixed(reply.payload_mbps, 0) + " Mbit/s of payload"},
+      {"link", link + format_mbps(reply.payload_mbps) + " of payload"},
       {"cores", format_fixed(reply.cores, 2) + " of a node"},
       {"speeds",
        "of " + reply.node + ", measured " + (reply.measured_now ? "just now" : format_utc(reply.measured_ms))},

@@ -52,10 +52,12 @@ double LinkProbe::timed_mbps(double seconds) const { return static_cast<double>(
 void LinkProbe::tick(double now_seconds) {
   if (done_ || !running_ || now_seconds - started_ <= kPatienceSeconds) return;
   done_ = true;
-  // The link is slower than this; that a smaller burst went faster says nothing.
+  if (number_ == std::size(kBursts)) return;  // one as large has come in
+  // Whoever has not answered is behind a link that is no faster than this, whatever a smaller burst did. Where nobody
+  // has ever answered, nothing is known.
+  const bool answered = std::count(missing_.begin(), missing_.end(), true) < static_cast<std::ptrdiff_t>(members_ - 1);
   const double most = timed_mbps(kPatienceSeconds);
-  if (number_ == 1) mbps_ = most;
-  if (number_ < std::size(kBursts)) mbps_ = std::min(mbps_, most);
+  if (number_ > 1 || answered) mbps_ = number_ > 1 ? std::min(mbps_, most) : most;
 }
 
 }  // namespace tg::daemon

@@ -1,9 +1,10 @@
 // Measures this node's link before a run: a burst of frames to all peers at once. Each of them tells how long its part
 // took to come in (burst_meter.h); the slowest counts. The first burst is small enough for a link of a megabit per
-// second. One that was over too soon to be told from a start-up effect is followed by a larger one, whose rate replaces
-// its; of the two largest the better counts: while all members measure at once, a connection that has just begun gets
-// less than its share. A burst that does not come in within kPatienceSeconds bounds the rate from above. Pure: the
-// owner sends the frames (send_burst.h) and brings the time; one thread.
+// second, even where its answers come behind a burst of the peer's own. One that was over too soon to be told from a
+// start-up effect is followed by a larger one, whose rate replaces its; of the two largest the better counts: while all
+// members measure at once, a connection that has just begun gets less than its share. A burst that only some answer
+// within kPatienceSeconds, or one after an answered one, bounds the rate from above. Pure: the owner sends the frames
+// (send_burst.h) and brings the time; one thread.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +18,16 @@ namespace tg::daemon {
 
 class LinkProbe {
  public:
-  static constexpr std::size_t kLeastFrameBytes = 4 * 1024, kMostFrameBytes = 64 * 1024;
+  static constexpr std::size_t kLeastFrameBytes = 512, kMostFrameBytes = 64 * 1024;
   static constexpr std::size_t kLeastFrames = 4;  // to a peer: what is timed comes after the first
-  static constexpr double kPatienceSeconds = 3;   // for a burst
+  static constexpr double kPatienceSeconds = 5;   // for a burst
   struct Size {
     std::size_t bytes;      // to all peers together
-    double enough_seconds;  // a burst that takes so long is the last
+    double enough_seconds;  // a burst that takes so long is the last; more than a lost packet costs TCP, 0.2 s, where
+                            // small
   };
   static constexpr double kNever = 1e9;
-  static constexpr Size kBursts[] = {{256u << 10, 0.2}, {2u << 20, 0.03}, {16u << 20, kNever}, {16u << 20, kNever}};
+  static constexpr Size kBursts[] = {{256u << 10, 0.25}, {2u << 20, 0.03}, {16u << 20, kNever}, {16u << 20, kNever}};
 
   struct Burst {  // to be sent now, frames in turn to every peer
     std::uint32_t number = 0;
@@ -40,7 +42,7 @@ class LinkProbe {
   void tick(double now_seconds);
 
   bool done() const { return done_; }
-  double mbps() const { return mbps_; }  // payload; 0 = no peer
+  double mbps() const { return mbps_; }  // payload; 0 = no peer answered
 
  private:
   Burst begin(std::uint32_t number, double now_seconds);

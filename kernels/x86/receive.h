@@ -56,7 +56,7 @@ class StateAhead {
   void fetch_some() {
     for (const std::size_t end = std::min(line_ + lines_each_, kLines); line_ < end; ++line_)
       for (const float* const array : arrays_)
-        if (array != nullptr) fetch_ahead<_MM_HINT_T1>(array, first_ + line_ * kLineFloats);
+        if (array != nullptr) fetch_ahead(array, first_ + line_ * kLineFloats);
   }
 
  private:
@@ -94,8 +94,8 @@ inline bool apply_codes_x86(const Update& u, const Received& received, const Con
       const std::uint64_t* const nonzero = received.planes.data()[p].nonzero.data() + first / kWordBits;
       const std::uint64_t* const negative = received.planes.data()[p].negative.data() + first / kWordBits;
       if (u.past_caches) {  // no waiting where they have left the cache since they were decoded
-        fetch_ahead<_MM_HINT_T1>(nonzero, kTilesAhead * kTileWords);
-        fetch_ahead<_MM_HINT_T1>(negative, kTilesAhead * kTileWords);
+        fetch_ahead(nonzero, kTilesAhead * kTileWords);
+        fetch_ahead(negative, kTilesAhead * kTileWords);
       }
       for (std::size_t w = 0; w < kTileWords; ++w) {
         Sums::add_codes(sums + w * kWordBits, nonzero[w], negative[w]);

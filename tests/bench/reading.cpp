@@ -1,6 +1,7 @@
 #include "tests/bench/reading.h"
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/base/aligned_array.h"
 #include "kernels/kernels.h"
@@ -16,15 +17,16 @@ template <class Lanes, Ahead kAhead>
   Lanes sums[kStep] = {};
   const auto* const lanes = reinterpret_cast<const Lanes*>(values);
   for (std::size_t i = 0; i < elements * sizeof(float) / sizeof(Lanes); i += kStep) {
-    const auto* const bytes = reinterpret_cast<const std::byte*>(lanes + i);
+    const std::uintptr_t bytes = reinterpret_cast<std::uintptr_t>(lanes + i);
     if constexpr (kAhead == Ahead::kPage) {
       for (std::size_t line = 0; line < kStep * sizeof(Lanes); line += kCacheLine)
-        __builtin_prefetch(bytes + kPage + line);
+        __builtin_prefetch(reinterpret_cast<const void*>(bytes + kPage + line));  // NOLINT(performance-no-int-to-ptr)
     } else if constexpr (kAhead == Ahead::kPagesInTurns) {
       for (std::size_t byte = 0; byte < kStep * sizeof(Lanes); byte += kCacheLine) {
         const std::size_t line = (i * sizeof(Lanes) + byte) / kCacheLine % (kPages * kPage / kCacheLine);
-        const std::byte* const next_span = bytes + byte - line * kCacheLine + kPages * kPage;
-        __builtin_prefetch(next_span + line % kPages * kPage + line / kPages * kCacheLine, 0, 2);
+        const std::uintptr_t span = bytes + byte - line * kCacheLine + kPages * kPage;  // the next one
+        const std::uintptr_t at = span + line % kPages * kPage + line / kPages * kCacheLine;
+        __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);  // NOLINT(performance-no-int-to-ptr)
       }
     }
     for (std::size_t l = 0; l < kStep; ++l) sums[l] += lanes[i + l];

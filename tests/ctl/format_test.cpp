@@ -218,6 +218,8 @@ TEST(Table, Numbers) {
   EXPECT_EQ(format_bytes(1'234'567), "1.2 MB");
   EXPECT_EQ(format_percent(0.981, 1), "98.1 %");
   EXPECT_EQ(format_fixed(std::numeric_limits<double>::quiet_NaN(), 2), "-");
+  EXPECT_EQ(format_mbps(941.4), "941 Mbit/s");
+  EXPECT_EQ(format_mbps(5.63), "5.6 Mbit/s");
   EXPECT_EQ(format_digest(255), "00000000000000ff");
   EXPECT_EQ(format_table({{"a", "b"}, {"\xc3\xb6\xc3\xb6\xc3\xb6", "c"}}), "a    b\n\xc3\xb6\xc3\xb6\xc3\xb6  c\n");
 }
