@@ -3,8 +3,8 @@
 // second, even where its answers come behind a burst of the peer's own. One that was over too soon to be told from a
 // start-up effect is followed by a larger one, whose rate replaces its; of the two largest the better counts: while all
 // members measure at once, a connection that has just begun gets less than its share. A burst that only some answer
-// within kPatienceSeconds, or one after an answered one, bounds the rate from above. Pure: the owner sends the frames
-// (send_burst.h) and brings the time; one thread.
+// within kPatienceSeconds, or one after an answered one, bounds the rate from above, unless one as large has come in.
+// Pure: the owner sends the frames (send_burst.h) and brings the time; one thread.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ class LinkProbe {
   static constexpr double kPatienceSeconds = 5;   // for a burst
   struct Size {
     std::size_t bytes;      // to all peers together
-    double enough_seconds;  // a burst that takes so long is the last; more than a lost packet costs TCP, 0.2 s, where
-                            // small
+    double enough_seconds;  // a burst that takes so long is the last
   };
   static constexpr double kNever = 1e9;
+  // The small one must take longer than a lost packet costs TCP, 0.2 s.
   static constexpr Size kBursts[] = {{256u << 10, 0.25}, {2u << 20, 0.03}, {16u << 20, kNever}, {16u << 20, kNever}};
 
   struct Burst {  // to be sent now, frames in turn to every peer
