@@ -42,6 +42,7 @@ class PooledBytes final : public FrameBuffer {
   std::span<const std::byte> bytes() const override { return {block_.bytes.get(), size_}; }
   std::byte* data() { return block_.bytes.get(); }
   std::size_t capacity() const { return block_.capacity; }
+  const std::shared_ptr<FramePool::State>& pool() const { return pool_; }
   void resize(std::size_t bytes);  // at most capacity
 
  private:

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "schema/frame.capnp.h"
@@ -228,8 +229,15 @@ SharedFrame ChunkFrameBuilder::finish(std::size_t payload_bytes, PayloadFormat f
   const auto* expected = reinterpret_cast<const kj::byte*>(buffer.data() + kPayloadBytesOffset);
   TG_CHECK(payload_bytes == 0 || payload.begin() == expected, payload_bytes);
   write_table(buffer.data(), words - kTableWords);
-  buffer.resize(words * kWordBytes);
-  return std::move(state_->buffer);
+  const std::size_t bytes = words * kWordBytes;
+  buffer.resize(bytes);
+  if (buffer.capacity() <= std::max(kMostBlockPerFrame * bytes, kSmallBlockBytes)) return std::move(state_->buffer);
+  // Credit counts payload: blocks as large as the bound, under frames that wait for the wire, would be much more.
+  auto smaller = std::make_shared<PooledBytes>(buffer.pool(), bytes);
+  std::memcpy(smaller->data(), buffer.data(), bytes);
+  smaller->resize(bytes);
+  state_->buffer.reset();
+  return smaller;
 }
 
 }  // namespace tg::schema

@@ -63,9 +63,11 @@ inline constexpr std::size_t kSmallChunkParameters = 16 * 1024;
 
 // Queues.
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
-inline constexpr int kMeshHighWaterMark = 4096;               // messages per peer; the protocol's gates bound the bytes
-inline constexpr std::size_t kMostQueuedEvents = 16384;       // towards the node's thread
-inline constexpr std::size_t kMostRunsKept = 200;             // finished runs remembered per node
+inline constexpr std::size_t kMostBlockPerFrame = 4;        // times a chunk frame's bytes, while it waits for the wire
+inline constexpr std::size_t kSmallBlockBytes = 16u << 10;  // not worth being smaller
+inline constexpr int kMeshHighWaterMark = 4096;             // messages per peer; the protocol's gates bound the bytes
+inline constexpr std::size_t kMostQueuedEvents = 16384;     // towards the node's thread
+inline constexpr std::size_t kMostRunsKept = 200;           // finished runs remembered per node
 
 // Deadlines, milliseconds.
 inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an answer

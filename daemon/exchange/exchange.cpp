@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "daemon/exchange/compare_digests.h"
@@ -213,10 +214,16 @@ std::vector<Rank> Exchange::receivers(const ChunkPlan& chunk) const {
 void Exchange::open_bucket(std::size_t bucket) {
   buckets_[bucket].open = true;
   const BucketPlan& plan = plan_->buckets[bucket];
-  const std::size_t count = plan.last_chunk - plan.first_chunk;
-  // Staggered: each member begins with the chunks of the next rank, so that no owner is everybody's first.
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t index = plan.first_chunk + (i + (options_.self + 1) * count / members()) % count;
+  // Staggered: of every members() chunks in a row, which have an owner each, a member begins with the next rank's. So
+  // no owner is everybody's first, and what is summed comes together.
+  std::vector<std::size_t> order(plan.last_chunk - plan.first_chunk);
+  std::iota(order.begin(), order.end(), plan.first_chunk);
+  const auto turn = [&](std::size_t index) {
+    const std::size_t row = (index - plan.first_chunk) / members();
+    return std::pair(row, (plan_->chunks[index].owner + members() - 1 - options_.self) % members());
+  };
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return turn(a) < turn(b); });
+  for (const std::size_t index : order) {
     const bool sums_here = members() == 1 || (plan_->sharded() && plan_->chunks[index].owner == options_.self);
     if (!sums_here) {
       to_contribute_[bucket].push_back(index);

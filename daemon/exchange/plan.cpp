@@ -24,11 +24,15 @@ std::size_t most_elements(GradientFormat format, std::size_t members) {
   return elements;
 }
 
+std::size_t share_of(std::size_t model_elements, std::size_t chunks) {
+  return std::min(model_elements / chunks, schema::kLargeChunkParameters);
+}
+
 // Of a slow link's chunks there are many in a step: the last one's way is short beside it. A large model has many
 // anyway.
 std::size_t most_for_link(std::size_t model_elements, const PlanOptions& options) {
-  const std::size_t share = std::min(model_elements / kChunksOfAModel, schema::kLargeChunkParameters);
-  return kernels::padded(std::max(share, options.most_chunk_parameters));
+  const std::size_t chunks = std::max(kChunksOfAModel, kChunksOfAnOwner * options.members);
+  return kernels::padded(std::max(share_of(model_elements, chunks), options.most_chunk_parameters));
 }
 
 std::size_t chunk_size(std::size_t run_elements, GradientFormat format, std::size_t most_here,
@@ -76,15 +80,19 @@ GradientFormat format_of(const engine::Segment& segment, const PlanOptions& opti
 // One chunk on its way, one behind it, a third for the time that credit takes to come back: coded sums have two to
 // three bits per element. Between more than two members more would only make a queue where the bytes of all peers meet,
 // in the switch's port to one of them: it drops what it cannot hold, and who was dropped falls behind. What few float
-// chunks a ternary plan has do not widen it: a chunk may overshoot.
-std::size_t least_window(const Plan& plan) {
+// chunks a ternary plan has do not widen it: a chunk may overshoot. More than four members have chunks of half the size
+// of a window: a total waits until none of them is behind.
+std::size_t least_window(const Plan& plan, std::size_t model_elements) {
   std::size_t ternary = 0, floats = 0;
   for (const ChunkPlan& chunk : plan.chunks) {
     const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
     std::size_t& most = chunk.ternary() ? ternary : floats;
     most = std::max(most, chunk.ternary() ? chunk.size() : chunk.size() * float_bytes);
   }
-  return (plan.members > 2 ? 1 : 2) * (ternary > 0 ? ternary : floats);
+  const std::size_t longest = ternary > 0 ? ternary : floats;
+  if (plan.members <= 2) return 2 * longest;
+  const std::size_t windows = std::max(kChunksOfAModel, kChunksOfAnOwner / 2 * plan.members);
+  return std::max(longest, share_of(model_elements, windows));
 }
 
 }  // namespace
@@ -120,20 +128,24 @@ Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options)
     plan.buckets.push_back(std::move(entry));
     last = first;
   }
-  plan.window_bytes = std::max(options.window_bytes, least_window(plan));
+  plan.window_bytes = std::max(options.window_bytes, least_window(plan, segments.padded_count()));
   return plan;
 }
 
 std::size_t exchange_bytes(const Plan& plan) {
   const std::size_t peers = plan.members - 1;
-  std::size_t held = 0;  // contributions as large as they get, of the chunks that are summed here
+  // Contributions as large as they get, of the chunks that a member sums: all, or its own.
+  std::vector<std::size_t> held_by(plan.members);
   for (const ChunkPlan& chunk : plan.chunks) {
-    if (plan.sharded() && chunk.owner != 0) continue;
     const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
-    held += peers * (chunk.ternary() ? kernels::codes_bound(chunk.size()) : chunk.size() * float_bytes);
+    held_by[plan.sharded() ? chunk.owner : 0] +=
+        peers * (chunk.ternary() ? kernels::codes_bound(chunk.size()) : chunk.size() * float_bytes);
   }
-  const std::size_t in_flight = peers * (plan.window_bytes + schema::kMostChunkPayloadBytes);
-  return held + 2 * in_flight;
+  const std::size_t held = *std::max_element(held_by.begin(), held_by.end());
+  // A frame that came is as large as its payload, the block of one that goes up to kMostBlockPerFrame times as large.
+  const std::size_t coming = peers * (plan.window_bytes + schema::kMostChunkPayloadBytes);
+  const std::size_t going = peers * (schema::kMostBlockPerFrame * plan.window_bytes + schema::kMostChunkPayloadBytes);
+  return held + coming + going;
 }
 
 PlanTraffic predict_traffic(const Plan& plan, double zeros) {

@@ -82,7 +82,9 @@ struct PlanOptions {
 inline constexpr std::size_t kDefaultBucketParameters = 256 * 1024;
 inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;  // below this a frame costs more than it overlaps
 
-inline constexpr std::size_t kChunksOfAModel = 480;  // or more, on a slow link
+// On a slow link a large model is cut into so many chunks: more would cost more in frames than their end gains.
+inline constexpr std::size_t kChunksOfAModel = 480;
+inline constexpr std::size_t kChunksOfAnOwner = 120;  // between more than four members, for the same reason
 
 // direct wherever there is nothing to sum for others: one member, or scalers of each member's own.
 Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options);

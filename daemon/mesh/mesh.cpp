@@ -100,6 +100,7 @@ Status Mesh::start() {
   SocketOptions options;
   options.high_water_mark = schema::kMeshHighWaterMark;
   options.most_message_bytes = schema::kMostFrameBytes;
+  options.give_up_ms = s.config.peer_timeout_ms;
   try {
     s.router = zmq::socket_t(s.context, zmq::socket_type::router);
     set_socket_options(s.router, options);

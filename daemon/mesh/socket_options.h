@@ -10,6 +10,9 @@
 //   CONNECT_TIMEOUT, TCP_MAXRT, HANDSHAKE_IVL   minutes by default
 //   TCP_KEEPALIVE           tears down connections whose other end has vanished; who is alive is decided by Liveness
 //
+// A connection is given up after give_up_ms in which the other end took nothing. On the mesh that is no less than
+// peer-timeout: a peer that stands still that long, with its buffers full, or whose cable is out, may come back.
+//
 // No HEARTBEAT_IVL: in libzmq 4.3.4 its timer writes to a connection that broke while its input was held back by the
 // high-water mark, and an assertion ends the whole process (libzmq#4364, #4767): a peer that dies while we are busy, or
 // a client that floods and leaves, would take us along.
@@ -17,6 +20,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <string>
@@ -29,16 +33,17 @@ namespace tg::daemon {
 
 inline constexpr int kReconnectMs = 100;
 inline constexpr int kConnectTimeoutMs = 3000;
-inline constexpr int kTcpGiveUpMs = 10'000;
+inline constexpr int kTcpGiveUpMs = 10'000;  // at least
 inline constexpr int kHandshakeMs = 5000;
-// Seconds: probes begin after so long a silence, follow at this distance, and end it after so many.
-inline constexpr int kKeepAliveIdle = 5, kKeepAliveInterval = 2, kKeepAliveProbes = 3;
+// Seconds: probes begin after so long a silence and follow at this distance.
+inline constexpr int kKeepAliveIdle = 5, kKeepAliveInterval = 2;
 
 struct SocketOptions {
   int high_water_mark = 64;  // messages per connection and direction
   std::int64_t most_message_bytes = 1024 * 1024;
   int linger_ms = 0;
   int most_reconnect_ms = 1000;
+  std::uint64_t give_up_ms = kTcpGiveUpMs;
   std::uint64_t io_threads = 0;  // bit mask of the context's I/O threads that serve it, 0 = any
 };
 
@@ -50,12 +55,17 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
   socket.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
   socket.set(zmq::sockopt::reconnect_ivl_max, options.most_reconnect_ms);
   socket.set(zmq::sockopt::connect_timeout, kConnectTimeoutMs);
-  socket.set(zmq::sockopt::tcp_maxrt, kTcpGiveUpMs);
+  const int give_up_ms = static_cast<int>(std::clamp<std::uint64_t>(options.give_up_ms, kTcpGiveUpMs, 24 * 3'600'000));
+  socket.set(zmq::sockopt::tcp_maxrt, give_up_ms);
   socket.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   socket.set(zmq::sockopt::tcp_keepalive_idle, kKeepAliveIdle);
-  socket.set(zmq::sockopt::tcp_keepalive_intvl, kKeepAliveInterval);
-  socket.set(zmq::sockopt::tcp_keepalive_cnt, kKeepAliveProbes);
+  // Linux takes 127 probes at most. With a time to give up it ends a connection by that time, not by their number.
+  constexpr int kMostProbes = 127;
+  const int silence = give_up_ms / 1000 - kKeepAliveIdle;
+  const int interval = std::max(kKeepAliveInterval, silence / kMostProbes + 1);
+  socket.set(zmq::sockopt::tcp_keepalive_intvl, interval);
+  socket.set(zmq::sockopt::tcp_keepalive_cnt, std::clamp(silence / interval + 1, 1, kMostProbes));
   if (options.io_threads != 0) socket.set(zmq::sockopt::affinity, options.io_threads);
   if (socket.get(zmq::sockopt::type) == static_cast<int>(zmq::socket_type::router)) {
     socket.set(zmq::sockopt::router_mandatory, true);

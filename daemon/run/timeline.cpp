@@ -35,37 +35,48 @@ void Timeline::add(Track track, const char* name, std::uint64_t step, Clock::tim
 
 Status Timeline::write(const std::string& path) const {
   const std::lock_guard lock(mutex_);
-  nlohmann::ordered_json events = nlohmann::ordered_json::array();
-  const auto name_row = [&](const char* what, int thread, const std::string& name) {
-    events.push_back({{"ph", "M"}, {"name", what}, {"pid", rank_}, {"tid", thread}, {"args", {{"name", name}}}});
+  engine::AtomicFile to(path);
+  if (Status opened = to.open(); !opened.ok()) return opened;
+  // Row by row: all of them as one document would take many times the memory of the spans.
+  std::string text = nlohmann::ordered_json({{"displayTimeUnit", "ms"},
+                                             {"otherData", {{"member", member_}, {"spans_left_out", left_out_}}}})
+                         .dump();
+  text.back() = ',';
+  text += "\"traceEvents\":[\n";
+  Status written;
+  const auto flush_above = [&](std::size_t bytes) {
+    if (!written.ok() || text.size() <= bytes) return;
+    written = to.write(text.data(), text.size());
+    text.clear();
   };
-  name_row("process_name", 0, member_);
-  name_row("thread_name", static_cast<int>(Track::kNode), "exchange");
-  name_row("thread_name", static_cast<int>(Track::kCompute), "compute");
-  int last = static_cast<int>(Track::kCompute);
-  for (const Span& span : spans_) last = std::max(last, static_cast<int>(span.track));
-  for (int track = static_cast<int>(Track::kFirstHelper); track <= last; ++track)
-    name_row("thread_name", track, "exchange helper " + std::to_string(track - static_cast<int>(Track::kCompute)));
+  const auto row = [&](const nlohmann::ordered_json& event, const char* end = ",\n") {
+    text += event.dump() + end;
+    flush_above(64 * 1024);
+  };
+  const auto name_row = [&](const char* what, int thread, const std::string& name) -> nlohmann::ordered_json {
+    return {{"ph", "M"}, {"name", what}, {"pid", rank_}, {"tid", thread}, {"args", {{"name", name}}}};
+  };
   for (const Span& span : spans_) {
     nlohmann::ordered_json details = {{"step", span.step}};
     if (span.detail.bucket >= 0) details["bucket"] = span.detail.bucket;
     if (span.detail.bytes > 0) details["bytes"] = span.detail.bytes;
-    events.push_back({{"ph", "X"},
-                      {"name", span.name},
-                      {"pid", rank_},
-                      {"tid", static_cast<int>(span.track)},
-                      {"ts", origin_unix_us_ + span.begin_us},
-                      {"dur", span.duration_us},
-                      {"args", std::move(details)}});
+    row({{"ph", "X"},
+         {"name", span.name},
+         {"pid", rank_},
+         {"tid", static_cast<int>(span.track)},
+         {"ts", origin_unix_us_ + span.begin_us},
+         {"dur", span.duration_us},
+         {"args", std::move(details)}});
   }
-  nlohmann::ordered_json file;
-  file["displayTimeUnit"] = "ms";
-  file["otherData"] = {{"member", member_}, {"spans_left_out", left_out_}};
-  file["traceEvents"] = std::move(events);
-  const std::string text = file.dump();
-  engine::AtomicFile to(path);
-  if (Status opened = to.open(); !opened.ok()) return opened;
-  if (Status written = to.write(text.data(), text.size()); !written.ok()) return written;
+  int last = static_cast<int>(Track::kCompute);
+  for (const Span& span : spans_) last = std::max(last, static_cast<int>(span.track));
+  for (int track = static_cast<int>(Track::kFirstHelper); track <= last; ++track)
+    row(name_row("thread_name", track, "exchange helper " + std::to_string(track - static_cast<int>(Track::kCompute))));
+  row(name_row("thread_name", static_cast<int>(Track::kNode), "exchange"));
+  row(name_row("thread_name", static_cast<int>(Track::kCompute), "compute"));
+  row(name_row("process_name", 0, member_), "]}\n");
+  flush_above(0);
+  if (!written.ok()) return written;
   return to.commit();
 }
 

@@ -309,6 +309,10 @@ void Trainer::State::train(const Train& order_) {
     }
     advance();
     while (bucket < order_.first_segments.size() && order_.first_segments[bucket] >= complete_from) {
+      if (timeline->on()) {
+        const auto now = Timeline::Clock::now();
+        timeline->add(Timeline::Track::kCompute, "ready", order_.step, now, now, {static_cast<std::int64_t>(bucket)});
+      }
       tell([&] { hooks.bucket_ready(order_.step, bucket, loss_sum); });
       ++bucket;
     }

@@ -18,6 +18,19 @@ TEST(SocketOptions, ADealerQueuesNothingForNobody) {
   EXPECT_FALSE(dealer.send(zmq::str_buffer("a beat"), zmq::send_flags::dontwait).has_value());
 }
 
+// A peer that stands still for less than peer-timeout, with its buffers full, must keep its connection.
+TEST(SocketOptions, NoConnectionIsGivenUpBeforePeerTimeout) {
+  zmq::context_t context{1};
+  for (const int seconds : {1, 10, 60, 3600}) {
+    zmq::socket_t dealer{context, zmq::socket_type::dealer};
+    set_socket_options(dealer, {.give_up_ms = static_cast<std::uint64_t>(seconds) * 1000});
+    EXPECT_EQ(dealer.get(zmq::sockopt::tcp_maxrt), std::max(seconds * 1000, kTcpGiveUpMs));
+    const int probes = dealer.get(zmq::sockopt::tcp_keepalive_cnt);
+    EXPECT_LE(probes, 127);
+    EXPECT_GE(kKeepAliveIdle + probes * dealer.get(zmq::sockopt::tcp_keepalive_intvl), seconds);
+  }
+}
+
 TEST(SocketOptions, ARouterSaysThatSomeoneLeft) {
   zmq::context_t context{1};
   zmq::socket_t router{context, zmq::socket_type::router};

@@ -70,9 +70,17 @@ class Traced(unittest.TestCase):
                 for name in ("forward", "backward", "measure", "contribute", "reduce"):
                     steps = {span["args"]["step"] for span in spans if span["name"] == name}
                     self.assertEqual(steps, set(range(6)), f"{node.name}: {name}")
+                # Every bucket is ready once, while backward runs.
+                backward = {s["args"]["step"]: s for s in spans if s["name"] == "backward"}
+                ready = [s for s in spans if s["name"] == "ready"]
+                buckets = {s["args"]["bucket"] for s in spans if s["name"] == "measure"}
+                self.assertEqual(sorted((s["args"]["step"], s["args"]["bucket"]) for s in ready), sorted((step, b) for step in range(6) for b in buckets))
+                for span in ready:
+                    around = backward[span["args"]["step"]]
+                    self.assertTrue(around["ts"] <= span["ts"] <= around["ts"] + around["dur"] + 2, f"{span} {around}")
                 # One thread does one thing at a time.
                 for track in (1, 2):
-                    own = sorted((s for s in spans if s["tid"] == track and s["name"] != "wait"), key=lambda s: s["ts"])
+                    own = sorted((s for s in spans if s["tid"] == track and s["name"] not in ("wait", "ready")), key=lambda s: s["ts"])
                     for one, next_one in zip(own, own[1:]):
                         self.assertLessEqual(one["ts"] + one["dur"], next_one["ts"] + 2, f"{one} {next_one}")
 

@@ -43,6 +43,31 @@ TEST(FramePool, IdleMemoryIsBounded) {
   EXPECT_GT(pool.allocated_bytes(), 0u);
 }
 
+// Sparse gradients fill little of what a chunk may need.
+TEST(FramePool, AFrameKeepsNoBlockManyTimesItsSize) {
+  FramePool pool;
+  for (const std::size_t used :
+       {std::size_t{5'000}, std::size_t{30'000}, std::size_t{300'000}, kMostChunkPayloadBytes}) {
+    std::vector<SharedFrame> frames;
+    const std::size_t idle_before = pool.allocated_bytes();
+    for (std::size_t i = 0; i < 40; ++i) {
+      ChunkFrameBuilder builder({}, 7, ChunkPhase::kTotal, kMostChunkPayloadBytes, pool);
+      for (std::size_t b = 0; b < used; ++b) builder.payload()[b] = static_cast<std::byte>(b + i);
+      frames.push_back(builder.finish(used, PayloadFormat::kSumsRans));
+    }
+    EXPECT_LE(pool.allocated_bytes(),
+              idle_before + kMostFrameBytes + frames.size() * kMostBlockPerFrame * frames[0]->bytes().size())
+        << used;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const Result<Frame> frame = decode_frame(frames[i]->bytes());
+      ASSERT_TRUE(frame.ok());
+      const std::span<const std::byte> payload = std::get<Chunk>(frame->body).payload;
+      ASSERT_EQ(payload.size(), used);
+      for (std::size_t b = 0; b < used; ++b) ASSERT_EQ(payload[b], static_cast<std::byte>(b + i));
+    }
+  }
+}
+
 TEST(FramePool, FramesOutliveIt) {
   SharedFrame frame;
   {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/exchange/exchange.h"
+#include "tests/simulation/plain_segments.h"
 #include "tests/simulation/tiny_training.h"
 
 namespace tg::daemon {
@@ -149,6 +150,29 @@ TEST(ExchangeCredit, TheWindowIsAsWideAsTheChunksNeed) {
   EXPECT_EQ(window(4, kFloat32, kFloat32), 4 * 512U);
   options.window_bytes = 1 << 20;
   EXPECT_EQ(window(4, kTernary, kTernary), 1U << 20) << "the link's own wish";
+}
+
+// AlexNet on a slow link: a millisecond of it would be chunks of 50 Ki parameters.
+TEST(ExchangeCredit, ALargeModelsChunksAreSmallerThanWindowsBetweenMany) {
+  const engine::SegmentTable segments = simulation::plain_segments({61'000'000});
+  PlanOptions options;
+  options.exchange = schema::ExchangeKind::kSharded;
+  options.most_chunk_parameters = 50'000;
+  options.window_bytes = 1;
+  const auto plan = [&](std::size_t members) {
+    options.members = members;
+    return make_plan(segments, options);
+  };
+  for (const std::size_t members : {3u, 4u}) {
+    EXPECT_NEAR(static_cast<double>(plan(members).longest_chunk), 61e6 / 480, 2048) << members;
+    EXPECT_NEAR(static_cast<double>(plan(members).window_bytes), 61e6 / 480, 2048) << members;
+  }
+  EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 61e6 / 960, 2048);
+  EXPECT_NEAR(static_cast<double>(plan(8).window_bytes), 61e6 / 480, 2048);
+  EXPECT_NEAR(static_cast<double>(plan(16).window_bytes), 61e6 / 960, 2048) << "at a port where fifteen meet";
+  options.most_chunk_parameters = 200'000;
+  EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 200e3, 6000) << "a faster link";
+  EXPECT_EQ(plan(8).window_bytes, plan(8).longest_chunk);
 }
 
 TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 
 #include "daemon/exchange/exchange.h"
 #include "tests/simulation/cluster.h"
@@ -172,6 +173,36 @@ TEST(ExchangeFlow, NobodyWaitsForEver) {
     EXPECT_EQ(mesh.committed, std::vector<std::size_t>(count, 1)) << mesh.stuck();
     EXPECT_LE(mesh.most_on_their_way, window + most_under_way * kMostPayload);
     if (testing::Test::HasFailure()) return;
+  }
+}
+
+// In every turn each owner is one member's: nobody's link carries what all send at once.
+TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
+  for (std::size_t count = 2; count <= 9; ++count) {
+    Mesh mesh(count, schema::ExchangeKind::kSharded, 1 << 20, 1);
+    for (auto& row : mesh.links)
+      for (auto& link : row) link.clear();
+    for (Rank r = 0; r < count; ++r) {
+      for (Rank from = 0; from < count; ++from) {
+        if (from == r) continue;
+        mesh.members[r]->frame(from, {77, 1, 0}, schema::StepFrame{0, 0, 0, 0, {}, {1.0f}}, nullptr);
+        for (std::uint32_t b = 1; b < mesh.plan.buckets.size(); ++b)
+          mesh.members[r]->frame(from, {77, 1, 0}, schema::Scalers{b, 0, 0, {1.0f}}, nullptr);
+      }
+    }
+    std::vector<std::vector<Rank>> owners(count);  // of what a member sends of the large bucket, in order
+    for (Rank r = 0; r < count; ++r) {
+      while (const auto work = mesh.members[r]->next_work()) {
+        const ChunkPlan& chunk = mesh.plan.chunks[std::get<Contribute>(*work).chunk];
+        if (chunk.bucket == 1) owners[r].push_back(chunk.owner);
+      }
+    }
+    const std::size_t turns = 90 / count * (count - 1);  // the last chunks may have fewer owners
+    for (std::size_t turn = 0; turn < turns; ++turn) {
+      std::set<Rank> met;
+      for (Rank r = 0; r < count; ++r) met.insert(owners[r].at(turn));
+      EXPECT_EQ(met.size(), count) << "turn " << turn << " of " << count << " members";
+    }
   }
 }
 
