@@ -227,6 +227,7 @@ std::optional<Rank> Worker::read_codes(const ChunkPlan& chunk, const Contributio
 
 std::optional<Rank> Worker::apply_codes(const ChunkPlan& chunk, const Contributions& contributions,
                                         StepTraffic& traffic) {
+  if (apply_raw(chunk, contributions, traffic)) return std::nullopt;
   if (const std::optional<Rank> broken = read_codes(chunk, contributions, traffic)) return broken;
   for (const ChunkPart& part : chunk.parts) {
     part_codes_.clear();
@@ -237,6 +238,21 @@ std::optional<Rank> Worker::apply_codes(const ChunkPlan& chunk, const Contributi
     TG_CHECK(right, part.segment);  // planes cannot break a format
   }
   return std::nullopt;
+}
+
+// What came raw is read by the update itself, where the chunk is one part and nothing breaks its format.
+bool Worker::apply_raw(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic) {
+  if (chunk.parts.size() != 1) return false;
+  payloads_.clear();
+  for (const auto& contribution : contributions) {
+    if (!contribution) continue;
+    if (contribution->chunk.format != schema::PayloadFormat::kCodesRaw) return false;
+    payloads_.push_back(contribution->chunk.payload);
+  }
+  const ChunkPart& part = chunk.parts[0];
+  const kernels::ConstPlanes own = own_codes_now(chunk, traffic);
+  return kernels_.apply_codes(part_update(part, mean_scale(part)), {payloads_, {&own, 1}},
+                              replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
 }
 
 std::optional<Rank> Worker::sum_codes(const ChunkPlan& chunk, const Contributions& contributions,

@@ -115,6 +115,7 @@ class Worker {
   kernels::ConstPlanes own_codes_now(const ChunkPlan& chunk, StepTraffic& traffic);
   std::optional<Rank> read_codes(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
   std::optional<Rank> apply_codes(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
+  bool apply_raw(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
   std::optional<Rank> sum_codes(const ChunkPlan& chunk, const Contributions& contributions, std::span<std::int8_t> sums,
                                 StepTraffic& traffic);
   std::optional<Rank> sum_scaled(const ChunkPlan& chunk, const Contributions& contributions, std::span<float> sums,
@@ -142,6 +143,7 @@ class Worker {
   const Plan* plan_ = nullptr;
   std::optional<PayloadCodec> codec_;
   std::vector<kernels::ConstPlanes> codes_, part_codes_;  // of all members, a chunk's and a part's
+  std::vector<std::span<const std::byte>> payloads_;  // of the others
   AlignedArray<std::uint64_t> nonzero_, negative_;        // one chunk, where the own codes are not kept
   AlignedArray<std::int8_t> sums_;                        // one chunk
   AlignedArray<float> floats_;                            // one chunk, made when the plan sums floats
