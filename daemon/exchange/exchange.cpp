@@ -72,7 +72,9 @@ void Exchange::begin_step(const Plan& plan, LocalStep local) {
   applied_count_ = 0;
   step_frames_.assign(members(), std::nullopt);
   step_frame_count_ = 0;
-  buckets_.assign(plan.buckets.size(), Bucket{std::vector<bool>(members()), 0, false});
+  buckets_.assign(plan.buckets.size(),
+                  Bucket{std::vector<bool>(members()), 0, false, std::vector<std::size_t>(members())});
+  owed_.assign(members(), Owed{});
   chunks_.assign(plan.chunks.size(), ChunkState{});
   for (ChunkState& chunk : chunks_) {
     chunk.held.assign(members(), std::nullopt);
@@ -213,6 +215,7 @@ std::vector<Rank> Exchange::receivers(const ChunkPlan& chunk) const {
 
 void Exchange::open_bucket(std::size_t bucket) {
   buckets_[bucket].open = true;
+  count_owed(bucket);
   const BucketPlan& plan = plan_->buckets[bucket];
   // Staggered: of every members() chunks in a row, which have an owner each, a member begins with the next rank's. So
   // no owner is everybody's first, and what is summed comes together.
@@ -327,11 +330,17 @@ void Exchange::on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<c
     actions_.push_back(SendFrame{{from}, header(), schema::Credit{*taken}});
   if (total) {
     state.total_came = true;
+    --owed_[from].totals;
     to_apply_.push_back({chunk.chunk, from, {chunk, std::move(keep)}});
     return;
   }
   state.held[from] = ReceivedChunk{chunk, std::move(keep)};
   --state.missing;
+  Bucket& bucket = buckets_[plan.bucket];
+  if (bucket.open)
+    --owed_[from].contributions;
+  else
+    ++bucket.early[from];
   reduce_if_complete(chunk.chunk);
 }
 

@@ -145,18 +145,29 @@ class Exchange {
   bool announced_all() const { return ready_buckets_ == (plan_ ? plan_->buckets.size() : 0); }
   // Whom the next progress depends on, in words of schema::Phase; empty while only local work is missing. Work that was
   // handed out is not looked at: whoever asks knows of it.
+  //
+  // late: those of them who keep a bucket closed while no link is busy with what is theirs: this member has announced
+  // all its buckets, and of the late one nothing is missing but the announcement. This member itself, if all others
+  // have announced the bucket that it is at. Evidence for a straggler (daemon/run/straggler.h).
   struct Waiting {
     schema::Phase phase = schema::Phase::kIdle;
     std::vector<Rank> ranks;
+    std::vector<Rank> late;
   };
   Waiting waiting() const;
   std::uint64_t stale_frames() const { return stale_frames_; }
 
  private:
+  friend struct PlainWaiting;  // the test's dumb twin of waiting()
   struct Bucket {
     std::vector<bool> announced;  // by rank
     std::size_t announced_count = 0;
     bool open = false;
+    std::vector<std::size_t> early;  // contributions that came before the last announcement did, by rank
+  };
+  // Chunks of open buckets that have not come from a member.
+  struct Owed {
+    std::size_t contributions = 0, totals = 0;
   };
   struct ChunkState {
     std::vector<std::optional<ReceivedChunk>> held;  // contributions that came, by rank
@@ -178,6 +189,7 @@ class Exchange {
   void on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep);
   void on_credit(Rank from, const schema::Credit& credit);
   void open_bucket(std::size_t bucket);
+  void count_owed(std::size_t bucket);
   void reduce_if_complete(std::size_t index);
   std::optional<Reduce> next_reduce(std::size_t bucket);
   std::optional<Contribute> next_contribution(std::size_t bucket);
@@ -198,6 +210,7 @@ class Exchange {
   std::size_t step_frame_count_ = 0;
   std::vector<Bucket> buckets_;
   std::vector<ChunkState> chunks_;
+  std::vector<Owed> owed_;  // by rank
   std::size_t applied_count_ = 0;
   Scalers scalers_;
   CreditBook credit_;

@@ -1,41 +1,54 @@
-// Whom an exchange waits for: read from its state, changes nothing.
+// Whom an exchange waits for: read from its state, changes nothing. Asked each time a node has nothing else to do, so
+// it counts chunks as they come instead of looking at them all.
 #include <algorithm>
 
 #include "daemon/exchange/exchange.h"
 
 namespace tg::daemon {
 
+void Exchange::count_owed(std::size_t bucket) {
+  const BucketPlan& plan = plan_->buckets[bucket];
+  std::size_t summed_here = 0;
+  for (std::size_t c = plan.first_chunk; c < plan.last_chunk; ++c) {
+    if (!plan_->sharded() || plan_->chunks[c].owner == options_.self)
+      ++summed_here;
+    else
+      ++owed_[plan_->chunks[c].owner].totals;
+  }
+  for (Rank r = 0; r < members(); ++r)
+    if (r != options_.self) owed_[r].contributions += summed_here - buckets_[bucket].early[r];
+}
+
 Exchange::Waiting Exchange::waiting() const {
   Waiting waiting;
-  if (plan_ == nullptr || !announced_all()) return waiting;
-  const auto add = [&](schema::Phase phase, Rank rank) {
-    waiting.phase = phase;
-    if (std::find(waiting.ranks.begin(), waiting.ranks.end(), rank) == waiting.ranks.end())
-      waiting.ranks.push_back(rank);
-  };
-  for (const Bucket& bucket : buckets_) {
-    if (bucket.open) continue;
-    for (Rank r = 0; r < members(); ++r)
-      if (!bucket.announced[r]) add(schema::Phase::kScalerWait, r);
+  if (plan_ == nullptr) return waiting;
+  if (!announced_all()) {
+    const Bucket& next = buckets_[ready_buckets_];
+    if (members() > 1 && next.announced_count == members() - 1) waiting.late.push_back(options_.self);
     return waiting;
   }
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    const bool mine = !plan_->sharded() || plan_->chunks[c].owner == options_.self;
-    if (!mine || chunks_[c].reducing) continue;
-    for (Rank r = 0; r < members(); ++r)
-      if (r != options_.self && !chunks_[c].held[r]) add(schema::Phase::kReduce, r);
+  const auto closed = std::find_if(buckets_.begin(), buckets_.end(), [](const Bucket& bucket) { return !bucket.open; });
+  if (closed != buckets_.end()) {
+    waiting.phase = schema::Phase::kScalerWait;
+    for (Rank r = 0; r < members(); ++r) {
+      if (closed->announced[r]) continue;
+      waiting.ranks.push_back(r);
+      // What it owes may be on the way, with the announcement behind it: that is the link's time, not the member's.
+      if (owed_[r].contributions + owed_[r].totals == 0) waiting.late.push_back(r);
+    }
+    return waiting;
   }
   // Who has not given credit back keeps our own chunks from leaving.
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    if (to_contribute_[b].empty() && to_reduce_[b].empty()) continue;
+  const auto has_any = [](const std::deque<std::size_t>& queue) { return !queue.empty(); };
+  const bool held_back = std::any_of(to_contribute_.begin(), to_contribute_.end(), has_any) ||
+                         std::any_of(to_reduce_.begin(), to_reduce_.end(), has_any);
+  const auto add = [&](schema::Phase phase, auto waited_for) {
     for (Rank r = 0; r < members(); ++r)
-      if (r != options_.self && !credit_.lasts(r)) add(schema::Phase::kReduce, r);
-  }
-  if (!waiting.ranks.empty()) return waiting;
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    if (chunks_[c].total_came || !plan_->sharded() || plan_->chunks[c].owner == options_.self) continue;
-    add(schema::Phase::kGather, plan_->chunks[c].owner);
-  }
+      if (r != options_.self && waited_for(r)) waiting.ranks.push_back(r);
+    if (!waiting.ranks.empty()) waiting.phase = phase;
+  };
+  add(schema::Phase::kReduce, [&](Rank r) { return owed_[r].contributions > 0 || (held_back && !credit_.lasts(r)); });
+  if (waiting.ranks.empty()) add(schema::Phase::kGather, [&](Rank r) { return owed_[r].totals > 0; });
   return waiting;
 }
 

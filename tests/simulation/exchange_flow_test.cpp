@@ -1,6 +1,6 @@
-// The flow of frames between exchanges: several of them wired together, pieces that are carried out in any order,
-// payloads of any size, windows of a few chunks. No kernels: only who may send what when, and that nobody waits for
-// ever.
+// The flow of frames between exchanges: several of them wired together, buckets that become ready at any time, pieces
+// that are carried out in any order, payloads of any size, windows of a few chunks. No kernels: only who may send what
+// when, who is waited for, and that nobody waits for ever.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -10,6 +10,7 @@
 #include "daemon/exchange/exchange.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/plain_segments.h"
+#include "tests/simulation/plain_waiting.h"
 #include "tests/simulation/random.h"
 
 namespace tg::daemon {
@@ -35,7 +36,7 @@ struct Mesh {
   std::vector<std::unique_ptr<Exchange>> members;
   std::vector<std::vector<std::deque<Letter>>> links;  // [from][to], in order
   std::vector<std::vector<ExchangeWork>> under_way;    // by member
-  std::vector<std::size_t> committed;                  // by member
+  std::vector<std::size_t> ready, committed;           // buckets, steps; by member
   std::vector<std::byte> bytes = std::vector<std::byte>(kMostPayload);
   std::size_t most_on_their_way = 0;  // on one link
 
@@ -44,18 +45,14 @@ struct Mesh {
         random(seed),
         links(count, std::vector<std::deque<Letter>>(count)),
         under_way(count),
+        ready(count),
         committed(count) {
     std::vector<std::string> names;
     for (std::size_t r = 0; r < count; ++r) names.push_back("node-" + std::to_string(r));
     for (Rank r = 0; r < count; ++r)
       members.push_back(std::make_unique<Exchange>(
           Exchange::Options{names, r, 77, 1, std::vector<std::string>{"one", "two", "three"}}));
-    for (Rank r = 0; r < count; ++r) {
-      members[r]->begin_step(plan, {});
-      for (std::size_t b = 0; b < plan.buckets.size(); ++b)
-        members[r]->bucket_ready(b, {std::vector<float>(plan.buckets[b].ternary_segments.size(), 1.0f), {}}, 0);
-      act(r);
-    }
+    for (Rank r = 0; r < count; ++r) members[r]->begin_step(plan, {});
   }
   static Plan make(std::size_t count, schema::ExchangeKind kind, std::size_t window) {
     PlanOptions options;
@@ -116,6 +113,7 @@ struct Mesh {
     };
     std::vector<Choice> choices;
     for (Rank r = 0; r < members.size(); ++r) {
+      if (ready[r] < plan.buckets.size()) choices.push_back({r, r, 'b'});
       if (!under_way[r].empty()) choices.push_back({r, r, 'f'});
       if (under_way[r].size() < most_under_way) choices.push_back({r, r, 'w'});
       for (Rank from = 0; from < members.size(); ++from)
@@ -125,6 +123,13 @@ struct Mesh {
       const std::size_t index = random.between(0, choices.size() - 1);
       const Choice one = choices[index];
       choices.erase(choices.begin() + static_cast<std::ptrdiff_t>(index));
+      if (one.what == 'b') {
+        const std::size_t bucket = ready[one.self]++;
+        const std::vector<float> scalers(plan.buckets[bucket].ternary_segments.size(), 1.0f);
+        members[one.self]->bucket_ready(bucket, {scalers, {}}, 0);
+        act(one.self);
+        return true;
+      }
       if (one.what == 'd') {
         const Letter letter = std::move(links[one.from][one.self].front());
         links[one.from][one.self].pop_front();
@@ -147,6 +152,13 @@ struct Mesh {
     }
     return false;
   }
+  void expect_waiting_as_plain(Rank self) const {
+    const Exchange::Waiting waiting = members[self]->waiting();
+    const PlainWaiting plain(*members[self]);
+    EXPECT_EQ(schema::phase_name(waiting.phase), schema::phase_name(plain.phase)) << "node " << self;
+    EXPECT_EQ(waiting.ranks, std::vector<Rank>(plain.ranks.begin(), plain.ranks.end())) << "node " << self;
+    EXPECT_EQ(waiting.late, std::vector<Rank>(plain.late.begin(), plain.late.end())) << "node " << self;
+  }
   std::string stuck() const {
     std::string text;
     for (Rank r = 0; r < members.size(); ++r) {
@@ -168,8 +180,8 @@ TEST(ExchangeFlow, NobodyWaitsForEver) {
     SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(count) + " members, window " +
                  std::to_string(window));
     Mesh mesh(count, kind, window, seed);
-    while (mesh.step(most_under_way)) {
-    }
+    while (mesh.step(most_under_way))
+      if (random.one_in(4)) mesh.expect_waiting_as_plain(random.between(0, count - 1));
     EXPECT_EQ(mesh.committed, std::vector<std::size_t>(count, 1)) << mesh.stuck();
     EXPECT_LE(mesh.most_on_their_way, window + most_under_way * kMostPayload);
     if (testing::Test::HasFailure()) return;
