@@ -25,5 +25,6 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/plan/flops.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan/machine.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan/predict.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/plan/step_model.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/plan/step_model.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/run/straggler.cpp)
 target_link_libraries(tgd_daemon_core PUBLIC tgd_schema tgd_kernels tgd_engine tgd_flags)

@@ -69,7 +69,7 @@ void Node::take_event() {
   if (!waiting.ranks.empty()) context_.progress.phase = waiting.phase;
   const Clock::time_point start = Clock::now();
   event = context_.queue.pop(std::chrono::milliseconds(kTickMs));
-  if (!waiting.ranks.empty()) run_->waited(waiting, start);
+  if (!waiting.ranks.empty() || !waiting.late.empty()) run_->waited(waiting, start);
   if (event) std::visit([this](auto& one) { on(one); }, *event);
 }
 

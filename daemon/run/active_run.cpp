@@ -47,7 +47,8 @@ ActiveRun::ActiveRun(const RunContext& context, RunIdentity identity, schema::Jo
       identity_(std::move(identity)),
       job_(std::move(job)),
       probe_(job_.link_mbps > 0 ? 1 : context.names.size(), context.config.rank()),
-      numbers_(context.names, context.config.rank(), schema::resolved_global_batch(job_, context.names.size())) {
+      numbers_(context.names, context.config.rank(), schema::resolved_global_batch(job_, context.names.size())),
+      stragglers_(context.names.size(), context.config.rank()) {
   if (job_.trace) timeline_->start(context_.config.node, context_.config.rank());
   trainer_ = std::make_unique<Trainer>(trainer_options(context_, job_), context_.kernels, context_.progress,
                                        context_.fault, timeline_, trainer_hooks(context_.queue, identity_.key));
@@ -157,6 +158,7 @@ Status ActiveRun::begin(const schema::Commit& choice) {
                                     {"local-batch", reply.local_batch},
                                     {"memory-bytes", reply.memory_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
+  committed_ = Clock::now();
   member_->begin(choice, context_.kernels, prepared_->model.segments, *prepared_->replica, trainer_->gradients(),
                  context_.pool);
   make_crew();
@@ -231,6 +233,7 @@ void ActiveRun::on_committed(const Member::Committed& committed) {
   ++context_.progress.count;
   context_.progress.step = committed.step;
   numbers_.committed(committed, context_.mesh.sent_bytes());
+  watch_stragglers();
   publish(committed.ends);
   if (!committed.ends) numbers_.write_metrics(false);
 }
@@ -306,8 +309,26 @@ void ActiveRun::tick() {
 
 void ActiveRun::waited(const Exchange::Waiting& waiting, Clock::time_point since) {
   const Clock::time_point now = Clock::now();
-  numbers_.waited(waiting.ranks, std::chrono::duration<double>(now - since).count());
-  if (timeline_->on()) timeline_->add(Timeline::Track::kNode, "wait", member_->step(), since, now);
+  const double seconds = std::chrono::duration<double>(now - since).count();
+  numbers_.waited(waiting.ranks, seconds);
+  if (now - since < kOwnSleep) stragglers_.waited(waiting.ranks, waiting.late, seconds);
+  if (timeline_->on() && !waiting.ranks.empty())
+    timeline_->add(Timeline::Track::kNode, "wait", member_->step(), since, now);
+}
+
+void ActiveRun::watch_stragglers() {
+  const Clock::time_point now = Clock::now();
+  const double seconds = std::chrono::duration<double>(now - std::exchange(committed_, now)).count();
+  const StragglerWatch::Change change = stragglers_.committed(seconds);
+  const std::uint64_t step = context_.progress.step;
+  if (change.over)
+    context_.log.info("straggler-over",
+                      {{"run", identity_.id}, {"step", step}, {"waited-for", context_.names[*change.over]}});
+  if (change.begun)
+    context_.log.info("straggler", {{"run", identity_.id},
+                                    {"step", step},
+                                    {"waiting-for", context_.names[change.begun->rank]},
+                                    {"share-of-time", change.begun->share}});
 }
 
 void ActiveRun::note_digests(const std::vector<std::uint64_t>& digests) {
@@ -320,12 +341,6 @@ void ActiveRun::publish(bool now) {
   published_ = time;
   numbers_.refresh();
   context_.store.update(numbers_.status());
-  const std::optional<Rank> straggler = numbers_.straggler();
-  if (straggler && straggler != named_straggler_)
-    context_.log.info("straggler", {{"run", identity_.id},
-                                    {"waiting-for", context_.names[*straggler]},
-                                    {"share-of-time", numbers_.status().members[*straggler].wait_share}});
-  named_straggler_ = straggler;
 }
 
 Status ActiveRun::save(schema::RunState state, const std::string& reason) {

@@ -22,6 +22,7 @@
 #include "daemon/node/event_queue.h"
 #include "daemon/run/crew.h"
 #include "daemon/run/run_numbers.h"
+#include "daemon/run/straggler.h"
 #include "daemon/run/timeline.h"
 #include "daemon/run/trainer.h"
 #include "daemon/store/run_store.h"
@@ -106,6 +107,7 @@ class ActiveRun {
   void before_step(std::uint64_t step);
   void send_frame(const std::vector<Rank>& to, const schema::SharedFrame& frame);
   void publish(bool now);
+  void watch_stragglers();
   void show_stopping();
   void note_digests(const std::vector<std::uint64_t>& digests);
   double seconds() const;
@@ -123,9 +125,9 @@ class ActiveRun {
   RunNumbers numbers_;
   RunRecord record_;
   const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with their threads
-  Clock::time_point published_{}, progress_seen_{}, ticked_{};
+  Clock::time_point published_{}, progress_seen_{}, ticked_{}, committed_{};
   std::uint64_t progress_count_ = 0;
-  std::optional<Rank> named_straggler_;
+  StragglerWatch stragglers_;
 
   std::unique_ptr<Trainer> trainer_;  // last but one: its thread goes before what it uses
   std::unique_ptr<Crew> crew_;        // last: its threads read the trainer's gradients

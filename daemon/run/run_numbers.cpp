@@ -90,13 +90,6 @@ void RunNumbers::refresh() {
   own.digest_step = status_.digest_step;
 }
 
-std::optional<Rank> RunNumbers::straggler() const {
-  const auto worst = std::max_element(status_.members.begin(), status_.members.end(),
-                                      [](const auto& a, const auto& b) { return a.wait_share < b.wait_share; });
-  if (worst->wait_share < kStraggling) return std::nullopt;
-  return static_cast<Rank>(worst - status_.members.begin());
-}
-
 void RunNumbers::write_metrics(bool evaluated) {
   nlohmann::ordered_json row;
   row["step"] = status_.step;

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <deque>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +36,6 @@ class RunNumbers {
   void write_metrics(bool evaluated);
   void refresh();                      // rates, shares and the members' rows of status()
   double median_step_seconds() const;  // of the last steps; 0 before the first
-  // The member that this one waits for most, if it waits for it during more than kStraggling of its time.
-  std::optional<Rank> straggler() const;
-
-  static constexpr double kStraggling = 0.1;
 
  private:
   const Rank self_;
