@@ -177,7 +177,7 @@ const std::vector<VerbRow>& verb_rows() {
        "",
        "measure link, codec and compute of a node, with ratios to their limits",
        {"tgctl bench", "tgctl bench --link 1Gbps --json"},
-       "The asked node measures for about two seconds and keeps the result for plan; refused while a run is on.\n",
+       "The asked node measures for some seconds and keeps the result for plan; refused while a run is on.\n",
        {"link", "json", "address", "help"}},
       {Verb::kPlan,
        "plan",

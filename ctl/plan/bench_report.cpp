@@ -41,18 +41,19 @@ std::string link_text(const schema::BenchReply& bench) {
 }  // namespace
 
 std::string format_bench(const schema::BenchReply& bench) {
+  std::uint64_t largest = 0;  // elements of the arrays that the roofs were measured with, too
+  for (const schema::KernelRate& rate : bench.codec) largest = std::max(largest, rate.elements);
   std::string text = format_table({
       {"node", bench.node + ", tgd " + bench.build},
       {"cores",
        std::to_string(bench.cores) + ", " + std::to_string(bench.threads) + " compute; kernels " + bench.kernels},
       {"link", link_text(bench)},
       {"round trip", bench.round_trip_seconds > 0 ? format_seconds(bench.round_trip_seconds) : "-"},
-      {"read and sum", format_fixed(bench.read_rate, 2) + " G floats/s, one core, from memory"},
+      {"read and sum", format_fixed(bench.read_rate, 2) + " G floats/s, one core, over " +
+                           format_bytes(static_cast<double>(largest * sizeof(float)))},
       {"copy", format_fixed(bench.copy_rate, 2) + " G floats/s"},
   });
   std::vector<std::vector<std::string>> codec{{"KERNEL", "G ELEMENTS/S", "X READ AND SUM", "X COPY"}};
-  std::uint64_t largest = 0;
-  for (const schema::KernelRate& rate : bench.codec) largest = std::max(largest, rate.elements);
   for (const schema::KernelRate& rate : bench.codec) {
     if (!shown(rate, largest)) continue;
     codec.push_back({rate.kernel, format_fixed(rate.rate, 2), times(rate.rate, bench.read_rate),

@@ -5,7 +5,7 @@
 namespace tg::ctl {
 namespace {
 
-constexpr int kMeasureMs = 60'000;  // two seconds of work, on a machine that has others to do, too
+constexpr int kMeasureMs = 60'000;  // some seconds of work, on a machine that has others to do, too
 
 }  // namespace
 

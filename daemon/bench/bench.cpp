@@ -1,16 +1,23 @@
 #include "daemon/bench/bench.h"
 
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include "daemon/bench/bench_file.h"
 #include "daemon/measure/node_speed.h"
 #include "daemon/measure/send_burst.h"
+#include "daemon/run/memory_check.h"
 #include "kernels/base/log.h"
 
 namespace tg::daemon {
 namespace {
+
+// One kernel, or a step of an engine, and giving back what they used.
+constexpr std::chrono::seconds kMostStopping{1};
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -21,7 +28,9 @@ double now_seconds() {
 // Whom the thread tells, as long as somebody listens.
 struct Bench::Listener {
   std::mutex mutex;
+  std::condition_variable ended;
   EventQueue* queue = nullptr;  // null: nobody
+  bool measuring = false;       // the thread
 };
 
 Bench::Bench(const RunContext& context, std::uint64_t key, double line_mbps)
@@ -37,8 +46,10 @@ Bench::Bench(const RunContext& context, std::uint64_t key, double line_mbps)
 }
 
 Bench::~Bench() {
-  const std::lock_guard lock(listener_->mutex);
+  stop_.request_stop();
+  std::unique_lock lock(listener_->mutex);
   listener_->queue = nullptr;
+  listener_->ended.wait_for(lock, kMostStopping, [this] { return !listener_->measuring; });
 }
 
 void Bench::send_shot(const RoundTrips::Shot& shot) {
@@ -82,17 +93,26 @@ void Bench::start_thread() {
   bench.line_mbps = line_mbps_;
   bench.link_mbps = probe_.mbps();
   bench.round_trip_seconds = trips_.median_seconds();
-  const auto threads = static_cast<int>(context_.threads);
-  std::thread([bench = std::move(bench), &kernels = context_.kernels, threads, key = key_,
-               listener = listener_]() mutable {
-    const Status measured = measure_node(kernels, threads, bench);
-    const std::lock_guard lock(listener->mutex);
-    if (listener->queue == nullptr) return;
-    if (measured)
-      listener->queue->post(Benched{key, std::move(bench)});
-    else
-      listener->queue->post(Benched{key, measured.error()});
-  }).detach();
+  const NodeUnderTest node{context_.kernels, static_cast<int>(context_.threads),
+                           allowed_memory(context_.config.memory_mib << 20), stop_.get_token()};
+  listener_->measuring = true;
+  try {
+    std::thread([bench = std::move(bench), node, key = key_, listener = listener_]() mutable {
+      const Status measured = measure_node(node, bench);
+      const std::lock_guard lock(listener->mutex);
+      listener->measuring = false;
+      listener->ended.notify_all();
+      if (listener->queue == nullptr) return;
+      if (measured)
+        listener->queue->post(Benched{key, std::move(bench)});
+      else
+        listener->queue->post(Benched{key, measured.error()});
+    }).detach();
+  } catch (const std::system_error& error) {
+    listener_->measuring = false;
+    context_.queue.post(
+        Benched{key_, Error{ErrorKind::kFailed, std::string("no thread to measure on: ") + error.what()}});
+  }
 }
 
 void Bench::on_measured(Result<schema::BenchReply> result) {

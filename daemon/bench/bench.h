@@ -4,13 +4,14 @@
 //
 //   RoundTrips -> LinkProbe -> thread: measure_node -> Benched event -> take_result
 //
-// The thread cannot be interrupted (two seconds): on destruction it is left behind with what it holds, and says
-// nothing.
+// On destruction the thread is told to stop, which it does between two kernels, and waited for: whoever comes next has
+// the processors and the memory to itself. One that does not end within a second is left behind, and says nothing.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 
 #include "daemon/measure/link_probe.h"
 #include "daemon/measure/round_trips.h"
@@ -44,6 +45,7 @@ class Bench {
   LinkProbe probe_;
   RoundTrips trips_;
   bool thread_started_ = false;
+  std::stop_source stop_;
   std::shared_ptr<Listener> listener_;
   std::optional<Result<schema::BenchReply>> result_;
 };

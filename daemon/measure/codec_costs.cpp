@@ -18,10 +18,10 @@ constexpr std::uint64_t kSeed = 20171204;
 // Seconds per element of a call over `elements`: the best of the rounds, since whatever disturbs them makes them
 // longer.
 template <class Call>
-double best_round(std::size_t elements, const std::function<void()>& before_round, Call call) {
+double best_round(std::size_t elements, const CodecTiming& timing, Call call) {
   double best = std::numeric_limits<double>::max();
-  for (int round = 0; round < kRounds; ++round) {
-    before_round();
+  for (int round = 0; round < kRounds && !timing.stop.stop_requested(); ++round) {
+    timing.before_round();
     const auto start = std::chrono::steady_clock::now();
     call();
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -29,28 +29,35 @@ double best_round(std::size_t elements, const std::function<void()>& before_roun
   return best / static_cast<double>(elements);
 }
 
-// Magnitudes such that about `zeros` of the codes are zero at scaler 1: uniform in [0, 2 * (1 - zeros)].
+// Magnitudes such that about `zeros` of the codes are zero at scaler 1: uniform in [0, 2 * (1 - zeros)]. The kernels do
+// not see that longer arrays repeat themselves, and drawing all of one would take longer than timing it.
 void draw(std::span<float> values, double zeros) {
   const auto most = static_cast<float>(std::min(2 * (1 - zeros), 1.0));
-  for (std::size_t i = 0; i < values.size(); i += 4) {
+  const std::size_t drawn = std::min(values.size(), kMeasuredElements);
+  for (std::size_t i = 0; i < drawn; i += 4) {
     const std::uint32_t counter[4] = {static_cast<std::uint32_t>(i / 4), 0, 0, 0};
     std::uint32_t words[4];
     kernels::philox4x32(counter, kSeed, words);
     for (std::size_t k = 0; k < 4; ++k) values[i + k] = (static_cast<float>(words[k] >> 8) * 0x1p-23f - 1.0f) * most;
   }
+  for (std::size_t i = drawn; i < values.size(); i += drawn)
+    std::copy_n(values.begin(), std::min(drawn, values.size() - i), values.begin() + static_cast<std::ptrdiff_t>(i));
 }
 
 }  // namespace
 
 CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
-                         std::size_t most_elements, const std::function<void()>& before_round) {
-  const auto seconds_per_element = [&](std::size_t count, auto call) { return best_round(count, before_round, call); };
-  const std::size_t elements = kernels::padded(std::clamp(parameters, kLeastChunkParameters, most_elements));
+                         const CodecTiming& timing) {
+  const auto seconds_per_element = [&](std::size_t count, auto call) { return best_round(count, timing, call); };
+  const std::size_t elements = kernels::padded(std::clamp(parameters, kLeastChunkParameters, timing.most_elements));
   const std::size_t chunk = std::min(elements, schema::kLargeChunkParameters);
   const std::size_t words = chunk / kernels::kWordBits;
   const int n = static_cast<int>(members);
-  AlignedArray<float> gradient(elements), parameters_from(elements), parameters_to(elements), slot_from(elements),
-      slot_to(elements);
+  AlignedArray<float> gradient, parameters_from, parameters_to, slot_from, slot_to;
+  for (AlignedArray<float>* const array : {&gradient, &parameters_from, &parameters_to, &slot_from, &slot_to}) {
+    if (timing.stop.stop_requested()) return {};  // large ones take their time
+    *array = AlignedArray<float>(elements);
+  }
   AlignedArray<std::uint64_t> nonzero(words), negative(words);
   AlignedArray<std::int8_t> sums(chunk);
   draw(gradient.span(), zeros);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <stop_token>
 
 #include "daemon/exchange/plan.h"
 #include "kernels/kernels.h"
@@ -48,12 +49,17 @@ inline constexpr std::array<KernelCost, 12> kKernelCosts = {{
     {"decode-sums-entropy", [](CodecCosts& c) { return &c.decode_sums[1]; }},
 }};
 
-// Times each kernel on arrays of min(parameters, most_elements), drawn with this share of zeros; about 80 ms.
 inline constexpr std::size_t kMeasuredElements = 2u << 20;
-// before_round: called before each of the calls that are timed, on the calling thread.
-CodecCosts measure_codec(
-    const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
-    std::size_t most_elements = kMeasuredElements, const std::function<void()>& before_round = [] {});
+struct CodecTiming {
+  std::size_t most_elements = kMeasuredElements;
+  std::function<void()> before_round = [] {};  // each of the calls that are timed, on the calling thread
+  std::stop_token stop = {};                   // looked at between them; the costs mean nothing then
+};
+
+// Times each kernel on arrays of min(parameters, most_elements), drawn with this share of zeros; about 80 ms. Throws
+// where there is no memory.
+CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
+                         const CodecTiming& timing = {});
 
 // Seconds of one member's kernels in a step of this plan, by what they do.
 struct CodecSeconds {

@@ -16,20 +16,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kFloats = 8u << 20;  // 32 MiB, as the larger arrays that the codec is timed with
 constexpr int kRounds = 5;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-double median_seconds(const std::function<void()>& call) {
-  std::vector<double> seconds;
-  for (int round = 0; round <= kRounds; ++round) {
+// 10^9 floats per second of a call over so many; the best round, since whatever disturbs one makes it longer.
+double best_rate(std::size_t floats, const std::stop_token& stop, const std::function<void()>& call) {
+  double best = 0;
+  for (int round = 0; round < kRounds && !stop.stop_requested(); ++round) {
     const Clock::time_point start = Clock::now();
     call();
-    if (round > 0) seconds.push_back(seconds_since(start));  // the first one meets new pages
+    best = std::max(best, static_cast<double>(floats) / seconds_since(start) * 1e-9);
   }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
+  return best;
 }
 
 // Independent chains, so that no adder waits for the one before.
@@ -98,17 +97,15 @@ double operations() { return 0; }
 
 }  // namespace
 
-double read_rate() {
-  AlignedArray<float> values(kFloats);
+double read_rate(std::size_t floats, const std::stop_token& stop) {
+  AlignedArray<float> values(floats);
   volatile float kept = 0;
-  const double seconds = median_seconds([&] { kept = sum_all(values.data(), kFloats); });
-  return kFloats / seconds * 1e-9;
+  return best_rate(floats, stop, [&] { kept = sum_all(values.data(), floats); });
 }
 
-double copy_rate() {
-  AlignedArray<float> from(kFloats), to(kFloats);
-  const double seconds = median_seconds([&] { std::memcpy(to.data(), from.data(), kFloats * sizeof(float)); });
-  return kFloats / seconds * 1e-9;
+double copy_rate(std::size_t floats, const std::stop_token& stop) {
+  AlignedArray<float> from(floats), to(floats);
+  return best_rate(floats, stop, [&] { std::memcpy(to.data(), from.data(), floats * sizeof(float)); });
 }
 
 // The best of some rounds: a neighbour's share of the cores is nothing that the processor could not do.
@@ -116,18 +113,24 @@ double peak_gflops(int threads) {
   double best = 0;
   for (int round = 0; round < 2 * kRounds; ++round) {
     std::vector<double> rates(static_cast<std::size_t>(threads));
-    std::vector<std::thread> workers;
     std::latch begin(threads + 1);
-    for (double& mine : rates) {
-      workers.emplace_back([&begin, &mine] {
-        begin.arrive_and_wait();
-        const Clock::time_point start = Clock::now();
-        const double done = operations();
-        mine = done / seconds_since(start);
-      });
+    {
+      std::vector<std::jthread> workers;  // joined at the end of the block, or by an exception
+      try {
+        for (double& mine : rates) {
+          workers.emplace_back([&begin, &mine] {
+            begin.arrive_and_wait();
+            const Clock::time_point start = Clock::now();
+            const double done = operations();
+            mine = done / seconds_since(start);
+          });
+        }
+      } catch (...) {
+        begin.count_down(threads + 1 - static_cast<std::ptrdiff_t>(workers.size()));  // those who wait go on
+        throw;
+      }
+      begin.arrive_and_wait();
     }
-    begin.arrive_and_wait();
-    for (std::thread& worker : workers) worker.join();
     double all = 0;
     for (const double mine : rates) all += mine;
     best = std::max(best, all * 1e-9);

@@ -54,12 +54,14 @@ CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members, s
   };
   CodecCosts costs = mix(mix(at(z.low, m.low), at(z.high, m.low), z.share),
                          mix(at(z.low, m.high), at(z.high, m.high), z.share), m.share);
-  if (machine.large.empty()) return costs;
-  const CodecPoint& large = machine.large.front();
-  const double share = largeness(parameters, machine.codec.front().elements, large.elements);
-  costs.statistics += share * (large.costs.statistics - costs.statistics);
-  costs.ternarize += share * (large.costs.ternarize - costs.ternarize);
-  costs.apply += share * (large.costs.apply - costs.apply);
+  std::size_t below = machine.codec.front().elements;
+  for (const CodecPoint& large : machine.large) {
+    const double share = largeness(parameters, below, large.elements);
+    costs.statistics += share * (large.costs.statistics - costs.statistics);
+    costs.ternarize += share * (large.costs.ternarize - costs.ternarize);
+    costs.apply += share * (large.costs.apply - costs.apply);
+    below = large.elements;
+  }
   return costs;
 }
 
@@ -108,6 +110,7 @@ Result<Machine> machine_of(const schema::BenchReply& bench) {
   const auto large = std::stable_partition(machine.codec.begin(), machine.codec.end(),
                                            [least](const CodecPoint& point) { return point.elements == least; });
   machine.large.assign(large, machine.codec.end());
+  std::sort(machine.large.begin(), machine.large.end(), smaller);
   machine.codec.erase(large, machine.codec.end());
   machine.compute = bench.compute;
   machine.cores = static_cast<double>(std::max<std::uint64_t>(bench.cores, 1));

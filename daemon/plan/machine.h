@@ -22,7 +22,7 @@ struct CodecPoint {
 
 struct Machine {
   std::vector<CodecPoint> codec;  // every pair of some shares and some numbers of members, with the smallest arrays
-  std::vector<CodecPoint> large;  // with larger ones: only what passes over whole arrays counts
+  std::vector<CodecPoint> large;  // with larger ones, ascending: only what passes over whole arrays counts
   std::vector<schema::ComputeRate> compute;
   double cores = 1, threads = 1;          // compute was measured on `threads`
   double workers = 1, crew_speed_up = 1;  // of the exchange: so many threads over one

@@ -12,6 +12,10 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) 
 
 }  // namespace
 
+std::uint64_t allowed_memory(std::uint64_t configured) {
+  return configured != 0 ? configured : engine::available_memory();
+}
+
 Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t configured) {
   if (configured != 0) {
     if (needed <= configured) return {};

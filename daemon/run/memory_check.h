@@ -12,4 +12,7 @@ namespace tg::daemon {
 // node's memory-mib); 0 = what this machine and its control groups have left. The error says what to do.
 Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t configured);
 
+// Bytes that it would allow a run of which nothing has been taken.
+std::uint64_t allowed_memory(std::uint64_t configured);
+
 }  // namespace tg::daemon

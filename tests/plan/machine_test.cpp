@@ -8,6 +8,8 @@
 
 #include "daemon/bench/bench_file.h"
 #include "daemon/measure/crew_costs.h"
+#include "daemon/measure/large_arrays.h"
+#include "daemon/measure/node_speed.h"
 #include "daemon/measure/roofs.h"
 #include "tests/daemon/temporary_directory.h"
 #include "tests/plan/samples.h"
@@ -54,6 +56,19 @@ TEST(Machine, CostsAreInterpolatedAndNoFurther) {
   EXPECT_NEAR(costs_at(machine, 0.5, 2, 4000).statistics * 1e9, 5, 1e-9) << "half-way to large arrays";
   EXPECT_NEAR(costs_at(machine, 0.5, 2, 1'000'000).apply * 1e9, 9, 1e-9);
   EXPECT_NEAR(costs_at(machine, 0.5, 2, 1'000'000).encode_sums[1] * 1e9, 1, 1e-9) << "chunks stay in a cache";
+}
+
+TEST(Machine, PassesAreInterpolatedBetweenAllSizes) {
+  schema::BenchReply bench = sample_bench();
+  for (schema::KernelRate& rate : rates_of(point(0.9, 8, 4000, 5))) bench.codec.push_back(rate);
+  const Machine machine = machine_of(bench).value();
+  ASSERT_EQ(machine.large.size(), 2u);
+  const auto apply = [&](std::size_t parameters) { return costs_at(machine, 0.5, 2, parameters).apply * 1e9; };
+  EXPECT_NEAR(apply(1000), 1, 1e-9);
+  EXPECT_NEAR(apply(2000), 3, 1e-9);
+  EXPECT_NEAR(apply(4000), 5, 1e-9);
+  EXPECT_NEAR(apply(8000), 7, 1e-9);
+  EXPECT_NEAR(apply(100'000), 9, 1e-9);
 }
 
 TEST(Machine, TakesWhatTheNodeSaid) {
@@ -114,9 +129,54 @@ TEST(CrewCosts, AreThoseOfAllThreadsTogether) {
   EXPECT_EQ(one.per_byte, two.per_byte);
 }
 
+TEST(CrewCosts, StopOnAllThreads) {
+  std::stop_source source;
+  int calls = 0;
+  const auto stop_at_third = [&] {
+    if (++calls == 3) source.request_stop();
+  };
+  const kernels::Kernels& kernels = *kernels::available().front();
+  (void)measure_codec(kernels, 1 << 20, 4, 0.9, {.before_round = stop_at_third, .stop = source.get_token()});
+  EXPECT_EQ(calls, 3) << "nothing is timed after a stop";
+  (void)measure_crew(kernels, 2, 1 << 20, 4, 0.9, {.stop = source.get_token()});  // comes back
+}
+
+TEST(LargeArrays, AreTwiceTheCacheAsFarAsMemoryGoes) {
+  constexpr std::uint64_t kMebibyte = 1 << 20, kPlenty = 64'000 * kMebibyte;
+  const auto mebibytes = [](std::uint64_t cache, std::uint64_t memory) {
+    return large_elements(cache, memory).value() * sizeof(float) / kMebibyte;
+  };
+  EXPECT_EQ(mebibytes(105 * kMebibyte, kPlenty), 210u);
+  EXPECT_EQ(mebibytes(0, kPlenty), 64u) << "unknown";
+  EXPECT_EQ(mebibytes(8 * kMebibyte, kPlenty), 64u);
+  EXPECT_EQ(mebibytes(384 * kMebibyte, kPlenty), 256u);
+  EXPECT_EQ(mebibytes(~std::uint64_t{0}, ~std::uint64_t{0}), 256u);
+  EXPECT_EQ(mebibytes(105 * kMebibyte, 1000 * kMebibyte), 100u) << "five of them in half of the memory";
+  EXPECT_EQ(mebibytes(105 * kMebibyte, 320 * kMebibyte), 32u);
+  const auto none = large_elements(105 * kMebibyte, 319 * kMebibyte);
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("needs 320 MiB of memory and 319 MiB"), std::string::npos)
+      << none.error().message;
+}
+
+TEST(NodeSpeed, WithoutMemoryOrStoppedIsAnError) {
+  schema::BenchReply bench;
+  const kernels::Kernels& kernels = *kernels::available().front();
+  const Status poor = measure_node({.kernels = kernels, .threads = 1, .memory_bytes = 1 << 20}, bench);
+  ASSERT_FALSE(poor.ok());
+  EXPECT_NE(poor.error().message.find("memory-mib"), std::string::npos) << poor.error().message;
+  std::stop_source source;
+  source.request_stop();
+  const Status stopped =
+      measure_node({.kernels = kernels, .threads = 1, .memory_bytes = 400 << 20, .stop = source.get_token()}, bench);
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_NE(stopped.error().message.find("stopped"), std::string::npos) << stopped.error().message;
+  EXPECT_TRUE(bench.codec.empty());
+}
+
 TEST(Roofs, AreRates) {
-  EXPECT_GT(read_rate(), 0);
-  EXPECT_GT(copy_rate(), 0);
+  EXPECT_GT(read_rate(1 << 20), 0);
+  EXPECT_GT(copy_rate(1 << 20), 0);
   EXPECT_LT(peak_gflops(1), 1e4) << "no core does that many";
 }
 
