@@ -73,6 +73,21 @@ schema::BenchReply bench_of(const Json& json) {
   return bench;
 }
 
+// Empty where they are the same.
+std::string difference(const schema::BenchReply& bench, const BenchConditions& now) {
+  std::string text;
+  const auto compare = [&text](const char* what, const auto& then, const auto& is, const auto& shown) {
+    if (then != is)
+      text += (text.empty() ? "" : ", ") + std::string(what) + shown(then) + " then, " + shown(is) + " now";
+  };
+  const auto number = [](std::uint64_t count) { return std::to_string(count); };
+  compare("kernels ", bench.kernels, now.kernels, [](const std::string& name) { return name; });
+  compare("cores ", bench.cores, now.cores, number);
+  compare("compute threads ", bench.threads, now.threads, number);
+  compare("nodes ", bench.members, now.members, number);
+  return text;
+}
+
 }  // namespace
 
 std::string bench_path(const std::string& state_dir) { return state_dir + "/bench.json"; }
@@ -85,21 +100,21 @@ Status write_bench(const std::string& path, const schema::BenchReply& bench) {
   return file.commit();
 }
 
-std::optional<schema::BenchReply> read_bench(const std::string& path, const std::string& kernels) {
+KeptBench read_bench(const std::string& path, const BenchConditions& now) {
   std::ifstream file(path, std::ios::binary);
   std::string text(schema::kMostRecordBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.empty() || text.size() > schema::kMostRecordBytes) return std::nullopt;
+  if (text.empty() || text.size() > schema::kMostRecordBytes) return {};
   const Json json = Json::parse(text, nullptr, false);
   try {
-    if (json.is_discarded() || json.at("schema_version").get<int>() != kBenchSchemaVersion) return std::nullopt;
+    if (json.is_discarded() || json.at("schema_version").get<int>() != kBenchSchemaVersion) return {};
     schema::BenchReply bench = bench_of(json);
-    if (bench.kernels != kernels) return std::nullopt;
+    if (std::string outdated = difference(bench, now); !outdated.empty()) return {std::nullopt, std::move(outdated)};
     bench.saved = path;
-    return bench;
+    return {std::move(bench), {}};
   } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
+    return {};
   }
 }
 

@@ -1,7 +1,9 @@
 // state-dir/bench.json: the last measurement of this node, kept for predictions. Replaced whole or not at all; a file
-// that is missing, damaged, of another schema_version or of another instruction set is as none. One thread.
+// that is missing, damaged or of another schema_version is as none, and so is, with a word on it, one of other
+// conditions. One thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -14,7 +16,16 @@ inline constexpr int kBenchSchemaVersion = 2;
 
 std::string bench_path(const std::string& state_dir);
 Status write_bench(const std::string& path, const schema::BenchReply& bench);
-// kernels: the instruction set in use now.
-std::optional<schema::BenchReply> read_bench(const std::string& path, const std::string& kernels);
+
+// What a measurement holds for. With another number of peers the link towards all of them at once is another.
+struct BenchConditions {
+  std::string kernels;
+  std::uint64_t cores = 0, threads = 0, members = 0;
+};
+struct KeptBench {
+  std::optional<schema::BenchReply> bench;
+  std::string outdated;  // why a measurement that is there was not taken: "compute threads 1 then, 2 now"; else empty
+};
+KeptBench read_bench(const std::string& path, const BenchConditions& now);
 
 }  // namespace tg::daemon

@@ -5,6 +5,7 @@
 #include "daemon/bench/bench_file.h"
 #include "daemon/plan/calibrate.h"
 #include "daemon/plan/predict.h"
+#include "engine/processors.h"
 
 namespace tg::daemon {
 namespace {
@@ -37,15 +38,28 @@ void Advisor::bench(std::uint64_t token, const schema::BenchRequest& request, st
 }
 
 void Advisor::plan(std::uint64_t token, const schema::ForecastRequest& request, std::uint64_t key, bool busy) {
-  if (const auto known = read_bench(bench_path(context_.config.state_dir), std::string(context_.kernels.name)))
-    return answer(token, forecast(request, *known, false));
+  const KeptBench known =
+      read_bench(bench_path(context_.config.state_dir),
+                 {std::string(context_.kernels.name), static_cast<std::uint64_t>(engine::usable_processors()),
+                  context_.threads, context_.names.size()});
+  if (known.bench) return answer(token, forecast(request, *known.bench, false));
   // What is wrong with the job is said before anything is measured for it.
   const Result<schema::JobSpec> job = schema::parse_job(request.spec, "job");
   if (!job) return control_.reply(token, job.error());
   if (const Status valid = check(*job, request.nodes); !valid) return control_.reply(token, valid.error());
   if (const Result<Task> task = make_task(*job); !task) return control_.reply(token, task.error());
+  if (!known.outdated.empty()) {
+    context_.log.warning("bench-outdated", {{"measured", known.outdated}, {"next", "tgctl bench"}});
+    if (busy)
+      return control_.reply(token, Error{ErrorKind::kRefused,
+                                         context_.config.node + "'s measurement is of another time (" + known.outdated +
+                                             ") and it cannot measure while a run is on; tgctl "
+                                             "bench, or this again, when it has ended"});
+  }
   bench(token, {}, key, busy);
-  if (bench_ && token_ == token) wanted_ = request;
+  if (!bench_ || token_ != token) return;
+  wanted_ = request;
+  outdated_ = known.outdated;
 }
 
 void Advisor::on_probe_reply(std::uint64_t key, Rank from, const schema::ProbeReply& reply) {
@@ -111,6 +125,8 @@ Result<schema::ForecastReply> Advisor::forecast(const schema::ForecastRequest& r
     reply.calibration_error = calibration->worst;
   }
   predict_all(*task, *machine, where, request.nodes, reply);
+  if (measured_now && !outdated_.empty())
+    reply.assumptions.push_back("measured anew, the kept measurement was outdated: " + outdated_);
   return reply;
 }
 

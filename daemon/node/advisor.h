@@ -1,10 +1,11 @@
 // Answers bench and plan on the node: one measurement at a time, and predictions from the last one. A plan that finds
-// no measurement makes one first. Node's thread.
+// no measurement of the node as it is now makes one first. Node's thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "daemon/bench/bench.h"
 #include "daemon/control/control_server.h"
@@ -37,6 +38,7 @@ class Advisor {
   std::unique_ptr<Bench> bench_;
   std::uint64_t token_ = 0;                        // who waits for the measurement
   std::optional<schema::ForecastRequest> wanted_;  // a plan of it, not itself
+  std::string outdated_;                           // why it is made anew for that plan; empty: there was none
 };
 
 }  // namespace tg::daemon

@@ -86,21 +86,41 @@ TEST(Machine, AKernelThatLacksIsAnError) {
   EXPECT_FALSE(machine_of(bench).ok());
 }
 
+const BenchConditions kNow{"avx2", 4, 2, 2};  // those of sample_bench
+
 TEST(BenchFile, ComesBackAsItWas) {
   const tests::TemporaryDirectory directory;
   const std::string path = bench_path(directory.path());
-  EXPECT_FALSE(read_bench(path, "avx2").has_value());
+  EXPECT_FALSE(read_bench(path, kNow).bench.has_value());
   const schema::BenchReply bench = sample_bench();
   ASSERT_TRUE(write_bench(path, bench).ok());
-  const auto read = read_bench(path, "avx2");
+  const auto read = read_bench(path, kNow).bench;
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->link_mbps, 940.5);
   EXPECT_EQ(read->codec.size(), bench.codec.size());
   EXPECT_EQ(read->codec.back().rate, bench.codec.back().rate);
   EXPECT_EQ(read->compute[0].model, "lenet");
   EXPECT_EQ(read->saved, path);
-  EXPECT_FALSE(read_bench(path, "avx512").has_value()) << "measured with other kernels";
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1) << "nothing is left over";
+}
+
+TEST(BenchFile, OfOtherConditionsIsNoneAndSaysWhy) {
+  const tests::TemporaryDirectory directory;
+  const std::string path = bench_path(directory.path());
+  ASSERT_TRUE(write_bench(path, sample_bench()).ok());
+  const std::pair<BenchConditions, const char*> others[] = {
+      {{"avx512", 4, 2, 2}, "kernels avx2 then, avx512 now"},
+      {{"avx2", 8, 2, 2}, "cores 4 then, 8 now"},
+      {{"avx2", 4, 1, 2}, "compute threads 2 then, 1 now"},
+      {{"avx2", 4, 2, 3}, "nodes 2 then, 3 now"},
+      {{"avx2", 2, 1, 2}, "cores 4 then, 2 now, compute threads 2 then, 1 now"},
+  };
+  for (const auto& [now, why] : others) {
+    const KeptBench kept = read_bench(path, now);
+    EXPECT_FALSE(kept.bench.has_value()) << why;
+    EXPECT_EQ(kept.outdated, why);
+  }
+  EXPECT_EQ(read_bench(path, kNow).outdated, "");
 }
 
 TEST(BenchFile, WhatIsDamagedIsNone) {
@@ -114,7 +134,7 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
   for (const std::string& text : {std::string(), good.substr(0, good.size() / 2), std::string("[]"), other_version,
                                   std::string(1 << 20, ' '), std::string("{\"schema_version\": \"1\"}")}) {
     std::ofstream(path, std::ios::trunc) << text;
-    EXPECT_FALSE(read_bench(path, "avx2").has_value()) << text.substr(0, 40);
+    EXPECT_FALSE(read_bench(path, kNow).bench.has_value()) << text.substr(0, 40);
   }
 }
 

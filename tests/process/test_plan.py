@@ -60,6 +60,25 @@ class Plan(unittest.TestCase):
         self.assertIn("made one", answer.err)
         self.assertTrue(os.path.exists(path))
 
+    def test_a_measurement_of_other_threads_is_not_used(self):
+        self.mesh.ctl_ok("bench", "--json", node=1)
+        self.mesh.configure(1, threads=2)
+        self.mesh.restart([1])
+        job = self.mesh.job_file(REPLAY)
+        run = self.mesh.detach({"steps": 100000, "digest-every": 1000})
+        self.mesh.wait_for_step(run, 1)
+        busy = self.mesh.ctl("plan", job, "--nodes", 4, "--link", "1Gbps", node=1)
+        self.refused(ERROR, busy, "compute threads 1 then, 2 now", "tgctl bench")
+        self.mesh.ctl_ok("stop", run)
+        answer = self.mesh.ctl_ok("plan", job, "--nodes", 4, "--link", "1Gbps", "--json", node=1)
+        plan = json.loads(answer.out)
+        self.assertTrue(plan["measured_now"])
+        self.assertIn("compute threads 1 then, 2 now", plan["assumptions"][-1])
+        self.assertIn("made one", answer.err)
+        self.assertIn("bench-outdated", self.mesh[1].log_text())
+        again = self.mesh.ctl_ok("plan", job, "--nodes", 4, "--link", "1Gbps", "--json", node=1)
+        self.assertFalse(json.loads(again.out)["measured_now"])
+
     def test_predictions_hold_together(self):
         plan = self.plan(REPLAY, "--nodes", 4, "--link", "1Gbps", "--cores", 2)
         asked = plan["asked"]
