@@ -1,0 +1,19 @@
+// One line of a benchmark: a number, its ratio to a limit measured in the same run, and its budget (DESIGN.md, 9).
+#pragma once
+
+#include <string>
+
+namespace tg::kernels {
+
+struct Row {
+  std::string name;
+  double value = 0;
+  const char* unit = "G/s";
+  double ratio = 0;
+  double target = 0;  // of the ratio; 0: none
+  bool most = false;  // the target is an upper bound
+};
+
+void print(const Row& row);
+
+}  // namespace tg::kernels
