@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <initializer_list>
+#include <string_view>
 
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
@@ -14,10 +15,12 @@ namespace {
 constexpr std::size_t kSliceElements = 4096;
 constexpr std::uint32_t kDitherStream = 1u << 31;
 
+enum class Format { kTernary, kFloat32, kFloat16 };
+
 struct SegmentRule {
-  bool ternary = true;
-  std::vector<float> clips;  // by rank: what |g| is cut at
-  float scaler = 0;          // shared
+  Format format = Format::kTernary;
+  std::vector<float> clips;    // by rank: what |g| is cut at
+  std::vector<float> scalers;  // by rank; all the same where they are shared
 };
 
 // Counts of the values -N..N, as they come.
@@ -40,15 +43,52 @@ struct Histogram {
 
 const kernels::Kernels& scalar() { return *kernels::available().back(); }
 
-Status check_job(const schema::JobSpec& job) {
-  const auto unknown = [](const std::string& what) {
-    return Error{ErrorKind::kInvalidJob, "the reference does not know " + what + "; leave it out of the job"};
+Error invalid(const std::string& message) { return {ErrorKind::kInvalidJob, message}; }
+
+// Only what is known is let through: a value that jobs learn later must not pass for another one.
+Status check_job(const schema::JobSpec& job, std::size_t members) {
+  if (const Status valid = schema::validate_job(job, members); !valid) return valid;
+  struct Key {
+    const char* name;
+    const std::string& value;
+    std::initializer_list<std::string_view> known;
   };
-  if (job.compute != "replay") return unknown("compute = " + job.compute);
-  if (job.optimizer == "adam") return unknown("optimizer = adam");
-  if (job.schedule != "constant") return unknown("schedule = " + job.schedule);
-  if (job.float_steps > 0) return unknown("float-steps");
+  for (const Key& key : std::initializer_list<Key>{
+           {"compute", job.compute, {"replay"}},
+           {"optimizer", job.optimizer, {"sgd", "momentum"}},
+           {"schedule", job.schedule, {"constant"}},
+           {"gradients", job.gradients, {"ternary", "float32", "float16"}},
+           {"last-layer", job.last_layer, {"ternary", "float32", "float16"}},
+           {"scaler", job.scaler, {"paper", "repo"}},
+           {"scaler-sharing", job.scaler_sharing, {"max", "none"}},
+       }) {
+    if (std::find(key.known.begin(), key.known.end(), key.value) != key.known.end()) continue;
+    return invalid(std::string("the reference does not know ") + key.name + " = " + key.value);
+  }
+  if (job.float_steps > 0)
+    return invalid("the reference does not know float-steps = " + std::to_string(job.float_steps));
   return {};
+}
+
+Format format_named(const std::string& name) {
+  return name == "float32" ? Format::kFloat32 : name == "float16" ? Format::kFloat16 : Format::kTernary;
+}
+
+Format format_of(const schema::JobSpec& job, const engine::Segment& segment) {
+  if (job.gradients != "ternary") return format_named(job.gradients);
+  if (segment.element_count < job.min_ternary_size) return Format::kFloat32;
+  return segment.last_layer ? format_named(job.last_layer) : Format::kTernary;
+}
+
+constexpr float kLargestHalf = 65504;
+
+// The nearest binary16, ties to even: multiples of 2^-10 of the value's power of two, and of 2^-24 below the normal
+// ones. Scaling by powers of two is exact.
+float to_half(float value) {
+  const int exponent = std::max(value == 0 ? 0 : std::ilogb(value), -14) - 10;
+  const double units = std::nearbyint(std::ldexp(static_cast<double>(value), -exponent));
+  const double half = std::ldexp(units, exponent);
+  return static_cast<float>(std::fabs(half) > kLargestHalf ? std::copysign(INFINITY, half) : half);
 }
 
 // Over a whole segment: the statistics of every 2^21 elements of it, joined in order.
@@ -60,13 +100,14 @@ kernels::Statistics statistics_of(std::span<const float> gradient) {
     all.sum += next.sum;
     all.sum_squares += next.sum_squares;
     all.max_abs = std::max(all.max_abs, next.max_abs);
+    all.finite = all.finite && next.finite;
   }
   return all;
 }
 
 // Local scalers, eq. (2), and clip bounds of one member, from its whole gradient.
-void measure(const schema::JobSpec& job, const engine::SegmentTable& segments, const AlignedArray<float>& gradients,
-             std::vector<SegmentRule>& rules) {
+Status measure(const schema::JobSpec& job, const engine::SegmentTable& segments, const AlignedArray<float>& gradients,
+               std::vector<SegmentRule>& rules) {
   const auto clip_sigma = static_cast<float>(job.clip_sigma);
   for (std::size_t s = 0; s < segments.size(); ++s) {
     const engine::Segment& segment = segments[s];
@@ -76,9 +117,22 @@ void measure(const schema::JobSpec& job, const engine::SegmentTable& segments, c
     const bool repo = job.scaler == "repo" && std::isfinite(bound);
     const float local = repo ? bound : std::min(statistics.max_abs, bound);
     rules[s].clips.push_back(bound);
-    rules[s].scaler = std::max(rules[s].scaler, local);  // eq. (4)
+    rules[s].scalers.push_back(local);
+    if (!statistics.finite) return invalid("the gradient of " + segment.name + " is not finite: a run ends there");
+    if (rules[s].format == Format::kFloat16 && statistics.max_abs > kLargestHalf)
+      return invalid("the gradient of " + segment.name + " is too large for float16: a run ends there");
   }
+  return {};
 }
+
+// Scaler sharing, eq. (4).
+void share_scalers(std::vector<SegmentRule>& rules) {
+  for (SegmentRule& rule : rules)
+    rule.scalers.assign(rule.scalers.size(), *std::max_element(rule.scalers.begin(), rule.scalers.end()));
+}
+
+// s' = s 256/255, rounded once.
+float applied(float scaler) { return static_cast<float>(static_cast<double>(scaler) * 256.0 / 255.0); }
 
 // The code of element i of a segment, from its definition (kernels/kernels.h).
 class Coder {
@@ -129,17 +183,19 @@ struct Counts {
   std::vector<Histogram> sums;                // by segment
 };
 
-// The mean gradient of a slice times N, and the scale that makes it the mean.
+// What the codes of all members add up to: whole numbers of the shared s', or, in rank order, each member's own s'.
 std::vector<float> sum_codes(const schema::JobSpec& job, const Slice& slice, const SegmentRule& rule,
                              std::uint32_t step, Counts& counts) {
-  std::vector<int> sums(slice.count);
+  const bool shared = job.scaler_sharing == "max";
+  std::vector<float> sums(slice.count);
   for (std::size_t rank = 0; rank < slice.gradients.size(); ++rank) {
-    const float clip = job.scaler == "repo" ? rule.scaler : rule.clips[rank];
+    const float scaler = rule.scalers[rank], clip = job.scaler == "repo" ? scaler : rule.clips[rank];
+    const float unit = shared ? 1.0F : applied(scaler);
     Coder coder(job.seed, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(slice.segment), step);
     int seen[3] = {};
     for (std::size_t i = 0; i < slice.count; ++i) {
-      const int code = coder.code(slice.gradients[rank][i], slice.first + i, clip, rule.scaler);
-      sums[i] += code;
+      const int code = coder.code(slice.gradients[rank][i], slice.first + i, clip, scaler);
+      if (code != 0) sums[i] += code > 0 ? unit : -unit;
       ++seen[code + 1];
     }
     Histogram& histogram = counts.codes[slice.segment][rank];
@@ -147,14 +203,18 @@ std::vector<float> sum_codes(const schema::JobSpec& job, const Slice& slice, con
       if (seen[value + 1] > 0) histogram.counts[value] += static_cast<std::uint64_t>(seen[value + 1]);
     histogram.total += slice.count;
   }
-  for (const int sum : sums) counts.sums[slice.segment].add(sum);
-  return {sums.begin(), sums.end()};
+  if (shared)
+    for (const float sum : sums) counts.sums[slice.segment].add(static_cast<int>(sum));
+  return sums;
 }
 
-std::vector<float> sum_floats(const Slice& slice) {
+// In rank order; halves are rounded by every member, and their sum once more.
+std::vector<float> sum_floats(const Slice& slice, Format format) {
+  const bool halves = format == Format::kFloat16;
   std::vector<float> sums(slice.count);
   for (const std::vector<float>& gradient : slice.gradients)
-    for (std::size_t i = 0; i < slice.count; ++i) sums[i] += gradient[i];
+    for (std::size_t i = 0; i < slice.count; ++i) sums[i] += halves ? to_half(gradient[i]) : gradient[i];
+  if (halves) std::transform(sums.begin(), sums.end(), sums.begin(), to_half);
   return sums;
 }
 
@@ -182,8 +242,8 @@ Entropies entropies_of(const engine::SegmentTable& segments, const std::vector<S
   double ternary = 0;
   for (std::size_t s = 0; s < segments.size(); ++s) {
     const auto elements = static_cast<double>(segments[s].element_count);
-    if (!rules[s].ternary) {
-      entropies.code_bits_of_floats += 32 * elements;
+    if (rules[s].format != Format::kTernary) {
+      entropies.code_bits_of_floats += (rules[s].format == Format::kFloat16 ? 16 : 32) * elements;
       continue;
     }
     ternary += elements;
@@ -223,14 +283,12 @@ std::vector<Slice> cut_slices(const engine::SegmentTable& segments, std::size_t 
 
 Result<PlainRun> run_plainly(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
                              std::size_t most_elements) {
-  if (const Status known = check_job(job); !known.ok()) return known.error();
+  if (const Status known = check_job(job, members); !known.ok()) return known.error();
   const engine::SegmentTable& segments = model.segments;
   PlainRun run;
   run.slices = cut_slices(segments, most_elements);
   std::vector<SegmentRule> rules(segments.size());
-  for (std::size_t s = 0; s < segments.size(); ++s)
-    rules[s].ternary = job.gradients == "ternary" && segments[s].element_count >= job.min_ternary_size &&
-                       !(segments[s].last_layer && job.last_layer == "float32");
+  for (std::size_t s = 0; s < segments.size(); ++s) rules[s].format = format_of(job, segments[s]);
 
   AlignedArray<float> flat(segments.padded_count());
   const auto part = [&](const Slice& slice) {
@@ -249,9 +307,10 @@ Result<PlainRun> run_plainly(const schema::JobSpec& job, const engine::Model& mo
     if (!engine.ok()) return engine.error();
     std::fill(flat.begin(), flat.end(), 0.0F);
     (*engine)->backward(1, flat.data(), [](std::size_t, std::size_t) {});
-    measure(job, segments, flat, rules);
+    if (const Status fits = measure(job, segments, flat, rules); !fits.ok()) return fits.error();
     for (Slice& slice : run.slices) slice.gradients.push_back(part(slice));
   }
+  if (job.scaler_sharing == "max") share_scalers(rules);
 
   Counts counts{std::vector<std::vector<Histogram>>(segments.size(), std::vector<Histogram>(members)),
                 std::vector<Histogram>(segments.size())};
@@ -264,11 +323,10 @@ Result<PlainRun> run_plainly(const schema::JobSpec& job, const engine::Model& mo
     const kernels::Update update = engine::update_for_step(optimizer, step);
     for (Slice& slice : run.slices) {
       const SegmentRule& rule = rules[slice.segment];
-      const std::vector<float> sums =
-          rule.ternary ? sum_codes(job, slice, rule, static_cast<std::uint32_t>(step), counts) : sum_floats(slice);
-      // s' sums / N, with s' = s 256/255 rounded once.
-      const float magnitude =
-          rule.ternary ? static_cast<float>(static_cast<double>(rule.scaler) * 256.0 / 255.0) : 1.0F;
+      const bool ternary = rule.format == Format::kTernary;
+      const std::vector<float> sums = ternary ? sum_codes(job, slice, rule, static_cast<std::uint32_t>(step), counts)
+                                              : sum_floats(slice, rule.format);
+      const float magnitude = ternary && job.scaler_sharing == "max" ? applied(rule.scalers.front()) : 1.0F;
       const float weight_decay = segments[slice.segment].decays ? outside : 0.0F;
       update_slice(job, update, magnitude / static_cast<float>(members), weight_decay, sums, slice);
     }

@@ -28,10 +28,10 @@ std::vector<Slice> cut_slices(const engine::SegmentTable& segments, std::size_t 
 
 // What the codes of one step hold, per model: bits at the entropy of every segment's own counts.
 struct Entropies {
-  std::vector<double> code_bits;  // by rank
-  double sum_bits = 0;
+  std::vector<double> code_bits;   // by rank
+  double sum_bits = 0;             // of the ternary segments only where scalers are shared: else nobody sends a sum
   std::vector<double> zeros;       // share of zero codes, by rank; of the ternary segments
-  double code_bits_of_floats = 0;  // in code_bits and sum_bits alike: 32 for every element that travels as float32
+  double code_bits_of_floats = 0;  // in code_bits and sum_bits alike: 32 or 16 for every element that travels as float
 };
 
 struct PlainRun {
@@ -39,7 +39,8 @@ struct PlainRun {
   Entropies entropies;
 };
 
-// Errors: a job that this reference does not know (adam, schedules, float steps), unreadable gradients.
+// Errors: a job that no run accepts or that this reference does not know (adam, schedules, float steps), unreadable
+// gradients, gradients that float16 cannot hold.
 Result<PlainRun> run_plainly(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
                              std::size_t most_elements);
 

@@ -46,6 +46,44 @@ def test_drawn_gradients():
     assert result["verified"] is True and result["exchange"] == "direct"
 
 
+FLOATS = {
+    "halves": (["gradients=float16", "exchange=sharded"], "sharded"),
+    "halves to all": (["gradients=float16", "exchange=direct"], "direct"),
+    "a last layer of halves": (["last-layer=float16", "exchange=sharded"], "sharded"),
+    "codes, floats and halves": (["last-layer=float16", "min-ternary-size=100", "exchange=sharded"], "sharded"),
+    "each its own scalers": (["scaler-sharing=none"], "direct"),
+    "each its own scalers, among floats and halves": (["scaler-sharing=none", "scaler=repo", "last-layer=float16", "min-ternary-size=100"], "direct"),
+}
+
+
+def test_floats_and_own_scalers():
+    for what, (keys, expected) in FLOATS.items():
+        settings = [word for key in keys for word in ("--set", key)]
+        result = exchange("--model", "lenet-caffe", "--nodes", "3", "--steps", "4", "--rate", "none", *settings)
+        assert result["verified"] is True and result["compared_elements"] == PARAMETERS, what
+        assert result["exchange"] == expected, (what, result["exchange"])
+        for sent in result["sent_bytes_per_step_by_tgd"]:
+            assert 0.9 < sent / result["entropy_bytes_per_step"] < 2.5, (what, sent, result["entropy_bytes_per_step"])
+
+
+def test_what_the_reference_does_not_know_is_refused():
+    for keys, word in (
+        (["optimizer=adam"], "optimizer = adam"),
+        (["schedule=polynomial"], "schedule = polynomial"),
+        (["float-steps=1"], "float-steps = 1"),
+        (["compute=train"], "compute = train"),
+        (["weight-decay=0.1"], "weight-decay-path"),
+        (["scaler-sharing=none", "exchange=sharded"], "scaler-sharing = none"),
+        (["global-batch=1"], "global-batch = 1"),
+    ):
+        with tempfile.NamedTemporaryFile("w", suffix=".job") as job:
+            job.write("model = lenet-caffe\ncompute = replay\nsteps = 2\n")
+            job.flush()
+            settings = [text for key in keys for text in ("--set", key)]
+            done = subprocess.run([os.environ["TGD_LAB_REFERENCE"], "--job", job.name, "--members", "2", *settings], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert done.returncode == 2 and word in done.stderr and not done.stdout, (keys, done)
+
+
 def test_one_node_is_shown_for_people():
     for threads in ("1", "2"):
         command = [sys.executable, HERE / "exchange", "--model", "lenet-caffe", "--nodes", "1", "--steps", "4", "--rate", "none", "--threads", threads]
@@ -79,6 +117,8 @@ def test_a_wrong_model_is_not_verified():
 
 if __name__ == "__main__":
     test_a_wrong_model_is_not_verified()
+    test_what_the_reference_does_not_know_is_refused()
+    test_floats_and_own_scalers()
     test_drawn_gradients()
     test_one_node_is_shown_for_people()
     test_recorded_gradients()
