@@ -14,11 +14,14 @@ from datetime import datetime, timezone
 
 from gloo import seconds_per_step
 from meter import Meter, peak_bytes, wait_idle
-from shaped import FRAME_SHARE, Shaped, bits_per_second, payload_bits_per_second
+from shaped import FRAME_SHARE, Shaped, bits_per_second, grain_for, payload_bits_per_second
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEVER = 4294967294  # steps
 TRACE_PARTS = 40
+# The sizes of the baselines' table go by the paper's names.
+PARAMETERS = {"lenet-caffe": 431_080, "cifarnet-32": 1_756_426, "googlenet": 6_998_552, "alexnet": 61_100_840, "vgg-a": 132_863_336, "lenet": 1_256_080, "cifarnet": 1_068_298}
+BITS = {"ternary": 1.25, "float16": 16, "float32": 32}  # of a parameter; the entropy of normal gradients' codes
 
 
 class Failed(Exception):
@@ -101,11 +104,19 @@ def default_steps(options):
     return known.get(options.model, 10)
 
 
+def expected_bytes(options):
+    """That a node sends per step: its gradient to one other, or to an owner and a sum from there to all."""
+    return PARAMETERS[options.model] * BITS[job_of(options).get("gradients", "ternary")] / 8 * min(options.nodes - 1, 2)
+
+
 def measure(options):
     """Builds the lab, runs, checks, takes everything down; the result as a dict. Raises Failed, NetworkUnavailable."""
     from mesh import Mesh
 
     options.steps = options.steps or default_steps(options)
+    options.grain_asked = options.grain
+    if options.grain == "auto":
+        options.grain = grain_for(expected_bytes(options), options.rate)
     settings = {"insecure": "true", "threads": options.threads, "peer-timeout": "30s"}
     with Shaped(options.nodes, options.rate, options.grain) as lab:
         with Mesh(options.nodes, settings, hosts=lab.addresses, prefixes=lab.prefixes) as mesh:
@@ -119,6 +130,8 @@ def measure(options):
             if len(digests) != 1:
                 raise Failed(f"the members' digests differ: {digests}")
             report = verify(job_file, mesh, run, options)
+            if report["parameters"] != PARAMETERS[options.model]:
+                raise Failed(f"{options.model} has {report['parameters']:,} parameters; measure.py has another number")
             return describe(options, lab, mesh, run, status, meter, report)
 
 
@@ -151,6 +164,7 @@ def describe(options, lab, mesh, run, status, meter, report):
         "nodes": nodes,
         "rate": options.rate,
         "grain": options.grain,
+        "grain_asked": options.grain_asked,
         "exchange": record["exchange"],
         "coding": record["coding"],
         "job": job_of(options),

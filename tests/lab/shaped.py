@@ -1,6 +1,6 @@
 """Hosts on one switch, as network namespaces on a bridge, with links shaped to what a real Ethernet carries.
 
-    with Shaped(4, rate="1gbit", grain="coarse") as lab:
+    with Shaped(4, rate="1gbit", grain=grain_for(30e6, "1gbit")) as lab:
         lab.prefixes[0]     # the command that runs another one on host 0, at lab.addresses[0]
 
 Shaping. A host's own side shapes what it sends, the switch's side what it is sent, as a switch port does. A 1 Gbit/s
@@ -9,8 +9,9 @@ the shapers run at rate * 1514/1538 and TCP gets the 941 Mbit/s of a real link.
 
 Grain. A shaper's bucket has to hold one whole super-packet (GSO), or the kernel cuts it into frames in software, which
 costs more CPU than a small machine has. The bucket is also what passes unshaped after a pause: `coarse` (64 KiB packets,
-80 kB) is for steps of megabytes; `fine` (16 KiB, 20 kB) for small ones, up to 0.16 ms too kind at 1 Gbit/s; `finest`
-(4 KiB, 6 kB) for links of some 100 Mbit/s and less, where the CPU can afford it.
+80 kB) is for steps of COARSE_BYTES or more, where it is at most 2 % too kind; `fine` (16 KiB, 20 kB) for smaller ones,
+up to 0.16 ms too kind at 1 Gbit/s; `finest` (4 KiB, 6 kB) for links of some 100 Mbit/s and less, where the CPU can afford
+it. `auto` is what grain_for takes of the first two.
 
 Needs root, or a user who may make user namespaces (become_root); NetworkUnavailable says what is missing. Everything is
 removed at the end, and what a killed lab left behind by the next one.
@@ -28,6 +29,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "process
 from network import Network, NetworkUnavailable, _do  # noqa: E402
 
 GRAINS = {"coarse": (65536, 80 * 1024), "fine": (16384, 20 * 1024), "finest": (4096, 6 * 1024)}  # GSO and bucket, bytes
+COARSE_BYTES = 4e6
 PAYLOAD_SHARE = 1448 / 1538  # of the line rate: what TCP with timestamps gets out of frames of 1500 bytes
 FRAME_SHARE = 1514 / 1538  # what the kernel counts of a frame
 HOST_QUEUE_BYTES = 1000 * 1514
@@ -51,6 +53,11 @@ def payload_bits_per_second(rate):
     return None if line is None else line * PAYLOAD_SHARE
 
 
+def grain_for(bytes_per_step, rate):
+    """By what a node sends in a step. Without shaping nothing passes too early, and packets are as large as they get."""
+    return "fine" if rate != "none" and bytes_per_step < COARSE_BYTES else "coarse"
+
+
 def become_root():
     """Runs this program again as root of a user namespace, if this user is not root but may make one."""
     if os.geteuid() == 0 or os.environ.get("TGD_LAB_UNSHARED"):
@@ -65,7 +72,7 @@ def become_root():
 
 
 class Shaped(Network):
-    def __init__(self, count, rate="1gbit", grain="coarse"):
+    def __init__(self, count, rate, grain):
         super().__init__(count)
         self.rate, self.grain, self.line = rate, grain, bits_per_second(rate)
         if shutil.which("tc") is None:

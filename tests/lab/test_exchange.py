@@ -8,6 +8,10 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
+
+import measure
+import shaped
 
 HERE = pathlib.Path(__file__).resolve().parent
 PARAMETERS = 431_080
@@ -36,14 +40,15 @@ def check(result, exchange, zeros):
 
 
 def test_drawn_gradients():
-    result = exchange("--model", "lenet-caffe", "--nodes", "3", "--steps", "80", "--warm-up", "2", "--rate", "1gbit", "--grain", "fine", "--zeros", "0.92", "--exchange", "sharded", "--set", "link-mbps=1000")  # told: no burst that measures it is counted; many steps: the meter looks every 20 ms
+    result = exchange("--model", "lenet-caffe", "--nodes", "3", "--steps", "80", "--warm-up", "2", "--rate", "1gbit", "--zeros", "0.92", "--exchange", "sharded", "--set", "link-mbps=1000")  # told: no burst that measures it is counted; many steps: the meter looks every 20 ms
     check(result, "sharded", 0.92)
+    assert (result["grain"], result["grain_asked"]) == ("fine", "auto")
     assert result["step_over_bound"] > 0.9, "faster than the wire: the bound or the shaping is wrong"
     # Float parts, another recipe and decay at the update are in the reference too.
     others = ["last-layer=float32", "min-ternary-size=100", "scaler=repo", "weight-decay=0.01", "weight-decay-path=outside", "optimizer=sgd"]
     settings = [word for other in others for word in ("--set", other)]
     result = exchange("--model", "lenet-caffe", "--nodes", "2", "--steps", "4", "--rate", "none", "--exchange", "direct", *settings)
-    assert result["verified"] is True and result["exchange"] == "direct"
+    assert result["verified"] is True and result["exchange"] == "direct" and result["grain"] == "coarse"
 
 
 FLOATS = {
@@ -64,6 +69,21 @@ def test_floats_and_own_scalers():
         assert result["exchange"] == expected, (what, result["exchange"])
         for sent in result["sent_bytes_per_step_by_tgd"]:
             assert 0.9 < sent / result["entropy_bytes_per_step"] < 2.5, (what, sent, result["entropy_bytes_per_step"])
+
+
+def test_small_steps_are_shaped_finely():
+    # 1.25 bits of 61 M parameters are 9.5 MB, of 7 M 1.1 MB to one other, 2.2 MB to several; float32 of 1.8 M 7 MB.
+    for model, nodes, rate, keys, grain in (
+        ("lenet-caffe", 8, "1gbit", [], "fine"),
+        ("googlenet", 2, "1gbit", [], "fine"),
+        ("googlenet", 8, "50mbit", [], "fine"),
+        ("googlenet", 8, "none", [], "coarse"),
+        ("alexnet", 2, "1gbit", [], "coarse"),
+        ("cifarnet-32", 2, "1gbit", [], "fine"),
+        ("cifarnet-32", 2, "1gbit", ["gradients=float32"], "coarse"),
+    ):
+        options = types.SimpleNamespace(model=model, nodes=nodes, rate=rate, set=keys, zeros=0.68, steps=1, warm_up=0, exchange="auto")
+        assert shaped.grain_for(measure.expected_bytes(options), rate) == grain, (model, nodes, rate, keys)
 
 
 def test_what_the_reference_does_not_know_is_refused():
@@ -116,6 +136,7 @@ def test_a_wrong_model_is_not_verified():
 
 
 if __name__ == "__main__":
+    test_small_steps_are_shaped_finely()
     test_a_wrong_model_is_not_verified()
     test_what_the_reference_does_not_know_is_refused()
     test_floats_and_own_scalers()
