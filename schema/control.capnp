@@ -124,7 +124,7 @@ struct MeasuredStep {
   zeros @5 :Float64;
   # 0..1
 
-  sentBytes @6 :Float64;
+  coding @6 :Text;
   cpuSeconds @7 :Float64;
   # Per node and step; 0 = not measured.
 

@@ -34,8 +34,8 @@ void put(wire::MeasuredStep::Builder to, const MeasuredStep& step) {
   to.setLineMbps(step.line_mbps);
   to.setCores(step.cores);
   to.setExchange(text_of(clip_text(step.exchange, kMostNameBytes)));
+  to.setCoding(text_of(clip_text(step.coding, kMostNameBytes)));
   to.setZeros(step.zeros);
-  to.setSentBytes(step.sent_bytes);
   to.setCpuSeconds(step.cpu_seconds);
   to.setStepSeconds(step.step_seconds);
 }
@@ -47,8 +47,8 @@ MeasuredStep take(wire::MeasuredStep::Reader from) {
   step.line_mbps = above_zero(from.getLineMbps(), kMostLineMbps, "measured line rate");
   step.cores = cores(from.getCores(), false, "measured cores");
   step.exchange = word(from.getExchange(), "measured exchange");
+  step.coding = word(from.getCoding(), "measured coding");
   step.zeros = checked_real(from.getZeros(), 1, "measured zeros");
-  step.sent_bytes = real(from.getSentBytes(), "measured bytes");
   step.cpu_seconds = real(from.getCpuSeconds(), "measured processor time");
   step.step_seconds = above_zero(from.getStepSeconds(), kMostReal, "measured step");
   return step;

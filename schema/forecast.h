@@ -53,8 +53,8 @@ struct MeasuredStep {
   double line_mbps = 0;
   double cores = 0;      // per node
   std::string exchange;  // direct | sharded
+  std::string coding;    // raw | entropy
   double zeros = 0;
-  double sent_bytes = 0;   // per node and step; tells the coding
   double cpu_seconds = 0;  // per node and step; 0 = not measured
   double step_seconds = 0;
 };
@@ -93,7 +93,7 @@ struct ForecastReply {
   double calibration_error = 0;                       // largest of the given rows, relative
   std::int64_t measured_ms = 0;                       // of the bench behind it
   bool measured_now = false;                          // there was none: this request made it
-  std::string exchange, coding;                       // what auto would choose at the asked N
+  std::string exchange, coding;                       // what a start of the job would choose at the asked N
   std::uint64_t direct_loses = 0, sharded_loses = 0;  // from this N on the ring is faster; 0 = nowhere in the table
   ForecastRow asked;
   std::vector<ForecastRow> table;

@@ -28,14 +28,13 @@ schema::MeasuredStep step_of(const Json& json) {
   // The lab's nodes share one machine, a thread each at most computes and exchanges.
   step.cores = json.at("cpu_cores").get<double>() / static_cast<double>(step.nodes);
   step.exchange = json.at("exchange").get<std::string>();
+  step.coding = json.at("coding").get<std::string>();
   step.zeros = json.at("zeros").get<double>();
-  step.sent_bytes = mean(json.at("sent_bytes_per_step"));
   step.cpu_seconds = mean(json.at("cpu_seconds_per_step"));
   step.step_seconds = json.at("step_seconds").at("median").get<double>();
   const bool sane = step.cores >= schema::kLeastCores && step.cores <= schema::kMostCores && step.zeros >= 0 &&
-                    step.zeros <= 1 && step.sent_bytes >= 0 && step.sent_bytes < schema::kMostReal &&
-                    step.cpu_seconds >= 0 && step.cpu_seconds < schema::kMostReal && step.step_seconds > 0 &&
-                    step.step_seconds < schema::kMostReal;
+                    step.zeros <= 1 && step.cpu_seconds >= 0 && step.cpu_seconds < schema::kMostReal &&
+                    step.step_seconds > 0 && step.step_seconds < schema::kMostReal;
   if (!sane) throw std::runtime_error("a number is out of its range");
   return step;
 }

@@ -136,7 +136,7 @@ std::string format_forecast(const ForecastReply& reply) {
       {"speeds",
        "of " + reply.node + ", measured " + (reply.measured_now ? "just now" : format_utc(reply.measured_ms))},
       {"calibration", calibration(reply)},
-      {"auto", reply.exchange + ", coding " + reply.coding},
+      {"auto", reply.exchange + ", coding " + reply.coding + ", as a start would choose"},
   });
   text += "\n" + split_table(reply.asked) + "The parts overlap: a step is not their sum.\n";
   text += "\n" + size_table(reply);

@@ -34,12 +34,11 @@ Result<Row> row_of(const Machine& machine, const MeasuredStep& measured, std::si
   if (measured.exchange != "direct" && measured.exchange != "sharded")
     return Error{ErrorKind::kUsage, place + "no exchange is called \"" + measured.exchange + "\""};
   const ExchangeKind exchange = measured.exchange == "direct" ? ExchangeKind::kDirect : ExchangeKind::kSharded;
+  if (measured.coding != "raw" && measured.coding != "entropy")
+    return Error{ErrorKind::kUsage, place + "no coding is called \"" + measured.coding + "\""};
+  const Coding coding = measured.coding == "raw" ? Coding::kRaw : Coding::kEntropy;
   const Surroundings where{measured.line_mbps * kPayloadShare, measured.cores, measured.zeros};
-  // The coding is not in the row: it is the one whose bytes are nearer to those that were sent.
-  StepModel raw = model_of(*task, machine, where, measured.nodes, {exchange, Coding::kRaw});
-  StepModel entropy = model_of(*task, machine, where, measured.nodes, {exchange, Coding::kEntropy});
-  const auto distance = [&](const StepModel& step) { return std::abs(step.sent_bits / 8 - measured.sent_bytes); };
-  return Row{distance(raw) < distance(entropy) ? std::move(raw) : std::move(entropy), measured};
+  return Row{model_of(*task, machine, where, measured.nodes, {exchange, coding}), measured};
 }
 
 // The trip that fits best with this factor.

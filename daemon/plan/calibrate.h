@@ -26,7 +26,7 @@ struct Calibration {
 
 inline constexpr double kCpuWeight = 0.25;
 
-// An error names the row whose model or exchange is not known. rows is not empty.
+// An error names the row whose model, exchange or coding is not known. rows is not empty.
 Result<Calibration> calibrate(const Machine& machine, const std::vector<schema::MeasuredStep>& rows);
 
 }  // namespace tg::daemon

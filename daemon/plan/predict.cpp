@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/exchange/job_plan.h"
+#include "daemon/membership/choose_exchange.h"
 #include "daemon/plan/flops.h"
 #include "kernels/base/check.h"
 #include "schema/limits.h"
@@ -49,10 +50,23 @@ Plan plan_of(const Task& task, std::size_t nodes, const schema::Commit& choice) 
   return plan;
 }
 
-bool coding_allowed(const Task& task, Coding coding) {
-  if (task.job.coding == "raw") return coding == Coding::kRaw;
-  return task.job.coding != "entropy" || coding == Coding::kEntropy;
+// As ActiveRun::vote makes them. Kernels are timed there on all threads of the exchange, by their best rounds.
+std::vector<schema::Vote> votes_of(const Task& task, const Machine& machine, const Surroundings& where,
+                                   std::size_t nodes) {
+  CodecCosts costs = costs_at(machine, where.zeros, nodes, task.model.segments.parameter_count());
+  const double crew = crew_speed_up(machine, computing_cores(task, machine, where.cores));
+  for (const KernelCost& kernel : kKernelCosts) *kernel.field(costs) /= crew;
+  schema::Vote vote;
+  vote.link_mbps = nodes > 1 ? where.payload_mbps : 0;
+  for (const schema::Commit& choice : kChoices) {
+    const Plan plan = plan_of(task, nodes, choice);
+    vote.codec_seconds.push_back(codec_seconds(plan, costs, where.zeros));
+    vote.sent_bits.push_back(predict_traffic(plan, where.zeros).sent_bits);
+  }
+  return std::vector<schema::Vote>(nodes, vote);
 }
+
+const char* name_of(Coding coding) { return coding == Coding::kRaw ? "raw" : "entropy"; }
 
 Outcome outcome_of(const StepModel& step, const Machine& machine, std::uint64_t global_batch) {
   const double slowed = machine.cpu_factor / step.share();
@@ -106,6 +120,8 @@ void assume(const Task& task, const Machine& machine, schema::ForecastReply& rep
     list.push_back("seconds per sample do not depend on the batch, and fall with the cores");
     list.push_back("one node alone computes the whole batch and exchanges nothing");
   }
+  list.push_back(
+      "exchange and codings are chosen as a start does, by kernels and link; a calibration corrects steps only");
   list.push_back("the float32 ring runs at line rate without any delay per hop and adds at no cost");
   if (reply.calibration_rows == 0)
     list.push_back("not calibrated: processor times of the kernels alone, a trip is half the measured round trip");
@@ -127,24 +143,30 @@ Result<Task> make_task(const schema::JobSpec& job) {
 StepModel model_of(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,
                    const schema::Commit& choice) {
   const Computing computing = computing_of(task, machine, where, nodes);
+  schema::Commit started = choice;
+  const double link = task.job.link_mbps > 0 ? task.job.link_mbps : where.payload_mbps;
+  started.chunk_parameters = chunk_for(link);
+  started.window_bytes = window_for(link, nodes);
   StepModel step =
-      model_step(plan_of(task, nodes, choice), task.model, machine, where, computing.processor, computing.seconds);
+      model_step(plan_of(task, nodes, started), task.model, machine, where, computing.processor, computing.seconds);
   step.crew = crew_speed_up(machine, computing_cores(task, machine, where.cores));
   return step;
 }
 
+schema::Commit choose_as_start(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
+  schema::Commit choice = choose_exchange(asked_of(task.job), votes_of(task, machine, where, nodes));
+  if (nodes < 2) choice.exchange = ExchangeKind::kDirect;
+  return choice;
+}
+
 Outcome predict(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,
                 ExchangeKind exchange) {
-  Outcome best;
-  for (const Coding coding : {Coding::kRaw, Coding::kEntropy}) {
-    if (!coding_allowed(task, coding)) continue;
-    Outcome outcome =
-        outcome_of(model_of(task, machine, where, nodes, {exchange, coding}), machine, batch_of(task, nodes).global);
-    if (!best.coding.empty() && outcome.step >= best.step) continue;
-    best = outcome;
-    best.coding = coding == Coding::kRaw ? "raw" : "entropy";
-  }
-  return best;
+  Asked asked = asked_of(task.job);
+  asked.exchange = exchange == ExchangeKind::kDirect ? "direct" : "sharded";
+  const schema::Commit choice = choose_exchange(asked, votes_of(task, machine, where, nodes));
+  Outcome outcome = outcome_of(model_of(task, machine, where, nodes, choice), machine, batch_of(task, nodes).global);
+  outcome.coding = name_of(choice.coding);
+  return outcome;
 }
 
 Outcome predict_ring(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
@@ -193,11 +215,9 @@ void predict_all(const Task& task, const Machine& machine, const Surroundings& w
   };
   reply.direct_loses = loses(ExchangeKind::kDirect);
   reply.sharded_loses = loses(ExchangeKind::kSharded);
-  const bool only_direct = task.job.scaler_sharing == "none" || task.job.exchange == "direct" || nodes < 2;
-  const bool direct =
-      only_direct || (task.job.exchange == "auto" && reply.asked.direct.step <= reply.asked.sharded.step);
-  reply.exchange = direct ? "direct" : "sharded";
-  reply.coding = direct ? reply.asked.direct.coding : reply.asked.sharded.coding;
+  const schema::Commit chosen = choose_as_start(task, machine, where, nodes);
+  reply.exchange = chosen.exchange == ExchangeKind::kDirect ? "direct" : "sharded";
+  reply.coding = name_of(chosen.coding);
   assume(task, machine, reply);
 }
 

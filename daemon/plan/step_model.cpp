@@ -16,7 +16,10 @@ constexpr double kShardedTrips = 3;          // scalers; the last codes; their s
 
 // A plan of one bucket: what it costs, by the functions that cost the whole.
 Plan only(const Plan& plan, std::size_t bucket) {
-  Plan part = plan;
+  Plan part;  // without what concerns whole models: a copy of all chunks for every bucket takes long on slow links
+  part.exchange = plan.exchange;
+  part.coding = plan.coding;
+  part.members = plan.members;
   part.chunks.assign(plan.chunks.begin() + static_cast<std::ptrdiff_t>(plan.buckets[bucket].first_chunk),
                      plan.chunks.begin() + static_cast<std::ptrdiff_t>(plan.buckets[bucket].last_chunk));
   return part;

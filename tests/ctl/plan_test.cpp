@@ -107,8 +107,8 @@ TEST(BenchJson, NullWhereNothingIsKnown) {
 
 TEST(PlanText, SaysStepsRatiosMarksAndAssumptions) {
   const std::string text = format_forecast(sample_forecast());
-  expect_parts(text, {"1 Gbit/s, 941 Mbit/s of payload", "sharded, coding raw", "direct, raw", "8.00", "4.00",
-                      "128 * +", "more nodes than a run allows (127)", "fewer samples than nodes",
+  expect_parts(text, {"1 Gbit/s, 941 Mbit/s of payload", "sharded, coding raw, as a start would choose", "direct, raw",
+                      "8.00", "4.00", "128 * +", "more nodes than a run allows (127)", "fewer samples than nodes",
                       "a float32 ring beats direct from N = 125 on", "beats sharded nowhere up to N = 512",
                       "all nodes are alike"});
   schema::ForecastReply calibrated = sample_forecast();
@@ -166,8 +166,8 @@ TEST(LinkRate, ReadsWhatPeopleWrite) {
 }
 
 constexpr const char* kLabRow =
-    R"({"model": "lenet-caffe", "nodes": 2, "rate": "1gbit", "exchange": "direct", "zeros": 0.68, "cpu_cores": 2,
-        "sent_bytes_per_step": [70000, 72000], "cpu_seconds_per_step": [0.001, 0.003], "step_seconds": {"median": 0.0015}})";
+    R"({"model": "lenet-caffe", "nodes": 2, "rate": "1gbit", "exchange": "direct", "coding": "entropy", "zeros": 0.68,
+        "cpu_cores": 2, "cpu_seconds_per_step": [0.001, 0.003], "step_seconds": {"median": 0.0015}})";
 
 TEST(CalibrationFile, TakesOneObjectBehindTheOther) {
   const auto steps = parse_calibration(std::string(kLabRow) + "\n" + kLabRow + "\n\n", "rows.json");
@@ -178,7 +178,7 @@ TEST(CalibrationFile, TakesOneObjectBehindTheOther) {
   EXPECT_EQ(step.nodes, 2u);
   EXPECT_EQ(step.line_mbps, 1000);
   EXPECT_EQ(step.cores, 1);
-  EXPECT_EQ(step.sent_bytes, 71000);
+  EXPECT_EQ(step.coding, "entropy");
   EXPECT_EQ(step.cpu_seconds, 0.002);
   EXPECT_EQ(step.step_seconds, 0.0015);
 }
@@ -197,6 +197,7 @@ TEST(CalibrationFile, WhatIsWrongIsNamed) {
   expect_parts(error_of("[1, 2]"), {"object 1"});
   expect_parts(error_of(std::string(kLabRow) + "{}"), {"object 2", "model"});
   expect_parts(error_of(with("\"1gbit\"", "\"none\"")), {"rate", "none"});
+  expect_parts(error_of(with("\"coding\": \"entropy\",", "")), {"coding"});
   expect_parts(error_of(with("\"nodes\": 2", "\"nodes\": 1")), {"nodes"});
   expect_parts(error_of(with("\"cpu_cores\": 2", "\"cpu_cores\": 0")), {"out of its range"});
   expect_parts(error_of(with("0.0015", "-1")), {"out of its range"});

@@ -20,8 +20,8 @@ MeasuredStep made(const Machine& machine, const char* model, std::size_t nodes, 
           1000,
           where.cores,
           "direct",
+          "raw",
           0.68,
-          step.sent_bits / 8,
           step.processor_seconds(factor),
           step.step_seconds(factor, trip)};
 }
@@ -38,6 +38,18 @@ TEST(Calibrate, FindsTheCoefficientsThatMadeTheSteps) {
       EXPECT_LT(found->worst, 0.01);
     }
   }
+}
+
+TEST(Calibrate, ARowIsPredictedWithItsOwnCoding) {
+  Machine machine = sample_machine();
+  machine.codec[0].costs.encode_codes[1] = machine.codec[0].costs.decode_codes[1] = 5e-9;  // entropy
+  MeasuredStep row = made(machine, "cifarnet-32", 2, 1.5, 100e-6);
+  const auto raw = calibrate(machine, {row});
+  row.coding = "entropy";
+  const auto entropy = calibrate(machine, {row});
+  ASSERT_TRUE(raw.ok() && entropy.ok());
+  EXPECT_NEAR(raw->cpu_factor, 1.5, 0.05);
+  EXPECT_LT(entropy->cpu_factor, 0.8 * raw->cpu_factor) << "the same time of slower kernels";
 }
 
 TEST(Calibrate, NoiseIsSharedOut) {
@@ -75,6 +87,11 @@ TEST(Calibrate, OddRowsAreNamed) {
   found = calibrate(machine, {row});
   ASSERT_FALSE(found.ok());
   EXPECT_NE(found.error().message.find("ring"), std::string::npos);
+  row.exchange = "direct";
+  row.coding = "zip";
+  found = calibrate(machine, {row});
+  ASSERT_FALSE(found.ok());
+  EXPECT_NE(found.error().message.find("zip"), std::string::npos);
 }
 
 }  // namespace

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "daemon/exchange/job_plan.h"
 #include "daemon/exchange/worker.h"
+#include "daemon/membership/choose_exchange.h"
 #include "daemon/plan/flops.h"
 #include "schema/limits.h"
 #include "tests/plan/samples.h"
@@ -143,11 +147,49 @@ TEST(Predict, TheRingOvertakesDirectWhereTheTableSaysSo) {
   EXPECT_EQ(reply.sharded_loses, 0u);
 }
 
-TEST(Predict, AutoTakesTheFasterAndWhatIsAskedBinds) {
+// As a member of a run votes, see run_estimate.cpp.
+schema::Vote vote_of(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
+  schema::Vote vote;
+  vote.link_mbps = where.payload_mbps;
+  for (const schema::Commit& choice : kChoices) {
+    const Plan plan = make_plan(task.model.segments, plan_options(task.job, nodes, choice));
+    vote.codec_seconds.push_back(codec_seconds(plan, machine.codec[0].costs, where.zeros));
+    vote.sent_bits.push_back(predict_traffic(plan, where.zeros).sent_bits);
+  }
+  return vote;
+}
+
+TEST(Predict, AutoIsWhatAStartChooses) {
+  Machine machine = sample_machine();
+  machine.codec[0].costs.encode_codes[1] = machine.codec[0].costs.decode_codes[1] = 3e-9;  // entropy
+  machine.cpu_factor = 4;  // a start knows of no calibration
+  std::set<std::pair<ExchangeKind, schema::Coding>> seen;
+  for (const char* model : {"lenet-caffe", "googlenet", "alexnet"}) {
+    for (const std::size_t nodes : {2u, 3u, 8u, 30u}) {
+      for (const double mbps : {2.0, 100.0, 941.0, 9410.0, 1e5}) {
+        for (const double told : {0.0, 50.0}) {
+          schema::JobSpec job = replay_task(model).job;
+          job.link_mbps = told;
+          const Task task = make_task(job).value();
+          const Surroundings where{mbps, 0.5, 0.68};
+          const std::vector<schema::Vote> votes(nodes, vote_of(task, machine, where, nodes));
+          const schema::Commit start = choose_exchange(asked_of(job), votes);
+          EXPECT_EQ(choose_as_start(task, machine, where, nodes), start) << model << ' ' << nodes << ' ' << mbps;
+          seen.emplace(start.exchange, start.coding);
+          if (job.model != "googlenet" || nodes != 8 || told > 0) continue;  // the whole table takes 0.2 s
+          ForecastReply reply;
+          predict_all(task, machine, where, nodes, reply);
+          EXPECT_EQ(reply.exchange, start.exchange == ExchangeKind::kDirect ? "direct" : "sharded");
+          EXPECT_EQ(reply.coding, (reply.exchange == "direct" ? reply.asked.direct : reply.asked.sharded).coding);
+        }
+      }
+    }
+  }
+  EXPECT_GT(seen.size(), 1u) << "nothing to choose";
+}
+
+TEST(Predict, WhatIsAskedBinds) {
   schema::JobSpec job = replay_task("alexnet").job;
-  ForecastReply reply;
-  predict_all(make_task(job).value(), sample_machine(), kGigabit, 8, reply);
-  EXPECT_EQ(reply.exchange, reply.asked.direct.step <= reply.asked.sharded.step ? "direct" : "sharded");
   job.exchange = "direct";
   job.coding = "raw";
   ForecastReply bound;
@@ -155,6 +197,28 @@ TEST(Predict, AutoTakesTheFasterAndWhatIsAskedBinds) {
   EXPECT_EQ(bound.exchange, "direct");
   EXPECT_EQ(bound.coding, "raw");
   EXPECT_EQ(bound.asked.sharded.coding, "raw");
+  job.exchange = "auto";
+  job.scaler_sharing = "none";
+  EXPECT_EQ(choose_as_start(make_task(job).value(), sample_machine(), kGigabit, 8).exchange, ExchangeKind::kDirect);
+  job = replay_task("alexnet").job;
+  job.exchange = "sharded";
+  EXPECT_EQ(choose_as_start(make_task(job).value(), sample_machine(), kGigabit, 1).exchange, ExchangeKind::kDirect)
+      << "alone";
+}
+
+TEST(Predict, ASlowLinkHasSmallChunks) {
+  const Task task = replay_task("googlenet");
+  const auto frames = [&](double mbps) {
+    return model_of(task, sample_machine(), {mbps, 1, 0.68}, 4, {ExchangeKind::kSharded, schema::Coding::kRaw})
+        .codec.network;
+  };
+  EXPECT_GT(frames(100), 1.05 * frames(10'000));
+  EXPECT_GT(frames(10), 1.5 * frames(10'000));
+  schema::JobSpec job = task.job;
+  job.link_mbps = 10;  // what a start takes the link for, whatever it is
+  const StepModel told = model_of(make_task(job).value(), sample_machine(), {10'000, 1, 0.68}, 4,
+                                  {ExchangeKind::kSharded, schema::Coding::kRaw});
+  EXPECT_DOUBLE_EQ(told.codec.network, frames(10));
 }
 
 TEST(Predict, WhatCannotBeTrainedSaysWhatToDo) {

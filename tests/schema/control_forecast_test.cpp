@@ -27,7 +27,9 @@ TEST(ControlForecast, FieldsKeepTheirPlaces) {
   EXPECT_EQ(request.cores, 0.25);
   ASSERT_EQ(request.measured.size(), 1u);
   EXPECT_EQ(request.measured[0].model, "cifarnet-32");
-  EXPECT_EQ(request.measured[0].sent_bytes, 275'000);
+  EXPECT_EQ(request.measured[0].exchange, "direct");
+  EXPECT_EQ(request.measured[0].coding, "raw");
+  EXPECT_EQ(request.measured[0].zeros, 0.68);
   EXPECT_EQ(request.measured[0].cpu_seconds, 0.004);
   EXPECT_EQ(request.measured[0].step_seconds, 0.005);
 
@@ -78,7 +80,6 @@ TEST(ControlForecast, RequestsBeyondTheirBoundsAreRefused) {
     EXPECT_TRUE(refused([odd](auto& r) { r.measured[0].line_mbps = odd; })) << odd;
     EXPECT_TRUE(refused([odd](auto& r) { r.measured[0].cores = odd; })) << odd;
     EXPECT_TRUE(refused([odd](auto& r) { r.measured[0].zeros = odd; })) << odd;
-    EXPECT_TRUE(refused([odd](auto& r) { r.measured[0].sent_bytes = odd; })) << odd;
     EXPECT_TRUE(refused([odd](auto& r) { r.measured[0].cpu_seconds = odd; })) << odd;
     EXPECT_TRUE(refused([odd](auto& r) { r.measured[0].step_seconds = odd; })) << odd;
     EXPECT_FALSE(back(RequestBody(BenchRequest{odd})).ok()) << odd;

@@ -105,7 +105,7 @@ ForecastRow sample_row(std::uint64_t nodes) {
 
 }  // namespace
 
-MeasuredStep sample_measured_step() { return {"cifarnet-32", 2, 1000, 1, "direct", 0.68, 275'000, 0.004, 0.005}; }
+MeasuredStep sample_measured_step() { return {"cifarnet-32", 2, 1000, 1, "direct", "raw", 0.68, 0.004, 0.005}; }
 
 BenchReply sample_bench() {
   BenchReply bench;
