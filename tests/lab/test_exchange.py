@@ -39,11 +39,25 @@ def check(result, exchange, zeros):
     assert result["step_seconds"]["least"] <= result["step_seconds"]["median"] <= result["step_seconds"]["most"]
 
 
+def check_that_it_calibrates(row):
+    preset = pathlib.Path(os.environ["TGD"]).resolve().parents[1].name
+    with tempfile.TemporaryDirectory() as folder:
+        rows = os.path.join(folder, "rows.json")
+        pathlib.Path(rows).write_text(json.dumps(row) + "\n" + json.dumps(row, indent=2))
+        command = [sys.executable, HERE / "calibrate", "--reuse", "--rows", rows, "--models", "googlenet", "--nodes", "4", "8", "--build", preset, "--json"]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done
+    report = json.loads(done.stdout)
+    assert [(one["model"], one["nodes"]) for one in report["rows"]] == [("googlenet", 4), ("googlenet", 8)] and report["met"] is None, report
+    assert all(one["predicted_seconds"] > row["step_seconds"]["median"] for one in report["rows"]), report
+
+
 def test_drawn_gradients():
     result = exchange("--model", "lenet-caffe", "--nodes", "3", "--steps", "80", "--warm-up", "2", "--rate", "1gbit", "--zeros", "0.92", "--exchange", "sharded", "--set", "link-mbps=1000")  # told: no burst that measures it is counted; many steps: the meter looks every 20 ms
     check(result, "sharded", 0.92)
     assert (result["grain"], result["grain_asked"]) == ("fine", "auto")
     assert result["step_over_bound"] > 0.9, "faster than the wire: the bound or the shaping is wrong"
+    check_that_it_calibrates(result)
     # Float parts, another recipe and decay at the update are in the reference too.
     others = ["last-layer=float32", "min-ternary-size=100", "scaler=repo", "weight-decay=0.01", "weight-decay-path=outside", "optimizer=sgd"]
     settings = [word for other in others for word in ("--set", other)]
