@@ -105,6 +105,18 @@ struct Mesh {
     }
     act(self);
   }
+  void next_bucket(Rank self) {
+    const std::size_t bucket = ready[self]++;
+    const std::vector<float> scalers(plan.buckets[bucket].ternary_segments.size(), 1.0f);
+    members[self]->bucket_ready(bucket, {scalers, {}}, 0);
+    act(self);
+  }
+  void deliver(Rank from, Rank to) {
+    const Letter letter = std::move(links[from][to].front());
+    links[from][to].pop_front();
+    members[to]->frame(from, letter.header, letter.body, nullptr);
+    act(to);
+  }
   // Something that can happen, drawn among all of it; false if nothing can.
   bool step(std::size_t most_under_way) {
     struct Choice {
@@ -124,17 +136,11 @@ struct Mesh {
       const Choice one = choices[index];
       choices.erase(choices.begin() + static_cast<std::ptrdiff_t>(index));
       if (one.what == 'b') {
-        const std::size_t bucket = ready[one.self]++;
-        const std::vector<float> scalers(plan.buckets[bucket].ternary_segments.size(), 1.0f);
-        members[one.self]->bucket_ready(bucket, {scalers, {}}, 0);
-        act(one.self);
+        next_bucket(one.self);
         return true;
       }
       if (one.what == 'd') {
-        const Letter letter = std::move(links[one.from][one.self].front());
-        links[one.from][one.self].pop_front();
-        members[one.self]->frame(one.from, letter.header, letter.body, nullptr);
-        act(one.self);
+        deliver(one.from, one.self);
         return true;
       }
       if (one.what == 'f') {
@@ -192,16 +198,11 @@ TEST(ExchangeFlow, NobodyWaitsForEver) {
 TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
   for (std::size_t count = 2; count <= 9; ++count) {
     Mesh mesh(count, schema::ExchangeKind::kSharded, 1 << 20, 1);
-    for (auto& row : mesh.links)
-      for (auto& link : row) link.clear();
-    for (Rank r = 0; r < count; ++r) {
-      for (Rank from = 0; from < count; ++from) {
-        if (from == r) continue;
-        mesh.members[r]->frame(from, {77, 1, 0}, schema::StepFrame{0, 0, 0, 0, {}, {1.0f}}, nullptr);
-        for (std::uint32_t b = 1; b < mesh.plan.buckets.size(); ++b)
-          mesh.members[r]->frame(from, {77, 1, 0}, schema::Scalers{b, 0, 0, {1.0f}}, nullptr);
-      }
-    }
+    for (std::size_t b = 0; b < mesh.plan.buckets.size(); ++b)
+      for (Rank r = 0; r < count; ++r) mesh.next_bucket(r);
+    for (Rank from = 0; from < count; ++from)
+      for (Rank to = 0; to < count; ++to)
+        while (!mesh.links[from][to].empty()) mesh.deliver(from, to);
     std::vector<std::vector<Rank>> owners(count);  // of what a member sends of the large bucket, in order
     for (Rank r = 0; r < count; ++r) {
       while (const auto work = mesh.members[r]->next_work()) {
