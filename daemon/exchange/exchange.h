@@ -146,9 +146,9 @@ class Exchange {
   // Whom the next progress depends on, in words of schema::Phase; empty while only local work is missing. Work that was
   // handed out is not looked at: whoever asks knows of it.
   //
-  // late: those of them who keep a bucket closed while no link is busy with what is theirs: this member has announced
-  // all its buckets, and of the late one nothing is missing but the announcement. This member itself, if all others
-  // have announced the bucket that it is at. Evidence for a straggler (daemon/run/straggler.h).
+  // late, evidence for a straggler (daemon/run/straggler.h): who keeps a bucket closed while no link is busy with what
+  // is theirs. Either those of `ranks` of whom nothing is missing but the announcement, while this member has announced
+  // all its buckets; or this member alone, while it has not and all others have announced the bucket that it is at.
   struct Waiting {
     schema::Phase phase = schema::Phase::kIdle;
     std::vector<Rank> ranks;

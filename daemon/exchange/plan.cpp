@@ -30,8 +30,8 @@ std::size_t share_of(std::size_t model_elements, std::size_t chunks) {
 
 // Of a slow link's chunks there are many in a step: the last one's way is short beside it. A large model has many
 // anyway.
-std::size_t most_for_link(std::size_t model_elements, const PlanOptions& options) {
-  const std::size_t chunks = std::max(kChunksOfAModel, kChunksOfAnOwner * options.members);
+std::size_t most_for_link(std::size_t model_elements, const PlanOptions& options, bool sharded) {
+  const std::size_t chunks = sharded ? std::max(kChunksOfAModel, kChunksOfAnOwner * options.members) : kChunksOfAModel;
   return kernels::padded(std::max(share_of(model_elements, chunks), options.most_chunk_parameters));
 }
 
@@ -54,7 +54,8 @@ void cut_run(const engine::SegmentTable& segments, std::size_t bucket, std::size
   const std::size_t begin = segments[first].offset;
   const std::size_t end = segments[last - 1].offset + segments[last - 1].padded_count();
   const GradientFormat format = plan.formats[first];
-  const std::size_t size = chunk_size(end - begin, format, most_for_link(segments.padded_count(), options), options);
+  const std::size_t size =
+      chunk_size(end - begin, format, most_for_link(segments.padded_count(), options, plan.sharded()), options);
   std::size_t segment = first;
   for (std::size_t at = begin; at < end; at += size) {
     ChunkPlan chunk{bucket, at, std::min(at + size, end), format, plan.chunks.size() % options.members, {}, {}};
@@ -80,8 +81,9 @@ GradientFormat format_of(const engine::Segment& segment, const PlanOptions& opti
 // One chunk on its way, one behind it, a third for the time that credit takes to come back: coded sums have two to
 // three bits per element. Between more than two members more would only make a queue where the bytes of all peers meet,
 // in the switch's port to one of them: it drops what it cannot hold, and who was dropped falls behind. What few float
-// chunks a ternary plan has do not widen it: a chunk may overshoot. More than four members have chunks of half the size
-// of a window: a total waits until none of them is behind.
+// chunks a ternary plan has do not widen it: a chunk may overshoot. Between more than four members a large model's
+// chunks are smaller than what may be on its way (from eight on half of it): a total waits until nobody's window is
+// full.
 std::size_t least_window(const Plan& plan, std::size_t model_elements) {
   std::size_t ternary = 0, floats = 0;
   for (const ChunkPlan& chunk : plan.chunks) {
@@ -91,8 +93,8 @@ std::size_t least_window(const Plan& plan, std::size_t model_elements) {
   }
   const std::size_t longest = ternary > 0 ? ternary : floats;
   if (plan.members <= 2) return 2 * longest;
-  const std::size_t windows = std::max(kChunksOfAModel, kChunksOfAnOwner / 2 * plan.members);
-  return std::max(longest, share_of(model_elements, windows));
+  if (ternary == 0 || !plan.sharded() || plan.members <= 4) return longest;
+  return std::max(longest, share_of(model_elements, std::max(kChunksOfAModel, kChunksOfAnOwner / 2 * plan.members)));
 }
 
 }  // namespace
@@ -142,7 +144,8 @@ std::size_t exchange_bytes(const Plan& plan) {
         peers * (chunk.ternary() ? kernels::codes_bound(chunk.size()) : chunk.size() * float_bytes);
   }
   const std::size_t held = *std::max_element(held_by.begin(), held_by.end());
-  // A frame that came is as large as its payload, the block of one that goes up to kMostBlockPerFrame times as large.
+  // A frame that came is as large as its payload; the block of one that goes up to kMostBlockPerFrame times as large,
+  // or small (kSmallBlockBytes): of those there are too few to count.
   const std::size_t coming = peers * (plan.window_bytes + schema::kMostChunkPayloadBytes);
   const std::size_t going = peers * (schema::kMostBlockPerFrame * plan.window_bytes + schema::kMostChunkPayloadBytes);
   return held + coming + going;

@@ -143,7 +143,7 @@ class Worker {
   const Plan* plan_ = nullptr;
   std::optional<PayloadCodec> codec_;
   std::vector<kernels::ConstPlanes> codes_, part_codes_;  // of all members, a chunk's and a part's
-  std::vector<std::span<const std::byte>> payloads_;  // of the others
+  std::vector<std::span<const std::byte>> payloads_;      // of the others
   AlignedArray<std::uint64_t> nonzero_, negative_;        // one chunk, where the own codes are not kept
   AlignedArray<std::int8_t> sums_;                        // one chunk
   AlignedArray<float> floats_;                            // one chunk, made when the plan sums floats

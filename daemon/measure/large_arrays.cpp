@@ -25,8 +25,8 @@ Result<std::size_t> large_elements(std::uint64_t cache_bytes, std::uint64_t memo
   if (most < kLeastBytes)
     return Error{ErrorKind::kRefused, "measuring needs " + std::to_string(2 * kLargeArrays * kLeastBytes / kMebibyte) +
                                           " MiB of memory and " + std::to_string(memory_bytes / kMebibyte) +
-                                          " MiB are left there; stop what else runs on that machine, or raise "
-                                          "memory-mib in this node's configuration"};
+                                          " MiB may be used there; stop what else runs on that machine, or raise "
+                                          "memory-mib where this node's configuration sets it"};
   const std::uint64_t twice = std::min(cache_bytes, kMostBytes) * 2;
   const std::uint64_t bytes = std::min(std::clamp(twice, kLeastWantedBytes, kMostBytes), most);
   return static_cast<std::size_t>(bytes / kChunkBytes * kChunkBytes / sizeof(float));

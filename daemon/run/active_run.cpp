@@ -311,7 +311,10 @@ void ActiveRun::waited(const Exchange::Waiting& waiting, Clock::time_point since
   const Clock::time_point now = Clock::now();
   const double seconds = std::chrono::duration<double>(now - since).count();
   numbers_.waited(waiting.ranks, seconds);
-  if (now - since < kOwnSleep) stragglers_.waited(waiting.ranks, waiting.late, seconds);
+  if (now - since < kOwnSleep)
+    stragglers_.waited(waiting.ranks, waiting.late, seconds);
+  else
+    committed_ += now - since;
   if (timeline_->on() && !waiting.ranks.empty())
     timeline_->add(Timeline::Track::kNode, "wait", member_->step(), since, now);
 }

@@ -43,17 +43,19 @@ struct Straggler {
   double share = 0;  // of the time, for which it was waited in the way that singles it out
 };
 
-// The worst that is singled out, if any is; `straggling` stands for kStraggling.
-std::optional<Straggler> find_straggler(const WaitTimes& times, Rank self, double straggling = kStraggling);
+// The worst that is singled out, if any is; of the late ones, where there are.
+std::optional<Straggler> find_straggler(const WaitTimes& times, Rank self);
 
 // Says once that a straggler begins to hold the run up, and once that this is over. It judges spans of at least
-// kLeastSeconds and kLeastSteps, each by itself; whoever was named stays so while singled out by half of kStraggling.
+// kLeastSeconds and kLeastSteps, each by itself; whoever was named stays so while singled out by half of that (excess
+// half as large, time waited for it 1.5 usual), whoever else may be slower.
 // After each end spans are twice as long: k ends take at least (2^k - 1) kLeastSeconds, so T seconds hold at most
 // 2 log2(1 + T / kLeastSeconds) + 1 sentences, whatever happens in them (a week: 34).
 class StragglerWatch {
  public:
   static constexpr double kLeastSeconds = 5;
   static constexpr std::uint64_t kLeastSteps = 4;
+  static constexpr double kStaysPart = 0.5;
 
   StragglerWatch(std::size_t members, Rank self);
 

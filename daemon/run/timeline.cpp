@@ -45,8 +45,8 @@ Status Timeline::write(const std::string& path) const {
   text += "\"traceEvents\":[\n";
   Status written;
   const auto flush_above = [&](std::size_t bytes) {
-    if (!written.ok() || text.size() <= bytes) return;
-    written = to.write(text.data(), text.size());
+    if (text.size() <= bytes) return;
+    if (written.ok()) written = to.write(text.data(), text.size());
     text.clear();
   };
   const auto row = [&](const nlohmann::ordered_json& event, const char* end = ",\n") {

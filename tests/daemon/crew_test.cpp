@@ -46,6 +46,21 @@ class Calls {
   std::deque<std::function<void()>> calls_;
 };
 
+std::atomic<std::uint64_t> updates_of_payloads{0};  // of all other members' codes
+
+const kernels::Kernels& counting_kernels() {
+  static const kernels::Kernels counting = [] {
+    kernels::Kernels table = *kernels::available().front();
+    table.apply_codes = [](const kernels::Update& update, const kernels::Received& received,
+                           kernels::ConstStateSpan from, kernels::StateSpan to) {
+      if (received.planes.size() == 1 && !received.payloads.empty()) ++updates_of_payloads;
+      return kernels::available().front()->apply_codes(update, received, from, to);
+    };
+    return table;
+  }();
+  return counting;
+}
+
 struct Node {
   Node(const schema::JobSpec& job, Rank self, std::size_t members, Calls& calls,
        std::vector<std::unique_ptr<Node>>& all)
@@ -91,7 +106,7 @@ struct Node {
     member = std::make_unique<Member>(std::move(options), std::move(hooks));
   }
   void begin(const schema::Commit& choice, std::size_t helpers, Calls& calls) {
-    member->begin(choice, *kernels::available().front(), tiny_segments(), replica, gradient.span(), pool);
+    member->begin(choice, counting_kernels(), tiny_segments(), replica, gradient.span(), pool);
     std::vector<std::unique_ptr<Worker>> workers;
     for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member->make_worker());
     crew = std::make_unique<Crew>(
@@ -148,7 +163,8 @@ std::vector<std::unique_ptr<Node>> train(const schema::JobSpec& job, const std::
   for (Rank r = 0; r < helpers.size(); ++r)
     nodes.push_back(std::make_unique<Node>(job, r, helpers.size(), calls, nodes));
   const schema::Commit choice{job.exchange == "direct" ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded,
-                              schema::Coding::kEntropy, schema::kLeastWindowBytes, schema::kSmallChunkParameters};
+                              job.coding == "raw" ? schema::Coding::kRaw : schema::Coding::kEntropy,
+                              schema::kLeastWindowBytes, schema::kSmallChunkParameters};
   for (Rank r = 0; r < helpers.size(); ++r) nodes[r]->begin(choice, helpers[r], calls);
   const auto over = [&] {
     return std::all_of(nodes.begin(), nodes.end(),
@@ -184,6 +200,16 @@ TEST(Crew, HelpersLeaveTheBitsAsTheyAre) {
       EXPECT_GT(nodes[2]->helped, 10u);
       for (const auto& node : nodes) EXPECT_GT(node->early_steps, 10u);
     }
+}
+
+TEST(Crew, RawCodesAreReadByTheUpdateItself) {
+  schema::JobSpec job = job_of("direct", "ternary");
+  job.coding = "raw";
+  const std::uint64_t before = updates_of_payloads;
+  const auto nodes = train(job, {0, 1, 2});
+  const simulation::ReferenceState reference = simulation::train_reference(job, 3, job.steps);
+  for (const auto& node : nodes) EXPECT_EQ(simulation::difference(reference, node->replica), "");
+  EXPECT_GE(updates_of_payloads - before, nodes.size() * job.steps);
 }
 
 TEST(Crew, EndsWithWhatIsUnderWayAndDropsWhatWaits) {

@@ -105,8 +105,10 @@ def default_steps(options):
 
 
 def expected_bytes(options):
-    """That a node sends per step: its gradient to one other, or to an owner and a sum from there to all."""
-    return PARAMETERS[options.model] * BITS[job_of(options).get("gradients", "ternary")] / 8 * min(options.nodes - 1, 2)
+    """That a node sends per step: its gradient to all others, or its parts to their owners and sums from there to all."""
+    job = job_of(options)
+    direct = job.get("exchange") == "direct" or job.get("scaler-sharing") == "none"
+    return PARAMETERS[options.model] * BITS[job.get("gradients", "ternary")] / 8 * (options.nodes - 1 if direct else min(options.nodes - 1, 2))
 
 
 def measure(options):

@@ -66,7 +66,7 @@ def become_root():
     if shutil.which("unshare") is None or subprocess.run([*unshare, "true"], capture_output=True).returncode != 0:
         return  # Network says then what is missing
     # ip keeps the names of its namespaces below /run.
-    script = 'mount -t tmpfs none /run && exec "$@"'
+    script = 'mount -t tmpfs none /run && ip link set lo up && exec "$@"'
     os.environ["TGD_LAB_UNSHARED"] = "1"
     os.execvp("unshare", [*unshare, "sh", "-c", script, "sh", sys.executable, *sys.argv])
 

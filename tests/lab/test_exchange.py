@@ -92,6 +92,8 @@ def test_small_steps_are_shaped_finely():
         ("googlenet", 2, "1gbit", [], "fine"),
         ("googlenet", 8, "50mbit", [], "fine"),
         ("googlenet", 8, "none", [], "coarse"),
+        ("googlenet", 8, "50mbit", ["exchange=direct"], "coarse"),
+        ("googlenet", 8, "50mbit", ["scaler-sharing=none"], "coarse"),
         ("alexnet", 2, "1gbit", [], "coarse"),
         ("cifarnet-32", 2, "1gbit", [], "fine"),
         ("cifarnet-32", 2, "1gbit", ["gradients=float32"], "coarse"),

@@ -170,6 +170,14 @@ TEST(ExchangeCredit, ALargeModelsChunksAreSmallerThanWindowsBetweenMany) {
   EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 61e6 / 960, 2048);
   EXPECT_NEAR(static_cast<double>(plan(8).window_bytes), 61e6 / 480, 2048);
   EXPECT_NEAR(static_cast<double>(plan(16).window_bytes), 61e6 / 960, 2048) << "at a port where fifteen meet";
+  EXPECT_NEAR(static_cast<double>(plan(5).longest_chunk), 61e6 / 600, 2048);
+  EXPECT_NEAR(static_cast<double>(plan(5).window_bytes), 61e6 / 480, 2048);
+  options.exchange = schema::ExchangeKind::kDirect;
+  EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 61e6 / 480, 2048) << "no owners";
+  options.exchange = schema::ExchangeKind::kSharded;
+  options.gradients = GradientFormat::kFloat32;
+  EXPECT_EQ(plan(8).window_bytes, plan(8).longest_chunk * sizeof(float));
+  options.gradients = GradientFormat::kTernary;
   options.most_chunk_parameters = 200'000;
   EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 200e3, 6000) << "a faster link";
   EXPECT_EQ(plan(8).window_bytes, plan(8).longest_chunk);

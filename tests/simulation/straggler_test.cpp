@@ -120,6 +120,24 @@ TEST(StragglerWatch, SaysOnceThatItBeginsAndOnceThatItEnds) {
   EXPECT_EQ(one.watch.named(), std::nullopt);
 }
 
+// The worse of them changes from span to span.
+TEST(StragglerWatch, OfTwoSlowOnesOneIsNamedAndStays) {
+  for (const std::size_t members : {4u, 5u, 8u}) {
+    StragglerWatch watch(members, 0);
+    std::size_t begun = 0, over = 0;
+    for (int step = 0; step < 4000; ++step) {
+      const bool first = step / 100 % 2 == 0;
+      watch.waited({2}, {2}, first ? 0.030 : 0.031);
+      watch.waited({3}, {3}, first ? 0.031 : 0.030);
+      const StragglerWatch::Change change = watch.committed(kStepSeconds);
+      begun += change.begun ? 1 : 0;
+      over += change.over ? 1 : 0;
+    }
+    EXPECT_EQ(begun, 1u) << members;
+    EXPECT_EQ(over, 0u) << members;
+  }
+}
+
 TEST(StragglerWatch, AMomentIsNotEnough) {
   Watched one;
   for (int i = 0; i < 60; ++i) {
