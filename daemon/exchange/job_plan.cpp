@@ -72,8 +72,9 @@ std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTabl
   const auto buffers = [&](const Plan& plan) {
     return SharedStep::bytes(segments, plan) + workers * Worker::bytes(plan) + exchange_bytes(plan) + handed_out;
   };
+  const std::uint64_t fixed = schema::kMostIdlePoolBytes + kProgramBytes;
   const int slots = engine::slot_count(optimizer_of(job).kind);
-  return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) +
+  return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) + fixed +
          std::max(buffers(plans.plan), plans.of_float_steps ? buffers(*plans.of_float_steps) : 0);
 }
 

@@ -23,8 +23,10 @@ struct Plans {
 };
 Plans plans_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
                const schema::Commit& choice);
-// What a member with so many workers holds for the whole of a run: state, gradient, buffers, frames under way. Without
-// what the engine keeps between forward and backward.
+// Of the program itself: code, libraries, stacks, what the allocator keeps.
+inline constexpr std::uint64_t kProgramBytes = 32u << 20;
+// What a member with so many workers holds for the whole of a run: state, gradient, buffers, frames under way, idle
+// frame buffers, the program. Without what the engine keeps between forward and backward.
 std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans,
                            std::size_t workers);
 

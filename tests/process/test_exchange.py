@@ -12,7 +12,6 @@ from mesh import Mesh, wait_until
 
 PAUSE = float(os.environ.get("TGD_PAUSE", "6"))
 SLICE_SECONDS = 0.2  # a member that runs and stops in turns is at half speed
-FIXED_BYTES = 64 << 20  # of the program, its libraries, stacks and allocator, beside the printed budget
 
 
 def peak_bytes(node):
@@ -55,7 +54,7 @@ class Paused(unittest.TestCase):
             for node in others:
                 peak = peak_bytes(node)
                 print(f"{node.name}: peak {peak / 1e6:.0f} MB, {100 * peak / budget:.0f} % of the budget")
-                self.assertLess(peak, budget + FIXED_BYTES, node.name)
+                self.assertLess(peak, budget, node.name)
             self.assertEqual(mesh.ctl("stop", run).code, 0)
             wait_until("the run is stopped", lambda: mesh.run(run)["state"] == "STOPPED")
             self.assertEqual([named_by(node) for node in mesh.nodes], [[victim.name], [victim.name], []])
