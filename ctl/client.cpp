@@ -8,7 +8,7 @@
 #include <utility>
 #include <zmq.hpp>
 
-#include "ctl/interrupt.h"
+#include "ctl/terminal/interrupt.h"
 #include "schema/limits.h"
 #include "schema/text.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "kernels/base/status.h"
-#include "schema/control.h"
+#include "schema/control/control.h"
 
 namespace tg::ctl {
 

@@ -2,9 +2,9 @@
 #include <cstdlib>
 
 #include "ctl/client.h"
-#include "ctl/command_line.h"
-#include "ctl/console.h"
-#include "ctl/interrupt.h"
+#include "ctl/command_line/command_line.h"
+#include "ctl/terminal/console.h"
+#include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "schema/control.h"
+#include "schema/control/control.h"
 
 namespace tg::ctl {
 

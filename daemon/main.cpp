@@ -17,11 +17,11 @@
 #include "daemon/node/node.h"
 #include "daemon/run/fault.h"
 #include "daemon/store/run_store.h"
-#include "engine/processors.h"
+#include "engine/host/processors.h"
 #include "kernels/base/log.h"
 #include "kernels/kernels.h"
-#include "schema/frame.h"
-#include "schema/node_config.h"
+#include "schema/frame/frame.h"
+#include "schema/options/node_config.h"
 #include "schema/version.h"
 
 extern char** environ;

@@ -7,6 +7,11 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("tg::schema::wire");
 
+using import "forecast.capnp".Bench;
+using import "forecast.capnp".BenchRequest;
+using import "forecast.capnp".Forecast;
+using import "forecast.capnp".ForecastRequest;
+
 struct Request {
   id @0 :UInt64;
   # Drawn by the asker; the reply carries it back. A reply of another id is a late one and ignored.
@@ -84,52 +89,6 @@ struct Beat {
   step @4 :UInt64;
   progress @5 :UInt64;
   # Grows whenever the sender's run gets anything done; the same number for long means stuck.
-}
-
-struct BenchRequest {
-  lineMbps @0 :Float64;
-  # What the link should carry, for a ratio; 0 = not told, at most kMostLineMbps.
-}
-
-struct ForecastRequest {
-  spec @0 :Text;
-  # Canonical job, at most kMostSpecBytes.
-
-  nodes @1 :UInt64;
-  # 1 to kMostPlannedNodes.
-
-  lineMbps @2 :Float64;
-  # As in BenchRequest; 0 = the job's link-mbps, else as measured.
-
-  cores @3 :Float64;
-  # Of a node, kLeastCores to kMostCores; 0 = the asked node's.
-
-  measured @4 :List(MeasuredStep);
-  # At most kMostMeasuredSteps.
-}
-
-struct MeasuredStep {
-  # Real numbers are finite, not negative, at most kMostReal.
-  model @0 :Text;
-  nodes @1 :UInt64;
-  # 2 to kMostMembers.
-
-  lineMbps @2 :Float64;
-  # Above 0.
-
-  cores @3 :Float64;
-  # Of a node, kLeastCores to kMostCores.
-
-  exchange @4 :Text;
-  zeros @5 :Float64;
-  # 0..1
-
-  coding @6 :Text;
-  cpuSeconds @7 :Float64;
-  # Per node and step; 0 = not measured.
-
-  stepSeconds @8 :Float64;
-  # Above 0.
 }
 
 struct Reply {
@@ -309,116 +268,4 @@ struct Slice {
 struct Version {
   node @0 :Text;
   build @1 :Text;
-}
-
-struct Bench {
-  # Real numbers in this and the following structs are finite, not negative, at most kMostReal; names at most
-  # kMostNameBytes. What they mean: schema/forecast.h.
-  node @0 :Text;
-  build @1 :Text;
-  kernels @2 :Text;
-  measuredMs @3 :Int64;
-  members @4 :UInt64;
-  # 1 to kMostMembers.
-
-  cores @5 :UInt64;
-  threads @6 :UInt64;
-  linkMbps @7 :Float64;
-  lineMbps @8 :Float64;
-  roundTripSeconds @9 :Float64;
-  readRate @10 :Float64;
-  copyRate @11 :Float64;
-  peakGflops @12 :Float64;
-  codec @13 :List(KernelRate);
-  # At most kMostKernelRates.
-
-  compute @14 :List(ComputeRate);
-  # At most kMostComputeRates.
-
-  saved @15 :Text;
-  # At most kMostPathBytes.
-
-  workers @16 :UInt64;
-  crewSpeedUp @17 :Float64;
-  # Of `workers` threads at once over one; 0 = not measured.
-}
-
-struct KernelRate {
-  kernel @0 :Text;
-  zeros @1 :Float64;
-  # 0..1
-
-  members @2 :UInt64;
-  # 1 to kMostMembers.
-
-  rate @3 :Float64;
-  elements @4 :UInt64;
-}
-
-struct ComputeRate {
-  model @0 :Text;
-  batch @1 :UInt64;
-  secondsPerSample @2 :Float64;
-  gflops @3 :Float64;
-}
-
-struct Forecast {
-  node @0 :Text;
-  model @1 :Text;
-  compute @2 :Text;
-  parameters @3 :UInt64;
-  lineMbps @4 :Float64;
-  payloadMbps @5 :Float64;
-  cores @6 :Float64;
-  zeros @7 :Float64;
-  # 0..1
-
-  tripSeconds @8 :Float64;
-  cpuFactor @9 :Float64;
-  calibrationRows @10 :UInt64;
-  # At most kMostMeasuredSteps.
-
-  calibrationError @11 :Float64;
-  measuredMs @12 :Int64;
-  measuredNow @13 :Bool;
-  exchange @14 :Text;
-  coding @15 :Text;
-  directLoses @16 :UInt64;
-  shardedLoses @17 :UInt64;
-  # At most kMostPlannedNodes.
-
-  asked @18 :ForecastRow;
-  table @19 :List(ForecastRow);
-  # At most kMostForecastRows.
-
-  assumptions @20 :List(Text);
-  # At most kMostAssumptions of kMostAssumptionBytes.
-}
-
-struct ForecastRow {
-  nodes @0 :UInt64;
-  # 1 to kMostPlannedNodes.
-
-  localBatch @1 :UInt64;
-  globalBatch @2 :UInt64;
-  beyondMembers @3 :Bool;
-  beyondBatch @4 :Bool;
-  direct @5 :Outcome;
-  sharded @6 :Outcome;
-  ring @7 :Outcome;
-}
-
-struct Outcome {
-  coding @0 :Text;
-  sentBytes @1 :Float64;
-  compute @2 :Float64;
-  encode @3 :Float64;
-  wire @4 :Float64;
-  decode @5 :Float64;
-  apply @6 :Float64;
-  network @7 :Float64;
-  trips @8 :Float64;
-  step @9 :Float64;
-  samplesPerSecond @10 :Float64;
-  speedUp @11 :Float64;
 }

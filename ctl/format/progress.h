@@ -5,7 +5,7 @@
 #include <deque>
 #include <string>
 
-#include "schema/control.h"
+#include "schema/control/control.h"
 
 namespace tg::ctl {
 

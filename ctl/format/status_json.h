@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "schema/control.h"
+#include "schema/control/control.h"
 
 namespace tg::ctl {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "schema/forecast.h"
+#include "schema/control/forecast.h"
 
 namespace tg::ctl {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
-#include "schema/forecast.h"
+#include "schema/control/forecast.h"
 
 namespace tg::ctl {
 

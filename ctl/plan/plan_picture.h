@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "schema/forecast.h"
+#include "schema/control/forecast.h"
 
 namespace tg::ctl {
 

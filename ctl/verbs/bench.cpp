@@ -1,5 +1,5 @@
-#include "ctl/console.h"
 #include "ctl/plan/bench_report.h"
+#include "ctl/terminal/console.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {

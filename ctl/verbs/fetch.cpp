@@ -4,11 +4,11 @@
 #include <system_error>
 #include <vector>
 
-#include "ctl/console.h"
-#include "ctl/fetch_source.h"
+#include "ctl/fetch/fetch_source.h"
+#include "ctl/fetch/part_file.h"
 #include "ctl/format/table.h"
-#include "ctl/interrupt.h"
-#include "ctl/part_file.h"
+#include "ctl/terminal/console.h"
+#include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {

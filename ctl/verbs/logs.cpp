@@ -1,5 +1,5 @@
-#include "ctl/console.h"
-#include "ctl/interrupt.h"
+#include "ctl/terminal/console.h"
+#include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {

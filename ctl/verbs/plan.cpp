@@ -2,11 +2,11 @@
 #include <cstring>
 #include <fstream>
 
-#include "ctl/console.h"
-#include "ctl/part_file.h"
+#include "ctl/fetch/part_file.h"
 #include "ctl/plan/calibration_file.h"
 #include "ctl/plan/plan_picture.h"
 #include "ctl/plan/plan_report.h"
+#include "ctl/terminal/console.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {

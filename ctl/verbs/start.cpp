@@ -2,10 +2,10 @@
 #include <cstring>
 #include <fstream>
 
-#include "ctl/console.h"
 #include "ctl/format/progress.h"
 #include "ctl/format/status_text.h"
-#include "ctl/interrupt.h"
+#include "ctl/terminal/console.h"
+#include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"

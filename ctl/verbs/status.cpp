@@ -1,7 +1,7 @@
-#include "ctl/console.h"
 #include "ctl/format/status_json.h"
 #include "ctl/format/status_text.h"
-#include "ctl/interrupt.h"
+#include "ctl/terminal/console.h"
+#include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 #include "kernels/base/log.h"
 

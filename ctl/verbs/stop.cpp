@@ -1,7 +1,7 @@
 #include <chrono>
 
-#include "ctl/console.h"
-#include "ctl/interrupt.h"
+#include "ctl/terminal/console.h"
+#include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "ctl/client.h"
-#include "ctl/command_line.h"
-#include "schema/job.h"
+#include "ctl/command_line/command_line.h"
+#include "schema/options/job.h"
 
 namespace tg::ctl {
 

@@ -1,5 +1,5 @@
 #include "schema/version.h"
-#include "ctl/console.h"
+#include "ctl/terminal/console.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {

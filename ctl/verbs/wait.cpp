@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "ctl/console.h"
-#include "ctl/interrupt.h"
+#include "ctl/terminal/console.h"
+#include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 #include "ctl/wait_goal.h"
-#include "schema/options.h"
+#include "schema/options/options.h"
 
 namespace tg::ctl {
 namespace {

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "daemon/bench/bench_file.h"
-#include "daemon/measure/node_speed.h"
-#include "daemon/measure/send_burst.h"
-#include "daemon/run/memory_check.h"
+#include "daemon/measure/cores/node_speed.h"
+#include "daemon/measure/link/send_burst.h"
+#include "daemon/run/prepare/memory_check.h"
 #include "kernels/base/log.h"
 
 namespace tg::daemon {

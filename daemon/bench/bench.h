@@ -13,10 +13,10 @@
 #include <optional>
 #include <stop_token>
 
-#include "daemon/measure/link_probe.h"
-#include "daemon/measure/round_trips.h"
+#include "daemon/measure/link/link_probe.h"
+#include "daemon/measure/link/round_trips.h"
 #include "daemon/run/active_run.h"
-#include "schema/forecast.h"
+#include "schema/control/forecast.h"
 
 namespace tg::daemon {
 

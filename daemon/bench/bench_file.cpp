@@ -3,7 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/atomic_file.h"
+#include "engine/storage/atomic_file.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "kernels/base/status.h"
-#include "schema/forecast.h"
+#include "schema/control/forecast.h"
 
 namespace tg::daemon {
 

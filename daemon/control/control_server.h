@@ -18,8 +18,8 @@
 #include "daemon/membership/liveness.h"
 #include "daemon/store/run_store.h"
 #include "kernels/base/log.h"
-#include "schema/control.h"
-#include "schema/node_config.h"
+#include "schema/control/control.h"
+#include "schema/options/node_config.h"
 
 namespace tg::daemon {
 

@@ -10,7 +10,7 @@
 
 #include "daemon/membership/liveness.h"
 #include "kernels/base/status.h"
-#include "schema/node_config.h"
+#include "schema/options/node_config.h"
 
 namespace tg::daemon {
 

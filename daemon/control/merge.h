@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "schema/control.h"
+#include "schema/control/control.h"
 
 namespace tg::daemon {
 

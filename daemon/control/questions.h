@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "daemon/membership/membership.h"
-#include "schema/control.h"
+#include "schema/control/control.h"
 
 namespace tg::daemon {
 

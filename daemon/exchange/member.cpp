@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "daemon/exchange/compare_digests.h"
+#include "daemon/exchange/state/compare_digests.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {

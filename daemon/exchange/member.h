@@ -24,11 +24,11 @@
 #include <vector>
 
 #include "daemon/exchange/exchange.h"
-#include "daemon/exchange/job_plan.h"
-#include "daemon/exchange/worker.h"
+#include "daemon/exchange/pieces/worker.h"
+#include "daemon/exchange/plan/job_plan.h"
 #include "engine/engine.h"
 #include "engine/optimizer.h"
-#include "schema/job.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
 

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "schema/frame.h"
-#include "schema/job.h"
+#include "schema/frame/frame.h"
 #include "schema/limits.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
 

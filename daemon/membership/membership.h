@@ -29,8 +29,8 @@
 #include <vector>
 
 #include "kernels/base/status.h"
-#include "schema/control.h"
-#include "schema/frame.h"
+#include "schema/control/control.h"
+#include "schema/frame/frame.h"
 
 namespace tg::daemon {
 

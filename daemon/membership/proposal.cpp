@@ -7,7 +7,7 @@
 #include "daemon/membership/membership.h"
 #include "daemon/membership/words.h"
 #include "kernels/base/check.h"
-#include "schema/job.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
 namespace {

@@ -19,8 +19,8 @@
 #include "daemon/membership/membership.h"
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
-#include "schema/frame.h"
-#include "schema/node_config.h"
+#include "schema/frame/frame.h"
+#include "schema/options/node_config.h"
 
 namespace tg::daemon {
 

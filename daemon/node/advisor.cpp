@@ -5,7 +5,7 @@
 #include "daemon/bench/bench_file.h"
 #include "daemon/plan/calibrate.h"
 #include "daemon/plan/predict.h"
-#include "engine/processors.h"
+#include "engine/host/processors.h"
 
 namespace tg::daemon {
 namespace {

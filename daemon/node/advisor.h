@@ -9,7 +9,7 @@
 
 #include "daemon/bench/bench.h"
 #include "daemon/control/control_server.h"
-#include "schema/forecast.h"
+#include "schema/control/forecast.h"
 
 namespace tg::daemon {
 

@@ -14,9 +14,9 @@
 #include <variant>
 
 #include "daemon/control/control_server.h"
-#include "daemon/exchange/worker.h"
+#include "daemon/exchange/pieces/worker.h"
 #include "daemon/run/trainer.h"
-#include "schema/frame.h"
+#include "schema/frame/frame.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {

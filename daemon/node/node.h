@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "daemon/control/control_server.h"
-#include "daemon/measure/burst_meter.h"
+#include "daemon/measure/link/burst_meter.h"
 #include "daemon/membership/membership.h"
 #include "daemon/node/advisor.h"
 #include "daemon/node/event_queue.h"

@@ -14,7 +14,7 @@
 
 #include "daemon/plan/machine.h"
 #include "kernels/base/status.h"
-#include "schema/forecast.h"
+#include "schema/control/forecast.h"
 
 namespace tg::daemon {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "daemon/exchange/worker.h"
+#include "daemon/exchange/pieces/worker.h"
 #include "daemon/membership/choose_exchange.h"
 
 namespace tg::daemon {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/measure/codec_costs.h"
-#include "schema/forecast.h"
+#include "daemon/measure/cores/codec_costs.h"
+#include "schema/control/forecast.h"
 
 namespace tg::daemon {
 

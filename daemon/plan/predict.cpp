@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/exchange/job_plan.h"
+#include "daemon/exchange/plan/job_plan.h"
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/plan/flops.h"
 #include "kernels/base/check.h"

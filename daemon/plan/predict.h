@@ -7,7 +7,7 @@
 #include "daemon/plan/machine.h"
 #include "daemon/plan/step_model.h"
 #include "engine/model.h"
-#include "schema/job.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
 

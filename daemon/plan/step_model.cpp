@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "daemon/exchange/code_bits.h"
+#include "daemon/exchange/plan/code_bits.h"
 #include "daemon/plan/flops.h"
 
 namespace tg::daemon {

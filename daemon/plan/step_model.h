@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "daemon/exchange/plan.h"
+#include "daemon/exchange/plan/plan.h"
 #include "daemon/plan/machine.h"
 #include "engine/model.h"
 

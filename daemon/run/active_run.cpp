@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "daemon/exchange/compare_digests.h"
-#include "daemon/measure/send_burst.h"
-#include "daemon/run/memory_check.h"
+#include "daemon/exchange/state/compare_digests.h"
+#include "daemon/measure/link/send_burst.h"
+#include "daemon/run/prepare/memory_check.h"
 #include "daemon/store/artefacts.h"
 #include "kernels/base/check.h"
 

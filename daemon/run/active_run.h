@@ -17,16 +17,16 @@
 #include <vector>
 
 #include "daemon/exchange/member.h"
-#include "daemon/measure/link_probe.h"
+#include "daemon/measure/link/link_probe.h"
 #include "daemon/mesh/mesh.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/run/crew.h"
-#include "daemon/run/run_numbers.h"
-#include "daemon/run/straggler.h"
-#include "daemon/run/timeline.h"
+#include "daemon/run/observe/run_numbers.h"
+#include "daemon/run/observe/straggler.h"
+#include "daemon/run/observe/timeline.h"
 #include "daemon/run/trainer.h"
 #include "daemon/store/run_store.h"
-#include "schema/job.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
 

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/exchange/worker.h"
-#include "daemon/run/timeline.h"
+#include "daemon/exchange/pieces/worker.h"
+#include "daemon/run/observe/timeline.h"
 
 namespace tg::daemon {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/base/status.h"
-#include "schema/control.h"
+#include "schema/control/control.h"
 
 namespace tg::daemon {
 

@@ -10,11 +10,11 @@
 #include <thread>
 #include <variant>
 
-#include "daemon/exchange/job_plan.h"
-#include "daemon/exchange/worker.h"
-#include "daemon/measure/crew_costs.h"
+#include "daemon/exchange/pieces/worker.h"
+#include "daemon/exchange/plan/job_plan.h"
+#include "daemon/measure/cores/crew_costs.h"
 #include "daemon/membership/choose_exchange.h"
-#include "daemon/run/memory_check.h"
+#include "daemon/run/prepare/memory_check.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
 #include "kernels/base/check.h"

@@ -15,16 +15,16 @@
 #include <string>
 
 #include "daemon/control/control_server.h"
-#include "daemon/exchange/plan.h"
-#include "daemon/exchange/replica.h"
-#include "daemon/measure/codec_costs.h"
+#include "daemon/exchange/plan/plan.h"
+#include "daemon/exchange/state/replica.h"
+#include "daemon/measure/cores/codec_costs.h"
 #include "daemon/run/fault.h"
-#include "daemon/run/timeline.h"
+#include "daemon/run/observe/timeline.h"
 #include "engine/dataset.h"
 #include "engine/engine.h"
 #include "engine/model.h"
 #include "kernels/kernels.h"
-#include "schema/job.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
 

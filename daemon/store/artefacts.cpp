@@ -1,6 +1,6 @@
 #include "daemon/store/artefacts.h"
 
-#include "engine/safetensors.h"
+#include "engine/storage/safetensors.h"
 
 namespace tg::daemon {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
-#include "schema/control.h"
+#include "schema/control/control.h"
 
 namespace tg::daemon {
 

@@ -13,7 +13,7 @@
 #include <map>
 #include <mutex>
 
-#include "engine/safetensors.h"
+#include "engine/storage/safetensors.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 #include "schema/text.h"

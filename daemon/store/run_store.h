@@ -13,7 +13,7 @@
 
 #include "daemon/store/run_record.h"
 #include "kernels/base/status.h"
-#include "schema/control.h"
+#include "schema/control/control.h"
 
 namespace tg::daemon {
 

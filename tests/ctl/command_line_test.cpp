@@ -1,4 +1,4 @@
-#include "ctl/command_line.h"
+#include "ctl/command_line/command_line.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ctl/fetch_source.h"
+#include "ctl/fetch/fetch_source.h"
 
 #include <gtest/gtest.h>
 

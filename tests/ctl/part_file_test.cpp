@@ -1,4 +1,4 @@
-#include "ctl/part_file.h"
+#include "ctl/fetch/part_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

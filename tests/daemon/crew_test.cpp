@@ -12,7 +12,7 @@
 #include <semaphore>
 
 #include "daemon/exchange/member.h"
-#include "tests/simulation/tiny_training.h"
+#include "tests/simulation/training/tiny_training.h"
 
 namespace tg::daemon {
 namespace {

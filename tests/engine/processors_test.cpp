@@ -1,11 +1,11 @@
-#include "engine/processors.h"
+#include "engine/host/processors.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "engine/cgroup.h"
-#include "engine/memory.h"
+#include "engine/host/cgroup.h"
+#include "engine/host/memory.h"
 
 namespace tg::engine {
 namespace {

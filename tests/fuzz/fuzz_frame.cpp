@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "schema/frame.h"
+#include "schema/frame/frame.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tg::schema;

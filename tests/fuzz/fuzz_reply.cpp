@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "schema/control.h"
+#include "schema/control/control.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tg::schema;

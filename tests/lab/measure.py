@@ -18,6 +18,8 @@ from shaped import FRAME_SHARE, Shaped, bits_per_second, grain_for, payload_bits
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEVER = 4294967294  # steps
+UNAVAILABLE = 77  # exit status: network namespaces are not permitted here
+MOST_BUSY = 0.1  # share of the machine that others may have used
 TRACE_PARTS = 40
 # The sizes of the baselines' table go by the paper's names.
 PARAMETERS = {"lenet-caffe": 431_080, "cifarnet-32": 1_756_426, "googlenet": 6_998_552, "alexnet": 61_100_840, "vgg-a": 132_863_336, "lenet": 1_256_080, "cifarnet": 1_068_298}
@@ -86,7 +88,7 @@ def verify(job_file, mesh, run, options):
 
 
 def wait_saved(mesh, run):
-    from mesh import wait_until
+    from patience import wait_until
 
     for node in mesh.nodes:
         wait_until(f"{node.name} (log {node.log}) has saved {run}", lambda: node.record(run)["state"] == "COMPLETED", 300)

@@ -12,7 +12,7 @@
 
 #include "engine/model.h"
 #include "kernels/base/status.h"
-#include "schema/job.h"
+#include "schema/options/job.h"
 
 namespace tg::lab {
 

@@ -11,7 +11,7 @@
 #include "engine/optimizer.h"
 #include "engine/replay/recorded.h"
 #include "kernels/kernels.h"
-#include "schema/job.h"
+#include "schema/options/job.h"
 #include "tests/lab/whole_number.h"
 
 namespace tg::lab {

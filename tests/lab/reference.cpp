@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "engine/safetensors_header.h"
+#include "engine/storage/safetensors_header.h"
 #include "tests/lab/plain_exchange.h"
 #include "tests/lab/whole_number.h"
 

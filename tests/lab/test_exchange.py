@@ -39,17 +39,27 @@ def check(result, exchange, zeros):
     assert result["step_seconds"]["least"] <= result["step_seconds"]["median"] <= result["step_seconds"]["most"]
 
 
-def check_that_it_calibrates(row):
+def calibrated(rows):
+    """What tests/lab/calibrate predicts from these rows."""
     preset = pathlib.Path(os.environ["TGD"]).resolve().parents[1].name
     with tempfile.TemporaryDirectory() as folder:
-        rows = os.path.join(folder, "rows.json")
-        pathlib.Path(rows).write_text(json.dumps(row) + "\n" + json.dumps(row, indent=2))
-        command = [sys.executable, HERE / "calibrate", "--reuse", "--rows", rows, "--models", "googlenet", "--nodes", "4", "8", "--build", preset, "--json"]
+        path = os.path.join(folder, "rows.json")
+        pathlib.Path(path).write_text("\n".join(json.dumps(row, indent=2) for row in rows))
+        command = [sys.executable, HERE / "calibrate", "--reuse", "--rows", path, "--models", "googlenet", "--nodes", "4", "8", "--build", preset, "--json"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert done.returncode == 0, done
     report = json.loads(done.stdout)
+    assert report["calibration_rows"] == len(rows) and 0 <= report["calibration_error"] < 1, report
     assert [(one["model"], one["nodes"]) for one in report["rows"]] == [("googlenet", 4), ("googlenet", 8)] and report["met"] is None, report
+    return report
+
+
+def check_that_it_calibrates(row):
+    # One step that took far longer than its link and mostly of processor time: what is predicted grows with it.
+    slow = row | {"step_seconds": {key: 20 * value for key, value in row["step_seconds"].items()}, "cpu_seconds_per_step": [20 * one for one in row["cpu_seconds_per_step"]]}
+    report, slower = calibrated([row, row]), calibrated([slow])
     assert all(one["predicted_seconds"] > row["step_seconds"]["median"] for one in report["rows"]), report
+    assert all(b["predicted_seconds"] > 1.5 * a["predicted_seconds"] for a, b in zip(report["rows"], slower["rows"])), (report, slower)
 
 
 def test_drawn_gradients():

@@ -7,10 +7,10 @@
 #include <fstream>
 
 #include "daemon/bench/bench_file.h"
-#include "daemon/measure/crew_costs.h"
-#include "daemon/measure/large_arrays.h"
-#include "daemon/measure/node_speed.h"
-#include "daemon/measure/roofs.h"
+#include "daemon/measure/cores/crew_costs.h"
+#include "daemon/measure/cores/large_arrays.h"
+#include "daemon/measure/cores/node_speed.h"
+#include "daemon/measure/cores/roofs.h"
 #include "tests/daemon/temporary_directory.h"
 #include "tests/plan/samples.h"
 

@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "daemon/exchange/job_plan.h"
-#include "daemon/exchange/worker.h"
+#include "daemon/exchange/pieces/worker.h"
+#include "daemon/exchange/plan/job_plan.h"
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/plan/flops.h"
 #include "schema/limits.h"

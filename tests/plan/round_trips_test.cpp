@@ -1,4 +1,4 @@
-#include "daemon/measure/round_trips.h"
+#include "daemon/measure/link/round_trips.h"
 
 #include <gtest/gtest.h>
 

@@ -9,31 +9,19 @@ every process; if it is left by a failure, the folder with configurations, logs 
 the logs are printed. The programs are named by the environment: TGD and TGCTL.
 """
 
-import collections
-import ctypes
-import itertools
 import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import unittest
 
-TGD = os.environ.get("TGD", "tgd")
-TGCTL = os.environ.get("TGCTL", "tgctl")
-
-# Seconds until something that normally takes moments counts as a failure; sanitizers and busy machines need more.
-PATIENCE = float(os.environ.get("TGD_PATIENCE", "60"))
-OF_TESTS = ("TGD_DEATHS", "TGD_PATIENCE", "TGD_PAUSE", "TGD_STARTS")  # tgd takes TGD_* that look like its own for typing errors
-POLL_SECONDS = 0.05
-TAIL_LINES = 25
-
-Answer = collections.namedtuple("Answer", "code out err")
+from addresses import free_port_pair, own_loopback_address
+from asking import TGCTL, Answer, Follower
+from node import Node
+from patience import PATIENCE, wait_until
 
 # A small honest job: a step of it takes some milliseconds per node.
 SMALL_JOB = {
@@ -46,166 +34,6 @@ SMALL_JOB = {
     "learning-rate": 0.01,
     "digest-every": 5,
 }
-
-FINAL = ("STOPPED", "COMPLETED", "FAILED")
-
-_libc = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
-
-
-def _die_with_us():
-    """In a new node: a test that is killed leaves none behind."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def own_loopback_address():
-    """Linux answers on all of 127/8: an address of its own for each test process keeps parallel tests apart."""
-    pid = os.getpid()
-    return f"127.{1 + (pid >> 16) % 200}.{(pid >> 8) % 256}.{pid % 256}"
-
-
-_next_port = itertools.count(20000 + os.getpid() % 1000 * 10, 2)
-
-
-def free_port_pair(host):
-    """A mesh port whose control port, the one above it, is free too. Never handed out twice by one process."""
-    for port in _next_port:
-        if port > 32000:
-            break
-        try:
-            for one in (port, port + 1):
-                with socket.socket() as probe:
-                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    probe.bind((host, one))
-            return port
-        except OSError:
-            continue
-    raise RuntimeError(f"no two neighbouring ports are free on {host}")
-
-
-def wait_until(what, condition, patience=None):
-    """The condition's first true value. `what` is a text, or a function that makes one when the time is over."""
-    patience = PATIENCE if patience is None else patience
-    deadline = time.monotonic() + patience
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what() if callable(what) else what}: not within {patience:g} s")
-        time.sleep(POLL_SECONDS)
-
-
-def job_arguments(keys):
-    return [text for key, value in keys.items() for text in ("--set", f"{key}={value}")]
-
-
-class Node:
-    """One tgd: its configuration, its log and, while it lives, its process."""
-
-    def __init__(self, name, host, port, folder, prefix=()):
-        self.name, self.host, self.port, self.folder, self.prefix = name, host, port, folder, list(prefix)
-        self.config = os.path.join(folder, name + ".conf")
-        self.log = os.path.join(folder, name + ".log")
-        self.state_dir = os.path.join(folder, name)
-        self.process = None
-
-    @property
-    def address(self):
-        return f"{self.host}:{self.port + 1}"
-
-    def start(self):
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                self.prefix + [TGD, "--config", self.config],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={name: value for name, value in os.environ.items() if name not in OF_TESTS},
-                preexec_fn=_die_with_us,
-            )
-
-    def alive(self):
-        return self.process is not None and self.process.poll() is None
-
-    def signal(self, number):
-        self.process.send_signal(number)
-
-    def wait(self, patience=None):
-        """Its exit status; negative for a signal."""
-        try:
-            return self.process.wait(PATIENCE if patience is None else patience)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} (log {self.log}) did not end") from None
-
-    def end(self):
-        """Asks it to end, insists after a while; its exit status."""
-        if not self.alive():
-            return None if self.process is None else self.process.returncode
-        self.signal(signal.SIGCONT)
-        self.signal(signal.SIGTERM)
-        try:
-            return self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return self.process.wait()
-
-    def kill(self):
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def log_text(self):
-        with open(self.log, errors="replace") as log:
-            return log.read()
-
-    def tail(self):
-        lines = self.log_text().splitlines()[-TAIL_LINES:] if os.path.exists(self.log) else []
-        state = "running" if self.alive() else "not started" if self.process is None else f"ended with {self.process.returncode}"
-        return f"--- {self.name} ({state}), log {self.log}\n" + "".join(f"    {line}\n" for line in lines)
-
-    def run_file(self, run, name):
-        return os.path.join(self.state_dir, "runs", run, name)
-
-    def record(self, run):
-        with open(self.run_file(run, "run.json")) as file:
-            return json.load(file)
-
-
-class Follower:
-    """A tgctl that runs on its own: start, follow, wait."""
-
-    def __init__(self, arguments, environment):
-        self.arguments = arguments
-        self.process = subprocess.Popen(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=environment,
-        )
-
-    def first_line(self):
-        """What start prints as soon as the run has begun: its id."""
-        return self.process.stdout.readline().strip()
-
-    def finish(self, patience=None):
-        patience = PATIENCE if patience is None else patience
-        try:
-            out, err = self.process.communicate(timeout=patience)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            out, err = self.process.communicate()
-            raise AssertionError(f"{' '.join(self.arguments)} did not end within {patience:g} s:\n{out}{err}") from None
-        return Answer(self.process.returncode, out, err)
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-
 
 class Mesh:
     """`count` nodes named node-a, node-b, ... Settings go to every configuration, those of `per_node` (by index) win.
@@ -413,42 +241,3 @@ class Mesh:
         folder = tempfile.mkdtemp(prefix="fetched-", dir=self.folder)
         self.ctl_ok("fetch", run, "-o", folder, *options, node=node)
         return folder
-
-
-class Watch:
-    """Asks a node for a run's status 20 times a second until it has ended, and notes when that was first seen."""
-
-    HERTZ = 20
-
-    def __init__(self, mesh, node, run):
-        self.mesh, self.node, self.run_id = mesh, mesh._node(node), run
-        self.seen_at = None  # time.time(), as the nodes' records
-        self.state = None
-        self.reason = None
-        self.error = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self):
-        try:
-            while not self._stop.is_set():
-                answer = self.mesh.ctl("status", self.run_id, "--json", node=self.node, patience=10)
-                now = time.time()
-                if answer.code == 0:
-                    run = json.loads(answer.out)["runs"][0]
-                    if run["state"] in FINAL:
-                        self.state, self.reason, self.seen_at = run["state"], run["reason"], now
-                        return
-                self._stop.wait(1 / self.HERTZ)
-        except Exception as error:  # shown by result()
-            self.error = error
-
-    def result(self, patience):
-        self._thread.join(patience)
-        self._stop.set()
-        if self.error is not None:
-            raise AssertionError(f"asking {self.node.name} about run {self.run_id}: {self.error}")
-        if self.seen_at is None:
-            raise AssertionError(f"{self.node.name} (log {self.node.log}) does not see run {self.run_id} end within {patience:g} s")
-        return self

@@ -12,9 +12,11 @@ import signal
 import time
 import unittest
 
+from asking import Watch
 from files import read_safetensors
-from mesh import Mesh, Watch, wait_until
+from mesh import Mesh
 from network import Network, NetworkUnavailable
+from patience import wait_until
 
 REPETITIONS = int(os.environ.get("TGD_DEATHS", "2"))
 PEER_TIMEOUT = 2.0

@@ -8,7 +8,8 @@ import signal
 import time
 import unittest
 
-from mesh import Mesh, wait_until
+from mesh import Mesh
+from patience import wait_until
 
 PAUSE = float(os.environ.get("TGD_PAUSE", "6"))
 SLICE_SECONDS = 0.2  # a member that runs and stops in turns is at half speed

@@ -7,7 +7,10 @@ import subprocess
 import unittest
 
 from files import PNG, write_idx
-from mesh import TGCTL, TGD, Mesh, free_port_pair, own_loopback_address
+from addresses import free_port_pair, own_loopback_address
+from asking import TGCTL
+from mesh import Mesh
+from node import TGD
 
 MNIST = {"data": "mnist", "data-train": None, "data-test": None}
 USAGE, UNREACHABLE, NO_SUCH_RUN = 2, 3, 4

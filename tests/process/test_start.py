@@ -7,7 +7,8 @@ import threading
 import unittest
 
 from files import write_idx
-from mesh import Mesh, wait_until
+from mesh import Mesh
+from patience import wait_until
 
 ROUNDS = int(os.environ.get("TGD_STARTS", "5"))
 LONG = {"steps": 100000}

@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "schema/control.h"
+#include "schema/control/control.h"
 #include "tests/schema/samples.h"
 
 namespace tg::schema {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "schema/control.h"
+#include "schema/control/control.h"
 #include "tests/schema/samples.h"
 
 namespace tg::schema {

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "schema/frame.h"
+#include "schema/frame/frame.h"
 #include "tests/schema/samples.h"
 
 namespace tg::schema {

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "schema/frame.h"
+#include "schema/frame/frame.h"
 
 namespace tg::schema {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "schema/frame.h"
+#include "schema/frame/frame.h"
 #include "tests/schema/samples.h"
 
 namespace tg::schema {

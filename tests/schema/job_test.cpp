@@ -1,5 +1,5 @@
 // Jobs: what a user may write, what is said when it is wrong, and the canonical text that travels.
-#include "schema/job.h"
+#include "schema/options/job.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A node's configuration: where values come from, and what is refused with which words.
-#include "schema/node_config.h"
+#include "schema/options/node_config.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

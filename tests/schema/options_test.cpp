@@ -1,4 +1,4 @@
-#include "schema/options.h"
+#include "schema/options/options.h"
 
 #include <gtest/gtest.h>
 

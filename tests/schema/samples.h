@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "schema/control.h"
-#include "schema/frame.h"
+#include "schema/control/control.h"
+#include "schema/frame/frame.h"
 
 namespace tg::schema {
 

@@ -1,5 +1,5 @@
 // What a crash or a full disk leaves of a checkpoint: the old one or the new one, whole.
-#include "engine/atomic_file.h"
+#include "engine/storage/atomic_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <random>
 
-#include "engine/safetensors.h"
+#include "engine/storage/safetensors.h"
 #include "tests/engine/data/support.h"
 
 namespace tg::engine::test {

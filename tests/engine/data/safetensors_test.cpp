@@ -1,4 +1,4 @@
-#include "engine/safetensors.h"
+#include "engine/storage/safetensors.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <random>
 
 #include "engine/model.h"
-#include "engine/safetensors_header.h"
+#include "engine/storage/safetensors_header.h"
 #include "tests/engine/data/support.h"
 
 namespace tg::engine::test {

@@ -1,0 +1,49 @@
+// What --help says, made of the table.
+#include <algorithm>
+
+#include "ctl/command_line/command_table.h"
+
+namespace tg::ctl {
+
+std::vector<std::string> verb_names() {
+  std::vector<std::string> names;
+  for (const VerbRow& row : verb_rows()) names.push_back(row.name);
+  names.push_back("help");
+  return names;
+}
+
+std::string general_help() {
+  std::string text =
+      "  tgctl start deploy/jobs/lenet-synthetic.job\n"
+      "  tgctl status --watch\n\n"
+      "tgctl starts, watches and ends training runs of a mesh of tgd nodes; it may ask any one of them.\n\n"
+      "usage: tgctl [--address HOST:PORT] COMMAND [...]\n\n";
+  for (const VerbRow& row : verb_rows()) {
+    std::string left = "  " + std::string(row.name) + (*row.operand == '\0' ? "" : " ") + row.operand;
+    left.resize(std::max<std::size_t>(left.size(), 16), ' ');
+    text += left + row.summary + "\n";
+  }
+  text +=
+      "\nThe node is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701. tgctl COMMAND --help says more.\n"
+      "stdout is data, stderr is talk. Exit codes: 0 ok, 1 error, 2 usage or invalid job, 3 daemon unreachable,\n"
+      "4 no such run, 5 run failed, 124 wait timed out, 130 interrupted.\n";
+  return text;
+}
+
+std::string verb_help(Verb verb) {
+  const VerbRow& row = verb_row(verb);
+  std::string text = "  " + std::string(row.examples[0]) + "\n  " + row.examples[1] + "\n\n";
+  text += std::string(row.name) + ": " + row.summary + "\n\nusage: tgctl " + row.name;
+  text += std::string(*row.operand == '\0' ? "" : " ") + row.operand + " [OPTION]...\n\n";
+  for (const char* name : row.options) {
+    const OptionRow& option = option_row(name);
+    std::string left = *option.letter == '\0' ? "      " : "  -" + std::string(option.letter) + ", ";
+    left += "--" + std::string(option.name) + (*option.argument == '\0' ? "" : " ") + option.argument;
+    left.resize(std::max<std::size_t>(left.size() + 2, 28), ' ');
+    text += left + option.help + "\n";
+  }
+  if (*row.details != '\0') text += std::string("\n") + row.details;
+  return text;
+}
+
+}  // namespace tg::ctl

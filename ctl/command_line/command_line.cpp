@@ -1,0 +1,173 @@
+#include "ctl/command_line/command_line.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <optional>
+
+#include "ctl/command_line/command_table.h"
+#include "schema/options/options.h"
+#include "schema/text.h"
+
+namespace tg::ctl {
+namespace {
+
+namespace po = boost::program_options;
+
+Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
+
+Error unknown_verb(const std::string& name) {
+  const std::string near = schema::nearest(name, verb_names());
+  return usage("unknown command \"" + schema::clip_text(name, 100) + "\"" +
+               (near.empty() ? "; tgctl --help lists them" : "; did you mean " + near + "?"));
+}
+
+// What stands before the verb: --address, --help, --version.
+struct Leading {
+  std::size_t verb_at = 0;  // index in the arguments; their count if there is no verb
+  std::optional<std::string> address;
+  bool help = false, version = false;
+};
+
+Result<Leading> parse_leading(const std::vector<std::string>& arguments) {
+  Leading leading;
+  std::size_t i = 0;
+  for (; i < arguments.size() && arguments[i].starts_with("-"); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--help" || argument == "-h") {
+      leading.help = true;
+    } else if (argument == "--version") {
+      leading.version = true;
+    } else if (argument == "--address") {
+      if (++i == arguments.size()) return usage("--address needs a value such as 127.0.0.1:7701");
+      leading.address = arguments[i];
+    } else if (argument.starts_with("--address=")) {
+      leading.address = argument.substr(std::string_view("--address=").size());
+    } else {
+      const std::string near = schema::nearest(argument, {"--help", "--version", "--address"});
+      return usage("unknown option " + schema::clip_text(argument, 100) + " before the command" +
+                   (near.empty() ? "; tgctl --help shows how" : "; did you mean " + near + "?"));
+    }
+  }
+  leading.verb_at = i;
+  return leading;
+}
+
+Status apply(Command& command, const VerbRow& verb, const po::option& option) {
+  if (option.position_key >= 0) {
+    const std::string value = option.value.empty() ? "" : option.value[0];
+    if (*verb.operand == '\0')
+      return usage(std::string(verb.name) + " takes no \"" + schema::clip_text(value, 100) + "\"");
+    if (!command.operand.empty()) {
+      return usage(std::string(verb.name) + " takes one " + verb.operand + "; \"" + schema::clip_text(value, 100) +
+                   "\" is one too many");
+    }
+    command.operand = value;
+    return {};
+  }
+  if (option.string_key == "help") {
+    command.help = verb_help(verb.verb);
+    return {};
+  }
+  const Status status = option_row(option.string_key).set(command, option.value.empty() ? "" : option.value[0]);
+  if (!status) return usage("--" + option.string_key + ": " + status.error().message);
+  return {};
+}
+
+Status parse_verb(Command& command, const VerbRow& verb, const std::vector<std::string>& arguments) {
+  po::options_description description;
+  std::vector<std::string> known;
+  for (const char* name : verb.options) {
+    const OptionRow& row = option_row(name);
+    const std::string spelled = std::string(row.name) + (*row.letter == '\0' ? "" : ",") + row.letter;
+    if (*row.argument == '\0') {
+      description.add_options()(spelled.c_str(), "");
+    } else {
+      description.add_options()(spelled.c_str(), po::value<std::vector<std::string>>(), "");
+    }
+    known.push_back("--" + std::string(row.name));
+  }
+  try {
+    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    for (const po::option& option :
+         po::command_line_parser(arguments).options(description).style(style).run().options) {
+      if (const Status status = apply(command, verb, option); !status) return status;
+    }
+  } catch (const po::unknown_option& unknown) {
+    const std::string name = unknown.get_option_name();
+    const std::string near = schema::nearest(name, known);
+    return usage(
+        std::string(verb.name) + ": unknown option " + schema::clip_text(name, 100) +
+        (near.empty() ? "; tgctl " + std::string(verb.name) + " --help lists them" : "; did you mean " + near + "?"));
+  } catch (const po::error& error) {
+    return usage(std::string(verb.name) + ": " + error.what());
+  }
+  return {};
+}
+
+Status check(const Command& command, const VerbRow& verb) {
+  const std::string operand = verb.operand;
+  const std::string example = std::string("; for example: ") + verb.examples[0];
+  if (!operand.empty() && operand[0] != '[' && command.operand.empty()) {
+    return usage(std::string(verb.name) + " needs a " + operand + example);
+  }
+  if (verb.verb == Verb::kFetch && command.output.empty()) {
+    return usage("fetch needs -o DIR, the folder to write to" + example);
+  }
+  if (verb.verb == Verb::kPlan && command.nodes == 0) {
+    return usage("plan needs --nodes N, how many there would be" + example);
+  }
+  if (verb.verb == Verb::kStart && !command.id.empty() && !schema::is_run_id(command.id)) {
+    return usage(
+        "--id \"" + schema::clip_text(command.id, 100) +
+        "\": an id has letters, digits, dots, dashes and underscores, begins with a letter or digit, and has at "
+        "most 63");
+  }
+  if (verb.verb == Verb::kLogs && !command.node.empty() && !schema::is_node_name(command.node)) {
+    return usage("--node \"" + schema::clip_text(command.node, 100) + "\" is not a node's name");
+  }
+  const bool names_run = operand == "RUN" || operand == "[RUN]";
+  if (names_run && !command.operand.empty() && !schema::is_run_id(command.operand)) {
+    return Error{ErrorKind::kNotFound,
+                 "no run is named \"" + schema::clip_text(command.operand, 100) + "\"; tgctl list shows them"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Command> parse_command(int argc, const char* const* argv, const char* environment_address) {
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  Result<Leading> leading = parse_leading(arguments);
+  if (!leading) return leading.error();
+  Command command;
+  if (leading->version) {
+    command.version = true;
+    return command;
+  }
+  if (leading->help || leading->verb_at == arguments.size()) {
+    if (!leading->help) return usage("no command given\n\n" + general_help());
+    command.help = general_help();
+    return command;
+  }
+  std::string name = arguments[leading->verb_at];
+  std::vector<std::string> rest(arguments.begin() + static_cast<std::ptrdiff_t>(leading->verb_at) + 1, arguments.end());
+  if (name == "help") {
+    if (rest.empty()) {
+      command.help = general_help();
+      return command;
+    }
+    name = rest[0];
+    rest = {"--help"};
+  }
+  const VerbRow* verb = find_verb(name);
+  if (verb == nullptr) return unknown_verb(name);
+  command.verb = verb->verb;
+  command.address = leading->address.value_or(
+      environment_address != nullptr && *environment_address != '\0' ? environment_address : kDefaultAddress);
+  if (const Status status = parse_verb(command, *verb, rest); !status) return status.error();
+  if (!command.help.empty()) return command;
+  if (const Status status = check(command, *verb); !status) return status.error();
+  return command;
+}
+
+}  // namespace tg::ctl

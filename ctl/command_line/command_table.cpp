@@ -1,0 +1,201 @@
+#include "ctl/command_line/command_table.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "ctl/plan/link_rate.h"
+#include "kernels/base/check.h"
+#include "schema/limits.h"
+#include "schema/options/options.h"
+#include "schema/text.h"
+
+namespace tg::ctl {
+namespace {
+
+Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
+
+std::function<Status(Command&, const std::string&)> text(std::string Command::*field) {
+  return [field](Command& command, const std::string& value) -> Status {
+    command.*field = value;
+    return {};
+  };
+}
+
+std::function<Status(Command&, const std::string&)> on(bool Command::*field) {
+  return [field](Command& command, const std::string&) -> Status {
+    command.*field = true;
+    return {};
+  };
+}
+
+Status set_timeout(Command& command, const std::string& value) {
+  Result<std::uint64_t> ms = schema::parse_duration_ms(value);
+  if (!ms) return ms.error();
+  command.timeout_ms = *ms;
+  return {};
+}
+
+Status add_setting(Command& command, const std::string& value) {
+  command.settings.push_back(value);
+  return {};
+}
+
+Status set_link(Command& command, const std::string& value) {
+  const Result<double> mbps = parse_link_mbps(value);
+  if (!mbps) return mbps.error();
+  command.link_mbps = *mbps;
+  return {};
+}
+
+template <class Number>
+bool read_number(const std::string& text, Number& number) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, number);
+  return code == std::errc() && stop == end;
+}
+
+Status set_nodes(Command& command, const std::string& value) {
+  if (read_number(value, command.nodes) && command.nodes >= 1 && command.nodes <= schema::kMostPlannedNodes) return {};
+  return usage("\"" + schema::clip_text(value, 100) + "\" is not a number of nodes from 1 to " +
+               std::to_string(schema::kMostPlannedNodes));
+}
+
+Status set_cores(Command& command, const std::string& value) {
+  if (read_number(value, command.cores) && command.cores >= schema::kLeastCores && command.cores <= schema::kMostCores)
+    return {};
+  return usage("\"" + schema::clip_text(value, 100) +
+               "\" is not a number of cores; where nodes share a machine, give each its part, such as 0.5");
+}
+
+const std::vector<OptionRow>& option_rows() {
+  static const std::vector<OptionRow> rows = {
+      {"address", "", "HOST:PORT", "control port of any node; else TGCTL_ADDRESS, else 127.0.0.1:7701",
+       text(&Command::address)},
+      {"help", "h", "", "print this", nullptr},
+      {"set", "", "KEY=VALUE", "set a key of the job over its file; may be repeated", add_setting},
+      {"id", "", "ID", "id of the run; else the node draws one", text(&Command::id)},
+      {"detach", "d", "", "return as soon as the run is started", on(&Command::detach)},
+      {"dry-run", "", "", "validate, measure and predict, but start nothing", on(&Command::dry_run)},
+      {"json", "", "", "for programs: stable keys, schema_version 1", on(&Command::json)},
+      {"watch", "", "", "again each second, until Ctrl-C", on(&Command::watch)},
+      {"output", "o", "DIR", "folder to write to; made if it does not exist", text(&Command::output)},
+      {"partial", "", "", "of a FAILED run: the furthest member's last committed state", on(&Command::partial)},
+      {"force", "", "", "overwrite files that are there", on(&Command::force)},
+      {"follow", "f", "", "go on until the run ends or Ctrl-C", on(&Command::follow)},
+      {"node", "", "NAME", "the log of this node; else of the node that is asked", text(&Command::node)},
+      {"for", "", "STATE", "a state in any case, finished (the default), or step=N", text(&Command::until)},
+      {"timeout", "", "DURATION", "wait at most this long, such as 60s (the default), 10m", set_timeout},
+      {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
+      {"link", "", "RATE", "of each node's link, such as 1Gbps; else as measured", set_link},
+      {"cores", "", "C", "processor cores of a node for all it does; else the asked node's", set_cores},
+      {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
+      {"calibrate", "", "FILE", "correct by real steps: what tests/lab/exchange --json printed",
+       text(&Command::calibrate)},
+  };
+  return rows;
+}
+
+}  // namespace
+
+const std::vector<VerbRow>& verb_rows() {
+  static const std::vector<VerbRow> rows = {
+      {Verb::kStart,
+       "start",
+       "JOB",
+       "start a run of a job file and follow it",
+       {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
+       "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches, the run goes on.\n"
+       "Ends with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED.\n",
+       {"set", "id", "detach", "dry-run", "address", "help"}},
+      {Verb::kStatus,
+       "status",
+       "[RUN]",
+       "show nodes and runs, or one run and its members",
+       {"tgctl status", "tgctl status first --json"},
+       "RUN is an id or a unique beginning of one.\n",
+       {"json", "watch", "address", "help"}},
+      {Verb::kStop,
+       "stop",
+       "RUN",
+       "end a run after its current step; its state is kept",
+       {"tgctl stop first", "tgctl stop f"},
+       "Waits until the run has ended (60 s) and prints its state. A run that has ended already is no error.\n",
+       {"address", "help"}},
+      {Verb::kFetch,
+       "fetch",
+       "RUN",
+       "get the model and records of an ended run",
+       {"tgctl fetch first -o first-model", "tgctl fetch first -o rescued --partial"},
+       "Checks that all members agree on the state, then writes model.safetensors (moving average),\n"
+       "model-raw.safetensors, metrics.jsonl and run.json, and prints their paths.\n",
+       {"output", "partial", "force", "address", "help"}},
+      {Verb::kList,
+       "list",
+       "",
+       "show the runs, newest first",
+       {"tgctl list", "tgctl list --address 10.0.0.2:7701"},
+       "",
+       {"address", "help"}},
+      {Verb::kLogs,
+       "logs",
+       "RUN",
+       "print a run's log",
+       {"tgctl logs first", "tgctl logs first -f --node node-b"},
+       "",
+       {"follow", "node", "address", "help"}},
+      {Verb::kWait,
+       "wait",
+       "RUN",
+       "wait until a run reaches a state",
+       {"tgctl wait first --for completed --timeout 10m", "tgctl wait first --for step=1000"},
+       "Ends with 0 when it is reached, 124 when the time is over, 5 when the run FAILED (unless that was\n"
+       "waited for), 1 when it ended otherwise and cannot reach it any more.\n",
+       {"for", "timeout", "address", "help"}},
+      {Verb::kBench,
+       "bench",
+       "",
+       "measure link, codec and compute of a node, with ratios to their limits",
+       {"tgctl bench", "tgctl bench --link 1Gbps --json"},
+       "The asked node measures for some seconds and keeps the result for plan; refused while a run is on.\n",
+       {"link", "json", "address", "help"}},
+      {Verb::kPlan,
+       "plan",
+       "JOB",
+       "predict steps and speed-ups of a job on more nodes, or another link",
+       {"tgctl plan deploy/jobs/lenet-synthetic.job --nodes 8 --link 1Gbps",
+        "tgctl plan deploy/jobs/alexnet-replay.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
+       "Starts nothing. Predicts from the asked node's bench, which is made first if there is none, for both\n"
+       "exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.\n",
+       {"nodes", "link", "cores", "set", "calibrate", "svg", "json", "address", "help"}},
+      {Verb::kVersion,
+       "version",
+       "",
+       "print the versions of tgctl and of the node",
+       {"tgctl version", "tgctl --version"},
+       "",
+       {"address", "help"}},
+  };
+  return rows;
+}
+
+const OptionRow& option_row(std::string_view name) {
+  const auto& rows = option_rows();
+  const auto row = std::find_if(rows.begin(), rows.end(), [name](const OptionRow& r) { return r.name == name; });
+  TG_CHECK(row != rows.end(), name);
+  return *row;
+}
+
+const VerbRow* find_verb(std::string_view name) {
+  const auto& rows = verb_rows();
+  const auto row = std::find_if(rows.begin(), rows.end(), [name](const VerbRow& r) { return r.name == name; });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+const VerbRow& verb_row(Verb verb) {
+  const auto& rows = verb_rows();
+  const auto row = std::find_if(rows.begin(), rows.end(), [verb](const VerbRow& r) { return r.verb == verb; });
+  TG_CHECK(row != rows.end());
+  return *row;
+}
+
+}  // namespace tg::ctl

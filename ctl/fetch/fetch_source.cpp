@@ -1,0 +1,106 @@
+#include "ctl/fetch/fetch_source.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ctl/format/table.h"
+
+namespace tg::ctl {
+namespace {
+
+using schema::MemberStatus;
+using schema::RunStatus;
+
+bool answers(const MemberStatus& member) { return member.digest != 0; }
+
+std::string describe(const MemberStatus& member) {
+  if (!answers(member)) return member.node + " tells no digest";
+  return member.node + " has " + format_digest(member.digest) + " at step " + std::to_string(member.digest_step);
+}
+
+// The state that most members have; of equally common ones the furthest.
+std::pair<std::uint64_t, std::uint64_t> common_state(const RunStatus& run) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> counts;  // (step, digest)
+  for (const MemberStatus& member : run.members) {
+    if (answers(member)) ++counts[{member.digest_step, member.digest}];
+  }
+  std::pair<std::uint64_t, std::uint64_t> best{};
+  std::size_t most = 0;
+  for (const auto& [state, count] : counts) {
+    if (count < most) continue;
+    most = count;
+    best = state;
+  }
+  return best;
+}
+
+Result<FetchSource> agreed_source(const RunStatus& run, bool partial) {
+  const auto common = common_state(run);
+  FetchSource source;
+  std::string odd;
+  std::string silent;
+  for (const MemberStatus& member : run.members) {
+    if (!answers(member)) {
+      silent += (silent.empty() ? "" : ", ") + member.node;
+    } else if (!schema::is_final(member.state)) {
+      return Error{ErrorKind::kRefused, member.node + " is still " + std::string(schema::run_state_name(member.state)) +
+                                            " in run " + run.id + "; try again when it has ended there too"};
+    } else if (std::pair(member.digest_step, member.digest) != common) {
+      odd += (odd.empty() ? "" : ", ") + describe(member);
+    } else if (source.node.empty()) {
+      source.node = member.node;
+    }
+  }
+  if (!odd.empty()) {
+    return Error{ErrorKind::kFailed, "the members of run " + run.id + " do not agree: most have " +
+                                         format_digest(common.second) + " at step " + std::to_string(common.first) +
+                                         ", but " + odd + ". Nothing was fetched"};
+  }
+  if (!silent.empty()) {
+    if (!partial || source.node.empty()) {
+      return Error{ErrorKind::kFailed, silent + " did not tell a digest of run " + run.id +
+                                           ", so that not all members could be compared; is its tgd running? --partial "
+                                           "goes without it"};
+    }
+    source.notes.push_back(silent + " did not answer and was not compared");
+    return source;
+  }
+  source.node.clear();
+  return source;
+}
+
+Result<FetchSource> furthest_source(const RunStatus& run) {
+  const MemberStatus* best = nullptr;
+  for (const MemberStatus& member : run.members) {
+    if (answers(member) && (best == nullptr || member.digest_step > best->digest_step)) best = &member;
+  }
+  if (best == nullptr) {
+    return Error{ErrorKind::kFailed, "no member of run " + run.id + " that answers has a committed state of it"};
+  }
+  FetchSource source{best->node, {"taking the furthest state: " + describe(*best)}};
+  for (const MemberStatus& member : run.members) {
+    const bool same = member.digest == best->digest && member.digest_step == best->digest_step;
+    if (!same) source.notes.push_back("not taken: " + describe(member));
+  }
+  return source;
+}
+
+}  // namespace
+
+Result<FetchSource> choose_fetch_source(const RunStatus& run, bool partial) {
+  if (!schema::is_final(run.state)) {
+    return Error{ErrorKind::kRefused, "run " + run.id + " is " + std::string(schema::run_state_name(run.state)) +
+                                          " at step " + std::to_string(run.step) +
+                                          "; fetch works once it has ended: tgctl wait " + run.id + ", or tgctl stop " +
+                                          run.id};
+  }
+  if (run.members.empty()) return Error{ErrorKind::kFailed, "run " + run.id + " has no members to fetch from"};
+  if (run.state != schema::RunState::kFailed) return agreed_source(run, partial);
+  if (partial) return furthest_source(run);
+  return Error{ErrorKind::kRunFailed,
+               "run " + run.id + " FAILED at step " + std::to_string(run.step) +
+                   "; --partial fetches its last committed state. It failed because: " + run.reason};
+}
+
+}  // namespace tg::ctl

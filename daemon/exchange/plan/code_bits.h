@@ -1,0 +1,21 @@
+// Bits per element of ternary payloads, expected from the share of zeros: for predictions and plans. Pure.
+#pragma once
+
+#include <cstddef>
+
+#include "schema/frame/frame.h"
+
+namespace tg::daemon {
+
+struct CodeBits {
+  double codes = 0;  // a member's own codes
+  double sums = 0;   // the sums of all members' codes
+};
+
+// Members' codes taken as independent, each nonzero with probability 1 - zeros and either sign alike. Raw: mask, signs
+// and unary planes (kernels.h); entropy: H(codes), H(sums), and kCodingLoss more.
+CodeBits expected_bits(schema::Coding coding, double zeros, std::size_t members);
+
+inline constexpr double kCodingLoss = 1.008;  // measured: coded size over entropy of large chunks
+
+}  // namespace tg::daemon

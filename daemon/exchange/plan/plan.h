@@ -1,0 +1,102 @@
+// The exchange plan: how a model's flat arrays are cut into buckets and chunks, and who owns which chunk.
+//
+//   flat array   | conv1.w | conv1.b | conv2.w | conv2.b |        fc1.w        | fc1.b | fc2.w | fc2.b |
+//   buckets      |------------- bucket 1 --------------|------------------- bucket 0 ------------------|
+//   chunks       |---------------- 4 ------------------|----0----|----1----|----2----|--------3--------|
+//
+// A bucket is a run of consecutive segments, numbered in backward order (bucket 0 is complete first). A chunk is a
+// slice of a bucket whose ends are multiples of kernels::kBlock; all its segments travel in the same format. Every
+// member computes the same plan from the same inputs. Immutable; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/segment.h"
+#include "schema/frame/frame.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+
+// The part of a chunk that lies in one segment.
+struct ChunkPart {
+  std::size_t segment = 0;
+  std::size_t begin = 0;             // flat element
+  std::size_t count = 0;             // elements, multiple of kBlock
+  std::size_t first_in_segment = 0;  // index of `begin` within the segment
+};
+
+// How a segment's gradient travels.
+enum class GradientFormat : std::uint8_t { kTernary, kFloat32, kFloat16 };
+
+struct ChunkPlan {
+  std::size_t bucket = 0;
+  std::size_t begin = 0, end = 0;  // flat elements
+  GradientFormat format = GradientFormat::kTernary;
+  std::size_t owner = 0;  // rank that sums it in the sharded exchange
+  std::vector<ChunkPart> parts;
+  std::vector<std::size_t> runs;  // sizes of the parts: a coding probability each
+  std::size_t size() const { return end - begin; }
+  bool ternary() const { return format == GradientFormat::kTernary; }
+};
+
+struct BucketPlan {
+  std::size_t first_segment = 0, last_segment = 0;  // [first, last)
+  std::size_t first_chunk = 0, last_chunk = 0;      // [first, last)
+  std::vector<std::size_t> ternary_segments;        // ascending; a scaler each in the bucket's scaler frame
+};
+
+struct Plan {
+  std::vector<BucketPlan> buckets;
+  std::vector<ChunkPlan> chunks;
+  std::vector<std::size_t> bucket_of_segment;
+  std::vector<GradientFormat> formats;  // by segment
+  schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
+  schema::Coding coding = schema::Coding::kRaw;
+  bool shared_scalers = true;  // eq. (4); else each member keeps its own and sums are floats, in rank order
+  std::size_t members = 1;
+  std::size_t longest_chunk = 0;  // elements
+  // Credit: payload bytes that may be on their way to one peer; a chunk for each thread may overshoot it.
+  std::size_t window_bytes = 0;
+  // A receiver tells what it took after so many bytes: a window is never used up by what was taken long ago.
+  std::size_t credit_every_bytes() const { return window_bytes / 4; }
+  bool ternary(std::size_t segment) const { return formats[segment] == GradientFormat::kTernary; }
+  bool sharded() const { return exchange == schema::ExchangeKind::kSharded && members > 1; }
+};
+
+struct PlanOptions {
+  std::size_t members = 1;
+  schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
+  schema::Coding coding = schema::Coding::kRaw;
+  GradientFormat gradients = GradientFormat::kTernary;
+  GradientFormat last_layer = GradientFormat::kTernary;  // where gradients is kTernary
+  bool shared_scalers = true;
+  std::size_t window_bytes = schema::kMostWindowBytes;
+  std::size_t most_chunk_parameters = schema::kLargeChunkParameters;
+  std::size_t min_ternary_size = 1;   // elements; smaller segments travel as float32
+  std::size_t bucket_parameters = 0;  // 0 = kDefaultBucketParameters
+  std::size_t chunk_parameters = 0;   // 0 = from bucket size, members and the payload bound
+};
+
+inline constexpr std::size_t kDefaultBucketParameters = 256 * 1024;
+inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;  // below this a frame costs more than it overlaps
+
+// On a slow link a large model is cut into so many chunks: more would cost more in frames than their end gains.
+inline constexpr std::size_t kChunksOfAModel = 480;
+inline constexpr std::size_t kChunksOfAnOwner = 120;  // between more than four members, for the same reason
+
+// direct wherever there is nothing to sum for others: one member, or scalers of each member's own.
+Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options);
+
+// The most bytes that frames of one step may occupy on a member at once: what it holds of the others until it can sum,
+// and what is on its way to and from every peer.
+std::size_t exchange_bytes(const Plan& plan);
+
+// Payload bits that a member sends per step, mean over members, at `zeros` share of zero codes: for predictions.
+struct PlanTraffic {
+  double sent_bits = 0;
+};
+PlanTraffic predict_traffic(const Plan& plan, double zeros);
+
+}  // namespace tg::daemon

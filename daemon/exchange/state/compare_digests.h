@@ -1,0 +1,22 @@
+// Do all replicas agree? Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schema/frame/frame.h"
+
+namespace tg::daemon {
+
+// digests[rank][segment]. Nothing if all agree; else a cause that names the first differing segment, the members in the
+// minority there and every value. `when` reads like "before step 12".
+std::optional<schema::Fail> compare_digests(const std::vector<std::string>& names,
+                                            const std::vector<std::string>& segment_names,
+                                            const std::vector<std::vector<std::uint64_t>>& digests,
+                                            const std::string& when);
+
+std::string hex_digest(std::uint64_t digest);  // 16 digits
+
+}  // namespace tg::daemon

@@ -1,0 +1,61 @@
+// Measures this node's link before a run: a burst of frames to all peers at once. Each of them tells how long its part
+// took to come in (burst_meter.h); the slowest counts. The first burst is small enough for a link of a megabit per
+// second, even where its answers come behind a burst of the peer's own. One that was over too soon to be told from a
+// start-up effect is followed by a larger one, whose rate replaces its; of the two largest the better counts: while all
+// members measure at once, a connection that has just begun gets less than its share. A burst that only some answer
+// within kPatienceSeconds, or one after an answered one, bounds the rate from above, unless one as large has come in.
+// Pure: the owner sends the frames (send_burst.h) and brings the time; one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "schema/frame/frame.h"
+
+namespace tg::daemon {
+
+class LinkProbe {
+ public:
+  static constexpr std::size_t kLeastFrameBytes = 512, kMostFrameBytes = 64 * 1024;
+  static constexpr std::size_t kLeastFrames = 4;  // to a peer: what is timed comes after the first
+  static constexpr double kPatienceSeconds = 5;   // for a burst
+  struct Size {
+    std::size_t bytes;      // to all peers together
+    double enough_seconds;  // a burst that takes so long is the last
+  };
+  static constexpr double kNever = 1e9;
+  // The small one must take longer than a lost packet costs TCP, 0.2 s.
+  static constexpr Size kBursts[] = {{256u << 10, 0.25}, {2u << 20, 0.03}, {16u << 20, kNever}, {16u << 20, kNever}};
+
+  struct Burst {  // to be sent now, frames in turn to every peer
+    std::uint32_t number = 0;
+    std::size_t frames_per_peer = 0, frame_bytes = 0;
+    std::vector<std::size_t> peers;  // ranks, those after our own first: not everybody begins with the same one
+  };
+
+  // A mesh of one has no link: done at once.
+  LinkProbe(std::size_t members, std::size_t self);
+  std::optional<Burst> start(double now_seconds);
+  std::optional<Burst> replied(std::size_t rank, const schema::ProbeReply& reply, double now_seconds);
+  void tick(double now_seconds);
+
+  bool done() const { return done_; }
+  double mbps() const { return mbps_; }  // payload; 0 = no peer answered
+
+ private:
+  Burst begin(std::uint32_t number, double now_seconds);
+  double timed_mbps(double seconds) const;
+
+  const std::size_t members_, self_;
+  std::vector<bool> missing_;  // by rank
+  std::uint32_t number_ = 0;   // of the burst, from 1
+  std::size_t timed_bytes_ = 0;
+  std::uint64_t slowest_micros_ = 0;
+  double started_ = 0;
+  bool running_ = false, done_ = false;
+  double mbps_ = 0;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,176 @@
+// Control messages: what tgctl asks a node, what a node answers, and the beats that nodes send each other's control
+// port. Values and their Cap'n Proto form (control.capnp); decoding checks bounds and never throws past control.cpp.
+// Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernels/base/status.h"
+#include "schema/control/forecast.h"
+#include "schema/limits.h"
+
+namespace tg::schema {
+
+enum class RunState : std::uint16_t { kPending, kStarting, kRunning, kStopping, kStopped, kCompleted, kFailed };
+std::string_view run_state_name(RunState state);  // "RUNNING"
+Result<RunState> parse_run_state(std::string_view name);
+inline bool is_final(RunState s) { return s >= RunState::kStopped; }
+
+// Where a member is inside its step; carried by beats so that a stuck one can be named.
+enum class Phase : std::uint16_t {
+  kIdle,
+  kPrepare,
+  kForward,
+  kBackward,
+  kScalerWait,
+  kReduce,
+  kGather,
+  kEvaluate,
+  kSave
+};
+std::string_view phase_name(Phase phase);  // "scaler wait"
+
+struct NodeStatus {
+  std::string name;
+  std::string address;  // control address, host:port
+  std::string state;    // "up", "unreachable", "unknown"
+};
+
+struct MemberStatus {
+  std::string node;
+  RunState state = RunState::kPending;
+  std::uint64_t step = 0;    // committed steps
+  std::uint64_t digest = 0;  // of the state at digest_step
+  std::uint64_t digest_step = 0;
+  double wait_share = 0;  // share of their time that the others, on average, wait for this member
+};
+
+struct RunStatus {
+  std::string id;
+  RunState state = RunState::kPending;
+  std::string reason;
+  std::int64_t since_ms = 0;  // of the state
+  std::int64_t started_ms = 0;
+  std::string model;
+  std::string data;
+  std::string exchange;
+  std::string coding;  // of ternary payloads: raw | entropy
+  std::string gradients;
+  std::uint64_t step = 0, steps = 0;
+  double loss = 0;  // mean over the last step's global batch
+  double learning_rate = 0;
+  bool evaluated = false;
+  std::uint64_t evaluation_step = 0;
+  double evaluation_accuracy = 0;  // 0..1
+  double evaluation_loss = 0;
+  double samples_per_second = 0;
+  double code_bits_per_parameter = 0;  // payload bits of one member's codes per parameter
+  double sent_bits_per_parameter = 0;  // everything sent, per parameter and step
+  double sent_bytes_per_step = 0;      // mean of the last 64 steps, ZeroMQ framing included
+  double zeros = 0;                    // share of zero codes
+  std::uint64_t parameters = 0;
+  std::uint64_t digest = 0;
+  std::uint64_t digest_step = 0;
+  std::uint64_t initial_digest = 0;
+  std::vector<MemberStatus> members;
+};
+
+struct MeshStatus {
+  std::string node;  // who answers
+  std::string build;
+  bool insecure = false;
+  std::vector<NodeStatus> nodes;
+  std::vector<RunStatus> runs;  // newest first
+};
+
+// Requests.
+struct StatusRequest {
+  std::string run;     // id or unique prefix, empty = all
+  bool local = false;  // only what this node knows itself (asked by peers)
+};
+struct StartRequest {
+  std::string spec;    // canonical job
+  std::string run_id;  // empty = the node draws one
+  bool dry_run = false;
+};
+struct StopRequest {
+  std::string run;
+};
+struct LogsRequest {
+  std::string run;
+  std::string node;  // empty = the asked one; another one is asked on the client's behalf
+  std::uint64_t offset = 0;
+};
+struct FetchRequest {
+  std::string run;
+  std::string node;
+  std::string file;  // "model.safetensors", "model-raw.safetensors", "metrics.jsonl", "run.json"
+  std::uint64_t offset = 0;
+};
+struct VersionRequest {};
+struct Beat {  // one way, node to node
+  std::string node;
+  std::uint64_t incarnation = 0;
+  std::string run_id;  // empty = none
+  Phase phase = Phase::kIdle;
+  std::uint64_t step = 0;
+  std::uint64_t progress = 0;  // grows whenever the member gets anything done
+};
+using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
+                                 Beat, BenchRequest, ForecastRequest>;
+struct Request {
+  std::uint64_t id = 0;
+  RequestBody body;
+};
+
+// Replies.
+struct PlanReply {  // what a start will do, or would do (--dry-run)
+  std::string run_id;
+  std::uint64_t parameters = 0;
+  std::uint64_t members = 0;
+  std::uint64_t global_batch = 0;
+  std::uint64_t local_batch = 0;
+  std::string exchange;
+  double compute_seconds = 0;          // measured, of the slowest member's share
+  double single_node_seconds = 0;      // one node doing the whole batch, scaled from the measurement
+  double sent_bits_per_parameter = 0;  // predicted
+  double wire_seconds = 0;             // predicted, at link_mbps
+  double speed_up = 0;                 // predicted, over one node
+  double link_mbps = 0;
+  std::uint64_t memory_bytes = 0;  // per node
+  std::string coding = {};         // of ternary payloads: raw | entropy
+  double codec_seconds = 0;        // predicted, of the exchange's kernels in a step
+};
+struct StopReply {
+  std::string run_id;
+  RunState state = RunState::kStopping;
+};
+struct SliceReply {  // of a log or a file
+  std::string run_id;
+  std::string node;
+  std::uint64_t total_bytes = 0;
+  std::string data;    // from the asked offset
+  bool final = false;  // nothing more will come
+};
+struct VersionReply {
+  std::string node, build;
+};
+using ReplyBody =
+    std::variant<Error, MeshStatus, PlanReply, StopReply, SliceReply, VersionReply, BenchReply, ForecastReply>;
+struct Reply {
+  std::uint64_t id = 0;
+  ReplyBody body;
+};
+
+std::string encode_request(const Request& request);
+Result<Request> decode_request(std::span<const std::byte> bytes);
+std::string encode_reply(const Reply& reply);
+Result<Reply> decode_reply(std::span<const std::byte> bytes);
+
+}  // namespace tg::schema

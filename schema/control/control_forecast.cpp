@@ -1,0 +1,275 @@
+#include "schema/control/control_forecast.h"
+
+#include "schema/limits.h"
+#include "schema/text.h"
+#include "schema/wire.h"
+
+namespace tg::schema {
+namespace {
+
+std::string word(capnp::Text::Reader text, const char* field) { return checked_text(text, kMostNameBytes, field); }
+
+double real(double value, const char* field) { return checked_real(value, kMostReal, field); }
+
+std::uint64_t between(std::uint64_t value, std::uint64_t least, std::uint64_t most, const char* field) {
+  if (value < least) throw Odd{std::string(field) + " is " + std::to_string(value)};
+  return checked_below(value, most + 1, field);
+}
+
+// 0 stands for "not told" where that is allowed.
+double cores(double value, bool may_be_zero, const char* field) {
+  checked_real(value, kMostCores, field);
+  if (value < kLeastCores && !(may_be_zero && value == 0)) throw Odd{std::string(field) + " is too small"};
+  return value;
+}
+
+double above_zero(double value, double most, const char* field) {
+  if (checked_real(value, most, field) == 0) throw Odd{std::string(field) + " is 0"};
+  return value;
+}
+
+void put(wire::MeasuredStep::Builder to, const MeasuredStep& step) {
+  to.setModel(text_of(clip_text(step.model, kMostNameBytes)));
+  to.setNodes(step.nodes);
+  to.setLineMbps(step.line_mbps);
+  to.setCores(step.cores);
+  to.setExchange(text_of(clip_text(step.exchange, kMostNameBytes)));
+  to.setCoding(text_of(clip_text(step.coding, kMostNameBytes)));
+  to.setZeros(step.zeros);
+  to.setCpuSeconds(step.cpu_seconds);
+  to.setStepSeconds(step.step_seconds);
+}
+
+MeasuredStep take(wire::MeasuredStep::Reader from) {
+  MeasuredStep step;
+  step.model = word(from.getModel(), "measured model");
+  step.nodes = between(from.getNodes(), 2, kMostMembers, "measured nodes");
+  step.line_mbps = above_zero(from.getLineMbps(), kMostLineMbps, "measured line rate");
+  step.cores = cores(from.getCores(), false, "measured cores");
+  step.exchange = word(from.getExchange(), "measured exchange");
+  step.coding = word(from.getCoding(), "measured coding");
+  step.zeros = checked_real(from.getZeros(), 1, "measured zeros");
+  step.cpu_seconds = real(from.getCpuSeconds(), "measured processor time");
+  step.step_seconds = above_zero(from.getStepSeconds(), kMostReal, "measured step");
+  return step;
+}
+
+void put(wire::Outcome::Builder to, const Outcome& outcome) {
+  to.setCoding(text_of(clip_text(outcome.coding, kMostNameBytes)));
+  to.setSentBytes(outcome.sent_bytes);
+  to.setCompute(outcome.compute);
+  to.setEncode(outcome.encode);
+  to.setWire(outcome.wire);
+  to.setDecode(outcome.decode);
+  to.setApply(outcome.apply);
+  to.setNetwork(outcome.network);
+  to.setTrips(outcome.trips);
+  to.setStep(outcome.step);
+  to.setSamplesPerSecond(outcome.samples_per_second);
+  to.setSpeedUp(outcome.speed_up);
+}
+
+Outcome take(wire::Outcome::Reader from) {
+  Outcome outcome;
+  outcome.coding = word(from.getCoding(), "coding");
+  outcome.sent_bytes = real(from.getSentBytes(), "sent bytes");
+  outcome.compute = real(from.getCompute(), "compute");
+  outcome.encode = real(from.getEncode(), "encode");
+  outcome.wire = real(from.getWire(), "wire");
+  outcome.decode = real(from.getDecode(), "decode");
+  outcome.apply = real(from.getApply(), "apply");
+  outcome.network = real(from.getNetwork(), "network");
+  outcome.trips = real(from.getTrips(), "trips");
+  outcome.step = real(from.getStep(), "step");
+  outcome.samples_per_second = real(from.getSamplesPerSecond(), "samples per second");
+  outcome.speed_up = real(from.getSpeedUp(), "speed-up");
+  return outcome;
+}
+
+void put(wire::ForecastRow::Builder to, const ForecastRow& row) {
+  to.setNodes(row.nodes);
+  to.setLocalBatch(row.local_batch);
+  to.setGlobalBatch(row.global_batch);
+  to.setBeyondMembers(row.beyond_members);
+  to.setBeyondBatch(row.beyond_batch);
+  put(to.initDirect(), row.direct);
+  put(to.initSharded(), row.sharded);
+  put(to.initRing(), row.ring);
+}
+
+ForecastRow take(wire::ForecastRow::Reader from) {
+  ForecastRow row;
+  row.nodes = between(from.getNodes(), 1, kMostPlannedNodes, "nodes");
+  row.local_batch = from.getLocalBatch();
+  row.global_batch = from.getGlobalBatch();
+  row.beyond_members = from.getBeyondMembers();
+  row.beyond_batch = from.getBeyondBatch();
+  row.direct = take(from.getDirect());
+  row.sharded = take(from.getSharded());
+  row.ring = take(from.getRing());
+  return row;
+}
+
+}  // namespace
+
+double checked_real(double value, double most, const char* field) {
+  // Written so that what is not a number is refused, too.
+  if (!(value >= 0 && value <= most)) throw Odd{std::string(field) + " is no number from 0 to " + std::to_string(most)};
+  return value;
+}
+
+// --- Bench. ----------------------------------------------------------------------------------------------------------
+
+void put_bench(wire::Bench::Builder to, const BenchReply& bench) {
+  to.setNode(text_of(bench.node));
+  to.setBuild(text_of(clip_text(bench.build, kMostBuildBytes)));
+  to.setKernels(text_of(clip_text(bench.kernels, kMostNameBytes)));
+  to.setMeasuredMs(bench.measured_ms);
+  to.setMembers(bench.members);
+  to.setCores(bench.cores);
+  to.setThreads(bench.threads);
+  to.setLinkMbps(bench.link_mbps);
+  to.setLineMbps(bench.line_mbps);
+  to.setRoundTripSeconds(bench.round_trip_seconds);
+  to.setReadRate(bench.read_rate);
+  to.setCopyRate(bench.copy_rate);
+  to.setPeakGflops(bench.peak_gflops);
+  to.setWorkers(bench.workers);
+  to.setCrewSpeedUp(bench.crew_speed_up);
+  auto codec = to.initCodec(static_cast<capnp::uint>(bench.codec.size()));
+  for (std::size_t i = 0; i < bench.codec.size(); ++i) {
+    wire::KernelRate::Builder one = codec[static_cast<capnp::uint>(i)];
+    one.setKernel(text_of(clip_text(bench.codec[i].kernel, kMostNameBytes)));
+    one.setZeros(bench.codec[i].zeros);
+    one.setMembers(bench.codec[i].members);
+    one.setElements(bench.codec[i].elements);
+    one.setRate(bench.codec[i].rate);
+  }
+  auto compute = to.initCompute(static_cast<capnp::uint>(bench.compute.size()));
+  for (std::size_t i = 0; i < bench.compute.size(); ++i) {
+    wire::ComputeRate::Builder one = compute[static_cast<capnp::uint>(i)];
+    one.setModel(text_of(clip_text(bench.compute[i].model, kMostNameBytes)));
+    one.setBatch(bench.compute[i].batch);
+    one.setSecondsPerSample(bench.compute[i].seconds_per_sample);
+    one.setGflops(bench.compute[i].gflops);
+  }
+  to.setSaved(text_of(clip_text(bench.saved, kMostPathBytes)));
+}
+
+BenchReply take_bench(wire::Bench::Reader from) {
+  BenchReply bench;
+  bench.node = checked_node(from.getNode(), "node");
+  bench.build = checked_text(from.getBuild(), kMostBuildBytes, "build");
+  bench.kernels = word(from.getKernels(), "kernels");
+  bench.measured_ms = from.getMeasuredMs();
+  bench.members = between(from.getMembers(), 1, kMostMembers, "members");
+  bench.cores = from.getCores();
+  bench.threads = from.getThreads();
+  bench.link_mbps = real(from.getLinkMbps(), "link rate");
+  bench.line_mbps = checked_real(from.getLineMbps(), kMostLineMbps, "line rate");
+  bench.round_trip_seconds = real(from.getRoundTripSeconds(), "round trip");
+  bench.read_rate = real(from.getReadRate(), "read rate");
+  bench.copy_rate = real(from.getCopyRate(), "copy rate");
+  bench.peak_gflops = real(from.getPeakGflops(), "peak");
+  bench.workers = from.getWorkers();
+  bench.crew_speed_up = real(from.getCrewSpeedUp(), "speed-up");
+  const auto codec = from.getCodec();
+  checked_below(codec.size(), kMostKernelRates + 1, "kernel rates");
+  for (const wire::KernelRate::Reader one : codec) {
+    bench.codec.push_back({word(one.getKernel(), "kernel"), checked_real(one.getZeros(), 1, "zeros"),
+                           between(one.getMembers(), 1, kMostMembers, "members"), one.getElements(),
+                           real(one.getRate(), "rate")});
+  }
+  const auto compute = from.getCompute();
+  checked_below(compute.size(), kMostComputeRates + 1, "compute rates");
+  for (const wire::ComputeRate::Reader one : compute) {
+    bench.compute.push_back({word(one.getModel(), "model"), one.getBatch(),
+                             real(one.getSecondsPerSample(), "seconds per sample"), real(one.getGflops(), "rate")});
+  }
+  bench.saved = checked_text(from.getSaved(), kMostPathBytes, "path");
+  return bench;
+}
+
+// --- Forecast. -------------------------------------------------------------------------------------------------------
+
+void put_forecast(wire::ForecastRequest::Builder to, const ForecastRequest& request) {
+  to.setSpec(text_of(request.spec));
+  to.setNodes(request.nodes);
+  to.setLineMbps(request.line_mbps);
+  to.setCores(request.cores);
+  auto measured = to.initMeasured(static_cast<capnp::uint>(request.measured.size()));
+  for (std::size_t i = 0; i < request.measured.size(); ++i)
+    put(measured[static_cast<capnp::uint>(i)], request.measured[i]);
+}
+
+ForecastRequest take_forecast(wire::ForecastRequest::Reader from) {
+  ForecastRequest request;
+  request.spec = checked_lines(from.getSpec(), kMostSpecBytes, "spec");
+  request.nodes = between(from.getNodes(), 1, kMostPlannedNodes, "nodes");
+  request.line_mbps = checked_real(from.getLineMbps(), kMostLineMbps, "line rate");
+  request.cores = cores(from.getCores(), true, "cores");
+  const auto measured = from.getMeasured();
+  checked_below(measured.size(), kMostMeasuredSteps + 1, "measured steps");
+  for (const wire::MeasuredStep::Reader one : measured) request.measured.push_back(take(one));
+  return request;
+}
+
+void put_forecast(wire::Forecast::Builder to, const ForecastReply& reply) {
+  to.setNode(text_of(reply.node));
+  to.setModel(text_of(clip_text(reply.model, kMostNameBytes)));
+  to.setCompute(text_of(clip_text(reply.compute, kMostNameBytes)));
+  to.setParameters(reply.parameters);
+  to.setLineMbps(reply.line_mbps);
+  to.setPayloadMbps(reply.payload_mbps);
+  to.setCores(reply.cores);
+  to.setZeros(reply.zeros);
+  to.setTripSeconds(reply.trip_seconds);
+  to.setCpuFactor(reply.cpu_factor);
+  to.setCalibrationRows(reply.calibration_rows);
+  to.setCalibrationError(reply.calibration_error);
+  to.setMeasuredMs(reply.measured_ms);
+  to.setMeasuredNow(reply.measured_now);
+  to.setExchange(text_of(clip_text(reply.exchange, kMostNameBytes)));
+  to.setCoding(text_of(clip_text(reply.coding, kMostNameBytes)));
+  to.setDirectLoses(reply.direct_loses);
+  to.setShardedLoses(reply.sharded_loses);
+  put(to.initAsked(), reply.asked);
+  auto table = to.initTable(static_cast<capnp::uint>(reply.table.size()));
+  for (std::size_t i = 0; i < reply.table.size(); ++i) put(table[static_cast<capnp::uint>(i)], reply.table[i]);
+  auto assumptions = to.initAssumptions(static_cast<capnp::uint>(reply.assumptions.size()));
+  for (std::size_t i = 0; i < reply.assumptions.size(); ++i)
+    assumptions.set(static_cast<capnp::uint>(i), text_of(clip_text(reply.assumptions[i], kMostAssumptionBytes)));
+}
+
+ForecastReply take_forecast(wire::Forecast::Reader from) {
+  ForecastReply reply;
+  reply.node = checked_node(from.getNode(), "node");
+  reply.model = word(from.getModel(), "model");
+  reply.compute = word(from.getCompute(), "compute");
+  reply.parameters = from.getParameters();
+  reply.line_mbps = checked_real(from.getLineMbps(), kMostLineMbps, "line rate");
+  reply.payload_mbps = real(from.getPayloadMbps(), "payload rate");
+  reply.cores = cores(from.getCores(), false, "cores");
+  reply.zeros = checked_real(from.getZeros(), 1, "zeros");
+  reply.trip_seconds = real(from.getTripSeconds(), "trip");
+  reply.cpu_factor = real(from.getCpuFactor(), "processor factor");
+  reply.calibration_rows = checked_below(from.getCalibrationRows(), kMostMeasuredSteps + 1, "calibration rows");
+  reply.calibration_error = real(from.getCalibrationError(), "calibration error");
+  reply.measured_ms = from.getMeasuredMs();
+  reply.measured_now = from.getMeasuredNow();
+  reply.exchange = word(from.getExchange(), "exchange");
+  reply.coding = word(from.getCoding(), "coding");
+  reply.direct_loses = checked_below(from.getDirectLoses(), kMostPlannedNodes + 1, "direct loses");
+  reply.sharded_loses = checked_below(from.getShardedLoses(), kMostPlannedNodes + 1, "sharded loses");
+  reply.asked = take(from.getAsked());
+  const auto table = from.getTable();
+  checked_below(table.size(), kMostForecastRows + 1, "rows");
+  for (const wire::ForecastRow::Reader one : table) reply.table.push_back(take(one));
+  const auto assumptions = from.getAssumptions();
+  checked_below(assumptions.size(), kMostAssumptions + 1, "assumptions");
+  for (const capnp::Text::Reader one : assumptions)
+    reply.assumptions.push_back(checked_text(one, kMostAssumptionBytes, "assumption"));
+  return reply;
+}
+
+}  // namespace tg::schema

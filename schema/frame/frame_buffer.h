@@ -1,0 +1,54 @@
+// The memory behind frames: blocks of a few sizes, recycled. A block belongs to one PooledBytes at a time; the last
+// handle, on whatever thread, gives it back to the pool's state, which lives as long as any handle. Idle blocks are
+// bounded by kMostIdlePoolBytes, blocks in use by the exchange's credits.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "schema/frame/frame.h"
+
+namespace tg::schema {
+
+struct Block {
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> bytes;  // 64-byte aligned
+  std::size_t capacity = 0;
+};
+
+struct FramePool::State {
+  static constexpr std::size_t kSmallest = 256;  // a size class holds kSmallest * 2^k plus a frame's overhead
+
+  Block take(std::size_t bytes);
+  void give(Block block);
+
+  mutable std::mutex mutex;
+  std::vector<std::vector<Block>> idle;  // by size class
+  std::size_t idle_bytes = 0;
+  std::size_t used_bytes = 0;
+};
+
+class PooledBytes final : public FrameBuffer {
+ public:
+  PooledBytes(std::shared_ptr<FramePool::State> pool, std::size_t capacity);
+  ~PooledBytes() override;
+  PooledBytes(const PooledBytes&) = delete;
+  PooledBytes& operator=(const PooledBytes&) = delete;
+
+  std::span<const std::byte> bytes() const override { return {block_.bytes.get(), size_}; }
+  std::byte* data() { return block_.bytes.get(); }
+  std::size_t capacity() const { return block_.capacity; }
+  const std::shared_ptr<FramePool::State>& pool() const { return pool_; }
+  void resize(std::size_t bytes);  // at most capacity
+
+ private:
+  const std::shared_ptr<FramePool::State> pool_;
+  Block block_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace tg::schema

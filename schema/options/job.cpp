@@ -1,0 +1,269 @@
+#include "schema/options/job.h"
+
+#include <algorithm>
+#include <map>
+
+#include "schema/limits.h"
+#include "schema/options/option_rows.h"
+
+namespace tg::schema {
+namespace {
+
+constexpr std::uint64_t kMostSteps = UINT32_MAX - 1;  // a step's number is 32 bits of a frame's header
+constexpr std::uint64_t kMostBatch = 1u << 24;
+constexpr std::uint64_t kMostImages = 1u << 24;
+constexpr std::uint64_t kMostThreads = 1024;
+constexpr std::uint64_t kMostChunkParameters = kMostChunkPayloadBytes * 4;  // raw codes take at most two bits each
+constexpr WholeRange kTimeoutRange{100, 86'400'000};
+
+using Row = Option<JobSpec>;
+
+void add_task_rows(std::vector<Row>& rows) {
+  rows.push_back(choice_row(
+      "model", &JobSpec::model, {"lenet", "cifarnet", "lenet-caffe", "cifarnet-32", "googlenet", "alexnet", "vgg-a"},
+      "The network that is trained; lenet-caffe and all behind it can only be replayed (compute)."));
+  rows.push_back(choice_row("data", &JobSpec::data, {"synthetic", "mnist", "cifar10"},
+                            "The training and test set; synthetic needs no files."));
+  rows.push_back(text_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
+                          "Folder with the data's files on every node; empty = each node's own data-dir."));
+  rows.push_back(whole_row("data-seed", &JobSpec::data_seed, {}, "Seed from which the synthetic set is drawn."));
+  rows.push_back(whole_row("data-train", &JobSpec::data_train, {0, kMostImages},
+                           "Training images of the synthetic set; 0 = the generator's default."));
+  rows.push_back(whole_row("data-test", &JobSpec::data_test, {0, kMostImages},
+                           "Test images of the synthetic set; 0 = the generator's default."));
+  rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
+  rows.push_back(whole_row("seed", &JobSpec::seed, {},
+                           "Seed of initial parameters, sample order, augmentation and ternary draws."));
+  rows.push_back(whole_row("global-batch", &JobSpec::global_batch, {1, kMostBatch},
+                           "Samples of a step over all members; what is learnt does not depend on their number."));
+  rows.push_back(whole_row("batch-per-node", &JobSpec::batch_per_node, {0, kMostBatch},
+                           "Samples of a step per member, in place of global-batch; 0 = not used."));
+}
+
+void add_compute_rows(std::vector<Row>& rows) {
+  rows.push_back(
+      choice_row("compute", &JobSpec::compute, {"train", "replay"},
+                 "Train on data, or replay: exchange gradients made once before the first step, to measure."));
+  rows.push_back(text_row("replay-gradients", &JobSpec::replay_gradients, kMostPathBytes,
+                          "replay: gaussian, or a file of float32 gradients on every node; {rank} is the member's."));
+  rows.push_back(real_row("replay-zeros", &JobSpec::replay_zeros, {0.68, 0.9999, false, false},
+                          "replay: share of zero codes of gaussian gradients at clip-sigma 2.5; 0.68 = plain ones."));
+}
+
+// Square root and products are the same on every machine, a general power is not.
+Row power_row() {
+  Row row = real_row("schedule-power", &JobSpec::schedule_power, {0.5, 2, false, false},
+                     "polynomial: rate * (1 - step/steps) ^ power.");
+  row.allowed = "0.5 | 1 | 2";
+  const auto set_number = row.set;
+  row.set = [set_number](JobSpec& spec, const std::string& value) -> Status {
+    JobSpec tried;
+    if (const Status status = set_number(tried, value); !status) return status;
+    const double power = tried.schedule_power;
+    if (power != 0.5 && power != 1 && power != 2) return bad_value(value, "one of 0.5 | 1 | 2");
+    spec.schedule_power = power;
+    return {};
+  };
+  return row;
+}
+
+void add_learning_rows(std::vector<Row>& rows) {
+  const RealRange fraction{0, 1, false, true};
+  rows.push_back(choice_row("optimizer", &JobSpec::optimizer, {"sgd", "momentum", "adam"},
+                            "The rule that turns a mean gradient into new parameters."));
+  rows.push_back(real_row("learning-rate", &JobSpec::learning_rate, {0, 1e6, true, false}, "Learning rate at step 0."));
+  rows.push_back(choice_row("schedule", &JobSpec::schedule, {"constant", "staircase", "polynomial"},
+                            "How the learning rate falls."));
+  rows.push_back(real_row("schedule-factor", &JobSpec::schedule_factor, {0, 1, true, false},
+                          "staircase: what the rate is multiplied by at each stair."));
+  rows.push_back(
+      whole_row("schedule-every", &JobSpec::schedule_every, {0, kMostSteps}, "staircase: steps of a stair."));
+  rows.push_back(power_row());
+  rows.push_back(
+      real_row("momentum", &JobSpec::momentum, fraction, "momentum: share of the last update that is kept."));
+  rows.push_back(real_row("beta1", &JobSpec::beta1, fraction, "adam: decay of the first moment."));
+  rows.push_back(real_row("beta2", &JobSpec::beta2, fraction, "adam: decay of the second moment."));
+  rows.push_back(real_row("epsilon", &JobSpec::epsilon, {0, 1, true, false}, "adam: added to the denominator."));
+  rows.push_back(real_row("weight-decay", &JobSpec::weight_decay, {0, 1e3, false, false},
+                          "Factor of the parameters that is added to the gradient; 0 = off."));
+  rows.push_back(choice_row("weight-decay-path", &JobSpec::weight_decay_path, {"inside", "outside"},
+                            "Whether weight decay is added before ternarizing or at the update."));
+  rows.push_back(real_row("ema", &JobSpec::ema, fraction,
+                          "Decay of the moving average of the parameters, which is evaluated; 0 = no average."));
+  rows.push_back(whole_row("evaluate-every", &JobSpec::evaluate_every, {0, kMostSteps},
+                           "Steps between evaluations on the test set; 0 = only at the end."));
+}
+
+void add_gradient_rows(std::vector<Row>& rows) {
+  rows.push_back(choice_row("gradients", &JobSpec::gradients, {"ternary", "float32", "float16"},
+                            "How gradients travel: ternary codes, or floats to compare with."));
+  rows.push_back(real_row("clip-sigma", &JobSpec::clip_sigma, {0, 1e6, false, false},
+                          "Gradients are clipped at this many standard deviations of their segment; 0 = off."));
+  rows.push_back(choice_row("scaler", &JobSpec::scaler, {"paper", "repo"},
+                            "Scaler after the paper's formula or after its authors' code."));
+  rows.push_back(
+      choice_row("scaler-sharing", &JobSpec::scaler_sharing, {"max", "none"},
+                 "A segment's scaler: the largest of all members', or each member's own (direct exchange)."));
+  rows.push_back(choice_row("last-layer", &JobSpec::last_layer, {"ternary", "float32", "float16"},
+                            "How the gradient of the last layer travels."));
+  rows.push_back(whole_row("min-ternary-size", &JobSpec::min_ternary_size, {0, UINT32_MAX},
+                           "Segments with fewer parameters travel as float32."));
+  rows.push_back(whole_row("float-steps", &JobSpec::float_steps, {0, kMostSteps},
+                           "The first steps whose gradients travel as float32."));
+  rows.push_back(
+      choice_row("exchange", &JobSpec::exchange, {"auto", "direct", "sharded"},
+                 "Codes from all to all, or each chunk summed by one owner; auto predicts which is faster."));
+  rows.push_back(choice_row("coding", &JobSpec::coding, {"auto", "raw", "entropy"},
+                            "Ternary payloads as bit planes or entropy-coded; auto predicts which is faster."));
+  rows.push_back(whole_row("bucket-parameters", &JobSpec::bucket_parameters, {0, UINT32_MAX},
+                           "Parameters after which a bucket is full and leaves; 0 = chosen from the model."));
+  rows.push_back(whole_row("chunk-parameters", &JobSpec::chunk_parameters, {0, kMostChunkParameters},
+                           "Parameters of a chunk; 0 = chosen from the model and the members."));
+}
+
+void add_running_rows(std::vector<Row>& rows) {
+  rows.push_back(choice_row("members", &JobSpec::members, {"all"}, "Which nodes take part."));
+  rows.push_back(whole_row("digest-every", &JobSpec::digest_every, {1, kMostSteps},
+                           "Steps between comparisons of the members' states."));
+  rows.push_back(
+      whole_row("threads", &JobSpec::threads, {0, kMostThreads},
+                "Threads of engine and exchange per member, pinned for replay; 0 = the node's own setting."));
+  rows.push_back(duration_row("start-timeout", &JobSpec::start_timeout_ms, kTimeoutRange,
+                              "How long a start waits for absent members."));
+  rows.push_back(
+      duration_row("step-timeout", &JobSpec::step_timeout_ms, kTimeoutRange,
+                   "A member without progress for this long, or 10 median steps if that is more, is stuck."));
+  rows.push_back(real_row("link-mbps", &JobSpec::link_mbps, {0, 1e7, false, false},
+                          "Mbit/s of each node's link, for predictions; 0 = measured at the start."));
+  rows.push_back(
+      flag_row("trace", &JobSpec::trace, "Whether every member records a timeline (trace.json, Chrome trace format)."));
+}
+
+std::vector<Row> make_rows() {
+  std::vector<Row> rows;
+  add_task_rows(rows);
+  add_compute_rows(rows);
+  add_learning_rows(rows);
+  add_gradient_rows(rows);
+  add_running_rows(rows);
+  return rows;
+}
+
+Error invalid(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }
+
+Status validate_compute(const JobSpec& spec) {
+  if (spec.compute == "train") {
+    const JobSpec defaults;
+    if (spec.replay_gradients != defaults.replay_gradients)
+      return invalid("replay-gradients = " + spec.replay_gradients + " needs compute = replay; compute is train");
+    if (spec.replay_zeros != defaults.replay_zeros)
+      return invalid("replay-zeros = " + format_real(spec.replay_zeros) + " needs compute = replay; compute is train");
+    return {};
+  }
+  if (spec.replay_gradients.empty())
+    return invalid("replay-gradients is empty: set it to gaussian or to the path of recorded gradients");
+  if (spec.evaluate_every > 0) {
+    return invalid("evaluate-every = " + std::to_string(spec.evaluate_every) +
+                   " needs compute = train: a replayed run has no data to evaluate on; set evaluate-every to 0");
+  }
+  // It would be added to the same array in every step.
+  if (spec.weight_decay > 0 && spec.weight_decay_path == "inside") {
+    return invalid("weight-decay = " + format_real(spec.weight_decay) +
+                   " inside the ternary path needs compute = train: replayed gradients stay as they are; set "
+                   "weight-decay-path to outside or weight-decay to 0");
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<Option<JobSpec>>& job_options() {
+  static const std::vector<Row> rows = make_rows();
+  return rows;
+}
+
+Result<JobSpec> parse_job(std::string_view text, std::string_view file) {
+  if (text.size() > kMostSpecBytes) {
+    return Error{ErrorKind::kUsage, std::string(file) + ": " + std::to_string(text.size()) +
+                                        " bytes are too long for a job; at most " + std::to_string(kMostSpecBytes)};
+  }
+  Result<std::vector<Assignment>> assignments = parse_assignments(text, file);
+  if (!assignments) return assignments.error();
+  JobSpec spec;
+  std::map<std::string, int> seen;
+  for (const Assignment& assignment : *assignments) {
+    const std::string place = std::string(file) + ":" + std::to_string(assignment.line) + ": ";
+    const Row* row = find_option(job_options(), assignment.key);
+    if (row == nullptr) return Error{ErrorKind::kUsage, place + unknown_key(job_options(), assignment.key)};
+    const auto [first, fresh] = seen.emplace(assignment.key, assignment.line);
+    if (!fresh) {
+      return Error{ErrorKind::kUsage,
+                   place + assignment.key + " is set again; line " + std::to_string(first->second) + " has set it"};
+    }
+    const Status status = row->set(spec, assignment.value);
+    if (!status) return Error{status.error().kind, place + assignment.key + ": " + status.error().message};
+  }
+  return spec;
+}
+
+Status set_job_key(JobSpec& spec, std::string_view assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos) {
+    return Error{ErrorKind::kUsage, "\"" + clip_text(assignment, 100) + "\" is not of the form key=value"};
+  }
+  const auto trim = [](std::string_view part) {
+    const std::size_t first = part.find_first_not_of(' ');
+    return first == std::string_view::npos ? std::string_view()
+                                           : part.substr(first, part.find_last_not_of(' ') - first + 1);
+  };
+  const std::string_view key = trim(assignment.substr(0, equals));
+  const Row* row = find_option(job_options(), key);
+  if (row == nullptr) return Error{ErrorKind::kUsage, unknown_key(job_options(), key)};
+  const Status status = row->set(spec, std::string(trim(assignment.substr(equals + 1))));
+  if (!status) return Error{status.error().kind, std::string(key) + ": " + status.error().message};
+  return {};
+}
+
+Status validate_job(const JobSpec& spec, std::size_t members) {
+  if (spec.schedule == "staircase" && spec.schedule_every == 0) {
+    return invalid("schedule = staircase needs schedule-every, the steps of a stair");
+  }
+  if (spec.data != "synthetic" && (spec.data_train > 0 || spec.data_test > 0)) {
+    return invalid("data-train and data-test size the synthetic set; data is " + spec.data);
+  }
+  if (spec.scaler_sharing == "none" && spec.exchange == "sharded") {
+    return invalid("scaler-sharing = none sums floats and exchanges directly; set exchange to direct or auto");
+  }
+  if (const Status status = validate_compute(spec); !status) return status;
+  if (members > kMostMembers) {
+    return invalid(std::to_string(members) + " members are too many; at most " + std::to_string(kMostMembers));
+  }
+  const std::uint64_t batch = resolved_global_batch(spec, std::max<std::size_t>(members, 1));
+  if (batch < 1) return invalid("a step needs at least one sample: set global-batch or batch-per-node");
+  if (batch > kMostBatch) {
+    return invalid("a global batch of " + std::to_string(batch) + " samples is too large; at most " +
+                   std::to_string(kMostBatch));
+  }
+  if (members > 0 && batch < members) {
+    return invalid("global-batch = " + std::to_string(batch) + " is less than the " + std::to_string(members) +
+                   " members: each needs a sample of every step; set global-batch to " + std::to_string(members) +
+                   " or more");
+  }
+  return {};
+}
+
+std::string canonical_job(const JobSpec& spec) {
+  std::map<std::string, std::string> sorted;
+  for (const Row& row : job_options()) sorted.emplace(row.name, row.get(spec));
+  std::string text;
+  for (const auto& [key, value] : sorted) text += key + " =" + (value.empty() ? "" : " ") + value + "\n";
+  return text;
+}
+
+std::uint64_t job_hash(const JobSpec& spec) { return hash_text(canonical_job(spec)); }
+
+std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members) {
+  return spec.batch_per_node > 0 ? spec.batch_per_node * members : spec.global_batch;
+}
+
+}  // namespace tg::schema

@@ -1,0 +1,86 @@
+// A job: what a run does, as the user writes it (key = value) and as it travels (the same, canonical: every key,
+// sorted). Pure values. Parsing names the key, the value, what is allowed, the nearest known key and, for files, the
+// line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/status.h"
+#include "schema/options/options.h"
+
+namespace tg::schema {
+
+struct JobSpec {
+  // What is trained, on what.
+  std::string model = "lenet";
+  std::string data = "synthetic";  // synthetic | mnist | cifar10
+  std::string data_dir;            // on every node; empty = the node's own data-dir
+  std::uint64_t data_seed = 1;     // of the synthetic set
+  std::uint64_t data_train = 0;    // images of the synthetic set, 0 = the generator's default
+  std::uint64_t data_test = 0;
+  std::uint64_t steps = 1000;
+  std::uint64_t seed = 1;
+  std::uint64_t global_batch = 64;
+  std::uint64_t batch_per_node = 0;  // if set, global batch = this times members
+  // What computes the gradients.
+  std::string compute = "train";              // train | replay
+  std::string replay_gradients = "gaussian";  // replay: gaussian, or the path of recorded ones
+  double replay_zeros = 0.68;                 // replay: share of zero codes of gaussian ones
+  // How it learns.
+  std::string optimizer = "momentum";  // sgd | momentum | adam
+  double learning_rate = 0.01;
+  std::string schedule = "constant";  // constant | staircase | polynomial
+  double schedule_factor = 0.1;
+  std::uint64_t schedule_every = 0;
+  double schedule_power = 0.5;
+  double momentum = 0.9;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  std::string weight_decay_path = "inside";  // inside | outside the ternary path
+  double ema = 0.9999;
+  std::uint64_t evaluate_every = 0;  // steps; 0 = only at the end
+  // How gradients travel.
+  std::string gradients = "ternary";    // ternary | float32 | float16
+  double clip_sigma = 2.5;              // 0 = off
+  std::string scaler = "paper";         // paper | repo
+  std::string scaler_sharing = "max";   // max | none
+  std::string last_layer = "ternary";   // ternary | float32 | float16
+  std::uint64_t min_ternary_size = 1;   // smaller segments travel as float32
+  std::uint64_t float_steps = 0;        // the first steps travel as float32
+  std::string exchange = "auto";        // auto | direct | sharded
+  std::string coding = "auto";          // auto | raw | entropy
+  std::uint64_t bucket_parameters = 0;  // 0 = chosen from the model
+  std::uint64_t chunk_parameters = 0;   // 0 = chosen from the model and N
+  // How it is run.
+  std::string members = "all";
+  std::uint64_t digest_every = 20;  // steps
+  std::uint64_t threads = 0;        // per member; 0 = the node's own setting
+  std::uint64_t start_timeout_ms = 30'000;
+  std::uint64_t step_timeout_ms = 60'000;  // the floor of 10 x the median step
+  double link_mbps = 0;                    // 0 = measured at the start
+  bool trace = false;                      // a timeline of every member
+
+  bool operator==(const JobSpec&) const = default;
+};
+
+// The table behind JobSpec: one row per key.
+const std::vector<Option<JobSpec>>& job_options();
+
+// A job file's text; file names the place in errors.
+Result<JobSpec> parse_job(std::string_view text, std::string_view file);
+// key=value on top of a spec (--set).
+Status set_job_key(JobSpec& spec, std::string_view assignment);
+// What no single key can say: B < 1, staircase without every, ... (B < N needs the mesh: pass members, 0 = unknown).
+Status validate_job(const JobSpec& spec, std::size_t members);
+// Every key, sorted, one `key = value` per line; parse_job(canonical_job(s)) == s.
+std::string canonical_job(const JobSpec& spec);
+std::uint64_t job_hash(const JobSpec& spec);
+std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members);
+
+}  // namespace tg::schema

@@ -1,0 +1,204 @@
+// Where a node's configuration comes from: the file, the environment and the command line, in this order of force.
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "schema/options/node_config.h"
+#include "schema/options/option_rows.h"
+
+namespace tg::schema {
+namespace {
+
+namespace po = boost::program_options;
+using Row = Option<NodeConfig>;
+
+constexpr std::size_t kMostConfigBytes = 256 * 1024;
+constexpr std::string_view kEnvironmentPrefix = "TGD_";
+
+Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
+
+std::string environment_name(const std::string& key) {
+  std::string name(kEnvironmentPrefix);
+  for (const char c : key) name += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return name;
+}
+
+// One place that values come from; a later source replaces an earlier one's value, and its whole list of peers.
+struct Source {
+  struct Value {
+    std::string key, value, place;
+  };
+  std::vector<Value> values;
+};
+
+Status apply(NodeConfig& config, const Source& source) {
+  std::map<std::string, std::string> seen;
+  for (const Source::Value& given : source.values) {
+    const Row* row = find_option(node_options(), given.key);
+    if (row == nullptr) return usage(given.place + unknown_key(node_options(), given.key));
+    const auto [first, fresh] = seen.emplace(given.key, given.place);
+    if (!fresh && !row->repeated) return usage(given.place + given.key + " is set twice");
+    if (fresh && row->repeated) config.peers.clear();
+    const Status status = row->set(config, given.value);
+    if (!status) return Error{status.error().kind, given.place + given.key + ": " + status.error().message};
+  }
+  return {};
+}
+
+Result<Source> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{ErrorKind::kUsage, path + ": cannot be read: " + std::strerror(errno)};
+  std::string text(kMostConfigBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return Error{ErrorKind::kUsage, path + ": cannot be read; is it a file?"};
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMostConfigBytes) return usage(path + ": too long for a configuration");
+  Result<std::vector<Assignment>> assignments = parse_assignments(text, path);
+  if (!assignments) return assignments.error();
+  Source source;
+  for (const Assignment& given : *assignments) {
+    source.values.push_back({given.key, given.value, path + ":" + std::to_string(given.line) + ": "});
+  }
+  return source;
+}
+
+// TGD_CONFIG is handled by the caller. A variable near to no option is somebody else's (a container platform sets
+// TGD_SERVICE_HOST for a service named tgd); one that is near is a misspelt option.
+Result<Source> read_environment(const char* const* environment, std::optional<std::string>& config_path) {
+  std::vector<std::string> known{environment_name("config")};
+  for (const Row& row : node_options()) known.push_back(environment_name(row.name));
+  Source source;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::size_t equals = entry.find('=');
+    if (!entry.starts_with(kEnvironmentPrefix) || equals == std::string_view::npos) continue;
+    const std::string name(entry.substr(0, equals));
+    const std::string value(entry.substr(equals + 1));
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end()) {
+      const std::string near = nearest(name, known);
+      if (near.empty()) continue;
+      return usage("environment: unknown variable " + clip_text(name, 100) + "; did you mean " + near + "?");
+    }
+    if (found == known.begin()) {
+      config_path = value;
+      continue;
+    }
+    const Row& row = node_options()[static_cast<std::size_t>(found - known.begin()) - 1];
+    const std::string place = "environment: " + name + ": ";
+    if (!row.repeated) {
+      source.values.push_back({row.name, value, place});
+      continue;
+    }
+    std::istringstream items(value);
+    for (std::string item; std::getline(items, item, ',');) source.values.push_back({row.name, item, place});
+  }
+  return source;
+}
+
+struct Flags {
+  Source source;
+  std::optional<std::string> config_path;
+  bool help = false, version = false, check_config = false;
+};
+
+Result<Flags> read_flags(int argc, const char* const* argv) {
+  po::options_description description;
+  description.add_options()("help,h", "")("version", "")("check-config", "")("config,c", po::value<std::string>());
+  std::vector<std::string> known{"help", "version", "check-config", "config"};
+  for (const Row& row : node_options()) {
+    known.push_back(row.name);
+    auto* semantic = po::value<std::string>();
+    if (row.allowed == "true | false") semantic->implicit_value("true");
+    description.add_options()(row.name.c_str(), semantic, "");
+  }
+  Flags flags;
+  try {
+    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    for (const po::option& option :
+         po::command_line_parser(arguments).options(description).style(style).run().options) {
+      const std::string value = option.value.empty() ? "true" : option.value[0];
+      if (option.position_key >= 0)
+        return usage("\"" + clip_text(value, 100) + "\": tgd takes options only; see --help");
+      if (option.string_key == "help")
+        flags.help = true;
+      else if (option.string_key == "version")
+        flags.version = true;
+      else if (option.string_key == "check-config")
+        flags.check_config = true;
+      else if (option.string_key == "config")
+        flags.config_path = value;
+      else
+        flags.source.values.push_back({option.string_key, value, "command line: "});
+    }
+  } catch (const po::unknown_option& unknown) {
+    std::string name = unknown.get_option_name();
+    name.erase(0, name.find_first_not_of('-'));
+    const std::string near = nearest(name, known);
+    return usage("command line: unknown option --" + clip_text(name, 100) +
+                 (near.empty() ? "; see --help" : "; did you mean --" + near + "?"));
+  } catch (const po::error& error) {
+    return usage(std::string("command line: ") + error.what());
+  }
+  return flags;
+}
+
+std::string make_help() {
+  std::string text =
+      "tgd: a node that trains neural networks together with its peers.\n\n"
+      "  tgd --config tgd.conf\n"
+      "  tgd --config tgd.conf --node node-b --threads 2\n\n"
+      "Options; in the file as `key = value`, in the environment as TGD_KEY (TGD_PEER_TIMEOUT). Flags win over the\n"
+      "environment, the environment over the file.\n\n"
+      "  --config FILE, -c FILE\n      Read this file.\n"
+      "  --check-config\n      Say whether the configuration is good, and end.\n"
+      "  --version\n      Print version and engines.\n"
+      "  --help, -h\n      Print this.\n";
+  const NodeConfig defaults;
+  for (const Row& row : node_options()) {
+    text += "  --" + row.name + (row.repeated ? " VALUE, repeated" : " VALUE") + "\n      " + row.help + "\n";
+    const std::string value = row.get(defaults);
+    if (!row.allowed.empty()) text += "      Allowed: " + row.allowed + ".\n";
+    if (!value.empty()) text += "      Default: " + value + ".\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<CommandLine> parse_node_command_line(int argc, const char* const* argv, const char* const* environment) {
+  CommandLine line;
+  Result<Flags> flags = read_flags(argc, argv);
+  if (!flags) return flags.error();
+  line.help = flags->help;
+  line.version = flags->version;
+  line.check_config = flags->check_config;
+  line.help_text = make_help();
+  if (line.help || line.version) return line;
+
+  std::optional<std::string> config_path;
+  Result<Source> variables = read_environment(environment, config_path);
+  if (!variables) return variables.error();
+  if (flags->config_path) config_path = flags->config_path;
+  if (config_path) {
+    Result<Source> file = read_file(*config_path);
+    if (!file) return file.error();
+    if (const Status status = apply(line.config, *file); !status) return status.error();
+  }
+  if (const Status status = apply(line.config, *variables); !status) return status.error();
+  if (const Status status = apply(line.config, flags->source); !status) return status.error();
+  std::sort(line.config.peers.begin(), line.config.peers.end(),
+            [](const PeerAddress& a, const PeerAddress& b) { return a.name < b.name; });
+  if (const Status status = validate_node(line.config); !status) {
+    return Error{status.error().kind, (config_path ? *config_path + ": " : std::string()) + status.error().message};
+  }
+  return line;
+}
+
+}  // namespace tg::schema

@@ -1,0 +1,58 @@
+// A node's configuration: `tgd --config tgd.conf`, TGD_* variables, flags. The order is defaults < file < environment <
+// flags. `peer = NAME@host:port`, one line per node, the same in every file, the own node included; rank = order of
+// names. A node uses two ports: the mesh port of its peer line and the one above it for control and liveness.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/base/status.h"
+#include "schema/options/options.h"
+
+namespace tg::schema {
+
+struct PeerAddress {
+  std::string name;
+  std::string host;
+  std::uint16_t port = 0;                // mesh; control = port + 1
+  std::string mesh_endpoint() const;     // tcp://host:port
+  std::string control_endpoint() const;  // tcp://host:port+1
+  bool operator==(const PeerAddress&) const = default;
+};
+
+struct NodeConfig {
+  std::string node;
+  std::vector<PeerAddress> peers;    // sorted by name; the own one included
+  std::string listen = "127.0.0.1";  // address to bind; the ports come from the own peer line
+  bool insecure = false;             // needed to bind anything but loopback until keys come
+  std::string state_dir = "tgd-state";
+  std::string data_dir;
+  std::uint64_t threads = 0;     // of the engine; 0 = what the cgroup allows
+  std::uint64_t memory_mib = 0;  // that a run may take; 0 = what the machine or the cgroup has left
+  std::uint64_t peer_timeout_ms = 10'000;
+  std::string kernels = "auto";  // auto | avx512 | avx2 | scalar
+  std::string log_level = "info";
+  std::string fault;  // tests: kill|hang|flip@PHASE:STEP
+
+  const PeerAddress& self() const;
+  std::size_t rank() const;
+};
+
+const std::vector<Option<NodeConfig>>& node_options();
+
+// Everything that one node can know to be wrong, with the next action.
+Status validate_node(const NodeConfig& config);
+
+struct CommandLine {
+  NodeConfig config;
+  bool help = false, version = false, check_config = false;
+  std::string help_text;
+};
+// node_command_line.cpp: argv and environment as given; reads the --config file. Validates everything that one node can
+// know.
+Result<CommandLine> parse_node_command_line(int argc, const char* const* argv, const char* const* environment);
+Result<PeerAddress> parse_peer(std::string_view text);  // "node-a@10.0.0.1:7700"
+std::uint64_t names_hash(const std::vector<PeerAddress>& peers);
+
+}  // namespace tg::schema

@@ -1,0 +1,93 @@
+"""One tgd as a real process. The program is named by the environment: TGD."""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+
+from patience import PATIENCE
+
+TGD = os.environ.get("TGD", "tgd")
+OF_TESTS = ("TGD_DEATHS", "TGD_PATIENCE", "TGD_PAUSE", "TGD_STARTS")  # tgd takes TGD_* that look like its own for typing errors
+TAIL_LINES = 25
+
+_libc = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_us():
+    """In a new node: a test that is killed leaves none behind."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Node:
+    """One tgd: its configuration, its log and, while it lives, its process."""
+
+    def __init__(self, name, host, port, folder, prefix=()):
+        self.name, self.host, self.port, self.folder, self.prefix = name, host, port, folder, list(prefix)
+        self.config = os.path.join(folder, name + ".conf")
+        self.log = os.path.join(folder, name + ".log")
+        self.state_dir = os.path.join(folder, name)
+        self.process = None
+
+    @property
+    def address(self):
+        return f"{self.host}:{self.port + 1}"
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                self.prefix + [TGD, "--config", self.config],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={name: value for name, value in os.environ.items() if name not in OF_TESTS},
+                preexec_fn=_die_with_us,
+            )
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self, patience=None):
+        """Its exit status; negative for a signal."""
+        try:
+            return self.process.wait(PATIENCE if patience is None else patience)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} (log {self.log}) did not end") from None
+
+    def end(self):
+        """Asks it to end, insists after a while; its exit status."""
+        if not self.alive():
+            return None if self.process is None else self.process.returncode
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+    def kill(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def log_text(self):
+        with open(self.log, errors="replace") as log:
+            return log.read()
+
+    def tail(self):
+        lines = self.log_text().splitlines()[-TAIL_LINES:] if os.path.exists(self.log) else []
+        state = "running" if self.alive() else "not started" if self.process is None else f"ended with {self.process.returncode}"
+        return f"--- {self.name} ({state}), log {self.log}\n" + "".join(f"    {line}\n" for line in lines)
+
+    def run_file(self, run, name):
+        return os.path.join(self.state_dir, "runs", run, name)
+
+    def record(self, run):
+        with open(self.run_file(run, "run.json")) as file:
+            return json.load(file)

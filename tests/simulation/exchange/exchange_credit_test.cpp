@@ -1,0 +1,225 @@
+// Credit: what is on its way to a peer is bounded, a credit frame opens the way again, and totals wait as contributions
+// do. The exchange alone, with a plan whose window is a few bytes.
+#include <gtest/gtest.h>
+
+#include "daemon/exchange/exchange.h"
+#include "tests/simulation/exchange/plain_segments.h"
+#include "tests/simulation/training/tiny_training.h"
+
+namespace tg::daemon {
+namespace {
+
+using simulation::tiny_segment_names;
+using simulation::tiny_segments;
+
+constexpr std::size_t kPayload = 100;       // bytes of every chunk here
+constexpr std::size_t kExpected = 512 / 6;  // what the exchange expects of one that is being made
+
+struct Two {
+  Plan plan;
+  Exchange exchange;
+
+  explicit Two(schema::ExchangeKind kind, std::size_t window = 2 * kPayload)
+      : plan(make(kind, window)), exchange({{"node-a", "node-b"}, 0, 77, 1, tiny_segment_names()}) {
+    exchange.begin_step(plan, {});
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+      const std::vector<float> scalers(plan.buckets[b].ternary_segments.size(), 1.0f);
+      exchange.bucket_ready(b, {scalers, {}}, 0);
+      if (b == 0)
+        from_peer(schema::StepFrame{0, 0, 0, 0, {}, scalers});
+      else
+        from_peer(schema::Scalers{static_cast<std::uint32_t>(b), 0, 0, scalers});
+    }
+    (void)exchange.take_actions();
+  }
+  static Plan make(schema::ExchangeKind kind, std::size_t window) {
+    PlanOptions options;
+    options.members = 2;
+    options.exchange = kind;
+    options.bucket_parameters = 1'000;
+    options.chunk_parameters = 512;
+    Plan plan = make_plan(tiny_segments(), options);
+    plan.window_bytes = window;
+    return plan;
+  }
+  void from_peer(const schema::FrameBody& body) { exchange.frame(1, {77, 1, 0}, body, nullptr); }
+  // Sends as long as there is something that may be sent.
+  std::size_t contribute_all() {
+    std::size_t sent = 0;
+    while (const auto work = exchange.next_work()) {
+      const auto* contribute = std::get_if<Contribute>(&*work);
+      if (contribute == nullptr) break;
+      exchange.contributed(contribute->chunk, contribute->to, kPayload);
+      ++sent;
+    }
+    return sent;
+  }
+  std::optional<schema::Fail> failure() {
+    for (const ExchangeAction& action : exchange.take_actions())
+      if (const auto* fail = std::get_if<FailRun>(&action)) return fail->cause;
+    return std::nullopt;
+  }
+  void codes_from_peer(std::size_t chunk, std::size_t bytes) {
+    payload.resize(bytes);
+    from_peer(schema::Chunk{static_cast<std::uint32_t>(chunk), schema::ChunkPhase::kContribution,
+                            schema::PayloadFormat::kCodesRaw, payload});
+  }
+  std::vector<std::byte> payload;
+};
+
+TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
+  Two two(schema::ExchangeKind::kDirect);
+  ASSERT_GT(two.plan.chunks.size(), 6u);
+  EXPECT_EQ(two.contribute_all(), 2u);
+  EXPECT_EQ(two.exchange.bytes_on_their_way(), 2 * kPayload);
+  two.from_peer(schema::Credit{kPayload});
+  EXPECT_EQ(two.contribute_all(), 1u);
+  two.from_peer(schema::Credit{3 * kPayload});
+  EXPECT_EQ(two.exchange.bytes_on_their_way(), 0u);
+  EXPECT_EQ(two.contribute_all(), 2u);
+  EXPECT_FALSE(two.failure());
+}
+
+TEST(ExchangeCredit, WhatIsBeingMadeCounts) {
+  Two two(schema::ExchangeKind::kDirect, kExpected + 1);
+  std::vector<Contribute> under_way;
+  while (const auto work = two.exchange.next_work()) under_way.push_back(std::get<Contribute>(*work));
+  ASSERT_EQ(under_way.size(), 2u) << "the second one overshoots";
+  EXPECT_EQ(two.exchange.bytes_on_their_way(), 2 * kExpected);
+  two.exchange.contributed(under_way[1].chunk, under_way[1].to, 1);  // smaller than expected
+  EXPECT_EQ(two.exchange.bytes_on_their_way(), kExpected + 1);
+  EXPECT_FALSE(two.exchange.next_work());
+  two.exchange.contributed(under_way[0].chunk, under_way[0].to, 1);
+  EXPECT_TRUE(two.exchange.next_work());
+}
+
+TEST(ExchangeCredit, ATotalBeforeTheOwnCodesEndsTheRun) {
+  Two two(schema::ExchangeKind::kSharded);
+  std::size_t theirs = 0;
+  while (two.plan.chunks[theirs].owner != 1) ++theirs;
+  two.payload.resize(8);
+  two.from_peer(schema::Chunk{static_cast<std::uint32_t>(theirs), schema::ChunkPhase::kTotal,
+                              schema::PayloadFormat::kSumsRaw, two.payload});
+  const auto failure = two.failure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->node, "node-b");
+  EXPECT_NE(failure->message.find("without the codes of node-a"), std::string::npos) << failure->message;
+}
+
+TEST(ExchangeCredit, WhoKeepsItBackIsWaitedFor) {
+  Two two(schema::ExchangeKind::kDirect);
+  two.contribute_all();
+  for (std::size_t c = 0; c < two.plan.chunks.size(); ++c) two.codes_from_peer(c, 8);
+  const Exchange::Waiting waiting = two.exchange.waiting();
+  EXPECT_EQ(waiting.ranks, std::vector<Rank>{1});
+  EXPECT_EQ(waiting.phase, schema::Phase::kReduce);
+}
+
+TEST(ExchangeCredit, MoreThanWasSentEndsTheRun) {
+  Two two(schema::ExchangeKind::kDirect);
+  two.contribute_all();
+  two.from_peer(schema::Credit{2 * kPayload + 1});
+  const auto failure = two.failure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->node, "node-b");
+}
+
+TEST(ExchangeCredit, LessThanBeforeEndsTheRun) {
+  Two two(schema::ExchangeKind::kDirect);
+  two.contribute_all();
+  two.from_peer(schema::Credit{2 * kPayload});
+  two.from_peer(schema::Credit{kPayload});
+  EXPECT_TRUE(two.failure());
+}
+
+TEST(ExchangeCredit, TheWindowIsAsWideAsTheChunksNeed) {
+  PlanOptions options;
+  options.exchange = schema::ExchangeKind::kSharded;
+  options.chunk_parameters = 512;
+  options.window_bytes = 1;
+  const auto window = [&](std::size_t members, GradientFormat gradients, GradientFormat last) {
+    options.members = members;
+    options.gradients = gradients;
+    options.last_layer = last;
+    return make_plan(tiny_segments(), options).window_bytes;
+  };
+  constexpr auto kTernary = GradientFormat::kTernary, kFloat32 = GradientFormat::kFloat32;
+  EXPECT_EQ(window(2, kTernary, kTernary), 2 * 512U);
+  EXPECT_EQ(window(4, kTernary, kTernary), 512U) << "at a port where three meet there is less room";
+  EXPECT_EQ(window(4, kTernary, kFloat32), 512U) << "few float chunks do not widen it";
+  EXPECT_EQ(window(4, kFloat32, kFloat32), 4 * 512U);
+  options.window_bytes = 1 << 20;
+  EXPECT_EQ(window(4, kTernary, kTernary), 1U << 20) << "the link's own wish";
+}
+
+// AlexNet on a slow link: a millisecond of it would be chunks of 50 Ki parameters.
+TEST(ExchangeCredit, ALargeModelsChunksAreSmallerThanWindowsBetweenMany) {
+  const engine::SegmentTable segments = simulation::plain_segments({61'000'000});
+  PlanOptions options;
+  options.exchange = schema::ExchangeKind::kSharded;
+  options.most_chunk_parameters = 50'000;
+  options.window_bytes = 1;
+  const auto plan = [&](std::size_t members) {
+    options.members = members;
+    return make_plan(segments, options);
+  };
+  for (const std::size_t members : {3u, 4u}) {
+    EXPECT_NEAR(static_cast<double>(plan(members).longest_chunk), 61e6 / 480, 2048) << members;
+    EXPECT_NEAR(static_cast<double>(plan(members).window_bytes), 61e6 / 480, 2048) << members;
+  }
+  EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 61e6 / 960, 2048);
+  EXPECT_NEAR(static_cast<double>(plan(8).window_bytes), 61e6 / 480, 2048);
+  EXPECT_NEAR(static_cast<double>(plan(16).window_bytes), 61e6 / 960, 2048) << "at a port where fifteen meet";
+  EXPECT_NEAR(static_cast<double>(plan(5).longest_chunk), 61e6 / 600, 2048);
+  EXPECT_NEAR(static_cast<double>(plan(5).window_bytes), 61e6 / 480, 2048);
+  options.exchange = schema::ExchangeKind::kDirect;
+  EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 61e6 / 480, 2048) << "no owners";
+  options.exchange = schema::ExchangeKind::kSharded;
+  options.gradients = GradientFormat::kFloat32;
+  EXPECT_EQ(plan(8).window_bytes, plan(8).longest_chunk * sizeof(float));
+  options.gradients = GradientFormat::kTernary;
+  options.most_chunk_parameters = 200'000;
+  EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 200e3, 6000) << "a faster link";
+  EXPECT_EQ(plan(8).window_bytes, plan(8).longest_chunk);
+}
+
+TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
+  Two two(schema::ExchangeKind::kDirect, 4096);
+  const std::size_t half = two.plan.credit_every_bytes() / 2;
+  two.codes_from_peer(0, half);
+  EXPECT_TRUE(two.exchange.take_actions().empty());
+  two.codes_from_peer(1, half);
+  const auto actions = two.exchange.take_actions();
+  ASSERT_EQ(actions.size(), 1u);
+  const auto& send = std::get<SendFrame>(actions[0]);
+  EXPECT_EQ(send.to, std::vector<Rank>{1});
+  EXPECT_EQ(std::get<schema::Credit>(send.body).taken_bytes, 2 * half);
+}
+
+TEST(ExchangeCredit, TotalsWaitForIt) {
+  Two two(schema::ExchangeKind::kSharded);
+  EXPECT_EQ(two.contribute_all(), 2u);
+  for (std::size_t c = 0; c < two.plan.chunks.size(); ++c)
+    if (two.plan.chunks[c].owner == 0) two.codes_from_peer(c, 8);
+  EXPECT_FALSE(two.exchange.next_work()) << "no credit, no total";
+  two.from_peer(schema::Credit{2 * kPayload});
+  const auto work = two.exchange.next_work();
+  ASSERT_TRUE(work);
+  EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "somebody waits for it: it goes first";
+}
+
+TEST(ExchangeCredit, TheBucketThatIsReadyLastGoesFirst) {
+  Two two(schema::ExchangeKind::kDirect, 1 << 20);
+  std::size_t bucket = two.plan.buckets.size() - 1;
+  while (const auto work = two.exchange.next_work()) {
+    const auto& contribute = std::get<Contribute>(*work);
+    const std::size_t next = two.plan.chunks[contribute.chunk].bucket;
+    EXPECT_LE(next, bucket);
+    bucket = next;
+    two.exchange.contributed(contribute.chunk, contribute.to, kPayload);
+  }
+  EXPECT_EQ(bucket, 0u);
+}
+
+}  // namespace
+}  // namespace tg::daemon

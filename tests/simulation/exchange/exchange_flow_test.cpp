@@ -1,0 +1,223 @@
+// The flow of frames between exchanges: several of them wired together, buckets that become ready at any time, pieces
+// that are carried out in any order, payloads of any size, windows of a few chunks. No kernels: only who may send what
+// when, who is waited for, and that nobody waits for ever.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <set>
+
+#include "daemon/exchange/exchange.h"
+#include "tests/simulation/exchange/plain_segments.h"
+#include "tests/simulation/exchange/plain_waiting.h"
+#include "tests/simulation/simulator/cluster.h"
+#include "tests/simulation/simulator/random.h"
+
+namespace tg::daemon {
+namespace {
+
+using simulation::Random;
+
+constexpr std::size_t kMostPayload = 200;  // bytes
+
+// Three buckets, one of them with many more chunks than there may be open frames.
+const engine::SegmentTable& segments() {
+  static const engine::SegmentTable table = simulation::plain_segments({700, 90 * 512, 3 * 512});
+  return table;
+}
+
+struct Mesh {
+  struct Letter {
+    schema::FrameHeader header;
+    schema::FrameBody body;
+  };
+  Plan plan;
+  Random random;
+  std::vector<std::unique_ptr<Exchange>> members;
+  std::vector<std::vector<std::deque<Letter>>> links;  // [from][to], in order
+  std::vector<std::vector<ExchangeWork>> under_way;    // by member
+  std::vector<std::size_t> ready, committed;           // buckets, steps; by member
+  std::vector<std::byte> bytes = std::vector<std::byte>(kMostPayload);
+  std::size_t most_on_their_way = 0;  // on one link
+
+  Mesh(std::size_t count, schema::ExchangeKind kind, std::size_t window, std::uint64_t seed)
+      : plan(make(count, kind, window)),
+        random(seed),
+        links(count, std::vector<std::deque<Letter>>(count)),
+        under_way(count),
+        ready(count),
+        committed(count) {
+    std::vector<std::string> names;
+    for (std::size_t r = 0; r < count; ++r) names.push_back("node-" + std::to_string(r));
+    for (Rank r = 0; r < count; ++r)
+      members.push_back(std::make_unique<Exchange>(
+          Exchange::Options{names, r, 77, 1, std::vector<std::string>{"one", "two", "three"}}));
+    for (Rank r = 0; r < count; ++r) members[r]->begin_step(plan, {});
+  }
+  static Plan make(std::size_t count, schema::ExchangeKind kind, std::size_t window) {
+    PlanOptions options;
+    options.members = count;
+    options.exchange = kind;
+    options.bucket_parameters = 600;
+    options.chunk_parameters = 512;
+    Plan plan = make_plan(segments(), options);
+    plan.window_bytes = window;
+    return plan;
+  }
+  void act(Rank self) {
+    for (auto actions = members[self]->take_actions(); !actions.empty(); actions = members[self]->take_actions())
+      for (const ExchangeAction& action : actions) {
+        if (const auto* send = std::get_if<SendFrame>(&action)) {
+          for (const Rank to : send->to) links[self][to].push_back({send->header, send->body});
+        } else if (std::holds_alternative<CommitStep>(action)) {
+          ++committed[self];
+        } else {
+          ADD_FAILURE() << std::get<FailRun>(action).cause.message;
+        }
+      }
+  }
+  std::size_t send_chunk(Rank self, std::size_t chunk, const std::vector<Rank>& to) {
+    const bool total = plan.sharded() && plan.chunks[chunk].owner == self;
+    const auto payload = std::span<const std::byte>(bytes).first(random.between(1, kMostPayload));
+    for (const Rank rank : to) {
+      links[self][rank].push_back(
+          {{77, 1, 0},
+           schema::Chunk{static_cast<std::uint32_t>(chunk),
+                         total ? schema::ChunkPhase::kTotal : schema::ChunkPhase::kContribution,
+                         total ? schema::PayloadFormat::kSumsRaw : schema::PayloadFormat::kCodesRaw, payload}});
+      std::size_t on_their_way = 0;
+      for (const Letter& letter : links[self][rank])
+        if (const auto* one = std::get_if<schema::Chunk>(&letter.body)) on_their_way += one->payload.size();
+      most_on_their_way = std::max(most_on_their_way, on_their_way);
+    }
+    return payload.size();
+  }
+  void finish(Rank self, const ExchangeWork& work) {
+    if (const auto* contribute = std::get_if<Contribute>(&work)) {
+      members[self]->contributed(contribute->chunk, contribute->to,
+                                 send_chunk(self, contribute->chunk, contribute->to));
+    } else if (const auto* reduce = std::get_if<Reduce>(&work)) {
+      if (!reduce->to.empty())
+        members[self]->total_sent(reduce->chunk, reduce->to, send_chunk(self, reduce->chunk, reduce->to));
+      members[self]->applied(reduce->chunk);
+    } else {
+      members[self]->applied(std::get<Apply>(work).chunk);
+    }
+    act(self);
+  }
+  void next_bucket(Rank self) {
+    const std::size_t bucket = ready[self]++;
+    const std::vector<float> scalers(plan.buckets[bucket].ternary_segments.size(), 1.0f);
+    members[self]->bucket_ready(bucket, {scalers, {}}, 0);
+    act(self);
+  }
+  void deliver(Rank from, Rank to) {
+    const Letter letter = std::move(links[from][to].front());
+    links[from][to].pop_front();
+    members[to]->frame(from, letter.header, letter.body, nullptr);
+    act(to);
+  }
+  // Something that can happen, drawn among all of it; false if nothing can.
+  bool step(std::size_t most_under_way) {
+    struct Choice {
+      Rank self, from;
+      char what;
+    };
+    std::vector<Choice> choices;
+    for (Rank r = 0; r < members.size(); ++r) {
+      if (ready[r] < plan.buckets.size()) choices.push_back({r, r, 'b'});
+      if (!under_way[r].empty()) choices.push_back({r, r, 'f'});
+      if (under_way[r].size() < most_under_way) choices.push_back({r, r, 'w'});
+      for (Rank from = 0; from < members.size(); ++from)
+        if (!links[from][r].empty()) choices.push_back({r, from, 'd'});
+    }
+    while (!choices.empty()) {
+      const std::size_t index = random.between(0, choices.size() - 1);
+      const Choice one = choices[index];
+      choices.erase(choices.begin() + static_cast<std::ptrdiff_t>(index));
+      if (one.what == 'b') {
+        next_bucket(one.self);
+        return true;
+      }
+      if (one.what == 'd') {
+        deliver(one.from, one.self);
+        return true;
+      }
+      if (one.what == 'f') {
+        auto& works = under_way[one.self];
+        const std::size_t which = random.between(0, works.size() - 1);
+        const ExchangeWork work = std::move(works[which]);
+        works.erase(works.begin() + static_cast<std::ptrdiff_t>(which));
+        finish(one.self, work);
+        return true;
+      }
+      if (std::optional<ExchangeWork> work = members[one.self]->next_work()) {
+        under_way[one.self].push_back(*std::move(work));
+        return true;
+      }
+    }
+    return false;
+  }
+  void expect_waiting_as_plain(Rank self) const {
+    const Exchange::Waiting waiting = members[self]->waiting();
+    const PlainWaiting plain(*members[self]);
+    EXPECT_EQ(schema::phase_name(waiting.phase), schema::phase_name(plain.phase)) << "node " << self;
+    EXPECT_EQ(waiting.ranks, std::vector<Rank>(plain.ranks.begin(), plain.ranks.end())) << "node " << self;
+    EXPECT_EQ(waiting.late, std::vector<Rank>(plain.late.begin(), plain.late.end())) << "node " << self;
+  }
+  std::string stuck() const {
+    std::string text;
+    for (Rank r = 0; r < members.size(); ++r) {
+      text += "node " + std::to_string(r) + (committed[r] ? " committed;" : " waits for");
+      if (committed[r] == 0)
+        for (const Rank rank : members[r]->waiting().ranks) text += " " + std::to_string(rank);
+      text += "; ";
+    }
+    return text;
+  }
+};
+
+TEST(ExchangeFlow, NobodyWaitsForEver) {
+  for (const std::uint64_t seed : simulation::seeds(300)) {
+    Random random(seed);
+    const std::size_t count = random.between(2, 9), most_under_way = random.between(1, 5);
+    const auto kind = random.one_in(3) ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
+    const std::size_t window = random.between(1, 3 * kMostPayload);
+    SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(count) + " members, window " +
+                 std::to_string(window));
+    Mesh mesh(count, kind, window, seed);
+    while (mesh.step(most_under_way))
+      if (random.one_in(4)) mesh.expect_waiting_as_plain(random.between(0, count - 1));
+    EXPECT_EQ(mesh.committed, std::vector<std::size_t>(count, 1)) << mesh.stuck();
+    EXPECT_LE(mesh.most_on_their_way, window + most_under_way * kMostPayload);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// In every turn each owner is one member's: nobody's link carries what all send at once.
+TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
+  for (std::size_t count = 2; count <= 9; ++count) {
+    Mesh mesh(count, schema::ExchangeKind::kSharded, 1 << 20, 1);
+    for (std::size_t b = 0; b < mesh.plan.buckets.size(); ++b)
+      for (Rank r = 0; r < count; ++r) mesh.next_bucket(r);
+    for (Rank from = 0; from < count; ++from)
+      for (Rank to = 0; to < count; ++to)
+        while (!mesh.links[from][to].empty()) mesh.deliver(from, to);
+    std::vector<std::vector<Rank>> owners(count);  // of what a member sends of the large bucket, in order
+    for (Rank r = 0; r < count; ++r) {
+      while (const auto work = mesh.members[r]->next_work()) {
+        const ChunkPlan& chunk = mesh.plan.chunks[std::get<Contribute>(*work).chunk];
+        if (chunk.bucket == 1) owners[r].push_back(chunk.owner);
+      }
+    }
+    const std::size_t turns = 90 / count * (count - 1);  // the last chunks may have fewer owners
+    for (std::size_t turn = 0; turn < turns; ++turn) {
+      std::set<Rank> met;
+      for (Rank r = 0; r < count; ++r) met.insert(owners[r].at(turn));
+      EXPECT_EQ(met.size(), count) << "turn " << turn << " of " << count << " members";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tg::daemon

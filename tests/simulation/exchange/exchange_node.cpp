@@ -1,0 +1,194 @@
+#include "tests/simulation/exchange/exchange_node.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "kernels/base/check.h"
+#include "tests/simulation/training/tiny_training.h"
+
+namespace tg::simulation {
+namespace {
+
+constexpr std::size_t kFaultySegment = 2;
+constexpr std::size_t kFlippedElements = 32;  // the lowest bit of a single one may be rounded away by the next update
+
+const kernels::Kernels& kernels_of(Rank rank) {
+  const auto& all = kernels::available();
+  return *all[rank % all.size()];
+}
+
+// What a faulty member sends in the place of a frame: a chunk without its last payload byte, well formed on the wire
+// and wrong for the kernels; a step frame with twice the learning rate.
+schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& faults, schema::FramePool& pool) {
+  schema::Frame decoded = schema::decode_frame(frame->bytes()).value();
+  auto* chunk = std::get_if<schema::Chunk>(&decoded.body);
+  auto* step = std::get_if<schema::StepFrame>(&decoded.body);
+  if (chunk != nullptr && faults.bad_payload == decoded.header.step)
+    chunk->payload = chunk->payload.first(chunk->payload.size() - 1);
+  else if (step != nullptr && faults.other_rate == decoded.header.step)
+    step->rate_bits = std::bit_cast<std::uint32_t>(2.0f * std::bit_cast<float>(step->rate_bits));
+  else
+    return frame;
+  return schema::encode_frame(decoded.header, decoded.body, pool);
+}
+
+}  // namespace
+
+ExchangeNode::ExchangeNode(Network& network, NodeOptions options, Faults faults)
+    : VirtualNode(network, std::move(options)), kernels_(kernels_of(rank())), faults_(faults), helpers_(rank() % 3) {}
+
+std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests(kernels_)); }
+
+schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
+  job_ = schema::parse_job(run.spec, "job").value();
+  const engine::SegmentTable& segments = tiny_segments();
+  helper_.reset();
+  member_.reset();
+  helped_ = 0;
+  replica_ = std::make_unique<daemon::Replica>(segments, engine::slot_count(daemon::optimizer_of(job_).kind), job_.seed,
+                                               daemon::keeps_average(job_));
+  gradient_ = AlignedArray<float>(segments.padded_count());
+  daemon::Member::Options options;
+  options.names = options_.names;
+  options.self = rank();
+  options.run_key = run.key;
+  options.job = job_;
+  options.segment_names = tiny_segment_names();
+  member_ = std::make_unique<daemon::Member>(std::move(options), hooks());
+  ended_ = false;
+  schema::Vote vote = options_.vote;
+  vote.spec_hash = schema::job_hash(job_);
+  vote.model_hash = segments.hash();
+  vote.state_hash = digest();
+  return vote;
+}
+
+daemon::Member::Hooks ExchangeNode::hooks() {
+  daemon::Member::Hooks hooks;
+  hooks.send = [this](const std::vector<Rank>& to, const schema::SharedFrame& frame) {
+    send_bytes(to, spoilt(frame, faults_, pool_));
+  };
+  // A drawn gradient has no use for parameters: the step is computed when the one before is committed.
+  hooks.may_start_early = [](std::uint64_t) { return false; };
+  hooks.train = [this](std::uint64_t step, const daemon::Plan& plan, const float*, bool) { train(step, plan); };
+  hooks.segment_ready = [](std::size_t) {};
+  hooks.evaluate = [](std::uint64_t) {};
+  hooks.reached = [](schema::Phase, std::uint64_t) {};
+  hooks.before_step = [this](std::uint64_t step) { before_step(step); };
+  hooks.committed = [this](const daemon::Member::Committed& committed) {
+    ++progress_;
+    last_loss_ = committed.loss_sum;
+  };
+  hooks.reported = [](const auto&) {};
+  hooks.state_digests = [](const auto&) {};
+  return hooks;
+}
+
+void ExchangeNode::run_begins(const schema::Commit& choice) {
+  member_->begin(choice, kernels_, tiny_segments(), *replica_, gradient_.span(), pool_);
+  helper_ = member_->make_worker();
+  settle();
+}
+
+void ExchangeNode::run_ends() {
+  helper_.reset();
+  member_.reset();
+}
+
+void ExchangeNode::run_asked_to_stop() { member_->request_stop(); }
+
+void ExchangeNode::send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
+  send(to, std::make_shared<const Message>(Message{{}, {}, frame}));
+}
+
+// --- steps ---
+
+void ExchangeNode::before_step(std::uint64_t step) {
+  step_ = step;
+  phase_ = schema::Phase::kBackward;
+  if (faults_.flip_bit != step) return;
+  for (std::size_t i = 0; i < kFlippedElements; ++i) replica_->flip_bit(tiny_segments()[kFaultySegment].offset + i);
+}
+
+void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan) {
+  draw_gradient(job_.seed, rank(), step, gradient_.span());
+  if (faults_.not_a_number == step)
+    gradient_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
+  if (faults_.infinite == step) gradient_[3] = std::numeric_limits<float>::infinity();
+  std::uint64_t delay_us = 0;
+  for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
+    delay_us += network_.random().between(10, 4'000) + faults_.extra_compute_us;
+    network_.after(rank(), delay_us, [this, key = running_->key, step, bucket] { ready(key, step, bucket); });
+  }
+}
+
+void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
+  if (!trains(key)) return;
+  ++progress_;
+  member_->bucket_ready(step, bucket, draw_loss(job_.seed, rank(), step));
+  settle();
+  carry_out();
+}
+
+void ExchangeNode::run_frame(Rank from, const SharedMessage& message) {
+  schema::Frame frame = schema::decode_frame(message->bytes->bytes()).value();
+  if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
+  if (member_->begun() && frame.header.step == member_->step() + 1) ++early_frames_;
+  member_->frame(from, frame.header, frame.body, message);
+  const auto* report = std::get_if<schema::Report>(&frame.body);
+  if (report != nullptr && report->last) membership_.peer_finished(from);
+  settle();
+}
+
+// A piece is carried out some time after it was given, and its result comes back some time after that.
+void ExchangeNode::help(daemon::Piece piece) {
+  ++helped_;
+  ++helped_pieces_;
+  const auto given = std::make_shared<daemon::Piece>(std::move(piece));
+  network_.after(rank(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
+    if (!trains(key)) return;
+    daemon::PieceResult result =
+        helper_->carry_out(*given, [this](const daemon::MadeFrame& total) { member_->made(total); });
+    network_.after(rank(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
+      if (!trains(key)) return;
+      --helped_;
+      ++progress_;
+      member_->done(*given, result);
+      settle();
+      carry_out();
+    });
+    settle();
+    carry_out();
+  });
+}
+
+// Work at once, as a node with nothing else to do; then what came of it.
+void ExchangeNode::settle() {
+  for (auto own = member_->next_piece(); own; own = member_->next_piece()) {
+    while (helped_ < 2 * helpers_) {
+      std::optional<daemon::Piece> piece = member_->next_piece();
+      if (!piece) break;
+      help(*std::move(piece));
+    }
+    member_->carry_out(*own);
+    ++progress_;
+  }
+  if (ended_) return;
+  if (member_->stopping()) membership_.stopping();
+  if (member_->failed() || member_->finished()) {
+    ended_ = true;  // nothing more of this run is looked at
+    if (member_->failed())
+      membership_.failed(*member_->failed(), network_.now_ms());
+    else
+      membership_.finished(*member_->finished(), "", network_.now_ms());
+    return;
+  }
+  if (member_->reporting())
+    phase_ = schema::Phase::kIdle;
+  else if (!member_->waiting().ranks.empty())
+    phase_ = member_->waiting().phase;
+}
+
+}  // namespace tg::simulation

@@ -1,0 +1,74 @@
+// A virtual node that really trains: Membership, Exchange, Worker and Replica as the daemon wires them, every run frame
+// through the wire's own encoding, drawn gradients (tiny_training.h) that become ready bucket by bucket after a while.
+// Members use different kernels variants, as different machines would, and different numbers of helpers, whose pieces
+// begin and end at any time.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "daemon/exchange/member.h"
+#include "daemon/exchange/state/replica.h"
+#include "schema/options/job.h"
+#include "tests/simulation/simulator/virtual_node.h"
+
+namespace tg::simulation {
+
+// What goes wrong on one node, at a step.
+struct Faults {
+  std::optional<std::uint64_t> flip_bit;      // the lowest, of the first parameters of segment 2, before this step
+  std::optional<std::uint64_t> not_a_number;  // in the gradient of segment 2
+  std::optional<std::uint64_t> infinite;      // in the gradient of segment 0
+  std::optional<std::uint64_t> other_rate;    // the learning rate that it announces
+  std::optional<std::uint64_t> bad_payload;   // its chunks lose their last byte
+  std::uint64_t extra_compute_us = 0;         // every bucket of every step
+};
+
+class ExchangeNode : public VirtualNode {
+ public:
+  ExchangeNode(Network& network, NodeOptions options, Faults faults = {});
+
+  const daemon::Replica& replica() const { return *replica_; }
+  bool has_state() const { return replica_ != nullptr; }
+  std::uint64_t committed_steps() const { return replica_ ? replica_->committed_steps() : 0; }
+  std::uint64_t digest() const;
+  double last_loss() const { return last_loss_; }
+  std::uint64_t early_frames() const { return early_frames_; }  // of step k+1 while this member was in k
+  std::uint64_t helped_pieces() const { return helped_pieces_; }
+  const schema::JobSpec& job() const { return job_; }
+
+ protected:
+  void run_begins(const schema::Commit& choice) override;
+  void run_frame(Rank from, const SharedMessage& message) override;
+  void run_asked_to_stop() override;
+  void run_ends() override;
+  void run_tick() override {}
+  bool run_is_prepared() const override { return member_ != nullptr; }
+  schema::Vote prepare_run(const daemon::RunIdentity& run) override;
+
+ private:
+  daemon::Member::Hooks hooks();
+  void before_step(std::uint64_t step);
+  void train(std::uint64_t step, const daemon::Plan& plan);
+  void ready(std::uint64_t key, std::uint64_t step, std::size_t bucket);
+  void help(daemon::Piece piece);
+  bool trains(std::uint64_t key) const { return running_key() == key && !ended_ && member_ != nullptr; }
+  void settle();
+  void send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame);
+
+  const kernels::Kernels& kernels_;
+  const Faults faults_;
+  schema::FramePool pool_;
+  schema::JobSpec job_;
+  std::unique_ptr<daemon::Replica> replica_;
+  std::unique_ptr<daemon::Member> member_;
+  std::unique_ptr<daemon::Worker> helper_;  // of all helpers: they never run at the same time here
+  const std::size_t helpers_;
+  std::size_t helped_ = 0;  // pieces under way with them
+  AlignedArray<float> gradient_;
+  bool ended_ = false;
+  double last_loss_ = 0;
+  std::uint64_t early_frames_ = 0, helped_pieces_ = 0;
+};
+
+}  // namespace tg::simulation

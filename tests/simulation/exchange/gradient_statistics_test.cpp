@@ -1,0 +1,112 @@
+// Slices of a gradient: whoever measures them, in whatever order, the buckets come out in theirs with the same numbers.
+#include "daemon/exchange/pieces/gradient_statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/base/aligned_array.h"
+#include "tests/simulation/exchange/plain_segments.h"
+#include "tests/simulation/simulator/random.h"
+
+namespace tg::daemon {
+namespace {
+
+const kernels::Kernels& scalar() { return *kernels::available().back(); }
+
+// A small segment, one of two slices and a bit, a small one again.
+const engine::SegmentTable& segments() {
+  static const engine::SegmentTable table =
+      simulation::plain_segments({1000, 2 * GradientStatistics::kSlice + 700, 3000});
+  return table;
+}
+
+struct Gradient : testing::Test {
+  Gradient() {
+    PlanOptions options;
+    options.members = 2;
+    options.bucket_parameters = 4000;  // two buckets: the last two segments, and the first
+    plan = make_plan(segments(), options);
+    simulation::Random random(3);
+    for (const engine::Segment& one : segments().segments())
+      for (std::size_t i = 0; i < one.element_count; ++i)
+        values[one.offset + i] = static_cast<float>(random.unit() - 0.5);
+    statistics.begin_step(plan);
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) statistics.ready(b, static_cast<double>(b));
+    while (statistics.has_next()) works.push_back(statistics.next());
+  }
+  void measure(const Measure& work) {
+    std::vector<kernels::Statistics> all;
+    for (const Slice& slice : work.slices)
+      all.push_back(scalar().statistics(values.span().subspan(slice.begin, slice.count)));
+    statistics.measured(work, all);
+  }
+  Plan plan;
+  AlignedArray<float> values = AlignedArray<float>(segments().padded_count());
+  GradientStatistics statistics = GradientStatistics(segments(), {});
+  std::vector<Measure> works;
+  std::vector<float> clips = std::vector<float>(segments().size());
+};
+
+TEST_F(Gradient, SlicesCoverEverySegmentOnce) {
+  std::vector<std::size_t> covered(segments().size());
+  for (const Measure& work : works) {
+    std::size_t elements = 0;
+    for (const Slice& slice : work.slices) {
+      EXPECT_EQ(slice.begin, segments()[slice.segment].offset + covered[slice.segment]);
+      covered[slice.segment] += slice.count;
+      elements += slice.count;
+    }
+    EXPECT_LE(elements, GradientStatistics::kSlice);
+  }
+  for (std::size_t s = 0; s < covered.size(); ++s) EXPECT_EQ(covered[s], segments()[s].padded_count());
+  EXPECT_EQ(plan.buckets.size(), 2u);
+  EXPECT_GE(works.size(), 4u) << "several threads can share a large segment";
+}
+
+TEST_F(Gradient, BucketsComeInTheirOrderWhateverIsMeasuredFirst) {
+  std::reverse(works.begin(), works.end());
+  for (std::size_t i = 0; i + 1 < works.size(); ++i) {
+    measure(works[i]);
+    EXPECT_FALSE(statistics.take(clips)) << "bucket 0 is measured last";
+  }
+  measure(works.back());
+  for (std::size_t b = 0; b < 2; ++b) {
+    const auto bucket = statistics.take(clips);
+    ASSERT_TRUE(bucket);
+    EXPECT_EQ(bucket->bucket, b);
+    EXPECT_EQ(bucket->loss_sum, static_cast<double>(b));
+  }
+  EXPECT_FALSE(statistics.take(clips));
+}
+
+TEST_F(Gradient, ALargeSegmentsNumbersAreThoseOfAllItsElements) {
+  for (const Measure& work : works) measure(work);
+  const auto bucket = statistics.take(clips);
+  ASSERT_TRUE(bucket);
+  const engine::Segment& large = segments()[1];
+  long double sum = 0, squares = 0;
+  float most = 0;
+  for (std::size_t i = 0; i < large.element_count; ++i) {
+    const long double g = values[large.offset + i];
+    sum += g;
+    squares += g * g;
+    most = std::max(most, std::fabs(values[large.offset + i]));
+  }
+  const long double count = static_cast<long double>(large.element_count);
+  const double sigma = static_cast<double>(std::sqrt(squares / count - sum / count * (sum / count)));
+  EXPECT_NEAR(clips[1] / (2.5 * sigma), 1, 1e-6);
+  EXPECT_EQ(bucket->local.scalers.front(), std::min(most, clips[1]));
+}
+
+TEST_F(Gradient, OneBadElementOfAnySliceIsNamed) {
+  values[segments()[1].offset + segments()[1].element_count - 1] = std::numeric_limits<float>::quiet_NaN();
+  for (const Measure& work : works) measure(work);
+  EXPECT_EQ(statistics.take(clips)->local.non_finite_segment, 1u);
+  EXPECT_FALSE(statistics.take(clips)->local.non_finite_segment);
+}
+
+}  // namespace
+}  // namespace tg::daemon

@@ -1,0 +1,140 @@
+// A virtual network of N nodes in one thread: virtual time, delays, lost connections, partitions, deaths and pauses,
+// all from one seed. The same seed gives the same history.
+//
+// Data frames travel over one first-in-first-out link per direction, as over ZeroMQ's TCP. A broken connection loses
+// what is in flight; what is sent until both ends are connected again is lost or kept, by chance. A blocked direction
+// (a partition) keeps frames until it is unblocked and nobody is told. Beats travel beside the links, in any order. A
+// paused node receives nothing until it resumes, then everything. Times are microseconds, node clocks milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <vector>
+
+#include "daemon/membership/membership.h"
+#include "schema/control/control.h"
+#include "schema/frame/frame.h"
+#include "tests/simulation/simulator/random.h"
+
+namespace tg::simulation {
+
+using daemon::Rank;
+
+// One frame, as a value or as the bytes that would go to the socket.
+struct Message {
+  schema::FrameHeader header;
+  schema::FrameBody body;
+  schema::SharedFrame bytes;
+};
+using SharedMessage = std::shared_ptr<const Message>;
+
+// What runs on a virtual machine. Every call happens at the network's present time.
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  virtual void on_frame(Rank from, const SharedMessage& message) = 0;
+  virtual void on_connection(Rank peer, bool up) = 0;
+  virtual void on_beat(Rank from, const schema::Beat& beat) = 0;
+  virtual void on_tick() = 0;
+};
+
+struct NetworkOptions {
+  std::size_t nodes = 1;
+  std::uint64_t seed = 1;
+  std::uint64_t least_delay_us = 50;
+  std::uint64_t most_delay_us = 5'000;
+  std::uint64_t tick_us = 100'000;
+};
+
+class Network {
+ public:
+  explicit Network(const NetworkOptions& options);
+
+  // The machine at this rank from now on; a former one is gone with its timers.
+  void attach(Rank rank, Machine* machine);
+  // The same after a death: its peers notice and connect again.
+  void restart(Rank rank, Machine* machine);
+  std::uint64_t now_us() const { return now_us_; }
+  std::uint64_t now_ms() const { return now_us_ / 1000; }
+  Random& random() { return random_; }
+  std::size_t size() const { return machines_.size(); }
+
+  void send(Rank from, Rank to, SharedMessage message);
+  void send_beat(Rank from, Rank to, const schema::Beat& beat);
+  // On a node: lost if it dies, late if it sleeps.
+  void after(Rank rank, std::uint64_t delay_us, std::function<void()> call);
+  // By the scenario.
+  void at(std::uint64_t time_us, std::function<void()> call);
+
+  void connect_all();                       // every pair, each within a random time
+  void break_connection(Rank a, Rank b);    // comes back by itself while both live
+  void block(Rank from, Rank to, bool on);  // one direction
+  void kill(Rank rank, bool silent);        // silent: the machine, so that no connection is closed; else the process
+  void pause(Rank rank, bool on);
+  bool dead(Rank rank) const { return machines_[rank].dead; }
+  bool paused(Rank rank) const { return machines_[rank].paused; }
+
+  // Runs events until `done` or until the virtual deadline; says whether `done` became true.
+  bool run_until(const std::function<bool()>& done, std::uint64_t deadline_ms);
+  void run_for(std::uint64_t ms);
+
+  std::size_t most_waiting_frames() const { return most_waiting_; }  // on one link, ever
+  std::uint64_t delivered() const { return delivered_; }             // frames
+  std::uint64_t events() const { return sequence_; }
+
+ private:
+  struct Event {
+    std::uint64_t time_us, sequence;
+    std::function<void()> call;
+    bool operator>(const Event& other) const {
+      return time_us != other.time_us ? time_us > other.time_us : sequence > other.sequence;
+    }
+  };
+  struct Slot {
+    Machine* machine = nullptr;
+    std::uint64_t incarnation = 0;
+    bool dead = true;
+    bool paused = false;
+    std::deque<std::function<void()>> asleep;  // what happened to it while it was paused
+  };
+  struct Link {  // one direction
+    std::uint64_t last_delivery_us = 0;
+    bool blocked = false;
+    bool told_up = false;            // what the sending end knows of the pair
+    std::uint64_t last_told_us = 0;  // news of one pair reach an end in order
+    std::deque<SharedMessage> kept;  // sent while blocked or not connected
+    std::size_t waiting = 0;         // sent and not delivered
+  };
+  struct Pair {
+    bool connected = false;
+    bool keeps = false;  // what is sent while broken
+    std::uint64_t epoch = 0;
+  };
+
+  Link& link(Rank from, Rank to) { return links_[from * size() + to]; }
+  Pair& pair(Rank a, Rank b) { return pairs_[std::min(a, b) * size() + std::max(a, b)]; }
+  std::uint64_t delay() { return random_.between(options_.least_delay_us, options_.most_delay_us); }
+  void tick(Rank rank);
+  void deliver(Rank from, Rank to, SharedMessage message);
+  void arrive(Rank from, Rank to, std::uint64_t epoch, const SharedMessage& message);
+  void flush(Rank from, Rank to);
+  void connect(Rank a, Rank b, std::uint64_t delay_us);
+  void disconnect(Rank a, Rank b, bool tell_a, bool tell_b);
+  void tell(Rank rank, Rank peer, bool up);
+
+  const NetworkOptions options_;
+  Random random_;
+  std::uint64_t now_us_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<Slot> machines_;
+  std::vector<Link> links_;
+  std::vector<Pair> pairs_;
+  std::size_t most_waiting_ = 0;
+  std::uint64_t delivered_ = 0;
+};
+
+}  // namespace tg::simulation

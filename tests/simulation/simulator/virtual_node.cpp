@@ -1,0 +1,204 @@
+#include "tests/simulation/simulator/virtual_node.h"
+
+#include <utility>
+
+#include "kernels/base/check.h"
+
+namespace tg::simulation {
+namespace {
+
+constexpr std::uint64_t kBeatTicks = 5;
+
+daemon::MembershipOptions membership_options(const NodeOptions& options) {
+  return {options.names, options.self, options.claim_timeout_ms, options.prepare_timeout_ms};
+}
+
+}  // namespace
+
+VirtualNode::VirtualNode(Network& network, NodeOptions options)
+    : network_(network),
+      options_(std::move(options)),
+      membership_(membership_options(options_)),
+      liveness_({options_.names, options_.self, options_.peer_timeout_ms}) {}
+
+std::vector<Rank> VirtualNode::others() const {
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < options_.names.size(); ++rank)
+    if (rank != options_.self) ranks.push_back(rank);
+  return ranks;
+}
+
+std::optional<std::uint64_t> VirtualNode::running_key() const {
+  return running_ ? std::optional(running_->key) : std::nullopt;
+}
+
+// --- what happens to it ---
+
+void VirtualNode::start(std::uint64_t token, const daemon::RunIdentity& run) {
+  membership_.start(token, run, network_.now_ms());
+  carry_out();
+}
+
+Status VirtualNode::stop(const std::string& run_id) {
+  Status status = membership_.stop(run_id, network_.now_ms());
+  carry_out();
+  return status;
+}
+
+void VirtualNode::shut_down() {
+  membership_.shut_down(network_.now_ms());
+  carry_out();
+}
+
+void VirtualNode::lose(Rank peer, const std::string& message) {
+  membership_.lost(peer, message, network_.now_ms());
+  carry_out();
+}
+
+void VirtualNode::on_frame(Rank from, const SharedMessage& message) {
+  liveness_.heard(from, network_.now_ms());
+  const bool of_a_run = message->bytes || std::holds_alternative<schema::StepFrame>(message->body) ||
+                        std::holds_alternative<schema::Scalers>(message->body) ||
+                        std::holds_alternative<schema::Report>(message->body);
+  if (!of_a_run)
+    membership_.frame(from, message->header, message->body, network_.now_ms());
+  else if (running_ || run_is_prepared())
+    run_frame(from, message);
+  else if (membership_.current() != nullptr && membership_.current()->key == message->header.run)
+    early_.push_back({from, message});
+  carry_out();
+}
+
+void VirtualNode::on_connection(Rank peer, bool up) {
+  membership_.connection(peer, up, network_.now_ms());
+  carry_out();
+}
+
+void VirtualNode::on_beat(Rank from, const schema::Beat& beat) { liveness_.beat(from, beat, network_.now_ms()); }
+
+void VirtualNode::on_tick() {
+  const std::uint64_t now_ms = network_.now_ms();
+  if (running_ && hung_) phase_ = *hung_;
+  if (running_ && !hung_) run_tick();
+  if (ticks_++ % kBeatTicks == 0) {
+    const schema::Beat beat{options_.names[options_.self],
+                            1,
+                            membership_.current() != nullptr ? membership_.current()->id : "",
+                            phase_,
+                            step_,
+                            progress_};
+    for (const Rank peer : others()) network_.send_beat(options_.self, peer, beat);
+    liveness_.beat(options_.self, beat, now_ms);
+  }
+  for (const daemon::Verdict& verdict : liveness_.tick(now_ms)) membership_.lost(verdict.rank, verdict.message, now_ms);
+  membership_.tick(now_ms);
+  carry_out();
+}
+
+// --- what it does ---
+
+void VirtualNode::send(const std::vector<Rank>& to, const SharedMessage& message) {
+  for (const Rank rank : to) network_.send(options_.self, rank, message);
+}
+
+void VirtualNode::carry_out() {
+  for (auto actions = membership_.take_actions(); !actions.empty(); actions = membership_.take_actions())
+    for (const daemon::MembershipAction& action : actions) std::visit([this](const auto& one) { act(one); }, action);
+}
+
+void VirtualNode::act(const daemon::SendFrame& action) {
+  send(action.to, std::make_shared<const Message>(Message{action.header, action.body, nullptr}));
+}
+
+void VirtualNode::act(const daemon::PrepareRun& action) {
+  ids_[action.run.key] = action.run.id;
+  phase_ = schema::Phase::kPrepare;
+  early_.clear();
+  liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
+  const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
+  network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
+    membership_.prepared(run.key, prepare_run(run), network_.now_ms());
+    carry_out();
+  });
+}
+
+void VirtualNode::act(const daemon::BeginRun& action) {
+  TG_CHECK(!running_, action.run.id);
+  if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, action.run.key, true);
+  running_ = action.run;
+  Outcome& one = outcomes_[action.run.id];
+  one.began = true;
+  one.exchange = action.choice.exchange;
+  phase_ = schema::Phase::kForward;
+  step_ = 0;
+  liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
+  run_begins(action.choice);
+  for (const Early& early : std::exchange(early_, {})) run_frame(early.from, early.message);
+}
+
+void VirtualNode::act(const daemon::DropRun& action) {
+  TG_CHECK(!running_);
+  if (ids_.contains(action.key)) outcomes_[ids_[action.key]].dropped = true;
+  liveness_.unwatch();
+  phase_ = schema::Phase::kIdle;
+}
+
+void VirtualNode::act(const daemon::EndRun& action) {
+  Outcome& one = outcomes_[action.id];
+  TG_CHECK(!one.end, action.id);
+  one.end = action.state;
+  one.reason = action.reason;
+  one.end_ms = network_.now_ms();
+  if (running_) {
+    run_ends();
+    if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, action.key, false);
+  }
+  running_.reset();
+  liveness_.unwatch();
+  phase_ = schema::Phase::kIdle;
+}
+
+void VirtualNode::act(const daemon::AnswerStart& action) {
+  TG_CHECK(!answers_.contains(action.token), action.token);
+  answers_[action.token] = {action.run_id, action.status, network_.now_ms()};
+}
+
+void VirtualNode::act(const daemon::AskStop& action) {
+  TG_CHECK(running_ && running_->key == action.key);
+  run_asked_to_stop();
+}
+
+void VirtualNode::finish(schema::RunState state, const std::string& reason) {
+  membership_.finished(state, reason, network_.now_ms());
+  carry_out();
+}
+
+// --- the clockwork in the place of a run ---
+
+void VirtualNode::run_begins(const schema::Commit&) {
+  if (options_.run_ms == 0) return;
+  network_.after(options_.self, options_.run_ms * 1000, [this, key = running_->key] {
+    if (running_key() == key) finish(schema::RunState::kCompleted, "");
+  });
+}
+
+void VirtualNode::run_frame(Rank, const SharedMessage& message) {
+  if (running_key() != message->header.run) return;
+  const auto* step = std::get_if<schema::StepFrame>(&message->body);
+  if (step == nullptr || (step->flags & schema::kStopAfterStep) == 0) return;
+  membership_.stopping();
+  network_.after(options_.self, 20'000, [this, key = running_->key] {
+    if (running_key() == key) finish(schema::RunState::kStopped, "stopped by a user");
+  });
+}
+
+void VirtualNode::run_asked_to_stop() {
+  schema::StepFrame step;
+  step.flags = schema::kStopAfterStep;
+  const auto message = std::make_shared<const Message>(
+      Message{schema::FrameHeader{running_->key, daemon::Membership::kView, 0}, step, nullptr});
+  send(others(), message);
+  run_frame(options_.self, message);
+}
+
+}  // namespace tg::simulation

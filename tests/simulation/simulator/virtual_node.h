@@ -1,0 +1,114 @@
+// A node of the simulation: Membership and Liveness as the daemon wires them, with a clockwork in the place of the
+// engine. What a run does between its begin and its end is left to a subclass; here it only counts time.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/membership/liveness.h"
+#include "daemon/membership/membership.h"
+#include "tests/simulation/simulator/network.h"
+
+namespace tg::simulation {
+
+struct NodeOptions {
+  std::vector<std::string> names;
+  Rank self = 0;
+  std::uint64_t peer_timeout_ms = 10'000;
+  std::uint64_t step_timeout_ms = 60'000;
+  std::uint64_t claim_timeout_ms = 5'000;
+  std::uint64_t prepare_timeout_ms = 300'000;
+  std::uint64_t least_prepare_ms = 1, most_prepare_ms = 200;
+  std::uint64_t run_ms = 0;  // then COMPLETED; 0 = until something ends it
+  std::function<void(Rank, std::uint64_t key, bool begin)> on_begin_or_end;
+  schema::Vote vote{true, ErrorKind::kFailed, "", 11, 22, 33, 44, 0.01, 16};
+};
+
+// What a node's user and its disk would have seen.
+struct Outcome {
+  bool began = false;
+  bool dropped = false;
+  std::optional<schema::RunState> end;
+  std::string reason;
+  std::uint64_t end_ms = 0;
+  schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
+};
+struct StartAnswer {
+  std::string run_id;
+  Status status;
+  std::uint64_t time_ms = 0;
+};
+
+class VirtualNode : public Machine {
+ public:
+  VirtualNode(Network& network, NodeOptions options);
+
+  void start(std::uint64_t token, const daemon::RunIdentity& run);
+  Status stop(const std::string& run_id);
+  void shut_down();
+  void lose(Rank peer, const std::string& message);
+  // The engine hangs from now on: beats go on, progress does not.
+  void hang(schema::Phase phase) { hung_ = phase; }
+
+  daemon::Membership& membership() { return membership_; }
+  Rank rank() const { return options_.self; }
+  bool running() const { return running_.has_value(); }
+  std::optional<std::uint64_t> running_key() const;
+  Outcome& outcome(const std::string& run_id) { return outcomes_[run_id]; }
+  const std::map<std::string, Outcome>& outcomes() const { return outcomes_; }
+  const std::map<std::uint64_t, StartAnswer>& answers() const { return answers_; }  // by token
+
+  void on_frame(Rank from, const SharedMessage& message) override;
+  void on_connection(Rank peer, bool up) override;
+  void on_beat(Rank from, const schema::Beat& beat) override;
+  void on_tick() override;
+
+ protected:
+  // What the run's own code does; the default is a clockwork that stops when any member was asked to.
+  virtual void run_begins(const schema::Commit& choice);
+  virtual void run_frame(Rank from, const SharedMessage& message);
+  virtual void run_asked_to_stop();
+  virtual void run_ends() {}
+  virtual void run_tick() { ++progress_; }
+  virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
+  virtual schema::Vote prepare_run(const daemon::RunIdentity&) { return options_.vote; }
+
+  void carry_out();
+  void send(const std::vector<Rank>& to, const SharedMessage& message);
+  void finish(schema::RunState state, const std::string& reason);
+  std::vector<Rank> others() const;
+
+  Network& network_;
+  const NodeOptions options_;
+  daemon::Membership membership_;
+  daemon::Liveness liveness_;
+  std::optional<daemon::RunIdentity> running_;
+  schema::Phase phase_ = schema::Phase::kIdle;
+  std::uint64_t step_ = 0;
+  std::uint64_t progress_ = 0;
+
+ private:
+  void act(const daemon::SendFrame& action);
+  void act(const daemon::PrepareRun& action);
+  void act(const daemon::BeginRun& action);
+  void act(const daemon::DropRun& action);
+  void act(const daemon::EndRun& action);
+  void act(const daemon::AnswerStart& action);
+  void act(const daemon::AskStop& action);
+
+  struct Early {
+    Rank from;
+    SharedMessage message;
+  };
+  std::vector<Early> early_;  // frames of a run that has not begun here yet
+  std::optional<schema::Phase> hung_;
+  std::uint64_t ticks_ = 0;
+  std::map<std::string, Outcome> outcomes_;
+  std::map<std::uint64_t, StartAnswer> answers_;
+  std::map<std::uint64_t, std::string> ids_;  // by key
+};
+
+}  // namespace tg::simulation

@@ -1,0 +1,205 @@
+#include "tests/simulation/training/tiny_training.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "kernels/base/check.h"
+#include "tests/simulation/simulator/random.h"
+
+namespace tg::simulation {
+namespace {
+
+engine::Segment segment(std::string name, std::vector<std::int64_t> shape, bool last_layer) {
+  engine::Segment one;
+  one.name = std::move(name);
+  one.element_count = 1;
+  for (const std::int64_t size : shape) one.element_count *= static_cast<std::size_t>(size);
+  one.initial_deviation = shape.size() > 1 ? 0.1 : 0;
+  one.initial_value = 0.25;
+  one.decays = shape.size() > 1;
+  one.last_layer = last_layer;
+  one.shape = std::move(shape);
+  return one;
+}
+
+const kernels::Kernels& scalar() { return *kernels::available().back(); }
+
+struct MemberScale {
+  float clip = 0, scaler = 0;
+};
+
+std::vector<MemberScale> local_scales(const schema::JobSpec& job, const std::vector<AlignedArray<float>>& gradients,
+                                      const engine::Segment& one) {
+  std::vector<MemberScale> scales;
+  for (const AlignedArray<float>& gradient : gradients) {
+    const kernels::Statistics statistics = scalar().statistics(gradient.span().subspan(one.offset, one.padded_count()));
+    const float clip = kernels::clip_bound(statistics, one.element_count, static_cast<float>(job.clip_sigma));
+    scales.push_back({clip, std::min(statistics.max_abs, clip)});
+  }
+  if (job.scaler_sharing == "none") return scales;
+  float shared = 0;  // eq. (4)
+  for (const MemberScale& scale : scales) shared = std::max(shared, scale.scaler);
+  for (MemberScale& scale : scales) scale.scaler = shared;
+  return scales;
+}
+
+// A member's codes of one segment, element by element.
+std::vector<int> codes_of(const schema::JobSpec& job, const AlignedArray<float>& gradient, std::size_t rank,
+                          std::size_t s, std::uint64_t step, const MemberScale& scale) {
+  const engine::Segment& one = tiny_segments()[s];
+  const std::size_t count = one.padded_count();
+  std::vector<std::uint64_t> nonzero(count / 64), negative(count / 64);
+  scalar().ternarize(
+      gradient.span().subspan(one.offset, count), 0,
+      {job.seed, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(step)},
+      {scale.clip, scale.scaler}, {nonzero, negative});
+  std::vector<int> codes(count);
+  for (std::size_t i = 0; i < count; ++i)
+    if (nonzero[i / 64] >> (i % 64) & 1) codes[i] = (negative[i / 64] >> (i % 64) & 1) ? -1 : 1;
+  return codes;
+}
+
+// Whether the gradient travels ternary, as float16 or as float32.
+std::string format_of(const schema::JobSpec& job, std::size_t s, std::uint64_t step) {
+  const engine::Segment& one = tiny_segments()[s];
+  if (job.gradients != "ternary") return job.gradients;
+  if (step < job.float_steps || one.element_count < job.min_ternary_size) return "float32";
+  return one.last_layer ? job.last_layer : "ternary";
+}
+
+// To the nearest of the 11-bit significands of binary16, ties to even; the numbers here stay within its range.
+float rounded_to_half(float value) {
+  if (value == 0) return value;
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  const int unit = std::max(exponent - 11, -24);  // subnormals are multiples of 2^-24
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(static_cast<double>(value), -unit)), unit));
+}
+
+}  // namespace
+
+const engine::SegmentTable& tiny_segments() {
+  static const engine::SegmentTable table({segment("conv1.weight", {8, 3, 5, 5}, false),
+                                           segment("conv1.bias", {8}, false), segment("fc1.weight", {40, 100}, false),
+                                           segment("fc1.bias", {40}, false), segment("fc2.weight", {10, 40}, true)});
+  return table;
+}
+
+std::vector<std::string> tiny_segment_names() {
+  std::vector<std::string> names;
+  for (const engine::Segment& one : tiny_segments().segments()) names.push_back(one.name);
+  return names;
+}
+
+void draw_gradient(std::uint64_t seed, std::size_t rank, std::uint64_t step, std::span<float> gradient) {
+  Random random(seed * 1'000'003 + rank * 1'009 + step);
+  std::fill(gradient.begin(), gradient.end(), 0.0f);
+  float size = 4.0f;
+  for (const engine::Segment& one : tiny_segments().segments()) {
+    size *= 0.127f;  // no power of two: the elements fill their mantissas, so that the order of a float sum shows
+    if (random.one_in(13)) continue;
+    for (std::size_t i = 0; i < one.element_count; ++i) {
+      const std::uint64_t word = random.word();  // four numbers in one, summed to a bell
+      const std::uint64_t sum = (word & 0xffff) + (word >> 16 & 0xffff) + (word >> 32 & 0xffff) + (word >> 48);
+      gradient[one.offset + i] = size * (static_cast<float>(sum) * 0x1p-16f - 2.0f);
+    }
+  }
+}
+
+double draw_loss(std::uint64_t seed, std::size_t rank, std::uint64_t step) {
+  return Random(seed + 31 * rank + 1'000 * step).unit();
+}
+
+static engine::OptimizerOptions reference_optimizer(const schema::JobSpec& job) {
+  engine::OptimizerOptions options;
+  options.kind = job.optimizer == "adam"  ? kernels::OptimizerKind::kAdam
+                 : job.optimizer == "sgd" ? kernels::OptimizerKind::kSgd
+                                          : kernels::OptimizerKind::kMomentum;
+  options.schedule.base_rate = job.learning_rate;
+  options.schedule.steps = job.steps;
+  options.momentum = job.momentum;
+  return options;
+}
+
+ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, std::uint64_t steps) {
+  const engine::SegmentTable& segments = tiny_segments();
+  const std::size_t size = segments.padded_count();
+  const engine::OptimizerOptions optimizer = reference_optimizer(job);
+  ReferenceState state{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size),
+                       AlignedArray<float>(size), 0};
+  const daemon::Replica initial(segments, engine::slot_count(optimizer.kind), job.seed);
+  std::copy(initial.parameters().begin(), initial.parameters().end(), state.parameters.begin());
+  std::copy(initial.average().begin(), initial.average().end(), state.average.begin());
+  ReferenceState next{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size),
+                      AlignedArray<float>(size), 0};
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    std::vector<AlignedArray<float>> gradients;
+    for (std::size_t rank = 0; rank < members; ++rank) {
+      gradients.emplace_back(size);
+      draw_gradient(job.seed, rank, step, gradients.back().span());
+    }
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+      const std::size_t begin = segments[s].offset, count = segments[s].padded_count();
+      const kernels::ConstStateSpan from{state.parameters.span().subspan(begin, count),
+                                         state.slot0.span().subspan(begin, count),
+                                         state.slot1.span().subspan(begin, count)};
+      const kernels::StateSpan to{next.parameters.span().subspan(begin, count), next.slot0.span().subspan(begin, count),
+                                  next.slot1.span().subspan(begin, count)};
+      kernels::Update update = engine::update_for_step(optimizer, step);
+      const std::string format = format_of(job, s, step);
+      AlignedArray<float> sums(count);
+      if (format == "ternary") {
+        const std::vector<MemberScale> scales = local_scales(job, gradients, segments[s]);
+        AlignedArray<std::int8_t> integers(count);
+        for (std::size_t rank = 0; rank < members; ++rank) {
+          const std::vector<int> codes = codes_of(job, gradients[rank], rank, s, step, scales[rank]);
+          for (std::size_t i = 0; i < count; ++i) {
+            integers[i] = static_cast<std::int8_t>(integers[i] + codes[i]);
+            if (codes[i] != 0)
+              sums[i] = sums[i] + static_cast<float>(codes[i]) * kernels::applied_scale(scales[rank].scaler);
+          }
+        }
+        for (const std::int8_t sum : integers) state.nonzero_sums += sum != 0 ? 1 : 0;
+        if (job.scaler_sharing == "max") {
+          update.scale = kernels::applied_scale(scales[0].scaler) / static_cast<float>(members);
+          scalar().apply_sums(update, integers.span(), from, to);
+          continue;
+        }
+      } else {
+        const bool half = format == "float16";
+        const auto on_the_wire = [half](float value) { return half ? rounded_to_half(value) : value; };
+        for (std::size_t rank = 0; rank < members; ++rank)
+          for (std::size_t i = 0; i < count; ++i) sums[i] = sums[i] + on_the_wire(gradients[rank][begin + i]);
+        for (float& sum : sums) sum = on_the_wire(sum);
+      }
+      update.scale = 1.0f / static_cast<float>(members);
+      scalar().apply_floats(update, sums.span(), from, to);
+    }
+    std::swap(state.parameters, next.parameters);
+    std::swap(state.slot0, next.slot0);
+    std::swap(state.slot1, next.slot1);
+    if (job.ema > 0)
+      scalar().average(state.parameters.span(), engine::average_rate(job.ema, step + 1), state.average.span());
+    else
+      std::copy(state.parameters.begin(), state.parameters.end(), state.average.begin());
+  }
+  return state;
+}
+
+std::string difference(const ReferenceState& reference, const daemon::Replica& replica) {
+  const auto compare = [](std::string_view what, std::span<const float> expected, std::span<const float> actual) {
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      if (std::bit_cast<std::uint32_t>(expected[i]) != std::bit_cast<std::uint32_t>(actual[i]))
+        return std::string(what) + " " + std::to_string(i) + ": " + std::to_string(expected[i]) + " expected, " +
+               std::to_string(actual[i]) + " found";
+    return std::string();
+  };
+  std::string text = compare("parameter", reference.parameters.span(), replica.parameters());
+  if (text.empty() && replica.slot_count() > 0) text = compare("slot 0 of", reference.slot0.span(), replica.slot(0));
+  if (text.empty() && replica.slot_count() > 1) text = compare("slot 1 of", reference.slot1.span(), replica.slot(1));
+  if (text.empty()) text = compare("average", reference.average.span(), replica.average());
+  return text;
+}
+
+}  // namespace tg::simulation

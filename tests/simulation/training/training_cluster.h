@@ -1,0 +1,70 @@
+// A cluster of nodes that really train, and the jobs that the scenarios give them.
+#pragma once
+
+#include "tests/simulation/exchange/exchange_node.h"
+#include "tests/simulation/simulator/cluster.h"
+#include "tests/simulation/training/tiny_training.h"
+
+namespace tg::simulation {
+
+// Small buckets and chunks, so that the tiny model has three buckets and seven chunks.
+inline schema::JobSpec tiny_job(std::uint64_t seed, std::uint64_t steps, const std::string& exchange) {
+  schema::JobSpec job;
+  job.seed = seed;
+  job.steps = steps;
+  job.exchange = exchange;
+  job.bucket_parameters = 1'000;
+  job.chunk_parameters = 1'024;
+  job.digest_every = 4;
+  return job;
+}
+
+class TrainingCluster : public Cluster {
+ public:
+  TrainingCluster(const NetworkOptions& network, Rank faulty = 0, Faults faults = {})
+      : Cluster(network, {}, [faulty, faults](Network& net, NodeOptions options) {
+          const Rank self = options.self;
+          return std::make_unique<ExchangeNode>(net, std::move(options), self == faulty ? faults : Faults{});
+        }) {}
+
+  ExchangeNode& trainer(Rank rank) { return static_cast<ExchangeNode&>(node(rank)); }
+
+  // Connects, starts at any node and trains to the end, whatever that is.
+  void train(const schema::JobSpec& job, std::uint64_t within_ms = 120'000) {
+    network().connect_all();
+    start(any(), "run-1", job);
+    EXPECT_TRUE(run_until([&] { return ended("run-1"); }, within_ms)) << "somebody hangs";
+  }
+
+  // Step frame, scalers of each bucket and every chunk twice, for two steps: what the gates let pile up on one link.
+  std::size_t most_frames_of_two_steps() { return 2 * (1 + 3 + 2 * 7) + 8; }
+
+  // Survivors differ by one step at most, and those who committed the same step hold the same bits.
+  void expect_consistent() {
+    std::map<std::uint64_t, std::uint64_t> digests;
+    for (const Rank rank : living())
+      if (trainer(rank).has_state()) {
+        const auto [found, is_new] = digests.emplace(trainer(rank).committed_steps(), trainer(rank).digest());
+        EXPECT_EQ(found->second, trainer(rank).digest()) << name(rank) << " differs after step " << found->first;
+      }
+    if (!digests.empty()) {
+      EXPECT_LE(digests.rbegin()->first - digests.begin()->first, 1u);
+    }
+    EXPECT_LE(network().most_waiting_frames(), most_frames_of_two_steps());
+  }
+
+  // Every survivor ended FAILED with every one of these words in its reason.
+  void expect_failed(const std::vector<std::string>& words) {
+    for (const Rank rank : living()) {
+      const Outcome& outcome = node(rank).outcome("run-1");
+      EXPECT_EQ(outcome.end, schema::RunState::kFailed) << name(rank) << ": " << outcome.reason;
+      for (const std::string& word : words)
+        EXPECT_NE(outcome.reason.find(word), std::string::npos) << name(rank) << " says: " << outcome.reason;
+    }
+  }
+};
+
+#define TG_SEED(seed, nodes) \
+  SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(nodes) + " nodes")
+
+}  // namespace tg::simulation

@@ -1,0 +1,187 @@
+// Whole runs on a virtual network: the replicas of all members against the plain reference, bit for bit.
+#include "tests/simulation/training/training_cluster.h"
+
+namespace tg::simulation {
+namespace {
+
+struct Case {
+  std::string name;
+  std::size_t nodes;
+  std::string exchange;
+  std::string mode;
+  friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const std::size_t nodes : {1, 2, 3, 4, 7, 16, 64})
+    for (const std::string exchange : {"direct", "sharded"})
+      for (const std::string mode :
+           {"ternary", "float32", "mixed", "adam", "float16", "own_scalers", "raw", "last_half"})
+        if (mode != "own_scalers" || exchange == "direct")
+          all.push_back({"n" + std::to_string(nodes) + "_" + exchange + "_" + mode, nodes, exchange, mode});
+  return all;
+}
+
+schema::JobSpec job_of(const Case& one, std::uint64_t seed) {
+  schema::JobSpec job = tiny_job(seed, one.nodes > 16 ? 3 : one.nodes > 7 ? 5 : 12, one.exchange);
+  if (one.mode == "float32") job.gradients = "float32";
+  if (one.mode == "mixed") {
+    job.min_ternary_size = 100;
+    job.last_layer = "float32";
+    job.float_steps = 1;
+  }
+  if (one.mode == "float16") {
+    job.gradients = "float16";
+    job.float_steps = 2;
+  }
+  if (one.mode == "own_scalers") {
+    job.scaler_sharing = "none";
+    job.exchange = "auto";
+  }
+  if (one.mode == "raw") {
+    job.coding = "raw";
+    job.ema = 0;
+  }
+  if (one.mode == "last_half") {
+    job.last_layer = "float16";
+    job.chunk_parameters = 1 << 16;
+  }
+  if (one.mode == "adam") {
+    job.optimizer = "adam";
+    job.clip_sigma = 0;
+  }
+  return job;
+}
+
+class TrainingScenarios : public testing::TestWithParam<Case> {};
+
+TEST_P(TrainingScenarios, EveryReplicaEqualsThePlainReference) {
+  const Case& one = GetParam();
+  for (const std::uint64_t seed : seeds(one.nodes > 16 ? 1 : one.nodes > 7 ? 2 : 6)) {
+    TG_SEED(seed, one.nodes);
+    const schema::JobSpec job = job_of(one, seed);
+    TrainingCluster cluster({one.nodes, seed, 50, seed % 2 ? 2'000u : 40'000u});
+    cluster.train(job);
+    const ReferenceState reference = train_reference(job, one.nodes, job.steps);
+    double loss = 0;
+    for (Rank rank = 0; rank < one.nodes; ++rank) loss += draw_loss(job.seed, rank, job.steps - 1);
+    for (Rank rank = 0; rank < one.nodes; ++rank) {
+      ASSERT_EQ(cluster.node(rank).outcome("run-1").end, schema::RunState::kCompleted)
+          << cluster.node(rank).outcome("run-1").reason;
+      ASSERT_EQ(difference(reference, cluster.trainer(rank).replica()), "") << cluster.name(rank);
+      EXPECT_EQ(cluster.trainer(rank).last_loss(), loss);
+      EXPECT_EQ(cluster.trainer(rank).committed_steps(), job.steps);
+    }
+    if (job.gradients == "ternary") {
+      EXPECT_GT(reference.nonzero_sums, 100u);
+    }
+    cluster.expect_consistent();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TrainingScenarios, testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(TrainingOrder, FramesOfTheNextStepArriveWhileAMemberIsInThisOne) {
+  std::uint64_t early = 0;
+  for (const std::uint64_t seed : seeds(20)) {
+    TG_SEED(seed, 4);
+    TrainingCluster cluster({4, seed, 50, 60'000});
+    const schema::JobSpec job = tiny_job(seed, 10, seed % 2 ? "direct" : "sharded");
+    cluster.train(job);
+    const ReferenceState reference = train_reference(job, 4, job.steps);
+    for (Rank rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
+      early += cluster.trainer(rank).early_frames();
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(early, 20u);
+}
+
+TEST(TrainingOrder, HelpersChangeNothingButTime) {
+  std::uint64_t helped = 0;
+  for (const std::uint64_t seed : seeds(20)) {
+    TG_SEED(seed, 3);
+    TrainingCluster cluster({3, seed, 50, 5'000});
+    const schema::JobSpec job = tiny_job(seed, 10, seed % 2 ? "direct" : "sharded");
+    cluster.train(job);
+    const ReferenceState reference = train_reference(job, 3, job.steps);
+    for (Rank rank = 0; rank < 3; ++rank) EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
+    EXPECT_EQ(cluster.trainer(0).helped_pieces(), 0u);
+    helped += cluster.trainer(1).helped_pieces() + cluster.trainer(2).helped_pieces();
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(helped, 500u);
+}
+
+TEST(TrainingOrder, ASlowMemberChangesNothingButTime) {
+  for (const std::uint64_t seed : seeds(10)) {
+    TG_SEED(seed, 5);
+    Faults slow;
+    slow.extra_compute_us = 300'000;
+    TrainingCluster cluster({5, seed}, seed % 5, slow);
+    const schema::JobSpec job = tiny_job(seed, 6, seed % 2 ? "direct" : "sharded");
+    cluster.train(job);
+    const ReferenceState reference = train_reference(job, 5, job.steps);
+    for (Rank rank = 0; rank < 5; ++rank) EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
+    cluster.expect_consistent();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(TrainingOrder, AStopIsTakenByAllAfterTheSameStep) {
+  for (const std::uint64_t seed : seeds(200)) {
+    const std::size_t nodes = draw_size(seed, 1, 16);
+    TG_SEED(seed, nodes);
+    TrainingCluster cluster({nodes, seed});
+    const schema::JobSpec job = tiny_job(seed, 1'000'000, seed % 2 ? "direct" : "sharded");
+    cluster.start_and_wait(cluster.any(), "run-1", job);
+    cluster.network().run_for(cluster.random().between(0, 150));
+    for (int asked = 0; asked < 2; ++asked) EXPECT_TRUE(cluster.node(cluster.any()).stop("run-1").ok());
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 2'000));
+    const std::uint64_t steps = cluster.trainer(0).committed_steps();
+    const ReferenceState reference = train_reference(job, nodes, steps);
+    for (Rank rank = 0; rank < nodes; ++rank) {
+      EXPECT_EQ(cluster.node(rank).outcome("run-1").end, schema::RunState::kStopped);
+      EXPECT_EQ(cluster.trainer(rank).committed_steps(), steps);
+      EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
+    }
+    cluster.expect_consistent();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(TrainingOrder, AShortPauseOrABlockedLinkOnlyDelays) {
+  for (const std::uint64_t seed : seeds(100)) {
+    const std::size_t nodes = draw_size(seed, 2, 8);
+    TG_SEED(seed, nodes);
+    TrainingCluster cluster({nodes, seed});
+    const schema::JobSpec job = tiny_job(seed, 20, seed % 2 ? "direct" : "sharded");
+    cluster.start_and_wait(cluster.any(), "run-1", job);
+    cluster.network().run_for(cluster.random().between(0, 50));
+    const Rank a = cluster.any(), b = cluster.any_but(a);
+    if (seed % 3 == 0)
+      cluster.network().pause(a, true);
+    else
+      cluster.network().block(a, b, true);
+    cluster.network().run_for(cluster.random().between(1, 9'000));
+    if (seed % 3 == 0)
+      cluster.network().pause(a, false);
+    else
+      cluster.network().block(a, b, false);
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 30'000));
+    const ReferenceState reference = train_reference(job, nodes, job.steps);
+    for (Rank rank = 0; rank < nodes; ++rank) {
+      EXPECT_EQ(cluster.node(rank).outcome("run-1").reason, "");
+      EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
+    }
+    cluster.expect_consistent();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace tg::simulation
