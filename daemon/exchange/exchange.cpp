@@ -80,6 +80,7 @@ void Exchange::begin_step(const Plan& plan, LocalStep local) {
     chunk.held.assign(members(), std::nullopt);
     chunk.missing = members() - 1;
   }
+  count_to_come();
   scalers_.begin_step();
   credit_.begin_step(members(), plan.window_bytes, plan.credit_every_bytes());
   to_contribute_.assign(plan.buckets.size(), {});
@@ -248,6 +249,13 @@ void Exchange::reduce_if_complete(std::size_t index) {
 
 // --- credit ---
 
+void Exchange::count_to_come() {
+  to_come_.assign(members(), 0);
+  for (const ChunkPlan& chunk : plan_->chunks)
+    for (Rank r = 0; r < members(); ++r)
+      to_come_[r] += plan_->sharded() ? (chunk.owner == options_.self) + (chunk.owner == r) : 1;
+}
+
 std::uint64_t Exchange::bytes_on_their_way() const { return credit_.bytes_on_their_way(); }
 
 void Exchange::on_credit(Rank from, const schema::Credit& credit) {
@@ -326,7 +334,9 @@ void Exchange::on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<c
     return fail(from, phase, who + ", summed without the codes of " + options_.names[options_.self]);
   if (total ? state.total_came : state.reducing || state.held[from].has_value())
     return fail(from, phase, who + " twice");
-  if (const auto taken = credit_.took(from, chunk.payload.size()))
+  --to_come_[from];
+  const auto taken = credit_.took(from, chunk.payload.size());
+  if (taken && to_come_[from] > 0)  // else the peer has sent us all of this step
     actions_.push_back(SendFrame{{from}, header(), schema::Credit{*taken}});
   if (total) {
     state.total_came = true;

@@ -25,7 +25,8 @@
 //
 // The scaler frames are gates: nobody sends a chunk of a bucket before every member announced that bucket in that step.
 // So members differ by at most one step, and what can arrive early is bounded: step and scaler frames of the next step,
-// nothing more. They also settle the credit of a step: who announces step k+1 has taken everything of step k.
+// nothing more. They also settle the credit of a step: who announces step k+1 has taken everything of step k. So a peer
+// whose last chunk of a step has come is not told that it was taken.
 #pragma once
 
 #include <cstdint>
@@ -191,6 +192,7 @@ class Exchange {
   void on_credit(Rank from, const schema::Credit& credit);
   void open_bucket(std::size_t bucket);
   void count_owed(std::size_t bucket);
+  void count_to_come();
   void reduce_if_complete(std::size_t index);
   std::optional<Reduce> next_reduce(std::size_t bucket);
   std::optional<Contribute> next_contribution(std::size_t bucket);
@@ -211,7 +213,8 @@ class Exchange {
   std::size_t step_frame_count_ = 0;
   std::vector<Bucket> buckets_;
   std::vector<ChunkState> chunks_;
-  std::vector<Owed> owed_;  // by rank
+  std::vector<Owed> owed_;            // by rank
+  std::vector<std::size_t> to_come_;  // chunk frames of the step, by rank; a peer without any needs no credit back
   std::size_t applied_count_ = 0;
   Scalers scalers_;
   CreditBook credit_;

@@ -18,6 +18,7 @@ constexpr int kFramesPerTurn = 64;                 // then the connections get a
 constexpr std::uint64_t kHelloMs = 1000;           // to a connected peer
 constexpr std::uint64_t kHelloConnectingMs = 200;  // until both directions work
 constexpr std::chrono::milliseconds kPoll{50};     // how soon the receiving thread sees that it should stop
+constexpr std::chrono::milliseconds kWatch{10};    // how soon it sees a broken connection while frames come
 
 // ZMTP 3.1: a flags byte and a 1-byte size, or an 8-byte one above 255 bytes.
 std::uint64_t wire_bytes(std::size_t size) { return size + (size > 255 ? 9 : 2); }
@@ -137,12 +138,17 @@ void Mesh::State::monitor_dealer(Rank peer) {
 }
 
 void Mesh::State::receive_loop() {
+  std::chrono::steady_clock::time_point watched{};
   while (!stopping) {
     try {
       zmq::pollitem_t item{router.handle(), 0, ZMQ_POLLIN, 0};
-      if (zmq::poll(&item, 1, kPoll) > 0)
-        for (int taken = 0; taken < kFramesPerTurn && receive_one(); ++taken) {
-        }
+      const bool idle = zmq::poll(&item, 1, kPoll) == 0;
+      for (int taken = 0; !idle && taken < kFramesPerTurn && receive_one(); ++taken) {
+      }
+      // A look at every peer's monitor costs as much as a frame.
+      const auto now = std::chrono::steady_clock::now();
+      if (!idle && now - watched < kWatch) continue;
+      watched = now;
       watch_connections();
     } catch (const zmq::error_t& error) {
       if (error.num() == EINTR) continue;

@@ -75,23 +75,33 @@ using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCal
 
 class EventQueue {
  public:
+  // Whoever is woken finds the lock free: it is told after the lock was given back.
   void post(Event event) {
-    const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(event));
+    {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(std::move(event));
+    }
     changed_.notify_one();
   }
   void post_bounded(Event event) {
-    std::unique_lock lock(mutex_);
-    room_.wait(lock, [this] { return events_.size() < schema::kMostQueuedEvents || closed_; });
-    if (closed_) return;
-    events_.push_back(std::move(event));
+    {
+      std::unique_lock lock(mutex_);
+      room_.wait(lock, [this] { return events_.size() < schema::kMostQueuedEvents || closed_; });
+      if (closed_) return;
+      events_.push_back(std::move(event));
+    }
     changed_.notify_one();
   }
+  // at_most 0: only what is there.
   std::optional<Event> pop(std::chrono::microseconds at_most) {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, at_most, [this] { return !events_.empty(); })) return std::nullopt;
-    Event event = std::move(events_.front());
-    events_.pop_front();
+    std::optional<Event> event;
+    {
+      std::unique_lock lock(mutex_);
+      if (events_.empty() && at_most.count() == 0) return std::nullopt;
+      if (!changed_.wait_for(lock, at_most, [this] { return !events_.empty(); })) return std::nullopt;
+      event = std::move(events_.front());
+      events_.pop_front();
+    }
     room_.notify_one();
     return event;
   }

@@ -196,6 +196,32 @@ TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
   EXPECT_EQ(std::get<schema::Credit>(send.body).taken_bytes, 2 * half);
 }
 
+TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
+  for (const auto kind : {schema::ExchangeKind::kDirect, schema::ExchangeKind::kSharded}) {
+    Two two(kind, 1 << 20);
+    const std::size_t chunks = two.plan.chunks.size();
+    two.contribute_all();
+    std::size_t credits = 0;
+    const auto count_credits = [&] {
+      for (const ExchangeAction& action : two.exchange.take_actions())
+        if (const auto* send = std::get_if<SendFrame>(&action))
+          credits += std::holds_alternative<schema::Credit>(send->body);
+    };
+    for (std::size_t c = 0; c < chunks; ++c) {
+      EXPECT_EQ(credits, c);
+      if (!two.plan.sharded() || two.plan.chunks[c].owner == 0) {
+        two.codes_from_peer(c, two.plan.credit_every_bytes());
+      } else {
+        two.payload.resize(two.plan.credit_every_bytes());
+        two.from_peer(schema::Chunk{static_cast<std::uint32_t>(c), schema::ChunkPhase::kTotal,
+                                    schema::PayloadFormat::kSumsRaw, two.payload});
+      }
+      count_credits();
+    }
+    EXPECT_EQ(credits, chunks - 1);
+  }
+}
+
 TEST(ExchangeCredit, TotalsWaitForIt) {
   Two two(schema::ExchangeKind::kSharded);
   EXPECT_EQ(two.contribute_all(), 2u);
