@@ -65,6 +65,10 @@ CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members, s
   return costs;
 }
 
+std::size_t parameters_in_caches(const Machine& machine, double cores, std::size_t parameters) {
+  return static_cast<std::size_t>(static_cast<double>(parameters) * std::max(machine.cores / cores, 1.0));
+}
+
 double crew_speed_up(const Machine& machine, double cores) {
   const double workers = std::floor(std::min(cores, static_cast<double>(kMostWorkers)));
   if (workers <= 1) return 1;

@@ -38,6 +38,10 @@ inline constexpr double kFrameSeconds = 12e-6;
 // was measured.
 CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members, std::size_t parameters);
 
+// How many parameters lie in the caches that hold a node's model: nodes of fewer cores than the machine has are taken
+// to share it, and then its last cache holds the models of all of them.
+std::size_t parameters_in_caches(const Machine& machine, double cores, std::size_t parameters);
+
 // How much sooner the threads that so many cores allow are done with an exchange's kernels than one: as measured, and
 // in proportion for other numbers of threads.
 double crew_speed_up(const Machine& machine, double cores);

@@ -85,7 +85,8 @@ StepModel model_step(const Plan& plan, const engine::Model& model, const Machine
   step.compute = compute_seconds;
   step.compute_processor = compute_processor;
   if (plan.members < 2) return step;
-  const CodecCosts costs = costs_at(machine, where.zeros, plan.members, model.segments.parameter_count());
+  const std::size_t parameters = parameters_in_caches(machine, where.cores, model.segments.parameter_count());
+  const CodecCosts costs = costs_at(machine, where.zeros, plan.members, parameters);
   const auto coding = static_cast<std::size_t>(plan.coding);
   const double rate = where.payload_mbps * 1e6;
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {

@@ -58,6 +58,14 @@ TEST(Machine, CostsAreInterpolatedAndNoFurther) {
   EXPECT_NEAR(costs_at(machine, 0.5, 2, 1'000'000).encode_sums[1] * 1e9, 1, 1e-9) << "chunks stay in a cache";
 }
 
+TEST(Machine, NodesThatShareItShareItsCaches) {
+  Machine machine;
+  machine.cores = 4;
+  EXPECT_EQ(parameters_in_caches(machine, 4, 1000), 1000U);
+  EXPECT_EQ(parameters_in_caches(machine, 1, 1000), 4000U);
+  EXPECT_EQ(parameters_in_caches(machine, 8, 1000), 1000U) << "a larger machine has one node, too";
+}
+
 TEST(Machine, PassesAreInterpolatedBetweenAllSizes) {
   schema::BenchReply bench = sample_bench();
   for (schema::KernelRate& rate : rates_of(point(0.9, 8, 4000, 5))) bench.codec.push_back(rate);

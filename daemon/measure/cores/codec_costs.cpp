@@ -15,18 +15,25 @@ namespace {
 constexpr int kRounds = 5;
 constexpr std::uint64_t kSeed = 20171204;
 
-// Seconds per element of a call over `elements`: the best of the rounds, since whatever disturbs them makes them
-// longer.
-template <class Call>
-double best_round(std::size_t elements, const CodecTiming& timing, Call call) {
-  double best = std::numeric_limits<double>::max();
+// Seconds of each of the calls, made in turns as a step makes them, so that a call finds the caches as those before it
+// left them: the best of the rounds, since whatever disturbs them makes them longer.
+template <class... Calls>
+std::array<double, sizeof...(Calls)> best_rounds(const CodecTiming& timing, Calls... calls) {
+  std::array<double, sizeof...(Calls)> best;
+  best.fill(std::numeric_limits<double>::max());
   for (int round = 0; round < kRounds && !timing.stop.stop_requested(); ++round) {
-    timing.before_round();
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    std::size_t turn = 0;
+    const auto one = [&](auto& call) {
+      timing.before_round();
+      const auto start = std::chrono::steady_clock::now();
+      call();
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      best[turn] = std::min(best[turn], seconds);
+      ++turn;
+    };
+    (one(calls), ...);
   }
-  return best / static_cast<double>(elements);
+  return best;
 }
 
 // Magnitudes such that about `zeros` of the codes are zero at scaler 1: uniform in [0, 2 * (1 - zeros)]. The kernels do
@@ -48,7 +55,9 @@ void draw(std::span<float> values, double zeros) {
 
 CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
                          const CodecTiming& timing) {
-  const auto seconds_per_element = [&](std::size_t count, auto call) { return best_round(count, timing, call); };
+  const auto seconds_per_element = [&](std::size_t count, auto call) {
+    return best_rounds(timing, call)[0] / static_cast<double>(count);
+  };
   const std::size_t elements = kernels::padded(std::clamp(parameters, kLeastChunkParameters, timing.most_elements));
   const std::size_t chunk = std::min(elements, schema::kLargeChunkParameters);
   const std::size_t words = chunk / kernels::kWordBits;
@@ -67,22 +76,26 @@ CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters
     for (std::size_t at = 0; at + chunk <= elements; at += chunk) call(at);
   };
   CodecCosts costs;
-  costs.statistics = seconds_per_element(elements, [&] { (void)kernels.statistics(gradient.span()); });
-  costs.ternarize = seconds_per_element(elements / chunk * chunk, [&] {
-    in_chunks([&](std::size_t at) {
-      kernels.ternarize(gradient.span().subspan(at, chunk), at, {kSeed, 0, 0, 0}, {1, 1}, planes);
-    });
-  });
   kernels::Update update;
   update.kind = kernels::OptimizerKind::kMomentum;
   update.past_caches = parameters >= kernels::kPastCaches;
-  costs.apply = seconds_per_element(elements / chunk * chunk, [&] {
-    in_chunks([&](std::size_t at) {
-      kernels.apply_sums(update, sums.span(),
-                         {parameters_from.span().subspan(at, chunk), slot_from.span().subspan(at, chunk), {}},
-                         {parameters_to.span().subspan(at, chunk), slot_to.span().subspan(at, chunk), {}});
-    });
-  });
+  const auto [statistics, ternarize, apply] = best_rounds(
+      timing, [&] { (void)kernels.statistics(gradient.span()); },
+      [&] {
+        in_chunks([&](std::size_t at) {
+          kernels.ternarize(gradient.span().subspan(at, chunk), at, {kSeed, 0, 0, 0}, {1, 1}, planes);
+        });
+      },
+      [&] {
+        in_chunks([&](std::size_t at) {
+          kernels.apply_sums(update, sums.span(),
+                             {parameters_from.span().subspan(at, chunk), slot_from.span().subspan(at, chunk), {}},
+                             {parameters_to.span().subspan(at, chunk), slot_to.span().subspan(at, chunk), {}});
+        });
+      });
+  costs.statistics = statistics / static_cast<double>(elements);
+  costs.ternarize = ternarize / static_cast<double>(elements / chunk * chunk);
+  costs.apply = apply / static_cast<double>(elements / chunk * chunk);
   costs.accumulate = seconds_per_element(chunk, [&] { kernels.accumulate_planes(codes, sums.span()); });
   const std::array<std::size_t, 1> runs = {chunk};
   std::vector<std::byte> payload(std::max(kernels::codes_bound(chunk), kernels::sums_bound(chunk, n)));
