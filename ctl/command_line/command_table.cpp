@@ -87,7 +87,7 @@ const std::vector<OptionRow>& option_rows() {
       {"timeout", "", "DURATION", "wait at most this long, such as 60s (the default), 10m", set_timeout},
       {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
       {"link", "", "RATE", "of each node's link, such as 1Gbps; else as measured", set_link},
-      {"cores", "", "C", "processor cores of a node for all it does; else the asked node's", set_cores},
+      {"cores", "", "C", "of a node, for all it does; less than the asked node's: several share one", set_cores},
       {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
       {"calibrate", "", "FILE", "correct by real steps: what tests/lab/exchange --json printed",
        text(&Command::calibrate)},

@@ -80,7 +80,7 @@ void Exchange::begin_step(const Plan& plan, LocalStep local) {
     chunk.held.assign(members(), std::nullopt);
     chunk.missing = members() - 1;
   }
-  count_to_come();
+  count_frames();
   scalers_.begin_step();
   credit_.begin_step(members(), plan.window_bytes, plan.credit_every_bytes());
   to_contribute_.assign(plan.buckets.size(), {});
@@ -249,11 +249,13 @@ void Exchange::reduce_if_complete(std::size_t index) {
 
 // --- credit ---
 
-void Exchange::count_to_come() {
+// Between two members as many go as come: in the sharded exchange codes one way and their sum the other.
+void Exchange::count_frames() {
   to_come_.assign(members(), 0);
   for (const ChunkPlan& chunk : plan_->chunks)
     for (Rank r = 0; r < members(); ++r)
       to_come_[r] += plan_->sharded() ? (chunk.owner == options_.self) + (chunk.owner == r) : 1;
+  to_send_ = to_come_;
 }
 
 std::uint64_t Exchange::bytes_on_their_way() const { return credit_.bytes_on_their_way(); }
@@ -307,12 +309,14 @@ std::optional<Contribute> Exchange::next_contribution(std::size_t bucket) {
 
 void Exchange::contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
   credit_.sent(to, payload_bytes, expected_bytes(plan_->chunks[chunk], false));
+  for (const Rank r : to) --to_send_[r];
   chunks_[chunk].contributed = true;
   reduce_if_complete(chunk);
 }
 
 void Exchange::total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
   credit_.sent(to, payload_bytes, expected_bytes(plan_->chunks[chunk], true));
+  for (const Rank r : to) --to_send_[r];
 }
 
 // --- chunks ---

@@ -192,7 +192,7 @@ class Exchange {
   void on_credit(Rank from, const schema::Credit& credit);
   void open_bucket(std::size_t bucket);
   void count_owed(std::size_t bucket);
-  void count_to_come();
+  void count_frames();
   void reduce_if_complete(std::size_t index);
   std::optional<Reduce> next_reduce(std::size_t bucket);
   std::optional<Contribute> next_contribution(std::size_t bucket);
@@ -213,8 +213,8 @@ class Exchange {
   std::size_t step_frame_count_ = 0;
   std::vector<Bucket> buckets_;
   std::vector<ChunkState> chunks_;
-  std::vector<Owed> owed_;            // by rank
-  std::vector<std::size_t> to_come_;  // chunk frames of the step, by rank; a peer without any needs no credit back
+  std::vector<Owed> owed_;                      // by rank
+  std::vector<std::size_t> to_come_, to_send_;  // chunk frames of the step from and to others, by rank
   std::size_t applied_count_ = 0;
   Scalers scalers_;
   CreditBook credit_;

@@ -38,7 +38,7 @@ Exchange::Waiting Exchange::waiting() const {
     }
     return waiting;
   }
-  // Who has not given credit back keeps our own chunks from leaving.
+  // Who has not given credit back keeps our own chunks from leaving; who has all of them gives none.
   const auto has_any = [](const std::deque<std::size_t>& queue) { return !queue.empty(); };
   const bool held_back = std::any_of(to_contribute_.begin(), to_contribute_.end(), has_any) ||
                          std::any_of(to_reduce_.begin(), to_reduce_.end(), has_any);
@@ -47,7 +47,8 @@ Exchange::Waiting Exchange::waiting() const {
       if (r != options_.self && waited_for(r)) waiting.ranks.push_back(r);
     if (!waiting.ranks.empty()) waiting.phase = phase;
   };
-  add(schema::Phase::kReduce, [&](Rank r) { return owed_[r].contributions > 0 || (held_back && !credit_.lasts(r)); });
+  add(schema::Phase::kReduce,
+      [&](Rank r) { return owed_[r].contributions > 0 || (held_back && to_send_[r] > 0 && !credit_.lasts(r)); });
   if (waiting.ranks.empty()) add(schema::Phase::kGather, [&](Rank r) { return owed_[r].totals > 0; });
   return waiting;
 }

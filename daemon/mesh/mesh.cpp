@@ -14,7 +14,7 @@
 namespace tg::daemon {
 namespace {
 
-constexpr int kFramesPerTurn = 64;                 // then the connections get a look
+constexpr int kFramesPerTurn = 64;                 // then the thread looks around
 constexpr std::uint64_t kHelloMs = 1000;           // to a connected peer
 constexpr std::uint64_t kHelloConnectingMs = 200;  // until both directions work
 constexpr std::chrono::milliseconds kPoll{50};     // how soon the receiving thread sees that it should stop
@@ -257,7 +257,7 @@ void Mesh::State::on_hello(Rank peer, const schema::Hello& hello) {
     }
   }
   hooks.heard(peer);
-  // A hello may have waited in the queue while its sender died.
+  watch_connections();  // a hello may have waited in the queue while its sender died
   const bool up = hello.heard == incarnation && link.dealer_connected && link.cut_off_incarnation != hello.incarnation;
   if (link.up.exchange(up) != up) {
     {

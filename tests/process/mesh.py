@@ -35,6 +35,7 @@ SMALL_JOB = {
     "digest-every": 5,
 }
 
+
 class Mesh:
     """`count` nodes named node-a, node-b, ... Settings go to every configuration, those of `per_node` (by index) win.
 

@@ -6,9 +6,9 @@ import socket
 import subprocess
 import unittest
 
-from files import PNG, write_idx
 from addresses import free_port_pair, own_loopback_address
 from asking import TGCTL
+from files import PNG, write_idx
 from mesh import Mesh
 from node import TGD
 

@@ -24,6 +24,7 @@ std::array<double, sizeof...(Calls)> best_rounds(const CodecTiming& timing, Call
   for (int round = 0; round < kRounds && !timing.stop.stop_requested(); ++round) {
     std::size_t turn = 0;
     const auto one = [&](auto& call) {
+      if (timing.stop.stop_requested()) return;
       timing.before_round();
       const auto start = std::chrono::steady_clock::now();
       call();

@@ -26,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kZeros[] = {0.68, kExpectedZeros};
 constexpr std::size_t kMembers[] = {2, 8, 64};
 constexpr std::size_t kCrewMembers = 8;
-// In a core's cache, and past those of a core; the largest, past all caches, are large_elements.
+// Of small models, whose state a shared cache may hold, and past most; the largest, past all caches, are
+// large_elements.
 constexpr std::size_t kSmall = 512u << 10, kMiddle = 8u << 20;
 constexpr std::uint64_t kSeed = 20171204;
 constexpr int kRounds = 3;

@@ -36,6 +36,17 @@ struct PlainWaiting {
     if (here(chunk)) return rank != self() && !of_.chunks_[chunk].reducing && !of_.chunks_[chunk].held[rank];
     return of_.plan_->chunks[chunk].owner == rank && !of_.chunks_[chunk].total_came;
   }
+  // Some chunk of ours has not left for it. Work under way counts.
+  bool lacks_ours(Rank rank) const {
+    for (std::size_t c = 0; c < of_.chunks_.size(); ++c) {
+      const Exchange::ChunkState& chunk = of_.chunks_[c];
+      if (!of_.plan_->sharded() ? !chunk.contributed
+          : here(c)             ? !chunk.applied
+                                : of_.plan_->chunks[c].owner == rank && !chunk.contributed)
+        return true;
+    }
+    return false;
+  }
   void wait_for_scalers(const std::set<Rank>& silent) {
     phase = schema::Phase::kScalerWait;
     ranks = late = silent;
@@ -47,7 +58,8 @@ struct PlainWaiting {
       for (std::size_t c = 0; c < of_.chunks_.size(); ++c)
         if (here(c) && owes(r, c)) ranks.insert(r);
       for (std::size_t b = 0; b < of_.buckets_.size(); ++b)
-        if (r != self() && !of_.credit_.lasts(r) && (!of_.to_contribute_[b].empty() || !of_.to_reduce_[b].empty()))
+        if (r != self() && !of_.credit_.lasts(r) && (!of_.to_contribute_[b].empty() || !of_.to_reduce_[b].empty()) &&
+            lacks_ours(r))
           ranks.insert(r);
     }
     phase = ranks.empty() ? schema::Phase::kIdle : schema::Phase::kReduce;
