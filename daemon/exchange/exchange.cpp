@@ -249,15 +249,6 @@ void Exchange::reduce_if_complete(std::size_t index) {
 
 // --- credit ---
 
-// Between two members as many go as come: in the sharded exchange codes one way and their sum the other.
-void Exchange::count_frames() {
-  to_come_.assign(members(), 0);
-  for (const ChunkPlan& chunk : plan_->chunks)
-    for (Rank r = 0; r < members(); ++r)
-      to_come_[r] += plan_->sharded() ? (chunk.owner == options_.self) + (chunk.owner == r) : 1;
-  to_send_ = to_come_;
-}
-
 std::uint64_t Exchange::bytes_on_their_way() const { return credit_.bytes_on_their_way(); }
 
 void Exchange::on_credit(Rank from, const schema::Credit& credit) {

@@ -6,6 +6,15 @@
 
 namespace tg::daemon {
 
+// Between two members as many go as come: in the sharded exchange codes one way and their sum the other.
+void Exchange::count_frames() {
+  to_come_.assign(members(), 0);
+  for (const ChunkPlan& chunk : plan_->chunks)
+    for (Rank r = 0; r < members(); ++r)
+      to_come_[r] += plan_->sharded() ? (chunk.owner == options_.self) + (chunk.owner == r) : 1;
+  to_send_ = to_come_;
+}
+
 void Exchange::count_owed(std::size_t bucket) {
   const BucketPlan& plan = plan_->buckets[bucket];
   std::size_t summed_here = 0;
