@@ -13,8 +13,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
-
 Error unknown_verb(const std::string& name) {
   const std::string near = schema::nearest(name, verb_names());
   return usage("unknown command \"" + schema::clip_text(name, 100) + "\"" +

@@ -12,8 +12,6 @@
 namespace tg::ctl {
 namespace {
 
-Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
-
 std::function<Status(Command&, const std::string&)> text(std::string Command::*field) {
   return [field](Command& command, const std::string& value) -> Status {
     command.*field = value;

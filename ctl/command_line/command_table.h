@@ -28,6 +28,8 @@ struct VerbRow {
   std::vector<const char*> options;
 };
 
+inline Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
+
 const std::vector<VerbRow>& verb_rows();
 const VerbRow* find_verb(std::string_view name);  // null if there is none
 const VerbRow& verb_row(Verb verb);

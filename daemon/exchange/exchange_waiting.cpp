@@ -1,5 +1,5 @@
-// Whom an exchange waits for: read from its state, changes nothing. Asked each time a node has nothing else to do, so
-// it counts chunks as they come instead of looking at them all.
+// Whom an exchange waits for, asked each time a node has nothing else to do: chunks are counted when a step and its
+// buckets begin, and as they come and go, instead of looked at each time.
 #include <algorithm>
 
 #include "daemon/exchange/exchange.h"
