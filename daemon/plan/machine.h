@@ -30,9 +30,8 @@ struct Machine {
   double cpu_factor = 1;                  // on everything that the exchange does on a processor
 };
 
-// Handling a frame beside its payload: queues on each side, wake-ups, headers, system calls. What replayed steps of
-// four models at N = 2, 4 and 8 used of the processor is explained best by 10 to 14 us.
-inline constexpr double kFrameSeconds = 12e-6;
+// Handling a frame beside its payload: queues on each side, wake-ups, headers, system calls. As kByteSeconds.
+inline constexpr double kFrameSeconds = 22e-6;
 
 // Interpolated: linear in zeros and in the logarithms of members and of the model's parameters, no further than what
 // was measured.

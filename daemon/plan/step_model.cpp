@@ -30,11 +30,14 @@ double elements_of(const Plan& plan) {
                          [](double sum, const ChunkPlan& chunk) { return sum + static_cast<double>(chunk.size()); });
 }
 
-// Frames that a member sends or takes for these chunks, and the scalers of their bucket.
-double frames_of(const Plan& plan) {
-  const double others = static_cast<double>(plan.members - 1), chunks = static_cast<double>(plan.chunks.size());
-  const double each = plan.sharded() ? 4 * others / static_cast<double>(plan.members) : 2 * others;
-  return chunks * each + 2 * others;
+// Frames that a member sends or takes for these chunks, the scalers of their bucket and the credit for so many bits
+// sent, and as many taken.
+double frames_of(const Plan& part, double sent_bits, std::size_t credit_every_bytes) {
+  const double others = static_cast<double>(part.members - 1), members = static_cast<double>(part.members);
+  const double each = part.sharded() ? 4 * others / members : 2 * others;
+  const double payloads = static_cast<double>(part.chunks.size()) * each;
+  const double credits = 2 * sent_bits / 8 / static_cast<double>(credit_every_bytes);
+  return payloads + std::min(payloads, credits) + 2 * others;
 }
 
 // From the arrival of the last payloads to the commit. All owners' last chunks come at the same time, each is decoded
@@ -92,8 +95,10 @@ StepModel model_step(const Plan& plan, const engine::Model& model, const Machine
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     const Plan part = only(plan, b);
     CodecSeconds codec = codec_parts(part, costs, where.zeros);
-    const double frames = frames_of(part), first = static_cast<double>(part.chunks.front().size());
-    const double bits = predict_traffic(part, where.zeros).sent_bits + frames / 2 * kFrameOverheadBytes * 8;
+    const double payload_bits = predict_traffic(part, where.zeros).sent_bits;
+    const double frames = frames_of(part, payload_bits, plan.credit_every_bytes());
+    const double bits = payload_bits + frames / 2 * kFrameOverheadBytes * 8;
+    const double first = static_cast<double>(part.chunks.front().size());
     codec.network += frames * kFrameSeconds;
     StepModel::Bucket bucket;
     bucket.wire = bits / rate;

@@ -225,8 +225,8 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   result->engine_build = engine->build();
   gradients = AlignedArray<float>(segments.padded_count());
   if (job.weight_decay_path == "inside") inside_weight_decay = static_cast<float>(job.weight_decay);
-  result->codec = measure_crew(kernels, workers_for(options.threads), segments.parameter_count(), options.members,
-                               expected_zeros(job));
+  result->codec = measure_crew(kernels, workers_for(options.threads),
+                               {segments.parameter_count(), options.members, expected_zeros(job)});
   prepared = result;
   probe(*result, global_batch(), part);
   if (replays()) return std::shared_ptr<const Prepared>(result);

@@ -148,7 +148,7 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
 
 TEST(CrewCosts, AreThoseOfAllThreadsTogether) {
   const kernels::Kernels& kernels = *kernels::available().front();
-  const CodecCosts one = measure_crew(kernels, 1, 1 << 20, 4, 0.9), two = measure_crew(kernels, 2, 1 << 20, 4, 0.9);
+  const CodecCosts one = measure_crew(kernels, 1, {1 << 20, 4, 0.9}), two = measure_crew(kernels, 2, {1 << 20, 4, 0.9});
   for (const KernelCost& kernel : kKernelCosts) {
     CodecCosts a = one, b = two;
     EXPECT_GT(*kernel.field(a), 0) << kernel.name;
@@ -164,9 +164,9 @@ TEST(CrewCosts, StopOnAllThreads) {
     if (++calls == 3) source.request_stop();
   };
   const kernels::Kernels& kernels = *kernels::available().front();
-  (void)measure_codec(kernels, 1 << 20, 4, 0.9, {.before_round = stop_at_third, .stop = source.get_token()});
+  (void)measure_codec(kernels, {1 << 20, 4, 0.9}, {.before_call = stop_at_third, .stop = source.get_token()});
   EXPECT_EQ(calls, 3) << "nothing is timed after a stop";
-  (void)measure_crew(kernels, 2, 1 << 20, 4, 0.9, {.stop = source.get_token()});  // comes back
+  (void)measure_crew(kernels, 2, {1 << 20, 4, 0.9}, {.stop = source.get_token()});  // comes back
 }
 
 TEST(LargeArrays, AreTwiceTheCacheAsFarAsMemoryGoes) {
@@ -203,8 +203,11 @@ TEST(NodeSpeed, WithoutMemoryOrStoppedIsAnError) {
 }
 
 TEST(Roofs, AreRates) {
-  EXPECT_GT(read_rate(1 << 20), 0);
-  EXPECT_GT(copy_rate(1 << 20), 0);
+  AlignedArray<float> from(1 << 20), to(1 << 20);
+  from[7] = 3;
+  EXPECT_GT(read_rate(from.span()), 0);
+  EXPECT_GT(copy_rate(from.span(), to.span()), 0);
+  EXPECT_EQ(to[7], 3) << "it copies";
   EXPECT_LT(peak_gflops(1), 1e4) << "no core does that many";
 }
 

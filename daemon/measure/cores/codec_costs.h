@@ -1,14 +1,12 @@
-// What the exchange's kernels cost on this machine: measured before a run, so that the cost model of choose_exchange
-// speaks of this processor, these instruction sets and this memory. Seconds per element unless said otherwise.
+// What the exchange's kernels cost on this machine: measured before a run (codec_timer.h), so that the cost model of
+// choose_exchange speaks of this processor, these instruction sets and this memory. Seconds per element unless said
+// otherwise.
 #pragma once
 
 #include <array>
 #include <cstddef>
-#include <functional>
-#include <stop_token>
 
 #include "daemon/exchange/plan/plan.h"
-#include "kernels/kernels.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
@@ -20,12 +18,16 @@ inline double expected_zeros(const schema::JobSpec& job) {
   return job.compute == "replay" && job.replay_gradients == "gaussian" ? job.replay_zeros : kExpectedZeros;
 }
 
+// Of TCP and ZeroMQ, for a byte of payload sent or taken. Profiles of replayed steps (LeNet to AlexNet, 2 to 8 nodes,
+// on links that carry packets of a frame's size) are explained within 15 to 25 % by this and kFrameSeconds.
+inline constexpr double kByteSeconds = 0.9e-9;
+
 struct CodecCosts {
   double statistics = 0, ternarize = 0, accumulate = 0, apply = 0;
   // By coding (raw, entropy).
   double encode_codes[2] = {}, decode_codes[2] = {};
   double encode_sums[2] = {}, decode_sums[2] = {};
-  double per_byte = 0.3e-9;  // of the kernel's TCP and ZeroMQ, sent or received: 0.3 s per GB and direction
+  double per_byte = kByteSeconds;
 };
 
 // The kernels of CodecCosts, each with its name in reports.
@@ -48,18 +50,6 @@ inline constexpr std::array<KernelCost, 12> kKernelCosts = {{
     {"encode-sums-entropy", [](CodecCosts& c) { return &c.encode_sums[1]; }},
     {"decode-sums-entropy", [](CodecCosts& c) { return &c.decode_sums[1]; }},
 }};
-
-inline constexpr std::size_t kMeasuredElements = 2u << 20;
-struct CodecTiming {
-  std::size_t most_elements = kMeasuredElements;
-  std::function<void()> before_round = [] {};  // each of the calls that are timed, on the calling thread
-  std::stop_token stop = {};                   // looked at between them; the costs mean nothing then
-};
-
-// Times each kernel on arrays of min(parameters, most_elements), drawn with this share of zeros; about 80 ms. Throws
-// where there is no memory.
-CodecCosts measure_codec(const kernels::Kernels& kernels, std::size_t parameters, std::size_t members, double zeros,
-                         const CodecTiming& timing = {});
 
 // Seconds of one member's kernels in a step of this plan, by what they do.
 struct CodecSeconds {

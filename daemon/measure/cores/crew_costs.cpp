@@ -15,10 +15,10 @@ constexpr std::size_t kLeastPart = 1u << 20;  // elements of a thread: its array
 
 }  // namespace
 
-CodecCosts measure_crew(const kernels::Kernels& kernels, std::size_t workers, std::size_t parameters,
-                        std::size_t members, double zeros, const CodecTiming& timing) {
+CodecCosts measure_crew(const kernels::Kernels& kernels, std::size_t workers, const CodecCase& what,
+                        const CodecTiming& timing) {
   workers = std::min(workers, static_cast<std::size_t>(engine::usable_processors()));
-  if (workers <= 1) return measure_codec(kernels, parameters, members, zeros, timing);
+  if (workers <= 1) return measure_codec(kernels, what, timing);
   std::vector<CodecCosts> measured(workers);
   std::vector<std::exception_ptr> failed(workers);
   std::barrier together(static_cast<std::ptrdiff_t>(workers));
@@ -26,7 +26,7 @@ CodecCosts measure_crew(const kernels::Kernels& kernels, std::size_t workers, st
                          timing.stop};
   const auto measure = [&](std::size_t index) {
     try {
-      measured[index] = measure_codec(kernels, parameters, members, zeros, part);
+      measured[index] = measure_codec(kernels, what, part);
     } catch (...) {
       failed[index] = std::current_exception();
     }

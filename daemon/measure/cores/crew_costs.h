@@ -3,13 +3,13 @@
 // where there is no memory or no thread.
 #pragma once
 
-#include "daemon/measure/cores/codec_costs.h"
+#include "daemon/measure/cores/codec_timer.h"
 
 namespace tg::daemon {
 
-// Seconds per element of `workers` threads together, each with its own part of a model of so many parameters. The
-// network's share is that of one thread: the sockets have theirs.
-CodecCosts measure_crew(const kernels::Kernels& kernels, std::size_t workers, std::size_t parameters,
-                        std::size_t members, double zeros, const CodecTiming& timing = {});
+// Seconds per element of `workers` threads together, each with its own part of the model. The network's share is that
+// of one thread: the sockets have theirs.
+CodecCosts measure_crew(const kernels::Kernels& kernels, std::size_t workers, const CodecCase& what,
+                        const CodecTiming& timing = {});
 
 }  // namespace tg::daemon

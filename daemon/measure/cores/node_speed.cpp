@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/exchange/pieces/worker.h"
+#include "daemon/measure/cores/codec_timer.h"
 #include "daemon/measure/cores/crew_costs.h"
 #include "daemon/measure/cores/large_arrays.h"
 #include "daemon/measure/cores/roofs.h"
@@ -22,15 +23,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Between them costs are interpolated: gaussian and real gradients, a pair of nodes to half of the most.
+// Between them costs are interpolated: gaussian and real gradients, a pair of nodes to half of the most. Sums cost more
+// with every member, the more the fewer there are.
 constexpr double kZeros[] = {0.68, kExpectedZeros};
-constexpr std::size_t kMembers[] = {2, 8, 64};
+constexpr std::size_t kMembers[] = {2, 4, 8, 64};
 constexpr std::size_t kCrewMembers = 8;
 // Of small models, whose state a shared cache may hold, and past most; the largest, past all caches, are
 // large_elements.
 constexpr std::size_t kSmall = 512u << 10, kMiddle = 8u << 20;
 constexpr std::uint64_t kSeed = 20171204;
-constexpr int kRounds = 3;
+constexpr int kRounds = 9, kWarmRounds = 2, kComputeRounds = 3;
 
 struct Trained {
   const char* model;
@@ -63,7 +65,7 @@ Result<schema::ComputeRate> measure_compute(const Trained& trained, int threads,
   engine::Batch batch;
   fill(batch, *model, trained.batch);
   std::vector<double> seconds;
-  for (int round = 0; round <= kRounds; ++round) {
+  for (int round = 0; round <= kComputeRounds; ++round) {
     if (stop.stop_requested()) return stopped();
     const Clock::time_point start = Clock::now();
     engine.forward(parameters.data(), batch);
@@ -82,6 +84,66 @@ double step_seconds(const CodecCosts& costs) {
          costs.decode_sums[1] + costs.apply;
 }
 
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Point {
+  CodecPoint place;  // without costs
+  CodecTimer timer;
+};
+
+// Roofs and kernels on one thread, all in turns: their ratios are of the same seconds.
+struct OneThread {
+  double read_rate = 0, copy_rate = 0;  // medians
+  std::vector<CodecPoint> medians;      // those of the largest arrays last
+  CodecCosts best;                      // with the largest arrays
+};
+
+// All points share the largest one's arrays, but for gradients of other zeros.
+Result<OneThread> measure_one_thread(const NodeUnderTest& node, std::size_t large) {
+  AlignedArray<float> gradients[std::size(kZeros)], parameters_from, parameters_to, slot_from, slot_to;
+  for (std::size_t z = 0; z < std::size(kZeros); ++z) {
+    gradients[z] = AlignedArray<float>(kZeros[z] == kExpectedZeros ? large : kSmall);
+    draw_gradient(gradients[z].span(), kZeros[z]);
+  }
+  for (AlignedArray<float>* const array : {&parameters_from, &parameters_to, &slot_from, &slot_to}) {
+    if (node.stop.stop_requested()) return stopped();  // they take their time
+    *array = AlignedArray<float>(large);
+  }
+  std::vector<Point> points;
+  const auto add = [&](std::size_t z, std::size_t members, std::size_t elements) {
+    const CodecArrays arrays{gradients[z].span(), parameters_from.span(), parameters_to.span(), slot_from.span(),
+                             slot_to.span()};
+    points.push_back({{kZeros[z], members, elements, {}},
+                      {node.kernels, {elements, members, kZeros[z]}, arrays.first(elements), {.stop = node.stop}}});
+  };
+  constexpr std::size_t kExpected = std::size(kZeros) - 1;
+  static_assert(kZeros[kExpected] == kExpectedZeros);
+  for (std::size_t z = 0; z < std::size(kZeros); ++z)
+    for (const std::size_t members : kMembers) add(z, members, kSmall);
+  if (kMiddle < large) add(kExpected, kCrewMembers, kMiddle);
+  add(kExpected, kCrewMembers, large);
+  std::vector<double> read, copied;
+  for (int round = 0; round < kRounds; ++round) {
+    for (Point& point : points) {
+      if (point.place.elements == kSmall)  // the largest arrays have emptied the caches
+        for (int warm = 0; warm < kWarmRounds; ++warm) point.timer.warm_round();
+      point.timer.round();
+    }
+    if (node.stop.stop_requested()) return stopped();
+    read.push_back(read_rate(gradients[kExpected].span()));
+    copied.push_back(copy_rate(parameters_from.span(), parameters_to.span()));
+  }
+  OneThread measured{median_of(read), median_of(copied), {}, points.back().timer.best()};
+  for (Point& point : points) {
+    point.place.costs = point.timer.median();
+    measured.medians.push_back(point.place);
+  }
+  return measured;
+}
+
 Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
   const Result<std::size_t> large = large_elements(last_cache_bytes(), node.memory_bytes);
   if (!large) return large.error();
@@ -89,23 +151,19 @@ Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
   bench.cores = static_cast<std::uint64_t>(engine::usable_processors());
   bench.threads = static_cast<std::uint64_t>(node.threads);
   bench.workers = workers_for(bench.threads);
-  bench.read_rate = read_rate(*large, node.stop);
-  bench.copy_rate = copy_rate(*large, node.stop);
-  const auto measure = [&](double zeros, std::size_t members, std::size_t elements) {
-    const CodecCosts costs =
-        measure_codec(node.kernels, elements, members, zeros, {.most_elements = elements, .stop = node.stop});
-    if (node.stop.stop_requested()) return costs;
-    for (schema::KernelRate& rate : rates_of({zeros, members, elements, costs})) bench.codec.push_back(std::move(rate));
-    return costs;
-  };
-  for (const double zeros : kZeros)
-    for (const std::size_t members : kMembers) measure(zeros, members, kSmall);
-  if (kMiddle < *large) measure(kExpectedZeros, kCrewMembers, kMiddle);
-  const CodecCosts one = measure(kExpectedZeros, kCrewMembers, *large);
-  const CodecCosts crew = measure_crew(node.kernels, bench.workers, *large, kCrewMembers, kExpectedZeros,
-                                       {.most_elements = *large, .stop = node.stop});
-  if (node.stop.stop_requested()) return stopped();
-  bench.crew_speed_up = step_seconds(one) / step_seconds(crew);
+  const Result<OneThread> one = measure_one_thread(node, *large);
+  if (!one) return one.error();
+  bench.read_rate = one->read_rate;
+  bench.copy_rate = one->copy_rate;
+  for (const CodecPoint& point : one->medians)
+    for (schema::KernelRate& rate : rates_of(point)) bench.codec.push_back(std::move(rate));
+  bench.crew_speed_up = 1;
+  if (bench.workers > 1) {
+    const CodecCosts crew = measure_crew(node.kernels, bench.workers, {*large, kCrewMembers, kExpectedZeros},
+                                         {.most_elements = *large, .stop = node.stop});
+    if (node.stop.stop_requested()) return stopped();
+    bench.crew_speed_up = step_seconds(one->best) / step_seconds(crew);
+  }
   for (const Trained& trained : kTrained) {
     Result<schema::ComputeRate> rate = measure_compute(trained, node.threads, node.stop);
     if (!rate) return rate.error();

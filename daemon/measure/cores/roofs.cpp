@@ -4,32 +4,20 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <functional>
 #include <latch>
 #include <thread>
 #include <vector>
 
-#include "kernels/base/aligned_array.h"
+#include "kernels/base/check.h"
 
 namespace tg::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRounds = 5;
+constexpr int kRounds = 10;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// 10^9 floats per second of a call over so many; the best round, since whatever disturbs one makes it longer.
-double best_rate(std::size_t floats, const std::stop_token& stop, const std::function<void()>& call) {
-  double best = 0;
-  for (int round = 0; round < kRounds && !stop.stop_requested(); ++round) {
-    const Clock::time_point start = Clock::now();
-    call();
-    best = std::max(best, static_cast<double>(floats) / seconds_since(start) * 1e-9);
-  }
-  return best;
-}
 
 // Independent chains, so that no adder waits for the one before.
 constexpr std::size_t kChains = 8;
@@ -97,21 +85,22 @@ double operations() { return 0; }
 
 }  // namespace
 
-double read_rate(std::size_t floats, const std::stop_token& stop) {
-  AlignedArray<float> values(floats);
-  volatile float kept = 0;
-  return best_rate(floats, stop, [&] { kept = sum_all(values.data(), floats); });
+double read_rate(std::span<const float> values) {
+  const Clock::time_point start = Clock::now();
+  [[maybe_unused]] const volatile float kept = sum_all(values.data(), values.size());
+  return static_cast<double>(values.size()) / seconds_since(start) * 1e-9;
 }
 
-double copy_rate(std::size_t floats, const std::stop_token& stop) {
-  AlignedArray<float> from(floats), to(floats);
-  return best_rate(floats, stop, [&] { std::memcpy(to.data(), from.data(), floats * sizeof(float)); });
+double copy_rate(std::span<const float> from, std::span<float> to) {
+  TG_CHECK(from.size() == to.size(), from.size(), to.size());
+  const Clock::time_point start = Clock::now();
+  std::memcpy(to.data(), from.data(), from.size_bytes());
+  return static_cast<double>(from.size()) / seconds_since(start) * 1e-9;
 }
 
-// The best of some rounds: a neighbour's share of the cores is nothing that the processor could not do.
 double peak_gflops(int threads) {
   double best = 0;
-  for (int round = 0; round < 2 * kRounds; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     std::vector<double> rates(static_cast<std::size_t>(threads));
     std::latch begin(threads + 1);
     {

@@ -1,0 +1,75 @@
+// Times the exchange's kernels, in rounds: a round calls each kernel once, in a step's order. Any thread, one at a
+// time.
+//
+// A round is short, so that rounds of several timers (and of roofs) can be made in turns: a processor that others slow
+// down for a second slows all of them, and their ratios stay.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "daemon/measure/cores/codec_costs.h"
+#include "kernels/base/aligned_array.h"
+#include "kernels/kernels.h"
+
+namespace tg::daemon {
+
+// Elements of the longest array that measure_codec takes.
+inline constexpr std::size_t kMeasuredElements = 2u << 20;
+
+struct CodecTiming {
+  std::size_t most_elements = kMeasuredElements;
+  std::function<void()> before_call = [] {};  // each of the calls that are timed, on the calling thread
+  std::stop_token stop = {};                  // looked at between them; the costs mean nothing then
+};
+
+// A gradient and both halves of parameters and momentum, all of one length, which is a multiple of kernels::kBlock. A
+// timer may be given the beginning of another's.
+struct CodecArrays {
+  std::span<float> gradient, parameters_from, parameters_to, slot_from, slot_to;
+  CodecArrays first(std::size_t elements) const;
+};
+
+// Magnitudes such that about `zeros` of the codes are zero at scaler 1, from a fixed seed.
+void draw_gradient(std::span<float> gradient, double zeros);
+
+// Sums of so many members of a model of so many parameters, whose state lies in arrays of the length given.
+struct CodecCase {
+  std::size_t parameters = 0, members = 0;
+  double zeros = 0;
+};
+
+class CodecTimer {
+ public:
+  // The gradient is drawn already; kernels and arrays outlive the timer. Throws where there is no memory.
+  CodecTimer(const kernels::Kernels& kernels, const CodecCase& what, const CodecArrays& arrays, CodecTiming timing);
+
+  void round();       // kept, unless it was stopped
+  void warm_round();  // not kept: after it caches and pages are as a step leaves them
+  CodecCosts best() const;
+  CodecCosts median() const;  // of the rounds kept, one at least
+
+ private:
+  CodecCosts time_all();
+  void prepare_sums();
+
+  const kernels::Kernels& kernels_;
+  CodecCase case_;
+  CodecArrays arrays_;
+  CodecTiming timing_;
+  std::size_t chunk_;
+  AlignedArray<std::uint64_t> nonzero_, negative_;
+  AlignedArray<std::int8_t> sums_, added_;
+  std::vector<std::byte> payload_;
+  std::vector<CodecCosts> rounds_;
+};
+
+// The best of some rounds on arrays of min(parameters, most_elements), since whatever disturbs one makes it longer;
+// about 80 ms.
+CodecCosts measure_codec(const kernels::Kernels& kernels, const CodecCase& what, const CodecTiming& timing = {});
+
+}  // namespace tg::daemon
