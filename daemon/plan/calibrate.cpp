@@ -60,7 +60,7 @@ double residual(const std::vector<Row>& rows, double factor) {
     sum += step * step;
     if (row.measured.cpu_seconds <= 0) continue;
     const double cpu = row.step.processor_seconds(factor) / row.measured.cpu_seconds - 1;
-    sum += kCpuWeight * cpu * cpu;
+    sum += cpu * cpu;
   }
   return sum;
 }

@@ -4,10 +4,9 @@
 //   cpu_factor    on all processor seconds of the exchange
 //   trip_seconds  a frame to a peer and its handling
 //
-// minimizes  sum over rows of (predicted step / measured - 1)^2 + kCpuWeight (predicted processor time / measured -
-// 1)^2. The step is linear in trip_seconds, which is therefore solved for each cpu_factor tried. Processor time counts
-// less: what the kernel does for a process in interrupts is not in it, but where the link is the bottleneck it alone
-// tells the factor.
+// minimizes  sum over rows of (predicted step / measured - 1)^2 + (predicted processor time / measured - 1)^2. The step
+// is linear in trip_seconds, which is therefore solved for each cpu_factor tried. Processor time tells the factor where
+// the link is the bottleneck, and where a small step waits for its turn on a processor.
 #pragma once
 
 #include <vector>
@@ -23,8 +22,6 @@ struct Calibration {
   double trip_seconds = 0;
   double worst = 0;  // |predicted / measured - 1| of the step, the largest of the rows
 };
-
-inline constexpr double kCpuWeight = 0.25;
 
 // An error names the row whose model, exchange or coding is not known. rows is not empty.
 Result<Calibration> calibrate(const Machine& machine, const std::vector<schema::MeasuredStep>& rows);
