@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -23,9 +24,9 @@ Json ratio(double value, double limit) { return limit > 0 && value > 0 ? Json(va
 std::string times(double value, double limit) { return limit > 0 ? format_fixed(value / limit, 2) : "-"; }
 
 // Passes over whole arrays are shown as they are from memory, the rest as they are in a cache, where chunks stay.
-bool shown(const schema::KernelRate& rate, std::uint64_t largest) {
+bool shown(const schema::KernelRate& rate, std::uint64_t smallest, std::uint64_t largest) {
   const bool pass = rate.kernel == "statistics" || rate.kernel == "ternarize" || rate.kernel == "apply";
-  return rate.zeros == kShownZeros && rate.members == kShownMembers && (rate.elements == largest) == pass;
+  return rate.zeros == kShownZeros && rate.members == kShownMembers && rate.elements == (pass ? largest : smallest);
 }
 
 std::string link_text(const schema::BenchReply& bench) {
@@ -41,8 +42,12 @@ std::string link_text(const schema::BenchReply& bench) {
 }  // namespace
 
 std::string format_bench(const schema::BenchReply& bench) {
-  std::uint64_t largest = 0;  // elements of the arrays that the roofs were measured with, too
-  for (const schema::KernelRate& rate : bench.codec) largest = std::max(largest, rate.elements);
+  std::uint64_t smallest = std::numeric_limits<std::uint64_t>::max();  // elements of the arrays
+  std::uint64_t largest = 0;                                           // the roofs are measured with these, too
+  for (const schema::KernelRate& rate : bench.codec) {
+    smallest = std::min(smallest, rate.elements);
+    largest = std::max(largest, rate.elements);
+  }
   std::string text = format_table({
       {"node", bench.node + ", tgd " + bench.build},
       {"cores",
@@ -55,7 +60,7 @@ std::string format_bench(const schema::BenchReply& bench) {
   });
   std::vector<std::vector<std::string>> codec{{"KERNEL", "G ELEMENTS/S", "X READ AND SUM", "X COPY"}};
   for (const schema::KernelRate& rate : bench.codec) {
-    if (!shown(rate, largest)) continue;
+    if (!shown(rate, smallest, largest)) continue;
     codec.push_back({rate.kernel, format_fixed(rate.rate, 2), times(rate.rate, bench.read_rate),
                      times(rate.rate, bench.copy_rate)});
   }

@@ -1,6 +1,7 @@
 #include "daemon/exchange/credit_book.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/base/check.h"
 
@@ -47,6 +48,12 @@ std::optional<std::uint64_t> CreditBook::took(Rank from, std::size_t bytes) {
   if (link.taken - link.told < every_) return std::nullopt;
   link.told = link.taken;
   return link.taken;
+}
+
+double expected_credits(double payloads, double bytes, std::size_t every) {
+  if (payloads < 1 || bytes <= 0) return 0;
+  const double of_one = std::max(std::ceil(static_cast<double>(every) * payloads / bytes), 1.0);  // payloads
+  return std::ceil(payloads / of_one) - 1;
 }
 
 }  // namespace tg::daemon

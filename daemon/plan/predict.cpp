@@ -172,7 +172,7 @@ Outcome predict(const Task& task, const Machine& machine, const Surroundings& wh
 Outcome predict_ring(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
   const Computing computing = computing_of(task, machine, where, nodes);
   const Plan plan = plan_of(task, nodes, {ExchangeKind::kDirect, Coding::kRaw});
-  return outcome_of(model_ring(plan, task.model, machine, where, computing.processor, computing.seconds), machine,
+  return outcome_of(model_ring(plan, task.model, where, computing.processor, computing.seconds), machine,
                     batch_of(task, nodes).global);
 }
 

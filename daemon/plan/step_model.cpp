@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "daemon/exchange/credit_book.h"
 #include "daemon/exchange/plan/code_bits.h"
 #include "daemon/plan/flops.h"
 
@@ -30,14 +31,16 @@ double elements_of(const Plan& plan) {
                          [](double sum, const ChunkPlan& chunk) { return sum + static_cast<double>(chunk.size()); });
 }
 
-// Frames that a member sends or takes for these chunks, the scalers of their bucket and the credit for so many bits
-// sent, and as many taken.
-double frames_of(const Plan& part, double sent_bits, std::size_t credit_every_bytes) {
-  const double others = static_cast<double>(part.members - 1), members = static_cast<double>(part.members);
-  const double each = part.sharded() ? 4 * others / members : 2 * others;
-  const double payloads = static_cast<double>(part.chunks.size()) * each;
-  const double credits = 2 * sent_bits / 8 / static_cast<double>(credit_every_bytes);
-  return payloads + std::min(payloads, credits) + 2 * others;
+// Payload frames that a member sends, and as many that it takes.
+double payloads_of(const Plan& part) {
+  const double others = static_cast<double>(part.members - 1), chunks = static_cast<double>(part.chunks.size());
+  return part.sharded() ? 2 * chunks * others / static_cast<double>(part.members) : chunks * others;
+}
+
+// Credit frames that a member sends in a step, and as many that it takes.
+double credits_of(const Plan& plan, double sent_bits) {
+  const double others = static_cast<double>(plan.members - 1);
+  return others * expected_credits(payloads_of(plan) / others, sent_bits / 8 / others, plan.credit_every_bytes());
 }
 
 // From the arrival of the last payloads to the commit. All owners' last chunks come at the same time, each is decoded
@@ -91,15 +94,17 @@ StepModel model_step(const Plan& plan, const engine::Model& model, const Machine
   const std::size_t parameters = parameters_in_caches(machine, where.cores, model.segments.parameter_count());
   const CodecCosts costs = costs_at(machine, where.zeros, plan.members, parameters);
   const auto coding = static_cast<std::size_t>(plan.coding);
-  const double rate = where.payload_mbps * 1e6;
+  const double rate = where.payload_mbps * 1e6, others = static_cast<double>(plan.members - 1);
+  const double all_bits = predict_traffic(plan, where.zeros).sent_bits, credits = credits_of(plan, all_bits);
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     const Plan part = only(plan, b);
     CodecSeconds codec = codec_parts(part, costs, where.zeros);
     const double payload_bits = predict_traffic(part, where.zeros).sent_bits;
-    const double frames = frames_of(part, payload_bits, plan.credit_every_bytes());
-    const double bits = payload_bits + frames / 2 * kFrameOverheadBytes * 8;
+    const double scalers = others;  // a frame of scalers to each peer
+    const double frames = payloads_of(part) + scalers + credits * payload_bits / all_bits;
+    const double bits = payload_bits + frames * kFrameOverheadBytes * 8;
     const double first = static_cast<double>(part.chunks.front().size());
-    codec.network += frames * kFrameSeconds;
+    codec.network += 2 * frames * kFrameSeconds;  // sent and taken
     StepModel::Bucket bucket;
     bucket.wire = bits / rate;
     bucket.lead = elements_of(part) * costs.statistics + first * (costs.ternarize + costs.encode_codes[coding]);
@@ -122,8 +127,8 @@ StepModel model_step(const Plan& plan, const engine::Model& model, const Machine
   return step;
 }
 
-StepModel model_ring(const Plan& plan, const engine::Model& model, const Machine& machine, const Surroundings& where,
-                     double compute_processor, double compute_seconds) {
+StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroundings& where, double compute_processor,
+                     double compute_seconds) {
   StepModel step;
   step.cores = where.cores;
   step.compute = compute_seconds;
@@ -138,8 +143,6 @@ StepModel model_ring(const Plan& plan, const engine::Model& model, const Machine
     step.buckets.push_back({0, bits / (where.payload_mbps * 1e6), 0, 0});
     step.sent_bits += bits;
   }
-  step.codec.network =
-      step.sent_bits / 8 * 2 * costs_at(machine, where.zeros, plan.members, model.segments.parameter_count()).per_byte;
   fill_ready(step, ready_shares(model, plan));
   return step;
 }

@@ -33,7 +33,6 @@ struct StepModel {
   double crew = 1;               // the kernels' speed on all threads of the exchange over one
   double compute = 0;            // seconds of forward and backward
   double compute_processor = 0;  // processor seconds of them
-  double network = 0;            // processor seconds of TCP, on whatever core is free
   double last_cpu = 0;           // processor seconds from the last payload's arrival to the commit
   double last_wire = 0;          // seconds of the last chunk on the link
   double trips = 0;              // that nothing hides
@@ -61,8 +60,9 @@ std::vector<double> ready_shares(const engine::Model& model, const Plan& plan);
 StepModel model_step(const Plan& plan, const engine::Model& model, const Machine& machine, const Surroundings& where,
                      double compute_processor, double compute_seconds);
 
-// A float32 ring all-reduce of the same buckets: 2 (N-1)/N * 32 bits of each parameter, at line rate, without a trip.
-StepModel model_ring(const Plan& plan, const engine::Model& model, const Machine& machine, const Surroundings& where,
-                     double compute_processor, double compute_seconds);
+// A float32 ring all-reduce of the same buckets: 2 (N-1)/N * 32 bits of each parameter, at line rate, without a trip
+// and without a cost on a processor.
+StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroundings& where, double compute_processor,
+                     double compute_seconds);
 
 }  // namespace tg::daemon

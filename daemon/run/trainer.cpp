@@ -18,6 +18,7 @@
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
 #include "kernels/base/check.h"
+#include "kernels/base/median.h"
 
 namespace tg::daemon {
 namespace {
@@ -276,8 +277,7 @@ void Trainer::State::probe(Prepared& result, std::uint64_t batch_size, const eng
     if (i > 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     advance();
   }
-  std::sort(seconds.begin(), seconds.end());
-  result.step_seconds = seconds[seconds.size() / 2];
+  result.step_seconds = median(std::move(seconds));
 }
 
 void Trainer::State::train(const Train& order_) {

@@ -28,7 +28,9 @@ schema::BenchReply sample_bench() {
   bench.read_rate = 5;
   bench.copy_rate = 2.5;
   bench.peak_gflops = 200;
-  bench.codec = {{"statistics", 0.92, 8, 8'388'608, 4}, {"encode-codes-raw", 0.92, 8, 524'288, 10}};
+  bench.codec = {{"statistics", 0.92, 8, 55'050'240, 4},
+                 {"encode-codes-raw", 0.92, 8, 8'388'608, 9},
+                 {"encode-codes-raw", 0.92, 8, 524'288, 10}};
   bench.compute = {{"lenet", 64, 500e-6, 50}};
   bench.saved = "/state/bench.json";
   return bench;
@@ -84,6 +86,8 @@ TEST(BenchText, ShowsRatesWithTheirRatios) {
   const std::string text = format_bench(sample_bench());
   expect_parts(text, {"470 Mbit/s of payload towards 3 peers at once, 0.47 x the line's 1 Gbit/s", "210 us",
                       "statistics        4.00", "0.80", "1.60", "lenet, batch 64", "0.25", "/state/bench.json"});
+  EXPECT_EQ(text.find("encode-codes-raw"), text.rfind("encode-codes-raw")) << "each kernel once\n" << text;
+  expect_parts(text, {"encode-codes-raw  10.00"});
   schema::BenchReply poor = sample_bench();
   poor.peak_gflops = poor.link_mbps = 0;
   poor.saved = "";

@@ -3,10 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <thread>
 
 #include "daemon/bench/bench_file.h"
+#include "daemon/measure/cores/codec_timer.h"
 #include "daemon/measure/cores/crew_costs.h"
 #include "daemon/measure/cores/large_arrays.h"
 #include "daemon/measure/cores/node_speed.h"
@@ -138,7 +143,7 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
   std::ifstream file(path);
   const std::string good{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::string other_version = good;
-  other_version.replace(other_version.find("\"schema_version\": 2"), 19, "\"schema_version\": 1");
+  other_version.replace(other_version.find("\"schema_version\": 3"), 19, "\"schema_version\": 1");
   for (const std::string& text : {std::string(), good.substr(0, good.size() / 2), std::string("[]"), other_version,
                                   std::string(1 << 20, ' '), std::string("{\"schema_version\": \"1\"}")}) {
     std::ofstream(path, std::ios::trunc) << text;
@@ -155,6 +160,62 @@ TEST(CrewCosts, AreThoseOfAllThreadsTogether) {
     EXPECT_GT(*kernel.field(b), 0) << kernel.name;
   }
   EXPECT_EQ(one.per_byte, two.per_byte);
+}
+
+// A stop at any moment: whoever sees it leaves the barrier to the others, or this never comes back.
+TEST(CrewCosts, AStopBetweenKernelsLeavesNobodyWaiting) {
+  const kernels::Kernels& kernels = *kernels::available().front();
+  for (int wait = 0; wait < 24; wait += 3) {
+    std::stop_source source;
+    std::jthread stopper([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+      source.request_stop();
+    });
+    (void)measure_crew(kernels, 2, {1 << 20, 4, 0.9}, {.stop = source.get_token()});
+  }
+}
+
+struct TimerArrays {
+  AlignedArray<float> gradient, parameters_from, parameters_to, slot_from, slot_to;
+  explicit TimerArrays(std::size_t count)
+      : gradient(count), parameters_from(count), parameters_to(count), slot_from(count), slot_to(count) {
+    draw_gradient(gradient.span(), 0.9);
+  }
+  CodecArrays spans() {
+    return {gradient.span(), parameters_from.span(), parameters_to.span(), slot_from.span(), slot_to.span()};
+  }
+};
+
+TEST(CodecTimer, RoundsThatWereNotKeptOrStoppedDoNotCount) {
+  const kernels::Kernels& kernels = *kernels::available().front();
+  TimerArrays arrays(64 * 1024);
+  std::stop_source source;
+  int calls = 0;
+  CodecTimer timer(kernels, {4, false}, arrays.spans(), {[&] { ++calls; }, source.get_token()});
+  timer.warm_round();
+  EXPECT_EQ(static_cast<std::size_t>(calls), kKernelCosts.size());
+  CodecCosts none = timer.medians();
+  for (const KernelCost& kernel : kKernelCosts) EXPECT_EQ(*kernel.field(none), 0) << kernel.name;
+  timer.round();
+  CodecCosts one = timer.medians();
+  for (const KernelCost& kernel : kKernelCosts) EXPECT_GT(*kernel.field(one), 0) << kernel.name;
+  source.request_stop();
+  timer.round();
+  CodecCosts still = timer.medians();
+  for (const KernelCost& kernel : kKernelCosts) EXPECT_EQ(*kernel.field(still), *kernel.field(one)) << kernel.name;
+}
+
+TEST(CodecTimer, TimersShareArrays) {
+  const kernels::Kernels& kernels = *kernels::available().front();
+  TimerArrays arrays(128 * 1024);
+  CodecTimer all(kernels, {2, false}, arrays.spans(), {}),
+      half(kernels, {64, true}, arrays.spans().first(64 * 1024), {});
+  for (int round = 0; round < 3; ++round) {
+    all.round();
+    half.round();
+  }
+  EXPECT_GT(all.medians().apply, 0);
+  EXPECT_GT(half.medians().decode_sums[1], 0);
 }
 
 TEST(CrewCosts, StopOnAllThreads) {
@@ -200,6 +261,29 @@ TEST(NodeSpeed, WithoutMemoryOrStoppedIsAnError) {
   ASSERT_FALSE(stopped.ok());
   EXPECT_NE(stopped.error().message.find("stopped"), std::string::npos) << stopped.error().message;
   EXPECT_TRUE(bench.codec.empty());
+}
+
+// The least memory that a bench takes: what costs_at looks for is all there, and nothing is endlessly fast.
+TEST(NodeSpeed, WithLittleMemoryMeasuresEveryPoint) {
+  schema::BenchReply bench;
+  const kernels::Kernels& kernels = *kernels::available().front();
+  ASSERT_TRUE(measure_node({.kernels = kernels, .threads = 1, .memory_bytes = 320 << 20}, bench).ok());
+  for (const schema::KernelRate& rate : bench.codec) EXPECT_TRUE(std::isfinite(rate.rate) && rate.rate > 0);
+  EXPECT_GT(bench.read_rate, 0);
+  EXPECT_GT(bench.copy_rate, 0);
+  EXPECT_EQ(bench.crew_speed_up, 1);
+  const Machine machine = machine_of(bench).value();
+  std::set<double> zeros;
+  std::set<std::size_t> members;
+  for (const CodecPoint& point : machine.codec) {
+    zeros.insert(point.zeros);
+    members.insert(point.members);
+  }
+  EXPECT_EQ(machine.codec.size(), zeros.size() * members.size()) << "each with each";
+  EXPECT_GE(zeros.size(), 2u);
+  EXPECT_GE(members.size(), 3u);
+  ASSERT_EQ(machine.large.size(), 1u);
+  EXPECT_EQ(machine.large[0].elements, 8u << 20);
 }
 
 TEST(Roofs, AreRates) {

@@ -1,8 +1,8 @@
-// Times the exchange's kernels, in rounds: a round calls each kernel once, in a step's order. Any thread, one at a
-// time.
+// Times the exchange's kernels, in rounds: a round calls each kernel once, in about a step's order. Any thread, one at
+// a time.
 //
 // A round is short, so that rounds of several timers (and of roofs) can be made in turns: a processor that others slow
-// down for a second slows all of them, and their ratios stay.
+// down for a second slows all of them, and their ratios stay. Medians count: a step, too, finds the processor as it is.
 #pragma once
 
 #include <cstddef>
@@ -22,43 +22,41 @@ namespace tg::daemon {
 inline constexpr std::size_t kMeasuredElements = 2u << 20;
 
 struct CodecTiming {
-  std::size_t most_elements = kMeasuredElements;
   std::function<void()> before_call = [] {};  // each of the calls that are timed, on the calling thread
-  std::stop_token stop = {};                  // looked at between them; the costs mean nothing then
+  std::stop_token stop = {};                  // looked at between calls; the costs mean nothing then
 };
 
 // A gradient and both halves of parameters and momentum, all of one length, which is a multiple of kernels::kBlock. A
-// timer may be given the beginning of another's.
+// timer may be given the beginning of another's, and change it.
 struct CodecArrays {
   std::span<float> gradient, parameters_from, parameters_to, slot_from, slot_to;
   CodecArrays first(std::size_t elements) const;
 };
 
-// Magnitudes such that about `zeros` of the codes are zero at scaler 1, from a fixed seed.
+// Magnitudes such that about `zeros` of the codes are zero at scaler 1, from a fixed seed. The length is a multiple of
+// kernels::kBlock.
 void draw_gradient(std::span<float> gradient, double zeros);
 
-// Sums of so many members of a model of so many parameters, whose state lies in arrays of the length given.
-struct CodecCase {
-  std::size_t parameters = 0, members = 0;
-  double zeros = 0;
+struct CodecSums {
+  std::size_t members = 0;   // whose codes are added up
+  bool past_caches = false;  // what is updated is written past the caches, as that of large models is
 };
 
 class CodecTimer {
  public:
   // The gradient is drawn already; kernels and arrays outlive the timer. Throws where there is no memory.
-  CodecTimer(const kernels::Kernels& kernels, const CodecCase& what, const CodecArrays& arrays, CodecTiming timing);
+  CodecTimer(const kernels::Kernels& kernels, const CodecSums& sums, const CodecArrays& arrays, CodecTiming timing);
 
-  void round();       // kept, unless it was stopped
-  void warm_round();  // not kept: after it caches and pages are as a step leaves them
-  CodecCosts best() const;
-  CodecCosts median() const;  // of the rounds kept, one at least
+  void round();                // kept, unless it was stopped
+  void warm_round();           // not kept: after it caches and pages are as a step leaves them
+  CodecCosts medians() const;  // of each kernel over the rounds kept; all 0 if there are none
 
  private:
   CodecCosts time_all();
   void prepare_sums();
 
   const kernels::Kernels& kernels_;
-  CodecCase case_;
+  CodecSums what_;
   CodecArrays arrays_;
   CodecTiming timing_;
   std::size_t chunk_;
@@ -68,8 +66,14 @@ class CodecTimer {
   std::vector<CodecCosts> rounds_;
 };
 
-// The best of some rounds on arrays of min(parameters, most_elements), since whatever disturbs one makes it longer;
-// about 80 ms.
+// A model's codec, measured on arrays of min(parameters, most_elements).
+struct CodecCase {
+  std::size_t parameters = 0, members = 0;
+  double zeros = 0;
+  std::size_t most_elements = kMeasuredElements;
+};
+
+// About 80 ms. Throws where there is no memory.
 CodecCosts measure_codec(const kernels::Kernels& kernels, const CodecCase& what, const CodecTiming& timing = {});
 
 }  // namespace tg::daemon

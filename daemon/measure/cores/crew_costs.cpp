@@ -22,11 +22,12 @@ CodecCosts measure_crew(const kernels::Kernels& kernels, std::size_t workers, co
   std::vector<CodecCosts> measured(workers);
   std::vector<std::exception_ptr> failed(workers);
   std::barrier together(static_cast<std::ptrdiff_t>(workers));
-  const CodecTiming part{std::max(timing.most_elements / workers, kLeastPart), [&] { together.arrive_and_wait(); },
-                         timing.stop};
+  CodecCase part = what;
+  part.most_elements = std::max(what.most_elements / workers, kLeastPart);
+  const CodecTiming at_once{[&] { together.arrive_and_wait(); }, timing.stop};
   const auto measure = [&](std::size_t index) {
     try {
-      measured[index] = measure_codec(kernels, what, part);
+      measured[index] = measure_codec(kernels, part, at_once);
     } catch (...) {
       failed[index] = std::current_exception();
     }

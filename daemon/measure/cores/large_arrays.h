@@ -9,7 +9,7 @@
 
 namespace tg::daemon {
 
-// measure_codec's gradient and both halves of parameters and momentum; nothing else that is measured takes more.
+// A gradient and both halves of parameters and momentum; what else is measured takes less than 32 MiB beside them.
 inline constexpr std::size_t kLargeArrays = 5;
 
 // Elements (float32) of one array, a multiple of a large chunk: twice the last level of cache, 64 to 256 MiB, and fewer

@@ -1,6 +1,5 @@
 #include "daemon/measure/cores/node_speed.h"
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -17,14 +16,15 @@
 #include "daemon/plan/machine.h"
 #include "engine/engine.h"
 #include "engine/host/processors.h"
+#include "kernels/base/median.h"
 
 namespace tg::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Between them costs are interpolated: gaussian and real gradients, a pair of nodes to half of the most. Sums cost more
-// with every member, the more the fewer there are.
+// Between them costs are interpolated: gaussian and real gradients, a pair of nodes to half of the most. What sums cost
+// rises steepest between the smallest numbers of members.
 constexpr double kZeros[] = {0.68, kExpectedZeros};
 constexpr std::size_t kMembers[] = {2, 4, 8, 64};
 constexpr std::size_t kCrewMembers = 8;
@@ -73,8 +73,7 @@ Result<schema::ComputeRate> measure_compute(const Trained& trained, int threads,
     // The library compiles its code in the first one.
     if (round > 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
-  std::sort(seconds.begin(), seconds.end());
-  const double step = seconds[seconds.size() / 2];
+  const double step = median(std::move(seconds));
   return schema::ComputeRate{trained.model, static_cast<std::uint64_t>(trained.batch), step / trained.batch,
                              training_operations(*model) * trained.batch / step * 1e-9};
 }
@@ -84,40 +83,36 @@ double step_seconds(const CodecCosts& costs) {
          costs.decode_sums[1] + costs.apply;
 }
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 struct Point {
   CodecPoint place;  // without costs
   CodecTimer timer;
 };
 
-// Roofs and kernels on one thread, all in turns: their ratios are of the same seconds.
+// Roofs and kernels on one thread, all in turns: their ratios are of the same seconds. Medians of the rounds.
 struct OneThread {
-  double read_rate = 0, copy_rate = 0;  // medians
-  std::vector<CodecPoint> medians;      // those of the largest arrays last
-  CodecCosts best;                      // with the largest arrays
+  double read_rate = 0, copy_rate = 0;
+  std::vector<CodecPoint> points;  // those of the largest arrays last
 };
 
 // All points share the largest one's arrays, but for gradients of other zeros.
 Result<OneThread> measure_one_thread(const NodeUnderTest& node, std::size_t large) {
   AlignedArray<float> gradients[std::size(kZeros)], parameters_from, parameters_to, slot_from, slot_to;
   for (std::size_t z = 0; z < std::size(kZeros); ++z) {
+    if (node.stop.stop_requested()) return stopped();  // drawing and allocating take their time
     gradients[z] = AlignedArray<float>(kZeros[z] == kExpectedZeros ? large : kSmall);
     draw_gradient(gradients[z].span(), kZeros[z]);
   }
   for (AlignedArray<float>* const array : {&parameters_from, &parameters_to, &slot_from, &slot_to}) {
-    if (node.stop.stop_requested()) return stopped();  // they take their time
+    if (node.stop.stop_requested()) return stopped();
     *array = AlignedArray<float>(large);
   }
   std::vector<Point> points;
   const auto add = [&](std::size_t z, std::size_t members, std::size_t elements) {
     const CodecArrays arrays{gradients[z].span(), parameters_from.span(), parameters_to.span(), slot_from.span(),
                              slot_to.span()};
-    points.push_back({{kZeros[z], members, elements, {}},
-                      {node.kernels, {elements, members, kZeros[z]}, arrays.first(elements), {.stop = node.stop}}});
+    points.push_back(
+        {{kZeros[z], members, elements, {}},
+         {node.kernels, {members, elements >= kernels::kPastCaches}, arrays.first(elements), {.stop = node.stop}}});
   };
   constexpr std::size_t kExpected = std::size(kZeros) - 1;
   static_assert(kZeros[kExpected] == kExpectedZeros);
@@ -136,10 +131,10 @@ Result<OneThread> measure_one_thread(const NodeUnderTest& node, std::size_t larg
     read.push_back(read_rate(gradients[kExpected].span()));
     copied.push_back(copy_rate(parameters_from.span(), parameters_to.span()));
   }
-  OneThread measured{median_of(read), median_of(copied), {}, points.back().timer.best()};
+  OneThread measured{median(std::move(read)), median(std::move(copied)), {}};
   for (Point& point : points) {
-    point.place.costs = point.timer.median();
-    measured.medians.push_back(point.place);
+    point.place.costs = point.timer.medians();
+    measured.points.push_back(point.place);
   }
   return measured;
 }
@@ -155,14 +150,14 @@ Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
   if (!one) return one.error();
   bench.read_rate = one->read_rate;
   bench.copy_rate = one->copy_rate;
-  for (const CodecPoint& point : one->medians)
+  for (const CodecPoint& point : one->points)
     for (schema::KernelRate& rate : rates_of(point)) bench.codec.push_back(std::move(rate));
   bench.crew_speed_up = 1;
   if (bench.workers > 1) {
-    const CodecCosts crew = measure_crew(node.kernels, bench.workers, {*large, kCrewMembers, kExpectedZeros},
-                                         {.most_elements = *large, .stop = node.stop});
+    const CodecCosts crew =
+        measure_crew(node.kernels, bench.workers, {*large, kCrewMembers, kExpectedZeros, *large}, {.stop = node.stop});
     if (node.stop.stop_requested()) return stopped();
-    bench.crew_speed_up = step_seconds(one->best) / step_seconds(crew);
+    bench.crew_speed_up = step_seconds(one->points.back().costs) / step_seconds(crew);
   }
   for (const Trained& trained : kTrained) {
     Result<schema::ComputeRate> rate = measure_compute(trained, node.threads, node.stop);

@@ -86,6 +86,7 @@ double operations() { return 0; }
 }  // namespace
 
 double read_rate(std::span<const float> values) {
+  TG_CHECK(values.size() % (kChains * sizeof(Wide) / sizeof(float)) == 0, values.size());
   const Clock::time_point start = Clock::now();
   [[maybe_unused]] const volatile float kept = sum_all(values.data(), values.size());
   return static_cast<double>(values.size()) / seconds_since(start) * 1e-9;

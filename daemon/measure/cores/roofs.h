@@ -1,5 +1,5 @@
-// What the hardware could do at best, to compare with: reading, copying, multiplying. Measured, not looked up.
-// peak_gflops throws where there is no thread to be had.
+// What the hardware does with nothing else to do, to compare with: reading, copying, multiplying. Measured, not looked
+// up. peak_gflops throws where there is no thread to be had.
 #pragma once
 
 #include <span>

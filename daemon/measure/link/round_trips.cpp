@@ -1,6 +1,6 @@
 #include "daemon/measure/link/round_trips.h"
 
-#include <algorithm>
+#include "kernels/base/median.h"
 
 namespace tg::daemon {
 
@@ -33,11 +33,6 @@ std::optional<RoundTrips::Shot> RoundTrips::tick(double now_seconds) {
   return std::nullopt;
 }
 
-double RoundTrips::median_seconds() const {
-  if (seconds_.empty()) return 0;
-  std::vector<double> sorted = seconds_;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
-}
+double RoundTrips::median_seconds() const { return median(seconds_); }
 
 }  // namespace tg::daemon

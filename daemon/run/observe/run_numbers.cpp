@@ -1,8 +1,9 @@
 #include "daemon/run/observe/run_numbers.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "kernels/base/median.h"
 
 namespace tg::daemon {
 namespace {
@@ -55,12 +56,9 @@ void RunNumbers::digest(std::uint64_t digest, std::uint64_t step) {
 }
 
 double RunNumbers::median_step_seconds() const {
-  if (steps_.empty()) return 0;
-  std::vector<double> sorted;
-  for (const Step& step : steps_) sorted.push_back(step.seconds);
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
+  std::vector<double> seconds;
+  for (const Step& step : steps_) seconds.push_back(step.seconds);
+  return median(std::move(seconds));
 }
 
 void RunNumbers::refresh() {

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/base/median.h"
+
 namespace tg::daemon {
 namespace {
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 // `part` of the thresholds is enough.
 bool stands_out(const std::vector<double>& waits, const WaitTimes& times, Rank self, Rank peer, double part) {
