@@ -56,8 +56,11 @@ Exchange::Waiting Exchange::waiting() const {
       if (r != options_.self && waited_for(r)) waiting.ranks.push_back(r);
     if (!waiting.ranks.empty()) waiting.phase = phase;
   };
-  add(schema::Phase::kReduce,
-      [&](Rank r) { return owed_[r].contributions > 0 || (held_back && to_send_[r] > 0 && !credit_.lasts(r)); });
+  const auto keeps_ours = [&](Rank r) { return held_back && to_send_[r] > 0 && !credit_.lasts(r); };
+  // In the direct exchange one full window stops a member's codes to all: what the others owe waits for the same peer.
+  if (!plan_->sharded()) add(schema::Phase::kReduce, keeps_ours);
+  if (waiting.ranks.empty())
+    add(schema::Phase::kReduce, [&](Rank r) { return owed_[r].contributions > 0 || keeps_ours(r); });
   if (waiting.ranks.empty()) add(schema::Phase::kGather, [&](Rank r) { return owed_[r].totals > 0; });
   return waiting;
 }

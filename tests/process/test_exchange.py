@@ -27,10 +27,16 @@ def named_by(node):
 
 
 class Paused(unittest.TestCase):
-    def test_a_member_stands_still(self):
+    def test_in_the_direct_exchange(self):
+        self.stands_still("direct")
+
+    def test_in_the_sharded_exchange(self):
+        self.stands_still("sharded")
+
+    def stands_still(self, exchange):
         """AlexNet's parameters: a step's frames would be many times what the windows let out."""
         job = {
-            "model": "alexnet", "compute": "replay", "ema": 0, "steps": 100000, "digest-every": 100000,
+            "exchange": exchange, "model": "alexnet", "compute": "replay", "ema": 0, "steps": 100000, "digest-every": 100000,
             "data-train": None, "data-test": None, "link-mbps": 1000, "evaluate-every": 0,
         }  # fmt: skip
         with Mesh(3, {"peer-timeout": "60s"}) as mesh:

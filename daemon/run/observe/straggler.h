@@ -14,8 +14,8 @@
 // waits for all of them alike: it names nobody. Of two nodes whose computing varies each waits for the other, and each
 // is waited for: nobody is named. A single trip is waited for by both of two equal nodes, hence the last condition.
 //
-// A slow link is not told apart where it is everybody's: between two nodes, and in the direct exchange, whose codes go
-// to all or to none, so that one full window stops them all.
+// A slow link is not told apart between two nodes: it is both's. In the direct exchange, whose codes go to all or to
+// none, one full window stops them all; waited for is who leaves it full, not whom it stops in turn.
 //
 // Pure: no clock; owned by one thread.
 #pragma once

@@ -16,26 +16,30 @@ using simulation::tiny_segments;
 constexpr std::size_t kPayload = 100;       // bytes of every chunk here
 constexpr std::size_t kExpected = 512 / 6;  // what the exchange expects of one that is being made
 
-struct Two {
+// One member; its peers are played by the tests.
+struct Alone {
   Plan plan;
   Exchange exchange;
 
-  explicit Two(schema::ExchangeKind kind, std::size_t window = 2 * kPayload)
-      : plan(make(kind, window)), exchange({{"node-a", "node-b"}, 0, 77, 1, tiny_segment_names()}) {
+  explicit Alone(schema::ExchangeKind kind, std::size_t window = 2 * kPayload,
+                 std::vector<std::string> names = {"node-a", "node-b"})
+      : plan(make(kind, window, names.size())), exchange({std::move(names), 0, 77, 1, tiny_segment_names()}) {
     exchange.begin_step(plan, {});
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       const std::vector<float> scalers(plan.buckets[b].ternary_segments.size(), 1.0f);
       exchange.bucket_ready(b, {scalers, {}}, 0);
-      if (b == 0)
-        from_peer(schema::StepFrame{0, 0, 0, 0, {}, scalers});
-      else
-        from_peer(schema::Scalers{static_cast<std::uint32_t>(b), 0, 0, scalers});
+      for (Rank peer = 1; peer < plan.members; ++peer) {
+        if (b == 0)
+          from(peer, schema::StepFrame{0, 0, 0, 0, {}, scalers});
+        else
+          from(peer, schema::Scalers{static_cast<std::uint32_t>(b), 0, 0, scalers});
+      }
     }
     (void)exchange.take_actions();
   }
-  static Plan make(schema::ExchangeKind kind, std::size_t window) {
+  static Plan make(schema::ExchangeKind kind, std::size_t window, std::size_t members) {
     PlanOptions options;
-    options.members = 2;
+    options.members = members;
     options.exchange = kind;
     options.bucket_parameters = 1'000;
     options.chunk_parameters = 512;
@@ -43,7 +47,8 @@ struct Two {
     plan.window_bytes = window;
     return plan;
   }
-  void from_peer(const schema::FrameBody& body) { exchange.frame(1, {77, 1, 0}, body, nullptr); }
+  void from(Rank peer, const schema::FrameBody& body) { exchange.frame(peer, {77, 1, 0}, body, nullptr); }
+  void from_peer(const schema::FrameBody& body) { from(1, body); }
   // Sends as long as there is something that may be sent.
   std::size_t contribute_all() {
     std::size_t sent = 0;
@@ -69,68 +74,83 @@ struct Two {
 };
 
 TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
-  Two two(schema::ExchangeKind::kDirect);
-  ASSERT_GT(two.plan.chunks.size(), 6u);
-  EXPECT_EQ(two.contribute_all(), 2u);
-  EXPECT_EQ(two.exchange.bytes_on_their_way(), 2 * kPayload);
-  two.from_peer(schema::Credit{kPayload});
-  EXPECT_EQ(two.contribute_all(), 1u);
-  two.from_peer(schema::Credit{3 * kPayload});
-  EXPECT_EQ(two.exchange.bytes_on_their_way(), 0u);
-  EXPECT_EQ(two.contribute_all(), 2u);
-  EXPECT_FALSE(two.failure());
+  Alone node(schema::ExchangeKind::kDirect);
+  ASSERT_GT(node.plan.chunks.size(), 6u);
+  EXPECT_EQ(node.contribute_all(), 2u);
+  EXPECT_EQ(node.exchange.bytes_on_their_way(), 2 * kPayload);
+  node.from_peer(schema::Credit{kPayload});
+  EXPECT_EQ(node.contribute_all(), 1u);
+  node.from_peer(schema::Credit{3 * kPayload});
+  EXPECT_EQ(node.exchange.bytes_on_their_way(), 0u);
+  EXPECT_EQ(node.contribute_all(), 2u);
+  EXPECT_FALSE(node.failure());
 }
 
 TEST(ExchangeCredit, WhatIsBeingMadeCounts) {
-  Two two(schema::ExchangeKind::kDirect, kExpected + 1);
+  Alone node(schema::ExchangeKind::kDirect, kExpected + 1);
   std::vector<Contribute> under_way;
-  while (const auto work = two.exchange.next_work()) under_way.push_back(std::get<Contribute>(*work));
+  while (const auto work = node.exchange.next_work()) under_way.push_back(std::get<Contribute>(*work));
   ASSERT_EQ(under_way.size(), 2u) << "the second one overshoots";
-  EXPECT_EQ(two.exchange.bytes_on_their_way(), 2 * kExpected);
-  two.exchange.contributed(under_way[1].chunk, under_way[1].to, 1);  // smaller than expected
-  EXPECT_EQ(two.exchange.bytes_on_their_way(), kExpected + 1);
-  EXPECT_FALSE(two.exchange.next_work());
-  two.exchange.contributed(under_way[0].chunk, under_way[0].to, 1);
-  EXPECT_TRUE(two.exchange.next_work());
+  EXPECT_EQ(node.exchange.bytes_on_their_way(), 2 * kExpected);
+  node.exchange.contributed(under_way[1].chunk, under_way[1].to, 1);  // smaller than expected
+  EXPECT_EQ(node.exchange.bytes_on_their_way(), kExpected + 1);
+  EXPECT_FALSE(node.exchange.next_work());
+  node.exchange.contributed(under_way[0].chunk, under_way[0].to, 1);
+  EXPECT_TRUE(node.exchange.next_work());
 }
 
 TEST(ExchangeCredit, ATotalBeforeTheOwnCodesEndsTheRun) {
-  Two two(schema::ExchangeKind::kSharded);
+  Alone node(schema::ExchangeKind::kSharded);
   std::size_t theirs = 0;
-  while (two.plan.chunks[theirs].owner != 1) ++theirs;
-  two.payload.resize(8);
-  two.from_peer(schema::Chunk{static_cast<std::uint32_t>(theirs), schema::ChunkPhase::kTotal,
-                              schema::PayloadFormat::kSumsRaw, two.payload});
-  const auto failure = two.failure();
+  while (node.plan.chunks[theirs].owner != 1) ++theirs;
+  node.payload.resize(8);
+  node.from_peer(schema::Chunk{static_cast<std::uint32_t>(theirs), schema::ChunkPhase::kTotal,
+                               schema::PayloadFormat::kSumsRaw, node.payload});
+  const auto failure = node.failure();
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->node, "node-b");
   EXPECT_NE(failure->message.find("without the codes of node-a"), std::string::npos) << failure->message;
 }
 
 TEST(ExchangeCredit, WhoKeepsItBackIsWaitedFor) {
-  Two two(schema::ExchangeKind::kDirect);
-  two.contribute_all();
-  for (std::size_t c = 0; c < two.plan.chunks.size(); ++c) two.codes_from_peer(c, 8);
-  const Exchange::Waiting waiting = two.exchange.waiting();
+  Alone node(schema::ExchangeKind::kDirect);
+  node.contribute_all();
+  for (std::size_t c = 0; c < node.plan.chunks.size(); ++c) node.codes_from_peer(c, 8);
+  const Exchange::Waiting waiting = node.exchange.waiting();
   EXPECT_EQ(waiting.ranks, std::vector<Rank>{1});
   EXPECT_EQ(waiting.phase, schema::Phase::kReduce);
 }
 
+// The third one has stopped: its full window stops the codes of all, and the second's come no more than ours leave.
+TEST(ExchangeCredit, WhoStopsTheOthersToo) {
+  for (const bool direct : {true, false}) {
+    Alone node(direct ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded, 2 * kPayload,
+               {"node-a", "node-b", "node-c"});
+    ASSERT_GE(node.contribute_all(), 2u);
+    node.from(1, schema::Credit{2 * kPayload});
+    (void)node.contribute_all();
+    const Exchange::Waiting waiting = node.exchange.waiting();
+    EXPECT_EQ(waiting.ranks, direct ? std::vector<Rank>{2} : (std::vector<Rank>{1, 2})) << direct;
+    EXPECT_EQ(waiting.phase, schema::Phase::kReduce);
+    EXPECT_FALSE(node.failure());
+  }
+}
+
 TEST(ExchangeCredit, MoreThanWasSentEndsTheRun) {
-  Two two(schema::ExchangeKind::kDirect);
-  two.contribute_all();
-  two.from_peer(schema::Credit{2 * kPayload + 1});
-  const auto failure = two.failure();
+  Alone node(schema::ExchangeKind::kDirect);
+  node.contribute_all();
+  node.from_peer(schema::Credit{2 * kPayload + 1});
+  const auto failure = node.failure();
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->node, "node-b");
 }
 
 TEST(ExchangeCredit, LessThanBeforeEndsTheRun) {
-  Two two(schema::ExchangeKind::kDirect);
-  two.contribute_all();
-  two.from_peer(schema::Credit{2 * kPayload});
-  two.from_peer(schema::Credit{kPayload});
-  EXPECT_TRUE(two.failure());
+  Alone node(schema::ExchangeKind::kDirect);
+  node.contribute_all();
+  node.from_peer(schema::Credit{2 * kPayload});
+  node.from_peer(schema::Credit{kPayload});
+  EXPECT_TRUE(node.failure());
 }
 
 TEST(ExchangeCredit, TheWindowIsAsWideAsTheChunksNeed) {
@@ -185,12 +205,12 @@ TEST(ExchangeCredit, ALargeModelsChunksAreSmallerThanWindowsBetweenMany) {
 }
 
 TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
-  Two two(schema::ExchangeKind::kDirect, 4096);
-  const std::size_t half = two.plan.credit_every_bytes() / 2;
-  two.codes_from_peer(0, half);
-  EXPECT_TRUE(two.exchange.take_actions().empty());
-  two.codes_from_peer(1, half);
-  const auto actions = two.exchange.take_actions();
+  Alone node(schema::ExchangeKind::kDirect, 4096);
+  const std::size_t half = node.plan.credit_every_bytes() / 2;
+  node.codes_from_peer(0, half);
+  EXPECT_TRUE(node.exchange.take_actions().empty());
+  node.codes_from_peer(1, half);
+  const auto actions = node.exchange.take_actions();
   ASSERT_EQ(actions.size(), 1u);
   const auto& send = std::get<SendFrame>(actions[0]);
   EXPECT_EQ(send.to, std::vector<Rank>{1});
@@ -199,23 +219,23 @@ TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
 
 TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
   for (const auto kind : {schema::ExchangeKind::kDirect, schema::ExchangeKind::kSharded}) {
-    Two two(kind, 1 << 20);
-    const std::size_t chunks = two.plan.chunks.size();
-    two.contribute_all();
+    Alone node(kind, 1 << 20);
+    const std::size_t chunks = node.plan.chunks.size();
+    node.contribute_all();
     std::size_t credits = 0;
     const auto count_credits = [&] {
-      for (const ExchangeAction& action : two.exchange.take_actions())
+      for (const ExchangeAction& action : node.exchange.take_actions())
         if (const auto* send = std::get_if<SendFrame>(&action))
           credits += std::holds_alternative<schema::Credit>(send->body);
     };
     for (std::size_t c = 0; c < chunks; ++c) {
       EXPECT_EQ(credits, c);
-      if (!two.plan.sharded() || two.plan.chunks[c].owner == 0) {
-        two.codes_from_peer(c, two.plan.credit_every_bytes());
+      if (!node.plan.sharded() || node.plan.chunks[c].owner == 0) {
+        node.codes_from_peer(c, node.plan.credit_every_bytes());
       } else {
-        two.payload.resize(two.plan.credit_every_bytes());
-        two.from_peer(schema::Chunk{static_cast<std::uint32_t>(c), schema::ChunkPhase::kTotal,
-                                    schema::PayloadFormat::kSumsRaw, two.payload});
+        node.payload.resize(node.plan.credit_every_bytes());
+        node.from_peer(schema::Chunk{static_cast<std::uint32_t>(c), schema::ChunkPhase::kTotal,
+                                     schema::PayloadFormat::kSumsRaw, node.payload});
       }
       count_credits();
     }
@@ -224,26 +244,26 @@ TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
 }
 
 TEST(ExchangeCredit, TotalsWaitForIt) {
-  Two two(schema::ExchangeKind::kSharded);
-  EXPECT_EQ(two.contribute_all(), 2u);
-  for (std::size_t c = 0; c < two.plan.chunks.size(); ++c)
-    if (two.plan.chunks[c].owner == 0) two.codes_from_peer(c, 8);
-  EXPECT_FALSE(two.exchange.next_work()) << "no credit, no total";
-  two.from_peer(schema::Credit{2 * kPayload});
-  const auto work = two.exchange.next_work();
+  Alone node(schema::ExchangeKind::kSharded);
+  EXPECT_EQ(node.contribute_all(), 2u);
+  for (std::size_t c = 0; c < node.plan.chunks.size(); ++c)
+    if (node.plan.chunks[c].owner == 0) node.codes_from_peer(c, 8);
+  EXPECT_FALSE(node.exchange.next_work()) << "no credit, no total";
+  node.from_peer(schema::Credit{2 * kPayload});
+  const auto work = node.exchange.next_work();
   ASSERT_TRUE(work);
   EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "somebody waits for it: it goes first";
 }
 
 TEST(ExchangeCredit, TheBucketThatIsReadyLastGoesFirst) {
-  Two two(schema::ExchangeKind::kDirect, 1 << 20);
-  std::size_t bucket = two.plan.buckets.size() - 1;
-  while (const auto work = two.exchange.next_work()) {
+  Alone node(schema::ExchangeKind::kDirect, 1 << 20);
+  std::size_t bucket = node.plan.buckets.size() - 1;
+  while (const auto work = node.exchange.next_work()) {
     const auto& contribute = std::get<Contribute>(*work);
-    const std::size_t next = two.plan.chunks[contribute.chunk].bucket;
+    const std::size_t next = node.plan.chunks[contribute.chunk].bucket;
     EXPECT_LE(next, bucket);
     bucket = next;
-    two.exchange.contributed(contribute.chunk, contribute.to, kPayload);
+    node.exchange.contributed(contribute.chunk, contribute.to, kPayload);
   }
   EXPECT_EQ(bucket, 0u);
 }

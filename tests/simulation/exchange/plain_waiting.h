@@ -54,14 +54,16 @@ struct PlainWaiting {
       if (of_.buckets_[of_.plan_->chunks[c].bucket].open) std::erase_if(late, [&](Rank rank) { return owes(rank, c); });
   }
   void wait_for_chunks() {
+    std::set<Rank> owing;
     for (Rank r = 0; r < of_.members(); ++r) {
       for (std::size_t c = 0; c < of_.chunks_.size(); ++c)
-        if (here(c) && owes(r, c)) ranks.insert(r);
+        if (here(c) && owes(r, c)) owing.insert(r);
       for (std::size_t b = 0; b < of_.buckets_.size(); ++b)
         if (r != self() && !of_.credit_.lasts(r) && (!of_.to_contribute_[b].empty() || !of_.to_reduce_[b].empty()) &&
             lacks_ours(r))
           ranks.insert(r);
     }
+    if (of_.plan_->sharded() || ranks.empty()) ranks.insert(owing.begin(), owing.end());
     phase = ranks.empty() ? schema::Phase::kIdle : schema::Phase::kReduce;
     if (!ranks.empty()) return;
     for (std::size_t c = 0; c < of_.chunks_.size(); ++c)
