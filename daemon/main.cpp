@@ -15,7 +15,7 @@
 #include "daemon/mesh/mesh.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
-#include "daemon/run/fault.h"
+#include "daemon/step/threads/fault.h"
 #include "daemon/store/run_store.h"
 #include "engine/host/processors.h"
 #include "kernels/base/log.h"

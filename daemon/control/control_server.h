@@ -16,19 +16,13 @@
 #include <string>
 
 #include "daemon/membership/liveness.h"
+#include "daemon/step/threads/progress.h"
 #include "daemon/store/run_store.h"
 #include "kernels/base/log.h"
 #include "schema/control/control.h"
 #include "schema/options/node_config.h"
 
 namespace tg::daemon {
-
-// Where this node is, written by the node's and the compute thread, read by the control thread for beats.
-struct Progress {
-  std::atomic<schema::Phase> phase{schema::Phase::kIdle};
-  std::atomic<std::uint64_t> step{0};
-  std::atomic<std::uint64_t> count{0};  // grows whenever anything gets done
-};
 
 struct ControlCall {  // for the node's thread; answered by reply(token, ...)
   std::uint64_t token = 0;

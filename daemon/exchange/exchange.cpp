@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "daemon/exchange/state/compare_digests.h"
+#include "daemon/exchange/compare_digests.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {

@@ -39,8 +39,8 @@
 #include <vector>
 
 #include "daemon/exchange/credit_book.h"
-#include "daemon/exchange/pieces/scalers.h"
-#include "daemon/exchange/plan/plan.h"
+#include "daemon/exchange/plan.h"
+#include "daemon/exchange/scalers.h"
 #include "daemon/membership/membership.h"
 #include "schema/frame/frame.h"
 
@@ -147,7 +147,7 @@ class Exchange {
   // Whom the next progress depends on, in words of schema::Phase; empty while only local work is missing. Work that was
   // handed out is not looked at: whoever asks knows of it.
   //
-  // late, evidence for a straggler (daemon/run/observe/straggler.h): who keeps a bucket closed while no link is busy
+  // late, evidence for a straggler (daemon/run/straggler.h): who keeps a bucket closed while no link is busy
   // with what is theirs. Either those of `ranks` of whom nothing is missing but the announcement, while this member has
   // announced all its buckets; or this member alone, while it has not and all others have announced the bucket that it
   // is at.

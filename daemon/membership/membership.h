@@ -28,13 +28,12 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/membership/view.h"
 #include "kernels/base/status.h"
 #include "schema/control/control.h"
 #include "schema/frame/frame.h"
 
 namespace tg::daemon {
-
-using Rank = std::size_t;
 
 struct RunIdentity {
   std::uint64_t key = 0;  // drawn by the proposer, stands in every frame of the run

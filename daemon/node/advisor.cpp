@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "daemon/bench/bench_file.h"
-#include "daemon/plan/calibrate.h"
-#include "daemon/plan/predict.h"
+#include "daemon/forecast/bench/bench_file.h"
+#include "daemon/forecast/calibrate.h"
+#include "daemon/forecast/predict.h"
 #include "engine/host/processors.h"
 
 namespace tg::daemon {

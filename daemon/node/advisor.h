@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "daemon/bench/bench.h"
 #include "daemon/control/control_server.h"
+#include "daemon/forecast/bench/bench.h"
 #include "schema/control/forecast.h"
 
 namespace tg::daemon {

@@ -14,8 +14,8 @@
 #include <variant>
 
 #include "daemon/control/control_server.h"
-#include "daemon/exchange/pieces/worker.h"
-#include "daemon/run/trainer.h"
+#include "daemon/step/threads/trainer.h"
+#include "daemon/step/worker.h"
 #include "schema/frame/frame.h"
 #include "schema/limits.h"
 

@@ -21,11 +21,11 @@
 #include <vector>
 
 #include "daemon/control/control_server.h"
-#include "daemon/measure/link/burst_meter.h"
 #include "daemon/membership/membership.h"
+#include "daemon/mesh/probe/burst_meter.h"
 #include "daemon/node/advisor.h"
 #include "daemon/node/event_queue.h"
-#include "daemon/run/active_run.h"
+#include "daemon/run/run.h"
 #include "kernels/base/log.h"
 
 namespace tg::daemon {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "daemon/exchange/state/replica.h"
+#include "daemon/step/replica.h"
 #include "engine/segment.h"
 #include "kernels/base/status.h"
 

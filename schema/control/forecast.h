@@ -16,7 +16,7 @@ struct BenchRequest {
 
 // One exchange kernel on one core, at a share of zeros and for sums of so many members. Elements per nanosecond.
 struct KernelRate {
-  std::string kernel;  // a field of CodecCosts (daemon/plan/machine.cpp)
+  std::string kernel;  // a field of CodecCosts (daemon/forecast/machine.cpp)
   double zeros = 0;
   std::uint64_t members = 0;
   std::uint64_t elements = 0;  // of the arrays: small ones stay in a cache

@@ -1,5 +1,5 @@
 // An exchange on real threads: members in one process, each with its helpers, against the plain reference, bit for bit.
-#include "daemon/run/crew.h"
+#include "daemon/step/threads/crew.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <mutex>
 #include <semaphore>
 
-#include "daemon/exchange/member.h"
+#include "daemon/step/member.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::daemon {

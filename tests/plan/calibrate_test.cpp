@@ -1,5 +1,5 @@
 // Steps made with known coefficients give these coefficients back.
-#include "daemon/plan/calibrate.h"
+#include "daemon/forecast/calibrate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "daemon/measure/link/link_probe.h"
+#include "daemon/mesh/probe/link_probe.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <iterator>
 
-#include "daemon/measure/link/burst_meter.h"
+#include "daemon/mesh/probe/burst_meter.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {

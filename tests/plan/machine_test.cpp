@@ -1,5 +1,5 @@
 // From a measurement to what predictions calculate with, and its file.
-#include "daemon/plan/machine.h"
+#include "daemon/forecast/machine.h"
 
 #include <gtest/gtest.h>
 
@@ -10,12 +10,12 @@
 #include <set>
 #include <thread>
 
-#include "daemon/bench/bench_file.h"
-#include "daemon/measure/cores/codec_timer.h"
-#include "daemon/measure/cores/crew_costs.h"
-#include "daemon/measure/cores/large_arrays.h"
-#include "daemon/measure/cores/node_speed.h"
-#include "daemon/measure/cores/roofs.h"
+#include "daemon/forecast/bench/bench_file.h"
+#include "daemon/forecast/bench/codec_timer.h"
+#include "daemon/forecast/bench/crew_costs.h"
+#include "daemon/forecast/bench/large_arrays.h"
+#include "daemon/forecast/bench/node_speed.h"
+#include "daemon/forecast/bench/roofs.h"
 #include "tests/daemon/temporary_directory.h"
 #include "tests/plan/samples.h"
 

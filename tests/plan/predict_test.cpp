@@ -1,15 +1,15 @@
 // What any sound prediction has to obey, and the numbers that can be worked out by hand.
-#include "daemon/plan/predict.h"
+#include "daemon/forecast/predict.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
-#include "daemon/exchange/pieces/worker.h"
-#include "daemon/exchange/plan/job_plan.h"
+#include "daemon/forecast/flops.h"
 #include "daemon/membership/choose_exchange.h"
-#include "daemon/plan/flops.h"
+#include "daemon/step/job_plan.h"
+#include "daemon/step/worker.h"
 #include "schema/limits.h"
 #include "tests/plan/samples.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/measure/link/round_trips.h"
+#include "daemon/mesh/probe/round_trips.h"
 
 #include <gtest/gtest.h>
 

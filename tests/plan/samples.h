@@ -1,7 +1,7 @@
 // A machine and jobs with round numbers, for tests of predictions.
 #pragma once
 
-#include "daemon/plan/predict.h"
+#include "daemon/forecast/predict.h"
 
 namespace tg::daemon {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
-#include "daemon/exchange/member.h"
-#include "daemon/exchange/state/replica.h"
+#include "daemon/step/member.h"
+#include "daemon/step/replica.h"
 #include "schema/options/job.h"
 #include "tests/simulation/simulator/virtual_node.h"
 

@@ -1,5 +1,5 @@
 // Slices of a gradient: whoever measures them, in whatever order, the buckets come out in theirs with the same numbers.
-#include "daemon/exchange/pieces/gradient_statistics.h"
+#include "daemon/exchange/gradient_statistics.h"
 
 #include <gtest/gtest.h>
 

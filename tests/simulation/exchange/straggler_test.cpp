@@ -1,5 +1,5 @@
 // Who is named as a straggler, from what single members see; and how often the log says so.
-#include "daemon/run/observe/straggler.h"
+#include "daemon/run/straggler.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/exchange/state/replica.h"
+#include "daemon/step/replica.h"
 #include "engine/optimizer.h"
 #include "engine/segment.h"
 #include "kernels/base/aligned_array.h"

@@ -1,0 +1,49 @@
+#include "daemon/exchange/compare_digests.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace tg::daemon {
+
+std::string hex_digest(std::uint64_t digest) {
+  char text[24];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
+  return text;
+}
+
+std::optional<schema::Fail> compare_digests(const std::vector<std::string>& names,
+                                            const std::vector<std::string>& segment_names,
+                                            const std::vector<std::vector<std::uint64_t>>& digests,
+                                            const std::string& when) {
+  const std::size_t segments = digests.front().size();
+  for (std::size_t r = 0; r < names.size(); ++r) {
+    if (digests[r].size() == segments) continue;
+    return schema::Fail{ErrorKind::kRunFailed, names[r], "scaler wait",
+                        names[r] + " sent " + std::to_string(digests[r].size()) + " digests " + when + " where " +
+                            names[0] + " sent " + std::to_string(segments) + "; do all nodes run one job?"};
+  }
+  for (std::size_t s = 0; s < segments; ++s) {
+    std::map<std::uint64_t, std::size_t> holders;
+    for (const auto& of_member : digests) ++holders[of_member[s]];
+    if (holders.size() == 1) continue;
+    const auto majority = std::max_element(holders.begin(), holders.end(),
+                                           [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::string odd, values, about = names.front();
+    for (std::size_t r = 0; r < names.size(); ++r) {
+      values += (r ? ", " : "") + names[r] + " " + hex_digest(digests[r][s]);
+      if (digests[r][s] == majority->first) continue;
+      odd += (odd.empty() ? "" : ", ") + names[r];
+      about = names[r];
+    }
+    const bool minority = majority->second * 2 > names.size();
+    const std::string segment = s < segment_names.size() ? segment_names[s] : std::to_string(s);
+    return schema::Fail{ErrorKind::kRunFailed, about, "scaler wait",
+                        "replicas differ " + when + ", first in segment " + segment + ": " +
+                            (minority ? odd + " against the others" : "no majority") + " (" + values +
+                            "); check that machine's memory and build"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace tg::daemon

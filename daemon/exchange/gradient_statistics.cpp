@@ -1,0 +1,89 @@
+#include "daemon/exchange/gradient_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr float kLargestHalf = 65504;
+
+}  // namespace
+
+void GradientStatistics::begin_step(const Plan& plan) {
+  plan_ = &plan;
+  open_.clear();
+  to_measure_.clear();
+}
+
+void GradientStatistics::ready(std::size_t bucket, double loss_sum) {
+  const BucketPlan& plan = plan_->buckets[bucket];
+  Open open{bucket, loss_sum, {}, {}, 0};
+  Measure work{bucket, 0, {}};
+  std::size_t elements = 0;  // of `work`
+  const auto hand_over = [&] {
+    const std::size_t next = work.first + work.slices.size();
+    if (!work.slices.empty()) to_measure_.push_back(std::exchange(work, {bucket, next, {}}));
+    elements = 0;
+  };
+  for (std::size_t s = plan.first_segment; s < plan.last_segment; ++s) {
+    const engine::Segment& segment = segments_[s];
+    for (std::size_t done = 0; done < segment.padded_count(); done += kSlice) {
+      const Slice slice{s, segment.offset + done, std::min(kSlice, segment.padded_count() - done)};
+      if (elements + slice.count > kSlice) hand_over();
+      work.slices.push_back(slice);
+      elements += slice.count;
+      open.slices.push_back(slice);
+    }
+  }
+  hand_over();
+  open.missing = open.slices.size();
+  open.statistics.resize(open.slices.size());
+  open_.push_back(std::move(open));
+}
+
+Measure GradientStatistics::next() {
+  TG_CHECK(has_next());
+  Measure work = std::move(to_measure_.front());
+  to_measure_.pop_front();
+  return work;
+}
+
+void GradientStatistics::measured(const Measure& work, std::span<const kernels::Statistics> statistics) {
+  const auto open =
+      std::find_if(open_.begin(), open_.end(), [&](const Open& one) { return one.bucket == work.bucket; });
+  TG_CHECK(open != open_.end() && statistics.size() == work.slices.size(), work.bucket, statistics.size());
+  std::copy(statistics.begin(), statistics.end(), open->statistics.begin() + static_cast<std::ptrdiff_t>(work.first));
+  open->missing -= statistics.size();
+}
+
+std::optional<GradientStatistics::Bucket> GradientStatistics::take(std::vector<float>& clips) {
+  if (open_.empty() || open_.front().missing > 0) return std::nullopt;
+  const Open open = std::move(open_.front());
+  open_.pop_front();
+  return Bucket{open.bucket, open.loss_sum, local_bucket(open, clips)};
+}
+
+LocalBucket GradientStatistics::local_bucket(const Open& open, std::vector<float>& clips) const {
+  LocalBucket local;
+  for (std::size_t i = 0; i < open.slices.size();) {
+    const std::size_t s = open.slices[i].segment;
+    kernels::Statistics statistics = open.statistics[i];
+    for (++i; i < open.slices.size() && open.slices[i].segment == s; ++i) statistics.join(open.statistics[i]);
+    // A float16 has no room for more: it would become infinite on the way.
+    const bool fits = plan_->formats[s] != GradientFormat::kFloat16 || statistics.max_abs <= kLargestHalf;
+    if (!(statistics.finite && fits) && !local.non_finite_segment) local.non_finite_segment = s;
+    if (!plan_->ternary(s)) continue;
+    const float bound =
+        kernels::clip_bound(statistics, segments_[s].element_count, static_cast<float>(rule_.clip_sigma));
+    clips[s] = bound;
+    const bool clipped = rule_.clip_sigma > 0 && std::isfinite(bound);  // no spread: nothing to clip by
+    local.scalers.push_back(rule_.repo_recipe && clipped ? bound : std::min(statistics.max_abs, bound));
+  }
+  return local;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,78 @@
+// The statistics of a step's gradient, bucket by bucket: cut into slices that several threads may take, joined in
+// order.
+//
+//   ready(bucket) -> next() ... measured() of every slice -> take(): the bucket's local scalers, eq. (2), and clip
+//   bounds
+//
+// A slice is kSlice elements of one segment, whatever the number of threads: so are the sums, to the last bit. Buckets
+// come out in the order in which they became ready. Pure; owned by the thread that owns the Exchange.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "daemon/exchange/exchange.h"
+#include "daemon/exchange/plan.h"
+#include "engine/segment.h"
+#include "kernels/kernels.h"
+
+namespace tg::daemon {
+
+struct Slice {
+  std::size_t segment = 0;
+  std::size_t begin = 0, count = 0;  // flat elements
+};
+
+// Work: the statistics of some slices of a bucket.
+struct Measure {
+  std::size_t bucket = 0;
+  std::size_t first = 0;  // of these slices among the bucket's
+  std::vector<Slice> slices;
+};
+
+struct ClipRule {
+  double clip_sigma = 2.5;
+  bool repo_recipe = false;  // scaler = c*sigma even above max|g|
+};
+
+class GradientStatistics {
+ public:
+  static constexpr std::size_t kSlice = 2u << 20;  // elements: less than a millisecond of reading
+
+  GradientStatistics(const engine::SegmentTable& segments, const ClipRule& rule) : segments_(segments), rule_(rule) {}
+
+  void begin_step(const Plan& plan);
+  void ready(std::size_t bucket, double loss_sum);
+  bool has_next() const { return !to_measure_.empty(); }
+  Measure next();  // about kSlice elements
+  void measured(const Measure& work, std::span<const kernels::Statistics> statistics);
+
+  struct Bucket {
+    std::size_t bucket = 0;
+    double loss_sum = 0;
+    LocalBucket local;
+  };
+  // The next bucket, if it has been measured; sets the clip bounds of its segments (+inf: none; kernels::Scale::clip).
+  std::optional<Bucket> take(std::vector<float>& clips);
+
+ private:
+  struct Open {
+    std::size_t bucket = 0;
+    double loss_sum = 0;
+    std::vector<Slice> slices;
+    std::vector<kernels::Statistics> statistics;  // by slice
+    std::size_t missing = 0;                      // slices
+  };
+  LocalBucket local_bucket(const Open& open, std::vector<float>& clips) const;
+
+  const engine::SegmentTable& segments_;
+  const ClipRule rule_;
+  const Plan* plan_ = nullptr;
+  std::deque<Open> open_;           // in the order of ready()
+  std::deque<Measure> to_measure_;  // not handed out
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,170 @@
+#include "daemon/exchange/plan.h"
+
+#include <algorithm>
+
+#include "daemon/forecast/code_bits.h"
+#include "kernels/base/check.h"
+#include "kernels/kernels.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+namespace {
+
+static_assert(kernels::kMostMembers == static_cast<int>(schema::kMostMembers));
+
+std::size_t round_down(std::size_t elements) { return elements / kernels::kBlock * kernels::kBlock; }
+
+// The most elements whose payload fits a frame, whatever the values: sums of N codes may need N+1 bits each.
+std::size_t most_elements(GradientFormat format, std::size_t members) {
+  if (format != GradientFormat::kTernary) return round_down(schema::kMostChunkPayloadBytes / sizeof(float));
+  std::size_t elements =
+      round_down(std::min(schema::kMostChunkPayloadBytes * 8 / (members + 2), schema::kLargeChunkParameters));
+  while (kernels::sums_bound(elements, static_cast<int>(members)) > schema::kMostChunkPayloadBytes)
+    elements -= kernels::kBlock;
+  return elements;
+}
+
+std::size_t share_of(std::size_t model_elements, std::size_t chunks) {
+  return std::min(model_elements / chunks, schema::kLargeChunkParameters);
+}
+
+// Of a slow link's chunks there are many in a step: the last one's way is short beside it. A large model has many
+// anyway.
+std::size_t most_for_link(std::size_t model_elements, const PlanOptions& options, bool sharded) {
+  const std::size_t chunks = sharded ? std::max(kChunksOfAModel, kChunksOfAnOwner * options.members) : kChunksOfAModel;
+  return kernels::padded(std::max(share_of(model_elements, chunks), options.most_chunk_parameters));
+}
+
+std::size_t chunk_size(std::size_t run_elements, GradientFormat format, std::size_t most_here,
+                       const PlanOptions& options) {
+  const std::size_t most = most_elements(format, options.members);
+  if (options.chunk_parameters != 0)
+    return std::clamp(kernels::padded(options.chunk_parameters), kernels::kBlock, most);
+  const std::size_t least = std::min(kLeastChunkParameters, most_here);
+  const std::size_t share = kernels::padded((run_elements + options.members - 1) / options.members);
+  std::size_t count = (run_elements - 1) / std::min({std::max(share, least), most_here, most}) + 1;
+  // Every member owns as many as every other.
+  if (count > options.members) count = (count + options.members - 1) / options.members * options.members;
+  return kernels::padded((run_elements + count - 1) / count);
+}
+
+// Cuts the segments [first, last), all of one format, into chunks.
+void cut_run(const engine::SegmentTable& segments, std::size_t bucket, std::size_t first, std::size_t last,
+             const PlanOptions& options, Plan& plan) {
+  const std::size_t begin = segments[first].offset;
+  const std::size_t end = segments[last - 1].offset + segments[last - 1].padded_count();
+  const GradientFormat format = plan.formats[first];
+  const std::size_t size =
+      chunk_size(end - begin, format, most_for_link(segments.padded_count(), options, plan.sharded()), options);
+  std::size_t segment = first;
+  for (std::size_t at = begin; at < end; at += size) {
+    ChunkPlan chunk{bucket, at, std::min(at + size, end), format, plan.chunks.size() % options.members, {}, {}};
+    for (std::size_t part = at; part < chunk.end;) {
+      while (segments[segment].offset + segments[segment].padded_count() <= part) ++segment;
+      const std::size_t segment_end = segments[segment].offset + segments[segment].padded_count();
+      const std::size_t part_end = std::min(segment_end, chunk.end);
+      chunk.parts.push_back({segment, part, part_end - part, part - segments[segment].offset});
+      chunk.runs.push_back(part_end - part);
+      part = part_end;
+    }
+    plan.longest_chunk = std::max(plan.longest_chunk, chunk.size());
+    plan.chunks.push_back(std::move(chunk));
+  }
+}
+
+GradientFormat format_of(const engine::Segment& segment, const PlanOptions& options) {
+  if (options.gradients != GradientFormat::kTernary) return options.gradients;
+  if (segment.element_count < options.min_ternary_size) return GradientFormat::kFloat32;
+  return segment.last_layer ? options.last_layer : GradientFormat::kTernary;
+}
+
+// One chunk on its way, one behind it, a third for the time that credit takes to come back: coded sums have two to
+// three bits per element. Between more than two members more would only make a queue where the bytes of all peers meet,
+// in the switch's port to one of them: it drops what it cannot hold, and who was dropped falls behind. What few float
+// chunks a ternary plan has do not widen it: a chunk may overshoot. Between more than four members a large model's
+// chunks are smaller than what may be on its way (from eight on half of it): a total waits until nobody's window is
+// full.
+std::size_t least_window(const Plan& plan, std::size_t model_elements) {
+  std::size_t ternary = 0, floats = 0;
+  for (const ChunkPlan& chunk : plan.chunks) {
+    const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
+    std::size_t& most = chunk.ternary() ? ternary : floats;
+    most = std::max(most, chunk.ternary() ? chunk.size() : chunk.size() * float_bytes);
+  }
+  const std::size_t longest = ternary > 0 ? ternary : floats;
+  if (plan.members <= 2) return 2 * longest;
+  if (ternary == 0 || !plan.sharded() || plan.members <= 4) return longest;
+  return std::max(longest, share_of(model_elements, std::max(kChunksOfAModel, kChunksOfAnOwner / 2 * plan.members)));
+}
+
+}  // namespace
+
+Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options) {
+  TG_CHECK(segments.size() > 0 && options.members > 0);
+  Plan plan;
+  const bool alone = options.members == 1 || !options.shared_scalers;
+  plan.exchange = alone ? schema::ExchangeKind::kDirect : options.exchange;
+  plan.coding = options.coding;
+  plan.shared_scalers = options.shared_scalers;
+  plan.members = options.members;
+  plan.bucket_of_segment.resize(segments.size());
+  for (const engine::Segment& segment : segments.segments()) plan.formats.push_back(format_of(segment, options));
+  const std::size_t bucket_parameters =
+      options.bucket_parameters ? options.bucket_parameters : kDefaultBucketParameters;
+  for (std::size_t last = segments.size(); last > 0;) {
+    std::size_t first = last, elements = 0;
+    while (first > 0 && elements < bucket_parameters) elements += segments[--first].padded_count();
+    const std::size_t bucket = plan.buckets.size();
+    BucketPlan entry{first, last, plan.chunks.size(), 0, {}};
+    for (std::size_t run = first; run < last;) {
+      std::size_t run_end = run;
+      while (run_end < last && plan.formats[run_end] == plan.formats[run]) ++run_end;
+      cut_run(segments, bucket, run, run_end, options, plan);
+      run = run_end;
+    }
+    for (std::size_t s = first; s < last; ++s) {
+      plan.bucket_of_segment[s] = bucket;
+      if (plan.ternary(s)) entry.ternary_segments.push_back(s);
+    }
+    entry.last_chunk = plan.chunks.size();
+    plan.buckets.push_back(std::move(entry));
+    last = first;
+  }
+  plan.window_bytes = std::max(options.window_bytes, least_window(plan, segments.padded_count()));
+  return plan;
+}
+
+std::size_t exchange_bytes(const Plan& plan) {
+  const std::size_t peers = plan.members - 1;
+  // Contributions as large as they get, of the chunks that a member sums: all, or its own.
+  std::vector<std::size_t> held_by(plan.members);
+  for (const ChunkPlan& chunk : plan.chunks) {
+    const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
+    held_by[plan.sharded() ? chunk.owner : 0] +=
+        peers * (chunk.ternary() ? kernels::codes_bound(chunk.size()) : chunk.size() * float_bytes);
+  }
+  const std::size_t held = *std::max_element(held_by.begin(), held_by.end());
+  // A frame that came is as large as its payload; the block of one that goes up to kMostBlockPerFrame times as large,
+  // or small (kSmallBlockBytes): of those there are too few to count.
+  const std::size_t coming = peers * (plan.window_bytes + schema::kMostChunkPayloadBytes);
+  const std::size_t going = peers * (schema::kMostBlockPerFrame * plan.window_bytes + schema::kMostChunkPayloadBytes);
+  return held + coming + going;
+}
+
+PlanTraffic predict_traffic(const Plan& plan, double zeros) {
+  const double members = static_cast<double>(plan.members);
+  const CodeBits ternary = expected_bits(plan.coding, zeros, plan.members);
+  PlanTraffic traffic;
+  for (const ChunkPlan& chunk : plan.chunks) {
+    const double elements = static_cast<double>(chunk.size());
+    const double plain = chunk.format == GradientFormat::kFloat16 ? 16 : 32;
+    const double contribution = chunk.ternary() ? ternary.codes : plain;
+    const double total = chunk.ternary() ? ternary.sums : plain;
+    const double per_member =
+        plan.sharded() ? (members - 1) / members * (contribution + total) : (members - 1) * contribution;
+    traffic.sent_bits += elements * per_member;
+  }
+  return traffic;
+}
+
+}  // namespace tg::daemon

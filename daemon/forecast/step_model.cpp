@@ -1,0 +1,150 @@
+#include "daemon/forecast/step_model.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "daemon/exchange/credit_book.h"
+#include "daemon/forecast/code_bits.h"
+#include "daemon/forecast/flops.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr double kForward = 1.0 / 3;         // of the computing
+constexpr double kFrameOverheadBytes = 160;  // Cap'n Proto and ZeroMQ
+constexpr double kDirectTrips = 2;           // scalers; the last codes
+constexpr double kShardedTrips = 3;          // scalers; the last codes; their sums
+
+// A plan of one bucket: what it costs, by the functions that cost the whole.
+Plan only(const Plan& plan, std::size_t bucket) {
+  Plan part;  // without what concerns whole models: a copy of all chunks for every bucket takes long on slow links
+  part.exchange = plan.exchange;
+  part.coding = plan.coding;
+  part.members = plan.members;
+  part.chunks.assign(plan.chunks.begin() + static_cast<std::ptrdiff_t>(plan.buckets[bucket].first_chunk),
+                     plan.chunks.begin() + static_cast<std::ptrdiff_t>(plan.buckets[bucket].last_chunk));
+  return part;
+}
+
+double elements_of(const Plan& plan) {
+  return std::accumulate(plan.chunks.begin(), plan.chunks.end(), 0.0,
+                         [](double sum, const ChunkPlan& chunk) { return sum + static_cast<double>(chunk.size()); });
+}
+
+// Payload frames that a member sends, and as many that it takes.
+double payloads_of(const Plan& part) {
+  const double others = static_cast<double>(part.members - 1), chunks = static_cast<double>(part.chunks.size());
+  return part.sharded() ? 2 * chunks * others / static_cast<double>(part.members) : chunks * others;
+}
+
+// Credit frames that a member sends in a step, and as many that it takes.
+double credits_of(const Plan& plan, double sent_bits) {
+  const double others = static_cast<double>(plan.members - 1);
+  return others * expected_credits(payloads_of(plan) / others, sent_bits / 8 / others, plan.credit_every_bytes());
+}
+
+// From the arrival of the last payloads to the commit. All owners' last chunks come at the same time, each is decoded
+// and applied in its turn.
+double last_processor_seconds(const Plan& plan, const CodecCosts& costs, double elements) {
+  const auto coding = static_cast<std::size_t>(plan.coding);
+  const double others = static_cast<double>(plan.members - 1);
+  if (!plan.sharded()) return elements * (others * (costs.decode_codes[coding] + costs.accumulate) + costs.apply);
+  const double round = std::min(static_cast<double>(plan.chunks.size()), others + 1);  // chunks that end together
+  return elements * (costs.decode_codes[coding] + costs.accumulate + costs.encode_sums[coding] +
+                     (round - 1) * costs.decode_sums[coding] + round * costs.apply);
+}
+
+void fill_ready(StepModel& step, const std::vector<double>& shares) {
+  for (std::size_t b = 0; b < step.buckets.size(); ++b) step.buckets[b].ready = shares[b] * step.compute;
+}
+
+}  // namespace
+
+double StepModel::step_seconds(double cpu_factor, double trip_seconds) const {
+  double thread = 0, link = 0;
+  for (const Bucket& bucket : buckets) {
+    thread = std::max(thread, bucket.ready) + cpu_factor * bucket.thread / speed();
+    link = std::max(link, bucket.ready + cpu_factor * bucket.lead / share()) + bucket.wire;
+  }
+  const double processors = processor_seconds(cpu_factor) / cores * (cores < 1 ? kSharedCore : 1);
+  const double longest = std::max({thread + last_wire, link + cpu_factor * last_cpu / share(), processors, compute});
+  return longest + trips * trip_seconds / share();
+}
+
+std::vector<double> ready_shares(const engine::Model& model, const Plan& plan) {
+  const std::vector<double> work = multiply_adds(model);
+  const double all = std::accumulate(work.begin(), work.end(), 0.0);
+  std::vector<double> shares;
+  double done = 0;
+  for (const BucketPlan& bucket : plan.buckets) {
+    if (all > 0)
+      for (std::size_t s = bucket.first_segment; s < bucket.last_segment; ++s) done += work[s];
+    shares.push_back(all > 0 ? kForward + (1 - kForward) * done / all : 0);
+  }
+  return shares;
+}
+
+StepModel model_step(const Plan& plan, const engine::Model& model, const Machine& machine, const Surroundings& where,
+                     double compute_processor, double compute_seconds) {
+  StepModel step;
+  step.cores = where.cores;
+  step.compute = compute_seconds;
+  step.compute_processor = compute_processor;
+  if (plan.members < 2) return step;
+  const std::size_t parameters = parameters_in_caches(machine, where.cores, model.segments.parameter_count());
+  const CodecCosts costs = costs_at(machine, where.zeros, plan.members, parameters);
+  const auto coding = static_cast<std::size_t>(plan.coding);
+  const double rate = where.payload_mbps * 1e6, others = static_cast<double>(plan.members - 1);
+  const double all_bits = predict_traffic(plan, where.zeros).sent_bits, credits = credits_of(plan, all_bits);
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    const Plan part = only(plan, b);
+    CodecSeconds codec = codec_parts(part, costs, where.zeros);
+    const double payload_bits = predict_traffic(part, where.zeros).sent_bits;
+    const double scalers = others;  // a frame of scalers to each peer
+    const double frames = payloads_of(part) + scalers + credits * payload_bits / all_bits;
+    const double bits = payload_bits + frames * kFrameOverheadBytes * 8;
+    const double first = static_cast<double>(part.chunks.front().size());
+    codec.network += 2 * frames * kFrameSeconds;  // sent and taken
+    StepModel::Bucket bucket;
+    bucket.wire = bits / rate;
+    bucket.lead = elements_of(part) * costs.statistics + first * (costs.ternarize + costs.encode_codes[coding]);
+    bucket.thread = codec.encode + codec.decode + codec.apply;
+    step.buckets.push_back(bucket);
+    step.sent_bits += bits;
+    step.codec.encode += codec.encode;
+    step.codec.decode += codec.decode;
+    step.codec.apply += codec.apply;
+    step.codec.network += codec.network;
+  }
+  fill_ready(step, ready_shares(model, plan));
+  const Plan end = only(plan, plan.buckets.size() - 1);
+  const double last = static_cast<double>(end.chunks.back().size());
+  const CodeBits bits = expected_bits(plan.coding, where.zeros, plan.members);
+  step.last_cpu = last_processor_seconds(end, costs, last);
+  step.last_wire = last * (plan.sharded() ? bits.sums : bits.codes) * static_cast<double>(plan.members - 1) / rate;
+  step.last_wire = std::min(step.last_wire, step.buckets.back().wire);
+  step.trips = plan.sharded() ? kShardedTrips : kDirectTrips;
+  return step;
+}
+
+StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroundings& where, double compute_processor,
+                     double compute_seconds) {
+  StepModel step;
+  step.cores = where.cores;
+  step.compute = compute_seconds;
+  step.compute_processor = compute_processor;
+  if (plan.members < 2) return step;
+  const double members = static_cast<double>(plan.members);
+  for (const BucketPlan& bucket : plan.buckets) {
+    double parameters = 0;
+    for (std::size_t s = bucket.first_segment; s < bucket.last_segment; ++s)
+      parameters += static_cast<double>(model.segments[s].element_count);
+    const double bits = 2 * (members - 1) / members * 32 * parameters;
+    step.buckets.push_back({0, bits / (where.payload_mbps * 1e6), 0, 0});
+    step.sent_bits += bits;
+  }
+  fill_ready(step, ready_shares(model, plan));
+  return step;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,68 @@
+// The step of one node as a pipeline of buckets, each with its work on a processor and its time on the link. Pure.
+//
+//   exchange threads  begin a bucket when backward has it:   c_j = max(c_j-1, ready_j) + thread_j / speed
+//   link              begins when its first chunk is coded:  w_j = max(w_j-1, ready_j + lead_j / share) + wire_j
+//   processors        (compute + all of the exchange) / cores, x kSharedCore below one core
+//   step = max(c_last + last_wire, w_last + last_cpu / share, processors, compute) + trips * trip / share
+//
+// share = min(cores, 1): with less than a core to itself, everything on a processor takes longer, waking up included.
+// speed = share * crew: with several, pieces are carried out side by side, but for what is a single one (lead, last).
+#pragma once
+
+#include <vector>
+
+#include "daemon/exchange/plan.h"
+#include "daemon/forecast/machine.h"
+#include "engine/model.h"
+
+namespace tg::daemon {
+
+// Nodes that share a core wait for each other's turns: their steps took 3 to 15 % longer than their processor time
+// alone (AlexNet and GoogLeNet replayed, 4 and 8 nodes on two cores).
+inline constexpr double kSharedCore = 1.05;
+
+struct StepModel {
+  struct Bucket {
+    double ready = 0;   // seconds after the step began
+    double wire = 0;    // seconds on the link
+    double lead = 0;    // processor seconds from ready to the first byte
+    double thread = 0;  // processor seconds of the exchange's kernels
+  };
+  std::vector<Bucket> buckets;
+  double cores = 1;
+  double crew = 1;               // the kernels' speed on all threads of the exchange over one
+  double compute = 0;            // seconds of forward and backward
+  double compute_processor = 0;  // processor seconds of them
+  double last_cpu = 0;           // processor seconds from the last payload's arrival to the commit
+  double last_wire = 0;          // seconds of the last chunk on the link
+  double trips = 0;              // that nothing hides
+  CodecSeconds codec;            // of all buckets, frames included
+  double sent_bits = 0;
+
+  double share() const { return cores < 1 ? cores : 1; }
+  double speed() const { return share() * crew; }
+  double step_seconds(double cpu_factor, double trip_seconds) const;
+  double processor_seconds(double cpu_factor) const { return compute_processor + cpu_factor * codec.total(); }
+};
+
+// Where a step is predicted.
+struct Surroundings {
+  double payload_mbps = 0;
+  double cores = 1;
+  double zeros = 0;
+};
+
+// When backward has each bucket, as a share of the computing: forward takes a third, backward the rest, each layer by
+// its operations.
+std::vector<double> ready_shares(const engine::Model& model, const Plan& plan);
+
+// A step of tgd with this plan; plan.members may be more than it was cut for.
+StepModel model_step(const Plan& plan, const engine::Model& model, const Machine& machine, const Surroundings& where,
+                     double compute_processor, double compute_seconds);
+
+// A float32 ring all-reduce of the same buckets: 2 (N-1)/N * 32 bits of each parameter, at line rate, without a trip
+// and without a cost on a processor.
+StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroundings& where, double compute_processor,
+                     double compute_seconds);
+
+}  // namespace tg::daemon

@@ -1,0 +1,63 @@
+#include "daemon/mesh/probe/link_probe.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "schema/limits.h"
+
+namespace tg::daemon {
+
+LinkProbe::LinkProbe(std::size_t members, std::size_t self)
+    : members_(members), self_(self), missing_(members), done_(members < 2) {}
+
+std::optional<LinkProbe::Burst> LinkProbe::start(double now_seconds) {
+  if (done_ || running_) return std::nullopt;
+  return begin(1, now_seconds);
+}
+
+LinkProbe::Burst LinkProbe::begin(std::uint32_t number, double now_seconds) {
+  running_ = true;
+  number_ = number;
+  started_ = now_seconds;
+  slowest_micros_ = 0;
+  missing_.assign(members_, true);
+  missing_[self_] = false;
+  Burst burst{number, 0, 0, {}};
+  for (std::size_t r = 1; r < members_; ++r) burst.peers.push_back((self_ + r) % members_);
+  const std::size_t share = kBursts[number - 1].bytes / burst.peers.size();
+  burst.frame_bytes = std::clamp(share / kLeastFrames, kLeastFrameBytes, kMostFrameBytes);
+  burst.frames_per_peer = std::max(kLeastFrames, share / burst.frame_bytes);
+  timed_bytes_ = (burst.frames_per_peer - 1) * burst.frame_bytes * burst.peers.size();
+  return burst;
+}
+
+std::optional<LinkProbe::Burst> LinkProbe::replied(std::size_t rank, const schema::ProbeReply& reply,
+                                                   double now_seconds) {
+  if (done_ || !running_ || reply.burst != number_ || rank >= members_ || !missing_[rank]) return std::nullopt;
+  missing_[rank] = false;
+  // Nothing took longer to come in than we have been waiting for the answer, whatever it says (clocks differ a little).
+  const double waited = 1.01e6 * (now_seconds - started_) + 1000;
+  slowest_micros_ = std::max(slowest_micros_, std::min(reply.micros, static_cast<std::uint64_t>(waited)));
+  if (std::find(missing_.begin(), missing_.end(), true) != missing_.end()) return std::nullopt;
+  const double seconds = 1e-6 * static_cast<double>(std::max<std::uint64_t>(slowest_micros_, 1));
+  const double mbps = std::min(timed_mbps(seconds), schema::kMostLineMbps);
+  mbps_ = number_ == std::size(kBursts) ? std::max(mbps_, mbps) : mbps;
+  done_ = number_ == std::size(kBursts) || seconds >= kBursts[number_ - 1].enough_seconds;
+  if (done_) return std::nullopt;
+  return begin(number_ + 1, now_seconds);
+}
+
+double LinkProbe::timed_mbps(double seconds) const { return static_cast<double>(timed_bytes_) * 8e-6 / seconds; }
+
+void LinkProbe::tick(double now_seconds) {
+  if (done_ || !running_ || now_seconds - started_ <= kPatienceSeconds) return;
+  done_ = true;
+  if (number_ == std::size(kBursts)) return;  // one as large has come in
+  // Whoever has not answered is behind a link that is no faster than this, whatever a smaller burst did. Where nobody
+  // has ever answered, nothing is known.
+  const bool answered = std::count(missing_.begin(), missing_.end(), true) < static_cast<std::ptrdiff_t>(members_ - 1);
+  const double most = timed_mbps(kPatienceSeconds);
+  if (number_ > 1 || answered) mbps_ = number_ > 1 ? std::min(mbps_, most) : most;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,112 @@
+#include "daemon/run/run_numbers.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "kernels/base/median.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::size_t kStepsRemembered = 64;  // for rates, shares and the median
+
+double zeros_of(const StepTraffic& traffic) {
+  if (traffic.elements == 0) return 0;
+  return 1.0 - static_cast<double>(traffic.nonzeros) / static_cast<double>(traffic.elements);
+}
+
+}  // namespace
+
+RunNumbers::RunNumbers(std::vector<std::string> names, Rank self, std::uint64_t global_batch)
+    : self_(self), global_batch_(global_batch), wait_seconds_(names.size()) {
+  for (std::string& name : names) status_.members.push_back({std::move(name), schema::RunState::kRunning, 0, 0, 0, 0});
+}
+
+void RunNumbers::open_metrics(const std::string& directory) {
+  metrics_.open(directory + "/metrics.jsonl", std::ios::trunc);
+}
+
+void RunNumbers::committed(const Member::Committed& committed, std::uint64_t sent_bytes) {
+  status_.step = committed.step;
+  status_.loss = committed.loss_sum / static_cast<double>(global_batch_);
+  status_.learning_rate = committed.learning_rate;
+  traffic_ = committed.traffic;
+  sent_bytes_step_ = sent_bytes - std::exchange(sent_bytes_before_, sent_bytes);
+  const double seconds = std::chrono::duration<double>(Clock::now() - step_started_).count();
+  std::vector<double> none(wait_seconds_.size());
+  steps_.push_back({seconds, static_cast<double>(sent_bytes_step_), std::exchange(wait_seconds_, std::move(none))});
+  if (steps_.size() > kStepsRemembered) steps_.pop_front();
+}
+
+void RunNumbers::evaluated(const Member::Evaluation& evaluation) {
+  const auto total = static_cast<double>(evaluation.counts.total);
+  status_.evaluated = true;
+  status_.evaluation_step = evaluation.step;
+  status_.evaluation_accuracy = static_cast<double>(evaluation.counts.correct) / total;
+  status_.evaluation_loss = evaluation.counts.loss_sum / total;
+}
+
+void RunNumbers::waited(const std::vector<Rank>& ranks, double seconds) {
+  for (const Rank rank : ranks) wait_seconds_[rank] += seconds / static_cast<double>(ranks.size());
+}
+
+void RunNumbers::digest(std::uint64_t digest, std::uint64_t step) {
+  status_.digest = digest;
+  status_.digest_step = step;
+}
+
+double RunNumbers::median_step_seconds() const {
+  std::vector<double> seconds;
+  for (const Step& step : steps_) seconds.push_back(step.seconds);
+  return median(std::move(seconds));
+}
+
+void RunNumbers::refresh() {
+  double seconds = 0, sent = 0;
+  std::vector<double> waits(wait_seconds_.size());
+  for (const Step& step : steps_) {
+    seconds += step.seconds;
+    sent += step.sent_bytes;
+    for (Rank r = 0; r < waits.size(); ++r) waits[r] += step.wait_seconds[r];
+  }
+  const double parameters = static_cast<double>(status_.parameters);
+  if (seconds > 0) status_.samples_per_second = static_cast<double>(global_batch_ * steps_.size()) / seconds;
+  if (!steps_.empty()) status_.sent_bytes_per_step = sent / static_cast<double>(steps_.size());
+  // Chunks that are summed where their codes were made are not sent: the bits are those of the chunks that were.
+  if (traffic_.contribution_elements > 0)
+    status_.code_bits_per_parameter =
+        8.0 * static_cast<double>(traffic_.contribution_bytes) / static_cast<double>(traffic_.contribution_elements);
+  status_.sent_bits_per_parameter = 8.0 * status_.sent_bytes_per_step / parameters;
+  if (traffic_.elements > 0) status_.zeros = zeros_of(traffic_);
+  for (Rank r = 0; r < status_.members.size(); ++r) {
+    status_.members[r].state = status_.state;
+    status_.members[r].wait_share = seconds > 0 ? waits[r] / seconds : 0;
+  }
+  schema::MemberStatus& own = status_.members[self_];
+  own.step = status_.step;
+  own.digest = status_.digest;
+  own.digest_step = status_.digest_step;
+}
+
+void RunNumbers::write_metrics(bool evaluated) {
+  nlohmann::ordered_json row;
+  row["step"] = status_.step;
+  row["loss"] = status_.loss;
+  row["learning_rate"] = status_.learning_rate;
+  if (evaluated) {
+    row["accuracy"] = status_.evaluation_accuracy;
+    row["evaluation_loss"] = status_.evaluation_loss;
+  }
+  row["sent_bytes"] = sent_bytes_step_;
+  row["zeros"] = zeros_of(traffic_);
+  row["seconds"] = steps_.empty() ? 0.0 : steps_.back().seconds;
+  nlohmann::ordered_json waits = nlohmann::ordered_json::object();
+  if (!steps_.empty())
+    for (Rank r = 0; r < status_.members.size(); ++r)
+      if (r != self_) waits[status_.members[r].node] = steps_.back().wait_seconds[r];
+  row["wait_seconds"] = std::move(waits);
+  metrics_ << row.dump() << '\n';
+  if (evaluated) metrics_.flush();
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,56 @@
+// The live numbers of a run on one member: what status shows and what metrics.jsonl keeps, kept up to date by the run
+// as steps are committed and reports come in. Writes <directory>/metrics.jsonl, a line per committed step. Node's
+// thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "daemon/step/member.h"
+#include "daemon/store/run_store.h"
+
+namespace tg::daemon {
+
+class RunNumbers {
+ public:
+  using Clock = std::chrono::steady_clock;
+  RunNumbers(std::vector<std::string> names, Rank self, std::uint64_t global_batch);
+
+  schema::RunStatus& status() { return status_; }
+  const schema::RunStatus& status() const { return status_; }
+  void open_metrics(const std::string& directory);
+  void flush_metrics() { metrics_.flush(); }
+
+  void step_began() { step_started_ = Clock::now(); }
+  // sent_bytes: of the mesh so far, framing included.
+  void committed(const Member::Committed& committed, std::uint64_t sent_bytes);
+  void evaluated(const Member::Evaluation& evaluation);
+  // The node had nothing to do for so long while these members were waited for.
+  void waited(const std::vector<Rank>& ranks, double seconds);
+  void digest(std::uint64_t digest, std::uint64_t step);
+  void start_counting(std::uint64_t sent_bytes) { sent_bytes_before_ = sent_bytes; }
+  void write_metrics(bool evaluated);
+  void refresh();                      // rates, shares and the members' rows of status()
+  double median_step_seconds() const;  // of the last steps; 0 before the first
+
+ private:
+  const Rank self_;
+  const std::uint64_t global_batch_;
+  schema::RunStatus status_;
+  struct Step {
+    double seconds = 0, sent_bytes = 0;
+    std::vector<double> wait_seconds;  // by rank
+  };
+  std::deque<Step> steps_;            // the last ones
+  std::vector<double> wait_seconds_;  // of the step in progress, by rank
+  Clock::time_point step_started_{};
+  std::uint64_t sent_bytes_before_ = 0, sent_bytes_step_ = 0;
+  StepTraffic traffic_;  // of the last step
+  std::ofstream metrics_;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,81 @@
+#include "daemon/step/job_plan.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "daemon/step/replica.h"
+#include "daemon/step/worker.h"
+
+namespace tg::daemon {
+namespace {
+
+GradientFormat format_of(std::string_view name) {
+  return name == "float32"   ? GradientFormat::kFloat32
+         : name == "float16" ? GradientFormat::kFloat16
+                             : GradientFormat::kTernary;
+}
+
+}  // namespace
+
+engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
+  engine::OptimizerOptions options;
+  options.kind = job.optimizer == "adam"  ? kernels::OptimizerKind::kAdam
+                 : job.optimizer == "sgd" ? kernels::OptimizerKind::kSgd
+                                          : kernels::OptimizerKind::kMomentum;
+  options.schedule.kind = job.schedule == "staircase"    ? engine::ScheduleKind::kStaircase
+                          : job.schedule == "polynomial" ? engine::ScheduleKind::kPolynomial
+                                                         : engine::ScheduleKind::kConstant;
+  options.schedule.base_rate = job.learning_rate;
+  options.schedule.factor = job.schedule_factor;
+  options.schedule.every = job.schedule_every;
+  options.schedule.power = job.schedule_power;
+  options.schedule.steps = job.steps;
+  options.momentum = job.momentum;
+  options.beta1 = job.beta1;
+  options.beta2 = job.beta2;
+  options.epsilon = job.epsilon;
+  return options;
+}
+
+PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice) {
+  PlanOptions options;
+  options.members = members;
+  options.exchange = choice.exchange;
+  options.coding = choice.coding;
+  options.most_chunk_parameters = static_cast<std::size_t>(choice.chunk_parameters);
+  options.window_bytes = static_cast<std::size_t>(choice.window_bytes);
+  options.gradients = format_of(job.gradients);
+  options.last_layer = format_of(job.last_layer);
+  options.shared_scalers = job.scaler_sharing == "max";
+  options.min_ternary_size = static_cast<std::size_t>(job.min_ternary_size);
+  options.bucket_parameters = static_cast<std::size_t>(job.bucket_parameters);
+  options.chunk_parameters = static_cast<std::size_t>(job.chunk_parameters);
+  return options;
+}
+
+Plans plans_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
+               const schema::Commit& choice) {
+  PlanOptions options = plan_options(job, members, choice);
+  Plans plans{make_plan(segments, options), std::nullopt};
+  if (job.float_steps == 0) return plans;
+  if (options.gradients == GradientFormat::kTernary) options.gradients = GradientFormat::kFloat32;
+  plans.of_float_steps = make_plan(segments, options);
+  return plans;
+}
+
+bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
+
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans,
+                           std::size_t workers) {
+  // A helper's pieces, one under way and one that waits, may each hold a frame and send one beyond the window.
+  const std::uint64_t handed_out = 2 * (workers - 1) * 2 * schema::kMostChunkPayloadBytes;
+  const auto buffers = [&](const Plan& plan) {
+    return SharedStep::bytes(segments, plan) + workers * Worker::bytes(plan) + exchange_bytes(plan) + handed_out;
+  };
+  const std::uint64_t fixed = schema::kMostIdlePoolBytes + kProgramBytes;
+  const int slots = engine::slot_count(optimizer_of(job).kind);
+  return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) + fixed +
+         std::max(buffers(plans.plan), plans.of_float_steps ? buffers(*plans.of_float_steps) : 0);
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,50 @@
+// A chunk's ternary payload: which format it gets, and the kernels that write and read it.
+//
+// Raw planes, or entropy-coded where the run's coding says so and the chunk comes out smaller: the format stands in the
+// frame, chunk by chunk. Owns scratch for the planes of one chunk, of one member or, in a direct exchange, of all; one
+// thread. Decoders say false for bytes that break their format, and leave the output unspecified then.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "daemon/exchange/plan.h"
+#include "kernels/base/aligned_array.h"
+#include "kernels/kernels.h"
+#include "schema/frame/frame.h"
+
+namespace tg::daemon {
+
+class PayloadCodec {
+ public:
+  PayloadCodec(const kernels::Kernels& kernels, const Plan& plan);
+
+  struct Written {
+    std::size_t bytes = 0;
+    schema::PayloadFormat format = schema::PayloadFormat::kCodesRaw;
+  };
+  static std::size_t codes_bound(const ChunkPlan& chunk);
+  static std::size_t sums_bound(const ChunkPlan& chunk, std::size_t members);
+
+  Written write_codes(const ChunkPlan& chunk, kernels::ConstPlanes codes, std::span<std::byte> payload);
+  Written write_sums(const ChunkPlan& chunk, std::span<const std::int8_t> sums, std::span<std::byte> payload);
+  // sums[i] += code[i].
+  bool add_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::span<std::int8_t> sums);
+  // The codes themselves, valid until the next call with this slot; a direct exchange has a slot for each member.
+  bool read_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::size_t slot, kernels::ConstPlanes& codes);
+  bool read_sums(const ChunkPlan& chunk, const schema::Chunk& received, std::span<std::int8_t> sums);
+
+  static std::size_t bytes(const Plan& plan) { return plan.longest_chunk / 8 * 2 * slots(plan); }
+
+ private:
+  static std::size_t slots(const Plan& plan) { return plan.sharded() ? 1 : plan.members; }
+  kernels::Planes scratch(const ChunkPlan& chunk, std::size_t slot);
+
+  const kernels::Kernels& kernels_;
+  const schema::Coding coding_;
+  const int members_;
+  const std::size_t words_;                         // of the longest chunk
+  AlignedArray<std::uint64_t> nonzero_, negative_;  // one chunk for every slot
+};
+
+}  // namespace tg::daemon

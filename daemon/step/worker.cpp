@@ -1,0 +1,328 @@
+#include "daemon/step/worker.h"
+
+#include <algorithm>
+
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+namespace {
+
+bool sums_floats(const Plan& plan) {
+  return !plan.shared_scalers ||
+         std::any_of(plan.chunks.begin(), plan.chunks.end(), [](const ChunkPlan& chunk) { return !chunk.ternary(); });
+}
+
+bool keeps_codes(const Plan& plan) { return !plan.sharded() && plan.members > 1; }
+
+kernels::ConstPlanes part_of(const kernels::ConstPlanes& codes, const ChunkPlan& chunk, const ChunkPart& part) {
+  const std::size_t first = (part.begin - chunk.begin) / kernels::kWordBits, count = part.count / kernels::kWordBits;
+  return {codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)};
+}
+
+}  // namespace
+
+const char* piece_name(const Piece& piece) {
+  static constexpr const char* kNames[] = {"measure", "contribute", "reduce", "apply"};
+  static_assert(std::variant_size_v<Piece> == std::size(kNames));
+  return kNames[piece.index()];
+}
+
+void StepTraffic::add(const StepTraffic& other) {
+  contribution_bytes += other.contribution_bytes;
+  contribution_elements += other.contribution_elements;
+  elements += other.elements;
+  nonzeros += other.nonzeros;
+}
+
+// --- inputs ---
+
+void SharedStep::begin_step(const engine::SegmentTable& segments, const Plan& plan_of_step, std::uint64_t number,
+                            std::span<const float> gradient, const kernels::Update& rule) {
+  if (plan != &plan_of_step) {
+    const std::size_t words = keeps_codes(plan_of_step) ? segments.padded_count() / kernels::kWordBits : 0;
+    nonzero = AlignedArray<std::uint64_t>(words);
+    negative = AlignedArray<std::uint64_t>(words);
+    clips.assign(segments.size(), 0.0f);
+  }
+  plan = &plan_of_step;
+  step = number;
+  gradients = gradient;
+  update = rule;
+  update.past_caches = gradients.size() >= kernels::kPastCaches;
+}
+
+std::size_t SharedStep::bytes(const engine::SegmentTable& segments, const Plan& plan) {
+  return keeps_codes(plan) ? segments.padded_count() / 8 * 2 : 0;
+}
+
+// --- pieces ---
+
+Worker::Worker(const Options& options, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
+               SharedStep& shared, const Scalers& scalers, Replica& replica, schema::FramePool& pool)
+    : options_(options),
+      kernels_(kernels),
+      segments_(segments),
+      shared_(shared),
+      scalers_(scalers),
+      replica_(replica),
+      pool_(pool),
+      float_payload_(kernels) {}
+
+std::size_t Worker::bytes(const Plan& plan) {
+  const std::size_t codes = keeps_codes(plan) ? 0 : plan.longest_chunk / 8 * 2;
+  const std::size_t floats = sums_floats(plan) ? plan.longest_chunk * (sizeof(float) + 2) : 0;
+  return codes + PayloadCodec::bytes(plan) + plan.longest_chunk + floats;
+}
+
+void Worker::prepare_buffers() {
+  plan_ = shared_.plan;
+  const std::size_t words = keeps_codes(*plan_) ? 0 : plan_->longest_chunk / kernels::kWordBits;
+  nonzero_ = AlignedArray<std::uint64_t>(words);
+  negative_ = AlignedArray<std::uint64_t>(words);
+  sums_ = AlignedArray<std::int8_t>(plan_->longest_chunk);
+  floats_ = AlignedArray<float>(sums_floats(*plan_) ? plan_->longest_chunk : 0);
+  halves_ = AlignedArray<std::byte>(sums_floats(*plan_) ? plan_->longest_chunk * 2 : 0);
+  codec_.emplace(kernels_, *plan_);
+}
+
+PieceResult Worker::carry_out(const Piece& piece, const Send& send) {
+  if (plan_ != shared_.plan) prepare_buffers();
+  if (const auto* reduce = std::get_if<Reduce>(&piece)) return carry_out(*reduce, send);
+  if (const auto* contribute = std::get_if<Contribute>(&piece)) return carry_out(*contribute);
+  if (const auto* apply = std::get_if<Apply>(&piece)) return carry_out(*apply);
+  return carry_out(std::get<Measure>(piece));
+}
+
+PieceResult Worker::carry_out(const Measure& work) const {
+  PieceResult result;
+  for (const Slice& slice : work.slices)
+    result.statistics.push_back(kernels_.statistics(shared_.gradients.subspan(slice.begin, slice.count)));
+  return result;
+}
+
+template <class Write>
+MadeFrame Worker::make_frame(std::size_t index, schema::ChunkPhase phase, const std::vector<Rank>& to,
+                             std::size_t bound, Write write) {
+  const schema::FrameHeader header{options_.run_key, options_.view, static_cast<std::uint32_t>(shared_.step)};
+  schema::ChunkFrameBuilder builder(header, static_cast<std::uint32_t>(index), phase, bound, pool_);
+  const PayloadCodec::Written written = write(builder.payload());
+  return {index, to, builder.finish(written.bytes, written.format), written.bytes};
+}
+
+PieceResult Worker::carry_out(const Contribute& work) {
+  const ChunkPlan& chunk = plan_->chunks[work.chunk];
+  PieceResult result;
+  if (chunk.ternary()) {
+    const kernels::Planes codes = ternarize(chunk, result.traffic);
+    result.contribution = make_frame(work.chunk, schema::ChunkPhase::kContribution, work.to,
+                                     PayloadCodec::codes_bound(chunk), [&](std::span<std::byte> payload) {
+                                       return codec_->write_codes(chunk, {codes.nonzero, codes.negative}, payload);
+                                     });
+  } else {
+    const std::span<const float> values = shared_.gradients.subspan(chunk.begin, chunk.size());
+    result.contribution =
+        make_frame(work.chunk, schema::ChunkPhase::kContribution, work.to, FloatPayload::bytes(chunk),
+                   [&](std::span<std::byte> payload) { return float_payload_.write(chunk.format, values, payload); });
+  }
+  result.traffic.contribution_bytes = result.contribution.payload_bytes;
+  result.traffic.contribution_elements = chunk.size();
+  result.sent_bytes = result.contribution.payload_bytes * work.to.size();
+  return result;
+}
+
+PieceResult Worker::carry_out(const Reduce& work, const Send& send) {
+  const ChunkPlan& chunk = plan_->chunks[work.chunk];
+  PieceResult result;
+  if (reads_sums(chunk) && !plan_->sharded()) {
+    result.broken = apply_codes(chunk, work.contributions, result.traffic);
+    return result;
+  }
+  const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
+  const std::span<float> floats = reads_sums(chunk) ? std::span<float>{} : floats_.span().first(chunk.size());
+  result.broken = reads_sums(chunk) ? sum_codes(chunk, work.contributions, sums, result.traffic)
+                  : chunk.ternary() ? sum_scaled(chunk, work.contributions, floats, result.traffic)
+                                    : sum_floats(chunk, work.contributions, floats);
+  if (result.broken) return result;
+  if (!work.to.empty()) {
+    const std::size_t bound =
+        chunk.ternary() ? PayloadCodec::sums_bound(chunk, options_.members) : FloatPayload::bytes(chunk);
+    MadeFrame total =
+        make_frame(work.chunk, schema::ChunkPhase::kTotal, work.to, bound, [&](std::span<std::byte> payload) {
+          return chunk.ternary() ? codec_->write_sums(chunk, sums, payload)
+                                 : float_payload_.write(chunk.format, floats, payload);
+        });
+    result.sent_bytes = total.payload_bytes * work.to.size();
+    send(std::move(total));
+  }
+  if (reads_sums(chunk))
+    apply_parts(chunk, sums);
+  else
+    apply_parts(chunk, floats);
+  return result;
+}
+
+PieceResult Worker::carry_out(const Apply& work) {
+  const ChunkPlan& chunk = plan_->chunks[work.chunk];
+  PieceResult result;
+  if (chunk.ternary()) {
+    const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
+    if (codec_->read_sums(chunk, work.total.chunk, sums))
+      apply_parts(chunk, sums);
+    else
+      result.broken = work.owner;
+  } else {
+    const std::span<float> floats = floats_.span().first(chunk.size());
+    if (float_payload_.read(chunk, work.total.chunk.payload, floats))
+      apply_parts(chunk, floats);
+    else
+      result.broken = work.owner;
+  }
+  return result;
+}
+
+// --- codes ---
+
+kernels::Planes Worker::own_codes(const ChunkPlan& chunk) {
+  const bool kept = keeps_codes(*plan_);
+  const std::size_t first = kept ? chunk.begin / kernels::kWordBits : 0, count = chunk.size() / kernels::kWordBits;
+  return {(kept ? shared_.nonzero : nonzero_).span().subspan(first, count),
+          (kept ? shared_.negative : negative_).span().subspan(first, count)};
+}
+
+kernels::Planes Worker::ternarize(const ChunkPlan& chunk, StepTraffic& traffic) {
+  const kernels::Planes codes = own_codes(chunk);
+  for (const ChunkPart& part : chunk.parts) {
+    const float scaler =
+        plan_->shared_scalers ? scalers_.shared(part.segment) : scalers_.of(options_.self, part.segment);
+    const kernels::Scale scale{options_.clip.repo_recipe ? scaler : shared_.clips[part.segment], scaler};
+    const kernels::DrawKey key{options_.seed, static_cast<std::uint32_t>(options_.self),
+                               static_cast<std::uint32_t>(part.segment), static_cast<std::uint32_t>(shared_.step)};
+    const std::size_t first = (part.begin - chunk.begin) / kernels::kWordBits, count = part.count / kernels::kWordBits;
+    kernels_.ternarize(shared_.gradients.subspan(part.begin, part.count), part.first_in_segment, key, scale,
+                       {codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)});
+    traffic.elements += std::min(part.count, segments_[part.segment].element_count - part.first_in_segment);
+  }
+  traffic.nonzeros += kernels_.count(codes.nonzero);
+  return codes;
+}
+
+// For the sum: they were kept when they were sent, or nobody needed them before.
+kernels::ConstPlanes Worker::own_codes_now(const ChunkPlan& chunk, StepTraffic& traffic) {
+  const kernels::Planes codes = keeps_codes(*plan_) ? own_codes(chunk) : ternarize(chunk, traffic);
+  return {codes.nonzero, codes.negative};
+}
+
+// Every member's codes as planes: codes_, by rank.
+std::optional<Rank> Worker::read_codes(const ChunkPlan& chunk, const Contributions& contributions,
+                                       StepTraffic& traffic) {
+  codes_.resize(contributions.size());
+  for (Rank rank = 0; rank < contributions.size(); ++rank) {
+    if (!contributions[rank])
+      codes_[rank] = own_codes_now(chunk, traffic);
+    else if (!codec_->read_codes(chunk, contributions[rank]->chunk, rank, codes_[rank]))
+      return rank;
+  }
+  return std::nullopt;
+}
+
+std::optional<Rank> Worker::apply_codes(const ChunkPlan& chunk, const Contributions& contributions,
+                                        StepTraffic& traffic) {
+  if (apply_raw(chunk, contributions, traffic)) return std::nullopt;
+  if (const std::optional<Rank> broken = read_codes(chunk, contributions, traffic)) return broken;
+  for (const ChunkPart& part : chunk.parts) {
+    part_codes_.clear();
+    for (const kernels::ConstPlanes& codes : codes_) part_codes_.push_back(part_of(codes, chunk, part));
+    const bool right =
+        kernels_.apply_codes(part_update(part, mean_scale(part)), {{}, part_codes_},
+                             replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
+    TG_CHECK(right, part.segment);  // planes cannot break a format
+  }
+  return std::nullopt;
+}
+
+// What came raw is read by the update itself, where the chunk is one part and nothing breaks its format.
+bool Worker::apply_raw(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic) {
+  if (chunk.parts.size() != 1) return false;
+  payloads_.clear();
+  for (const auto& contribution : contributions) {
+    if (!contribution) continue;
+    if (contribution->chunk.format != schema::PayloadFormat::kCodesRaw) return false;
+    payloads_.push_back(contribution->chunk.payload);
+  }
+  const ChunkPart& part = chunk.parts[0];
+  const kernels::ConstPlanes own = own_codes_now(chunk, traffic);
+  return kernels_.apply_codes(part_update(part, mean_scale(part)), {payloads_, {&own, 1}},
+                              replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
+}
+
+std::optional<Rank> Worker::sum_codes(const ChunkPlan& chunk, const Contributions& contributions,
+                                      std::span<std::int8_t> sums, StepTraffic& traffic) {
+  std::fill(sums.begin(), sums.end(), std::int8_t{0});
+  for (Rank rank = 0; rank < contributions.size(); ++rank) {
+    if (!contributions[rank])
+      kernels_.accumulate_planes(own_codes_now(chunk, traffic), sums);
+    else if (!codec_->add_codes(chunk, contributions[rank]->chunk, sums))
+      return rank;
+  }
+  return std::nullopt;
+}
+
+std::optional<Rank> Worker::sum_scaled(const ChunkPlan& chunk, const Contributions& contributions,
+                                       std::span<float> sums, StepTraffic& traffic) {
+  if (const std::optional<Rank> broken = read_codes(chunk, contributions, traffic)) return broken;
+  std::fill(sums.begin(), sums.end(), 0.0f);
+  for (Rank rank = 0; rank < contributions.size(); ++rank)
+    for (const ChunkPart& part : chunk.parts)
+      kernels_.accumulate_scaled(part_of(codes_[rank], chunk, part),
+                                 kernels::applied_scale(scalers_.of(rank, part.segment)),
+                                 sums.subspan(part.begin - chunk.begin, part.count));
+  return std::nullopt;
+}
+
+// --- floats ---
+
+std::optional<Rank> Worker::sum_floats(const ChunkPlan& chunk, const Contributions& contributions,
+                                       std::span<float> sums) {
+  std::fill(sums.begin(), sums.end(), 0.0f);
+  for (Rank rank = 0; rank < contributions.size(); ++rank) {
+    if (contributions[rank]) {
+      if (!float_payload_.add(chunk, contributions[rank]->chunk.payload, sums)) return rank;
+      continue;
+    }
+    const std::span<std::byte> own = halves_.span().first(chunk.size() * 2);
+    const std::span<const float> gradient = shared_.gradients.subspan(chunk.begin, chunk.size());
+    if (chunk.format == GradientFormat::kFloat16) (void)float_payload_.write(chunk.format, gradient, own);
+    (void)float_payload_.add(chunk, chunk.format == GradientFormat::kFloat16 ? own : std::as_bytes(gradient), sums);
+  }
+  float_payload_.round(chunk.format, sums, halves_.span());  // the sum too, once, whoever made it
+  return std::nullopt;
+}
+
+// --- update ---
+
+kernels::Update Worker::part_update(const ChunkPart& part, float scale) const {
+  kernels::Update update = shared_.update;
+  update.scale = scale;
+  update.weight_decay = segments_[part.segment].decays ? options_.outside_weight_decay : 0.0f;
+  return update;
+}
+
+// Mean gradient = s' * sums / N.
+float Worker::mean_scale(const ChunkPart& part) const {
+  return kernels::applied_scale(scalers_.shared(part.segment)) / static_cast<float>(options_.members);
+}
+
+void Worker::apply_parts(const ChunkPlan& chunk, std::span<const std::int8_t> sums) {
+  for (const ChunkPart& part : chunk.parts)
+    kernels_.apply_sums(part_update(part, mean_scale(part)), sums.subspan(part.begin - chunk.begin, part.count),
+                        replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
+}
+
+void Worker::apply_parts(const ChunkPlan& chunk, std::span<const float> sums) {
+  const float mean = 1.0f / static_cast<float>(options_.members);
+  for (const ChunkPart& part : chunk.parts)
+    kernels_.apply_floats(part_update(part, mean), sums.subspan(part.begin - chunk.begin, part.count),
+                          replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,153 @@
+// Carries out what Exchange decides: the kernels' side of a step on one member, on one thread.
+//
+//   measure      gradient of a bucket -> statistics (eq. (2), section 3.2)
+//   contribute   gradient -> codes (eq. (1), (3)) -> payload written into a frame
+//   reduce       all members' payloads, the own codes -> exact integer sums (floats: in rank order) -> sent -> applied;
+//                where nobody wants the sums, from the codes straight into the update
+//   apply        the owner's total -> optimizer -> the other half of the replica's double buffer
+//
+// A chunk's planes and sums stay in cache from the first of these verbs to the last: receiving and updating costs one
+// pass over the parameters. A member has one Worker for each thread that works for it: they share a SharedStep, write
+// disjoint parts of the Replica, and each owns the scratch of one chunk. What came of a piece is its PieceResult, for
+// the thread that owns the Exchange.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "daemon/exchange/exchange.h"
+#include "daemon/exchange/gradient_statistics.h"
+#include "daemon/exchange/scalers.h"
+#include "daemon/step/float_payload.h"
+#include "daemon/step/payload.h"
+#include "daemon/step/replica.h"
+#include "engine/segment.h"
+#include "kernels/kernels.h"
+#include "schema/frame/frame.h"
+
+namespace tg::daemon {
+
+// Threads of a member's exchange: as many as compute, up to where memory is the limit.
+inline constexpr std::size_t kMostWorkers = 8;
+constexpr std::size_t workers_for(std::uint64_t threads) {
+  return threads < 2 ? 1 : threads < kMostWorkers ? static_cast<std::size_t>(threads) : kMostWorkers;
+}
+
+// What a thread does at one go. Pieces that were handed out do not depend on each other.
+using Piece = std::variant<Measure, Contribute, Reduce, Apply>;
+
+// What one step put on the wire and into the codes.
+struct StepTraffic {
+  std::uint64_t contribution_bytes = 0;  // payload of the own codes or floats that were sent, one copy of every chunk
+  std::uint64_t contribution_elements = 0;
+  std::uint64_t elements = 0;  // real ternary elements contributed
+  std::uint64_t nonzeros = 0;  // nonzero codes among them
+  void add(const StepTraffic& other);
+};
+
+const char* piece_name(const Piece& piece);  // measure, contribute, reduce or apply; a literal
+
+// A frame of a chunk, ready to leave for every rank in `to`.
+struct MadeFrame {
+  std::size_t chunk = 0;
+  std::vector<Rank> to;
+  schema::SharedFrame frame;
+  std::size_t payload_bytes = 0;
+};
+
+struct PieceResult {
+  std::vector<kernels::Statistics> statistics;  // Measure: of its slices
+  MadeFrame contribution;                       // Contribute
+  std::uint64_t sent_bytes = 0;                 // Contribute, Reduce: payload, to all its receivers
+  std::optional<Rank> broken;                   // Reduce, Apply: whose payload breaks its format
+  StepTraffic traffic;
+};
+
+// What all workers of a member share in a step. Set at its beginning, before any piece is under way; the codes of a
+// chunk are written by its contribute and read by its reduce.
+struct SharedStep {
+  const Plan* plan = nullptr;
+  std::uint64_t step = 0;
+  std::span<const float> gradients;
+  kernels::Update update;    // scale and weight_decay are each part's own
+  std::vector<float> clips;  // by segment; of an open bucket: does not change any more
+  // Own codes of the whole model between contribute and reduce, in a direct exchange of several.
+  AlignedArray<std::uint64_t> nonzero, negative;
+
+  void begin_step(const engine::SegmentTable& segments, const Plan& plan, std::uint64_t step,
+                  std::span<const float> gradients, const kernels::Update& update);
+  static std::size_t bytes(const engine::SegmentTable& segments, const Plan& plan);
+};
+
+class Worker {
+ public:
+  struct Options {
+    Rank self = 0;
+    std::size_t members = 1;
+    std::uint64_t run_key = 0;
+    std::uint32_t view = Membership::kView;
+    std::uint64_t seed = 0;
+    ClipRule clip;
+    float outside_weight_decay = 0;  // 0 = the decay is inside the gradient already
+  };
+  // All but options outlive the worker.
+  Worker(const Options& options, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
+         SharedStep& shared, const Scalers& scalers, Replica& replica, schema::FramePool& pool);
+
+  // A Reduce's total is handed to send as soon as it is made, on this thread, before it is applied here.
+  using Send = std::function<void(MadeFrame total)>;
+  PieceResult carry_out(const Piece& piece, const Send& send);
+
+  static std::size_t bytes(const Plan& plan);  // of one worker's fixed buffers
+
+ private:
+  using Contributions = std::vector<std::optional<ReceivedChunk>>;
+  void prepare_buffers();
+  PieceResult carry_out(const Measure& work) const;
+  PieceResult carry_out(const Contribute& work);
+  PieceResult carry_out(const Reduce& work, const Send& send);
+  PieceResult carry_out(const Apply& work);
+  kernels::Planes own_codes(const ChunkPlan& chunk);
+  kernels::Planes ternarize(const ChunkPlan& chunk, StepTraffic& traffic);
+  kernels::ConstPlanes own_codes_now(const ChunkPlan& chunk, StepTraffic& traffic);
+  std::optional<Rank> read_codes(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
+  std::optional<Rank> apply_codes(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
+  bool apply_raw(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
+  std::optional<Rank> sum_codes(const ChunkPlan& chunk, const Contributions& contributions, std::span<std::int8_t> sums,
+                                StepTraffic& traffic);
+  std::optional<Rank> sum_scaled(const ChunkPlan& chunk, const Contributions& contributions, std::span<float> sums,
+                                 StepTraffic& traffic);
+  std::optional<Rank> sum_floats(const ChunkPlan& chunk, const Contributions& contributions, std::span<float> sums);
+  bool reads_sums(const ChunkPlan& chunk) const { return chunk.ternary() && plan_->shared_scalers; }
+  template <class Write>
+  MadeFrame make_frame(std::size_t index, schema::ChunkPhase phase, const std::vector<Rank>& to, std::size_t bound,
+                       Write write);
+  kernels::Update part_update(const ChunkPart& part, float scale) const;
+  float mean_scale(const ChunkPart& part) const;
+  void apply_parts(const ChunkPlan& chunk, std::span<const std::int8_t> sums);
+  void apply_parts(const ChunkPlan& chunk, std::span<const float> sums);
+
+  const Options options_;
+  const kernels::Kernels& kernels_;
+  const engine::SegmentTable& segments_;
+  SharedStep& shared_;
+  const Scalers& scalers_;
+  Replica& replica_;
+  schema::FramePool& pool_;
+  const FloatPayload float_payload_;
+
+  // Scratch, for the chunks of this plan.
+  const Plan* plan_ = nullptr;
+  std::optional<PayloadCodec> codec_;
+  std::vector<kernels::ConstPlanes> codes_, part_codes_;  // of all members, a chunk's and a part's
+  std::vector<std::span<const std::byte>> payloads_;      // of the others
+  AlignedArray<std::uint64_t> nonzero_, negative_;        // one chunk, where the own codes are not kept
+  AlignedArray<std::int8_t> sums_;                        // one chunk
+  AlignedArray<float> floats_;                            // one chunk, made when the plan sums floats
+  AlignedArray<std::byte> halves_;                        // one chunk of float16
+};
+
+}  // namespace tg::daemon
