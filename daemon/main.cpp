@@ -95,24 +95,36 @@ int serve(const schema::NodeConfig& config) {
   ControlServer control(config, incarnation, build, **store, progress, log,
                         {[&](ControlCall call) { queue.post(std::move(call)); },
                          [&](const Verdict& verdict) {
-                           queue.post(PeerLost{verdict.rank, verdict.message, false, verdict.run_id});
+                           queue.post(PeerLost{verdict.seat, verdict.message, false, verdict.run_id});
                          }});
   Mesh mesh(
       config, incarnation, build, pool, log,
-      {[&](Rank from, schema::Frame frame, std::shared_ptr<const void> keep) {
+      {[&](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
          queue.post_bounded(FrameArrived{from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
        },
-       [&](Rank peer, bool up) {
+       [&](Seat peer, bool up) {
          queue.post(ConnectionChanged{peer, up});
        },
-       [&](Rank peer, const std::string& what) {
+       [&](Seat peer, const std::string& what) {
          queue.post(PeerLost{peer, what, true});
        },
-       [&](Rank peer) { control.heard(peer); }});
+       [&](Seat peer) { control.heard(peer); }});
   std::vector<std::string> names;
   for (const schema::PeerAddress& peer : config.peers) names.push_back(peer.name);
-  const RunContext context{config, names, **chosen, mesh, pool, **store, progress, *fault, log, queue, threads, build};
-  Node node(context, control);
+  const RunContext context{config,
+                           names,
+                           **chosen,
+                           mesh,
+                           pool,
+                           **store,
+                           progress,
+                           *fault,
+                           log,
+                           [&](RunPrepared event) { queue.post(std::move(event)); },
+                           [&](StepHappened event) { queue.post(std::move(event)); },
+                           threads,
+                           build};
+  Node node(context, queue, control);
 
   if (const Status started = control.start(); !started.ok()) return fail(started.error());
   if (const Status started = mesh.start(); !started.ok()) return fail(started.error());

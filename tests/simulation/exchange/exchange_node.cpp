@@ -50,13 +50,9 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   replica_ = std::make_unique<daemon::Replica>(segments, engine::slot_count(daemon::optimizer_of(job_).kind), job_.seed,
                                                daemon::keeps_average(job_));
   gradient_ = AlignedArray<float>(segments.padded_count());
-  daemon::Member::Options options;
-  options.names = options_.names;
-  options.self = rank();
-  options.run_key = run.key;
-  options.job = job_;
-  options.segment_names = tiny_segment_names();
-  member_ = std::make_unique<daemon::Member>(std::move(options), hooks());
+  member_ = std::make_unique<daemon::Member>(
+      daemon::Member::Options{run.key, daemon::View::of_all(options_.names.size()), seat(), options_.names, job_, false},
+      segments, *this);
   ended_ = false;
   schema::Vote vote = options_.vote;
   vote.spec_hash = schema::job_hash(job_);
@@ -65,29 +61,8 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   return vote;
 }
 
-daemon::Member::Hooks ExchangeNode::hooks() {
-  daemon::Member::Hooks hooks;
-  hooks.send = [this](const std::vector<Rank>& to, const schema::SharedFrame& frame) {
-    send_bytes(to, spoilt(frame, faults_, pool_));
-  };
-  // A drawn gradient has no use for parameters: the step is computed when the one before is committed.
-  hooks.may_start_early = [](std::uint64_t) { return false; };
-  hooks.train = [this](std::uint64_t step, const daemon::Plan& plan, const float*, bool) { train(step, plan); };
-  hooks.segment_ready = [](std::size_t) {};
-  hooks.evaluate = [](std::uint64_t) {};
-  hooks.reached = [](schema::Phase, std::uint64_t) {};
-  hooks.before_step = [this](std::uint64_t step) { before_step(step); };
-  hooks.committed = [this](const daemon::Member::Committed& committed) {
-    ++progress_;
-    last_loss_ = committed.loss_sum;
-  };
-  hooks.reported = [](const auto&) {};
-  hooks.state_digests = [](const auto&) {};
-  return hooks;
-}
-
 void ExchangeNode::run_begins(const schema::Commit& choice) {
-  member_->begin(choice, kernels_, tiny_segments(), *replica_, gradient_.span(), pool_);
+  member_->begin(choice, {kernels_, *replica_, gradient_.span(), pool_});
   helper_ = member_->make_worker();
   settle();
 }
@@ -99,20 +74,25 @@ void ExchangeNode::run_ends() {
 
 void ExchangeNode::run_asked_to_stop() { member_->request_stop(); }
 
-void ExchangeNode::send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
-  send(to, std::make_shared<const Message>(Message{{}, {}, frame}));
+void ExchangeNode::send(const std::vector<Seat>& to, const schema::SharedFrame& frame) {
+  VirtualNode::send(to, std::make_shared<const Message>(Message{{}, {}, spoilt(frame, faults_, pool_)}));
+}
+
+void ExchangeNode::committed(const daemon::Member::Committed& committed) {
+  ++progress_;
+  last_loss_ = committed.loss_sum;
 }
 
 // --- steps ---
 
-void ExchangeNode::before_step(std::uint64_t step) {
+void ExchangeNode::step_begins(std::uint64_t step) {
   step_ = step;
   phase_ = schema::Phase::kBackward;
   if (faults_.flip_bit != step) return;
   for (std::size_t i = 0; i < kFlippedElements; ++i) replica_->flip_bit(tiny_segments()[kFaultySegment].offset + i);
 }
 
-void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan) {
+void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan, const float*, bool) {
   draw_gradient(job_.seed, rank(), step, gradient_.span());
   if (faults_.not_a_number == step)
     gradient_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
@@ -127,12 +107,12 @@ void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan) {
 void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
   if (!trains(key)) return;
   ++progress_;
-  member_->bucket_ready(step, bucket, draw_loss(job_.seed, rank(), step));
+  member_->on(daemon::GradientReady{step, bucket, draw_loss(job_.seed, rank(), step)});
   settle();
   carry_out();
 }
 
-void ExchangeNode::run_frame(Rank from, const SharedMessage& message) {
+void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   schema::Frame frame = schema::decode_frame(message->bytes->bytes()).value();
   if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
   if (member_->begun() && frame.header.step == member_->step() + 1) ++early_frames_;
@@ -150,12 +130,12 @@ void ExchangeNode::help(daemon::Piece piece) {
   network_.after(rank(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
     if (!trains(key)) return;
     daemon::PieceResult result =
-        helper_->carry_out(*given, [this](const daemon::MadeFrame& total) { member_->made(total); });
+        helper_->carry_out(*given, [this](const daemon::MadeFrame& total) { member_->on(total); });
     network_.after(rank(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
       if (!trains(key)) return;
       --helped_;
       ++progress_;
-      member_->done(*given, result);
+      member_->on(daemon::PieceDone{std::move(*given), result});
       settle();
       carry_out();
     });
@@ -172,7 +152,7 @@ void ExchangeNode::settle() {
       if (!piece) break;
       help(*std::move(piece));
     }
-    member_->carry_out(*own);
+    member_->carry_out(*std::move(own));
     ++progress_;
   }
   if (ended_) return;

@@ -24,7 +24,7 @@ struct Faults {
   std::uint64_t extra_compute_us = 0;         // every bucket of every step
 };
 
-class ExchangeNode : public VirtualNode {
+class ExchangeNode : public VirtualNode, private daemon::Member::Host {
  public:
   ExchangeNode(Network& network, NodeOptions options, Faults faults = {});
 
@@ -39,7 +39,7 @@ class ExchangeNode : public VirtualNode {
 
  protected:
   void run_begins(const schema::Commit& choice) override;
-  void run_frame(Rank from, const SharedMessage& message) override;
+  void run_frame(Seat from, const SharedMessage& message) override;
   void run_asked_to_stop() override;
   void run_ends() override;
   void run_tick() override {}
@@ -47,14 +47,20 @@ class ExchangeNode : public VirtualNode {
   schema::Vote prepare_run(const daemon::RunIdentity& run) override;
 
  private:
-  daemon::Member::Hooks hooks();
-  void before_step(std::uint64_t step);
-  void train(std::uint64_t step, const daemon::Plan& plan);
+  // Member::Host
+  void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
+  void train(std::uint64_t step, const daemon::Plan& plan, const float* parameters, bool early) override;
+  void segment_ready(std::size_t) override {}
+  void evaluate(std::uint64_t) override {}
+  void step_begins(std::uint64_t step) override;
+  // A drawn gradient has no use for parameters: the step is computed when the one before is committed.
+  bool may_start_early(std::uint64_t) override { return false; }
+  void committed(const daemon::Member::Committed& committed) override;
+
   void ready(std::uint64_t key, std::uint64_t step, std::size_t bucket);
   void help(daemon::Piece piece);
   bool trains(std::uint64_t key) const { return running_key() == key && !ended_ && member_ != nullptr; }
   void settle();
-  void send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame);
 
   const kernels::Kernels& kernels_;
   const Faults faults_;
