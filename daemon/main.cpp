@@ -95,29 +95,28 @@ int serve(const schema::NodeConfig& config) {
   ControlServer control(config, incarnation, build, **store, progress, log,
                         {[&](ControlCall call) { queue.post(std::move(call)); },
                          [&](const Verdict& verdict) {
-                           queue.post(PeerLost{verdict.rank, verdict.message, false, verdict.run_id});
+                           queue.post(PeerLost{verdict.seat, verdict.message, false, verdict.run_id});
                          }});
   Mesh mesh(
       config, incarnation, build, pool, log,
-      {[&](Rank from, schema::Frame frame, std::shared_ptr<const void> keep) {
+      {[&](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
          queue.post_bounded(FrameArrived{from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
        },
-       [&](Rank peer, bool up) {
+       [&](Seat peer, bool up) {
          queue.post(ConnectionChanged{peer, up});
        },
-       [&](Rank peer, const std::string& what) {
+       [&](Seat peer, const std::string& what) {
          queue.post(PeerLost{peer, what, true});
        },
-       [&](Rank peer) { control.heard(peer); }});
-  std::vector<std::string> names;
-  for (const schema::PeerAddress& peer : config.peers) names.push_back(peer.name);
-  const RunContext context{config, names, **chosen, mesh, pool, **store, progress, *fault, log, queue, threads, build};
+       [&](Seat peer) { control.heard(peer); }});
+  const RunContext context{config,   config.names(), **chosen, mesh,  pool,    **store,
+                           progress, *fault,         log,      queue, threads, build};
   Node node(context, control);
 
   if (const Status started = control.start(); !started.ok()) return fail(started.error());
   if (const Status started = mesh.start(); !started.ok()) return fail(started.error());
   log.info("node-ready", {{"build", build},
-                          {"nodes", names.size()},
+                          {"nodes", config.peers.size()},
                           {"mesh-port", config.self().port},
                           {"control-port", config.self().port + 1},
                           {"threads", threads},

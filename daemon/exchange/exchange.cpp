@@ -50,7 +50,7 @@ schema::FrameHeader Exchange::header() const {
 }
 
 void Exchange::send(schema::FrameBody body) {
-  if (members() > 1) actions_.push_back(SendFrame{others(), header(), std::move(body)});
+  if (members() > 1) actions_.push_back(SendToMembers{others(), header(), std::move(body)});
 }
 
 void Exchange::fail(Rank about, std::string_view phase, std::string message) {
@@ -332,7 +332,7 @@ void Exchange::on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<c
   --to_come_[from];
   const auto taken = credit_.took(from, chunk.payload.size());
   if (taken && to_come_[from] > 0)  // else the peer has sent us all of this step
-    actions_.push_back(SendFrame{{from}, header(), schema::Credit{*taken}});
+    actions_.push_back(SendToMembers{{from}, header(), schema::Credit{*taken}});
   if (total) {
     state.total_came = true;
     --owed_[from].totals;

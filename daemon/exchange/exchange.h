@@ -41,7 +41,7 @@
 #include "daemon/exchange/credit_book.h"
 #include "daemon/exchange/plan.h"
 #include "daemon/exchange/scalers.h"
-#include "daemon/membership/membership.h"
+#include "daemon/membership/view.h"
 #include "schema/frame/frame.h"
 
 namespace tg::daemon {
@@ -69,7 +69,12 @@ struct Apply {  // the owner's total -> optimizer -> new parameters
 };
 using ExchangeWork = std::variant<Contribute, Reduce, Apply>;
 
-// Actions, to be carried out in order. Send uses the type of membership.h.
+// Actions, to be carried out in order.
+struct SendToMembers {
+  std::vector<Rank> to;
+  schema::FrameHeader header;
+  schema::FrameBody body;
+};
 struct CommitStep {
   std::uint64_t step = 0;
   std::uint32_t flags = 0;  // union over members (schema::StepFlags)
@@ -78,7 +83,7 @@ struct CommitStep {
 struct FailRun {
   schema::Fail cause;
 };
-using ExchangeAction = std::variant<SendFrame, CommitStep, FailRun>;
+using ExchangeAction = std::variant<SendToMembers, CommitStep, FailRun>;
 
 // What the own node knows of one bucket when its gradient is complete.
 struct LocalBucket {
@@ -100,7 +105,7 @@ class Exchange {
     std::vector<std::string> names;  // of the members, by rank
     Rank self = 0;
     std::uint64_t run_key = 0;
-    std::uint32_t view = Membership::kView;
+    std::uint32_t view = View::kFirst;
     std::vector<std::string> segment_names;  // for messages
   };
   explicit Exchange(Options options);

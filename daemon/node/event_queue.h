@@ -18,21 +18,22 @@
 #include "daemon/step/worker.h"
 #include "schema/frame/frame.h"
 #include "schema/limits.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
 struct FrameArrived {
-  Rank from = 0;
+  Seat from;
   schema::Frame frame;
   std::shared_ptr<const void> keep;
   std::chrono::steady_clock::time_point at{};  // of its arrival, which may be long before its turn
 };
 struct ConnectionChanged {
-  Rank peer = 0;
+  Seat peer;
   bool up = false;
 };
 struct PeerLost {  // liveness gave up on it, or it misbehaved
-  Rank peer = 0;
+  Seat peer;
   std::string message;
   bool only_in_a_run = false;  // a restart is news to a run only
   std::string run_id = {};     // the run that liveness watched; empty = whichever there is

@@ -24,8 +24,8 @@ Node::Node(const RunContext& context, ControlServer& control)
       control_(control),
       membership_([&] {
         MembershipOptions options;
-        options.names = context.names;
-        options.self = context.config.rank();
+        options.names = context.config.names();
+        options.self = context.config.seat();
         return options;
       }()),
       advisor_(context, control),
@@ -100,15 +100,16 @@ void Node::on(FrameArrived& event) {
   const schema::FrameBody& body = event.frame.body;
   if (const auto* probe = std::get_if<schema::Probe>(&body)) {
     const BurstMeter::Frame frame{event.frame.header.run, probe->burst, probe->last};
-    if (const auto micros = bursts_.arrived(event.from, frame, micros_of(event.at)))
+    if (const auto micros = bursts_.arrived(event.from.index(), frame, micros_of(event.at)))
       context_.mesh.send({event.from}, schema::encode_frame(event.frame.header,
                                                             schema::ProbeReply{probe->burst, *micros}, context_.pool));
     return;
   }
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
-    if (is_current(event.frame.header.run)) run_->on_probe_reply(event.from, *reply);
-    if (dry_run_ && dry_run_->identity().key == event.frame.header.run) dry_run_->on_probe_reply(event.from, *reply);
-    advisor_.on_probe_reply(event.frame.header.run, event.from, *reply);
+    if (is_current(event.frame.header.run)) run_->on_probe_reply(event.from.index(), *reply);
+    if (dry_run_ && dry_run_->identity().key == event.frame.header.run)
+      dry_run_->on_probe_reply(event.from.index(), *reply);
+    advisor_.on_probe_reply(event.frame.header.run, event.from.index(), *reply);
     return;
   }
   const bool of_a_step = std::holds_alternative<schema::StepFrame>(body) ||
@@ -117,7 +118,7 @@ void Node::on(FrameArrived& event) {
   if (!of_a_step)
     membership_.frame(event.from, event.frame.header, body, now_ms());
   else if (is_current(event.frame.header.run))
-    run_->on_frame(event.from, event.frame, std::move(event.keep));
+    run_->on_frame(event.from.index(), event.frame, std::move(event.keep));
   const auto* report = std::get_if<schema::Report>(&body);
   if (report != nullptr && report->last && is_current(event.frame.header.run)) membership_.peer_finished(event.from);
 }
@@ -132,8 +133,8 @@ void Node::on(ConnectionChanged& event) {
   // In a run a peer's last words (a goodbye, a report, the cause of its failure) may arrive just after its connection
   // broke.
   broken_[event.peer] = {false, now_ms(),
-                         context_.config.node + " lost the connection to " + context_.names[event.peer] + " in " +
-                             std::string(schema::phase_name(context_.progress.phase)) + " of step " +
+                         context_.config.node + " lost the connection to " + context_.config.peers[event.peer].name +
+                             " in " + std::string(schema::phase_name(context_.progress.phase)) + " of step " +
                              std::to_string(context_.progress.step)};
 }
 

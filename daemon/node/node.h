@@ -88,7 +88,7 @@ class Node {
     std::uint64_t since_ms = 0;
     std::string message;
   };
-  std::map<Rank, Broken> broken_;  // connections that broke in a run, until the peer's last words had their time
+  std::map<Seat, Broken> broken_;  // connections that broke in a run, until the peer's last words had their time
   std::string shown_id_;           // of a run that status shows and that has not begun
   std::ofstream run_log_;
   bool done_ = false;

@@ -130,8 +130,8 @@ void Node::carry_out(AskStop& action) {
 
 std::string Node::absent_problems() const {
   std::string text;
-  for (Rank r = 0; r < context_.names.size(); ++r)
-    if (const std::string problem = context_.mesh.problem(r); !problem.empty()) text += "; " + problem;
+  for (const Seat seat : context_.config.peers.places())
+    if (const std::string problem = context_.mesh.problem(seat); !problem.empty()) text += "; " + problem;
   return text;
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "daemon/exchange/compare_digests.h"
 #include "daemon/mesh/probe/send_burst.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/store/artefacts.h"
 #include "kernels/base/check.h"
+#include "kernels/base/hex.h"
 
 namespace tg::daemon {
 namespace {
@@ -18,7 +18,7 @@ Trainer::Options trainer_options(const RunContext& context, const schema::JobSpe
   return {job,
           job.data_dir.empty() ? context.config.data_dir : job.data_dir,
           context.threads_for(job),
-          context.config.rank(),
+          context.config.seat().index(),
           context.names.size(),
           context.config.node,
           context.config.memory_mib << 20};
@@ -46,10 +46,10 @@ ActiveRun::ActiveRun(const RunContext& context, RunIdentity identity, schema::Jo
     : context_(context),
       identity_(std::move(identity)),
       job_(std::move(job)),
-      probe_(job_.link_mbps > 0 ? 1 : context.names.size(), context.config.rank()),
-      numbers_(context.names, context.config.rank(), schema::resolved_global_batch(job_, context.names.size())),
-      stragglers_(context.names.size(), context.config.rank()) {
-  if (job_.trace) timeline_->start(context_.config.node, context_.config.rank());
+      probe_(job_.link_mbps > 0 ? 1 : context.names.size(), context.config.seat().index()),
+      numbers_(context.names, context.config.seat().index(), schema::resolved_global_batch(job_, context.names.size())),
+      stragglers_(context.names.size(), context.config.seat().index()) {
+  if (job_.trace) timeline_->start(context_.config.node, context_.config.seat().index());
   trainer_ = std::make_unique<Trainer>(trainer_options(context_, job_), context_.kernels, context_.progress,
                                        context_.fault, timeline_, trainer_hooks(context_.queue, identity_.key));
 }
@@ -70,7 +70,7 @@ void ActiveRun::on_prepared(Result<std::shared_ptr<const Prepared>> result) {
   for (const engine::Segment& segment : prepared_->model.segments.segments()) segment_names_.push_back(segment.name);
   Member::Options options;
   options.names = context_.names;
-  options.self = context_.config.rank();
+  options.self = context_.config.seat().index();
   options.run_key = identity_.key;
   options.job = job_;
   options.segment_names = segment_names_;
@@ -249,7 +249,7 @@ void ActiveRun::on_reported(const std::optional<Member::Evaluation>& evaluation)
 }
 
 void ActiveRun::on_compute_failed(const std::string& message) {
-  member_->fail(context_.config.rank(), "compute", context_.config.node + ": the engine failed: " + message);
+  member_->fail(context_.config.seat().index(), "compute", context_.config.node + ": the engine failed: " + message);
 }
 
 void ActiveRun::request_stop() {
@@ -267,10 +267,11 @@ void ActiveRun::show_stopping() {
 }
 
 void ActiveRun::send_frame(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
-  if (const std::optional<Rank> full = context_.mesh.send(to, frame))
-    member_->fail(*full, "send",
-                  context_.names[*full] + " takes no frames any more: " + std::to_string(Mesh::kMostWaitingFrames) +
-                      " wait for it");
+  const std::vector<Seat> seats(to.begin(), to.end());
+  if (const std::optional<Seat> full = context_.mesh.send(seats, frame))
+    member_->fail(full->index(), "send",
+                  context_.names[full->index()] +
+                      " takes no frames any more: " + std::to_string(Mesh::kMostWaitingFrames) + " wait for it");
 }
 
 ActiveRun::Outcome ActiveRun::outcome() const { return {member_->failed(), member_->stopping(), member_->finished()}; }

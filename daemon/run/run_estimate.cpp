@@ -31,7 +31,7 @@ schema::Vote ActiveRun::vote() const {
   vote.state_hash = prepared_->initial_digest;
   vote.step_seconds = prepared_->step_seconds;
   vote.local_batch =
-      static_cast<std::uint32_t>(engine::share_of(global_batch(), static_cast<int>(context_.config.rank()),
+      static_cast<std::uint32_t>(engine::share_of(global_batch(), static_cast<int>(context_.config.seat().index()),
                                                   static_cast<int>(context_.names.size()))
                                      .count);
   vote.link_mbps = probe_.mbps();

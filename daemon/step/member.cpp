@@ -30,8 +30,8 @@ Member::Member(Options options, Hooks hooks)
     : options_(std::move(options)),
       hooks_(std::move(hooks)),
       optimizer_(optimizer_of(options_.job)),
-      exchange_(Exchange::Options{options_.names, options_.self, options_.run_key, Membership::kView,
-                                  options_.segment_names}) {}
+      exchange_(
+          Exchange::Options{options_.names, options_.self, options_.run_key, View::kFirst, options_.segment_names}) {}
 
 void Member::begin(const schema::Commit& choice, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
                    Replica& replica, std::span<const float> gradients, schema::FramePool& pool) {
@@ -199,7 +199,7 @@ void Member::drain() {
     }
 }
 
-void Member::act(const SendFrame& action) {
+void Member::act(const SendToMembers& action) {
   hooks_.send(action.to, schema::encode_frame(action.header, action.body, *pool_));
   hooks_.reached(schema::Phase::kScalerWait, action.header.step);
 }
@@ -250,7 +250,7 @@ void Member::send_report(const engine::EvaluationCounts& counts) {
   std::vector<Rank> others;
   for (Rank r = 0; r < options_.names.size(); ++r)
     if (r != options_.self) others.push_back(r);
-  const schema::FrameHeader header{options_.run_key, Membership::kView, static_cast<std::uint32_t>(pending_->step)};
+  const schema::FrameHeader header{options_.run_key, View::kFirst, static_cast<std::uint32_t>(pending_->step)};
   if (!others.empty()) hooks_.send(others, schema::encode_frame(header, report, *pool_));
   on_report(options_.self, pending_->step, report);
 }

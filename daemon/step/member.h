@@ -125,7 +125,7 @@ class Member {
   void begin_step();
   void start_early();
   void drain();
-  void act(const SendFrame& action);
+  void act(const SendToMembers& action);
   void act(const CommitStep& action);
   void act(const FailRun& action) { fail(action.cause); }
   void done(const Measure& work, const PieceResult& result);

@@ -37,8 +37,8 @@ Bench::Bench(const RunContext& context, std::uint64_t key, double line_mbps)
     : context_(context),
       key_(key),
       line_mbps_(line_mbps),
-      probe_(context.names.size(), context.config.rank()),
-      trips_(context.names.size(), context.config.rank()),
+      probe_(context.names.size(), context.config.seat().index()),
+      trips_(context.names.size(), context.config.seat().index()),
       listener_(std::make_shared<Listener>()) {
   listener_->queue = &context_.queue;
   if (const auto shot = trips_.start(now_seconds())) send_shot(*shot);
@@ -53,7 +53,7 @@ Bench::~Bench() {
 }
 
 void Bench::send_shot(const RoundTrips::Shot& shot) {
-  context_.mesh.send({shot.peer},
+  context_.mesh.send({Seat(shot.peer)},
                      schema::encode_frame({key_, 0, 0}, schema::Probe{shot.number, true, {}}, context_.pool));
 }
 

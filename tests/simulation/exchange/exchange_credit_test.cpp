@@ -212,7 +212,7 @@ TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
   node.codes_from_peer(1, half);
   const auto actions = node.exchange.take_actions();
   ASSERT_EQ(actions.size(), 1u);
-  const auto& send = std::get<SendFrame>(actions[0]);
+  const auto& send = std::get<SendToMembers>(actions[0]);
   EXPECT_EQ(send.to, std::vector<Rank>{1});
   EXPECT_EQ(std::get<schema::Credit>(send.body).taken_bytes, 2 * half);
 }
@@ -225,7 +225,7 @@ TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
     std::size_t credits = 0;
     const auto count_credits = [&] {
       for (const ExchangeAction& action : node.exchange.take_actions())
-        if (const auto* send = std::get_if<SendFrame>(&action))
+        if (const auto* send = std::get_if<SendToMembers>(&action))
           credits += std::holds_alternative<schema::Credit>(send->body);
     };
     for (std::size_t c = 0; c < chunks; ++c) {

@@ -67,7 +67,7 @@ struct Mesh {
   void act(Rank self) {
     for (auto actions = members[self]->take_actions(); !actions.empty(); actions = members[self]->take_actions())
       for (const ExchangeAction& action : actions) {
-        if (const auto* send = std::get_if<SendFrame>(&action)) {
+        if (const auto* send = std::get_if<SendToMembers>(&action)) {
           for (const Rank to : send->to) links[self][to].push_back({send->header, send->body});
         } else if (std::holds_alternative<CommitStep>(action)) {
           ++committed[self];

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kFaultySegment = 2;
 constexpr std::size_t kFlippedElements = 32;  // the lowest bit of a single one may be rounded away by the next update
 
-const kernels::Kernels& kernels_of(Rank rank) {
+const kernels::Kernels& kernels_of(std::size_t rank) {
   const auto& all = kernels::available();
   return *all[rank % all.size()];
 }
@@ -37,7 +37,10 @@ schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& fault
 }  // namespace
 
 ExchangeNode::ExchangeNode(Network& network, NodeOptions options, Faults faults)
-    : VirtualNode(network, std::move(options)), kernels_(kernels_of(rank())), faults_(faults), helpers_(rank() % 3) {}
+    : VirtualNode(network, std::move(options)),
+      kernels_(kernels_of(seat().index())),
+      faults_(faults),
+      helpers_(seat().index() % 3) {}
 
 std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests(kernels_)); }
 
@@ -52,7 +55,7 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   gradient_ = AlignedArray<float>(segments.padded_count());
   daemon::Member::Options options;
   options.names = options_.names;
-  options.self = rank();
+  options.self = seat().index();
   options.run_key = run.key;
   options.job = job_;
   options.segment_names = tiny_segment_names();
@@ -67,7 +70,7 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
 
 daemon::Member::Hooks ExchangeNode::hooks() {
   daemon::Member::Hooks hooks;
-  hooks.send = [this](const std::vector<Rank>& to, const schema::SharedFrame& frame) {
+  hooks.send = [this](const std::vector<daemon::Rank>& to, const schema::SharedFrame& frame) {
     send_bytes(to, spoilt(frame, faults_, pool_));
   };
   // A drawn gradient has no use for parameters: the step is computed when the one before is committed.
@@ -99,8 +102,8 @@ void ExchangeNode::run_ends() {
 
 void ExchangeNode::run_asked_to_stop() { member_->request_stop(); }
 
-void ExchangeNode::send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
-  send(to, std::make_shared<const Message>(Message{{}, {}, frame}));
+void ExchangeNode::send_bytes(const std::vector<daemon::Rank>& to, const schema::SharedFrame& frame) {
+  send({to.begin(), to.end()}, std::make_shared<const Message>(Message{{}, {}, frame}));
 }
 
 // --- steps ---
@@ -113,30 +116,30 @@ void ExchangeNode::before_step(std::uint64_t step) {
 }
 
 void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan) {
-  draw_gradient(job_.seed, rank(), step, gradient_.span());
+  draw_gradient(job_.seed, seat().index(), step, gradient_.span());
   if (faults_.not_a_number == step)
     gradient_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
   if (faults_.infinite == step) gradient_[3] = std::numeric_limits<float>::infinity();
   std::uint64_t delay_us = 0;
   for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
     delay_us += network_.random().between(10, 4'000) + faults_.extra_compute_us;
-    network_.after(rank(), delay_us, [this, key = running_->key, step, bucket] { ready(key, step, bucket); });
+    network_.after(seat(), delay_us, [this, key = running_->key, step, bucket] { ready(key, step, bucket); });
   }
 }
 
 void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
   if (!trains(key)) return;
   ++progress_;
-  member_->bucket_ready(step, bucket, draw_loss(job_.seed, rank(), step));
+  member_->bucket_ready(step, bucket, draw_loss(job_.seed, seat().index(), step));
   settle();
   carry_out();
 }
 
-void ExchangeNode::run_frame(Rank from, const SharedMessage& message) {
+void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   schema::Frame frame = schema::decode_frame(message->bytes->bytes()).value();
   if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
   if (member_->begun() && frame.header.step == member_->step() + 1) ++early_frames_;
-  member_->frame(from, frame.header, frame.body, message);
+  member_->frame(from.index(), frame.header, frame.body, message);
   const auto* report = std::get_if<schema::Report>(&frame.body);
   if (report != nullptr && report->last) membership_.peer_finished(from);
   settle();
@@ -147,11 +150,11 @@ void ExchangeNode::help(daemon::Piece piece) {
   ++helped_;
   ++helped_pieces_;
   const auto given = std::make_shared<daemon::Piece>(std::move(piece));
-  network_.after(rank(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
+  network_.after(seat(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
     if (!trains(key)) return;
     daemon::PieceResult result =
         helper_->carry_out(*given, [this](const daemon::MadeFrame& total) { member_->made(total); });
-    network_.after(rank(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
+    network_.after(seat(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
       if (!trains(key)) return;
       --helped_;
       ++progress_;

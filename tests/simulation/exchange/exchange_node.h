@@ -39,7 +39,7 @@ class ExchangeNode : public VirtualNode {
 
  protected:
   void run_begins(const schema::Commit& choice) override;
-  void run_frame(Rank from, const SharedMessage& message) override;
+  void run_frame(Seat from, const SharedMessage& message) override;
   void run_asked_to_stop() override;
   void run_ends() override;
   void run_tick() override {}
@@ -54,7 +54,7 @@ class ExchangeNode : public VirtualNode {
   void help(daemon::Piece piece);
   bool trains(std::uint64_t key) const { return running_key() == key && !ended_ && member_ != nullptr; }
   void settle();
-  void send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame);
+  void send_bytes(const std::vector<daemon::Rank>& to, const schema::SharedFrame& frame);
 
   const kernels::Kernels& kernels_;
   const Faults faults_;
