@@ -22,7 +22,8 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/proposal.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/proposal_right.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/votes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/calibrate.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/flops.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/machine.cpp

@@ -109,10 +109,8 @@ int serve(const schema::NodeConfig& config) {
          queue.post(PeerLost{peer, what, true});
        },
        [&](Seat peer) { control.heard(peer); }});
-  std::vector<std::string> names;
-  for (const schema::PeerAddress& peer : config.peers) names.push_back(peer.name);
   const RunContext context{config,
-                           names,
+                           config.names(),
                            **chosen,
                            mesh,
                            pool,
@@ -129,7 +127,7 @@ int serve(const schema::NodeConfig& config) {
   if (const Status started = control.start(); !started.ok()) return fail(started.error());
   if (const Status started = mesh.start(); !started.ok()) return fail(started.error());
   log.info("node-ready", {{"build", build},
-                          {"nodes", names.size()},
+                          {"nodes", config.peers.size()},
                           {"mesh-port", config.self().port},
                           {"control-port", config.self().port + 1},
                           {"threads", threads},

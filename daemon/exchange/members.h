@@ -22,13 +22,13 @@ struct Members {
   Per<Rank, std::string> names;
   std::vector<std::string> segment_names;  // for messages
 
-  // names: of all nodes, by seat.
-  static Members of(std::uint64_t run_key, View view, Seat self, const std::vector<std::string>& names,
+  // names: of all nodes.
+  static Members of(std::uint64_t run_key, View view, Seat self, const Per<Seat, std::string>& names,
                     std::vector<std::string> segment_names) {
     Members members{run_key, std::move(view), {}, {}, std::move(segment_names)};
     TG_CHECK(members.view.rank(self).has_value(), self.index());
     members.self = *members.view.rank(self);
-    for (const Rank rank : places<Rank>(members.count())) members.names.push_back(names.at(members.view.seat(rank).index()));
+    for (const Rank rank : places<Rank>(members.count())) members.names.push_back(names[members.view.seat(rank)]);
     return members;
   }
 

@@ -62,7 +62,7 @@ void Advisor::plan(std::uint64_t token, const schema::ForecastRequest& request, 
   outdated_ = known.outdated;
 }
 
-void Advisor::on_probe_reply(std::uint64_t key, Rank from, const schema::ProbeReply& reply) {
+void Advisor::on_probe_reply(std::uint64_t key, Seat from, const schema::ProbeReply& reply) {
   if (bench_ && bench_->key() == key) bench_->on_probe_reply(from, reply);
 }
 

@@ -22,7 +22,7 @@ class Advisor {
   void plan(std::uint64_t token, const schema::ForecastRequest& request, std::uint64_t key, bool busy);
 
   bool measuring() const { return bench_ != nullptr; }
-  void on_probe_reply(std::uint64_t key, Rank from, const schema::ProbeReply& reply);
+  void on_probe_reply(std::uint64_t key, Seat from, const schema::ProbeReply& reply);
   void on_benched(Benched& event);
   void tick();
   // A run begins: whoever waits for a measurement is told so.

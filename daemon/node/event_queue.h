@@ -17,6 +17,7 @@
 #include "daemon/run/run_context.h"
 #include "schema/frame/frame.h"
 #include "schema/limits.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 

@@ -32,12 +32,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control)
     : context_(context),
       queue_(queue),
       control_(control),
-      membership_([&] {
-        MembershipOptions options;
-        options.names = context.names;
-        options.self = context.config.seat();
-        return options;
-      }()),
+      membership_({context.names, context.config.seat()}),
       advisor_(context, control),
       bursts_(context.names.size()) {}
 
@@ -158,7 +153,7 @@ void Node::on(ConnectionChanged& event) {
   if (event.up && last_words_.came_back(event.peer)) return;
   if (event.up || !run_ || !run_->begun()) return membership_.connection(event.peer, event.up, now_ms());
   last_words_.broke(event.peer,
-                    context_.config.node + " lost the connection to " + context_.names[event.peer.index()] + " in " +
+                    context_.config.node + " lost the connection to " + context_.names[event.peer] + " in " +
                         std::string(schema::phase_name(context_.progress.phase)) + " of step " +
                         std::to_string(context_.progress.step),
                     now_ms());
@@ -376,7 +371,7 @@ void Node::carry_out(AskStop& action) {
 
 std::string Node::absent_problems() const {
   std::string text;
-  for (const Seat seat : places<Seat>(context_.names.size()))
+  for (const Seat seat : context_.names.places())
     if (const std::string problem = context_.mesh.problem(seat); !problem.empty()) text += "; " + problem;
   return text;
 }

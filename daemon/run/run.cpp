@@ -6,7 +6,9 @@
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_plan.h"
 #include "daemon/store/artefacts.h"
+#include "engine/dataset.h"
 #include "kernels/base/check.h"
+#include "kernels/base/hex.h"
 
 namespace tg::daemon {
 namespace {
@@ -172,7 +174,7 @@ void Run::make_crew() {
 void Run::send(const std::vector<Seat>& to, const schema::SharedFrame& frame) {
   const std::optional<Seat> full = context_.mesh.send(to, frame);
   if (!full) return;
-  const std::string& name = context_.names[full->index()];
+  const std::string& name = context_.names[*full];
   member_->fail({ErrorKind::kRunFailed, name, "send",
                  name + " takes no frames any more: " + std::to_string(Mesh::kMostWaitingFrames) + " wait for it"});
 }

@@ -33,7 +33,7 @@ struct StepHappened {
 // Outlives the runs.
 struct RunContext {
   const schema::NodeConfig& config;
-  std::vector<std::string> names;  // of all nodes, by seat
+  Per<Seat, std::string> names;  // of all nodes
   const kernels::Kernels& kernels;
   Mesh& mesh;
   schema::FramePool& pool;

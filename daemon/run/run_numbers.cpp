@@ -18,10 +18,10 @@ double zeros_of(const StepTraffic& traffic) {
 }  // namespace
 
 // The members' rows are in the order of their ranks.
-RunNumbers::RunNumbers(const std::vector<std::string>& names, const View& view, Seat self, std::uint64_t global_batch)
+RunNumbers::RunNumbers(const Per<Seat, std::string>& names, const View& view, Seat self, std::uint64_t global_batch)
     : self_(view.rank(self).value().index()), global_batch_(global_batch), wait_seconds_(view.size()) {
   for (const Rank rank : places<Rank>(view.size()))
-    status_.members.push_back({names[view.seat(rank).index()], schema::RunState::kRunning, 0, 0, 0, 0});
+    status_.members.push_back({names[view.seat(rank)], schema::RunState::kRunning, 0, 0, 0, 0});
 }
 
 void RunNumbers::open_metrics(const std::string& directory) {

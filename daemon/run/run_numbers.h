@@ -18,8 +18,8 @@ namespace tg::daemon {
 class RunNumbers {
  public:
   using Clock = std::chrono::steady_clock;
-  // names: of all nodes, by seat.
-  RunNumbers(const std::vector<std::string>& names, const View& view, Seat self, std::uint64_t global_batch);
+  // names: of all nodes.
+  RunNumbers(const Per<Seat, std::string>& names, const View& view, Seat self, std::uint64_t global_batch);
 
   schema::RunStatus& status() { return status_; }
   const schema::RunStatus& status() const { return status_; }

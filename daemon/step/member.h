@@ -38,7 +38,7 @@ class Member {
     std::uint64_t run_key = 0;
     View view;
     Seat self;
-    std::vector<std::string> names;  // of all nodes, by seat
+    Per<Seat, std::string> names;  // of all nodes
     schema::JobSpec job;
     bool has_test_data = false;  // else evaluations are left out
   };

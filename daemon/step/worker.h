@@ -88,7 +88,7 @@ class Worker {
     Rank self = 0;
     std::size_t members = 1;
     std::uint64_t run_key = 0;
-    std::uint32_t view = Membership::kView;
+    std::uint32_t view = View::kFirst;
     std::uint64_t seed = 0;
     ClipRule clip;
     float outside_weight_decay = 0;  // 0 = the decay is inside the gradient already

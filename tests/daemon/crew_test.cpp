@@ -71,7 +71,7 @@ struct Node : Member::Host {
         all(nodes),
         replica(tiny_segments(), engine::slot_count(optimizer_of(job).kind), job.seed, keeps_average(job)),
         gradient(tiny_segments().padded_count()) {
-    std::vector<std::string> names;
+    Per<Seat, std::string> names;
     for (std::size_t i = 0; i < count; ++i) names.push_back("node-" + std::to_string(i));
     member = std::make_unique<Member>(Member::Options{kRun, View::of_all(count), self, names, job, false},
                                       tiny_segments(), *this);

@@ -37,8 +37,8 @@ Bench::Bench(const RunContext& context, std::uint64_t key, double line_mbps)
     : context_(context),
       key_(key),
       line_mbps_(line_mbps),
-      probe_(context.names.size(), context.config.rank()),
-      trips_(context.names.size(), context.config.rank()),
+      probe_(context.names.size(), context.config.seat().index()),
+      trips_(context.names.size(), context.config.seat().index()),
       listener_(std::make_shared<Listener>()) {
   listener_->queue = &context_.queue;
   if (const auto shot = trips_.start(now_seconds())) send_shot(*shot);
@@ -53,11 +53,11 @@ Bench::~Bench() {
 }
 
 void Bench::send_shot(const RoundTrips::Shot& shot) {
-  context_.mesh.send({shot.peer},
+  context_.mesh.send({Seat(shot.peer)},
                      schema::encode_frame({key_, 0, 0}, schema::Probe{shot.number, true, {}}, context_.pool));
 }
 
-void Bench::on_probe_reply(Rank from, const schema::ProbeReply& reply) {
+void Bench::on_probe_reply(Seat from, const schema::ProbeReply& reply) {
   if (reply.burst >= RoundTrips::kFirstNumber) {
     if (const auto next = trips_.replied(from, reply.burst, now_seconds())) send_shot(*next);
   } else if (const auto next = probe_.replied(from, reply, now_seconds())) {

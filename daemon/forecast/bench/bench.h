@@ -27,7 +27,7 @@ class Bench {
   ~Bench();
 
   std::uint64_t key() const { return key_; }
-  void on_probe_reply(Rank from, const schema::ProbeReply& reply);
+  void on_probe_reply(Seat from, const schema::ProbeReply& reply);
   void on_measured(Result<schema::BenchReply> result);
   void tick();
   // Once; the reply is saved already, or says that it could not be.

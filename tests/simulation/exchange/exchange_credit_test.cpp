@@ -24,7 +24,7 @@ struct Alone {
   Exchange exchange;
 
   explicit Alone(schema::ExchangeKind kind, std::size_t window = 2 * kPayload,
-                 const std::vector<std::string>& names = {"node-a", "node-b"})
+                 const Per<Seat, std::string>& names = {"node-a", "node-b"})
       : plan(make(kind, window, names.size())),
         members(Members::of(77, View::of_all(names.size()), Seat(0), names, tiny_segment_names())),
         exchange(members, tiny_segments(), ClipRule{}) {

@@ -49,7 +49,7 @@ struct Mesh {
         under_way(count),
         ready(count),
         committed(count) {
-    std::vector<std::string> names;
+    Per<Seat, std::string> names;
     for (std::size_t r = 0; r < count; ++r) names.push_back("node-" + std::to_string(r));
     for (const Seat seat : places<Seat>(count)) {
       members.push_back(

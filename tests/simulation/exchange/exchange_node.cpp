@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kFaultySegment = 2;
 constexpr std::size_t kFlippedElements = 32;  // the lowest bit of a single one may be rounded away by the next update
 
-const kernels::Kernels& kernels_of(Rank rank) {
+const kernels::Kernels& kernels_of(std::size_t rank) {
   const auto& all = kernels::available();
   return *all[rank % all.size()];
 }
@@ -37,7 +37,7 @@ schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& fault
 }  // namespace
 
 ExchangeNode::ExchangeNode(Network& network, NodeOptions options, Faults faults)
-    : VirtualNode(network, std::move(options)), kernels_(kernels_of(rank())), faults_(faults), helpers_(rank() % 3) {}
+    : VirtualNode(network, std::move(options)), kernels_(kernels_of(seat().index())), faults_(faults), helpers_(seat().index() % 3) {}
 
 std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests(kernels_)); }
 
@@ -93,14 +93,14 @@ void ExchangeNode::step_begins(std::uint64_t step) {
 }
 
 void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan, const float*, bool) {
-  draw_gradient(job_.seed, rank(), step, gradient_.span());
+  draw_gradient(job_.seed, seat().index(), step, gradient_.span());
   if (faults_.not_a_number == step)
     gradient_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
   if (faults_.infinite == step) gradient_[3] = std::numeric_limits<float>::infinity();
   std::uint64_t delay_us = 0;
   for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
     delay_us += network_.random().between(10, 4'000) + faults_.extra_compute_us;
-    network_.after(rank(), delay_us, [this, key = running_->key, step, bucket] { ready(key, step, bucket); });
+    network_.after(seat(), delay_us, [this, key = running_->key, step, bucket] { ready(key, step, bucket); });
   }
 }
 
@@ -127,11 +127,11 @@ void ExchangeNode::help(daemon::Piece piece) {
   ++helped_;
   ++helped_pieces_;
   const auto given = std::make_shared<daemon::Piece>(std::move(piece));
-  network_.after(rank(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
+  network_.after(seat(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
     if (!trains(key)) return;
     daemon::PieceResult result =
         helper_->carry_out(*given, [this](const daemon::MadeFrame& total) { member_->on(total); });
-    network_.after(rank(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
+    network_.after(seat(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
       if (!trains(key)) return;
       --helped_;
       ++progress_;
