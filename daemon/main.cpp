@@ -19,6 +19,7 @@
 #include "daemon/store/run_store.h"
 #include "engine/host/processors.h"
 #include "kernels/base/log.h"
+#include "kernels/host_home.h"
 #include "kernels/kernels.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
@@ -72,6 +73,7 @@ int serve(const schema::NodeConfig& config) {
   if (!fault.ok()) return fail(fault.error());
   Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
   if (!chosen.ok()) return fail(chosen.error());
+  static kernels::HostHome home(**chosen);  // never destroyed: a compute thread that was left behind holds arrays of it
   Log log(config.node, level_of(config.log_level));
   std::vector<std::string> warnings;
   Result<std::unique_ptr<RunStore>> store = RunStore::open(config.state_dir, config.node, warnings);
@@ -111,7 +113,8 @@ int serve(const schema::NodeConfig& config) {
        [&](Rank peer) { control.heard(peer); }});
   std::vector<std::string> names;
   for (const schema::PeerAddress& peer : config.peers) names.push_back(peer.name);
-  const RunContext context{config, names, **chosen, mesh, pool, **store, progress, *fault, log, queue, threads, build};
+  const RunContext context{config,   names,  **chosen, home,  mesh,    pool, **store,
+                           progress, *fault, log,      queue, threads, build};
   Node node(context, control);
 
   if (const Status started = control.start(); !started.ok()) return fail(started.error());

@@ -15,8 +15,9 @@ class HomeSpan {
  public:
   HomeSpan() = default;
   HomeSpan(T* address, std::size_t size) : address_(address), size_(size) {}
-  HomeSpan(const HomeSpan<std::remove_const_t<T>>& other) requires std::is_const_v<T> : address_(other.address()),
-                                                                                        size_(other.size()) {}
+  template <class U>
+  requires(!std::is_const_v<U> && std::is_same_v<T, const U>) HomeSpan(const HomeSpan<U>& other)
+      : address_(other.address()), size_(other.size()) {}
 
   T* address() const { return address_; }
   std::size_t size() const { return size_; }  // elements

@@ -5,6 +5,7 @@
 #include "daemon/exchange/compare_digests.h"
 #include "daemon/mesh/probe/send_burst.h"
 #include "daemon/run/memory_check.h"
+#include "daemon/run/preparation.h"
 #include "daemon/store/artefacts.h"
 #include "kernels/base/check.h"
 
@@ -14,14 +15,17 @@ namespace {
 constexpr std::chrono::milliseconds kPublishEvery{100};  // how old the numbers of status may be
 constexpr std::chrono::milliseconds kOwnSleep{500};      // between two ticks: longer means that we were stopped
 
-Trainer::Options trainer_options(const RunContext& context, const schema::JobSpec& job) {
-  return {job,
-          job.data_dir.empty() ? context.config.data_dir : job.data_dir,
-          context.threads_for(job),
-          context.config.rank(),
-          context.names.size(),
-          context.config.node,
-          context.config.memory_mib << 20};
+Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& job) {
+  const PreparationOptions options{job,
+                                   job.data_dir.empty() ? context.config.data_dir : job.data_dir,
+                                   context.threads_for(job),
+                                   context.config.rank(),
+                                   context.names.size(),
+                                   context.config.node,
+                                   context.config.memory_mib << 20};
+  return [options, &home = context.home, &kernels = context.kernels](const std::function<void()>& advance) {
+    return prepare(options, home, kernels, advance);
+  };
 }
 
 // The compute thread's reports, as events of the node's queue.
@@ -50,8 +54,9 @@ ActiveRun::ActiveRun(const RunContext& context, RunIdentity identity, schema::Jo
       numbers_(context.names, context.config.rank(), schema::resolved_global_batch(job_, context.names.size())),
       stragglers_(context.names.size(), context.config.rank()) {
   if (job_.trace) timeline_->start(context_.config.node, context_.config.rank());
-  trainer_ = std::make_unique<Trainer>(trainer_options(context_, job_), context_.kernels, context_.progress,
-                                       context_.fault, timeline_, trainer_hooks(context_.queue, identity_.key));
+  trainer_ = std::make_unique<Trainer>(Trainer::Options{job_, context_.config.rank(), context_.names.size()},
+                                       preparation(context_, job_), context_.progress, context_.fault, timeline_,
+                                       trainer_hooks(context_.queue, identity_.key));
 }
 
 double ActiveRun::seconds() const { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
@@ -92,7 +97,7 @@ std::optional<schema::Vote> ActiveRun::take_vote() {
 Member::Hooks ActiveRun::hooks() {
   Member::Hooks hooks;
   hooks.send = [this](const std::vector<Rank>& to, const schema::SharedFrame& frame) { send_frame(to, frame); };
-  hooks.train = [this](std::uint64_t step, const Plan& plan, const float* parameters, bool early) {
+  hooks.train = [this](std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early) {
     trainer_->train(step, plan, parameters, early);
   };
   hooks.segment_ready = [this](std::size_t segment) { trainer_->segment_ready(segment); };
@@ -159,8 +164,8 @@ Status ActiveRun::begin(const schema::Commit& choice) {
                                     {"memory-bytes", reply.memory_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
   committed_ = Clock::now();
-  member_->begin(choice, context_.kernels, prepared_->model.segments, *prepared_->replica, trainer_->gradients(),
-                 context_.pool);
+  member_->begin(choice, context_.home, context_.kernels, prepared_->model.segments, *prepared_->replica,
+                 trainer_->gradients(), context_.pool);
   make_crew();
   return {};
 }
@@ -351,7 +356,7 @@ Status ActiveRun::save(schema::RunState state, const std::string& reason) {
   status.state = state;
   status.reason = reason;
   status.since_ms = unix_time_ms();
-  note_digests(prepared_->replica->segment_digests(context_.kernels));
+  note_digests(prepared_->replica->segment_digests());
   publish(true);
   numbers_.flush_metrics();
   context_.progress.phase = schema::Phase::kSave;

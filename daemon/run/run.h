@@ -35,6 +35,7 @@ struct RunContext {
   const schema::NodeConfig& config;
   std::vector<std::string> names;  // members, by rank
   const kernels::Kernels& kernels;
+  kernels::Home& home;  // of gradients and state
   Mesh& mesh;
   schema::FramePool& pool;
   RunStore& store;

@@ -33,10 +33,12 @@ Member::Member(Options options, Hooks hooks)
       exchange_(Exchange::Options{options_.names, options_.self, options_.run_key, Membership::kView,
                                   options_.segment_names}) {}
 
-void Member::begin(const schema::Commit& choice, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
-                   Replica& replica, std::span<const float> gradients, schema::FramePool& pool) {
+void Member::begin(const schema::Commit& choice, kernels::Home& home, const kernels::CodecKernels& codec,
+                   const engine::SegmentTable& segments, Replica& replica, kernels::ConstFloats gradients,
+                   schema::FramePool& pool) {
   TG_CHECK(!begun());
-  kernels_ = &kernels;
+  home_ = &home;
+  codec_ = &codec;
   segments_ = &segments;
   replica_ = &replica;
   gradients_ = gradients;
@@ -48,8 +50,8 @@ void Member::begin(const schema::Commit& choice, const kernels::Kernels& kernels
 }
 
 std::unique_ptr<Worker> Member::make_worker() {
-  return std::make_unique<Worker>(worker_options(options_), *kernels_, *segments_, shared_, exchange_.scalers(),
-                                  *replica_, *pool_);
+  return std::make_unique<Worker>(worker_options(options_), home_->make_kernels(), *codec_, *segments_, shared_,
+                                  exchange_.scalers(), *replica_, *pool_);
 }
 
 // --- steps ---
@@ -75,7 +77,7 @@ void Member::begin_step() {
   statistics_->begin_step(plan);
   traffic_ = {};
   exchange_.begin_step(plan, std::move(local));
-  if (!computing) hooks_.train(step, plan, replica_->parameters().data(), false);
+  if (!computing) hooks_.train(step, plan, replica_->parameters(), false);
   drain();
 }
 
@@ -93,7 +95,7 @@ void Member::start_early() {
   if (!flags || (*flags & (schema::kStopAfterStep | schema::kEvaluateAfterStep)) != 0) return;
   if (next >= options_.job.steps || stopping_ || !hooks_.may_start_early(next)) return;
   early_ = true;
-  hooks_.train(next, plan_of(next), replica_->next_parameters().data(), true);
+  hooks_.train(next, plan_of(next), replica_->next_parameters(), true);
   for (std::size_t s = 0; s < open_chunks_.size(); ++s)
     if (open_chunks_[s] == 0) hooks_.segment_ready(s);
 }
@@ -206,7 +208,7 @@ void Member::act(const SendFrame& action) {
 
 void Member::act(const CommitStep& action) {
   const std::uint64_t step = action.step + 1;  // committed steps from now on
-  replica_->commit(*kernels_, engine::average_rate(options_.job.ema, step));
+  replica_->commit(engine::average_rate(options_.job.ema, step));
   ++pieces_;
   const bool last = step == options_.job.steps;
   const bool stopped = !last && (action.flags & schema::kStopAfterStep) != 0;
@@ -240,7 +242,7 @@ void Member::evaluated(std::uint64_t step, const engine::EvaluationCounts& count
 }
 
 std::vector<std::uint64_t> Member::digests() {
-  std::vector<std::uint64_t> digests = replica_->segment_digests(*kernels_);
+  std::vector<std::uint64_t> digests = replica_->segment_digests();
   hooks_.state_digests(digests);
   return digests;
 }

@@ -56,7 +56,7 @@ class Member {
   struct Hooks {
     std::function<void(const std::vector<Rank>& to, schema::SharedFrame)> send;
     // Forward and backward of a step, with these parameters; early: segment by segment as segment_ready tells.
-    std::function<void(std::uint64_t step, const Plan& plan, const float* parameters, bool early)> train;
+    std::function<void(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early)> train;
     std::function<void(std::size_t segment)> segment_ready;
     std::function<void(std::uint64_t step)> evaluate;
     std::function<void(schema::Phase, std::uint64_t step)> reached;  // fault injection; may not return
@@ -69,9 +69,11 @@ class Member {
   // Takes frames at once: those of the others may come before begin().
   Member(Options options, Hooks hooks);
 
-  // gradients, replica and the rest outlive the member and its workers. The first step begins.
-  void begin(const schema::Commit& choice, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
-             Replica& replica, std::span<const float> gradients, schema::FramePool& pool);
+  // home: where gradients and replica live. They and the rest outlive the member and its workers. The first step
+  // begins.
+  void begin(const schema::Commit& choice, kernels::Home& home, const kernels::CodecKernels& codec,
+             const engine::SegmentTable& segments, Replica& replica, kernels::ConstFloats gradients,
+             schema::FramePool& pool);
 
   // --- events ---
   // StepFrame, Scalers, Chunk, Credit or Report of this run.
@@ -145,10 +147,11 @@ class Member {
   const engine::OptimizerOptions optimizer_;
   Exchange exchange_;
   Plans plans_;
-  const kernels::Kernels* kernels_ = nullptr;
+  kernels::Home* home_ = nullptr;
+  const kernels::CodecKernels* codec_ = nullptr;
   const engine::SegmentTable* segments_ = nullptr;
   Replica* replica_ = nullptr;
-  std::span<const float> gradients_;
+  kernels::ConstFloats gradients_;
   schema::FramePool* pool_ = nullptr;
   SharedStep shared_;
   std::unique_ptr<GradientStatistics> statistics_;

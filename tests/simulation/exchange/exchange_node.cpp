@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/base/check.h"
+#include "tests/simulation/simulator/awkward_home.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::simulation {
@@ -37,9 +38,16 @@ schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& fault
 }  // namespace
 
 ExchangeNode::ExchangeNode(Network& network, NodeOptions options, Faults faults)
-    : VirtualNode(network, std::move(options)), kernels_(kernels_of(rank())), faults_(faults), helpers_(rank() % 3) {}
+    : VirtualNode(network, std::move(options)),
+      kernels_(kernels_of(rank())),
+      home_(home_under_test(kernels_)),
+      tensors_(home_->make_kernels()),
+      faults_(faults),
+      helpers_(rank() % 3),
+      drawn_(tiny_segments().padded_count()),
+      gradient_(*home_, tiny_segments().padded_count()) {}
 
-std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests(kernels_)); }
+std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests()); }
 
 schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   job_ = schema::parse_job(run.spec, "job").value();
@@ -47,9 +55,8 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   helper_.reset();
   member_.reset();
   helped_ = 0;
-  replica_ = std::make_unique<daemon::Replica>(segments, engine::slot_count(daemon::optimizer_of(job_).kind), job_.seed,
-                                               daemon::keeps_average(job_));
-  gradient_ = AlignedArray<float>(segments.padded_count());
+  replica_ = std::make_unique<daemon::Replica>(*home_, segments, engine::slot_count(daemon::optimizer_of(job_).kind),
+                                               job_.seed, daemon::keeps_average(job_));
   daemon::Member::Options options;
   options.names = options_.names;
   options.self = rank();
@@ -72,7 +79,7 @@ daemon::Member::Hooks ExchangeNode::hooks() {
   };
   // A drawn gradient has no use for parameters: the step is computed when the one before is committed.
   hooks.may_start_early = [](std::uint64_t) { return false; };
-  hooks.train = [this](std::uint64_t step, const daemon::Plan& plan, const float*, bool) { train(step, plan); };
+  hooks.train = [this](std::uint64_t step, const daemon::Plan& plan, kernels::ConstFloats, bool) { train(step, plan); };
   hooks.segment_ready = [](std::size_t) {};
   hooks.evaluate = [](std::uint64_t) {};
   hooks.reached = [](schema::Phase, std::uint64_t) {};
@@ -87,7 +94,7 @@ daemon::Member::Hooks ExchangeNode::hooks() {
 }
 
 void ExchangeNode::run_begins(const schema::Commit& choice) {
-  member_->begin(choice, kernels_, tiny_segments(), *replica_, gradient_.span(), pool_);
+  member_->begin(choice, *home_, kernels_, tiny_segments(), *replica_, gradient_.floats(), pool_);
   helper_ = member_->make_worker();
   settle();
 }
@@ -113,10 +120,11 @@ void ExchangeNode::before_step(std::uint64_t step) {
 }
 
 void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan) {
-  draw_gradient(job_.seed, rank(), step, gradient_.span());
+  draw_gradient(job_.seed, rank(), step, drawn_.span());
   if (faults_.not_a_number == step)
-    gradient_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
-  if (faults_.infinite == step) gradient_[3] = std::numeric_limits<float>::infinity();
+    drawn_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
+  if (faults_.infinite == step) drawn_[3] = std::numeric_limits<float>::infinity();
+  tensors_->copy_in(std::as_bytes(drawn_.span()), gradient_.floats());
   std::uint64_t delay_us = 0;
   for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
     delay_us += network_.random().between(10, 4'000) + faults_.extra_compute_us;

@@ -9,6 +9,8 @@
 
 #include "daemon/step/member.h"
 #include "daemon/step/replica.h"
+#include "kernels/home_array.h"
+#include "kernels/kernels.h"
 #include "schema/options/job.h"
 #include "tests/simulation/simulator/virtual_node.h"
 
@@ -31,6 +33,7 @@ class ExchangeNode : public VirtualNode {
   const daemon::Replica& replica() const { return *replica_; }
   bool has_state() const { return replica_ != nullptr; }
   std::uint64_t committed_steps() const { return replica_ ? replica_->committed_steps() : 0; }
+  kernels::Home& home() const { return *home_; }
   std::uint64_t digest() const;
   double last_loss() const { return last_loss_; }
   std::uint64_t early_frames() const { return early_frames_; }  // of step k+1 while this member was in k
@@ -57,6 +60,8 @@ class ExchangeNode : public VirtualNode {
   void send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame);
 
   const kernels::Kernels& kernels_;
+  const std::unique_ptr<kernels::Home> home_;
+  const std::unique_ptr<kernels::TensorKernels> tensors_;
   const Faults faults_;
   schema::FramePool pool_;
   schema::JobSpec job_;
@@ -65,7 +70,8 @@ class ExchangeNode : public VirtualNode {
   std::unique_ptr<daemon::Worker> helper_;  // of all helpers: they never run at the same time here
   const std::size_t helpers_;
   std::size_t helped_ = 0;  // pieces under way with them
-  AlignedArray<float> gradient_;
+  AlignedArray<float> drawn_;
+  kernels::HomeArray gradient_;
   bool ended_ = false;
   double last_loss_ = 0;
   std::uint64_t early_frames_ = 0, helped_pieces_ = 0;
