@@ -19,6 +19,7 @@
 #include "daemon/store/run_store.h"
 #include "engine/host/processors.h"
 #include "kernels/base/log.h"
+#include "kernels/host_home.h"
 #include "kernels/kernels.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
@@ -109,9 +110,11 @@ int serve(const schema::NodeConfig& config) {
          queue.post(PeerLost{peer, what, true});
        },
        [&](Seat peer) { control.heard(peer); }});
+  static kernels::HostHome home(**chosen);  // never destroyed: a compute thread that was left behind holds arrays of it
   const RunContext context{config,
                            config.names(),
                            **chosen,
+                           home,
                            mesh,
                            pool,
                            **store,

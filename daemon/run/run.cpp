@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/run/memory_check.h"
+#include "daemon/run/preparation.h"
 #include "daemon/step/job_plan.h"
 #include "daemon/store/artefacts.h"
 #include "engine/dataset.h"
@@ -15,14 +16,16 @@ namespace {
 
 constexpr std::chrono::milliseconds kPublishEvery{100};  // how old the numbers of status may be
 
-Trainer::Options trainer_options(const RunContext& context, const schema::JobSpec& job) {
-  return {job,
-          job.data_dir.empty() ? context.config.data_dir : job.data_dir,
-          context.threads_for(job),
-          context.config.seat().index(),
-          context.names.size(),
-          context.config.node,
-          context.config.memory_mib << 20};
+Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& job, Rank self, std::size_t members) {
+  const PreparationOptions options{job,
+                                   job.data_dir.empty() ? context.config.data_dir : job.data_dir,
+                                   context.threads_for(job),
+                                   self.index(),
+                                   members,
+                                   context.config.node,
+                                   context.config.memory_mib << 20};
+  return
+      [options, &home = context.home](const std::function<void()>& advance) { return prepare(options, home, advance); };
 }
 
 // The compute thread's reports, as events of this run.
@@ -45,7 +48,9 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
       candidate_(context, identity_.key, job_, view_.size()),
       numbers_(context.names, view_, context.config.seat(), schema::resolved_global_batch(job_, view_.size())) {
   if (job_.trace) timeline_->start(context_.config.node, context_.config.seat().index());
-  trainer_ = std::make_unique<Trainer>(trainer_options(context_, job_), context_.kernels, context_.progress,
+  const Rank self = view_.rank(context_.config.seat()).value();
+  trainer_ = std::make_unique<Trainer>(Trainer::Options{job_, self.index(), view_.size()},
+                                       preparation(context_, job_, self, view_.size()), context_.progress,
                                        context_.fault, timeline_, trainer_hooks(context_, identity_.key));
 }
 
@@ -154,7 +159,7 @@ Status Run::begin(const schema::Commit& choice) {
                                     {"local-batch", plan.local_batch},
                                     {"memory-bytes", plan.memory_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
-  member_->begin(choice, {context_.kernels, *prepared_->replica, trainer_->gradients(), context_.pool});
+  member_->begin(choice, {context_.home, context_.kernels, *prepared_->replica, trainer_->gradients(), context_.pool});
   make_crew();
   return {};
 }
@@ -179,7 +184,7 @@ void Run::send(const std::vector<Seat>& to, const schema::SharedFrame& frame) {
                  name + " takes no frames any more: " + std::to_string(Mesh::kMostWaitingFrames) + " wait for it"});
 }
 
-void Run::train(std::uint64_t step, const Plan& plan, const float* parameters, bool early) {
+void Run::train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early) {
   trainer_->train(step, plan, parameters, early);
 }
 
@@ -281,7 +286,7 @@ Status Run::save(schema::RunState state, const std::string& reason) {
   status.state = state;
   status.reason = reason;
   status.since_ms = unix_time_ms();
-  state_digests(prepared_->replica->segment_digests(context_.kernels));
+  state_digests(prepared_->replica->segment_digests());
   publish(true);
   numbers_.flush_metrics();
   context_.progress.phase = schema::Phase::kSave;

@@ -74,7 +74,7 @@ class Run : private Member::Host {
 
   // Member::Host
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
-  void train(std::uint64_t step, const Plan& plan, const float* parameters, bool early) override;
+  void train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early) override;
   void segment_ready(std::size_t segment) override;
   void evaluate(std::uint64_t step) override;
   void reached(schema::Phase phase, std::uint64_t step) override;

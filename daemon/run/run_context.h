@@ -14,6 +14,7 @@
 #include "daemon/step/threads/trainer.h"
 #include "daemon/store/run_store.h"
 #include "kernels/base/log.h"
+#include "kernels/home.h"
 #include "kernels/kernels.h"
 #include "schema/options/job.h"
 #include "schema/options/node_config.h"
@@ -35,6 +36,7 @@ struct RunContext {
   const schema::NodeConfig& config;
   Per<Seat, std::string> names;  // of all nodes
   const kernels::Kernels& kernels;
+  kernels::Home& home;  // of gradients and state
   Mesh& mesh;
   schema::FramePool& pool;
   RunStore& store;

@@ -38,7 +38,7 @@ void Member::begin_step() {
   TG_CHECK(under_way_ == 0, under_way_);
   shared_.begin_step(segments_, plan, step, resources_->gradients, engine::update_for_step(optimizer_, step));
   exchange_.begin_step(plan, std::move(local));
-  if (!std::exchange(early_, false)) host_.train(step, plan, resources_->replica.parameters().data(), false);
+  if (!std::exchange(early_, false)) host_.train(step, plan, resources_->replica.parameters(), false);
   act();
 }
 
@@ -120,14 +120,14 @@ void Member::start_early() {
   if (!flags || (*flags & (schema::kStopAfterStep | schema::kEvaluateAfterStep)) != 0) return;
   if (next >= options_.job.steps || stopping_ || !host_.may_start_early(next)) return;
   early_ = true;
-  host_.train(next, plan_of(next), resources_->replica.next_parameters().data(), true);
+  host_.train(next, plan_of(next), resources_->replica.next_parameters(), true);
   for (std::size_t s = 0; s < open_chunks_.size(); ++s)
     if (open_chunks_[s] == 0) host_.segment_ready(s);
 }
 
 void Member::act(const CommitStep& action) {
   const std::uint64_t step = action.step + 1;  // committed steps from now on
-  resources_->replica.commit(resources_->kernels, engine::average_rate(options_.job.ema, step));
+  resources_->replica.commit(engine::average_rate(options_.job.ema, step));
   const bool last = step == options_.job.steps;
   const bool stopped = !last && (action.flags & schema::kStopAfterStep) != 0;
   const bool evaluate =
@@ -203,8 +203,8 @@ std::unique_ptr<Worker> Member::make_worker() {
   options.seed = job.seed;
   options.repo_recipe = clip_rule(job).repo_recipe;
   options.outside_weight_decay = job.weight_decay_path == "outside" ? static_cast<float>(job.weight_decay) : 0.0f;
-  return std::make_unique<Worker>(options, resources_->kernels, segments_, shared_, exchange_.scalers(),
-                                  resources_->replica, resources_->pool);
+  return std::make_unique<Worker>(options, resources_->home.make_kernels(), resources_->codec, segments_, shared_,
+                                  exchange_.scalers(), resources_->replica, resources_->pool);
 }
 
 void Member::request_stop() {
@@ -250,7 +250,7 @@ void Member::send(const std::vector<Rank>& to, const schema::SharedFrame& frame)
 }
 
 std::vector<std::uint64_t> Member::digests() {
-  std::vector<std::uint64_t> digests = resources_->replica.segment_digests(resources_->kernels);
+  std::vector<std::uint64_t> digests = resources_->replica.segment_digests();
   host_.state_digests(digests);
   return digests;
 }

@@ -28,6 +28,7 @@
 #include "daemon/step/worker.h"
 #include "engine/engine.h"
 #include "engine/optimizer.h"
+#include "kernels/home.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
@@ -59,7 +60,7 @@ class Member {
     virtual ~Host() = default;
     virtual void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) = 0;
     // Forward and backward of a step, with these parameters; early: segment by segment as segment_ready tells.
-    virtual void train(std::uint64_t step, const Plan& plan, const float* parameters, bool early) = 0;
+    virtual void train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early) = 0;
     virtual void segment_ready(std::size_t segment) = 0;
     virtual void evaluate(std::uint64_t step) = 0;
     // Faults are injected here: it may not return; before a step it may spoil the committed state.
@@ -76,9 +77,10 @@ class Member {
 
   // The first step begins. All of it outlives the member and its workers.
   struct Resources {
-    const kernels::Kernels& kernels;
+    kernels::Home& home;  // where gradients and replica live
+    const kernels::CodecKernels& codec;
     Replica& replica;
-    std::span<const float> gradients;
+    kernels::ConstFloats gradients;
     schema::FramePool& pool;
   };
   void begin(const schema::Commit& choice, const Resources& resources);

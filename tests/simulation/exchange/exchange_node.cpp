@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/base/check.h"
+#include "tests/simulation/simulator/awkward_home.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::simulation {
@@ -37,9 +38,16 @@ schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& fault
 }  // namespace
 
 ExchangeNode::ExchangeNode(Network& network, NodeOptions options, Faults faults)
-    : VirtualNode(network, std::move(options)), kernels_(kernels_of(seat().index())), faults_(faults), helpers_(seat().index() % 3) {}
+    : VirtualNode(network, std::move(options)),
+      kernels_(kernels_of(seat().index())),
+      home_(home_under_test(kernels_)),
+      tensors_(home_->make_kernels()),
+      faults_(faults),
+      helpers_(seat().index() % 3),
+      drawn_(tiny_segments().padded_count()),
+      gradient_(*home_, tiny_segments().padded_count()) {}
 
-std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests(kernels_)); }
+std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests()); }
 
 schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   job_ = schema::parse_job(run.spec, "job").value();
@@ -47,12 +55,12 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   helper_.reset();
   member_.reset();
   helped_ = 0;
-  replica_ = std::make_unique<daemon::Replica>(segments, engine::slot_count(daemon::optimizer_of(job_).kind), job_.seed,
-                                               daemon::keeps_average(job_));
-  gradient_ = AlignedArray<float>(segments.padded_count());
-  member_ = std::make_unique<daemon::Member>(
-      daemon::Member::Options{run.key, daemon::View::of_all(options_.names.size()), seat(), options_.names, job_, false},
-      segments, *this);
+  replica_ = std::make_unique<daemon::Replica>(*home_, segments, engine::slot_count(daemon::optimizer_of(job_).kind),
+                                               job_.seed, daemon::keeps_average(job_));
+  member_ =
+      std::make_unique<daemon::Member>(daemon::Member::Options{run.key, daemon::View::of_all(options_.names.size()),
+                                                               seat(), options_.names, job_, false},
+                                       segments, static_cast<daemon::Member::Host&>(*this));
   ended_ = false;
   schema::Vote vote = options_.vote;
   vote.spec_hash = schema::job_hash(job_);
@@ -62,7 +70,7 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
 }
 
 void ExchangeNode::run_begins(const schema::Commit& choice) {
-  member_->begin(choice, {kernels_, *replica_, gradient_.span(), pool_});
+  member_->begin(choice, {*home_, kernels_, *replica_, gradient_.floats(), pool_});
   helper_ = member_->make_worker();
   settle();
 }
@@ -92,11 +100,12 @@ void ExchangeNode::step_begins(std::uint64_t step) {
   for (std::size_t i = 0; i < kFlippedElements; ++i) replica_->flip_bit(tiny_segments()[kFaultySegment].offset + i);
 }
 
-void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan, const float*, bool) {
-  draw_gradient(job_.seed, seat().index(), step, gradient_.span());
+void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan, kernels::ConstFloats, bool) {
+  draw_gradient(job_.seed, seat().index(), step, drawn_.span());
   if (faults_.not_a_number == step)
-    gradient_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
-  if (faults_.infinite == step) gradient_[3] = std::numeric_limits<float>::infinity();
+    drawn_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
+  if (faults_.infinite == step) drawn_[3] = std::numeric_limits<float>::infinity();
+  tensors_->copy_in(std::as_bytes(drawn_.span()), gradient_.floats());
   std::uint64_t delay_us = 0;
   for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
     delay_us += network_.random().between(10, 4'000) + faults_.extra_compute_us;
@@ -107,7 +116,7 @@ void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan, const flo
 void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
   if (!trains(key)) return;
   ++progress_;
-  member_->on(daemon::GradientReady{step, bucket, draw_loss(job_.seed, rank(), step)});
+  member_->on(daemon::GradientReady{step, bucket, draw_loss(job_.seed, seat().index(), step)});
   settle();
   carry_out();
 }

@@ -9,6 +9,8 @@
 
 #include "daemon/step/member.h"
 #include "daemon/step/replica.h"
+#include "kernels/home_array.h"
+#include "kernels/kernels.h"
 #include "schema/options/job.h"
 #include "tests/simulation/simulator/virtual_node.h"
 
@@ -31,6 +33,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Host {
   const daemon::Replica& replica() const { return *replica_; }
   bool has_state() const { return replica_ != nullptr; }
   std::uint64_t committed_steps() const { return replica_ ? replica_->committed_steps() : 0; }
+  kernels::Home& home() const { return *home_; }
   std::uint64_t digest() const;
   double last_loss() const { return last_loss_; }
   std::uint64_t early_frames() const { return early_frames_; }  // of step k+1 while this member was in k
@@ -49,7 +52,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Host {
  private:
   // Member::Host
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
-  void train(std::uint64_t step, const daemon::Plan& plan, const float* parameters, bool early) override;
+  void train(std::uint64_t step, const daemon::Plan& plan, kernels::ConstFloats parameters, bool early) override;
   void segment_ready(std::size_t) override {}
   void evaluate(std::uint64_t) override {}
   void step_begins(std::uint64_t step) override;
@@ -63,6 +66,8 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Host {
   void settle();
 
   const kernels::Kernels& kernels_;
+  const std::unique_ptr<kernels::Home> home_;
+  const std::unique_ptr<kernels::TensorKernels> tensors_;
   const Faults faults_;
   schema::FramePool pool_;
   schema::JobSpec job_;
@@ -71,7 +76,8 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Host {
   std::unique_ptr<daemon::Worker> helper_;  // of all helpers: they never run at the same time here
   const std::size_t helpers_;
   std::size_t helped_ = 0;  // pieces under way with them
-  AlignedArray<float> gradient_;
+  AlignedArray<float> drawn_;
+  kernels::HomeArray gradient_;
   bool ended_ = false;
   double last_loss_ = 0;
   std::uint64_t early_frames_ = 0, helped_pieces_ = 0;
