@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/membership/membership.h"
+#include "daemon/membership/run_identity.h"
 #include "daemon/mesh/mesh.h"
 #include "daemon/mesh/probe/link_probe.h"
 #include "daemon/node/event_queue.h"
