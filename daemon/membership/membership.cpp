@@ -1,6 +1,5 @@
 #include "daemon/membership/membership.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "daemon/membership/words.h"
@@ -19,17 +18,18 @@ Membership::Membership(MembershipOptions options)
 
 std::vector<MembershipAction> Membership::take_actions() { return std::exchange(actions_, {}); }
 
-bool Membership::idle() const { return phase_ == Phase::kIdle; }
+bool Membership::idle() const { return current() == nullptr; }
 
-const RunIdentity* Membership::current() const { return idle() ? nullptr : &run_; }
+const RunIdentity* Membership::current() const {
+  if (pending_) return &pending_->run();
+  return phase_ == Phase::kNone ? nullptr : &run_;
+}
 
 std::optional<schema::RunState> Membership::state() const {
+  if (pending_) return schema::RunState::kPending;
   switch (phase_) {
-    case Phase::kIdle:
+    case Phase::kNone:
       return std::nullopt;
-    case Phase::kConnecting:
-    case Phase::kClaiming:
-      return schema::RunState::kPending;
     case Phase::kProposing:
     case Phase::kPreparing:
     case Phase::kVoted:
@@ -42,10 +42,9 @@ std::optional<schema::RunState> Membership::state() const {
   return std::nullopt;
 }
 
-// Why a claim or start is refused; "" if the right to propose is free. A run that still waits for its members does not
-// hold the right.
+// Why a claim or start is refused; "" if the right to propose is free. A pending start does not hold it.
 std::string Membership::taken_message() const {
-  const bool reserved = phase_ >= Phase::kProposing;
+  const bool reserved = phase_ != Phase::kNone;
   const std::optional<ProposalRight::Holder>& holder = right_.holder();
   if (!reserved && !holder) return "";
   const std::string id = reserved ? run_.id : holder->run_id;
@@ -59,29 +58,18 @@ void Membership::send(std::vector<Seat> to, std::uint64_t key, schema::FrameBody
   act(SendFrame{std::move(to), schema::FrameHeader{key, view_number(key), 0}, std::move(body)});
 }
 
-void Membership::answer(Error error) {
-  if (!token_) return;
-  act(AnswerStart{*token_, run_.id, Status(std::move(error))});
-  token_.reset();
-}
-
 void Membership::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms) {
+  TG_CHECK(!pending_ && phase_ == Phase::kNone, run.id);
   phase_ = phase;
   run_ = std::move(run);
   view_ = View::of_all(peers_.size());
   proposer_ = proposer;
   deadline_ms_ = deadline_ms;
-  token_.reset();
   votes_.clear();
   trouble_.reset();
   own_vote_.reset();
   stop_asked_ = false;
   finished_.assign(peers_.size(), false);
-}
-
-void Membership::become_idle() {
-  TG_CHECK(!token_, run_.id);
-  phase_ = Phase::kIdle;
 }
 
 // --- events ---
@@ -91,7 +79,7 @@ void Membership::connection(Seat peer, bool up, std::uint64_t now_ms) {
   if (peers_.connected(peer) == up) return;
   peers_.set_connected(peer, up);
   if (up) {
-    if (phase_ == Phase::kConnecting) try_to_claim(now_ms);
+    if (pending_ && !pending_->claiming()) try_to_claim(now_ms);
     if (phase_ == Phase::kPreparing && own_vote_) try_to_vote(now_ms);
     return;
   }
@@ -104,14 +92,9 @@ void Membership::connection(Seat peer, bool up, std::uint64_t now_ms) {
 void Membership::lost(Seat peer, const std::string& message, std::uint64_t /*now_ms*/) {
   TG_CHECK(peers_.knows(peer), peer.index());
   const schema::Fail cause{ErrorKind::kUnreachable, name(peer), "", message};
+  if (pending_ && !peers_.connected(kGranter)) pending_->wait_again();  // claimed again when it is back
   switch (phase_) {
-    case Phase::kIdle:
-    case Phase::kConnecting:
-      return;
-    case Phase::kClaiming:
-      if (peers_.connected(kGranter)) return;
-      phase_ = Phase::kConnecting;  // claimed again when it is back
-      deadline_ms_ = start_deadline_ms_;
+    case Phase::kNone:
       return;
     case Phase::kProposing:
       return fail_proposal(cause);
@@ -151,12 +134,11 @@ void Membership::try_to_vote(std::uint64_t now_ms) {
 }
 
 Status Membership::stop(const std::string& run_id, std::uint64_t /*now_ms*/) {
-  if (idle() || run_.id != run_id)
+  if (idle() || current()->id != run_id)
     return Error{ErrorKind::kNotFound, "no run " + run_id + " is in progress on " + own_name()};
   const std::string reason = "run " + run_id + " was stopped at " + own_name() + " before it began";
   switch (phase_) {
-    case Phase::kConnecting:
-    case Phase::kClaiming:
+    case Phase::kNone:
       end_pending(schema::RunState::kStopped, ErrorKind::kRefused, reason);
       break;
     case Phase::kProposing:
@@ -200,13 +182,10 @@ void Membership::shut_down(std::uint64_t /*now_ms*/) {
   shut_down_ = true;
   right_.withdraw();
   const std::string reason = own_name() + " was shut down";
-  const std::uint64_t key = idle() ? 0 : run_.key;
+  const std::uint64_t key = idle() ? 0 : current()->key;
   switch (phase_) {
-    case Phase::kIdle:
-      break;
-    case Phase::kConnecting:
-    case Phase::kClaiming:
-      end_pending(schema::RunState::kFailed, ErrorKind::kRefused, reason);
+    case Phase::kNone:
+      if (pending_) end_pending(schema::RunState::kFailed, ErrorKind::kRefused, reason);
       break;
     case Phase::kProposing:
       fail_proposal({ErrorKind::kRefused, own_name(), "prepare", reason});
@@ -226,19 +205,11 @@ void Membership::shut_down(std::uint64_t /*now_ms*/) {
 
 void Membership::tick(std::uint64_t now_ms) {
   right_.tick(now_ms);
-  if (idle() || begun() || now_ms < deadline_ms_) return;
-  switch (phase_) {
-    case Phase::kConnecting: {
-      const std::vector<Seat> missing = peers_.disconnected();
-      const std::string reason =
-          peers_.names_of(missing) + " did not connect within " + seconds_text(run_.start_timeout_ms) +
-          (missing.size() == 1 ? "; is it running and reachable?" : "; are they running and reachable?");
+  if (pending_)
+    if (const std::string reason = pending_->overdue(peers_, claim_timeout_ms_, now_ms); !reason.empty())
       return end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, reason);
-    }
-    case Phase::kClaiming:
-      return end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed,
-                         name(kGranter) + " did not grant the right to start a run within " +
-                             seconds_text(claim_timeout_ms_) + "; is it overloaded?");
+  if (phase_ == Phase::kNone || begun() || now_ms < deadline_ms_) return;
+  switch (phase_) {
     case Phase::kProposing: {
       const std::vector<Seat> missing = votes_.missing();
       return fail_proposal(
@@ -267,7 +238,7 @@ void Membership::frame(Seat from, const schema::FrameHeader& header, const schem
   if (std::holds_alternative<schema::Goodbye>(body)) on_goodbye(from, key);
 }
 
-// --- as the proposer ---
+// --- a start at this node ---
 
 void Membership::start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms) {
   const auto refuse = [&](const std::string& message) {
@@ -277,25 +248,21 @@ void Membership::start(std::uint64_t token, RunIdentity run, std::uint64_t now_m
   if (!idle() || right_.holder()) {
     const std::string taken = taken_message();
     return refuse(!taken.empty() ? taken
-                                 : "run " + run_.id + " is already PENDING, started at " + own_name() +
+                                 : "run " + pending_->run().id + " is already PENDING, started at " + own_name() +
                                        "; wait for it, or stop it: tgctl stop " + run_.id);
   }
-  const std::uint64_t deadline_ms = now_ms + run.start_timeout_ms;
-  reserve(Phase::kConnecting, std::move(run), peers_.self(), deadline_ms);
-  token_ = token;
-  start_deadline_ms_ = deadline_ms;
+  pending_.emplace(token, std::move(run), now_ms);
   try_to_claim(now_ms);
 }
 
 void Membership::try_to_claim(std::uint64_t now_ms) {
   if (!peers_.disconnected().empty()) return;
   if (peers_.self() != kGranter) {
-    phase_ = Phase::kClaiming;
-    deadline_ms_ = now_ms + claim_timeout_ms_;
-    return send({kGranter}, run_.key, schema::Claim{run_.id});
+    pending_->claim(now_ms);
+    return send({kGranter}, pending_->run().key, schema::Claim{pending_->run().id});
   }
   const std::string taken = taken_message();
-  if (!taken.empty()) return refuse_own_start(taken);
+  if (!taken.empty()) return refuse_pending(take_pending(), taken);
   propose(now_ms);
 }
 
@@ -308,20 +275,20 @@ void Membership::on_claim(Seat from, std::uint64_t key, const schema::Claim& cla
 }
 
 void Membership::on_grant(std::uint64_t key, const schema::Grant& grant, std::uint64_t now_ms) {
-  if (!current_is(key) || phase_ != Phase::kClaiming) {
+  if (!current_is(key) || !pending_ || !pending_->claiming()) {
     if (grant.granted && !current_is(key)) give_grant_back(key);
     return;
   }
-  if (!grant.granted) return refuse_own_start(grant.message);
+  if (!grant.granted) return refuse_pending(take_pending(), grant.message);
   if (peers_.disconnected().empty()) return propose(now_ms);
   give_grant_back(key);
-  phase_ = Phase::kConnecting;
-  deadline_ms_ = start_deadline_ms_;
+  pending_->wait_again();
 }
 
 void Membership::propose(std::uint64_t now_ms) {
-  phase_ = Phase::kProposing;
-  deadline_ms_ = now_ms + prepare_timeout_ms_;
+  const PendingStart start = take_pending();
+  reserve(Phase::kProposing, start.run(), peers_.self(), now_ms + prepare_timeout_ms_);
+  token_ = start.token();
   send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec});
   act(PrepareRun{run_, view_});
 }
@@ -331,24 +298,25 @@ void Membership::give_grant_back(std::uint64_t key) {
   send({kGranter}, key, schema::Fail{ErrorKind::kRefused, own_name(), "claim", "the start was withdrawn"});
 }
 
-void Membership::refuse_own_start(const std::string& message) {
-  answer({ErrorKind::kRefused, message});
-  become_idle();
-  act(DropRun{run_.key});
+void Membership::refuse_pending(const PendingStart& start, const std::string& message) {
+  act(AnswerStart{start.token(), start.run().id, Error{ErrorKind::kRefused, message}});
+  act(DropRun{start.run().key});
 }
 
-// A run that never got as far as a proposal is recorded where it was asked for.
+// A run that never came as far as a proposal is recorded where it was asked for.
 void Membership::end_pending(schema::RunState state, ErrorKind kind, const std::string& reason) {
-  if (phase_ == Phase::kClaiming) give_grant_back(run_.key);
+  const PendingStart start = take_pending();
+  if (start.claiming()) give_grant_back(start.run().key);
   // Whoever gets the answer finds the end recorded.
-  const std::optional<std::uint64_t> token = std::exchange(token_, std::nullopt);
-  end_run(state, reason);
-  if (token) act(AnswerStart{*token, run_.id, Error{kind, reason}});
+  act(EndRun{start.run().key, start.run().id, state, reason});
+  act(AnswerStart{start.token(), start.run().id, Error{kind, reason}});
 }
+
+// --- as the proposer ---
 
 void Membership::fail_proposal(const schema::Fail& cause) {
   send(peers_.others(), run_.key, cause);
-  answer({cause.kind, cause.message});
+  act(AnswerStart{token_, run_.id, Error{cause.kind, cause.message}});
   drop();
 }
 
@@ -362,8 +330,7 @@ void Membership::commit() {
   if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
   send(peers_.others(), run_.key, *choice);
   begin(*choice);
-  act(AnswerStart{*token_, run_.id, Status()});
-  token_.reset();
+  act(AnswerStart{token_, run_.id, Status()});
 }
 
 // --- as a member ---
@@ -374,19 +341,15 @@ void Membership::on_propose(Seat from, std::uint64_t key, const schema::Propose&
   };
   if (current_is(key)) return;
   if (shut_down_) return refuse(own_name() + " is being shut down");
-  if (phase_ >= Phase::kProposing) return refuse(taken_message());
+  if (phase_ != Phase::kNone) return refuse(taken_message());
   if (peers_.self() == kGranter && !right_.spend(key, from))
     return refuse("the right to start run " + proposal.run_id + " has lapsed; start it again");
   // Whoever proposes holds the grant: our own start would be refused with its id.
-  const std::optional<std::uint64_t> own_token = std::exchange(token_, std::nullopt);  // of a PENDING run
-  const RunIdentity own = run_;
-  if (phase_ == Phase::kClaiming) give_grant_back(own.key);
+  const std::optional<PendingStart> own = std::exchange(pending_, std::nullopt);
+  if (own && own->claiming()) give_grant_back(own->run().key);
   reserve(Phase::kPreparing, {key, proposal.run_id, proposal.spec}, from,
           now_ms + prepare_timeout_ms_ + claim_timeout_ms_);
-  if (own_token) {
-    act(AnswerStart{*own_token, own.id, Error{ErrorKind::kRefused, taken_message()}});
-    act(DropRun{own.key});
-  }
+  if (own) refuse_pending(*own, taken_message());
   act(PrepareRun{run_, view_});
 }
 
@@ -398,8 +361,8 @@ void Membership::take_back_vote(schema::Fail cause) {
 }
 
 void Membership::drop() {
-  TG_CHECK(phase_ >= Phase::kProposing && !begun());
-  become_idle();
+  TG_CHECK(phase_ != Phase::kNone && !begun());
+  phase_ = Phase::kNone;
   act(DropRun{run_.key});
 }
 
@@ -429,7 +392,7 @@ void Membership::begin(const schema::Commit& choice) {
 }
 
 void Membership::end_run(schema::RunState state, const std::string& reason) {
-  become_idle();
+  phase_ = Phase::kNone;
   act(EndRun{run_.key, run_.id, state, reason});
 }
 

@@ -4,13 +4,13 @@
 // Pure: events go in, actions come out; it knows no clock (now_ms is an event's field), socket or thread, so a seeded
 // simulator drives it (tests/simulation). Owned by the node's thread.
 //
-// Start. The asked node is the proposer. It waits (PENDING, up to start-timeout) until every member is connected, then
-// claims the right to propose (proposal_right.h): of two starts in the same second exactly one proceeds and the other
+// Start. The asked node is the proposer. It waits (pending_start.h) until every member is connected, then claims the
+// right to propose (proposal_right.h): of two starts in the same second exactly one proceeds and the other
 // is refused with the winner's id. With the grant it proposes to all; every member prepares (loads data, builds the
 // model, hashes) and votes; the proposer compares the hashes (votes.h) and commits, or fails the proposal with one
 // message for all. A member that lost its proposer drops the reservation.
 //
-//   proposer:  idle -> connecting -> claiming -> proposing (own vote and theirs) -> running
+//   proposer:  idle -> pending -> proposing (own vote and theirs) -> running
 //   member:    idle -> preparing -> voted -> running
 //
 // Until the commit only the proposer decides: a member that has voted and then sees trouble takes its vote back and
@@ -25,11 +25,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "daemon/membership/peers.h"
+#include "daemon/membership/pending_start.h"
 #include "daemon/membership/proposal_right.h"
+#include "daemon/membership/run_identity.h"
 #include "daemon/membership/view.h"
 #include "daemon/membership/votes.h"
 #include "kernels/base/status.h"
@@ -38,13 +41,6 @@
 #include "schema/place.h"
 
 namespace tg::daemon {
-
-struct RunIdentity {
-  std::uint64_t key = 0;  // drawn by the proposer, stands in every frame of the run
-  std::string id;
-  std::string spec;  // canonical job
-  std::uint64_t start_timeout_ms = 30'000;
-};
 
 // Actions, to be carried out in order.
 struct SendFrame {
@@ -122,36 +118,30 @@ class Membership {
 
  private:
   static constexpr Seat kGranter = ProposalRight::kGranter;
-  enum class Phase : std::uint8_t {
-    kIdle,
-    kConnecting,
-    kClaiming,
-    kProposing,
-    kPreparing,
-    kVoted,
-    kRunning,
-    kStopping
-  };
+  enum class Phase : std::uint8_t { kNone, kProposing, kPreparing, kVoted, kRunning, kStopping };
+
   bool begun() const { return phase_ == Phase::kRunning || phase_ == Phase::kStopping; }
-  bool current_is(std::uint64_t key) const { return phase_ != Phase::kIdle && run_.key == key; }
-  // The view that frames of this run carry; a run that is not the current one has not left its first.
-  std::uint32_t view_number(std::uint64_t key) const { return current_is(key) ? view_.number() : View::kFirst; }
+  bool current_is(std::uint64_t key) const { return current() != nullptr && current()->key == key; }
+  // The view that frames of this run carry; a run that this node is not reserved for has not left its first.
+  std::uint32_t view_number(std::uint64_t key) const {
+    return phase_ != Phase::kNone && run_.key == key ? view_.number() : View::kFirst;
+  }
   const std::string& name(Seat seat) const { return peers_.name(seat); }
   const std::string& own_name() const { return peers_.own_name(); }
   std::string taken_message() const;
 
   void act(MembershipAction action) { actions_.push_back(std::move(action)); }
   void send(std::vector<Seat> to, std::uint64_t key, schema::FrameBody body);
-  void answer(Error error);
   void reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms);
-  void become_idle();
 
-  // proposer
+  // a pending start
   void try_to_claim(std::uint64_t now_ms);
   void propose(std::uint64_t now_ms);
+  PendingStart take_pending() { return *std::exchange(pending_, std::nullopt); }
   void give_grant_back(std::uint64_t key);
-  void refuse_own_start(const std::string& message);
+  void refuse_pending(const PendingStart& start, const std::string& message);
   void end_pending(schema::RunState state, ErrorKind kind, const std::string& reason);
+  // proposer
   void fail_proposal(const schema::Fail& cause);
   void take_vote(Seat from, const schema::Vote& vote);
   void commit();
@@ -177,14 +167,15 @@ class Membership {
   std::vector<MembershipAction> actions_;
   bool shut_down_ = false;
 
-  // The current run; meaningless while idle.
-  Phase phase_ = Phase::kIdle;
+  std::optional<PendingStart> pending_;  // only while there is no phase
+
+  // The run that this node is reserved for, or in; meaningless without a phase.
+  Phase phase_ = Phase::kNone;
   RunIdentity run_;
   View view_;
   Seat proposer_;
-  std::optional<std::uint64_t> token_;    // of the client that still waits for an answer
   std::uint64_t deadline_ms_ = 0;         // of the phase
-  std::uint64_t start_deadline_ms_ = 0;   // of a PENDING run
+  std::uint64_t token_ = 0;               // of a proposer: the client that waits for an answer
   Votes votes_;                           // of a proposer
   std::optional<schema::Vote> own_vote_;  // a member's, held until it is connected to all
   std::optional<schema::Fail> trouble_;   // seen by a member before the verdict

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/membership/membership.h"
+#include "daemon/membership/run_identity.h"
 #include "daemon/run/candidate.h"
 #include "daemon/run/run_context.h"
 #include "daemon/run/run_numbers.h"

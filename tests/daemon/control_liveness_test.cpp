@@ -63,7 +63,7 @@ TEST_F(ControlLiveness, AStuckMemberIsNamedWhileItBeats) {
   std::atomic<bool> done{false};
   std::thread working([&] {  // a and c get on, b does not
     while (!done) {
-      for (const Seat seat : {0, 2}) ++node(seat).progress().count;
+      for (const Seat seat : {kA, kC}) ++node(seat).progress().count;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   });

@@ -85,13 +85,13 @@ TEST_F(ControlStatus, ADeadNodeCostsNoWaitAndKeepsItsRow) {
   start_mesh(600);
   write_everywhere("run-1");
   wait_until_connected();
-  ASSERT_TRUE(eventually([&] { return rows_with_digest(0) == "node-a node-b node-c "; }));
+  ASSERT_TRUE(eventually([&] { return rows_with_digest(kA) == "node-a node-b node-c "; }));
   node(kC).stop();
   EXPECT_TRUE(eventually([&] { return states(kA) == "up up unreachable"; })) << states(kA);
-  EXPECT_EQ(rows_with_digest(0), "node-a node-b ");
+  EXPECT_EQ(rows_with_digest(kA), "node-a node-b ");
   EXPECT_EQ(status(kA).runs.at(0).members.size(), 3u);
   ASSERT_TRUE(node(kC).start().ok()) << "the same port, at once";
-  EXPECT_TRUE(eventually([&] { return rows_with_digest(0) == "node-a node-b node-c "; }));
+  EXPECT_TRUE(eventually([&] { return rows_with_digest(kA) == "node-a node-b node-c "; }));
 }
 
 TEST_F(ControlStatus, ASilentNodeIsWaitedForUntilTheDeadlineOnly) {

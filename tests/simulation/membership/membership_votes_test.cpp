@@ -34,12 +34,15 @@ TEST(Membership, TheFirstSeatProposesAtOnceAndCommitsWithTheLastVote) {
   a.look();
   EXPECT_EQ(a.sent<schema::Propose>({kB, kC}).run_id, "run-1");
   EXPECT_EQ(a.only<PrepareRun>().run.key, kKey);
+  EXPECT_EQ(a.only<PrepareRun>().view.seat(tg::Rank(2)), kC);
   a.frame(kC, yes());
   a.vote(yes());
   EXPECT_EQ(a.actions(), 0u);
   a.frame(kB, yes());
   EXPECT_EQ(a.sent<schema::Commit>({kB, kC}).exchange, schema::ExchangeKind::kSharded);
   EXPECT_EQ(a.only<BeginRun>().choice.exchange, schema::ExchangeKind::kSharded);
+  EXPECT_EQ(a.only<BeginRun>().view.number(), View::kFirst);
+  EXPECT_EQ(a.only<BeginRun>().view.size(), 3u);
   EXPECT_EQ(a.only<AnswerStart>().token, kToken);
   EXPECT_EQ(a->state(), RunState::kRunning);
 }

@@ -124,7 +124,7 @@ TEST_F(AwkwardHomeTest, MemoryStaysWhileAnyCallUsesIt) {
 TEST(HomeUnderTest, IsTheOneAskedForAndTheOneUsed) {
   TrainingCluster cluster({3, 1});
   cluster.train(tiny_job(1, 5, "direct"));
-  for (Rank rank = 0; rank < cluster.size(); ++rank) {
+  for (const Seat rank : places<Seat>(cluster.size())) {
     ASSERT_EQ(cluster.trainer(rank).committed_steps(), 5u);
     kernels::Home& home = cluster.trainer(rank).home();
     const auto* const awkward = dynamic_cast<AwkwardHome*>(&home);
