@@ -31,6 +31,7 @@ namespace {
 
 using namespace tg;          // NOLINT
 using namespace tg::daemon;  // NOLINT
+using daemon::Rank;          // the seat of a node still goes by that name here
 
 constexpr int kExitUsage = 2;
 constexpr int kExitError = 1;

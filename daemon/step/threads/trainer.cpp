@@ -100,11 +100,12 @@ Trainer::Trainer(Options options, Prepare prepare, Progress& progress, const Fau
 }
 
 Trainer::~Trainer() {
+  TrainingKit kit;  // goes now, if the thread is done with it
   std::unique_lock lock(state_->mutex);
   state_->silent = true;
   state_->order = Quit{};
   state_->changed.notify_all();
-  state_->changed.wait_for(lock, kPatience, [this] { return state_->returned; });
+  if (state_->changed.wait_for(lock, kPatience, [this] { return state_->returned; })) kit = std::move(state_->kit);
 }
 
 void Trainer::train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early) {

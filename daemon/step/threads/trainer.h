@@ -4,7 +4,7 @@
 // The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the
 // exchange's threads as they are reported. An engine call cannot be interrupted: on destruction the thread gets
 // kPatience to come back, then it is left behind with everything it may touch: it holds its own references, and never
-// calls a hook again. The home of its arrays outlives even that.
+// calls a hook again. The home of its arrays must outlive even that.
 #pragma once
 
 #include <cstdint>
