@@ -99,16 +99,16 @@ int serve(const schema::NodeConfig& config) {
                          }});
   Mesh mesh(
       config, incarnation, build, pool, log,
-      {[&](Rank from, schema::Frame frame, std::shared_ptr<const void> keep) {
+      {[&](daemon::Rank from, schema::Frame frame, std::shared_ptr<const void> keep) {
          queue.post_bounded(FrameArrived{from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
        },
-       [&](Rank peer, bool up) {
+       [&](daemon::Rank peer, bool up) {
          queue.post(ConnectionChanged{peer, up});
        },
-       [&](Rank peer, const std::string& what) {
+       [&](daemon::Rank peer, const std::string& what) {
          queue.post(PeerLost{peer, what, true});
        },
-       [&](Rank peer) { control.heard(peer); }});
+       [&](daemon::Rank peer) { control.heard(peer); }});
   std::vector<std::string> names;
   for (const schema::PeerAddress& peer : config.peers) names.push_back(peer.name);
   const RunContext context{config, names, **chosen, mesh, pool, **store, progress, *fault, log, queue, threads, build};

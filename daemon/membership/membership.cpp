@@ -336,7 +336,7 @@ void Membership::on_commit(Rank from, std::uint64_t key, const schema::Commit& c
     return;
   }
   if (from != proposer_) return;
-  begin(commit);
+  begin(commit, "");
   if (trouble_) {
     fail_run(*trouble_);
   } else if (stop_asked_) {
@@ -346,9 +346,9 @@ void Membership::on_commit(Rank from, std::uint64_t key, const schema::Commit& c
 
 // --- the run ---
 
-void Membership::begin(const schema::Commit& choice) {
+void Membership::begin(const schema::Commit& choice, std::string why) {
   phase_ = Phase::kRunning;
-  act(BeginRun{run_, choice});
+  act(BeginRun{run_, choice, std::move(why)});
 }
 
 void Membership::end_run(schema::RunState state, const std::string& reason) {

@@ -143,9 +143,9 @@ void Membership::commit() {
   if (!spec.ok()) return fail_proposal({spec.error().kind, own_name(), "prepare", spec.error().message});
   std::vector<schema::Vote> votes;
   for (const auto& vote : votes_) votes.push_back(*vote);
-  const schema::Commit choice = choose_exchange(asked_of(*spec), votes);
-  send(others(), run_.key, choice);
-  begin(choice);
+  Choice choice = choose_exchange(asked_of(*spec), votes);
+  send(others(), run_.key, choice.commit);
+  begin(choice.commit, std::move(choice.why));
   act(AnswerStart{*token_, run_.id, Status()});
   token_.reset();
 }

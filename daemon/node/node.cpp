@@ -245,13 +245,20 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
 }
 
 void Node::finish_dry_run(const schema::Vote& vote) {
-  if (vote.accepted) {
-    // The other members are taken to be like this one.
-    const std::vector<schema::Vote> votes(context_.names.size(), vote);
-    control_.reply(dry_run_token_, dry_run_->plan_reply(choose_exchange(asked_of(dry_run_->job()), votes)));
-  } else {
-    control_.reply(dry_run_token_, Error{vote.kind, vote.message});
-  }
+  if (!vote.accepted) return answer_dry_run(Error{vote.kind, vote.message});
+  advisor_.foresee({dry_run_->job(), context_.names.size()}, draw(), run_ != nullptr,
+                   [this, vote](const Result<Forecast>& forecast) {
+                     // The other members are taken to be like this one.
+                     const std::vector<schema::Vote> votes(context_.names.size(), vote);
+                     schema::PlanReply plan = dry_run_->plan_reply(
+                         forecast ? forecast->chosen : choose_exchange(asked_of(dry_run_->job()), votes).commit);
+                     Advisor::add(plan, forecast);
+                     answer_dry_run(std::move(plan));
+                   });
+}
+
+void Node::answer_dry_run(schema::ReplyBody reply) {
+  control_.reply(dry_run_token_, std::move(reply));
   dry_run_.reset();
   context_.progress.phase = schema::Phase::kIdle;
 }

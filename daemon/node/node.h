@@ -56,6 +56,7 @@ class Node {
   void stop(std::uint64_t token, const schema::StopRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   void finish_dry_run(const schema::Vote& vote);
+  void answer_dry_run(schema::ReplyBody reply);
 
   void act();  // until neither membership nor the run has anything left to say
   void carry_out(SendFrame& action);

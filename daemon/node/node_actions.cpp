@@ -62,6 +62,8 @@ void Node::carry_out(BeginRun& action) {
   std::filesystem::create_directories(directory, ignored);
   run_log_.open(directory + "/log.txt", std::ios::app);
   context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
+  if (!action.why.empty())
+    context_.log.info("exchange-chosen", {{"run", action.run.id}, {"why", action.why}});
   if (const Status begun = run_->begin(action.choice); !begun.ok()) {
     membership_.failed(
         {begun.error().kind, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
@@ -114,7 +116,7 @@ void Node::carry_out(EndRun& action) {
 
 void Node::carry_out(AnswerStart& action) {
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
-    control_.reply(action.token, run_->plan_reply(choice_));
+    control_.reply(action.token, advisor_.foresee(run_->plan_reply(choice_), run_->job(), choice_));
     return;
   }
   Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();

@@ -1,5 +1,5 @@
 // A run on this node, from preparing to its end: joins what decides (Member), what computes (Trainer), what is measured
-// before a start (LinkProbe, CodecCosts) and what is shown and kept (RunNumbers, Timeline, RunRecord). All on the
+// before a start (LinkProbe) and what is shown and kept (RunNumbers, Timeline, RunRecord). All on the
 // node's thread; those of Trainer and Crew report through its queue.
 //
 //   prepared and link measured -> vote;  begin -> Member's steps and reports ... -> finished or failed
@@ -93,7 +93,7 @@ class ActiveRun {
   const schema::JobSpec& job() const { return job_; }
   bool begun() const { return member_ && member_->begun(); }
   Exchange::Waiting waiting() const;
-  schema::PlanReply plan_reply(const schema::Commit& choice) const;
+  schema::PlanReply plan_reply(const schema::Commit& choice) const;  // facts; what is foreseen stands in no run
   std::uint64_t step_timeout_ms() const;  // max(floor, 10 x median step)
 
  private:

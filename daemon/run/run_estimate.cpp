@@ -1,22 +1,8 @@
-// What a run says of itself before it begins: its vote, and the answer to a start or a dry run.
-#include <algorithm>
-
-#include "daemon/membership/choose_exchange.h"
+// What a run says of itself before it begins: its vote, and the facts that a start or a dry run is answered with.
 #include "daemon/run/run.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
-namespace {
-
-// The exchange hides behind backward, which is two thirds of the computing.
-double predicted_step(const schema::PlanReply& plan) {
-  constexpr double kBackward = 2.0 / 3;
-  const double exchange = std::max(plan.wire_seconds, plan.codec_seconds);
-  return plan.compute_seconds + std::max(0.0, exchange - kBackward * plan.compute_seconds);
-}
-
-}  // namespace
-
 schema::Vote ActiveRun::vote() const {
   schema::Vote vote;
   vote.spec_hash = schema::job_hash(job_);
@@ -35,11 +21,7 @@ schema::Vote ActiveRun::vote() const {
                                                   static_cast<int>(context_.names.size()))
                                      .count);
   vote.link_mbps = probe_.mbps();
-  for (const schema::Commit& choice : kChoices) {
-    const Plan plan = make_plan(prepared_->model.segments, plan_options(job_, context_.names.size(), choice));
-    vote.codec_seconds.push_back(codec_seconds(plan, prepared_->codec, expected_zeros(job_)));
-    vote.sent_bits.push_back(predict_traffic(plan, expected_zeros(job_)).sent_bits);
-  }
+  vote.workers = static_cast<std::uint16_t>(workers_for(context_.threads_for(job_)));
   return vote;
 }
 
@@ -56,16 +38,9 @@ schema::PlanReply ActiveRun::plan_reply(const schema::Commit& choice) const {
   reply.local_batch = own.local_batch;
   reply.exchange = plan.sharded() ? "sharded" : "direct";
   reply.coding = plan.coding == schema::Coding::kEntropy ? "entropy" : "raw";
-  reply.compute_seconds = prepared_->step_seconds;
-  reply.single_node_seconds =
-      prepared_->step_seconds * static_cast<double>(reply.global_batch) / static_cast<double>(reply.local_batch);
-  const double bits = predict_traffic(plan, expected_zeros(job_)).sent_bits;
-  reply.sent_bits_per_parameter = bits / static_cast<double>(reply.parameters);
-  reply.link_mbps = job_.link_mbps > 0 ? job_.link_mbps : probe_.mbps();
-  reply.wire_seconds = reply.link_mbps > 0 ? bits / (reply.link_mbps * 1e6) : 0;
-  reply.codec_seconds = codec_seconds(plan, prepared_->codec, expected_zeros(job_));
-  reply.speed_up = reply.single_node_seconds / predicted_step(reply);
   reply.memory_bytes = member_bytes(job_, prepared_->model.segments, plans, workers_for(context_.threads_for(job_)));
+  reply.compute_seconds = prepared_->step_seconds;
+  reply.link_mbps = probe_.mbps();
   return reply;
 }
 

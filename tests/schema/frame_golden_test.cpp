@@ -1,4 +1,4 @@
-// Frozen bytes of protocol version 3. If this test fails, the protocol changed: kProtocolVersion must change with it,
+// Frozen bytes of protocol version 4. If this test fails, the protocol changed: kProtocolVersion must change with it,
 // for nodes of different versions refuse each other.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace tg::schema {
 namespace {
 
-static_assert(kProtocolVersion == 3);
+static_assert(kProtocolVersion == 4);
 
 std::string hex(std::span<const std::byte> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -86,7 +86,7 @@ const std::map<std::string_view, std::string_view> kGolden = {
      "0300000000000000a145000000000000"},
 };
 
-TEST(FrameGolden, BytesOfVersion3) {
+TEST(FrameGolden, BytesOfVersion4) {
   FramePool pool;
   for (const FrameBody& body : sample_bodies()) {
     const std::string name(frame_name(body));

@@ -10,7 +10,6 @@
 #include <thread>
 #include <variant>
 
-#include "daemon/forecast/bench/crew_costs.h"
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_plan.h"
@@ -43,10 +42,12 @@ using Order = std::variant<Train, Evaluate, Quit>;
 std::uint64_t least_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
                           std::size_t workers) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (schema::Commit choice : kChoices) {
-    if (!allowed(asked_of(job), choice)) continue;
-    choice.window_bytes = schema::kLeastWindowBytes;
-    least = std::min(least, member_bytes(job, segments, plans_of(job, segments, members, choice), workers));
+  for (const schema::ExchangeKind exchange : {schema::ExchangeKind::kDirect, schema::ExchangeKind::kSharded}) {
+    for (const schema::Coding coding : {schema::Coding::kRaw, schema::Coding::kEntropy}) {
+      if (!allowed(asked_of(job), exchange, coding)) continue;
+      const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
+      least = std::min(least, member_bytes(job, segments, plans_of(job, segments, members, choice), workers));
+    }
   }
   return least;
 }
@@ -226,8 +227,6 @@ Result<std::shared_ptr<const Prepared>> Trainer::State::prepare() {
   result->engine_build = engine->build();
   gradients = AlignedArray<float>(segments.padded_count());
   if (job.weight_decay_path == "inside") inside_weight_decay = static_cast<float>(job.weight_decay);
-  result->codec = measure_crew(kernels, workers_for(options.threads),
-                               {segments.parameter_count(), options.members, expected_zeros(job)});
   prepared = result;
   probe(*result, global_batch(), part);
   if (replays()) return std::shared_ptr<const Prepared>(result);

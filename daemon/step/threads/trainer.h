@@ -16,7 +16,6 @@
 
 #include "daemon/control/control_server.h"
 #include "daemon/exchange/plan.h"
-#include "daemon/forecast/codec_costs.h"
 #include "daemon/step/replica.h"
 #include "daemon/step/threads/fault.h"
 #include "daemon/step/threads/timeline.h"
@@ -35,7 +34,6 @@ struct Prepared {
   std::shared_ptr<Replica> replica;
   std::uint64_t data_hash = 0, model_hash = 0, initial_digest = 0;
   double step_seconds = 0;  // measured: forward + backward of the local batch
-  CodecCosts codec;         // measured, of all threads of the exchange
   std::uint64_t threads = 0;
   std::string engine_build;
 };
