@@ -44,14 +44,14 @@ double credits_of(const Plan& plan, double bits) {
 }
 
 // From the arrival of the last payloads to the commit. All owners' last chunks come at the same time, each is decoded
-// and applied in its turn.
-double last_processor_seconds(const Plan& plan, const KernelCosts& costs, double elements) {
+// and applied in its turn, by as many threads as there are.
+double last_processor_seconds(const Plan& plan, const KernelCosts& costs, double elements, double crew) {
   const auto coding = static_cast<std::size_t>(plan.coding);
   const double others = static_cast<double>(plan.members - 1);
   if (!plan.sharded()) return elements * (others * (costs.decode_codes[coding] + costs.accumulate) + costs.apply);
   const double round = std::min(static_cast<double>(plan.chunks.size()), others + 1);  // chunks that end together
   return elements * (costs.decode_codes[coding] + costs.accumulate + costs.encode_sums[coding] +
-                     (round - 1) * costs.decode_sums[coding] + round * costs.apply);
+                     ((round - 1) * costs.decode_sums[coding] + round * costs.apply) / std::min(crew, round));
 }
 
 void fill_ready(StepModel& step, const std::vector<double>& shares) {
@@ -143,7 +143,7 @@ StepModel model_step(const Plan& plan, const engine::Model& model, const Machine
   const Plan end = only(plan, plan.buckets.size() - 1);
   const double last = static_cast<double>(end.chunks.back().size());
   const CodeBits bits = expected_bits(plan.coding, where.zeros, plan.members);
-  step.last_cpu = last_processor_seconds(end, costs, last);
+  step.last_cpu = last_processor_seconds(end, costs, last, step.crew);
   step.last_wire = last * (plan.sharded() ? bits.sums : bits.codes) * static_cast<double>(plan.members - 1) / rate;
   step.last_wire = std::min(step.last_wire, step.buckets.back().wire);
   step.trips = plan.sharded() ? kShardedTrips : kDirectTrips;

@@ -80,7 +80,7 @@ TEST(Predict, AWireBoundStepIsItsBitsOverTheRate) {
   machine.trip_seconds = 0;
   const Outcome direct =
       predict(replay_task("alexnet"), machine, {10, 1, 0.68}, 2, ExchangeKind::kDirect, Coding::kEntropy);
-  EXPECT_NEAR(direct.wire, 61'100'840 * 1.22 * 1.008 / 10e6, 0.01 * direct.wire);  // H(codes) = 1.22 bits at 68 %
+  EXPECT_NEAR(direct.wire, 61'100'840 * 1.22 * 1.008 / 10e6, 0.02 * direct.wire);  // H(codes) = 1.22 bits at 68 %
   EXPECT_NEAR(direct.step, direct.wire, 0.01 * direct.step);
 }
 
@@ -103,11 +103,11 @@ TEST(Predict, ComputingHidesTheExchange) {
 }
 
 TEST(Predict, BatchesAreShared) {
-  const ForecastRow row = predict_row(train_task("lenet", 64, Coding::kRaw), sample_machine(), kGigabit, 8);
+  const ForecastRow row = predict_row(train_task("lenet", 64), sample_machine(), kGigabit, 8, Coding::kRaw);
   EXPECT_EQ(row.local_batch, 8u);
   EXPECT_EQ(row.global_batch, 64u);
   EXPECT_FALSE(row.beyond_batch);
-  EXPECT_TRUE(predict_row(train_task("lenet", 64, Coding::kRaw), sample_machine(), kGigabit, 128).beyond_batch);
+  EXPECT_TRUE(predict_row(train_task("lenet", 64), sample_machine(), kGigabit, 128, Coding::kRaw).beyond_batch);
   schema::JobSpec job;
   job.batch_per_node = 16;
   const ForecastRow grown = predict_row(make_task(job).value(), sample_machine(), kGigabit, 8, Coding::kRaw);
@@ -168,7 +168,8 @@ TEST(StepModel, SeveralCoresCarryOutPiecesSideBySide) {
     machine.trip_seconds = 0;
     return predict(task, machine, {1e6, cores, 0.68}, 2, ExchangeKind::kDirect, Coding::kRaw).step;
   };
-  EXPECT_NEAR(step(1) / step(4), crew_speed_up(4), 0.2);
+  EXPECT_GE(step(1) / step(4), crew_speed_up(4)) << "TCP is not the kernels'";
+  EXPECT_LE(step(1) / step(4), 4);
   const StepModel most = model_of(task, sample_machine(100), {1e6, 100, 0.68}, 2, ExchangeKind::kDirect, Coding::kRaw);
   EXPECT_DOUBLE_EQ(most.crew, crew_speed_up(static_cast<double>(kMostWorkers)));
 }
@@ -192,19 +193,19 @@ TEST(StepModel, PartsAreThoseOfTheCostModel) {
   EXPECT_NEAR(frames(), 2 * (payloads + scalers + 3 * (std::ceil(payloads / 3) - 1)), 1e-6) << "for each but the last";
 }
 
-// Sent bits by hand: 1e6 elements would be 1.08 bits each raw at 92 % zeros, twice to two others.
 TEST(StepModel, BitsAreThoseOfTheirFormats) {
   const engine::Model model = replay_task("alexnet").model;
-  double padded = 0;
+  // Of an element.
   const auto bits = [&](std::size_t members, ExchangeKind exchange, GradientFormat format) {
-    const Plan plan = make_plan(model.segments, {.members = members, .exchange = exchange, .gradients = format});
-    padded = 0;
-    for (const ChunkPlan& chunk : plan.chunks) padded += static_cast<double>(chunk.size());
-    return sent_bits(plan, 0.92);
+    const Plan plan = make_plan(model.segments,
+                                {.members = members, .exchange = exchange, .gradients = format, .last_layer = format});
+    double elements = 0;
+    for (const ChunkPlan& chunk : plan.chunks) elements += static_cast<double>(chunk.size());
+    return sent_bits(plan, 0.92) / elements;
   };
-  EXPECT_NEAR(bits(3, ExchangeKind::kDirect, GradientFormat::kTernary), 2 * 1.08 * padded, 1e-3 * padded);
-  EXPECT_NEAR(bits(4, ExchangeKind::kSharded, GradientFormat::kFloat16), 0.75 * 32 * padded, 1e-3 * padded);
-  EXPECT_NEAR(bits(2, ExchangeKind::kDirect, GradientFormat::kFloat32), 32 * padded, 1e-3 * padded);
+  EXPECT_NEAR(bits(3, ExchangeKind::kDirect, GradientFormat::kTernary), 2 * 1.08, 1e-9) << "a mask, 8 % have signs";
+  EXPECT_NEAR(bits(4, ExchangeKind::kSharded, GradientFormat::kFloat16), 0.75 * 32, 1e-9) << "there and back";
+  EXPECT_NEAR(bits(2, ExchangeKind::kDirect, GradientFormat::kFloat32), 32, 1e-9);
 }
 
 }  // namespace

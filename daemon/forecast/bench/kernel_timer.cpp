@@ -112,6 +112,7 @@ KernelCosts KernelTimer::time_all() {
 }
 
 void KernelTimer::round() {
+  if (stop_.stop_requested()) return;  // there may be no arrays
   const KernelCosts costs = time_all();
   if (!stop_.stop_requested()) rounds_.push_back(costs);
 }
