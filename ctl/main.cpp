@@ -18,12 +18,6 @@ int run(const Command& command) {
     if (!read) return fail(read.error());
     job = *std::move(read);
   }
-  schema::ForecastRequest forecast;
-  if (command.verb == Verb::kPlan) {
-    Result<schema::ForecastRequest> read = read_plan(command, job);
-    if (!read) return fail(read.error());
-    forecast = *std::move(read);
-  }
   Result<Client> client = Client::connect(command.address);
   if (!client) return fail(client.error());
   switch (command.verb) {
@@ -44,7 +38,7 @@ int run(const Command& command) {
     case Verb::kBench:
       return bench(*client, command);
     case Verb::kPlan:
-      return plan(*client, command, forecast);
+      return plan(*client, command, job);
     case Verb::kVersion:
       return version(*client, command);
   }

@@ -15,7 +15,6 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/step/replica.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/worker.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/code_bits.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/codec_costs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/burst_meter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/link_probe.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/round_trips.cpp
@@ -24,8 +23,8 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/proposal_right.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/votes.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/calibrate.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/flops.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/machine.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/predict.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/step_model.cpp)

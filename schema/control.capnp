@@ -11,6 +11,7 @@ using import "forecast.capnp".Bench;
 using import "forecast.capnp".BenchRequest;
 using import "forecast.capnp".Forecast;
 using import "forecast.capnp".ForecastRequest;
+using import "forecast.capnp".Outcome;
 
 struct Request {
   id @0 :UInt64;
@@ -219,28 +220,26 @@ struct Plan {
   # Samples; the local one of the member with most.
 
   exchange @5 :Text;
-  computeSeconds @6 :Float64;
-  # Measured, of the slowest member's share of a step.
+  coding @6 :Text;
+  # Of ternary payloads, "raw" or "entropy". Words, each at most kMostNameBytes.
 
-  singleNodeSeconds @7 :Float64;
-  # One node doing the whole batch, scaled from the measurement.
-
-  sentBitsPerParameter @8 :Float64;
-  wireSeconds @9 :Float64;
-  # Predicted, at linkMbps.
-
-  speedUp @10 :Float64;
-  # Predicted, over one node.
-
-  linkMbps @11 :Float64;
-  memoryBytes @12 :UInt64;
+  memoryBytes @7 :UInt64;
   # Per node.
 
-  coding @13 :Text;
-  # Of ternary payloads, "raw" or "entropy"; at most kMostNameBytes.
+  computeSeconds @8 :Float64;
+  # Forward and backward of the sender's share of a step, timed while the run was prepared.
 
-  codecSeconds @14 :Float64;
-  # Predicted seconds of the exchange's kernels in a step.
+  linkMbps @9 :Float64;
+  # Payload rate that is predicted with; without a prediction as measured, 0 = not.
+
+  predicted @10 :Outcome;
+  # All of it 0 where unpredicted says why.
+
+  measuredMs @11 :Int64;
+  # Unix time of the measurement that the prediction is made from; 0 = the kernels' speeds are assumed.
+
+  unpredicted @12 :Text;
+  # Why there is no prediction, at most kMostReasonBytes; empty = there is one.
 }
 
 struct Stop {

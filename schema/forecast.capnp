@@ -1,6 +1,6 @@
 @0xcbdbb40bc48e9c6c;
 # What a node measured of itself (tgctl bench) and what it predicts of other meshes (tgctl plan): the parts of control.capnp's
-# requests and replies for them, with its rules. Members are appended, never renumbered.
+# requests and replies for them, with its rules.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("tg::schema::wire");
@@ -22,33 +22,6 @@ struct ForecastRequest {
 
   cores @3 :Float64;
   # Of a node, kLeastCores to kMostCores; 0 = the asked node's.
-
-  measured @4 :List(MeasuredStep);
-  # At most kMostMeasuredSteps.
-}
-
-struct MeasuredStep {
-  # Real numbers are finite, not negative, at most kMostReal.
-  model @0 :Text;
-  nodes @1 :UInt64;
-  # 2 to kMostMembers.
-
-  lineMbps @2 :Float64;
-  # Above 0.
-
-  cores @3 :Float64;
-  # Of a node, kLeastCores to kMostCores.
-
-  exchange @4 :Text;
-  zeros @5 :Float64;
-  # 0..1
-
-  coding @6 :Text;
-  cpuSeconds @7 :Float64;
-  # Per node and step; 0 = not measured.
-
-  stepSeconds @8 :Float64;
-  # Above 0.
 }
 
 struct Bench {
@@ -78,21 +51,12 @@ struct Bench {
   saved @15 :Text;
   # At most kMostPathBytes.
 
-  workers @16 :UInt64;
-  crewSpeedUp @17 :Float64;
-  # Of `workers` threads at once over one; 0 = not measured.
+  elements @16 :UInt64;
 }
 
 struct KernelRate {
   kernel @0 :Text;
-  zeros @1 :Float64;
-  # 0..1
-
-  members @2 :UInt64;
-  # 1 to kMostMembers.
-
-  rate @3 :Float64;
-  elements @4 :UInt64;
+  rate @1 :Float64;
 }
 
 struct ComputeRate {
@@ -114,24 +78,19 @@ struct Forecast {
   # 0..1
 
   tripSeconds @8 :Float64;
-  cpuFactor @9 :Float64;
-  calibrationRows @10 :UInt64;
-  # At most kMostMeasuredSteps.
-
-  calibrationError @11 :Float64;
-  measuredMs @12 :Int64;
-  measuredNow @13 :Bool;
-  exchange @14 :Text;
-  coding @15 :Text;
-  directLoses @16 :UInt64;
-  shardedLoses @17 :UInt64;
+  measuredMs @9 :Int64;
+  measuredNow @10 :Bool;
+  exchange @11 :Text;
+  coding @12 :Text;
+  directLoses @13 :UInt64;
+  shardedLoses @14 :UInt64;
   # At most kMostPlannedNodes.
 
-  asked @18 :ForecastRow;
-  table @19 :List(ForecastRow);
+  asked @15 :ForecastRow;
+  table @16 :List(ForecastRow);
   # At most kMostForecastRows.
 
-  assumptions @20 :List(Text);
+  assumptions @17 :List(Text);
   # At most kMostAssumptions of kMostAssumptionBytes.
 }
 
@@ -149,16 +108,15 @@ struct ForecastRow {
 }
 
 struct Outcome {
-  coding @0 :Text;
-  sentBytes @1 :Float64;
-  compute @2 :Float64;
-  encode @3 :Float64;
-  wire @4 :Float64;
-  decode @5 :Float64;
-  apply @6 :Float64;
-  network @7 :Float64;
-  trips @8 :Float64;
-  step @9 :Float64;
-  samplesPerSecond @10 :Float64;
-  speedUp @11 :Float64;
+  sentBytes @0 :Float64;
+  compute @1 :Float64;
+  encode @2 :Float64;
+  wire @3 :Float64;
+  decode @4 :Float64;
+  apply @5 :Float64;
+  network @6 :Float64;
+  trips @7 :Float64;
+  step @8 :Float64;
+  samplesPerSecond @9 :Float64;
+  speedUp @10 :Float64;
 }

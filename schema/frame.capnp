@@ -1,5 +1,5 @@
 @0x858646799c79a334;
-# Frames of the mesh, version 1 of the protocol. Every field is described from the sender's side: what it means, its
+# Frames of the mesh, version 4 of the protocol. Every field is described from the sender's side: what it means, its
 # unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
 # and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
 # Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
@@ -106,12 +106,8 @@ struct Vote {
   linkMbps @9 :Float64;
   # Payload Mbit/s that the sender measured towards all peers at once; 0 = not measured. Not finite or negative: drop.
 
-  codecSeconds @10 :List(Float64);
-  # Predicted seconds of the sender's kernels in a step, one for each choice of exchange and coding, in the order of
-  # those two enums; empty = not known. More than kMostChoices, not finite or negative: drop.
-
-  sentBits @11 :List(Float64);
-  # Predicted payload bits that the sender sends per step, in the same order and with the same bounds.
+  workers @10 :UInt16;
+  # Threads of the sender's exchange, 1 to kMostExchangeThreads. Else drop.
 }
 
 struct Commit {

@@ -6,7 +6,7 @@
 
 namespace tg::schema {
 
-inline constexpr std::uint16_t kProtocolVersion = 3;
+inline constexpr std::uint16_t kProtocolVersion = 4;
 
 // Members and names.
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
@@ -27,7 +27,7 @@ inline constexpr std::size_t kMostChunkPayloadBytes = 1024 * 1024;
 inline constexpr std::size_t kMostStepFrameSlots =
     3;  // parameters and two optimizer slots; the average is the fourth digest
 inline constexpr std::size_t kMostDigests = kMostSegments;
-inline constexpr std::size_t kMostChoices = 16;  // of exchange and coding
+inline constexpr std::size_t kMostExchangeThreads = 256;
 
 // Frames.
 inline constexpr std::size_t kFrameOverheadBytes = 1024;  // header and fields of a chunk frame, generously
@@ -41,9 +41,8 @@ static_assert(kMostSegments * (sizeof(float) + sizeof(std::uint64_t)) + kFrameOv
 
 // Measurements and predictions.
 inline constexpr std::size_t kMostPlannedNodes = 512;  // predicted; a run has at most kMostMembers
-inline constexpr std::size_t kMostKernelRates = 256;
+inline constexpr std::size_t kMostKernelRates = 32;
 inline constexpr std::size_t kMostComputeRates = 16;
-inline constexpr std::size_t kMostMeasuredSteps = 64;
 inline constexpr std::size_t kMostForecastRows = 32;
 inline constexpr std::size_t kMostAssumptions = 16;
 inline constexpr std::size_t kMostAssumptionBytes = 300;

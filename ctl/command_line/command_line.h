@@ -44,7 +44,6 @@ struct Command {
   std::uint64_t nodes = 0;
   double cores = 0;  // 0 = the asked node's
   std::string svg;
-  std::string calibrate;
 };
 
 // environment_address: the value of TGCTL_ADDRESS, null if not set.

@@ -73,7 +73,7 @@ const std::vector<OptionRow>& option_rows() {
       {"set", "", "KEY=VALUE", "set a key of the job over its file; may be repeated", add_setting},
       {"id", "", "ID", "id of the run; else the node draws one", text(&Command::id)},
       {"detach", "d", "", "return as soon as the run is started", on(&Command::detach)},
-      {"dry-run", "", "", "validate, measure and predict, but start nothing", on(&Command::dry_run)},
+      {"dry-run", "", "", "validate and predict as plan does, but start nothing", on(&Command::dry_run)},
       {"json", "", "", "for programs: stable keys, schema_version 1", on(&Command::json)},
       {"watch", "", "", "again each second, until Ctrl-C", on(&Command::watch)},
       {"output", "o", "DIR", "folder to write to; made if it does not exist", text(&Command::output)},
@@ -87,8 +87,6 @@ const std::vector<OptionRow>& option_rows() {
       {"link", "", "RATE", "of each node's link, such as 1Gbps; else as measured", set_link},
       {"cores", "", "C", "of a node, for all it does; less than the asked node's: several share one", set_cores},
       {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
-      {"calibrate", "", "FILE", "correct by real steps: what tests/lab/exchange --json printed",
-       text(&Command::calibrate)},
   };
   return rows;
 }
@@ -164,7 +162,7 @@ const std::vector<VerbRow>& verb_rows() {
         "tgctl plan deploy/jobs/alexnet-replay.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
        "Starts nothing. Predicts from the asked node's bench, which is made first if there is none, for both\n"
        "exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.\n",
-       {"nodes", "link", "cores", "set", "calibrate", "svg", "json", "address", "help"}},
+       {"nodes", "link", "cores", "set", "svg", "json", "address", "help"}},
       {Verb::kVersion,
        "version",
        "",

@@ -26,7 +26,8 @@ Json member_json(const schema::MemberStatus& member) {
           {"state", schema::run_state_name(member.state)},
           {"step", member.step},
           {"digest", digest(member.digest)},
-          {"wait_share", number(member.wait_share)}};
+          {"wait_share", number(member.wait_share)},
+          {"holds_up", member.holds_up()}};
 }
 
 Json run_json(const schema::RunStatus& run) {

@@ -74,13 +74,14 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   std::vector<std::vector<std::string>> members{{"MEMBER", "STATE", "STEP", "DIGEST", "WAITED FOR"}};
   for (const schema::MemberStatus& member : run.members) {
     members.push_back({member.node, std::string(schema::run_state_name(member.state)), std::to_string(member.step),
-                       digest(member.digest), format_percent(member.wait_share, 0)});
+                       digest(member.digest),
+                       format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }
   return format_table(rows) + "\n" + format_table(members);
 }
 
 std::string format_plan(const schema::PlanReply& plan) {
-  return format_table({
+  std::vector<std::vector<std::string>> rows{
       {"run", or_nothing(plan.run_id)},
       {"members", std::to_string(plan.members)},
       {"global batch",
@@ -88,20 +89,32 @@ std::string format_plan(const schema::PlanReply& plan) {
       {"parameters", std::to_string(plan.parameters)},
       {"exchange", or_nothing(plan.exchange) + ", coding " + or_nothing(plan.coding)},
       {"compute", format_seconds(plan.compute_seconds) + " per step, measured"},
-      {"sent", format_fixed(plan.sent_bits_per_parameter, 2) + " bits per parameter and step, predicted"},
-      {"wire", format_seconds(plan.wire_seconds) + " per step at " + format_mbps(plan.link_mbps) + ", predicted"},
-      {"one node alone", format_seconds(plan.single_node_seconds) + " per step"},
-      {"speed-up", format_fixed(plan.speed_up, 2) + " x over one node, predicted"},
       {"memory", format_bytes(static_cast<double>(plan.memory_bytes)) + " per node"},
-  });
+  };
+  if (!plan.unpredicted.empty()) {
+    rows.push_back({"not predicted", plan.unpredicted});
+    return format_table(rows);
+  }
+  const schema::Outcome& step = plan.predicted;
+  rows.push_back({"predicted", plan.measured_ms != 0
+                                   ? "from the node's measurement, as plan does"
+                                   : "from assumed speeds of the kernels; tgctl bench measures them"});
+  rows.push_back({"step", format_seconds(step.step) + ", of it compute " + format_seconds(step.compute) + ", wire " +
+                              format_seconds(step.wire) + " at " + format_mbps(plan.link_mbps) + " of payload"});
+  rows.push_back({"sent", format_bytes(step.sent_bytes) + " per node and step"});
+  rows.push_back({"one node alone", format_seconds(step.step * step.speed_up) + " per step"});
+  rows.push_back({"speed-up", format_fixed(step.speed_up, 2) + " x over one node"});
+  return format_table(rows);
 }
 
 std::optional<std::string> speed_up_warning(const schema::PlanReply& plan) {
-  if (!(plan.speed_up < kLeastSpeedUp) || plan.members < 2) return std::nullopt;
-  return std::to_string(plan.members) + " members are predicted to be only " + format_fixed(plan.speed_up, 2) +
-         " x as fast as one node: a step computes for " + format_seconds(plan.compute_seconds) + " and sends for " +
-         format_seconds(plan.wire_seconds) + " at " + format_mbps(plan.link_mbps) + ", one node takes " +
-         format_seconds(plan.single_node_seconds) + " alone. A larger global-batch or fewer nodes help";
+  const schema::Outcome& step = plan.predicted;
+  if (!plan.unpredicted.empty() || !(step.speed_up < kLeastSpeedUp) || plan.members < 2) return std::nullopt;
+  return std::to_string(plan.members) + " members are predicted to be only " + format_fixed(step.speed_up, 2) +
+         " x as fast as one node: a step of " + format_seconds(step.step) + " computes for " +
+         format_seconds(step.compute) + " and sends for " + format_seconds(step.wire) + " at " +
+         format_mbps(plan.link_mbps) + ", one node takes " + format_seconds(step.step * step.speed_up) +
+         " alone. A larger global-batch or fewer nodes help";
 }
 
 }  // namespace tg::ctl

@@ -1,8 +1,6 @@
 #include "ctl/plan/bench_report.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -14,20 +12,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kShownZeros = 0.92;  // of training; the table for people shows one share, the JSON all
-constexpr std::uint64_t kShownMembers = 8;
-
 Json number(double value) { return value > 0 && std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json ratio(double value, double limit) { return limit > 0 && value > 0 ? Json(value / limit) : Json(nullptr); }
 
 std::string times(double value, double limit) { return limit > 0 ? format_fixed(value / limit, 2) : "-"; }
-
-// Passes over whole arrays are shown as they are from memory, the rest as they are in a cache, where chunks stay.
-bool shown(const schema::KernelRate& rate, std::uint64_t smallest, std::uint64_t largest) {
-  const bool pass = rate.kernel == "statistics" || rate.kernel == "ternarize" || rate.kernel == "apply";
-  return rate.zeros == kShownZeros && rate.members == kShownMembers && rate.elements == (pass ? largest : smallest);
-}
 
 std::string link_text(const schema::BenchReply& bench) {
   if (bench.members < 2) return "no other node to measure with";
@@ -42,12 +31,6 @@ std::string link_text(const schema::BenchReply& bench) {
 }  // namespace
 
 std::string format_bench(const schema::BenchReply& bench) {
-  std::uint64_t smallest = std::numeric_limits<std::uint64_t>::max();  // elements of the arrays
-  std::uint64_t largest = 0;                                           // the roofs are measured with these, too
-  for (const schema::KernelRate& rate : bench.codec) {
-    smallest = std::min(smallest, rate.elements);
-    largest = std::max(largest, rate.elements);
-  }
   std::string text = format_table({
       {"node", bench.node + ", tgd " + bench.build},
       {"cores",
@@ -55,19 +38,14 @@ std::string format_bench(const schema::BenchReply& bench) {
       {"link", link_text(bench)},
       {"round trip", bench.round_trip_seconds > 0 ? format_seconds(bench.round_trip_seconds) : "-"},
       {"read and sum", format_fixed(bench.read_rate, 2) + " G floats/s, one core, over " +
-                           format_bytes(static_cast<double>(largest * sizeof(float)))},
+                           format_bytes(static_cast<double>(bench.elements * sizeof(float)))},
       {"copy", format_fixed(bench.copy_rate, 2) + " G floats/s"},
   });
   std::vector<std::vector<std::string>> codec{{"KERNEL", "G ELEMENTS/S", "X READ AND SUM", "X COPY"}};
-  for (const schema::KernelRate& rate : bench.codec) {
-    if (!shown(rate, smallest, largest)) continue;
+  for (const schema::KernelRate& rate : bench.codec)
     codec.push_back({rate.kernel, format_fixed(rate.rate, 2), times(rate.rate, bench.read_rate),
                      times(rate.rate, bench.copy_rate)});
-  }
   text += "\n" + format_table(codec);
-  if (bench.workers > 1)
-    text += "on the " + std::to_string(bench.workers) +
-            " threads of an exchange: " + format_fixed(bench.crew_speed_up, 2) + " x as fast\n";
   std::vector<std::vector<std::string>> compute{
       {"FORWARD AND BACKWARD", "PER SAMPLE", "SAMPLES/S", "GFLOP/S", "X PEAK"}};
   for (const schema::ComputeRate& rate : bench.compute)
@@ -87,9 +65,6 @@ std::string format_bench_json(const schema::BenchReply& bench) {
   Json codec = Json::array(), compute = Json::array();
   for (const schema::KernelRate& rate : bench.codec)
     codec.push_back({{"kernel", rate.kernel},
-                     {"zeros", rate.zeros},
-                     {"members", rate.members},
-                     {"elements", rate.elements},
                      {"gelements_per_second", rate.rate},
                      {"over_read", ratio(rate.rate, bench.read_rate)},
                      {"over_copy", ratio(rate.rate, bench.copy_rate)}});
@@ -116,8 +91,7 @@ std::string format_bench_json(const schema::BenchReply& bench) {
                      {"copy_gfloats_per_second", bench.copy_rate},
                      {"peak_gflops", number(bench.peak_gflops)},
                      {"codec", std::move(codec)},
-                     {"workers", bench.workers},
-                     {"crew_speed_up", number(bench.crew_speed_up)},
+                     {"elements", bench.elements},
                      {"compute", std::move(compute)},
                      {"saved", bench.saved.empty() ? Json(nullptr) : Json(bench.saved)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

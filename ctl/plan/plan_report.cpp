@@ -43,15 +43,12 @@ std::vector<std::string> split_row(const std::string& name, const Outcome& outco
           times(over_ring(outcome, ring))};
 }
 
-std::string split_table(const ForecastRow& row) {
+std::string split_table(const ForecastRow& row, const std::string& coding) {
   std::vector<std::vector<std::string>> rows{{"N = " + std::to_string(row.nodes), "COMPUTE", "ENCODE", "WIRE", "DECODE",
                                               "APPLY", "TCP", "TRIPS", "STEP", "SENT", "SAMPLES/S", "X ONE NODE",
                                               "X RING"}};
-  const auto coded = [](const char* name, const Outcome& outcome) {
-    return std::string(name) + (outcome.coding.empty() ? "" : ", " + outcome.coding);
-  };
-  rows.push_back(split_row(coded("direct", row.direct), row.direct, row.ring));
-  rows.push_back(split_row(coded("sharded", row.sharded), row.sharded, row.ring));
+  rows.push_back(split_row("direct, " + coding, row.direct, row.ring));
+  rows.push_back(split_row("sharded, " + coding, row.sharded, row.ring));
   rows.push_back(split_row("float32 ring", row.ring, row.ring));
   return format_table(rows);
 }
@@ -83,22 +80,12 @@ std::string overtaking(const char* exchange, std::uint64_t from) {
                    : std::string("a float32 ring beats ") + exchange + " from N = " + std::to_string(from) + " on\n";
 }
 
-std::string calibration(const ForecastReply& reply) {
-  std::string text =
-      "a trip takes " + format_seconds(reply.trip_seconds) + ", processor times x " + format_fixed(reply.cpu_factor, 2);
-  if (reply.calibration_rows > 0)
-    text += "; of " + std::to_string(reply.calibration_rows) + " measured steps, at most " +
-            format_percent(reply.calibration_error, 1) + " off them";
-  return text;
-}
-
 // --- JSON ---
 
 Json number(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(nullptr); }
 
 Json outcome_json(const Outcome& outcome, const Outcome& ring) {
-  return {{"coding", outcome.coding.empty() ? Json(nullptr) : Json(outcome.coding)},
-          {"sent_bytes", outcome.sent_bytes},
+  return {{"sent_bytes", outcome.sent_bytes},
           {"compute_seconds", outcome.compute},
           {"encode_seconds", outcome.encode},
           {"wire_seconds", outcome.wire},
@@ -135,10 +122,10 @@ std::string format_forecast(const ForecastReply& reply) {
       {"cores", format_fixed(reply.cores, 2) + " of a node"},
       {"speeds",
        "of " + reply.node + ", measured " + (reply.measured_now ? "just now" : format_utc(reply.measured_ms))},
-      {"calibration", calibration(reply)},
+      {"trip", format_seconds(reply.trip_seconds)},
       {"auto", reply.exchange + ", coding " + reply.coding + ", as a start would choose"},
   });
-  text += "\n" + split_table(reply.asked) + "The parts overlap: a step is not their sum.\n";
+  text += "\n" + split_table(reply.asked, reply.coding) + "The parts overlap: a step is not their sum.\n";
   text += "\n" + size_table(reply);
   text += overtaking("direct", reply.direct_loses) + overtaking("sharded", reply.sharded_loses) + "\nassumed:\n";
   for (const std::string& assumption : reply.assumptions) text += "  " + assumption + "\n";
@@ -162,9 +149,6 @@ std::string format_forecast_json(const ForecastReply& reply) {
       {"measured_ms", reply.measured_ms},
       {"measured_now", reply.measured_now},
       {"trip_seconds", reply.trip_seconds},
-      {"cpu_factor", reply.cpu_factor},
-      {"calibration_rows", reply.calibration_rows},
-      {"calibration_error", reply.calibration_rows > 0 ? Json(reply.calibration_error) : Json(nullptr)},
       {"exchange", reply.exchange},
       {"coding", reply.coding},
       {"ring_beats_direct_from", from(reply.direct_loses)},

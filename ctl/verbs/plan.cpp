@@ -1,9 +1,4 @@
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include "ctl/fetch/part_file.h"
-#include "ctl/plan/calibration_file.h"
 #include "ctl/plan/plan_picture.h"
 #include "ctl/plan/plan_report.h"
 #include "ctl/terminal/console.h"
@@ -13,18 +8,6 @@ namespace tg::ctl {
 namespace {
 
 constexpr int kMeasureMs = 60'000;  // a node that has not measured itself does so first
-constexpr std::size_t kMostCalibrationBytes = 4u << 20;
-
-Result<std::vector<schema::MeasuredStep>> read_calibration(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{ErrorKind::kUsage, path + " cannot be read: " + std::strerror(errno)};
-  std::string text(kMostCalibrationBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return Error{ErrorKind::kUsage, path + " cannot be read; is it a file?"};
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMostCalibrationBytes) return Error{ErrorKind::kUsage, path + " is too long for measured steps"};
-  return parse_calibration(text, path);
-}
 
 Status write_picture(const std::string& path, const std::string& svg) {
   PartFile file(path);
@@ -36,16 +19,8 @@ Status write_picture(const std::string& path, const std::string& svg) {
 
 }  // namespace
 
-Result<schema::ForecastRequest> read_plan(const Command& command, const schema::JobSpec& job) {
-  schema::ForecastRequest request{schema::canonical_job(job), command.nodes, command.link_mbps, command.cores, {}};
-  if (command.calibrate.empty()) return request;
-  Result<std::vector<schema::MeasuredStep>> measured = read_calibration(command.calibrate);
-  if (!measured) return measured.error();
-  request.measured = std::move(measured).value();
-  return request;
-}
-
-int plan(Client& client, const Command& command, const schema::ForecastRequest& request) {
+int plan(Client& client, const Command& command, const schema::JobSpec& job) {
+  const schema::ForecastRequest request{schema::canonical_job(job), command.nodes, command.link_mbps, command.cores};
   const Result<schema::ForecastReply> reply =
       Client::as<schema::ForecastReply>(client.ask_patiently(request, kMeasureMs));
   if (!reply) return fail(reply.error());

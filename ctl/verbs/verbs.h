@@ -18,9 +18,7 @@ int list(Client& client, const Command& command);
 int logs(Client& client, const Command& command);
 int wait(Client& client, const Command& command);
 int bench(Client& client, const Command& command);
-// What plan asks: the job, and the measured steps of --calibrate.
-Result<schema::ForecastRequest> read_plan(const Command& command, const schema::JobSpec& job);
-int plan(Client& client, const Command& command, const schema::ForecastRequest& request);
+int plan(Client& client, const Command& command, const schema::JobSpec& job);
 int version(Client& client, const Command& command);
 std::string version_line();  // tgctl's own
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "daemon/forecast/code_bits.h"
 #include "kernels/base/check.h"
 #include "kernels/kernels.h"
 #include "schema/limits.h"
@@ -149,22 +148,6 @@ std::size_t exchange_bytes(const Plan& plan) {
   const std::size_t coming = peers * (plan.window_bytes + schema::kMostChunkPayloadBytes);
   const std::size_t going = peers * (schema::kMostBlockPerFrame * plan.window_bytes + schema::kMostChunkPayloadBytes);
   return held + coming + going;
-}
-
-PlanTraffic predict_traffic(const Plan& plan, double zeros) {
-  const double members = static_cast<double>(plan.members);
-  const CodeBits ternary = expected_bits(plan.coding, zeros, plan.members);
-  PlanTraffic traffic;
-  for (const ChunkPlan& chunk : plan.chunks) {
-    const double elements = static_cast<double>(chunk.size());
-    const double plain = chunk.format == GradientFormat::kFloat16 ? 16 : 32;
-    const double contribution = chunk.ternary() ? ternary.codes : plain;
-    const double total = chunk.ternary() ? ternary.sums : plain;
-    const double per_member =
-        plan.sharded() ? (members - 1) / members * (contribution + total) : (members - 1) * contribution;
-    traffic.sent_bits += elements * per_member;
-  }
-  return traffic;
 }
 
 }  // namespace tg::daemon

@@ -94,10 +94,4 @@ Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options)
 // and what is on its way to and from every peer.
 std::size_t exchange_bytes(const Plan& plan);
 
-// Payload bits that a member sends per step, mean over members, at `zeros` share of zero codes: for predictions.
-struct PlanTraffic {
-  double sent_bits = 0;
-};
-PlanTraffic predict_traffic(const Plan& plan, double zeros);
-
 }  // namespace tg::daemon

@@ -1,12 +1,13 @@
-// Bits per element of ternary payloads, expected from the share of zeros: for predictions and plans. Pure.
+// Bits of payloads, expected from the share of zeros. Pure.
 #pragma once
 
 #include <cstddef>
 
-#include "schema/frame/frame.h"
+#include "daemon/exchange/plan.h"
 
 namespace tg::daemon {
 
+// Of an element of a ternary payload.
 struct CodeBits {
   double codes = 0;  // a member's own codes
   double sums = 0;   // the sums of all members' codes
@@ -15,6 +16,9 @@ struct CodeBits {
 // Members' codes taken as independent, each nonzero with probability 1 - zeros and either sign alike. Raw: mask, signs
 // and unary planes (kernels.h); entropy: H(codes), H(sums), and kCodingLoss more.
 CodeBits expected_bits(schema::Coding coding, double zeros, std::size_t members);
+
+// Payload bits that a member of this plan sends per step, mean over the members.
+double sent_bits(const Plan& plan, double zeros);
 
 inline constexpr double kCodingLoss = 1.008;  // measured: coded size over entropy of large chunks
 

@@ -1,55 +1,78 @@
-// A node as predictions see it: what it takes per element, per frame and per trip. Made from what `bench` measured
-// (schema::BenchReply), corrected by a calibration. Pure.
+// A node as predictions see it: what it takes per element, per sample and per trip. Made from what `bench` measured
+// (schema::BenchReply), each kernel once; what it takes elsewhere is said by formulas with the constants below. Pure.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "daemon/forecast/codec_costs.h"
+#include "kernels/base/status.h"
 #include "schema/control/forecast.h"
 
 namespace tg::daemon {
 
-// CodecCosts at one share of zeros, for sums of so many members, with arrays of so many elements.
-struct CodecPoint {
-  double zeros = 0;
-  std::size_t members = 0;
-  std::size_t elements = 0;
-  CodecCosts costs;
+// Seconds per element of the exchange's kernels on one thread; by coding (raw, entropy) where there are two.
+struct KernelCosts {
+  double statistics = 0, ternarize = 0, accumulate = 0, apply = 0;
+  double encode_codes[2] = {}, decode_codes[2] = {};
+  double encode_sums[2] = {}, decode_sums[2] = {};
 };
+
+// Each with its name in reports and files.
+struct KernelCost {
+  const char* name;
+  double* (*field)(KernelCosts&);
+};
+inline constexpr std::array<KernelCost, 12> kKernelCosts = {{
+    {"statistics", [](KernelCosts& c) { return &c.statistics; }},
+    {"ternarize", [](KernelCosts& c) { return &c.ternarize; }},
+    {"accumulate", [](KernelCosts& c) { return &c.accumulate; }},
+    {"apply", [](KernelCosts& c) { return &c.apply; }},
+    {"encode-codes-raw", [](KernelCosts& c) { return &c.encode_codes[0]; }},
+    {"decode-codes-raw", [](KernelCosts& c) { return &c.decode_codes[0]; }},
+    {"encode-codes-entropy", [](KernelCosts& c) { return &c.encode_codes[1]; }},
+    {"decode-codes-entropy", [](KernelCosts& c) { return &c.decode_codes[1]; }},
+    {"encode-sums-raw", [](KernelCosts& c) { return &c.encode_sums[0]; }},
+    {"decode-sums-raw", [](KernelCosts& c) { return &c.decode_sums[0]; }},
+    {"encode-sums-entropy", [](KernelCosts& c) { return &c.encode_sums[1]; }},
+    {"decode-sums-entropy", [](KernelCosts& c) { return &c.decode_sums[1]; }},
+}};
+
+// What a bench measures with: the zeros that LeNet and CifarNet have with c = 2.5, and sums of so many members.
+inline constexpr double kMeasuredZeros = 0.92;
+inline constexpr std::size_t kMeasuredMembers = 8;
+
+// Where nothing was measured: an AVX-512 server core of 2020 or later in a busy hour.
+inline constexpr KernelCosts kAssumedCosts = {
+    0.3e-9, 0.35e-9, 0.04e-9, 1.1e-9, {0.05e-9, 0.2e-9}, {0.06e-9, 0.15e-9}, {0.4e-9, 0.55e-9}, {0.4e-9, 0.55e-9}};
+// Half a round trip between two nodes: 36 to 67 us were measured on loopback, and a switch adds to it.
+inline constexpr double kAssumedTripSeconds = 75e-6;
+
+// Coding sums takes as long as they have planes: of N members' codes with a share z of zeros
+//   planes(N, z) = min(N, kReach * sqrt(N (1 - z))),
+// the largest sum that half a million of them hold. Measured for N = 2 to 64 and z = 0.68, 0.92: within a quarter up
+// to N = 8, within a half beyond (there the sums' work grows faster than their planes).
+inline constexpr double kReach = 6;
+double planes(std::size_t members, double zeros);
+// The other kernels take the same everywhere, within a fifth: from 0.5 M to 25 M elements, for all zeros and members.
+KernelCosts costs_at(const KernelCosts& measured, std::size_t members, double zeros);
+
+// Every further thread of an exchange adds this much of the first: they share a memory. Two of them on two cores took
+// AlexNet's work alone from 116 ms to 60.
+inline constexpr double kFurtherThread = 0.9;
+inline constexpr double crew_speed_up(double workers) { return workers <= 1 ? 1 : 1 + kFurtherThread * (workers - 1); }
 
 struct Machine {
-  std::vector<CodecPoint> codec;  // every pair of some shares and some numbers of members, with the smallest arrays
-  std::vector<CodecPoint> large;  // with larger ones, ascending: only what passes over whole arrays counts
-  std::vector<schema::ComputeRate> compute;
-  double cores = 1, threads = 1;          // compute was measured on `threads`
-  double workers = 1, crew_speed_up = 1;  // of the exchange: so many threads over one
-  double trip_seconds = 0;                // a frame to a peer and its handling there
-  double cpu_factor = 1;                  // on everything that the exchange does on a processor
+  KernelCosts kernels;
+  std::vector<schema::ComputeRate> compute;  // measured on `threads`
+  double cores = 1, threads = 1;
+  double trip_seconds = kAssumedTripSeconds;  // a frame to a peer and its handling there
 };
-
-// Handling a frame beside its payload: queues on each side, wake-ups, headers, system calls. As kByteSeconds.
-inline constexpr double kFrameSeconds = 22e-6;
-
-// Interpolated: linear in zeros and in the logarithms of members and of the model's parameters, no further than what
-// was measured.
-CodecCosts costs_at(const Machine& machine, double zeros, std::size_t members, std::size_t parameters);
-
-// How many parameters lie in the caches that hold a node's model: nodes of fewer cores than the machine has are taken
-// to share it, and then its last cache holds the models of all of them.
-std::size_t parameters_in_caches(const Machine& machine, double cores, std::size_t parameters);
-
-// How much sooner the threads that so many cores allow are done with an exchange's kernels than one: as measured, and
-// in proportion for other numbers of threads.
-double crew_speed_up(const Machine& machine, double cores);
-
-// Both ways between a measurement and its rows.
-std::vector<schema::KernelRate> rates_of(const CodecPoint& point);
-std::vector<CodecPoint> points_of(const std::vector<schema::KernelRate>& rates);
 
 // An error where the measurement lacks a kernel, as one of another version may.
 Result<Machine> machine_of(const schema::BenchReply& bench);
+
+std::vector<schema::KernelRate> rates_of(KernelCosts costs);
 
 }  // namespace tg::daemon

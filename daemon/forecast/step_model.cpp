@@ -38,36 +38,63 @@ double payloads_of(const Plan& part) {
 }
 
 // Credit frames that a member sends in a step, and as many that it takes.
-double credits_of(const Plan& plan, double sent_bits) {
+double credits_of(const Plan& plan, double bits) {
   const double others = static_cast<double>(plan.members - 1);
-  return others * expected_credits(payloads_of(plan) / others, sent_bits / 8 / others, plan.credit_every_bytes());
+  return others * expected_credits(payloads_of(plan) / others, bits / 8 / others, plan.credit_every_bytes());
 }
 
 // From the arrival of the last payloads to the commit. All owners' last chunks come at the same time, each is decoded
-// and applied in its turn.
-double last_processor_seconds(const Plan& plan, const CodecCosts& costs, double elements) {
+// and applied in its turn, by as many threads as there are.
+double last_processor_seconds(const Plan& plan, const KernelCosts& costs, double elements, double crew) {
   const auto coding = static_cast<std::size_t>(plan.coding);
   const double others = static_cast<double>(plan.members - 1);
   if (!plan.sharded()) return elements * (others * (costs.decode_codes[coding] + costs.accumulate) + costs.apply);
   const double round = std::min(static_cast<double>(plan.chunks.size()), others + 1);  // chunks that end together
   return elements * (costs.decode_codes[coding] + costs.accumulate + costs.encode_sums[coding] +
-                     (round - 1) * costs.decode_sums[coding] + round * costs.apply);
+                     ((round - 1) * costs.decode_sums[coding] + round * costs.apply) / std::min(crew, round));
 }
 
 void fill_ready(StepModel& step, const std::vector<double>& shares) {
   for (std::size_t b = 0; b < step.buckets.size(); ++b) step.buckets[b].ready = shares[b] * step.compute;
 }
 
+StepModel start_of(const Surroundings& where, const Computing& computing) {
+  StepModel step;
+  step.cores = where.cores;
+  step.crew = crew_speed_up(computing.workers);
+  step.compute = computing.seconds;
+  step.compute_processor = computing.processor;
+  return step;
+}
+
 }  // namespace
 
-double StepModel::step_seconds(double cpu_factor, double trip_seconds) const {
+KernelSeconds kernel_seconds(const Plan& plan, const KernelCosts& costs, double zeros) {
+  const auto coding = static_cast<std::size_t>(plan.coding);
+  const double others = static_cast<double>(plan.members - 1), members = static_cast<double>(plan.members);
+  const double here = plan.sharded() ? 1 / members : 1;  // share of the chunks that are summed here
+  const double sent = plan.sharded() ? others / members : plan.members > 1 ? 1 : 0;
+  const double elements = elements_of(plan);
+  KernelSeconds seconds;
+  seconds.encode = elements * (costs.statistics + costs.ternarize + sent * costs.encode_codes[coding]);
+  seconds.decode = elements * here * (others * costs.decode_codes[coding] + members * costs.accumulate);
+  seconds.apply = elements * costs.apply;
+  if (plan.sharded()) {
+    seconds.encode += elements * here * costs.encode_sums[coding];
+    seconds.decode += elements * (1 - here) * costs.decode_sums[coding];
+  }
+  seconds.network = sent_bits(plan, zeros) / 8 * 2 * kByteSeconds;
+  return seconds;
+}
+
+double StepModel::step_seconds(double trip_seconds) const {
   double thread = 0, link = 0;
   for (const Bucket& bucket : buckets) {
-    thread = std::max(thread, bucket.ready) + cpu_factor * bucket.thread / speed();
-    link = std::max(link, bucket.ready + cpu_factor * bucket.lead / share()) + bucket.wire;
+    thread = std::max(thread, bucket.ready) + bucket.thread / speed();
+    link = std::max(link, bucket.ready + bucket.lead / share()) + bucket.wire;
   }
-  const double processors = processor_seconds(cpu_factor) / cores * (cores < 1 ? kSharedCore : 1);
-  const double longest = std::max({thread + last_wire, link + cpu_factor * last_cpu / share(), processors, compute});
+  const double processors = (compute_processor + kernels.total()) / cores * (cores < 1 ? kSharedCore : 1);
+  const double longest = std::max({thread + last_wire, link + last_cpu / share(), processors, compute});
   return longest + trips * trip_seconds / share();
 }
 
@@ -85,54 +112,47 @@ std::vector<double> ready_shares(const engine::Model& model, const Plan& plan) {
 }
 
 StepModel model_step(const Plan& plan, const engine::Model& model, const Machine& machine, const Surroundings& where,
-                     double compute_processor, double compute_seconds) {
-  StepModel step;
-  step.cores = where.cores;
-  step.compute = compute_seconds;
-  step.compute_processor = compute_processor;
+                     const Computing& computing) {
+  StepModel step = start_of(where, computing);
   if (plan.members < 2) return step;
-  const std::size_t parameters = parameters_in_caches(machine, where.cores, model.segments.parameter_count());
-  const CodecCosts costs = costs_at(machine, where.zeros, plan.members, parameters);
+  const KernelCosts costs = costs_at(machine.kernels, plan.members, where.zeros);
   const auto coding = static_cast<std::size_t>(plan.coding);
   const double rate = where.payload_mbps * 1e6, others = static_cast<double>(plan.members - 1);
-  const double all_bits = predict_traffic(plan, where.zeros).sent_bits, credits = credits_of(plan, all_bits);
+  const double all_bits = sent_bits(plan, where.zeros), credits = credits_of(plan, all_bits);
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     const Plan part = only(plan, b);
-    CodecSeconds codec = codec_parts(part, costs, where.zeros);
-    const double payload_bits = predict_traffic(part, where.zeros).sent_bits;
+    KernelSeconds kernels = kernel_seconds(part, costs, where.zeros);
+    const double payload_bits = sent_bits(part, where.zeros);
     const double scalers = others;  // a frame of scalers to each peer
     const double frames = payloads_of(part) + scalers + credits * payload_bits / all_bits;
     const double bits = payload_bits + frames * kFrameOverheadBytes * 8;
     const double first = static_cast<double>(part.chunks.front().size());
-    codec.network += 2 * frames * kFrameSeconds;  // sent and taken
+    kernels.network += 2 * frames * kFrameSeconds;  // sent and taken
     StepModel::Bucket bucket;
     bucket.wire = bits / rate;
     bucket.lead = elements_of(part) * costs.statistics + first * (costs.ternarize + costs.encode_codes[coding]);
-    bucket.thread = codec.encode + codec.decode + codec.apply;
+    bucket.thread = kernels.encode + kernels.decode + kernels.apply;
     step.buckets.push_back(bucket);
     step.sent_bits += bits;
-    step.codec.encode += codec.encode;
-    step.codec.decode += codec.decode;
-    step.codec.apply += codec.apply;
-    step.codec.network += codec.network;
+    step.kernels.encode += kernels.encode;
+    step.kernels.decode += kernels.decode;
+    step.kernels.apply += kernels.apply;
+    step.kernels.network += kernels.network;
   }
   fill_ready(step, ready_shares(model, plan));
   const Plan end = only(plan, plan.buckets.size() - 1);
   const double last = static_cast<double>(end.chunks.back().size());
   const CodeBits bits = expected_bits(plan.coding, where.zeros, plan.members);
-  step.last_cpu = last_processor_seconds(end, costs, last);
+  step.last_cpu = last_processor_seconds(end, costs, last, step.crew);
   step.last_wire = last * (plan.sharded() ? bits.sums : bits.codes) * static_cast<double>(plan.members - 1) / rate;
   step.last_wire = std::min(step.last_wire, step.buckets.back().wire);
   step.trips = plan.sharded() ? kShardedTrips : kDirectTrips;
   return step;
 }
 
-StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroundings& where, double compute_processor,
-                     double compute_seconds) {
-  StepModel step;
-  step.cores = where.cores;
-  step.compute = compute_seconds;
-  step.compute_processor = compute_processor;
+StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroundings& where,
+                     const Computing& computing) {
+  StepModel step = start_of(where, computing);
   if (plan.members < 2) return step;
   const double members = static_cast<double>(plan.members);
   for (const BucketPlan& bucket : plan.buckets) {

@@ -6,7 +6,8 @@
 //   step = max(c_last + last_wire, w_last + last_cpu / share, processors, compute) + trips * trip / share
 //
 // share = min(cores, 1): with less than a core to itself, everything on a processor takes longer, waking up included.
-// speed = share * crew: with several, pieces are carried out side by side, but for what is a single one (lead, last).
+// speed = share * crew: with several threads pieces are carried out side by side, but for what is a single one (lead,
+// last).
 #pragma once
 
 #include <vector>
@@ -20,6 +21,22 @@ namespace tg::daemon {
 // Nodes that share a core wait for each other's turns: their steps took 3 to 15 % longer than their processor time
 // alone (AlexNet and GoogLeNet replayed, 4 and 8 nodes on two cores).
 inline constexpr double kSharedCore = 1.05;
+
+// Of TCP and ZeroMQ, for a byte of payload sent or taken. Profiles of replayed steps (LeNet to AlexNet, 2 to 8 nodes,
+// on links that carry packets of a frame's size) are explained within 15 to 25 % by this and kFrameSeconds.
+inline constexpr double kByteSeconds = 0.9e-9;
+// Handling a frame beside its payload: queues on each side, wake-ups, headers, system calls. As kByteSeconds.
+inline constexpr double kFrameSeconds = 22e-6;
+
+// Processor seconds of one member's exchange in a step of this plan, frames' handling aside, by what they do.
+struct KernelSeconds {
+  double encode = 0;   // statistics, codes made and coded, sums coded
+  double decode = 0;   // codes and sums of others, and their adding up
+  double apply = 0;    // the update
+  double network = 0;  // the kernel's TCP and ZeroMQ
+  double total() const { return encode + decode + apply + network; }
+};
+KernelSeconds kernel_seconds(const Plan& plan, const KernelCosts& costs, double zeros);
 
 struct StepModel {
   struct Bucket {
@@ -36,13 +53,12 @@ struct StepModel {
   double last_cpu = 0;           // processor seconds from the last payload's arrival to the commit
   double last_wire = 0;          // seconds of the last chunk on the link
   double trips = 0;              // that nothing hides
-  CodecSeconds codec;            // of all buckets, frames included
+  KernelSeconds kernels;         // of all buckets, frames included
   double sent_bits = 0;
 
   double share() const { return cores < 1 ? cores : 1; }
   double speed() const { return share() * crew; }
-  double step_seconds(double cpu_factor, double trip_seconds) const;
-  double processor_seconds(double cpu_factor) const { return compute_processor + cpu_factor * codec.total(); }
+  double step_seconds(double trip_seconds) const;
 };
 
 // Where a step is predicted.
@@ -52,17 +68,23 @@ struct Surroundings {
   double zeros = 0;
 };
 
+// Forward and backward of a node's part of a step.
+struct Computing {
+  double processor = 0, seconds = 0;
+  double workers = 1;  // threads of the exchange beside them
+};
+
 // When backward has each bucket, as a share of the computing: forward takes a third, backward the rest, each layer by
 // its operations.
 std::vector<double> ready_shares(const engine::Model& model, const Plan& plan);
 
 // A step of tgd with this plan; plan.members may be more than it was cut for.
 StepModel model_step(const Plan& plan, const engine::Model& model, const Machine& machine, const Surroundings& where,
-                     double compute_processor, double compute_seconds);
+                     const Computing& computing);
 
 // A float32 ring all-reduce of the same buckets: 2 (N-1)/N * 32 bits of each parameter, at line rate, without a trip
 // and without a cost on a processor.
-StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroundings& where, double compute_processor,
-                     double compute_seconds);
+StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroundings& where,
+                     const Computing& computing);
 
 }  // namespace tg::daemon

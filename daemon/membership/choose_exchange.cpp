@@ -1,6 +1,7 @@
 #include "daemon/membership/choose_exchange.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tg::daemon {
 namespace {
@@ -8,32 +9,41 @@ namespace {
 using schema::Coding;
 using schema::ExchangeKind;
 
-bool measured(const std::vector<schema::Vote>& votes) {
-  return std::all_of(votes.begin(), votes.end(), [](const schema::Vote& vote) {
-    return vote.codec_seconds.size() == kChoices.size() && vote.sent_bits.size() == kChoices.size();
-  });
+std::string whole(double value) { return std::to_string(std::llround(value)); }
+
+std::uint16_t fewest_workers(const std::vector<schema::Vote>& votes) {
+  std::uint16_t fewest = 0;
+  for (const schema::Vote& vote : votes) fewest = fewest == 0 ? vote.workers : std::min(fewest, vote.workers);
+  return std::max<std::uint16_t>(fewest, 1);
 }
 
-schema::Commit by_rule(const Asked& asked, std::size_t members) {
-  schema::Commit choice{members <= 2 ? ExchangeKind::kDirect : ExchangeKind::kSharded, Coding::kEntropy};
-  if (asked.exchange != "auto")
-    choice.exchange = asked.exchange == "direct" ? ExchangeKind::kDirect : ExchangeKind::kSharded;
-  if (asked.coding != "auto") choice.coding = asked.coding == "raw" ? Coding::kRaw : Coding::kEntropy;
-  return choice;
-}
-
-schema::Commit choose(const Asked& asked, double link_mbps, const std::vector<schema::Vote>& votes) {
-  if (link_mbps <= 0 || !measured(votes)) return by_rule(asked, votes.size());
-  const schema::Commit* best = nullptr;
-  double best_seconds = 0;
-  for (std::size_t i = 0; i < kChoices.size(); ++i) {
-    if (!allowed(asked, kChoices[i])) continue;
-    const double seconds = predict_exchange(i, link_mbps, votes).total();
-    if (best != nullptr && seconds >= best_seconds) continue;
-    best = &kChoices[i];
-    best_seconds = seconds;
+ExchangeKind exchange_of(const Asked& asked, std::size_t members, std::string& why) {
+  if (asked.exchange != "auto") {
+    why = std::string(asked.exchange) + " as the job says";
+    return asked.exchange == "direct" ? ExchangeKind::kDirect : ExchangeKind::kSharded;
   }
-  return *best;
+  const ExchangeKind exchange = members <= 2 ? ExchangeKind::kDirect : ExchangeKind::kSharded;
+  why = std::string(name_of(exchange)) + (members == 1   ? " for one member"
+                                          : members == 2 ? " between two members"
+                                                         : " among " + std::to_string(members) + " members");
+  return exchange;
+}
+
+Coding coding_of(const Asked& asked, double link, std::uint16_t workers, std::string& why) {
+  if (asked.coding != "auto") {
+    why += ", " + std::string(asked.coding) + " as the job says";
+    return asked.coding == "raw" ? Coding::kRaw : Coding::kEntropy;
+  }
+  if (link <= 0) {
+    why += ", entropy where no link was measured";
+    return Coding::kEntropy;
+  }
+  const double limit = kRawMbps * workers;
+  const Coding coding = link > limit ? Coding::kRaw : Coding::kEntropy;
+  why += ", " + std::string(name_of(coding)) + " at " + whole(link) + " Mbit/s, which is " +
+         (coding == Coding::kRaw ? "more" : "not more") + " than " + whole(limit) + " (" + whole(kRawMbps) +
+         " for each of " + std::to_string(workers) + (workers == 1 ? " thread)" : " threads)");
+  return coding;
 }
 
 }  // namespace
@@ -43,11 +53,9 @@ Asked asked_of(const schema::JobSpec& job) {
           job.link_mbps};
 }
 
-bool allowed(const Asked& asked, const schema::Commit& choice) {
-  if (asked.exchange == "direct" && choice.exchange != ExchangeKind::kDirect) return false;
-  if (asked.exchange == "sharded" && choice.exchange != ExchangeKind::kSharded) return false;
-  if (asked.coding == "raw" && choice.coding != Coding::kRaw) return false;
-  return asked.coding != "entropy" || choice.coding == Coding::kEntropy;
+bool allowed(const Asked& asked, ExchangeKind exchange, Coding coding) {
+  return (asked.exchange == "auto" || asked.exchange == name_of(exchange)) &&
+         (asked.coding == "auto" || asked.coding == name_of(coding));
 }
 
 double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes) {
@@ -58,16 +66,6 @@ double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes) 
     slowest = slowest == 0 ? vote.link_mbps : std::min(slowest, vote.link_mbps);
   }
   return slowest;
-}
-
-ExchangePrediction predict_exchange(std::size_t choice, double link_mbps, const std::vector<schema::Vote>& votes) {
-  ExchangePrediction prediction;
-  for (const schema::Vote& vote : votes) {
-    prediction.codec = std::max(prediction.codec, vote.codec_seconds[choice]);
-    prediction.wire = std::max(prediction.wire, vote.sent_bits[choice] / (link_mbps * 1e6));
-  }
-  prediction.trips = kTripSeconds * (kChoices[choice].exchange == ExchangeKind::kSharded ? 2 : 1);
-  return prediction;
 }
 
 std::uint64_t window_for(double link_mbps, std::size_t members) {
@@ -84,11 +82,14 @@ std::uint64_t chunk_for(double link_mbps) {
                                                static_cast<double>(schema::kLargeChunkParameters)));
 }
 
-schema::Commit choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes) {
+Choice choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes) {
   const double link = slowest_link(asked, votes);
-  schema::Commit choice = choose(asked, link, votes);
-  choice.window_bytes = window_for(link, votes.size());
-  choice.chunk_parameters = chunk_for(link);
+  Choice choice;
+  choice.commit.exchange = exchange_of(asked, votes.size(), choice.why);
+  const double payload = asked.link_mbps > 0 ? asked.link_mbps * kPayloadShare : link;
+  choice.commit.coding = coding_of(asked, payload, fewest_workers(votes), choice.why);
+  choice.commit.window_bytes = window_for(link, votes.size());
+  choice.commit.chunk_parameters = chunk_for(link);
   return choice;
 }
 

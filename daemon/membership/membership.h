@@ -56,6 +56,7 @@ struct BeginRun {  // all committed
   RunIdentity run;
   View view;
   schema::Commit choice;
+  std::string why;  // the choice, in a sentence; only the proposer knows
 };
 struct DropRun {  // a reservation, or a PENDING run that was refused, that came to nothing: nothing is recorded
   std::uint64_t key = 0;
@@ -150,7 +151,7 @@ class Membership {
   void take_back_vote(schema::Fail cause);
   void drop();
   // running
-  void begin(const schema::Commit& choice);
+  void begin(const schema::Commit& choice, std::string why);
   void end_run(schema::RunState state, const std::string& reason);
   void fail_run(const schema::Fail& cause);
 

@@ -1,6 +1,5 @@
 #include "daemon/membership/votes.h"
 
-#include "daemon/membership/choose_exchange.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
 #include "schema/options/job.h"
@@ -57,7 +56,7 @@ std::vector<Seat> Votes::missing() const {
   return seats;
 }
 
-Result<schema::Commit> Votes::decide(const std::string& spec) const {
+Result<Choice> Votes::decide(const std::string& spec) const {
   const Result<schema::JobSpec> job = schema::parse_job(spec, "job");
   if (!job) return job.error();
   std::vector<schema::Vote> votes;

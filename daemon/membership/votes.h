@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/membership/choose_exchange.h"
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
 #include "schema/place.h"
@@ -23,7 +24,7 @@ class Votes {
   std::optional<schema::Fail> take(Seat from, const schema::Vote& vote);
   std::vector<Seat> missing() const;
   // Once none is missing. spec: the job that was voted on; an error if it is none.
-  Result<schema::Commit> decide(const std::string& spec) const;
+  Result<Choice> decide(const std::string& spec) const;
 
  private:
   std::optional<schema::Fail> difference() const;

@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include "daemon/forecast/bench/bench_file.h"
-#include "daemon/forecast/calibrate.h"
-#include "daemon/forecast/predict.h"
+#include "daemon/run/memory_check.h"
 #include "engine/host/processors.h"
 
 namespace tg::daemon {
@@ -14,52 +12,100 @@ Error busy_error(const std::string& node) {
   return {ErrorKind::kRefused, node + " cannot measure while a run is on; ask again when it has ended"};
 }
 
-// Nodes that a run may not have are predicted all the same, so their number is judged here.
-Status check(const schema::JobSpec& job, std::uint64_t nodes) {
-  if (const Status valid = schema::validate_job(job, 0); !valid) return valid;
-  const std::uint64_t batch = schema::resolved_global_batch(job, nodes);
-  if (job.compute == "replay" || batch >= nodes) return {};
-  return Error{ErrorKind::kInvalidJob,
-               "global-batch = " + std::to_string(batch) + " is less than " + std::to_string(nodes) +
-                   " nodes: each needs a sample of every step; add --set global-batch=" + std::to_string(nodes) +
-                   " or --set batch-per-node=1, or more"};
-}
-
 }  // namespace
 
+KeptBench Advisor::kept() const {
+  return read_bench(bench_path(context_.config.state_dir),
+                    {std::string(context_.kernels.name), static_cast<std::uint64_t>(engine::usable_processors()),
+                     context_.threads, context_.names.size()});
+}
+
+void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured measured) {
+  if (busy) return measured(busy_error(context_.config.node));
+  if (bench_) return measured(Error{ErrorKind::kRefused, context_.config.node + " measures already; ask again soon"});
+  measured_ = std::move(measured);
+  schema::BenchReply about;
+  about.node = context_.config.node;
+  about.build = context_.build;
+  about.members = context_.names.size();
+  about.line_mbps = line_mbps;
+  bench_ = std::make_unique<Bench>(Bench::Options{
+      context_.mesh,
+      context_.pool,
+      {context_.kernels, static_cast<int>(context_.threads), allowed_memory(context_.config.memory_mib << 20)},
+      std::move(about),
+      context_.config.seat().index(),
+      key,
+      [&queue = queue_, key](Result<schema::BenchReply> result) {
+        queue.post(Benched{key, std::move(result)});
+      }});
+}
+
 void Advisor::bench(std::uint64_t token, const schema::BenchRequest& request, std::uint64_t key, bool busy) {
-  if (busy) return control_.reply(token, busy_error(context_.config.node));
-  if (bench_)
-    return control_.reply(token,
-                          Error{ErrorKind::kRefused, context_.config.node + " measures already; ask again soon"});
-  token_ = token;
-  wanted_.reset();
-  bench_ = std::make_unique<Bench>(context_, key, request.line_mbps);
+  measure(request.line_mbps, key, busy, [this, token](const Result<schema::BenchReply>& result) {
+    result ? control_.reply(token, result.value()) : control_.reply(token, result.error());
+  });
 }
 
 void Advisor::plan(std::uint64_t token, const schema::ForecastRequest& request, std::uint64_t key, bool busy) {
-  const KeptBench known =
-      read_bench(bench_path(context_.config.state_dir),
-                 {std::string(context_.kernels.name), static_cast<std::uint64_t>(engine::usable_processors()),
-                  context_.threads, context_.names.size()});
-  if (known.bench) return answer(token, forecast(request, *known.bench, false));
-  // What is wrong with the job is said before anything is measured for it.
-  const Result<schema::JobSpec> job = schema::parse_job(request.spec, "job");
+  Result<schema::JobSpec> job = schema::parse_job(request.spec, "job");
   if (!job) return control_.reply(token, job.error());
-  if (const Status valid = check(*job, request.nodes); !valid) return control_.reply(token, valid.error());
-  if (const Result<Task> task = make_task(*job); !task) return control_.reply(token, task.error());
+  foresee({std::move(job).value(), request.nodes, request.line_mbps, request.cores, true}, key, busy,
+          [this, token](const Result<Forecast>& known) {
+            known ? control_.reply(token, known->reply) : control_.reply(token, known.error());
+          });
+}
+
+void Advisor::foresee(Question question, std::uint64_t key, bool busy, Answer answer) {
+  const KeptBench known = kept();
+  if (known.bench) return answer(forecast(question, *known.bench));
+  // What is wrong with the job is said before anything is measured for it.
+  if (const Status valid = check(question); !valid) return answer(valid.error());
   if (!known.outdated.empty()) {
     context_.log.warning("bench-outdated", {{"measured", known.outdated}, {"next", "tgctl bench"}});
     if (busy)
-      return control_.reply(token, Error{ErrorKind::kRefused,
-                                         context_.config.node + "'s measurement is of another time (" + known.outdated +
-                                             ") and it cannot measure while a run is on; tgctl "
-                                             "bench, or this again, when it has ended"});
+      return answer(Error{ErrorKind::kRefused, context_.config.node + "'s measurement is of another time (" +
+                                                   known.outdated +
+                                                   ") and it cannot measure while a run is on; tgctl "
+                                                   "bench, or this again, when it has ended"});
   }
-  bench(token, {}, key, busy);
-  if (!bench_ || token_ != token) return;
-  wanted_ = request;
-  outdated_ = known.outdated;
+  measure(0, key, busy,
+          [question = std::move(question), outdated = known.outdated,
+           answer = std::move(answer)](const Result<schema::BenchReply>& measured) {
+            if (!measured) return answer(measured.error());
+            Result<Forecast> now = forecast(question, measured.value());
+            if (now) now->reply.measured_now = true;
+            if (now && !outdated.empty())
+              now->reply.assumptions.push_back("measured anew, the kept measurement was outdated: " + outdated);
+            answer(now);
+          });
+}
+
+schema::PlanReply Advisor::foresee(schema::PlanReply facts, const schema::JobSpec& job,
+                                   const schema::Commit& chosen) const {
+  std::optional<schema::BenchReply> known = kept().bench;
+  if (!known) {
+    known = assumed_bench(
+        {job.model, facts.local_batch, facts.compute_seconds / static_cast<double>(facts.local_batch), 0});
+    known->node = context_.config.node;
+    known->cores = static_cast<std::uint64_t>(engine::usable_processors());
+    known->threads = context_.threads;
+  }
+  if (facts.link_mbps > 0) known->link_mbps = facts.link_mbps;  // of this minute
+  add(facts, forecast({job, facts.members, 0, 0, false, chosen}, *known));
+  return facts;
+}
+
+void Advisor::add(schema::PlanReply& facts, const Result<Forecast>& forecast) {
+  if (!forecast) {
+    facts.unpredicted = forecast.error().message;
+    return;
+  }
+  const schema::ForecastReply& reply = forecast->reply;
+  facts.predicted =
+      forecast->chosen.exchange == schema::ExchangeKind::kDirect ? reply.asked.direct : reply.asked.sharded;
+  facts.link_mbps = reply.payload_mbps;
+  facts.measured_ms = reply.measured_ms;
 }
 
 void Advisor::on_probe_reply(std::uint64_t key, Seat from, const schema::ProbeReply& reply) {
@@ -68,13 +114,16 @@ void Advisor::on_probe_reply(std::uint64_t key, Seat from, const schema::ProbeRe
 
 void Advisor::on_benched(Benched& event) {
   if (!bench_ || bench_->key() != event.key) return;
-  bench_->on_measured(std::move(event.result));
-  const std::optional<Result<schema::BenchReply>> result = bench_->take_result();
   bench_.reset();
-  const std::optional<schema::ForecastRequest> wanted = std::exchange(wanted_, std::nullopt);
-  if (!result->ok()) return control_.reply(token_, result->error());
-  if (wanted) return answer(token_, forecast(*wanted, result->value(), true));
-  control_.reply(token_, result->value());
+  if (event.result) {
+    const std::string path = bench_path(context_.config.state_dir);
+    const Status written = write_bench(path, *event.result);
+    if (written)
+      event.result->saved = path;
+    else
+      context_.log.warning("bench-not-saved", {{"error", written.error().message}});
+  }
+  std::exchange(measured_, nullptr)(event.result);
 }
 
 void Advisor::tick() {
@@ -84,50 +133,7 @@ void Advisor::tick() {
 void Advisor::give_way() {
   if (!bench_) return;
   bench_.reset();
-  wanted_.reset();
-  control_.reply(token_, busy_error(context_.config.node));
-}
-
-void Advisor::answer(std::uint64_t token, Result<schema::ForecastReply> reply) {
-  if (reply)
-    control_.reply(token, std::move(reply).value());
-  else
-    control_.reply(token, reply.error());
-}
-
-Result<schema::ForecastReply> Advisor::forecast(const schema::ForecastRequest& request, const schema::BenchReply& bench,
-                                                bool measured_now) const {
-  const Result<schema::JobSpec> job = schema::parse_job(request.spec, "job");
-  if (!job) return job.error();
-  if (const Status valid = check(*job, request.nodes); !valid) return valid.error();
-  const Result<Task> task = make_task(*job);
-  if (!task) return task.error();
-  Result<Machine> machine = machine_of(bench);
-  if (!machine) return machine.error();
-  schema::ForecastReply reply;
-  reply.node = context_.config.node;
-  reply.measured_ms = bench.measured_ms;
-  reply.measured_now = measured_now;
-  reply.line_mbps = request.line_mbps > 0 ? request.line_mbps : job->link_mbps;
-  Surroundings where;
-  where.payload_mbps = reply.line_mbps > 0 ? reply.line_mbps * kPayloadShare : bench.link_mbps;
-  if (where.payload_mbps <= 0)
-    return Error{ErrorKind::kUsage, "no peer of " + context_.config.node +
-                                        " answered when its link was measured; add --link, such as 1Gbps"};
-  where.cores = request.cores > 0 ? request.cores : machine->cores;
-  where.zeros = expected_zeros(*job);
-  if (!request.measured.empty()) {
-    const Result<Calibration> calibration = calibrate(*machine, request.measured);
-    if (!calibration) return calibration.error();
-    machine->cpu_factor = calibration->cpu_factor;
-    machine->trip_seconds = calibration->trip_seconds;
-    reply.calibration_rows = request.measured.size();
-    reply.calibration_error = calibration->worst;
-  }
-  predict_all(*task, *machine, where, request.nodes, reply);
-  if (measured_now && !outdated_.empty())
-    reply.assumptions.push_back("measured anew, the kept measurement was outdated: " + outdated_);
-  return reply;
+  std::exchange(measured_, nullptr)(busy_error(context_.config.node));
 }
 
 }  // namespace tg::daemon

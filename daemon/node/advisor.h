@@ -1,25 +1,38 @@
-// Answers bench and plan on the node: one measurement at a time, and predictions from the last one. A plan that finds
-// no measurement of the node as it is now makes one first. Node's thread.
+// Answers bench and plan on the node, and foresees its runs: one measurement at a time, and forecasts from the last
+// one. Whoever asks where no measurement of the node as it is now is kept waits for a new one; a start never does.
+// Node's thread.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "daemon/control/control_server.h"
 #include "daemon/forecast/bench/bench.h"
+#include "daemon/forecast/bench/bench_file.h"
+#include "daemon/forecast/forecast.h"
+#include "daemon/node/event_queue.h"
+#include "daemon/run/run_context.h"
 #include "schema/control/forecast.h"
 
 namespace tg::daemon {
 
 class Advisor {
  public:
-  Advisor(const RunContext& context, ControlServer& control) : context_(context), control_(control) {}
+  Advisor(const RunContext& context, EventQueue& queue, ControlServer& control)
+      : context_(context), queue_(queue), control_(control) {}
 
   // busy: a run is on, or being prepared; nothing can be measured then. key: drawn for the measurement.
   void bench(std::uint64_t token, const schema::BenchRequest& request, std::uint64_t key, bool busy);
   void plan(std::uint64_t token, const schema::ForecastRequest& request, std::uint64_t key, bool busy);
+  // As plan does; answered sooner or later, once.
+  using Answer = std::function<void(const Result<Forecast>&)>;
+  void foresee(Question question, std::uint64_t key, bool busy, Answer answer);
+  // Of a run that was prepared here, from what is known now: adds the forecast to the run's facts.
+  schema::PlanReply foresee(schema::PlanReply facts, const schema::JobSpec& job, const schema::Commit& chosen) const;
+  static void add(schema::PlanReply& facts, const Result<Forecast>& forecast);
 
   bool measuring() const { return bench_ != nullptr; }
   void on_probe_reply(std::uint64_t key, Seat from, const schema::ProbeReply& reply);
@@ -29,16 +42,15 @@ class Advisor {
   void give_way();
 
  private:
-  Result<schema::ForecastReply> forecast(const schema::ForecastRequest& request, const schema::BenchReply& bench,
-                                         bool measured_now) const;
-  void answer(std::uint64_t token, Result<schema::ForecastReply> reply);
+  using Measured = std::function<void(const Result<schema::BenchReply>&)>;
+  KeptBench kept() const;
+  void measure(double line_mbps, std::uint64_t key, bool busy, Measured measured);
 
   const RunContext& context_;
+  EventQueue& queue_;
   ControlServer& control_;
   std::unique_ptr<Bench> bench_;
-  std::uint64_t token_ = 0;                        // who waits for the measurement
-  std::optional<schema::ForecastRequest> wanted_;  // a plan of it, not itself
-  std::string outdated_;                           // why it is made anew for that plan; empty: there was none
+  Measured measured_;  // who waits for it
 };
 
 }  // namespace tg::daemon

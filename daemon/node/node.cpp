@@ -33,7 +33,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control)
       queue_(queue),
       control_(control),
       membership_({context.names, context.config.seat()}),
-      advisor_(context, control),
+      advisor_(context, queue, control),
       bursts_(context.names.size()) {}
 
 std::uint64_t Node::now_ms() const {
@@ -225,13 +225,20 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
 }
 
 void Node::finish_dry_run(const schema::Vote& vote) {
-  if (vote.accepted) {
-    // The other members are taken to be like this one.
-    const std::vector<schema::Vote> votes(context_.names.size(), vote);
-    control_.reply(dry_run_token_, dry_run_->facts(choose_exchange(asked_of(dry_run_->job()), votes)));
-  } else {
-    control_.reply(dry_run_token_, Error{vote.kind, vote.message});
-  }
+  if (!vote.accepted) return answer_dry_run(Error{vote.kind, vote.message});
+  advisor_.foresee({dry_run_->job(), context_.names.size()}, draw(), run_ != nullptr,
+                   [this, vote](const Result<Forecast>& forecast) {
+                     // The other members are taken to be like this one.
+                     const std::vector<schema::Vote> votes(context_.names.size(), vote);
+                     schema::PlanReply plan = dry_run_->facts(
+                         forecast ? forecast->chosen : choose_exchange(asked_of(dry_run_->job()), votes).commit);
+                     Advisor::add(plan, forecast);
+                     answer_dry_run(std::move(plan));
+                   });
+}
+
+void Node::answer_dry_run(schema::ReplyBody reply) {
+  control_.reply(dry_run_token_, std::move(reply));
   dry_run_.reset();
   context_.progress.phase = schema::Phase::kIdle;
 }
@@ -307,6 +314,7 @@ void Node::carry_out(BeginRun& action) {
   std::filesystem::create_directories(directory, ignored);
   run_log_.open(directory + "/log.txt", std::ios::app);
   context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
+  if (!action.why.empty()) context_.log.info("exchange-chosen", {{"run", action.run.id}, {"why", action.why}});
   if (const Status begun = run_->begin(action.choice); !begun.ok()) {
     membership_.failed(
         {begun.error().kind, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
@@ -355,7 +363,7 @@ Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
 
 void Node::carry_out(AnswerStart& action) {
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
-    control_.reply(action.token, run_->facts(choice_));
+    control_.reply(action.token, advisor_.foresee(run_->facts(choice_), run_->job(), choice_));
     return;
   }
   Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();

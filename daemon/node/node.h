@@ -57,6 +57,7 @@ class Node {
   void stop(std::uint64_t token, const schema::StopRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   void finish_dry_run(const schema::Vote& vote);
+  void answer_dry_run(schema::ReplyBody reply);
   void give_up(const LastWords::Gone& gone);
 
   // --- what Membership has decided ---

@@ -52,7 +52,7 @@ schema::Vote Candidate::vote() const {
                                                                  static_cast<int>(members_))
                                                     .count);
   vote.link_mbps = probe_.mbps();
-  vote.threads = static_cast<std::uint32_t>(workers_for(context_.threads_for(job_)));
+  vote.workers = static_cast<std::uint16_t>(workers_for(context_.threads_for(job_)));
   return vote;
 }
 

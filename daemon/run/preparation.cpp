@@ -65,13 +65,13 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
 // At the least, whatever exchange will be chosen.
 std::uint64_t least_bytes(const PreparationOptions& options, const engine::SegmentTable& segments) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (schema::Commit choice : kChoices) {
-    if (!allowed(asked_of(options.job), choice)) continue;
-    choice.window_bytes = schema::kLeastWindowBytes;
-    least =
-        std::min(least, member_bytes(options.job, segments, plans_of(options.job, segments, options.members, choice),
-                                     workers_for(options.threads)));
-  }
+  for (const schema::ExchangeKind exchange : {schema::ExchangeKind::kDirect, schema::ExchangeKind::kSharded})
+    for (const schema::Coding coding : {schema::Coding::kRaw, schema::Coding::kEntropy}) {
+      if (!allowed(asked_of(options.job), exchange, coding)) continue;
+      const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
+      const Plans plans = plans_of(options.job, segments, options.members, choice);
+      least = std::min(least, member_bytes(options.job, segments, plans, workers_for(options.threads)));
+    }
   return least;
 }
 

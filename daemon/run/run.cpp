@@ -91,7 +91,8 @@ schema::PlanReply Run::facts(const schema::Commit& choice) const {
                                      .count);
   reply.exchange = plans.plan.sharded() ? "sharded" : "direct";
   reply.coding = plans.plan.coding == schema::Coding::kEntropy ? "entropy" : "raw";
-  reply.link_mbps = job_.link_mbps > 0 ? job_.link_mbps : candidate_.link_mbps();
+  reply.compute_seconds = prepared_->step_seconds;
+  reply.link_mbps = candidate_.link_mbps();
   reply.memory_bytes = member_bytes(job_, segments, plans, workers_for(context_.threads_for(job_)));
   return reply;
 }

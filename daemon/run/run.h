@@ -67,7 +67,6 @@ class Run : private Member::Host {
   std::uint64_t step_timeout_ms() const;  // max(floor, 10 x median step)
   // What this choice means: facts, no predictions. Prepared.
   schema::PlanReply facts(const schema::Commit& choice) const;
-  double step_seconds() const { return prepared_->step_seconds; }
 
  private:
   using Clock = std::chrono::steady_clock;

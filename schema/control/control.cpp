@@ -143,15 +143,13 @@ void put(wire::Reply::Builder reply, const PlanReply& body) {
   to.setGlobalBatch(body.global_batch);
   to.setLocalBatch(body.local_batch);
   to.setExchange(text_of(clip_text(body.exchange, kMostNameBytes)));
-  to.setComputeSeconds(body.compute_seconds);
-  to.setSingleNodeSeconds(body.single_node_seconds);
-  to.setSentBitsPerParameter(body.sent_bits_per_parameter);
-  to.setWireSeconds(body.wire_seconds);
-  to.setSpeedUp(body.speed_up);
-  to.setLinkMbps(body.link_mbps);
-  to.setMemoryBytes(body.memory_bytes);
   to.setCoding(text_of(clip_text(body.coding, kMostNameBytes)));
-  to.setCodecSeconds(body.codec_seconds);
+  to.setMemoryBytes(body.memory_bytes);
+  to.setComputeSeconds(body.compute_seconds);
+  to.setLinkMbps(body.link_mbps);
+  put_outcome(to.initPredicted(), body.predicted);
+  to.setMeasuredMs(body.measured_ms);
+  to.setUnpredicted(text_of(clip_text(body.unpredicted, kMostReasonBytes)));
 }
 
 void put(wire::Reply::Builder reply, const StopReply& body) {
@@ -193,15 +191,13 @@ PlanReply take(wire::Plan::Reader from) {
   plan.global_batch = from.getGlobalBatch();
   plan.local_batch = from.getLocalBatch();
   plan.exchange = checked_text(from.getExchange(), kMostNameBytes, "exchange");
-  plan.compute_seconds = from.getComputeSeconds();
-  plan.single_node_seconds = from.getSingleNodeSeconds();
-  plan.sent_bits_per_parameter = from.getSentBitsPerParameter();
-  plan.wire_seconds = from.getWireSeconds();
-  plan.speed_up = from.getSpeedUp();
-  plan.link_mbps = from.getLinkMbps();
-  plan.memory_bytes = from.getMemoryBytes();
   plan.coding = checked_text(from.getCoding(), kMostNameBytes, "coding");
-  plan.codec_seconds = from.getCodecSeconds();
+  plan.memory_bytes = from.getMemoryBytes();
+  plan.compute_seconds = checked_real(from.getComputeSeconds(), kMostReal, "compute seconds");
+  plan.link_mbps = checked_real(from.getLinkMbps(), kMostReal, "link rate");
+  plan.predicted = take_outcome(from.getPredicted());
+  plan.measured_ms = from.getMeasuredMs();
+  plan.unpredicted = checked_text(from.getUnpredicted(), kMostReasonBytes, "reason");
   return plan;
 }
 

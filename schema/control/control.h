@@ -42,6 +42,9 @@ struct NodeStatus {
   std::string state;    // "up", "unreachable", "unknown"
 };
 
+// A member that the others wait for longer than this share of their time is marked: it holds the run up.
+inline constexpr double kHoldsUpShare = 0.5;
+
 struct MemberStatus {
   std::string node;
   RunState state = RunState::kPending;
@@ -49,6 +52,7 @@ struct MemberStatus {
   std::uint64_t digest = 0;  // of the state at digest_step
   std::uint64_t digest_step = 0;
   double wait_share = 0;  // share of their time that the others, on average, wait for this member
+  bool holds_up() const { return wait_share > kHoldsUpShare; }
 };
 
 struct RunStatus {
@@ -136,16 +140,13 @@ struct PlanReply {  // what a start will do, or would do (--dry-run)
   std::uint64_t members = 0;
   std::uint64_t global_batch = 0;
   std::uint64_t local_batch = 0;
-  std::string exchange;
-  double compute_seconds = 0;          // measured, of the slowest member's share
-  double single_node_seconds = 0;      // one node doing the whole batch, scaled from the measurement
-  double sent_bits_per_parameter = 0;  // predicted
-  double wire_seconds = 0;             // predicted, at link_mbps
-  double speed_up = 0;                 // predicted, over one node
-  double link_mbps = 0;
+  std::string exchange, coding;
   std::uint64_t memory_bytes = 0;  // per node
-  std::string coding = {};         // of ternary payloads: raw | entropy
-  double codec_seconds = 0;        // predicted, of the exchange's kernels in a step
+  double compute_seconds = 0;      // of a step, timed while the run was prepared
+  double link_mbps = 0;            // payload: predicted with, else as measured; 0 = not
+  Outcome predicted = {};
+  std::int64_t measured_ms = 0;  // of the bench that it is predicted from; 0 = the kernels' speeds are assumed
+  std::string unpredicted = {};  // why there is no prediction; empty = there is one
 };
 struct StopReply {
   std::string run_id;

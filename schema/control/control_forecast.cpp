@@ -23,39 +23,39 @@ double cores(double value, bool may_be_zero, const char* field) {
   return value;
 }
 
-double above_zero(double value, double most, const char* field) {
-  if (checked_real(value, most, field) == 0) throw Odd{std::string(field) + " is 0"};
+void put(wire::ForecastRow::Builder to, const ForecastRow& row) {
+  to.setNodes(row.nodes);
+  to.setLocalBatch(row.local_batch);
+  to.setGlobalBatch(row.global_batch);
+  to.setBeyondMembers(row.beyond_members);
+  to.setBeyondBatch(row.beyond_batch);
+  put_outcome(to.initDirect(), row.direct);
+  put_outcome(to.initSharded(), row.sharded);
+  put_outcome(to.initRing(), row.ring);
+}
+
+ForecastRow take(wire::ForecastRow::Reader from) {
+  ForecastRow row;
+  row.nodes = between(from.getNodes(), 1, kMostPlannedNodes, "nodes");
+  row.local_batch = from.getLocalBatch();
+  row.global_batch = from.getGlobalBatch();
+  row.beyond_members = from.getBeyondMembers();
+  row.beyond_batch = from.getBeyondBatch();
+  row.direct = take_outcome(from.getDirect());
+  row.sharded = take_outcome(from.getSharded());
+  row.ring = take_outcome(from.getRing());
+  return row;
+}
+
+}  // namespace
+
+double checked_real(double value, double most, const char* field) {
+  // Written so that what is not a number is refused, too.
+  if (!(value >= 0 && value <= most)) throw Odd{std::string(field) + " is no number from 0 to " + std::to_string(most)};
   return value;
 }
 
-void put(wire::MeasuredStep::Builder to, const MeasuredStep& step) {
-  to.setModel(text_of(clip_text(step.model, kMostNameBytes)));
-  to.setNodes(step.nodes);
-  to.setLineMbps(step.line_mbps);
-  to.setCores(step.cores);
-  to.setExchange(text_of(clip_text(step.exchange, kMostNameBytes)));
-  to.setCoding(text_of(clip_text(step.coding, kMostNameBytes)));
-  to.setZeros(step.zeros);
-  to.setCpuSeconds(step.cpu_seconds);
-  to.setStepSeconds(step.step_seconds);
-}
-
-MeasuredStep take(wire::MeasuredStep::Reader from) {
-  MeasuredStep step;
-  step.model = word(from.getModel(), "measured model");
-  step.nodes = between(from.getNodes(), 2, kMostMembers, "measured nodes");
-  step.line_mbps = above_zero(from.getLineMbps(), kMostLineMbps, "measured line rate");
-  step.cores = cores(from.getCores(), false, "measured cores");
-  step.exchange = word(from.getExchange(), "measured exchange");
-  step.coding = word(from.getCoding(), "measured coding");
-  step.zeros = checked_real(from.getZeros(), 1, "measured zeros");
-  step.cpu_seconds = real(from.getCpuSeconds(), "measured processor time");
-  step.step_seconds = above_zero(from.getStepSeconds(), kMostReal, "measured step");
-  return step;
-}
-
-void put(wire::Outcome::Builder to, const Outcome& outcome) {
-  to.setCoding(text_of(clip_text(outcome.coding, kMostNameBytes)));
+void put_outcome(wire::Outcome::Builder to, const Outcome& outcome) {
   to.setSentBytes(outcome.sent_bytes);
   to.setCompute(outcome.compute);
   to.setEncode(outcome.encode);
@@ -69,9 +69,8 @@ void put(wire::Outcome::Builder to, const Outcome& outcome) {
   to.setSpeedUp(outcome.speed_up);
 }
 
-Outcome take(wire::Outcome::Reader from) {
+Outcome take_outcome(wire::Outcome::Reader from) {
   Outcome outcome;
-  outcome.coding = word(from.getCoding(), "coding");
   outcome.sent_bytes = real(from.getSentBytes(), "sent bytes");
   outcome.compute = real(from.getCompute(), "compute");
   outcome.encode = real(from.getEncode(), "encode");
@@ -84,38 +83,6 @@ Outcome take(wire::Outcome::Reader from) {
   outcome.samples_per_second = real(from.getSamplesPerSecond(), "samples per second");
   outcome.speed_up = real(from.getSpeedUp(), "speed-up");
   return outcome;
-}
-
-void put(wire::ForecastRow::Builder to, const ForecastRow& row) {
-  to.setNodes(row.nodes);
-  to.setLocalBatch(row.local_batch);
-  to.setGlobalBatch(row.global_batch);
-  to.setBeyondMembers(row.beyond_members);
-  to.setBeyondBatch(row.beyond_batch);
-  put(to.initDirect(), row.direct);
-  put(to.initSharded(), row.sharded);
-  put(to.initRing(), row.ring);
-}
-
-ForecastRow take(wire::ForecastRow::Reader from) {
-  ForecastRow row;
-  row.nodes = between(from.getNodes(), 1, kMostPlannedNodes, "nodes");
-  row.local_batch = from.getLocalBatch();
-  row.global_batch = from.getGlobalBatch();
-  row.beyond_members = from.getBeyondMembers();
-  row.beyond_batch = from.getBeyondBatch();
-  row.direct = take(from.getDirect());
-  row.sharded = take(from.getSharded());
-  row.ring = take(from.getRing());
-  return row;
-}
-
-}  // namespace
-
-double checked_real(double value, double most, const char* field) {
-  // Written so that what is not a number is refused, too.
-  if (!(value >= 0 && value <= most)) throw Odd{std::string(field) + " is no number from 0 to " + std::to_string(most)};
-  return value;
 }
 
 // --- Bench. ----------------------------------------------------------------------------------------------------------
@@ -134,15 +101,10 @@ void put_bench(wire::Bench::Builder to, const BenchReply& bench) {
   to.setReadRate(bench.read_rate);
   to.setCopyRate(bench.copy_rate);
   to.setPeakGflops(bench.peak_gflops);
-  to.setWorkers(bench.workers);
-  to.setCrewSpeedUp(bench.crew_speed_up);
   auto codec = to.initCodec(static_cast<capnp::uint>(bench.codec.size()));
   for (std::size_t i = 0; i < bench.codec.size(); ++i) {
     wire::KernelRate::Builder one = codec[static_cast<capnp::uint>(i)];
     one.setKernel(text_of(clip_text(bench.codec[i].kernel, kMostNameBytes)));
-    one.setZeros(bench.codec[i].zeros);
-    one.setMembers(bench.codec[i].members);
-    one.setElements(bench.codec[i].elements);
     one.setRate(bench.codec[i].rate);
   }
   auto compute = to.initCompute(static_cast<capnp::uint>(bench.compute.size()));
@@ -153,6 +115,7 @@ void put_bench(wire::Bench::Builder to, const BenchReply& bench) {
     one.setSecondsPerSample(bench.compute[i].seconds_per_sample);
     one.setGflops(bench.compute[i].gflops);
   }
+  to.setElements(bench.elements);
   to.setSaved(text_of(clip_text(bench.saved, kMostPathBytes)));
 }
 
@@ -171,21 +134,17 @@ BenchReply take_bench(wire::Bench::Reader from) {
   bench.read_rate = real(from.getReadRate(), "read rate");
   bench.copy_rate = real(from.getCopyRate(), "copy rate");
   bench.peak_gflops = real(from.getPeakGflops(), "peak");
-  bench.workers = from.getWorkers();
-  bench.crew_speed_up = real(from.getCrewSpeedUp(), "speed-up");
   const auto codec = from.getCodec();
   checked_below(codec.size(), kMostKernelRates + 1, "kernel rates");
-  for (const wire::KernelRate::Reader one : codec) {
-    bench.codec.push_back({word(one.getKernel(), "kernel"), checked_real(one.getZeros(), 1, "zeros"),
-                           between(one.getMembers(), 1, kMostMembers, "members"), one.getElements(),
-                           real(one.getRate(), "rate")});
-  }
+  for (const wire::KernelRate::Reader one : codec)
+    bench.codec.push_back({word(one.getKernel(), "kernel"), real(one.getRate(), "rate")});
   const auto compute = from.getCompute();
   checked_below(compute.size(), kMostComputeRates + 1, "compute rates");
   for (const wire::ComputeRate::Reader one : compute) {
     bench.compute.push_back({word(one.getModel(), "model"), one.getBatch(),
                              real(one.getSecondsPerSample(), "seconds per sample"), real(one.getGflops(), "rate")});
   }
+  bench.elements = from.getElements();
   bench.saved = checked_text(from.getSaved(), kMostPathBytes, "path");
   return bench;
 }
@@ -197,9 +156,6 @@ void put_forecast(wire::ForecastRequest::Builder to, const ForecastRequest& requ
   to.setNodes(request.nodes);
   to.setLineMbps(request.line_mbps);
   to.setCores(request.cores);
-  auto measured = to.initMeasured(static_cast<capnp::uint>(request.measured.size()));
-  for (std::size_t i = 0; i < request.measured.size(); ++i)
-    put(measured[static_cast<capnp::uint>(i)], request.measured[i]);
 }
 
 ForecastRequest take_forecast(wire::ForecastRequest::Reader from) {
@@ -208,9 +164,6 @@ ForecastRequest take_forecast(wire::ForecastRequest::Reader from) {
   request.nodes = between(from.getNodes(), 1, kMostPlannedNodes, "nodes");
   request.line_mbps = checked_real(from.getLineMbps(), kMostLineMbps, "line rate");
   request.cores = cores(from.getCores(), true, "cores");
-  const auto measured = from.getMeasured();
-  checked_below(measured.size(), kMostMeasuredSteps + 1, "measured steps");
-  for (const wire::MeasuredStep::Reader one : measured) request.measured.push_back(take(one));
   return request;
 }
 
@@ -224,9 +177,6 @@ void put_forecast(wire::Forecast::Builder to, const ForecastReply& reply) {
   to.setCores(reply.cores);
   to.setZeros(reply.zeros);
   to.setTripSeconds(reply.trip_seconds);
-  to.setCpuFactor(reply.cpu_factor);
-  to.setCalibrationRows(reply.calibration_rows);
-  to.setCalibrationError(reply.calibration_error);
   to.setMeasuredMs(reply.measured_ms);
   to.setMeasuredNow(reply.measured_now);
   to.setExchange(text_of(clip_text(reply.exchange, kMostNameBytes)));
@@ -252,9 +202,6 @@ ForecastReply take_forecast(wire::Forecast::Reader from) {
   reply.cores = cores(from.getCores(), false, "cores");
   reply.zeros = checked_real(from.getZeros(), 1, "zeros");
   reply.trip_seconds = real(from.getTripSeconds(), "trip");
-  reply.cpu_factor = real(from.getCpuFactor(), "processor factor");
-  reply.calibration_rows = checked_below(from.getCalibrationRows(), kMostMeasuredSteps + 1, "calibration rows");
-  reply.calibration_error = real(from.getCalibrationError(), "calibration error");
   reply.measured_ms = from.getMeasuredMs();
   reply.measured_now = from.getMeasuredNow();
   reply.exchange = word(from.getExchange(), "exchange");

@@ -10,6 +10,8 @@ namespace tg::schema {
 // Finite, from 0 to most.
 double checked_real(double value, double most, const char* field);
 
+void put_outcome(wire::Outcome::Builder to, const Outcome& outcome);
+Outcome take_outcome(wire::Outcome::Reader from);
 void put_bench(wire::Bench::Builder to, const BenchReply& bench);
 BenchReply take_bench(wire::Bench::Reader from);
 void put_forecast(wire::ForecastRequest::Builder to, const ForecastRequest& request);

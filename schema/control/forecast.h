@@ -14,13 +14,10 @@ struct BenchRequest {
   double line_mbps = 0;  // what the link should carry, to tell a ratio; 0 = not told
 };
 
-// One exchange kernel on one core, at a share of zeros and for sums of so many members. Elements per nanosecond.
+// One exchange kernel on one core, with arrays past the caches.
 struct KernelRate {
-  std::string kernel;  // a field of CodecCosts (daemon/forecast/machine.cpp)
-  double zeros = 0;
-  std::uint64_t members = 0;
-  std::uint64_t elements = 0;  // of the arrays: small ones stay in a cache
-  double rate = 0;             // 10^9 elements per second
+  std::string kernel;  // a field of KernelCosts (daemon/forecast/machine.h)
+  double rate = 0;     // 10^9 elements per second
 };
 // Forward and backward of a model on the node's threads.
 struct ComputeRate {
@@ -40,23 +37,9 @@ struct BenchReply {
   double read_rate = 0, copy_rate = 0;  // one core: 10^9 floats per second read and summed, copied
   double peak_gflops = 0;               // of `threads` cores: fused multiply-adds; 0 = not known for this processor
   std::vector<KernelRate> codec;
-  std::uint64_t workers = 0;  // threads of an exchange
-  double crew_speed_up = 0;   // of the kernels of `workers` threads at once over one
+  std::uint64_t elements = 0;  // float32 of the arrays that the roofs and kernels were measured with
   std::vector<ComputeRate> compute;
   std::string saved;  // where on the node; empty = could not be written
-};
-
-// A step that was measured, as tests/lab/exchange prints it: what a prediction is corrected by.
-struct MeasuredStep {
-  std::string model;
-  std::uint64_t nodes = 0;
-  double line_mbps = 0;
-  double cores = 0;      // per node
-  std::string exchange;  // direct | sharded
-  std::string coding;    // raw | entropy
-  double zeros = 0;
-  double cpu_seconds = 0;  // per node and step; 0 = not measured
-  double step_seconds = 0;
 };
 
 struct ForecastRequest {
@@ -64,12 +47,10 @@ struct ForecastRequest {
   std::uint64_t nodes = 0;
   double line_mbps = 0;  // 0 = the job's link-mbps, else as measured
   double cores = 0;      // per node; 0 = the asked node's
-  std::vector<MeasuredStep> measured;
 };
 
 // One way to exchange, one number of nodes: where the seconds of a step go. The parts overlap; `step` is no sum.
 struct Outcome {
-  std::string coding;  // raw | entropy; empty for the ring
   double sent_bytes = 0;
   double compute = 0, encode = 0, wire = 0, decode = 0, apply = 0, network = 0, trips = 0;
   double step = 0;
@@ -88,12 +69,10 @@ struct ForecastReply {
   double line_mbps = 0;     // told; 0 = the measured payload rate was used
   double payload_mbps = 0;  // used
   double cores = 0, zeros = 0;
-  double trip_seconds = 0, cpu_factor = 0;  // used; calibrated where calibration_rows > 0
-  std::uint64_t calibration_rows = 0;
-  double calibration_error = 0;                       // largest of the given rows, relative
-  std::int64_t measured_ms = 0;                       // of the bench behind it
-  bool measured_now = false;                          // there was none: this request made it
-  std::string exchange, coding;                       // what a start of the job would choose at the asked N
+  double trip_seconds = 0;
+  std::int64_t measured_ms = 0;  // of the bench behind it; 0 = speeds are assumed
+  bool measured_now = false;     // there was none: this request made it
+  std::string exchange, coding;  // as a start of the job chooses at the asked N; coding of all rows
   std::uint64_t direct_loses = 0, sharded_loses = 0;  // from this N on the ring is faster; 0 = nowhere in the table
   ForecastRow asked;
   std::vector<ForecastRow> table;

@@ -60,10 +60,8 @@ Vote take(wire::Vote::Reader from) {
   vote.step_seconds = checked_measurement(from.getStepSeconds(), "step seconds");
   vote.local_batch = from.getLocalBatch();
   vote.link_mbps = checked_measurement(from.getLinkMbps(), "link rate");
-  vote.codec_seconds = take_list<double>(from.getCodecSeconds(), kMostChoices, "codec seconds");
-  for (const double seconds : vote.codec_seconds) checked_measurement(seconds, "codec seconds");
-  vote.sent_bits = take_list<double>(from.getSentBits(), kMostChoices, "sent bits");
-  for (const double bits : vote.sent_bits) checked_measurement(bits, "sent bits");
+  vote.workers = static_cast<std::uint16_t>(checked_below(from.getWorkers(), kMostExchangeThreads + 1, "workers"));
+  if (vote.workers == 0) throw Odd{"an exchange without threads"};
   return vote;
 }
 

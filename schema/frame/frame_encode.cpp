@@ -56,8 +56,7 @@ void put(wire::Frame::Builder frame, const Vote& vote) {
   to.setStepSeconds(vote.step_seconds);
   to.setLocalBatch(vote.local_batch);
   to.setLinkMbps(vote.link_mbps);
-  put_list(to.initCodecSeconds(count_of(vote.codec_seconds.size(), kMostChoices)), vote.codec_seconds);
-  put_list(to.initSentBits(count_of(vote.sent_bits.size(), kMostChoices)), vote.sent_bits);
+  to.setWorkers(vote.workers);
 }
 
 void put(wire::Frame::Builder frame, const Commit& commit) {
@@ -130,9 +129,7 @@ std::size_t variable_bytes(const Hello& b) { return b.build.size() + b.node.size
 std::size_t variable_bytes(const Claim& b) { return b.run_id.size(); }
 std::size_t variable_bytes(const Grant& b) { return b.message.size(); }
 std::size_t variable_bytes(const Propose& b) { return b.run_id.size() + b.spec.size(); }
-std::size_t variable_bytes(const Vote& b) {
-  return b.message.size() + (b.codec_seconds.size() + b.sent_bits.size()) * 8;
-}
+std::size_t variable_bytes(const Vote& b) { return b.message.size(); }
 std::size_t variable_bytes(const Commit&) { return 0; }
 std::size_t variable_bytes(const Fail& b) { return b.node.size() + b.phase.size() + b.message.size(); }
 std::size_t variable_bytes(const StepFrame& b) { return b.digests.size() * 8 + b.scalers.size() * 4; }

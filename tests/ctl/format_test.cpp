@@ -73,8 +73,10 @@ TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   EXPECT_EQ(run["loss"], 0.12345);
   EXPECT_TRUE(run["evaluation"].is_null());
   EXPECT_EQ(run["digest"], "fedcba9876543210");
-  EXPECT_EQ(keys(run["members"][0]), (std::vector<std::string>{"node", "state", "step", "digest", "wait_share"}));
+  EXPECT_EQ(keys(run["members"][0]),
+            (std::vector<std::string>{"node", "state", "step", "digest", "wait_share", "holds_up"}));
   EXPECT_EQ(run["members"][0]["wait_share"], 0.25);
+  EXPECT_EQ(run["members"][0]["holds_up"], false);
   EXPECT_TRUE(run["members"][1]["digest"].is_null());
 }
 
@@ -136,23 +138,44 @@ TEST(StatusText, RunShowsItsNumbersAndMembers) {
 TEST(Plan, WarnsBelowItsThresholdWithTheNumbers) {
   schema::PlanReply plan;
   plan.members = 4;
-  plan.compute_seconds = 0.004;
-  plan.wire_seconds = 0.012;
-  plan.single_node_seconds = 0.015;
+  plan.predicted.compute = 0.004;
+  plan.predicted.wire = 0.012;
+  plan.predicted.step = 0.016;
   plan.link_mbps = 1000;
-  plan.speed_up = 0.94;
+  plan.predicted.speed_up = 0.94;
   const auto warning = speed_up_warning(plan);
   ASSERT_TRUE(warning.has_value());
-  for (const char* part : {"4 members", "0.94 x", "4.0 ms", "12.0 ms", "1000 Mbit/s", "15.0 ms"}) {
+  for (const char* part : {"4 members", "0.94 x", "16.0 ms", "4.0 ms", "12.0 ms", "1000 Mbit/s", "15.0 ms"}) {
     EXPECT_NE(warning->find(part), std::string::npos) << part << " in " << *warning;
   }
-  plan.speed_up = 1.2;
+  plan.predicted.speed_up = 1.2;
   EXPECT_FALSE(speed_up_warning(plan).has_value());
-  plan.speed_up = 1.19;
+  plan.predicted.speed_up = 1.19;
   EXPECT_TRUE(speed_up_warning(plan).has_value());
   plan.members = 1;
   EXPECT_FALSE(speed_up_warning(plan).has_value()) << "one node has nobody to be faster than";
   EXPECT_NE(format_plan(plan).find("1.19 x over one node"), std::string::npos);
+  EXPECT_NE(format_plan(plan).find("assumed speeds"), std::string::npos);
+  plan.measured_ms = kNowMs;
+  EXPECT_NE(format_plan(plan).find("the node's measurement"), std::string::npos);
+  plan.members = 4;
+  plan.unpredicted = "no peer answered";
+  EXPECT_FALSE(speed_up_warning(plan).has_value()) << "of what is not known nobody is warned";
+  EXPECT_NE(format_plan(plan).find("no peer answered"), std::string::npos);
+  EXPECT_EQ(format_plan(plan).find("over one node"), std::string::npos);
+}
+
+TEST(StatusText, WhoIsWaitedForMostOfTheTimeIsMarked) {
+  schema::RunStatus run = sample_run();
+  run.members[1].wait_share = schema::kHoldsUpShare;
+  EXPECT_EQ(format_run(run, kNowMs).find("holds the run up"), std::string::npos) << "just half";
+  run.members[1].wait_share = 0.62;
+  EXPECT_NE(format_run(run, kNowMs).find("62 %, holds the run up"), std::string::npos);
+  schema::MeshStatus mesh = sample_mesh();
+  mesh.runs = {run};
+  const auto json = ordered_json::parse(format_status_json(mesh, 2));
+  EXPECT_EQ(json["runs"][0]["members"][0]["holds_up"], false);
+  EXPECT_EQ(json["runs"][0]["members"][1]["holds_up"], true);
 }
 
 TEST(Progress, LineSaysWhereTheRunIsAndWhenItEnds) {

@@ -1,10 +1,9 @@
-// bench and plan: what people and programs read, the picture, link rates, and the lab's rows.
+// bench and plan: what people and programs read, the picture and link rates.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "ctl/plan/bench_report.h"
-#include "ctl/plan/calibration_file.h"
 #include "ctl/plan/link_rate.h"
 #include "ctl/plan/plan_picture.h"
 #include "ctl/plan/plan_report.h"
@@ -28,9 +27,8 @@ schema::BenchReply sample_bench() {
   bench.read_rate = 5;
   bench.copy_rate = 2.5;
   bench.peak_gflops = 200;
-  bench.codec = {{"statistics", 0.92, 8, 55'050'240, 4},
-                 {"encode-codes-raw", 0.92, 8, 8'388'608, 9},
-                 {"encode-codes-raw", 0.92, 8, 524'288, 10}};
+  bench.codec = {{"statistics", 4}, {"encode-codes-raw", 10}};
+  bench.elements = 55'050'240;
   bench.compute = {{"lenet", 64, 500e-6, 50}};
   bench.saved = "/state/bench.json";
   return bench;
@@ -38,7 +36,6 @@ schema::BenchReply sample_bench() {
 
 schema::Outcome outcome(double step, double speed_up) {
   schema::Outcome one;
-  one.coding = "raw";
   one.sent_bytes = 1e6;
   one.wire = step / 2;
   one.step = step;
@@ -58,7 +55,6 @@ schema::ForecastReply sample_forecast() {
   reply.cores = 2;
   reply.zeros = 0.92;
   reply.trip_seconds = 100e-6;
-  reply.cpu_factor = 1;
   reply.exchange = "sharded";
   reply.coding = "raw";
   reply.direct_loses = 125;
@@ -86,8 +82,7 @@ TEST(BenchText, ShowsRatesWithTheirRatios) {
   const std::string text = format_bench(sample_bench());
   expect_parts(text, {"470 Mbit/s of payload towards 3 peers at once, 0.47 x the line's 1 Gbit/s", "210 us",
                       "statistics        4.00", "0.80", "1.60", "lenet, batch 64", "0.25", "/state/bench.json"});
-  EXPECT_EQ(text.find("encode-codes-raw"), text.rfind("encode-codes-raw")) << "each kernel once\n" << text;
-  expect_parts(text, {"encode-codes-raw  10.00"});
+  expect_parts(text, {"encode-codes-raw  10.00", "over 220.2 MB"});
   schema::BenchReply poor = sample_bench();
   poor.peak_gflops = poor.link_mbps = 0;
   poor.saved = "";
@@ -98,7 +93,7 @@ TEST(BenchText, ShowsRatesWithTheirRatios) {
 
 TEST(BenchJson, NullWhereNothingIsKnown) {
   const auto json = ordered_json::parse(format_bench_json(sample_bench()));
-  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["schema_version"], 2);
   EXPECT_EQ(json["link"]["over_line"], 0.47);
   EXPECT_EQ(json["codec"][0]["over_read"], 0.8);
   EXPECT_EQ(json["compute"][0]["over_peak"], 0.25);
@@ -115,19 +110,17 @@ TEST(PlanText, SaysStepsRatiosMarksAndAssumptions) {
                       "8.00", "4.00", "128 * +", "more nodes than a run allows (127)", "fewer samples than nodes",
                       "a float32 ring beats direct from N = 125 on", "beats sharded nowhere up to N = 512",
                       "all nodes are alike"});
-  schema::ForecastReply calibrated = sample_forecast();
-  calibrated.calibration_rows = 2;
-  calibrated.calibration_error = 0.031;
-  calibrated.measured_now = true;
-  expect_parts(format_forecast(calibrated), {"of 2 measured steps, at most 3.1 % off", "just now"});
+  schema::ForecastReply now = sample_forecast();
+  now.measured_now = true;
+  expect_parts(format_forecast(now), {"just now"});
 }
 
 TEST(PlanJson, HasItsFields) {
   const auto json = ordered_json::parse(format_forecast_json(sample_forecast()));
-  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["schema_version"], 2);
   EXPECT_EQ(json["ring_beats_direct_from"], 125);
   EXPECT_TRUE(json["ring_beats_sharded_from"].is_null());
-  EXPECT_TRUE(json["calibration_error"].is_null());
+  EXPECT_EQ(json["coding"], "raw");
   EXPECT_EQ(json["asked"]["nodes"], 2);
   EXPECT_EQ(json["asked"]["sharded"]["over_ring"], 8);
   EXPECT_EQ(json["table"].size(), 3u);
@@ -167,47 +160,6 @@ TEST(LinkRate, ReadsWhatPeopleWrite) {
   EXPECT_EQ(format_link(1000), "1 Gbit/s");
   EXPECT_EQ(format_link(2500), "2.50 Gbit/s");
   EXPECT_EQ(format_link(940.4), "940 Mbit/s");
-}
-
-constexpr const char* kLabRow =
-    R"({"model": "lenet-caffe", "nodes": 2, "rate": "1gbit", "exchange": "direct", "coding": "entropy", "zeros": 0.68,
-        "cpu_cores": 2, "cpu_seconds_per_step": [0.001, 0.003], "step_seconds": {"median": 0.0015}})";
-
-TEST(CalibrationFile, TakesOneObjectBehindTheOther) {
-  const auto steps = parse_calibration(std::string(kLabRow) + "\n" + kLabRow + "\n\n", "rows.json");
-  ASSERT_TRUE(steps.ok()) << steps.error().message;
-  ASSERT_EQ(steps->size(), 2u);
-  const schema::MeasuredStep& step = (*steps)[1];
-  EXPECT_EQ(step.model, "lenet-caffe");
-  EXPECT_EQ(step.nodes, 2u);
-  EXPECT_EQ(step.line_mbps, 1000);
-  EXPECT_EQ(step.cores, 1);
-  EXPECT_EQ(step.coding, "entropy");
-  EXPECT_EQ(step.cpu_seconds, 0.002);
-  EXPECT_EQ(step.step_seconds, 0.0015);
-}
-
-TEST(CalibrationFile, WhatIsWrongIsNamed) {
-  const auto error_of = [](const std::string& text) {
-    const auto steps = parse_calibration(text, "rows.json");
-    return steps.ok() ? std::string() : steps.error().message;
-  };
-  const auto with = [](const std::string& from, const std::string& to) {
-    std::string row = kLabRow;
-    return row.replace(row.find(from), from.size(), to);
-  };
-  expect_parts(error_of(""), {"rows.json has no measured step"});
-  expect_parts(error_of("{"), {"rows.json: object 1"});
-  expect_parts(error_of("[1, 2]"), {"object 1"});
-  expect_parts(error_of(std::string(kLabRow) + "{}"), {"object 2", "model"});
-  expect_parts(error_of(with("\"1gbit\"", "\"none\"")), {"rate", "none"});
-  expect_parts(error_of(with("\"coding\": \"entropy\",", "")), {"coding"});
-  expect_parts(error_of(with("\"nodes\": 2", "\"nodes\": 1")), {"nodes"});
-  expect_parts(error_of(with("\"cpu_cores\": 2", "\"cpu_cores\": 0")), {"out of its range"});
-  expect_parts(error_of(with("0.0015", "-1")), {"out of its range"});
-  std::string many;
-  for (int i = 0; i < 65; ++i) many += kLabRow;
-  expect_parts(error_of(many), {"more than 64"});
 }
 
 }  // namespace

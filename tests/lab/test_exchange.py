@@ -39,27 +39,19 @@ def check(result, exchange, zeros):
     assert result["step_seconds"]["least"] <= result["step_seconds"]["median"] <= result["step_seconds"]["most"]
 
 
-def calibrated(rows):
-    """What tests/lab/calibrate predicts from these rows."""
+def check_that_its_model_is_told(row):
+    """tests/lab/model_error of this row, and of one that took a hundredth: the error grows."""
     preset = pathlib.Path(os.environ["TGD"]).resolve().parents[1].name
+    quick = row | {"step_seconds": {key: value / 100 for key, value in row["step_seconds"].items()}}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rows.json")
-        pathlib.Path(path).write_text("\n".join(json.dumps(row, indent=2) for row in rows))
-        command = [sys.executable, HERE / "calibrate", "--reuse", "--rows", path, "--models", "googlenet", "--nodes", "4", "8", "--build", preset, "--json"]
+        pathlib.Path(path).write_text("\n".join(json.dumps(one, indent=2) for one in (row, quick)))
+        command = [sys.executable, HERE / "model_error", "--rows", path, "--build", preset, "--json"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    assert done.returncode == 0, done
+    assert done.returncode == 1, done  # one of two is far off
     report = json.loads(done.stdout)
-    assert report["calibration_rows"] == len(rows) and 0 <= report["calibration_error"] < 1, report
-    assert [(one["model"], one["nodes"]) for one in report["rows"]] == [("googlenet", 4), ("googlenet", 8)] and report["met"] is None, report
-    return report
-
-
-def check_that_it_calibrates(row):
-    # One step that took far longer than its link and mostly of processor time: what is predicted grows with it.
-    slow = row | {"step_seconds": {key: 20 * value for key, value in row["step_seconds"].items()}, "cpu_seconds_per_step": [20 * one for one in row["cpu_seconds_per_step"]]}
-    report, slower = calibrated([row, row]), calibrated([slow])
-    assert all(one["predicted_seconds"] > row["step_seconds"]["median"] for one in report["rows"]), report
-    assert all(b["predicted_seconds"] > 1.5 * a["predicted_seconds"] for a, b in zip(report["rows"], slower["rows"])), (report, slower)
+    near, far = report["rows"]
+    assert near["predicted_seconds"] > 0 and abs(near["error"]) < 3 and far["error"] > 10 and report["worst"] == far["error"], report
 
 
 def test_drawn_gradients():
@@ -67,7 +59,7 @@ def test_drawn_gradients():
     check(result, "sharded", 0.92)
     assert (result["grain"], result["grain_asked"]) == ("fine", "auto")
     assert result["step_over_bound"] > 0.9, "faster than the wire: the bound or the shaping is wrong"
-    check_that_it_calibrates(result)
+    check_that_its_model_is_told(result)
     # Float parts, another recipe and decay at the update are in the reference too.
     others = ["last-layer=float32", "min-ternary-size=100", "scaler=repo", "weight-decay=0.01", "weight-decay-path=outside", "optimizer=sgd"]
     settings = [word for other in others for word in ("--set", other)]

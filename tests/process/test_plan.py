@@ -1,8 +1,9 @@
-"""bench and plan against a real mesh of two: what they measure is sane, what they predict holds together, and every
-misuse gets one line and its exit code."""
+"""bench and plan against real meshes: what they measure is sane, what they predict holds together and is what a dry run
+says, and every misuse gets one line and its exit code."""
 
 import json
 import os
+import re
 import unittest
 import xml.etree.ElementTree as xml
 
@@ -29,7 +30,7 @@ class Plan(unittest.TestCase):
 
     def test_bench_measures_and_keeps(self):
         bench = json.loads(self.mesh.ctl_ok("bench", "--json", "--link", "1Gbps").out)
-        self.assertEqual((bench["schema_version"], bench["node"], bench["members"], bench["threads"]), (1, "node-a", 2, 1))
+        self.assertEqual((bench["schema_version"], bench["node"], bench["members"], bench["threads"]), (2, "node-a", 2, 1))
         link = bench["link"]
         self.assertGreater(link["payload_mbps"], 0)
         self.assertAlmostEqual(link["over_line"], link["payload_mbps"] / 1000)
@@ -37,13 +38,13 @@ class Plan(unittest.TestCase):
         self.assertEqual({row["model"] for row in bench["compute"]}, {"lenet", "cifarnet"})
         for row in bench["compute"]:
             self.assertGreater(row["gflops"], 0)
-        self.assertEqual(len({row["kernel"] for row in bench["codec"]}), 12)
+        self.assertEqual((len(bench["codec"]), len({row["kernel"] for row in bench["codec"]})), (12, 12), "each kernel once")
         for row in bench["codec"]:
             self.assertGreater(row["gelements_per_second"], 0)
         self.assertEqual(bench["saved"], os.path.join(self.mesh[0].state_dir, "bench.json"))
         with open(bench["saved"]) as file:
             kept = json.load(file)
-        self.assertEqual((kept["schema_version"], kept["measured_ms"]), (3, bench["measured_ms"]))
+        self.assertEqual((kept["schema_version"], kept["measured_ms"]), (4, bench["measured_ms"]))
         self.assertIn("G ELEMENTS/S", self.mesh.ctl_ok("bench").out)
         # A plan uses it, also after a restart.
         measured = self.mesh.ctl_ok("bench", "--json").out
@@ -87,7 +88,7 @@ class Plan(unittest.TestCase):
         self.assertAlmostEqual(asked["ring"]["wire_seconds"], ring, delta=0.001 * ring)
         for exchange in ("direct", "sharded"):
             self.assertGreaterEqual(asked[exchange]["step_seconds"], asked[exchange]["wire_seconds"])
-            self.assertIn(asked[exchange]["coding"], ("raw", "entropy"))
+        self.assertIn(plan["coding"], ("raw", "entropy"))
         self.assertEqual([row["nodes"] for row in plan["table"]], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
         self.assertEqual(plan["table"][2], asked)
         self.assertEqual([row["nodes"] for row in plan["table"] if row["beyond_members"]], [128, 256, 512])
@@ -109,23 +110,6 @@ class Plan(unittest.TestCase):
         one = self.plan({"global-batch": 64}, "--nodes", 1)["asked"]
         self.assertEqual(one["direct"]["step_seconds"], one["direct"]["compute_seconds"])
 
-    def test_calibration(self):
-        rows = []
-        for model in ("lenet-caffe", "cifarnet-32"):
-            asked = self.plan(REPLAY | {"model": model}, "--nodes", 2, "--link", "1Gbps", "--cores", 1)["asked"]["direct"]
-            cpu = sum(asked[part + "_seconds"] for part in ("encode", "decode", "apply", "network"))
-            rows.append({"model": model, "nodes": 2, "rate": "1gbit", "exchange": "direct", "coding": asked["coding"], "zeros": 0.68,
-                         "cpu_cores": 2, "cpu_seconds_per_step": [2 * cpu] * 2,
-                         "step_seconds": {"median": 2 * asked["step_seconds"]}})  # fmt: skip
-        path = os.path.join(self.mesh.folder, "rows.json")
-        with open(path, "w") as file:
-            file.writelines(json.dumps(row, indent=2) + "\n" for row in rows)
-        plain = self.plan(REPLAY, "--nodes", 8, "--link", "1Gbps", "--cores", 0.25)
-        plan = self.plan(REPLAY, "--nodes", 8, "--link", "1Gbps", "--cores", 0.25, "--calibrate", path)
-        self.assertEqual(plan["calibration_rows"], 2)
-        self.assertGreater(plan["cpu_factor"], 1.5)
-        self.assertGreater(plan["asked"]["sharded"]["step_seconds"], 1.5 * plain["asked"]["sharded"]["step_seconds"])
-
     def test_refused_while_a_run_is_on(self):
         run = self.mesh.detach({"steps": 100000, "digest-every": 1000})
         self.mesh.wait_for_step(run, 1)
@@ -143,7 +127,6 @@ class Plan(unittest.TestCase):
             (["--nodes", 2, "--set", "model=lenett"], ["model", "lenett"]),
             (["--nodes", 2, "--set", "model=alexnet"], ["alexnet", "compute=replay"]),
             (["--nodes", 65], ["global-batch = 64", "65 nodes"]),
-            (["--nodes", 2, "--calibrate", "/no/such.json"], ["/no/such.json"]),
         ):
             with self.subTest(options=options):
                 self.refused(USAGE, self.mesh.ctl("plan", job, *options), *words)
@@ -151,6 +134,49 @@ class Plan(unittest.TestCase):
         self.refused(USAGE, self.mesh.ctl("bench", "--link", "quick"), "--link", "quick")
         answer = self.mesh.ctl("plan", job, "--nodes", 2, "--svg", "/no/such/folder/p.svg")
         self.refused(ERROR, answer, "/no/such/folder/p.svg")
+
+
+def shown(text, label):
+    """The cell behind a label of a table of two columns."""
+    found = re.search(rf"^{label}  +(.*?) *$", text, re.M)
+    assert found, f"no {label} in\n{text}"
+    return found[1]
+
+
+class Agree(unittest.TestCase):
+    """A dry run and a plan of the same job say the same, on real meshes: 21 cases."""
+
+    JOBS = (
+        {"global-batch": 64},
+        {"global-batch": 64, "link-mbps": 1000},
+        {"global-batch": 64, "link-mbps": 10},
+        {"batch-per-node": 8, "link-mbps": 100},
+        REPLAY | {"link-mbps": 250},
+        REPLAY | {"link-mbps": 1000, "exchange": "direct"},
+        REPLAY | {"model": "lenet", "link-mbps": 9000, "replay-zeros": 0.92},
+    )
+
+    def test_dry_run_and_plan(self):
+        cases = 0
+        for nodes in (2, 3, 4):
+            with Mesh(nodes) as mesh:
+                for keys in self.JOBS:
+                    with self.subTest(nodes=nodes, keys=keys):
+                        job = mesh.job_file(keys)
+                        # Where nothing is kept the first dry run measures, as a plan would.
+                        dry = mesh.ctl_ok("start", job, "--dry-run").out
+                        answer = mesh.ctl_ok("plan", job, "--nodes", nodes).out
+                        plan = json.loads(mesh.ctl_ok("plan", job, "--nodes", nodes, "--json").out)
+                        self.assertFalse(plan["measured_now"])
+                        self.assertEqual(shown(dry, "exchange"), f"{plan['exchange']}, coding {plan['coding']}")
+                        row = shown(answer, f"{plan['exchange']}, {plan['coding']}")
+                        parts = re.split(r"  +", row)  # compute, ..., step, sent, samples/s, x one node, x ring
+                        self.assertEqual(shown(dry, "step").split(", ")[0], parts[7], (dry, answer))
+                        self.assertEqual(shown(dry, "sent"), f"{parts[8]} per node and step")
+                        if keys.get("compute") != "replay":  # nothing that one node alone would do
+                            self.assertEqual(shown(dry, "speed-up"), f"{parts[10]} x over one node")
+                        cases += 1
+        self.assertGreaterEqual(cases, 20)
 
 
 if __name__ == "__main__":

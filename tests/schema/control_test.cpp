@@ -59,9 +59,12 @@ TEST(Control, FieldsKeepTheirPlaces) {
   const auto plan_reply = decode_reply(bytes_of(encode_reply(sample_replies()[2])));
   const auto& plan = std::get<PlanReply>(plan_reply->body);
   EXPECT_EQ(plan.compute_seconds, 0.004);
-  EXPECT_EQ(plan.single_node_seconds, 0.015);
-  EXPECT_EQ(plan.wire_seconds, 0.002);
-  EXPECT_EQ(plan.speed_up, 1.9);
+  EXPECT_EQ(plan.coding, "raw");
+  EXPECT_EQ(plan.link_mbps, 941.5);
+  EXPECT_EQ(plan.predicted.step, sample_outcome(1).step);
+  EXPECT_EQ(plan.predicted.speed_up, sample_outcome(1).speed_up);
+  EXPECT_EQ(plan.measured_ms, 1'700'000'000'123);
+  EXPECT_EQ(plan.unpredicted, "no peer answered");
   EXPECT_EQ(plan.memory_bytes, 40'000'000u);
 }
 

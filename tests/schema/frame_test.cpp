@@ -115,6 +115,8 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Vote{true, static_cast<ErrorKind>(10), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, -1, 0}, "negative time");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, kNotANumber, 0}, "time is no number");
+  expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, 0, 0, 0, 0}, "nobody works");
+  expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, 0, 0, 0, kMostExchangeThreads + 1}, "too many threads");
   expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw, kMostWindowBytes, kLargeChunkParameters},
                  "unknown exchange");
   expect_refused(Fail{ErrorKind::kFailed, "a b", "", ""}, "space in a name");

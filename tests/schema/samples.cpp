@@ -35,7 +35,7 @@ struct Describe {
   void operator()(const Propose& b) { all(b.run_id, b.spec); }
   void operator()(const Vote& b) {
     all(b.accepted, b.kind, b.message, b.spec_hash, b.model_hash, b.data_hash, b.state_hash, b.step_seconds,
-        b.local_batch, b.link_mbps, b.codec_seconds, b.sent_bits);
+        b.local_batch, b.link_mbps, b.workers);
   }
   void operator()(const Commit& b) { all(b.exchange, b.coding, b.window_bytes, b.chunk_parameters); }
   void operator()(const Fail& b) { all(b.kind, b.node, b.phase, b.message); }
@@ -94,18 +94,16 @@ RunStatus sample_run() {
   return run;
 }
 
-Outcome sample_outcome(double first) {
-  return {"entropy", first,     first + 1, first + 2, first + 3, first + 4,
-          first + 5, first + 6, first + 7, first + 8, first + 9, first + 10};
-}
-
 ForecastRow sample_row(std::uint64_t nodes) {
   return {nodes, 16, 64, true, true, sample_outcome(1), sample_outcome(20), sample_outcome(40)};
 }
 
 }  // namespace
 
-MeasuredStep sample_measured_step() { return {"cifarnet-32", 2, 1000, 1, "direct", "raw", 0.68, 0.004, 0.005}; }
+Outcome sample_outcome(double first) {
+  return {first,     first + 1, first + 2, first + 3, first + 4, first + 5,
+          first + 6, first + 7, first + 8, first + 9, first + 10};
+}
 
 BenchReply sample_bench() {
   BenchReply bench;
@@ -122,9 +120,8 @@ BenchReply sample_bench() {
   bench.read_rate = 5.5;
   bench.copy_rate = 3.25;
   bench.peak_gflops = 180;
-  bench.workers = 6;
-  bench.crew_speed_up = 4.5;
-  bench.codec = {{"statistics", 0.92, 8, 524'288, 6.5}, {"apply", 0.68, 2, 8'388'608, 1.5}};
+  bench.codec = {{"statistics", 6.5}, {"apply", 1.5}};
+  bench.elements = 8'388'608;
   bench.compute = {{"lenet", 64, 450e-6, 90}};
   bench.saved = "/var/lib/tgd/bench.json";
   return bench;
@@ -141,9 +138,6 @@ ForecastReply sample_forecast() {
   reply.cores = 0.5;
   reply.zeros = 0.68;
   reply.trip_seconds = 105e-6;
-  reply.cpu_factor = 1.25;
-  reply.calibration_rows = 2;
-  reply.calibration_error = 0.03;
   reply.measured_ms = 1'700'000'000'123;
   reply.measured_now = true;
   reply.exchange = "sharded";
@@ -158,11 +152,11 @@ ForecastReply sample_forecast() {
 
 std::vector<FrameBody> sample_bodies() {
   return {
-      Hello{1, "tgd 0.1.0 cpu", "node-a", 11, 22, 33},
+      Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 22, 33},
       Claim{"first"},
       Grant{false, "node-b is starting run second"},
       Propose{"first", "model = lenet\nsteps = 5\n"},
-      Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, {0.1, 0.2}, {1e6, 2e6}},
+      Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, 6},
       Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
       StepFrame{0x3c23d70a, kEvaluateAfterStep, 0, 36.5, {1, 0xffffffffffffffff}, {0.0f, 0.5f, 3.0e38f}},
@@ -186,7 +180,7 @@ std::vector<Request> sample_requests() {
       {6, VersionRequest{}},
       {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456}},
       {8, BenchRequest{1000}},
-      {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25, {sample_measured_step()}}},
+      {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25}},
   };
 }
 
@@ -198,7 +192,8 @@ std::vector<Reply> sample_replies() {
                      true,
                      {{"node-a", "10.0.0.1:7701", "up"}, {"node-b", "10.0.0.2:7701", "unreachable"}},
                      {sample_run(), young_run()}}},
-      {3, PlanReply{"first", 1'256'080, 4, 64, 16, "direct", 0.004, 0.015, 1.6, 0.002, 1.9, 1000, 40'000'000}},
+      {3, PlanReply{"first", 1'256'080, 4, 64, 16, "direct", "raw", 40'000'000, 0.004, 941.5, sample_outcome(1),
+                    1'700'000'000'123, "no peer answered"}},
       {4, StopReply{"first", RunState::kStopping}},
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
       {6, VersionReply{"node-a", "tgd 0.1.0"}},

@@ -15,7 +15,7 @@ inline constexpr FrameHeader kSampleHeader{0x0123456789abcdef, 1, 4096};
 std::vector<FrameBody> sample_bodies();
 std::vector<Request> sample_requests();
 std::vector<Reply> sample_replies();
-MeasuredStep sample_measured_step();
+Outcome sample_outcome(double first);  // its fields ascend from this by one
 BenchReply sample_bench();
 ForecastReply sample_forecast();
 

@@ -14,12 +14,7 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const schema::BenchReply& bench) {
   Json codec = Json::array(), compute = Json::array();
-  for (const schema::KernelRate& rate : bench.codec)
-    codec.push_back({{"kernel", rate.kernel},
-                     {"zeros", rate.zeros},
-                     {"members", rate.members},
-                     {"elements", rate.elements},
-                     {"rate", rate.rate}});
+  for (const schema::KernelRate& rate : bench.codec) codec.push_back({{"kernel", rate.kernel}, {"rate", rate.rate}});
   for (const schema::ComputeRate& rate : bench.compute)
     compute.push_back({{"model", rate.model},
                        {"batch", rate.batch},
@@ -40,8 +35,7 @@ Json json_of(const schema::BenchReply& bench) {
           {"read_rate", bench.read_rate},
           {"copy_rate", bench.copy_rate},
           {"peak_gflops", bench.peak_gflops},
-          {"workers", bench.workers},
-          {"crew_speed_up", bench.crew_speed_up},
+          {"elements", bench.elements},
           {"codec", std::move(codec)},
           {"compute", std::move(compute)}};
 }
@@ -61,12 +55,9 @@ schema::BenchReply bench_of(const Json& json) {
   bench.read_rate = json.at("read_rate").get<double>();
   bench.copy_rate = json.at("copy_rate").get<double>();
   bench.peak_gflops = json.at("peak_gflops").get<double>();
-  bench.workers = json.at("workers").get<std::uint64_t>();
-  bench.crew_speed_up = json.at("crew_speed_up").get<double>();
+  bench.elements = json.at("elements").get<std::uint64_t>();
   for (const Json& rate : json.at("codec"))
-    bench.codec.push_back({rate.at("kernel").get<std::string>(), rate.at("zeros").get<double>(),
-                           rate.at("members").get<std::uint64_t>(), rate.at("elements").get<std::uint64_t>(),
-                           rate.at("rate").get<double>()});
+    bench.codec.push_back({rate.at("kernel").get<std::string>(), rate.at("rate").get<double>()});
   for (const Json& rate : json.at("compute"))
     bench.compute.push_back({rate.at("model").get<std::string>(), rate.at("batch").get<std::uint64_t>(),
                              rate.at("seconds_per_sample").get<double>(), rate.at("gflops").get<double>()});

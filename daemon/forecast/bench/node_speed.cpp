@@ -7,13 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/forecast/bench/codec_timer.h"
-#include "daemon/forecast/bench/crew_costs.h"
+#include "daemon/forecast/bench/kernel_timer.h"
 #include "daemon/forecast/bench/large_arrays.h"
 #include "daemon/forecast/bench/roofs.h"
 #include "daemon/forecast/flops.h"
-#include "daemon/forecast/machine.h"
-#include "daemon/step/worker.h"
 #include "engine/engine.h"
 #include "engine/host/processors.h"
 #include "kernels/base/median.h"
@@ -23,16 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Between them costs are interpolated: gaussian and real gradients, a pair of nodes to half of the most. What sums cost
-// rises steepest between the smallest numbers of members.
-constexpr double kZeros[] = {0.68, kExpectedZeros};
-constexpr std::size_t kMembers[] = {2, 4, 8, 64};
-constexpr std::size_t kCrewMembers = 8;
-// Of small models, whose state a shared cache may hold, and past most; the largest, past all caches, are
-// large_elements.
-constexpr std::size_t kSmall = 512u << 10, kMiddle = 8u << 20;
 constexpr std::uint64_t kSeed = 20171204;
-constexpr int kRounds = 9, kWarmRounds = 2, kComputeRounds = 3;
+constexpr int kRounds = 9, kComputeRounds = 3;
 
 struct Trained {
   const char* model;
@@ -78,87 +67,25 @@ Result<schema::ComputeRate> measure_compute(const Trained& trained, int threads,
                              training_operations(*model) * trained.batch / step * 1e-9};
 }
 
-double step_seconds(const CodecCosts& costs) {
-  return costs.statistics + costs.ternarize + costs.encode_codes[1] + costs.decode_codes[1] + costs.accumulate +
-         costs.decode_sums[1] + costs.apply;
-}
-
-struct Point {
-  CodecPoint place;  // without costs
-  CodecTimer timer;
-};
-
-// Roofs and kernels on one thread, all in turns: their ratios are of the same seconds. Medians of the rounds.
-struct OneThread {
-  double read_rate = 0, copy_rate = 0;
-  std::vector<CodecPoint> points;  // those of the largest arrays last
-};
-
-// All points share the largest one's arrays, but for gradients of other zeros.
-Result<OneThread> measure_one_thread(const NodeUnderTest& node, std::size_t large) {
-  AlignedArray<float> gradients[std::size(kZeros)], parameters_from, parameters_to, slot_from, slot_to;
-  for (std::size_t z = 0; z < std::size(kZeros); ++z) {
-    if (node.stop.stop_requested()) return stopped();  // drawing and allocating take their time
-    gradients[z] = AlignedArray<float>(kZeros[z] == kExpectedZeros ? large : kSmall);
-    draw_gradient(gradients[z].span(), kZeros[z]);
-  }
-  for (AlignedArray<float>* const array : {&parameters_from, &parameters_to, &slot_from, &slot_to}) {
-    if (node.stop.stop_requested()) return stopped();
-    *array = AlignedArray<float>(large);
-  }
-  std::vector<Point> points;
-  const auto add = [&](std::size_t z, std::size_t members, std::size_t elements) {
-    const CodecArrays arrays{gradients[z].span(), parameters_from.span(), parameters_to.span(), slot_from.span(),
-                             slot_to.span()};
-    points.push_back(
-        {{kZeros[z], members, elements, {}},
-         {node.kernels, {members, elements >= kernels::kPastCaches}, arrays.first(elements), {.stop = node.stop}}});
-  };
-  constexpr std::size_t kExpected = std::size(kZeros) - 1;
-  static_assert(kZeros[kExpected] == kExpectedZeros);
-  for (std::size_t z = 0; z < std::size(kZeros); ++z)
-    for (const std::size_t members : kMembers) add(z, members, kSmall);
-  if (kMiddle < large) add(kExpected, kCrewMembers, kMiddle);
-  add(kExpected, kCrewMembers, large);
-  std::vector<double> read, copied;
-  for (int round = 0; round < kRounds; ++round) {
-    for (Point& point : points) {
-      if (point.place.elements == kSmall)  // the largest arrays have emptied the caches
-        for (int warm = 0; warm < kWarmRounds; ++warm) point.timer.warm_round();
-      point.timer.round();
-    }
-    if (node.stop.stop_requested()) return stopped();
-    read.push_back(read_rate(gradients[kExpected].span()));
-    copied.push_back(copy_rate(parameters_from.span(), parameters_to.span()));
-  }
-  OneThread measured{median(std::move(read)), median(std::move(copied)), {}};
-  for (Point& point : points) {
-    point.place.costs = point.timer.medians();
-    measured.points.push_back(point.place);
-  }
-  return measured;
-}
-
 Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
   const Result<std::size_t> large = large_elements(last_cache_bytes(), node.memory_bytes);
   if (!large) return large.error();
   bench.kernels = node.kernels.name;
   bench.cores = static_cast<std::uint64_t>(engine::usable_processors());
   bench.threads = static_cast<std::uint64_t>(node.threads);
-  bench.workers = workers_for(bench.threads);
-  const Result<OneThread> one = measure_one_thread(node, *large);
-  if (!one) return one.error();
-  bench.read_rate = one->read_rate;
-  bench.copy_rate = one->copy_rate;
-  for (const CodecPoint& point : one->points)
-    for (schema::KernelRate& rate : rates_of(point)) bench.codec.push_back(std::move(rate));
-  bench.crew_speed_up = 1;
-  if (bench.workers > 1) {
-    const CodecCosts crew =
-        measure_crew(node.kernels, bench.workers, {*large, kCrewMembers, kExpectedZeros, *large}, {.stop = node.stop});
+  bench.elements = *large;
+  KernelTimer timer(node.kernels, *large, node.stop);
+  std::vector<double> read, copied;
+  for (int round = 0; round < kRounds; ++round) {  // kernels and roofs in turns: their ratios are of the same seconds
     if (node.stop.stop_requested()) return stopped();
-    bench.crew_speed_up = step_seconds(one->points.back().costs) / step_seconds(crew);
+    timer.round();
+    read.push_back(read_rate(timer.gradient()));
+    copied.push_back(copy_rate(timer.from(), timer.to()));
   }
+  if (node.stop.stop_requested()) return stopped();
+  bench.read_rate = median(std::move(read));
+  bench.copy_rate = median(std::move(copied));
+  bench.codec = rates_of(timer.medians());
   for (const Trained& trained : kTrained) {
     Result<schema::ComputeRate> rate = measure_compute(trained, node.threads, node.stop);
     if (!rate) return rate.error();

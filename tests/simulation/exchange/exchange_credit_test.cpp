@@ -281,7 +281,8 @@ TEST(CreditBook, TellsAsOftenAsPredicted) {
         CreditBook book;
         book.begin_step(2, 4 * every, every);
         std::size_t told = 0;
-        for (std::size_t i = 1; i <= payloads; ++i) told += book.took(Rank(1), bytes).has_value() && i < payloads ? 1 : 0;
+        for (std::size_t i = 1; i <= payloads; ++i)
+          told += book.took(Rank(1), bytes).has_value() && i < payloads ? 1 : 0;
         EXPECT_EQ(expected_credits(static_cast<double>(payloads), static_cast<double>(payloads * bytes), every),
                   static_cast<double>(told))
             << payloads << " payloads of " << bytes << " bytes, told every " << every;

@@ -1,4 +1,5 @@
-// The cost model's choice: what is measured decides, what is asked binds, and without measurements there is a rule.
+// The rule: the members' number chooses the exchange, the slowest link and the fewest threads choose the coding, what
+// is asked goes before both.
 #include "daemon/membership/choose_exchange.h"
 
 #include <gtest/gtest.h>
@@ -9,67 +10,72 @@ namespace {
 using schema::Coding;
 using schema::ExchangeKind;
 
-using Pair = std::pair<ExchangeKind, Coding>;
-Pair pair_of(const schema::Commit& commit) { return {commit.exchange, commit.coding}; }
-
-// Four members whose kernels take 60 / 100 ms (direct, raw / entropy) and 50 / 70 ms (sharded) for 240 / 110 Mbit and
-// 120 / 55 Mbit.
-std::vector<schema::Vote> four_votes(double link_mbps) {
+std::vector<schema::Vote> votes(std::size_t members, double link_mbps, std::uint16_t workers = 1) {
   schema::Vote vote;
   vote.accepted = true;
   vote.link_mbps = link_mbps;
-  vote.codec_seconds = {0.060, 0.100, 0.050, 0.070};
-  vote.sent_bits = {240e6, 110e6, 120e6, 55e6};
-  return std::vector<schema::Vote>(4, vote);
+  vote.workers = workers;
+  return std::vector<schema::Vote>(members, vote);
 }
 
-TEST(ChooseExchange, ASlowLinkWantsTheFewestBits) {
-  EXPECT_EQ(pair_of(choose_exchange({}, four_votes(100))), (Pair{ExchangeKind::kSharded, Coding::kEntropy}));
+schema::Commit chosen(const Asked& asked, const std::vector<schema::Vote>& by) {
+  return choose_exchange(asked, by).commit;
 }
 
-TEST(ChooseExchange, AFastLinkWantsTheLeastWork) {
-  EXPECT_EQ(pair_of(choose_exchange({}, four_votes(40'000))), (Pair{ExchangeKind::kSharded, Coding::kRaw}));
+TEST(ChooseExchange, DirectUpToTwoShardedFromThree) {
+  for (const std::size_t members : {1u, 2u, 3u, 4u, 127u})
+    EXPECT_EQ(chosen({}, votes(members, 100)).exchange, members <= 2 ? ExchangeKind::kDirect : ExchangeKind::kSharded);
 }
 
-TEST(ChooseExchange, TheSlowestLinkAndTheSlowestProcessorCount) {
-  std::vector<schema::Vote> votes = four_votes(40'000);
-  votes[2].link_mbps = 100;
-  EXPECT_EQ(slowest_link({}, votes), 100);
-  EXPECT_EQ(choose_exchange({}, votes).coding, Coding::kEntropy);
-  votes = four_votes(1'000);
-  votes[3].codec_seconds = {0.06, 2.0, 0.05, 2.0};
-  EXPECT_EQ(choose_exchange({}, votes).coding, Coding::kRaw);
+TEST(ChooseExchange, RawWhereTheLinkIsFasterThanTheThreadsCode) {
+  EXPECT_EQ(chosen({}, votes(4, kRawMbps)).coding, Coding::kEntropy);
+  EXPECT_EQ(chosen({}, votes(4, kRawMbps + 1)).coding, Coding::kRaw);
+  EXPECT_EQ(chosen({}, votes(4, kRawMbps + 1, 2)).coding, Coding::kEntropy);
+  EXPECT_EQ(chosen({}, votes(4, 8 * kRawMbps + 1, 8)).coding, Coding::kRaw);
 }
 
-TEST(ChooseExchange, OneTripIsLessThanTwoWhereTheRestIsSmall) {
-  std::vector<schema::Vote> votes = four_votes(1'000);
-  for (schema::Vote& vote : votes) {
-    vote.codec_seconds = {1e-5, 1e-5, 1e-5, 1e-5};
-    vote.sent_bits = {3e4, 2e4, 2.5e4, 1.5e4};
-  }
-  EXPECT_EQ(choose_exchange({}, votes).exchange, ExchangeKind::kDirect);
+TEST(ChooseExchange, TheSlowestLinkAndTheFewestThreadsCount) {
+  std::vector<schema::Vote> mixed = votes(4, 40'000, 8);
+  EXPECT_EQ(chosen({}, mixed).coding, Coding::kRaw);
+  mixed[2].link_mbps = 100;
+  EXPECT_EQ(slowest_link({}, mixed), 100);
+  EXPECT_EQ(chosen({}, mixed).coding, Coding::kEntropy);
+  mixed = votes(4, 1000, 8);
+  EXPECT_EQ(chosen({}, mixed).coding, Coding::kEntropy);
+  mixed[3].workers = 1;
+  EXPECT_EQ(chosen({}, mixed).coding, Coding::kRaw);
+}
+
+TEST(ChooseExchange, WithoutALinkEntropy) {
+  EXPECT_EQ(chosen({}, votes(2, 0)).coding, Coding::kEntropy);
+  std::vector<schema::Vote> one_silent = votes(4, 40'000);
+  one_silent[1].link_mbps = 0;
+  EXPECT_EQ(slowest_link({}, one_silent), 0);
+  EXPECT_EQ(chosen({}, one_silent).coding, Coding::kEntropy);
 }
 
 TEST(ChooseExchange, WhatIsAskedBinds) {
-  EXPECT_EQ(pair_of(choose_exchange({"direct", "auto", 0}, four_votes(100))),
-            (Pair{ExchangeKind::kDirect, Coding::kEntropy}));
-  EXPECT_EQ(pair_of(choose_exchange({"auto", "raw", 0}, four_votes(100))),
-            (Pair{ExchangeKind::kSharded, Coding::kRaw}));
-  EXPECT_EQ(pair_of(choose_exchange({"direct", "raw", 0}, four_votes(100))),
-            (Pair{ExchangeKind::kDirect, Coding::kRaw}));
-  EXPECT_EQ(slowest_link({"auto", "auto", 250}, four_votes(100)), 250) << "the job told";
+  EXPECT_EQ(chosen({"direct", "auto", 0}, votes(4, 100)).exchange, ExchangeKind::kDirect);
+  EXPECT_EQ(chosen({"sharded", "auto", 0}, votes(2, 100)).exchange, ExchangeKind::kSharded);
+  EXPECT_EQ(chosen({"auto", "raw", 0}, votes(4, 100)).coding, Coding::kRaw);
+  EXPECT_EQ(chosen({"auto", "entropy", 0}, votes(4, 40'000)).coding, Coding::kEntropy);
+  EXPECT_EQ(slowest_link({"auto", "auto", 250}, votes(4, 100)), 250) << "the job told";
+  EXPECT_EQ(chosen({"auto", "auto", 2 * kRawMbps}, votes(4, 0)).coding, Coding::kRaw);
+  EXPECT_EQ(chosen({"auto", "auto", kRawMbps + 1}, votes(4, 0)).coding, Coding::kEntropy)
+      << "of a line, less is payload";
+  EXPECT_TRUE(allowed({"direct", "auto", 0}, ExchangeKind::kDirect, Coding::kRaw));
+  EXPECT_FALSE(allowed({"direct", "auto", 0}, ExchangeKind::kSharded, Coding::kRaw));
+  EXPECT_FALSE(allowed({"auto", "entropy", 0}, ExchangeKind::kSharded, Coding::kRaw));
 }
 
-TEST(ChooseExchange, WithoutMeasurementsByRule) {
-  EXPECT_EQ(pair_of(choose_exchange({}, std::vector<schema::Vote>(2))),
-            (Pair{ExchangeKind::kDirect, Coding::kEntropy}));
-  EXPECT_EQ(pair_of(choose_exchange({}, std::vector<schema::Vote>(3))),
-            (Pair{ExchangeKind::kSharded, Coding::kEntropy}));
-  EXPECT_EQ(pair_of(choose_exchange({"sharded", "raw", 0}, std::vector<schema::Vote>(2))),
-            (Pair{ExchangeKind::kSharded, Coding::kRaw}));
-  std::vector<schema::Vote> votes = four_votes(100);
-  votes[1].link_mbps = 0;  // one member could not measure
-  EXPECT_EQ(pair_of(choose_exchange({}, votes)), (Pair{ExchangeKind::kSharded, Coding::kEntropy}));
+TEST(ChooseExchange, SaysWhy) {
+  EXPECT_EQ(choose_exchange({}, votes(4, 940.6)).why,
+            "sharded among 4 members, raw at 941 Mbit/s, which is more than 700 (700 for each of 1 thread)");
+  EXPECT_EQ(
+      choose_exchange({}, votes(2, 940.6, 2)).why,
+      "direct between two members, entropy at 941 Mbit/s, which is not more than 1400 (700 for each of 2 threads)");
+  EXPECT_EQ(choose_exchange({}, votes(1, 0)).why, "direct for one member, entropy where no link was measured");
+  EXPECT_EQ(choose_exchange({"sharded", "raw", 0}, votes(2, 100)).why, "sharded as the job says, raw as the job says");
 }
 
 TEST(ChooseExchange, TheWindowIsAFewMillisecondsOfTheLink) {
@@ -78,7 +84,7 @@ TEST(ChooseExchange, TheWindowIsAFewMillisecondsOfTheLink) {
   EXPECT_EQ(window_for(1, 8), schema::kLeastWindowBytes);
   EXPECT_EQ(window_for(100'000, 2), schema::kMostWindowBytes);
   EXPECT_EQ(window_for(0, 2), schema::kMostWindowBytes) << "not known";
-  EXPECT_EQ(choose_exchange({"auto", "auto", 250}, four_votes(100)).window_bytes, window_for(250, 4));
+  EXPECT_EQ(chosen({"auto", "auto", 250}, votes(4, 100)).window_bytes, window_for(250, 4));
 }
 
 TEST(ChooseExchange, ChunksAreAMillisecondOfTheLink) {
@@ -86,6 +92,7 @@ TEST(ChooseExchange, ChunksAreAMillisecondOfTheLink) {
   EXPECT_EQ(chunk_for(100), 100'000u);
   EXPECT_EQ(chunk_for(1), schema::kSmallChunkParameters);
   EXPECT_EQ(chunk_for(0), schema::kLargeChunkParameters) << "not known";
+  EXPECT_EQ(chosen({}, votes(4, 100)).chunk_parameters, chunk_for(100));
 }
 
 TEST(ChooseExchange, OwnScalersAskForDirect) {

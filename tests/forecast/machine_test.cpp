@@ -3,30 +3,19 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <set>
-#include <thread>
 
 #include "daemon/forecast/bench/bench_file.h"
-#include "daemon/forecast/bench/codec_timer.h"
-#include "daemon/forecast/bench/crew_costs.h"
+#include "daemon/forecast/bench/kernel_timer.h"
 #include "daemon/forecast/bench/large_arrays.h"
 #include "daemon/forecast/bench/node_speed.h"
 #include "daemon/forecast/bench/roofs.h"
 #include "tests/daemon/temporary_directory.h"
-#include "tests/plan/samples.h"
 
 namespace tg::daemon {
 namespace {
-
-CodecPoint point(double zeros, std::size_t members, std::size_t elements, double nanoseconds) {
-  CodecPoint one{zeros, members, elements, sample_machine().codec[0].costs};
-  one.costs.statistics = one.costs.encode_sums[1] = one.costs.apply = nanoseconds * 1e-9;
-  return one;
-}
 
 schema::BenchReply sample_bench() {
   schema::BenchReply bench;
@@ -39,49 +28,29 @@ schema::BenchReply sample_bench() {
   bench.threads = 2;
   bench.link_mbps = 940.5;
   bench.round_trip_seconds = 200e-6;
-  for (const CodecPoint& one : {point(0.5, 2, 1000, 1), point(0.9, 2, 1000, 2), point(0.5, 8, 1000, 3),
-                                point(0.9, 8, 1000, 4), point(0.9, 8, 16000, 9)})
-    for (schema::KernelRate& rate : rates_of(one)) bench.codec.push_back(rate);
+  bench.codec = rates_of(kAssumedCosts);
   bench.compute = {{"lenet", 64, 1e-3, 50}};
   return bench;
 }
 
-TEST(Machine, CostsAreInterpolatedAndNoFurther) {
-  const Machine machine = machine_of(sample_bench()).value();
-  EXPECT_EQ(machine.codec.size(), 4u);
-  EXPECT_EQ(machine.large.size(), 1u);
-  const auto sums = [&](double zeros, std::size_t members) {
-    return costs_at(machine, zeros, members, 1000).encode_sums[1] * 1e9;
-  };
-  EXPECT_NEAR(sums(0.5, 2), 1, 1e-9);
-  EXPECT_NEAR(sums(0.7, 2), 1.5, 1e-9);
-  EXPECT_NEAR(sums(0.5, 4), 2, 1e-9) << "half-way between 2 and 8 by their logarithms";
-  EXPECT_NEAR(sums(0.1, 1), 1, 1e-9);
-  EXPECT_NEAR(sums(0.99, 100), 4, 1e-9);
-  EXPECT_NEAR(costs_at(machine, 0.5, 2, 4000).statistics * 1e9, 5, 1e-9) << "half-way to large arrays";
-  EXPECT_NEAR(costs_at(machine, 0.5, 2, 1'000'000).apply * 1e9, 9, 1e-9);
-  EXPECT_NEAR(costs_at(machine, 0.5, 2, 1'000'000).encode_sums[1] * 1e9, 1, 1e-9) << "chunks stay in a cache";
+TEST(Machine, SumsCostWhatTheyHavePlanes) {
+  EXPECT_DOUBLE_EQ(planes(2, 0), 2) << "no more than members";
+  EXPECT_DOUBLE_EQ(planes(100, 0.92), kReach * std::sqrt(8.0));
+  EXPECT_DOUBLE_EQ(planes(100, 1), 1);
+  EXPECT_DOUBLE_EQ(planes(1, 0.5), 1);
+  const KernelCosts here = costs_at(kAssumedCosts, kMeasuredMembers, kMeasuredZeros);
+  EXPECT_DOUBLE_EQ(here.encode_sums[1], kAssumedCosts.encode_sums[1]) << "as measured";
+  const KernelCosts many = costs_at(kAssumedCosts, 4 * kMeasuredMembers, kMeasuredZeros);
+  EXPECT_NEAR(many.decode_sums[0] / kAssumedCosts.decode_sums[0], 2, 1e-9) << "as the root of the members";
+  EXPECT_EQ(many.apply, kAssumedCosts.apply);
+  EXPECT_EQ(many.encode_codes[1], kAssumedCosts.encode_codes[1]);
+  EXPECT_GT(costs_at(kAssumedCosts, 8, 0.68).encode_sums[0], here.encode_sums[0]) << "fewer zeros, more planes";
 }
 
-TEST(Machine, NodesThatShareItShareItsCaches) {
-  Machine machine;
-  machine.cores = 4;
-  EXPECT_EQ(parameters_in_caches(machine, 4, 1000), 1000U);
-  EXPECT_EQ(parameters_in_caches(machine, 1, 1000), 4000U);
-  EXPECT_EQ(parameters_in_caches(machine, 8, 1000), 1000U) << "a larger machine has one node, too";
-}
-
-TEST(Machine, PassesAreInterpolatedBetweenAllSizes) {
-  schema::BenchReply bench = sample_bench();
-  for (schema::KernelRate& rate : rates_of(point(0.9, 8, 4000, 5))) bench.codec.push_back(rate);
-  const Machine machine = machine_of(bench).value();
-  ASSERT_EQ(machine.large.size(), 2u);
-  const auto apply = [&](std::size_t parameters) { return costs_at(machine, 0.5, 2, parameters).apply * 1e9; };
-  EXPECT_NEAR(apply(1000), 1, 1e-9);
-  EXPECT_NEAR(apply(2000), 3, 1e-9);
-  EXPECT_NEAR(apply(4000), 5, 1e-9);
-  EXPECT_NEAR(apply(8000), 7, 1e-9);
-  EXPECT_NEAR(apply(100'000), 9, 1e-9);
+TEST(Machine, FurtherThreadsAddAlmostAsMuch) {
+  EXPECT_DOUBLE_EQ(crew_speed_up(1), 1);
+  EXPECT_DOUBLE_EQ(crew_speed_up(2), 1 + kFurtherThread);
+  EXPECT_DOUBLE_EQ(crew_speed_up(8), 1 + 7 * kFurtherThread);
 }
 
 TEST(Machine, TakesWhatTheNodeSaid) {
@@ -89,6 +58,10 @@ TEST(Machine, TakesWhatTheNodeSaid) {
   EXPECT_EQ(machine.cores, 4);
   EXPECT_EQ(machine.threads, 2);
   EXPECT_DOUBLE_EQ(machine.trip_seconds, 100e-6);
+  EXPECT_DOUBLE_EQ(machine.kernels.apply, kAssumedCosts.apply);
+  schema::BenchReply alone = sample_bench();
+  alone.round_trip_seconds = 0;
+  EXPECT_DOUBLE_EQ(machine_of(alone)->trip_seconds, kAssumedTripSeconds);
 }
 
 TEST(Machine, AKernelThatLacksIsAnError) {
@@ -143,7 +116,7 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
   std::ifstream file(path);
   const std::string good{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::string other_version = good;
-  other_version.replace(other_version.find("\"schema_version\": 3"), 19, "\"schema_version\": 1");
+  other_version.replace(other_version.find("\"schema_version\": 4"), 19, "\"schema_version\": 1");
   for (const std::string& text : {std::string(), good.substr(0, good.size() / 2), std::string("[]"), other_version,
                                   std::string(1 << 20, ' '), std::string("{\"schema_version\": \"1\"}")}) {
     std::ofstream(path, std::ios::trunc) << text;
@@ -151,83 +124,22 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
   }
 }
 
-TEST(CrewCosts, AreThoseOfAllThreadsTogether) {
+TEST(KernelTimer, RoundsThatWereStoppedDoNotCount) {
   const kernels::Kernels& kernels = *kernels::available().front();
-  const CodecCosts one = measure_crew(kernels, 1, {1 << 20, 4, 0.9}), two = measure_crew(kernels, 2, {1 << 20, 4, 0.9});
-  for (const KernelCost& kernel : kKernelCosts) {
-    CodecCosts a = one, b = two;
-    EXPECT_GT(*kernel.field(a), 0) << kernel.name;
-    EXPECT_GT(*kernel.field(b), 0) << kernel.name;
-  }
-  EXPECT_EQ(one.per_byte, two.per_byte);
-}
-
-// A stop at any moment: whoever sees it leaves the barrier to the others, or this never comes back.
-TEST(CrewCosts, AStopBetweenKernelsLeavesNobodyWaiting) {
-  const kernels::Kernels& kernels = *kernels::available().front();
-  for (int wait = 0; wait < 24; wait += 3) {
-    std::stop_source source;
-    std::jthread stopper([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(wait));
-      source.request_stop();
-    });
-    (void)measure_crew(kernels, 2, {1 << 20, 4, 0.9}, {.stop = source.get_token()});
-  }
-}
-
-struct TimerArrays {
-  AlignedArray<float> gradient, parameters_from, parameters_to, slot_from, slot_to;
-  explicit TimerArrays(std::size_t count)
-      : gradient(count), parameters_from(count), parameters_to(count), slot_from(count), slot_to(count) {
-    draw_gradient(gradient.span(), 0.9);
-  }
-  CodecArrays spans() {
-    return {gradient.span(), parameters_from.span(), parameters_to.span(), slot_from.span(), slot_to.span()};
-  }
-};
-
-TEST(CodecTimer, RoundsThatWereNotKeptOrStoppedDoNotCount) {
-  const kernels::Kernels& kernels = *kernels::available().front();
-  TimerArrays arrays(64 * 1024);
   std::stop_source source;
-  int calls = 0;
-  CodecTimer timer(kernels, {4, false}, arrays.spans(), {[&] { ++calls; }, source.get_token()});
-  timer.warm_round();
-  EXPECT_EQ(static_cast<std::size_t>(calls), kKernelCosts.size());
-  CodecCosts none = timer.medians();
+  KernelTimer timer(kernels, 128 * 1024, source.get_token());
+  KernelCosts none = timer.medians();
   for (const KernelCost& kernel : kKernelCosts) EXPECT_EQ(*kernel.field(none), 0) << kernel.name;
   timer.round();
-  CodecCosts one = timer.medians();
+  KernelCosts one = timer.medians();
   for (const KernelCost& kernel : kKernelCosts) EXPECT_GT(*kernel.field(one), 0) << kernel.name;
   source.request_stop();
   timer.round();
-  CodecCosts still = timer.medians();
+  KernelCosts still = timer.medians();
   for (const KernelCost& kernel : kKernelCosts) EXPECT_EQ(*kernel.field(still), *kernel.field(one)) << kernel.name;
-}
-
-TEST(CodecTimer, TimersShareArrays) {
-  const kernels::Kernels& kernels = *kernels::available().front();
-  TimerArrays arrays(128 * 1024);
-  CodecTimer all(kernels, {2, false}, arrays.spans(), {}),
-      half(kernels, {64, true}, arrays.spans().first(64 * 1024), {});
-  for (int round = 0; round < 3; ++round) {
-    all.round();
-    half.round();
-  }
-  EXPECT_GT(all.medians().apply, 0);
-  EXPECT_GT(half.medians().decode_sums[1], 0);
-}
-
-TEST(CrewCosts, StopOnAllThreads) {
-  std::stop_source source;
-  int calls = 0;
-  const auto stop_at_third = [&] {
-    if (++calls == 3) source.request_stop();
-  };
-  const kernels::Kernels& kernels = *kernels::available().front();
-  (void)measure_codec(kernels, {1 << 20, 4, 0.9}, {.before_call = stop_at_third, .stop = source.get_token()});
-  EXPECT_EQ(calls, 3) << "nothing is timed after a stop";
-  (void)measure_crew(kernels, 2, {1 << 20, 4, 0.9}, {.stop = source.get_token()});  // comes back
+  KernelTimer never(kernels, 128 * 1024, source.get_token());
+  never.round();
+  EXPECT_EQ(never.medians().apply, 0) << "stopped before anything was there";
 }
 
 TEST(LargeArrays, AreTwiceTheCacheAsFarAsMemoryGoes) {
@@ -263,27 +175,18 @@ TEST(NodeSpeed, WithoutMemoryOrStoppedIsAnError) {
   EXPECT_TRUE(bench.codec.empty());
 }
 
-// The least memory that a bench takes: what costs_at looks for is all there, and nothing is endlessly fast.
-TEST(NodeSpeed, WithLittleMemoryMeasuresEveryPoint) {
+// The least memory that a bench takes: every kernel is there, and none is endlessly fast.
+TEST(NodeSpeed, WithLittleMemoryMeasuresEveryKernelOnce) {
   schema::BenchReply bench;
   const kernels::Kernels& kernels = *kernels::available().front();
   ASSERT_TRUE(measure_node({.kernels = kernels, .threads = 1, .memory_bytes = 320 << 20}, bench).ok());
+  EXPECT_EQ(bench.codec.size(), kKernelCosts.size());
   for (const schema::KernelRate& rate : bench.codec) EXPECT_TRUE(std::isfinite(rate.rate) && rate.rate > 0);
+  EXPECT_EQ(bench.elements, 8u << 20);
   EXPECT_GT(bench.read_rate, 0);
   EXPECT_GT(bench.copy_rate, 0);
-  EXPECT_EQ(bench.crew_speed_up, 1);
-  const Machine machine = machine_of(bench).value();
-  std::set<double> zeros;
-  std::set<std::size_t> members;
-  for (const CodecPoint& point : machine.codec) {
-    zeros.insert(point.zeros);
-    members.insert(point.members);
-  }
-  EXPECT_EQ(machine.codec.size(), zeros.size() * members.size()) << "each with each";
-  EXPECT_GE(zeros.size(), 2u);
-  EXPECT_GE(members.size(), 3u);
-  ASSERT_EQ(machine.large.size(), 1u);
-  EXPECT_EQ(machine.large[0].elements, 8u << 20);
+  EXPECT_EQ(bench.compute.size(), 2u);
+  EXPECT_TRUE(machine_of(bench).ok());
 }
 
 TEST(Roofs, AreRates) {

@@ -1,4 +1,4 @@
-#include "tests/plan/samples.h"
+#include "tests/forecast/samples.h"
 
 namespace tg::daemon {
 namespace {
@@ -12,14 +12,8 @@ Task task_of(const schema::JobSpec& job) {
 }  // namespace
 
 Machine sample_machine(double cores) {
-  CodecPoint point{0.92, 8, 512 * 1024, {}};
-  CodecCosts& costs = point.costs;
-  costs.statistics = costs.ternarize = costs.accumulate = costs.apply = 1e-9;
-  for (int coding = 0; coding < 2; ++coding)
-    costs.encode_codes[coding] = costs.decode_codes[coding] = costs.encode_sums[coding] = costs.decode_sums[coding] =
-        1e-9;
   Machine machine;
-  machine.codec = {point};
+  for (const KernelCost& kernel : kKernelCosts) *kernel.field(machine.kernels) = 1e-9;
   machine.compute = {{"lenet", 64, 1e-3, 10}, {"cifarnet", 128, 2e-3, 10}};
   machine.cores = cores;
   machine.threads = cores;

@@ -5,7 +5,7 @@
 
 namespace tg::daemon {
 
-// 1 ns per element for each kernel, whatever zeros, members and elements; LeNet at 1 ms, CifarNet at 2 ms per sample on
+// 1 ns per element for each kernel as it is measured; LeNet at 1 ms, CifarNet at 2 ms per sample on
 // one thread of as many cores as told; trips of 100 us.
 Machine sample_machine(double cores = 1);
 Task replay_task(const std::string& model);

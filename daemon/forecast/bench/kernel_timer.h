@@ -1,0 +1,49 @@
+// Times the exchange's kernels, each once a round, in about a step's order, with arrays that no cache holds. Any
+// thread, one at a time.
+//
+// A round is short, so that rounds of kernels and of roofs can be made in turns: a processor that others slow down for
+// a second slows all of them, and their ratios stay. Medians count: a step, too, finds the processor as it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "daemon/forecast/machine.h"
+#include "kernels/base/aligned_array.h"
+#include "kernels/kernels.h"
+
+namespace tg::daemon {
+
+class KernelTimer {
+ public:
+  // elements: of each array, a multiple of kernels::kBlock. A stop is looked at between calls; rounds that it cut short
+  // do not count. Throws where there is no memory.
+  KernelTimer(const kernels::Kernels& kernels, std::size_t elements, std::stop_token stop);
+
+  void round();
+  KernelCosts medians() const;  // of each kernel over the rounds; all 0 if there are none
+
+  // For the roofs.
+  std::span<const float> gradient() const { return gradient_.span(); }
+  std::span<const float> from() const { return parameters_from_.span(); }
+  std::span<float> to() { return parameters_to_.span(); }
+
+ private:
+  void draw_gradient();
+  void prepare_sums();
+  KernelCosts time_all();
+
+  const kernels::Kernels& kernels_;
+  const std::stop_token stop_;
+  const std::size_t chunk_;
+  AlignedArray<float> gradient_, parameters_from_, parameters_to_, slot_from_, slot_to_;
+  AlignedArray<std::uint64_t> nonzero_, negative_;
+  AlignedArray<std::int8_t> sums_, added_;
+  std::vector<std::byte> payload_;
+  std::vector<KernelCosts> rounds_;
+};
+
+}  // namespace tg::daemon

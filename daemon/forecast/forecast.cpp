@@ -1,0 +1,122 @@
+#include "daemon/forecast/forecast.h"
+
+#include "daemon/forecast/predict.h"
+#include "daemon/membership/choose_exchange.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+namespace {
+
+using schema::ExchangeKind;
+
+// From which N on the ring is faster; 0 if nowhere up to kMostPlannedNodes.
+template <class RingWins>
+std::uint64_t overtakes(RingWins ring_wins) {
+  std::size_t before = 1;
+  for (std::size_t nodes = 2; nodes <= schema::kMostPlannedNodes; before = nodes, nodes *= 2) {
+    if (!ring_wins(nodes)) continue;
+    std::size_t wins = nodes;
+    while (wins - before > 1) {
+      const std::size_t middle = (before + wins) / 2;
+      (ring_wins(middle) ? wins : before) = middle;
+    }
+    return wins;
+  }
+  return 0;
+}
+
+double zeros_of(const schema::JobSpec& job) {
+  return job.compute == "replay" && job.replay_gradients == "gaussian" ? job.replay_zeros : kMeasuredZeros;
+}
+
+std::vector<std::string> assumptions_of(const Task& task, const Machine& machine, const schema::BenchReply& measured) {
+  const bool replay = task.job.compute == "replay";
+  std::vector<std::string> list;
+  list.push_back(replay ? "zeros: the job's replay-zeros; nothing is computed"
+                        : "zeros: 0.92 of all codes, as LeNet and CifarNet have at clip-sigma 2.5");
+  if (measured.measured_ms == 0)
+    list.push_back("the kernels' speeds are assumed, not measured; tgctl bench measures them");
+  list.push_back("all nodes are like " + measured.node + ", the link is full duplex and no switch port is shared");
+  list.push_back("TCP payload is 94.1 % of a line's rate that is told; a measured rate is payload already");
+  if (!replay) {
+    list.push_back("seconds per sample do not depend on the batch, and fall with the cores");
+    list.push_back("one node alone computes the whole batch and exchanges nothing");
+  }
+  list.push_back("the float32 ring runs at line rate without any delay per hop and adds at no cost");
+  list.push_back("processor times of the kernels alone; a trip is half the measured round trip");
+  if (machine.threads < machine.cores) list.push_back("computing stays on the node's own number of threads");
+  return list;
+}
+
+}  // namespace
+
+Status check(const Question& question) {
+  const schema::JobSpec& job = question.job;
+  if (const Status valid = schema::validate_job(job, 0); !valid) return valid;
+  const std::uint64_t batch = schema::resolved_global_batch(job, question.nodes);
+  if (job.compute != "replay" && batch < question.nodes)
+    return Error{ErrorKind::kInvalidJob, "global-batch = " + std::to_string(batch) + " is less than " +
+                                             std::to_string(question.nodes) +
+                                             " nodes: each needs a sample of every step; add --set global-batch=" +
+                                             std::to_string(question.nodes) + " or --set batch-per-node=1, or more"};
+  const Result<Task> task = make_task(job);
+  return task ? Status() : Status(task.error());
+}
+
+Result<Forecast> forecast(const Question& question, const schema::BenchReply& measured) {
+  if (const Status valid = check(question); !valid) return valid.error();
+  Task task = make_task(question.job).value();
+  if (question.line_mbps > 0) task.job.link_mbps = question.line_mbps;
+  const Result<Machine> machine = machine_of(measured);
+  if (!machine) return machine.error();
+  const Asked asked = asked_of(task.job);
+  Surroundings where;
+  where.payload_mbps = asked.link_mbps > 0 ? asked.link_mbps * kPayloadShare : measured.link_mbps;
+  where.cores = question.cores > 0 ? question.cores : machine->cores;
+  where.zeros = zeros_of(task.job);
+  if (where.payload_mbps <= 0 && (question.nodes > 1 || question.table))
+    return Error{ErrorKind::kUsage, "no peer of " + measured.node +
+                                        " answered when its link was measured; say its rate: plan --link 1Gbps, or "
+                                        "link-mbps = 1000 in the job"};
+  const schema::Commit chosen =
+      question.chosen ? *question.chosen : choose_as_start(task, *machine, where, question.nodes);
+  const auto coding_at = [&](std::size_t nodes) {
+    return question.chosen ? chosen.coding : choose_as_start(task, *machine, where, nodes).coding;
+  };
+  const auto row = [&](std::size_t nodes) { return predict_row(task, *machine, where, nodes, coding_at(nodes)); };
+  schema::ForecastReply reply;
+  reply.node = measured.node;
+  reply.model = task.model.name;
+  reply.compute = task.job.compute;
+  reply.parameters = task.model.segments.parameter_count();
+  reply.line_mbps = asked.link_mbps;
+  reply.payload_mbps = where.payload_mbps;
+  reply.cores = where.cores;
+  reply.zeros = where.zeros;
+  reply.trip_seconds = machine->trip_seconds;
+  reply.measured_ms = measured.measured_ms;
+  reply.exchange = name_of(chosen.exchange);
+  reply.coding = name_of(chosen.coding);
+  reply.asked = row(question.nodes);
+  reply.assumptions = assumptions_of(task, *machine, measured);
+  if (!question.table) return Forecast{std::move(reply), chosen};
+  for (std::size_t n = 1; n <= schema::kMostPlannedNodes; n *= 2) reply.table.push_back(row(n));
+  const auto loses = [&](ExchangeKind exchange) {
+    return overtakes([&](std::size_t n) {
+      return predict_ring(task, *machine, where, n).step <
+             predict(task, *machine, where, n, exchange, coding_at(n)).step;
+    });
+  };
+  reply.direct_loses = loses(ExchangeKind::kDirect);
+  reply.sharded_loses = loses(ExchangeKind::kSharded);
+  return Forecast{std::move(reply), chosen};
+}
+
+schema::BenchReply assumed_bench(const schema::ComputeRate& compute) {
+  schema::BenchReply bench;
+  bench.codec = rates_of(kAssumedCosts);
+  bench.compute = {compute};
+  return bench;
+}
+
+}  // namespace tg::daemon

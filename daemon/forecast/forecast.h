@@ -1,0 +1,40 @@
+// How long a step of a job takes: `plan`, `start --dry-run` and the prediction at a start are all answered by
+// forecast(). Pure: the node brings the job and what it has measured of itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kernels/base/status.h"
+#include "schema/control/forecast.h"
+#include "schema/frame/frame.h"
+#include "schema/options/job.h"
+
+namespace tg::daemon {
+
+struct Question {
+  schema::JobSpec job;
+  std::uint64_t nodes = 0;
+  double line_mbps = 0;                       // as if the job said so; 0 = it does, or as measured
+  double cores = 0;                           // of a node; 0 = the asked node's
+  bool table = false;                         // also for 1, 2, 4, ... kMostPlannedNodes nodes
+  std::optional<schema::Commit> chosen = {};  // by a start that was made; else what one would choose
+};
+
+struct Forecast {
+  schema::ForecastReply reply;
+  schema::Commit chosen;  // at the asked number of nodes
+};
+
+// What is wrong with it, whatever was measured. Nodes that a run may not have are predicted all the same.
+Status check(const Question& question);
+
+// measured: by `bench`, or assumed_bench; measured_ms == 0 says that it was not measured. An error where check() has
+// one, where the measurement is not whole, and where no rate of the link is known.
+Result<Forecast> forecast(const Question& question, const schema::BenchReply& measured);
+
+// Of a node that has not measured itself: kAssumedCosts, and forward and backward as preparing a run has timed them.
+schema::BenchReply assumed_bench(const schema::ComputeRate& compute);
+
+}  // namespace tg::daemon

@@ -1,0 +1,160 @@
+// The one answer: plan, start --dry-run and a start ask the same function and hear the same.
+#include "daemon/forecast/forecast.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/forecast/machine.h"
+#include "daemon/forecast/predict.h"
+#include "daemon/membership/choose_exchange.h"
+#include "schema/limits.h"
+#include "tests/forecast/samples.h"
+
+namespace tg::daemon {
+namespace {
+
+using schema::ExchangeKind;
+
+schema::BenchReply sample_bench(double link_mbps = 941) {
+  schema::BenchReply bench = assumed_bench({"lenet", 64, 1e-3, 10});
+  bench.node = "node-a";
+  bench.measured_ms = 1'700'000'000'000;
+  bench.cores = bench.threads = 1;
+  bench.link_mbps = link_mbps;
+  bench.round_trip_seconds = 200e-6;
+  return bench;
+}
+
+Question question(const std::string& model, std::uint64_t nodes) {
+  Question one;
+  one.job = replay_task(model).job;
+  one.nodes = nodes;
+  return one;
+}
+
+const schema::Outcome& chosen_of(const Forecast& forecast) {
+  return forecast.chosen.exchange == ExchangeKind::kDirect ? forecast.reply.asked.direct : forecast.reply.asked.sharded;
+}
+
+// plan: with the table. A dry run: without. A start: with what it has chosen, by votes of the same link.
+TEST(Forecast, PlanDryRunAndStartAgree) {
+  std::size_t cases = 0;
+  for (const char* model : {"lenet", "cifarnet", "alexnet"}) {
+    for (const std::uint64_t nodes : {2u, 3u, 4u, 8u}) {
+      for (const double mbps : {10.0, 1000.0, 10'000.0}) {
+        Question dry = question(model, nodes);
+        Question plan = dry, start = dry;
+        plan.table = nodes == 3;  // takes its time
+        schema::Vote vote;
+        vote.link_mbps = mbps;
+        start.chosen = choose_exchange(asked_of(dry.job), std::vector<schema::Vote>(nodes, vote)).commit;
+        const Forecast a = forecast(dry, sample_bench(mbps)).value(), b = forecast(plan, sample_bench(mbps)).value(),
+                       c = forecast(start, sample_bench(mbps)).value();
+        EXPECT_EQ(a.chosen, *start.chosen) << model << ' ' << nodes << ' ' << mbps;
+        EXPECT_EQ(a.chosen, b.chosen);
+        for (const Forecast* other : {&b, &c}) {
+          EXPECT_EQ(other->reply.coding, a.reply.coding);
+          EXPECT_EQ(chosen_of(*other).step, chosen_of(a).step);
+          EXPECT_EQ(chosen_of(*other).speed_up, chosen_of(a).speed_up);
+          EXPECT_EQ(chosen_of(*other).sent_bytes, chosen_of(a).sent_bytes);
+        }
+        ++cases;
+      }
+    }
+  }
+  EXPECT_GE(cases, 20u);
+}
+
+TEST(Forecast, ALinkThatIsToldIsALineWhoeverTellsIt) {
+  for (const double line : {100.0, 720.0, 1000.0}) {  // 720: more than kRawMbps, its payload is less
+    Question by_option = question("googlenet", 4), by_job = by_option;
+    by_option.line_mbps = line;
+    by_job.job.link_mbps = line;
+    const Forecast a = forecast(by_option, sample_bench()).value(), b = forecast(by_job, sample_bench(0)).value();
+    EXPECT_EQ(a.chosen, b.chosen);
+    EXPECT_EQ(a.reply.payload_mbps, line * kPayloadShare);
+    EXPECT_EQ(a.reply.line_mbps, line);
+    EXPECT_EQ(chosen_of(a).step, chosen_of(b).step);
+    schema::Vote vote;
+    EXPECT_EQ(choose_exchange(asked_of(by_job.job), std::vector<schema::Vote>(4, vote)).commit, b.chosen);
+  }
+}
+
+TEST(Forecast, TheTableEndsBeyondWhatARunAllowsAndSaysSo) {
+  Question asked = question("alexnet", 4);
+  asked.table = true;
+  const schema::ForecastReply reply = forecast(asked, sample_bench())->reply;
+  ASSERT_EQ(reply.table.size(), 10u);
+  EXPECT_EQ(reply.table.front().nodes, 1u);
+  EXPECT_EQ(reply.table.back().nodes, schema::kMostPlannedNodes);
+  for (const schema::ForecastRow& row : reply.table) EXPECT_EQ(row.beyond_members, row.nodes > schema::kMostMembers);
+  EXPECT_EQ(reply.asked.nodes, 4u);
+  EXPECT_FALSE(reply.assumptions.empty());
+  EXPECT_LT(reply.assumptions.size(), schema::kMostAssumptions);
+  EXPECT_LE(reply.table.size(), schema::kMostForecastRows);
+  ASSERT_GT(reply.direct_loses, 2u);
+  const auto direct_wins = [&](std::uint64_t nodes) {
+    Question one = asked;
+    one.nodes = nodes;
+    one.table = false;
+    const schema::ForecastRow row = forecast(one, sample_bench())->reply.asked;
+    return row.direct.step <= row.ring.step;
+  };
+  EXPECT_TRUE(direct_wins(reply.direct_loses - 1));
+  EXPECT_FALSE(direct_wins(reply.direct_loses));
+  EXPECT_EQ(reply.sharded_loses, 0u);
+  asked.table = false;
+  EXPECT_TRUE(forecast(asked, sample_bench())->reply.table.empty());
+}
+
+TEST(Forecast, WhatIsAskedBinds) {
+  Question asked = question("alexnet", 8);
+  asked.job.exchange = "direct";
+  asked.job.coding = "raw";
+  EXPECT_EQ(forecast(asked, sample_bench(10))->reply.exchange, "direct");
+  EXPECT_EQ(forecast(asked, sample_bench(10))->reply.coding, "raw");
+  asked.job.exchange = "auto";
+  asked.job.scaler_sharing = "none";
+  EXPECT_EQ(forecast(asked, sample_bench())->chosen.exchange, ExchangeKind::kDirect);
+  asked = question("alexnet", 1);
+  asked.job.exchange = "sharded";
+  EXPECT_EQ(forecast(asked, sample_bench())->chosen.exchange, ExchangeKind::kDirect) << "alone";
+}
+
+TEST(Forecast, WhatIsNotKnownIsSaid) {
+  const auto error_of = [](const Question& one, const schema::BenchReply& bench) {
+    const Result<Forecast> answer = forecast(one, bench);
+    return answer ? std::string() : answer.error().message;
+  };
+  EXPECT_NE(error_of(question("alexnet", 2), sample_bench(0)).find("link-mbps"), std::string::npos);
+  EXPECT_EQ(error_of(question("alexnet", 1), sample_bench(0)), "") << "one node needs no link";
+  schema::BenchReply poor = sample_bench();
+  poor.codec.pop_back();
+  EXPECT_NE(error_of(question("alexnet", 2), poor).find("decode-sums-entropy"), std::string::npos);
+  Question small = question("lenet", 65);
+  small.job.compute = "train";
+  small.job.global_batch = 64;
+  EXPECT_NE(error_of(small, sample_bench()).find("65 nodes"), std::string::npos);
+  small.job.model = "vgg-a";
+  small.nodes = 2;
+  EXPECT_NE(error_of(small, sample_bench()).find("compute=replay"), std::string::npos);
+}
+
+TEST(Forecast, SpeedsThatAreAssumedAreSaidToBe) {
+  schema::BenchReply assumed = assumed_bench({"lenet", 16, 2e-3, 0});
+  assumed.node = "node-a";
+  assumed.link_mbps = 941;
+  Question asked{train_task("lenet", 64).job, 4};
+  const schema::ForecastReply reply = forecast(asked, assumed)->reply;
+  EXPECT_EQ(reply.measured_ms, 0);
+  EXPECT_DOUBLE_EQ(reply.asked.direct.compute, 16 * 2e-3) << "as the preparation timed it";
+  const auto says = [](const schema::ForecastReply& one) {
+    for (const std::string& text : one.assumptions)
+      if (text.find("speeds are assumed") != std::string::npos) return true;
+    return false;
+  };
+  EXPECT_TRUE(says(reply));
+  EXPECT_FALSE(says(forecast(asked, sample_bench())->reply));
+}
+
+}  // namespace
+}  // namespace tg::daemon

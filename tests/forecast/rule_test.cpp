@@ -1,0 +1,65 @@
+// The rule of choose_exchange against the step model: over a grid of meshes, how much longer the step of what it
+// chooses is than that of the best choice.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "daemon/forecast/predict.h"
+#include "tests/forecast/samples.h"
+
+namespace tg::daemon {
+namespace {
+
+using schema::Coding;
+using schema::ExchangeKind;
+
+constexpr double kMostMeanRegret = 0.005, kMostRegret = 0.08;
+
+TEST(Rule, IsNearTheBestChoiceOfTheStepModel) {
+  double sum = 0, worst = 0;
+  std::size_t cases = 0;
+  std::string worst_case;
+  for (const char* model : {"lenet", "cifarnet-32", "googlenet", "alexnet"}) {
+    const Task task = replay_task(model);
+    for (const std::size_t nodes : {2u, 3u, 4u, 8u, 16u}) {
+      for (const double mbps : {10.0, 50.0, 100.0, 250.0, 941.0, 2350.0, 9410.0}) {
+        for (const double cores : {1.0, 4.0}) {
+          for (const double zeros : {0.68, 0.92}) {
+            Machine machine;
+            machine.kernels = kAssumedCosts;
+            machine.cores = machine.threads = cores;
+            const Surroundings where{mbps, cores, zeros};
+            const auto step = [&](ExchangeKind exchange, Coding coding) {
+              return predict(task, machine, where, nodes, exchange, coding).step;
+            };
+            const schema::Commit chosen = choose_as_start(task, machine, where, nodes);
+            const double best =
+                std::min({step(ExchangeKind::kDirect, Coding::kRaw), step(ExchangeKind::kDirect, Coding::kEntropy),
+                          step(ExchangeKind::kSharded, Coding::kRaw), step(ExchangeKind::kSharded, Coding::kEntropy)});
+            const double regret = step(chosen.exchange, chosen.coding) / best - 1;
+            sum += regret;
+            ++cases;
+            if (regret <= worst) continue;
+            if (regret <= worst) continue;
+            worst = regret;
+            char text[200];
+            std::snprintf(text, sizeof text, "%s, %zu nodes, %.0f Mbit/s, %.0f cores, %.2f zeros", model, nodes, mbps,
+                          cores, zeros);
+            worst_case = text;
+          }
+        }
+      }
+    }
+  }
+  const double mean = sum / static_cast<double>(cases);
+  std::printf("%zu cases: mean regret %.2f %%, worst %.1f %% (%s)\n", cases, 100 * mean, 100 * worst,
+              worst_case.c_str());
+  EXPECT_GE(cases, 300u);
+  EXPECT_LE(mean, kMostMeanRegret);
+  EXPECT_LE(worst, kMostRegret) << worst_case;
+}
+
+}  // namespace
+}  // namespace tg::daemon
