@@ -31,7 +31,6 @@ namespace {
 
 using namespace tg;          // NOLINT
 using namespace tg::daemon;  // NOLINT
-using daemon::Rank;          // the seat of a node still goes by that name here
 
 constexpr int kExitUsage = 2;
 constexpr int kExitError = 1;
@@ -123,7 +122,7 @@ int serve(const schema::NodeConfig& config) {
                            *fault,
                            log,
                            [&](RunPrepared event) { queue.post(std::move(event)); },
-                           [&](StepHappened event) { queue.post(std::move(event)); },
+                           [&](StepHappened&& event) { queue.post(std::move(event)); },
                            threads,
                            build};
   Node node(context, queue, control);

@@ -34,7 +34,7 @@ void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured m
       context_.pool,
       {context_.kernels, static_cast<int>(context_.threads), allowed_memory(context_.config.memory_mib << 20)},
       std::move(about),
-      context_.config.seat().index(),
+      context_.config.seat(),
       key,
       [&queue = queue_, key](Result<schema::BenchReply> result) {
         queue.post(Benched{key, std::move(result)});

@@ -249,9 +249,9 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   if (!resolved.ok() && resolved.error().kind == ErrorKind::kUsage) return control_.reply(token, resolved.error());
   const std::string id = resolved.ok() ? *resolved : request.run;
   if (current != nullptr && current->id == id) {
-    const Status stopped = membership_.stop(current->id, now_ms());
+    const Status stopped = membership_.stop(id, now_ms());
     if (!stopped.ok()) return control_.reply(token, stopped.error());
-    return control_.reply(token, schema::StopReply{current->id, schema::RunState::kStopping});
+    return control_.reply(token, schema::StopReply{id, schema::RunState::kStopping});
   }
   const std::optional<RunRecord> record = context_.store.find(id);
   if (!record)

@@ -41,7 +41,7 @@ schema::Vote Candidate::vote() const {
     vote.message = preparation_->error().message;
     return vote;
   }
-  const Prepared& prepared = **preparation_->value();
+  const Prepared& prepared = *preparation_->value();
   vote.accepted = true;
   vote.model_hash = prepared.model_hash;
   vote.data_hash = prepared.data_hash;

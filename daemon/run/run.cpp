@@ -33,7 +33,7 @@ Trainer::Hooks trainer_hooks(const RunContext& context, std::uint64_t key) {
   return {[&context, key](auto result) {
             context.prepared({key, std::move(result)});
           },
-          [&context, key](StepEvent event) {
+          [&context, key](StepEvent&& event) {
             context.happened({key, std::move(event)});
           }};
 }
@@ -67,7 +67,7 @@ void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
     const bool has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
     member_ = std::make_unique<Member>(
         Member::Options{identity_.key, view_, context_.config.seat(), context_.names, job_, has_test_data},
-        prepared_->model.segments, *this);
+        prepared_->model.segments, static_cast<Member::Host&>(*this));
   }
   candidate_.prepared(std::move(result), seconds());
 }
@@ -170,7 +170,7 @@ void Run::make_crew() {
   std::vector<std::unique_ptr<Worker>> workers;
   for (std::size_t i = 1; i < workers_for(context_.threads_for(job_)); ++i) workers.push_back(member_->make_worker());
   crew_ = std::make_unique<Crew>(std::move(workers), timeline_,
-                                 [&context = context_, key = identity_.key](StepEvent event) {
+                                 [&context = context_, key = identity_.key](StepEvent&& event) {
                                    context.happened({key, std::move(event)});
                                  });
 }

@@ -113,7 +113,7 @@ struct Node : Member::Host {
     member->begin(choice, {*home, counting_kernels(), replica, gradient.floats(), pool});
     std::vector<std::unique_ptr<Worker>> workers;
     for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member->make_worker());
-    crew = std::make_unique<Crew>(std::move(workers), std::make_shared<Timeline>(), [this](StepEvent event) {
+    crew = std::make_unique<Crew>(std::move(workers), std::make_shared<Timeline>(), [this](StepEvent&& event) {
       if (std::holds_alternative<PieceDone>(event)) ++helped;
       const auto told = std::make_shared<StepEvent>(std::move(event));
       calls.post([this, told] { std::visit([this](const auto& one) { member->on(one); }, *told); });

@@ -83,12 +83,12 @@ void expect_gradient(const std::string& weight_decay_path) {
     prepared = std::move(result).value();
     told.release();
   };
-  hooks.bucket_ready = [&](std::uint64_t, std::size_t, double loss_sum) {
-    loss = loss_sum;
+  hooks.happened = [&](const StepEvent& event) {
+    const auto* ready = std::get_if<GradientReady>(&event);
+    ASSERT_NE(ready, nullptr) << "nothing else is asked for";
+    loss = ready->loss_sum;
     told.release();
   };
-  hooks.evaluated = [](std::uint64_t, engine::EvaluationCounts) {};
-  hooks.failed = [](const std::string& message) { ADD_FAILURE() << message; };
   const Trainer::Prepare prepare = [&](const std::function<void()>&) { return kit_in(*home, job); };
   Trainer trainer({job, 0, 1}, prepare, progress, Fault(), std::make_shared<Timeline>(), hooks);
   ASSERT_TRUE(told.try_acquire_for(kPatience));

@@ -27,8 +27,8 @@ class Bench {
     Mesh& mesh;
     schema::FramePool& pool;
     NodeUnderTest node;
-    schema::BenchReply about;                                  // node, build, members, line_mbps; the rest is measured
-    std::size_t self = 0;                                      // of the members
+    schema::BenchReply about;  // node, build, members, line_mbps; the rest is measured
+    Seat self;
     std::uint64_t key = 0;                                     // of the frames of this measurement, as a run's
     std::function<void(Result<schema::BenchReply>)> measured;  // once, on the measuring thread; must not block
   };
@@ -36,7 +36,7 @@ class Bench {
   ~Bench();
 
   std::uint64_t key() const { return options_.key; }
-  void on_probe_reply(std::size_t from, const schema::ProbeReply& reply);
+  void on_probe_reply(Seat from, const schema::ProbeReply& reply);
   void tick();
 
  private:

@@ -24,7 +24,7 @@ namespace tg::daemon {
 
 class Crew {
  public:
-  using Post = std::function<void(StepEvent)>;  // must not block
+  using Post = std::function<void(StepEvent&&)>;  // must not block
   // A helper for every worker.
   Crew(std::vector<std::unique_ptr<Worker>> workers, std::shared_ptr<Timeline> timeline, Post post);
   ~Crew();

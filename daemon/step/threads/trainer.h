@@ -55,7 +55,7 @@ class Trainer {
   using Prepare = std::function<Result<TrainingKit>(const std::function<void()>& advance)>;
   struct Hooks {
     std::function<void(Result<std::shared_ptr<const Prepared>>)> prepared;
-    std::function<void(StepEvent)> happened;  // GradientReady, Evaluated, EngineFailed
+    std::function<void(StepEvent&&)> happened;  // GradientReady, Evaluated, EngineFailed
   };
   struct Options {
     schema::JobSpec job;
