@@ -95,8 +95,9 @@ std::string format_plan(const schema::PlanReply& plan) {
     return format_table(rows);
   }
   const schema::Outcome& step = plan.predicted;
-  rows.push_back({"predicted", plan.measured_ms != 0 ? "from the node's measurement, as plan does"
-                                                     : "from assumed speeds of the kernels; tgctl bench measures them"});
+  rows.push_back({"predicted", plan.measured_ms != 0
+                                   ? "from the node's measurement, as plan does"
+                                   : "from assumed speeds of the kernels; tgctl bench measures them"});
   rows.push_back({"step", format_seconds(step.step) + ", of it compute " + format_seconds(step.compute) + ", wire " +
                               format_seconds(step.wire) + " at " + format_mbps(plan.link_mbps) + " of payload"});
   rows.push_back({"sent", format_bytes(step.sent_bytes) + " per node and step"});

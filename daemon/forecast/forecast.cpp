@@ -55,10 +55,10 @@ Status check(const Question& question) {
   if (const Status valid = schema::validate_job(job, 0); !valid) return valid;
   const std::uint64_t batch = schema::resolved_global_batch(job, question.nodes);
   if (job.compute != "replay" && batch < question.nodes)
-    return Error{ErrorKind::kInvalidJob,
-                 "global-batch = " + std::to_string(batch) + " is less than " + std::to_string(question.nodes) +
-                     " nodes: each needs a sample of every step; add --set global-batch=" +
-                     std::to_string(question.nodes) + " or --set batch-per-node=1, or more"};
+    return Error{ErrorKind::kInvalidJob, "global-batch = " + std::to_string(batch) + " is less than " +
+                                             std::to_string(question.nodes) +
+                                             " nodes: each needs a sample of every step; add --set global-batch=" +
+                                             std::to_string(question.nodes) + " or --set batch-per-node=1, or more"};
   const Result<Task> task = make_task(job);
   return task ? Status() : Status(task.error());
 }

@@ -44,14 +44,8 @@ inline constexpr double kMeasuredZeros = 0.92;
 inline constexpr std::size_t kMeasuredMembers = 8;
 
 // Where nothing was measured: an AVX-512 server core of 2020 or later in a busy hour.
-inline constexpr KernelCosts kAssumedCosts = {0.3e-9,
-                                              0.35e-9,
-                                              0.04e-9,
-                                              1.1e-9,
-                                              {0.05e-9, 0.2e-9},
-                                              {0.06e-9, 0.15e-9},
-                                              {0.4e-9, 0.55e-9},
-                                              {0.4e-9, 0.55e-9}};
+inline constexpr KernelCosts kAssumedCosts = {
+    0.3e-9, 0.35e-9, 0.04e-9, 1.1e-9, {0.05e-9, 0.2e-9}, {0.06e-9, 0.15e-9}, {0.4e-9, 0.55e-9}, {0.4e-9, 0.55e-9}};
 // Half a round trip between two nodes: 36 to 67 us were measured on loopback, and a switch adds to it.
 inline constexpr double kAssumedTripSeconds = 75e-6;
 

@@ -22,8 +22,7 @@ KeptBench Advisor::kept() const {
 
 void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured measured) {
   if (busy) return measured(busy_error(context_.config.node));
-  if (bench_)
-    return measured(Error{ErrorKind::kRefused, context_.config.node + " measures already; ask again soon"});
+  if (bench_) return measured(Error{ErrorKind::kRefused, context_.config.node + " measures already; ask again soon"});
   measured_ = std::move(measured);
   schema::BenchReply about;
   about.node = context_.config.node;
@@ -87,8 +86,8 @@ schema::PlanReply Advisor::foresee(schema::PlanReply facts, const schema::JobSpe
                                    const schema::Commit& chosen) const {
   std::optional<schema::BenchReply> known = kept().bench;
   if (!known) {
-    known = assumed_bench({job.model, facts.local_batch, facts.compute_seconds / static_cast<double>(facts.local_batch),
-                           0});
+    known = assumed_bench(
+        {job.model, facts.local_batch, facts.compute_seconds / static_cast<double>(facts.local_batch), 0});
     known->node = context_.config.node;
     known->cores = static_cast<std::uint64_t>(engine::usable_processors());
     known->threads = context_.threads;

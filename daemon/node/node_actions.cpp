@@ -62,8 +62,7 @@ void Node::carry_out(BeginRun& action) {
   std::filesystem::create_directories(directory, ignored);
   run_log_.open(directory + "/log.txt", std::ios::app);
   context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
-  if (!action.why.empty())
-    context_.log.info("exchange-chosen", {{"run", action.run.id}, {"why", action.why}});
+  if (!action.why.empty()) context_.log.info("exchange-chosen", {{"run", action.run.id}, {"why", action.why}});
   if (const Status begun = run_->begin(action.choice); !begun.ok()) {
     membership_.failed(
         {begun.error().kind, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},

@@ -94,7 +94,7 @@ class ActiveRun {
   bool begun() const { return member_ && member_->begun(); }
   Exchange::Waiting waiting() const;
   schema::PlanReply plan_reply(const schema::Commit& choice) const;  // facts; what is foreseen stands in no run
-  std::uint64_t step_timeout_ms() const;  // max(floor, 10 x median step)
+  std::uint64_t step_timeout_ms() const;                             // max(floor, 10 x median step)
 
  private:
   using Clock = std::chrono::steady_clock;

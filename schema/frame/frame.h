@@ -60,7 +60,7 @@ struct Vote {
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, state_hash = 0;
   double step_seconds = 0;  // the engine's measured forward + backward of the local batch
   std::uint32_t local_batch = 0;
-  double link_mbps = 0;  // payload, measured towards all peers at once; 0 = not measured
+  double link_mbps = 0;       // payload, measured towards all peers at once; 0 = not measured
   std::uint16_t workers = 1;  // threads of the exchange
 };
 

@@ -30,7 +30,7 @@ THIRD_PARTY = {
 KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "nlohmann/", "zmq", "cuda", "cudnn",
                      "cublas", "immintrin.h", "gtest/", "gmock/")
 # What decides knows no clock, socket or thread.
-PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/step_model", "daemon/forecast/predict", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
+PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/step_model", "daemon/forecast/predict", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
         "daemon/mesh/probe/round_trips", "daemon/run/straggler")
 IMPURE = ("thread", "mutex", "chrono", "condition_variable", "zmq", "atomic", "sys/", "unistd.h", "fstream", "filesystem", "random")
 

@@ -39,8 +39,8 @@ TEST(CommandLine, OtherVerbs) {
   EXPECT_EQ(wait->until, "step=7");
   EXPECT_EQ(wait->timeout_ms, 120'000u);
   EXPECT_EQ(parse({"wait", "first"})->timeout_ms, 60'000u);
-  const auto plan = parse({"plan", "a.job", "--nodes", "8", "--link", "1Gbps", "--cores", "0.25", "--svg", "p.svg",
-                           "--set", "seed=2"});
+  const auto plan = parse(
+      {"plan", "a.job", "--nodes", "8", "--link", "1Gbps", "--cores", "0.25", "--svg", "p.svg", "--set", "seed=2"});
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   EXPECT_TRUE(plan->verb == Verb::kPlan && plan->nodes == 8 && plan->link_mbps == 1000 && plan->cores == 0.25);
   EXPECT_TRUE(plan->svg == "p.svg" && plan->settings.size() == 1);

@@ -32,8 +32,7 @@ Question question(const std::string& model, std::uint64_t nodes) {
 }
 
 const schema::Outcome& chosen_of(const Forecast& forecast) {
-  return forecast.chosen.exchange == ExchangeKind::kDirect ? forecast.reply.asked.direct
-                                                           : forecast.reply.asked.sharded;
+  return forecast.chosen.exchange == ExchangeKind::kDirect ? forecast.reply.asked.direct : forecast.reply.asked.sharded;
 }
 
 // plan: with the table. A dry run: without. A start: with what it has chosen, by votes of the same link.

@@ -177,8 +177,8 @@ TEST(StepModel, SeveralCoresCarryOutPiecesSideBySide) {
 TEST(StepModel, PartsAreThoseOfTheCostModel) {
   const Task task = replay_task("googlenet");
   const Machine machine = sample_machine();
-  Plan plan = make_plan(task.model.segments,
-                        {.members = 4, .exchange = ExchangeKind::kSharded, .coding = Coding::kEntropy});
+  Plan plan =
+      make_plan(task.model.segments, {.members = 4, .exchange = ExchangeKind::kSharded, .coding = Coding::kEntropy});
   const auto frames = [&] {
     const StepModel step = model_step(plan, task.model, machine, kGigabit, {});
     const KernelCosts costs = costs_at(machine.kernels, 4, kGigabit.zeros);

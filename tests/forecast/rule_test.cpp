@@ -35,10 +35,9 @@ TEST(Rule, IsNearTheBestChoiceOfTheStepModel) {
               return predict(task, machine, where, nodes, exchange, coding).step;
             };
             const schema::Commit chosen = choose_as_start(task, machine, where, nodes);
-            const double best = std::min({step(ExchangeKind::kDirect, Coding::kRaw),
-                                          step(ExchangeKind::kDirect, Coding::kEntropy),
-                                          step(ExchangeKind::kSharded, Coding::kRaw),
-                                          step(ExchangeKind::kSharded, Coding::kEntropy)});
+            const double best =
+                std::min({step(ExchangeKind::kDirect, Coding::kRaw), step(ExchangeKind::kDirect, Coding::kEntropy),
+                          step(ExchangeKind::kSharded, Coding::kRaw), step(ExchangeKind::kSharded, Coding::kEntropy)});
             const double regret = step(chosen.exchange, chosen.coding) / best - 1;
             sum += regret;
             ++cases;

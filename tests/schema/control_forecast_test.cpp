@@ -18,8 +18,7 @@ Result<Request> back(const RequestBody& body) { return decode_request(bytes_of(e
 Result<Reply> back(const ReplyBody& body) { return decode_reply(bytes_of(encode_reply({1, body}))); }
 
 TEST(ControlForecast, FieldsKeepTheirPlaces) {
-  const Result<Request> decoded =
-      back(RequestBody(ForecastRequest{"model = lenet\n", 8, 1000, 0.25}));
+  const Result<Request> decoded = back(RequestBody(ForecastRequest{"model = lenet\n", 8, 1000, 0.25}));
   ASSERT_TRUE(decoded.ok());
   const auto& request = std::get<ForecastRequest>(decoded->body);
   EXPECT_EQ(request.nodes, 8u);

@@ -101,8 +101,8 @@ ForecastRow sample_row(std::uint64_t nodes) {
 }  // namespace
 
 Outcome sample_outcome(double first) {
-  return {first,     first + 1, first + 2, first + 3, first + 4,
-          first + 5, first + 6, first + 7, first + 8, first + 9, first + 10};
+  return {first,     first + 1, first + 2, first + 3, first + 4, first + 5,
+          first + 6, first + 7, first + 8, first + 9, first + 10};
 }
 
 BenchReply sample_bench() {
@@ -192,7 +192,8 @@ std::vector<Reply> sample_replies() {
                      true,
                      {{"node-a", "10.0.0.1:7701", "up"}, {"node-b", "10.0.0.2:7701", "unreachable"}},
                      {sample_run(), young_run()}}},
-      {3, PlanReply{"first", 1'256'080, 4, 64, 16, "direct", "raw", 40'000'000, 0.004, 941.5, sample_outcome(1), 1'700'000'000'123, "no peer answered"}},
+      {3, PlanReply{"first", 1'256'080, 4, 64, 16, "direct", "raw", 40'000'000, 0.004, 941.5, sample_outcome(1),
+                    1'700'000'000'123, "no peer answered"}},
       {4, StopReply{"first", RunState::kStopping}},
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
       {6, VersionReply{"node-a", "tgd 0.1.0"}},

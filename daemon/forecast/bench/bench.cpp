@@ -50,8 +50,8 @@ Bench::~Bench() {
 }
 
 void Bench::send_shot(const RoundTrips::Shot& shot) {
-  options_.mesh.send({shot.peer}, schema::encode_frame({key(), 0, 0}, schema::Probe{shot.number, true, {}},
-                                                       options_.pool));
+  options_.mesh.send({shot.peer},
+                     schema::encode_frame({key(), 0, 0}, schema::Probe{shot.number, true, {}}, options_.pool));
 }
 
 void Bench::on_probe_reply(std::size_t from, const schema::ProbeReply& reply) {

@@ -27,9 +27,9 @@ class Bench {
     Mesh& mesh;
     schema::FramePool& pool;
     NodeUnderTest node;
-    schema::BenchReply about;  // node, build, members, line_mbps; the rest is measured
-    std::size_t self = 0;      // of the members
-    std::uint64_t key = 0;     // of the frames of this measurement, as a run's
+    schema::BenchReply about;                                  // node, build, members, line_mbps; the rest is measured
+    std::size_t self = 0;                                      // of the members
+    std::uint64_t key = 0;                                     // of the frames of this measurement, as a run's
     std::function<void(Result<schema::BenchReply>)> measured;  // once, on the measuring thread; must not block
   };
   explicit Bench(Options options);

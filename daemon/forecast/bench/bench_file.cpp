@@ -14,8 +14,7 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const schema::BenchReply& bench) {
   Json codec = Json::array(), compute = Json::array();
-  for (const schema::KernelRate& rate : bench.codec)
-    codec.push_back({{"kernel", rate.kernel}, {"rate", rate.rate}});
+  for (const schema::KernelRate& rate : bench.codec) codec.push_back({{"kernel", rate.kernel}, {"rate", rate.rate}});
   for (const schema::ComputeRate& rate : bench.compute)
     compute.push_back({{"model", rate.model},
                        {"batch", rate.batch},

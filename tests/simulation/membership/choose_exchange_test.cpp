@@ -61,7 +61,8 @@ TEST(ChooseExchange, WhatIsAskedBinds) {
   EXPECT_EQ(chosen({"auto", "entropy", 0}, votes(4, 40'000)).coding, Coding::kEntropy);
   EXPECT_EQ(slowest_link({"auto", "auto", 250}, votes(4, 100)), 250) << "the job told";
   EXPECT_EQ(chosen({"auto", "auto", 2 * kRawMbps}, votes(4, 0)).coding, Coding::kRaw);
-  EXPECT_EQ(chosen({"auto", "auto", kRawMbps + 1}, votes(4, 0)).coding, Coding::kEntropy) << "of a line, less is payload";
+  EXPECT_EQ(chosen({"auto", "auto", kRawMbps + 1}, votes(4, 0)).coding, Coding::kEntropy)
+      << "of a line, less is payload";
   EXPECT_TRUE(allowed({"direct", "auto", 0}, ExchangeKind::kDirect, Coding::kRaw));
   EXPECT_FALSE(allowed({"direct", "auto", 0}, ExchangeKind::kSharded, Coding::kRaw));
   EXPECT_FALSE(allowed({"auto", "entropy", 0}, ExchangeKind::kSharded, Coding::kRaw));
@@ -70,11 +71,11 @@ TEST(ChooseExchange, WhatIsAskedBinds) {
 TEST(ChooseExchange, SaysWhy) {
   EXPECT_EQ(choose_exchange({}, votes(4, 940.6)).why,
             "sharded among 4 members, raw at 941 Mbit/s, which is more than 700 (700 for each of 1 thread)");
-  EXPECT_EQ(choose_exchange({}, votes(2, 940.6, 2)).why,
-            "direct between two members, entropy at 941 Mbit/s, which is not more than 1400 (700 for each of 2 threads)");
+  EXPECT_EQ(
+      choose_exchange({}, votes(2, 940.6, 2)).why,
+      "direct between two members, entropy at 941 Mbit/s, which is not more than 1400 (700 for each of 2 threads)");
   EXPECT_EQ(choose_exchange({}, votes(1, 0)).why, "direct for one member, entropy where no link was measured");
-  EXPECT_EQ(choose_exchange({"sharded", "raw", 0}, votes(2, 100)).why,
-            "sharded as the job says, raw as the job says");
+  EXPECT_EQ(choose_exchange({"sharded", "raw", 0}, votes(2, 100)).why, "sharded as the job says, raw as the job says");
 }
 
 TEST(ChooseExchange, TheWindowIsAFewMillisecondsOfTheLink) {
