@@ -19,6 +19,7 @@
 #include "daemon/store/run_store.h"
 #include "engine/host/processors.h"
 #include "kernels/base/log.h"
+#include "kernels/host_home.h"
 #include "kernels/kernels.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
@@ -30,6 +31,7 @@ namespace {
 
 using namespace tg;          // NOLINT
 using namespace tg::daemon;  // NOLINT
+using daemon::Rank;          // the seat of a node still goes by that name here
 
 constexpr int kExitUsage = 2;
 constexpr int kExitError = 1;
@@ -95,29 +97,41 @@ int serve(const schema::NodeConfig& config) {
   ControlServer control(config, incarnation, build, **store, progress, log,
                         {[&](ControlCall call) { queue.post(std::move(call)); },
                          [&](const Verdict& verdict) {
-                           queue.post(PeerLost{verdict.rank, verdict.message, false, verdict.run_id});
+                           queue.post(PeerLost{verdict.seat, verdict.message, false, verdict.run_id});
                          }});
   Mesh mesh(
       config, incarnation, build, pool, log,
-      {[&](daemon::Rank from, schema::Frame frame, std::shared_ptr<const void> keep) {
+      {[&](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
          queue.post_bounded(FrameArrived{from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
        },
-       [&](daemon::Rank peer, bool up) {
+       [&](Seat peer, bool up) {
          queue.post(ConnectionChanged{peer, up});
        },
-       [&](daemon::Rank peer, const std::string& what) {
+       [&](Seat peer, const std::string& what) {
          queue.post(PeerLost{peer, what, true});
        },
-       [&](daemon::Rank peer) { control.heard(peer); }});
-  std::vector<std::string> names;
-  for (const schema::PeerAddress& peer : config.peers) names.push_back(peer.name);
-  const RunContext context{config, names, **chosen, mesh, pool, **store, progress, *fault, log, queue, threads, build};
-  Node node(context, control);
+       [&](Seat peer) { control.heard(peer); }});
+  static kernels::HostHome home(**chosen);  // never destroyed: a compute thread that was left behind holds arrays of it
+  const RunContext context{config,
+                           config.names(),
+                           **chosen,
+                           home,
+                           mesh,
+                           pool,
+                           **store,
+                           progress,
+                           *fault,
+                           log,
+                           [&](RunPrepared event) { queue.post(std::move(event)); },
+                           [&](StepHappened event) { queue.post(std::move(event)); },
+                           threads,
+                           build};
+  Node node(context, queue, control);
 
   if (const Status started = control.start(); !started.ok()) return fail(started.error());
   if (const Status started = mesh.start(); !started.ok()) return fail(started.error());
   log.info("node-ready", {{"build", build},
-                          {"nodes", names.size()},
+                          {"nodes", config.peers.size()},
                           {"mesh-port", config.self().port},
                           {"control-port", config.self().port + 1},
                           {"threads", threads},

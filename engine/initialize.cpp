@@ -1,12 +1,10 @@
-#include <cstring>
-
 #include "engine/model.h"
 #include "kernels/kernels.h"
 
 namespace tg::engine {
 namespace {
 
-// Word 1 of the counters drawn here; ternarize puts the rank there (below 128), so no counter serves both.
+// Word 1 of the counters drawn here; ternarize puts the seat there (below 128), so no counter serves both.
 constexpr std::uint32_t kInitializationDomain = 0x494e4954;
 constexpr double kCut = 2.0;  // deviations
 
@@ -37,19 +35,22 @@ double truncated_normal(std::uint64_t seed, std::uint32_t segment, std::uint32_t
 
 }  // namespace
 
-void initialize(const SegmentTable& segments, std::uint64_t seed, float* parameters) {
-  std::memset(parameters, 0, segments.padded_count() * sizeof(float));
-  for (std::size_t s = 0; s < segments.size(); ++s) {
-    const Segment& segment = segments[s];
-    float* values = parameters + segment.offset;
-    for (std::size_t i = 0; i < segment.element_count; ++i) {
-      const double value = segment.initial_deviation > 0
-                               ? segment.initial_deviation * truncated_normal(seed, static_cast<std::uint32_t>(s),
-                                                                              static_cast<std::uint32_t>(i))
-                               : segment.initial_value;
-      values[i] = static_cast<float>(value);
-    }
+void initialize(const Segment& segment, std::size_t index, std::uint64_t seed, std::size_t first,
+                std::span<float> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t element = first + i;
+    const double value = element >= segment.element_count ? 0.0
+                         : segment.initial_deviation > 0
+                             ? segment.initial_deviation * truncated_normal(seed, static_cast<std::uint32_t>(index),
+                                                                            static_cast<std::uint32_t>(element))
+                             : segment.initial_value;
+    values[i] = static_cast<float>(value);
   }
+}
+
+void initialize(const SegmentTable& segments, std::uint64_t seed, float* parameters) {
+  for (std::size_t s = 0; s < segments.size(); ++s)
+    initialize(segments[s], s, seed, 0, {parameters + segments[s].offset, segments[s].padded_count()});
 }
 
 }  // namespace tg::engine

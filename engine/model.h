@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -57,7 +58,10 @@ Result<Model> make_model(std::string_view name);
 const std::vector<std::string>& model_names();
 
 // The initial parameters: truncated normals and constants drawn from the seed by Philox with + - * / only, so that
-// every machine gets the same bits. parameters: padded_count floats, padding becomes 0.
+// every machine gets the same bits. Of segment number `index`: elements [first, first + values.size()), padding 0.
+void initialize(const Segment& segment, std::size_t index, std::uint64_t seed, std::size_t first,
+                std::span<float> values);
+// Of all segments; parameters: padded_count floats.
 void initialize(const SegmentTable& segments, std::uint64_t seed, float* parameters);
 
 }  // namespace tg::engine

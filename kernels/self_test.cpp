@@ -92,7 +92,7 @@ bool statistics_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
 bool codes_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   const std::size_t elements = in.elements();
   for (const float scaler : {0x1.8p-8F, 0x1p-7F}) {
-    const DrawKey key{.seed = 0x0123456789ABCDEF, .rank = 3, .segment = 7, .step = 11};
+    const DrawKey key{.seed = 0x0123456789ABCDEF, .seat = 3, .segment = 7, .step = 11};
     const Scale scale{.clip = scaler == 0x1p-7F ? std::numeric_limits<float>::infinity() : scaler, .scaler = scaler};
     PlaneArrays x(elements), y(elements), z(elements);
     a.ternarize(in.gradient(), 5 * kBlock, key, scale, x.planes());

@@ -125,7 +125,7 @@ struct MeshStatus {
   # True: the node listens beyond loopback without keys.
 
   nodes @3 :List(Node);
-  # In rank order, at most kMostMembers.
+  # In the order of seats, at most kMostMembers.
 
   runs @4 :List(Run);
   # Newest first, at most kMostRunsKept; the oldest are left out where the reply would pass kMostControlBytes.

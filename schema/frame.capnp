@@ -60,7 +60,7 @@ struct Hello {
 }
 
 struct Claim {
-  # Sent to the member of lowest rank by the node that was asked to start a run.
+  # Sent to the node of the first seat by the node that was asked to start a run.
   runId @0 :Text;
   # [A-Za-z0-9][A-Za-z0-9._-]*, at most kMostRunIdBytes. Else drop.
 }

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "ctl/format/table.h"
+#include "kernels/base/hex.h"
 
 namespace tg::ctl {
 namespace {
@@ -16,7 +16,7 @@ bool answers(const MemberStatus& member) { return member.digest != 0; }
 
 std::string describe(const MemberStatus& member) {
   if (!answers(member)) return member.node + " tells no digest";
-  return member.node + " has " + format_digest(member.digest) + " at step " + std::to_string(member.digest_step);
+  return member.node + " has " + hex_digest(member.digest) + " at step " + std::to_string(member.digest_step);
 }
 
 // The state that most members have; of equally common ones the furthest.
@@ -54,7 +54,7 @@ Result<FetchSource> agreed_source(const RunStatus& run, bool partial) {
   }
   if (!odd.empty()) {
     return Error{ErrorKind::kFailed, "the members of run " + run.id + " do not agree: most have " +
-                                         format_digest(common.second) + " at step " + std::to_string(common.first) +
+                                         hex_digest(common.second) + " at step " + std::to_string(common.first) +
                                          ", but " + odd + ". Nothing was fetched"};
   }
   if (!silent.empty()) {

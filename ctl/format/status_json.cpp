@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "ctl/format/table.h"
+#include "kernels/base/hex.h"
 
 namespace tg::ctl {
 namespace {
@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json digest(std::uint64_t value) { return value == 0 ? Json(nullptr) : Json(format_digest(value)); }
+Json digest(std::uint64_t value) { return value == 0 ? Json(nullptr) : Json(hex_digest(value)); }
 
 Json evaluation(const schema::RunStatus& run) {
   if (!run.evaluated) return nullptr;

@@ -1,6 +1,7 @@
 #include "ctl/format/status_text.h"
 
 #include "ctl/format/table.h"
+#include "kernels/base/hex.h"
 
 namespace tg::ctl {
 namespace {
@@ -21,7 +22,7 @@ std::string age(std::int64_t since_ms, std::int64_t now_ms) {
   return since_ms <= 0 ? std::string(kNothing) : format_span(static_cast<double>(now_ms - since_ms) / 1000);
 }
 
-std::string digest(std::uint64_t value) { return value == 0 ? std::string(kNothing) : format_digest(value); }
+std::string digest(std::uint64_t value) { return value == 0 ? std::string(kNothing) : hex_digest(value); }
 
 }  // namespace
 

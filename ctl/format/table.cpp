@@ -1,7 +1,6 @@
 #include "ctl/format/table.h"
 
 #include <algorithm>
-#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <string_view>
@@ -80,12 +79,6 @@ std::string format_bytes(double bytes) {
     ++unit;
   }
   return format_fixed(bytes, unit == 0 ? 0 : 1) + kUnits[unit];
-}
-
-std::string format_digest(std::uint64_t digest) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016" PRIx64, digest);
-  return text;
 }
 
 }  // namespace tg::ctl

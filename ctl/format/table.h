@@ -1,7 +1,6 @@
 // Numbers and tables for people. Pure.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,5 @@ std::string format_percent(double share, int digits);  // 0.981 -> "98.1 %"
 std::string format_seconds(double seconds);            // "950 us", "4.1 ms", "2.50 s"
 std::string format_span(double seconds);               // for waits and ages: "42s", "3m05s", "2h10m"
 std::string format_bytes(double bytes);                // "1.2 MB", powers of 1000
-std::string format_digest(std::uint64_t digest);       // 16 hexadecimal digits
 
 }  // namespace tg::ctl

@@ -6,10 +6,10 @@
 
 #include "ctl/fetch/fetch_source.h"
 #include "ctl/fetch/part_file.h"
-#include "ctl/format/table.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
+#include "kernels/base/hex.h"
 
 namespace tg::ctl {
 namespace {
@@ -102,7 +102,7 @@ int fetch(Client& client, const Command& command) {
   if (const Status status = sync_folder(command.output); !status) return fail(status.error());
   if (source->node.empty()) {
     say("all " + std::to_string(run->members.size()) + " members agree on digest " +
-        format_digest(run->members[0].digest) + " at step " + std::to_string(run->members[0].digest_step));
+        hex_digest(run->members[0].digest) + " at step " + std::to_string(run->members[0].digest_step));
   }
   for (const PartFile& file : files) print(file.path() + "\n");
   return kOk;

@@ -28,12 +28,6 @@ std::uint64_t steady_ms() {
   return static_cast<std::uint64_t>(duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count());
 }
 
-std::vector<std::string> names_of(const NodeConfig& config) {
-  std::vector<std::string> names;
-  for (const schema::PeerAddress& peer : config.peers) names.push_back(peer.name);
-  return names;
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
@@ -61,7 +55,7 @@ struct ControlServer::State {
   void loop();
   void follow_node();
   void from_client(const ClientMessage& message);
-  void from_peer(Rank peer, const std::string& bytes);
+  void from_peer(Seat peer, const std::string& bytes);
   void handle(const Client& client, schema::StatusRequest request);
   void handle(const Client& client, schema::StartRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::StopRequest request) { pass_on(client, std::move(request)); }
@@ -88,8 +82,8 @@ struct ControlServer::State {
   void complain(const std::string& from, const std::string& what);
 
   const NodeConfig config;
-  const std::vector<std::string> names;  // by rank
-  const Rank rank;
+  const Per<Seat, std::string> names;
+  const Seat self;
   const std::uint64_t incarnation;
   const std::string build;
   const std::uint64_t beat_ms;
@@ -106,7 +100,7 @@ struct ControlServer::State {
   std::uint64_t bad_messages = 0, bad_messages_told = 0, next_complaint_ms = 0;
 
   // Set by any thread.
-  std::vector<std::atomic<bool>> heard;  // by rank; a frame costs a store, not a wake-up
+  Per<Seat, std::atomic<bool>> heard;  // a frame costs a store, not a wake-up
   std::atomic<bool> ending{false};
   std::mutex mutex;
   Watch wanted;                    // guarded by mutex
@@ -118,8 +112,8 @@ struct ControlServer::State {
 ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_incarnation, std::string own_build,
                             RunStore& run_store, Progress& own_progress, Log& own_log, Hooks own_hooks)
     : config(node_config),
-      names(names_of(node_config)),
-      rank(node_config.rank()),
+      names(node_config.names()),
+      self(node_config.seat()),
       incarnation(own_incarnation),
       build(std::move(own_build)),
       beat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMostBeatMs)),
@@ -127,7 +121,7 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
       progress(own_progress),
       log(own_log),
       hooks(std::move(own_hooks)),
-      liveness({names, rank, node_config.peer_timeout_ms}),
+      liveness({names, self, node_config.peer_timeout_ms}),
       questions(names),
       heard(names.size()) {}
 
@@ -164,8 +158,8 @@ void ControlServer::reply(std::uint64_t token, ReplyBody body) {
   if (state_->sockets) state_->sockets->wake();
 }
 
-void ControlServer::heard(Rank peer) {
-  if (peer < state_->heard.size()) state_->heard[peer].store(true, std::memory_order_relaxed);
+void ControlServer::heard(Seat peer) {
+  if (peer.index() < state_->heard.size()) state_->heard[peer].store(true, std::memory_order_relaxed);
 }
 
 void ControlServer::watch(const std::string& run_id, std::uint64_t step_timeout_ms) {
@@ -197,7 +191,7 @@ void ControlServer::State::loop() {
       if (!message) break;
       from_client(*message);
     }
-    for (Rank peer = 0; peer < names.size(); ++peer) {
+    for (const Seat peer : names.places()) {
       for (int i = 0; i < schema::kMostMessagesPerTurn; ++i) {
         const std::optional<std::string> bytes = sockets->receive_peer(peer);
         if (!bytes) break;
@@ -254,7 +248,7 @@ void ControlServer::State::from_client(const ClientMessage& message) {
   std::visit([&](auto& body) { handle(client, std::move(body)); }, request->body);
 }
 
-void ControlServer::State::from_peer(Rank peer, const std::string& bytes) {
+void ControlServer::State::from_peer(Seat peer, const std::string& bytes) {
   Result<schema::Reply> reply = schema::decode_reply(std::as_bytes(std::span(bytes)));
   if (!reply) return complain(names[peer], reply.error().message);
   liveness.heard(peer, steady_ms());
@@ -264,15 +258,15 @@ void ControlServer::State::from_peer(Rank peer, const std::string& bytes) {
 void ControlServer::State::handle(const Client& client, schema::StatusRequest request) {
   MeshStatus own = own_status();
   if (request.local) return answer(client, select_prefix(std::move(own), request.run));
-  std::vector<Rank> peers;
-  for (Rank peer = 0; peer < names.size(); ++peer) {
-    if (peer != rank) peers.push_back(peer);
+  std::vector<Seat> peers;
+  for (const Seat peer : names.places()) {
+    if (peer != self) peers.push_back(peer);
   }
   if (peers.empty()) return answer(client, select_run(merge_statuses(std::move(own), {}), request.run));
   const auto token = questions.gather(client, request.run, std::move(own), peers, steady_ms());
   if (!token) return refuse(client);
   const std::string question = schema::encode_request({*token, schema::StatusRequest{request.run, true}});
-  for (const Rank peer : peers) {
+  for (const Seat peer : peers) {
     if (!sockets->send_peer(peer, question)) answer(questions.not_asked(*token, peer));
   }
 }
@@ -294,8 +288,8 @@ void ControlServer::State::handle(const Client& client, const schema::Beat& beat
   (void)client;  // beats are one way
   const auto found = std::find(names.begin(), names.end(), beat.node);
   if (found == names.end()) return complain(beat.node, "a beat of a node that no peer line names");
-  const auto peer = static_cast<Rank>(found - names.begin());
-  if (peer == rank) return complain(beat.node, "a beat under our own name: are two nodes called " + beat.node + "?");
+  const auto peer = Seat(static_cast<std::size_t>(found - names.begin()));
+  if (peer == self) return complain(beat.node, "a beat under our own name: are two nodes called " + beat.node + "?");
   liveness.beat(peer, beat, steady_ms());
 }
 
@@ -322,7 +316,8 @@ void ControlServer::State::relay(const Client& client, const std::string& node, 
   if (found == names.end()) {
     return answer(client, Error{ErrorKind::kNotFound, "no node '" + node + "'; the nodes are " + joined(names)});
   }
-  const auto token = questions.relay(client, static_cast<Rank>(found - names.begin()), std::move(body), steady_ms());
+  const auto token =
+      questions.relay(client, Seat(static_cast<std::size_t>(found - names.begin())), std::move(body), steady_ms());
   if (!token) refuse(client);
 }
 
@@ -342,15 +337,15 @@ void ControlServer::State::send_beats(std::uint64_t now_ms) {
   beat.step = progress.step;
   beat.progress = progress.count;
   const std::string bytes = schema::encode_request({0, beat});
-  for (Rank peer = 0; peer < names.size(); ++peer) {
+  for (const Seat peer : names.places()) {
     // A beat that cannot be sent now is worth nothing later.
-    if (peer != rank) (void)sockets->send_peer(peer, bytes);
+    if (peer != self) (void)sockets->send_peer(peer, bytes);
   }
-  liveness.beat(rank, beat, now_ms);
+  liveness.beat(self, beat, now_ms);
 }
 
 void ControlServer::State::tick(std::uint64_t now_ms) {
-  for (Rank peer = 0; peer < names.size(); ++peer) {
+  for (const Seat peer : names.places()) {
     if (heard[peer].exchange(false, std::memory_order_relaxed)) liveness.heard(peer, now_ms);
   }
   for (Verdict& verdict : liveness.tick(now_ms)) hooks.lost(std::move(verdict));
@@ -363,9 +358,9 @@ MeshStatus ControlServer::State::own_status() {
   status.build = build;
   status.insecure = config.insecure;
   const std::uint64_t now_ms = steady_ms();
-  for (Rank peer = 0; peer < names.size(); ++peer) {
+  for (const Seat peer : names.places()) {
     const schema::PeerAddress& address = config.peers[peer];
-    const bool up = peer == rank || liveness.alive(peer, now_ms);
+    const bool up = peer == self || liveness.alive(peer, now_ms);
     status.nodes.push_back({address.name, host_and_port(address.host, static_cast<std::uint16_t>(address.port + 1)),
                             up ? "up" : "unreachable"});
   }

@@ -43,7 +43,7 @@ class ControlServer {
   Status start();
   // Any thread.
   void reply(std::uint64_t token, schema::ReplyBody body);
-  void heard(Rank peer);  // mesh data arrived: counts as life
+  void heard(Seat peer);  // mesh data arrived: counts as life
   void watch(const std::string& run_id, std::uint64_t step_timeout_ms);
   void set_step_timeout(std::uint64_t step_timeout_ms);
   void unwatch();

@@ -66,7 +66,7 @@ struct ControlSockets::Impl {
   zmq::context_t context;  // goes last: it waits until the sockets are gone
   const int wake_fd;
   zmq::socket_t router;
-  std::vector<zmq::socket_t> dealers;  // by rank; the own one is empty
+  Per<Seat, zmq::socket_t> dealers;  // the own one is empty
   std::vector<zmq::pollitem_t> poll_items;
 };
 
@@ -133,7 +133,7 @@ std::optional<ClientMessage> ControlSockets::receive_client() {
   return message;
 }
 
-std::optional<std::string> ControlSockets::receive_peer(Rank peer) {
+std::optional<std::string> ControlSockets::receive_peer(Seat peer) {
   zmq::socket_t& dealer = impl_->dealers[peer];
   if (!dealer) return std::nullopt;
   Message received = receive(dealer);
@@ -152,7 +152,7 @@ bool ControlSockets::send_client(const std::string& identity, const std::string&
   }
 }
 
-bool ControlSockets::send_peer(Rank peer, const std::string& bytes) {
+bool ControlSockets::send_peer(Seat peer, const std::string& bytes) {
   zmq::socket_t& dealer = impl_->dealers[peer];
   if (!dealer) return false;
   try {

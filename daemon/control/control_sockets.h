@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "daemon/membership/liveness.h"
 #include "kernels/base/status.h"
 #include "schema/options/node_config.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
@@ -33,11 +33,11 @@ class ControlSockets {
 
   std::optional<ClientMessage> receive_client();
   // From the peer's DEALER: a reply. Messages of several parts arrive as an empty one.
-  std::optional<std::string> receive_peer(Rank peer);
+  std::optional<std::string> receive_peer(Seat peer);
   // False: the client has gone, or takes nothing now.
   bool send_client(const std::string& identity, const std::string& bytes);
   // False: no connection, or too much waits for this peer already.
-  bool send_peer(Rank peer, const std::string& bytes);
+  bool send_peer(Seat peer, const std::string& bytes);
 
  private:
   struct Impl;

@@ -12,7 +12,8 @@
 
 namespace tg::daemon {
 
-// own.nodes holds the state of every node as the asked one sees it; nodes that answered are "up". `answers` by rank.
+// own.nodes holds the state of every node as the asked one sees it; nodes that answered are "up". `answers` in the
+// order of seats.
 schema::MeshStatus merge_statuses(schema::MeshStatus own, const std::vector<schema::MeshStatus>& answers);
 
 // Keeps the run that `run` (an id or a unique prefix) names, all if it is empty; an Error if there is no such run, or

@@ -22,15 +22,15 @@ std::optional<std::uint64_t> Questions::call(Client client, std::uint64_t now_ms
   return add(std::move(client), now_ms + schema::kMostCallMs, Call{}, 0);
 }
 
-std::optional<std::uint64_t> Questions::gather(Client client, std::string run, MeshStatus own, std::vector<Rank> peers,
+std::optional<std::uint64_t> Questions::gather(Client client, std::string run, MeshStatus own, std::vector<Seat> peers,
                                                std::uint64_t now_ms) {
   Gather gather{std::move(run), std::move(own), {}};
-  for (const Rank peer : peers) gather.parts[peer];
+  for (const Seat peer : peers) gather.parts[peer];
   const std::size_t outstanding = gather.parts.size();
   return add(std::move(client), now_ms + schema::kPeerStatusMs, std::move(gather), outstanding);
 }
 
-std::optional<std::uint64_t> Questions::relay(Client client, Rank peer, schema::RequestBody body,
+std::optional<std::uint64_t> Questions::relay(Client client, Seat peer, schema::RequestBody body,
                                               std::uint64_t now_ms) {
   return add(std::move(client), now_ms + schema::kRelayReplyMs, Relay{peer, std::move(body)}, 1);
 }
@@ -57,7 +57,7 @@ std::optional<Answer> Questions::replied(std::uint64_t token, ReplyBody body) {
   return finish(at, std::move(body));
 }
 
-std::optional<Answer> Questions::peer_replied(Rank peer, schema::Reply reply) {
+std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply) {
   const auto at = waiting_.find(reply.id);
   if (at == waiting_.end()) return std::nullopt;
   if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
@@ -79,7 +79,7 @@ std::optional<Answer> Questions::peer_replied(Rank peer, schema::Reply reply) {
   return finish_gather(at);
 }
 
-std::optional<Answer> Questions::not_asked(std::uint64_t token, Rank peer) {
+std::optional<Answer> Questions::not_asked(std::uint64_t token, Seat peer) {
   const auto at = waiting_.find(token);
   if (at == waiting_.end()) return std::nullopt;
   Gather* gather = std::get_if<Gather>(&at->second.kind);

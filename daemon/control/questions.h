@@ -15,8 +15,8 @@
 #include <variant>
 #include <vector>
 
-#include "daemon/membership/membership.h"
 #include "schema/control/control.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
@@ -31,25 +31,25 @@ struct Answer {
 };
 
 struct PeerQuestion {
-  Rank peer = 0;
+  Seat peer;
   schema::Request request;
 };
 
 class Questions {
  public:
-  explicit Questions(std::vector<std::string> names) : names_(std::move(names)) {}
+  explicit Questions(Per<Seat, std::string> names) : names_(std::move(names)) {}
 
   // Each gives the token, or nothing when too many questions wait already.
   std::optional<std::uint64_t> call(Client client, std::uint64_t now_ms);
   // `own`: the asked node's part. A peer that cannot be asked: not_asked().
-  std::optional<std::uint64_t> gather(Client client, std::string run, schema::MeshStatus own, std::vector<Rank> peers,
+  std::optional<std::uint64_t> gather(Client client, std::string run, schema::MeshStatus own, std::vector<Seat> peers,
                                       std::uint64_t now_ms);
-  std::optional<std::uint64_t> relay(Client client, Rank peer, schema::RequestBody body, std::uint64_t now_ms);
+  std::optional<std::uint64_t> relay(Client client, Seat peer, schema::RequestBody body, std::uint64_t now_ms);
 
   std::optional<Answer> replied(std::uint64_t token, schema::ReplyBody body);
-  std::optional<Answer> peer_replied(Rank peer, schema::Reply reply);
+  std::optional<Answer> peer_replied(Seat peer, schema::Reply reply);
   // A gather goes on without this peer.
-  std::optional<Answer> not_asked(std::uint64_t token, Rank peer);
+  std::optional<Answer> not_asked(std::uint64_t token, Seat peer);
   // Relays that have not been sent so far; a peer that has just restarted is connected within moments.
   std::vector<PeerQuestion> unsent() const;
   void sent(std::uint64_t token);
@@ -64,10 +64,10 @@ class Questions {
   struct Gather {
     std::string run;
     schema::MeshStatus own;
-    std::map<Rank, std::optional<schema::MeshStatus>> parts;  // of the asked peers
+    std::map<Seat, std::optional<schema::MeshStatus>> parts;  // of the asked peers
   };
   struct Relay {
-    Rank peer = 0;
+    Seat peer;
     schema::RequestBody body;
     bool sent = false;
   };
@@ -84,7 +84,7 @@ class Questions {
   Answer finish(Waiting::iterator at, schema::ReplyBody body);
   Answer finish_gather(Waiting::iterator at);
 
-  const std::vector<std::string> names_;
+  const Per<Seat, std::string> names_;
   std::uint64_t last_token_ = 0;
   Waiting waiting_;
 };

@@ -1,16 +1,11 @@
 #include "daemon/exchange/compare_digests.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
-namespace tg::daemon {
+#include "kernels/base/hex.h"
 
-std::string hex_digest(std::uint64_t digest) {
-  char text[24];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
-  return text;
-}
+namespace tg::daemon {
 
 std::optional<schema::Fail> compare_digests(const std::vector<std::string>& names,
                                             const std::vector<std::string>& segment_names,

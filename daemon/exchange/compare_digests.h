@@ -17,6 +17,4 @@ std::optional<schema::Fail> compare_digests(const std::vector<std::string>& name
                                             const std::vector<std::vector<std::uint64_t>>& digests,
                                             const std::string& when);
 
-std::string hex_digest(std::uint64_t digest);  // 16 digits
-
 }  // namespace tg::daemon

@@ -23,7 +23,7 @@ void CreditBook::reserve(const std::vector<Rank>& to, std::size_t expected) {
 
 void CreditBook::sent(const std::vector<Rank>& to, std::size_t bytes, std::size_t expected) {
   for (const Rank rank : to) {
-    TG_CHECK(links_[rank].reserved >= expected, rank);
+    TG_CHECK(links_[rank].reserved >= expected, rank.index());
     links_[rank].reserved -= expected;
     links_[rank].sent += bytes;
   }

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/membership/membership.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
@@ -39,7 +39,7 @@ class CreditBook {
     std::uint64_t sent = 0, reserved = 0, granted = 0;
     std::uint64_t taken = 0, told = 0;
   };
-  std::vector<Link> links_;  // by rank
+  Per<Rank, Link> links_;
   std::size_t window_ = 0, every_ = 0;
 };
 

@@ -14,23 +14,20 @@
 #include <span>
 #include <vector>
 
-#include "daemon/exchange/exchange.h"
 #include "daemon/exchange/plan.h"
+#include "daemon/exchange/scalers.h"
+#include "daemon/exchange/work.h"
 #include "engine/segment.h"
 #include "kernels/kernels.h"
 
 namespace tg::daemon {
 
-struct Slice {
-  std::size_t segment = 0;
-  std::size_t begin = 0, count = 0;  // flat elements
-};
-
-// Work: the statistics of some slices of a bucket.
-struct Measure {
+// What the own node knows of one bucket when its gradient has been measured.
+struct LocalBucket {
   std::size_t bucket = 0;
-  std::size_t first = 0;  // of these slices among the bucket's
-  std::vector<Slice> slices;
+  double loss_sum = 0;
+  std::vector<float> scalers;  // of plan.buckets[bucket].ternary_segments, in order: eq. (2) after clipping
+  std::optional<std::size_t> non_finite_segment;
 };
 
 struct ClipRule {
@@ -50,13 +47,8 @@ class GradientStatistics {
   Measure next();  // about kSlice elements
   void measured(const Measure& work, std::span<const kernels::Statistics> statistics);
 
-  struct Bucket {
-    std::size_t bucket = 0;
-    double loss_sum = 0;
-    LocalBucket local;
-  };
-  // The next bucket, if it has been measured; sets the clip bounds of its segments (+inf: none; kernels::Scale::clip).
-  std::optional<Bucket> take(std::vector<float>& clips);
+  // The next bucket, if it has been measured; sets the clip bounds of its segments.
+  std::optional<LocalBucket> take(Scalers& scalers);
 
  private:
   struct Open {
@@ -66,7 +58,7 @@ class GradientStatistics {
     std::vector<kernels::Statistics> statistics;  // by slice
     std::size_t missing = 0;                      // slices
   };
-  LocalBucket local_bucket(const Open& open, std::vector<float>& clips) const;
+  LocalBucket local_bucket(const Open& open, Scalers& scalers) const;
 
   const engine::SegmentTable& segments_;
   const ClipRule rule_;

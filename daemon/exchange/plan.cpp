@@ -57,7 +57,7 @@ void cut_run(const engine::SegmentTable& segments, std::size_t bucket, std::size
       chunk_size(end - begin, format, most_for_link(segments.padded_count(), options, plan.sharded()), options);
   std::size_t segment = first;
   for (std::size_t at = begin; at < end; at += size) {
-    ChunkPlan chunk{bucket, at, std::min(at + size, end), format, plan.chunks.size() % options.members, {}, {}};
+    ChunkPlan chunk{bucket, at, std::min(at + size, end), format, Rank(plan.chunks.size() % options.members), {}, {}};
     for (std::size_t part = at; part < chunk.end;) {
       while (segments[segment].offset + segments[segment].padded_count() <= part) ++segment;
       const std::size_t segment_end = segments[segment].offset + segments[segment].padded_count();
@@ -139,7 +139,7 @@ std::size_t exchange_bytes(const Plan& plan) {
   std::vector<std::size_t> held_by(plan.members);
   for (const ChunkPlan& chunk : plan.chunks) {
     const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
-    held_by[plan.sharded() ? chunk.owner : 0] +=
+    held_by[plan.sharded() ? chunk.owner.index() : 0] +=
         peers * (chunk.ternary() ? kernels::codes_bound(chunk.size()) : chunk.size() * float_bytes);
   }
   const std::size_t held = *std::max_element(held_by.begin(), held_by.end());

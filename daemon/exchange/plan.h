@@ -16,6 +16,7 @@
 #include "engine/segment.h"
 #include "schema/frame/frame.h"
 #include "schema/limits.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
@@ -34,7 +35,7 @@ struct ChunkPlan {
   std::size_t bucket = 0;
   std::size_t begin = 0, end = 0;  // flat elements
   GradientFormat format = GradientFormat::kTernary;
-  std::size_t owner = 0;  // rank that sums it in the sharded exchange
+  Rank owner;  // who sums it in the sharded exchange
   std::vector<ChunkPart> parts;
   std::vector<std::size_t> runs;  // sizes of the parts: a coding probability each
   std::size_t size() const { return end - begin; }

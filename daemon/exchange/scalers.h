@@ -1,4 +1,5 @@
-// The scalers of one step: every member's own, and the shared ones, eq. (4): s = max over the members.
+// The scalers of one step: every member's own, and the shared ones, eq. (4): s = max over the members; and the bounds
+// that the own gradient is clipped by.
 //
 // Written by the thread that owns the Exchange, before a bucket opens. Those of an open bucket stay as they are until
 // the commit: other threads may read these.
@@ -8,13 +9,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "daemon/membership/membership.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
 class Scalers {
  public:
-  Scalers(std::size_t members, std::size_t segments) : shared_(segments), own_(members, shared_) {}
+  Scalers(std::size_t members, std::size_t segments)
+      : shared_(segments), clips_(segments), own_(members, std::vector<float>(segments)) {}
 
   void begin_step() {
     std::fill(shared_.begin(), shared_.end(), 0.0f);
@@ -24,13 +26,15 @@ class Scalers {
     own_[member][segment] = scaler;
     shared_[segment] = std::max(shared_[segment], scaler);
   }
+  void clip_at(std::size_t segment, float bound) { clips_[segment] = bound; }
 
   float shared(std::size_t segment) const { return shared_[segment]; }
   float of(Rank member, std::size_t segment) const { return own_[member][segment]; }
+  float clip(std::size_t segment) const { return clips_[segment]; }  // +inf: none (kernels::Scale::clip)
 
  private:
-  std::vector<float> shared_;            // by segment
-  std::vector<std::vector<float>> own_;  // by rank and segment
+  std::vector<float> shared_, clips_;  // by segment
+  Per<Rank, std::vector<float>> own_;  // by segment
 };
 
 }  // namespace tg::daemon

@@ -26,17 +26,17 @@ std::string place(const schema::Beat& beat) {
 }  // namespace
 
 Liveness::Liveness(LivenessOptions options) : options_(std::move(options)) {
-  TG_CHECK(options_.self < options_.names.size(), options_.self, options_.names.size());
+  TG_CHECK(options_.self.index() < options_.names.size(), options_.self.index(), options_.names.size());
   members_.resize(options_.names.size());
 }
 
-void Liveness::heard(Rank peer, std::uint64_t now_ms) {
-  TG_CHECK(peer < members_.size(), peer);
+void Liveness::heard(Seat peer, std::uint64_t now_ms) {
+  TG_CHECK(peer.index() < members_.size(), peer.index());
   members_[peer].heard_ms = now_ms;
   members_[peer].quiet_ms = std::max(members_[peer].quiet_ms, now_ms);
 }
 
-void Liveness::beat(Rank peer, const schema::Beat& beat, std::uint64_t now_ms) {
+void Liveness::beat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms) {
   heard(peer, now_ms);
   if (!watching_ || beat.run_id != run_id_) return;
   Member& member = members_[peer];
@@ -73,29 +73,29 @@ std::vector<Verdict> Liveness::tick(std::uint64_t now_ms) {
         *since = std::max(*since, std::min(*since + gap, now_ms));
     }
   }
-  for (Rank rank = 0; rank < members_.size(); ++rank) {
-    if (members_[rank].accused) continue;
-    std::string message = accusation(rank, now_ms);
+  for (const Seat seat : members_.places()) {
+    if (members_[seat].accused) continue;
+    std::string message = accusation(seat, now_ms);
     if (message.empty()) continue;
-    members_[rank].accused = true;
-    verdicts.push_back({rank, std::move(message), run_id_});
+    members_[seat].accused = true;
+    verdicts.push_back({seat, std::move(message), run_id_});
   }
   return verdicts;
 }
 
-std::string Liveness::accusation(Rank rank, std::uint64_t now_ms) const {
-  const Member& member = members_[rank];
-  const std::string& name = options_.names[rank];
+std::string Liveness::accusation(Seat seat, std::uint64_t now_ms) const {
+  const Member& member = members_[seat];
+  const std::string& name = options_.names[seat];
   const auto passed = [now_ms](std::uint64_t since, std::uint64_t limit) {
     return now_ms >= since && now_ms - since >= limit;
   };
-  if (rank != options_.self && passed(member.quiet_ms, options_.peer_timeout_ms)) {
+  if (seat != options_.self && passed(member.quiet_ms, options_.peer_timeout_ms)) {
     return "no sign of life from " + name + " for " + seconds_text(options_.peer_timeout_ms) +
            (member.beat ? " (last seen in " + place(*member.beat) + ")" : " (not seen since the run began)");
   }
   // Data may outlive the last beat for a moment: only who was heard since then is up.
   const bool up = !passed(member.quiet_ms, options_.peer_timeout_ms / 2);
-  if (rank != options_.self && up && passed(member.in_run_ms, options_.peer_timeout_ms))
+  if (seat != options_.self && up && passed(member.in_run_ms, options_.peer_timeout_ms))
     return name + " is up, but not in run " + run_id_ + "; was it restarted?";
   // Preparation has a deadline of its own (Membership).
   if (!member.beat || member.beat->phase == schema::Phase::kPrepare) return "";
@@ -107,8 +107,8 @@ std::string Liveness::accusation(Rank rank, std::uint64_t now_ms) const {
   return name + " is stuck in " + place(*member.beat) + " for " + seconds_text(step_timeout_ms_);
 }
 
-bool Liveness::alive(Rank peer, std::uint64_t now_ms) const {
-  TG_CHECK(peer < members_.size(), peer);
+bool Liveness::alive(Seat peer, std::uint64_t now_ms) const {
+  TG_CHECK(peer.index() < members_.size(), peer.index());
   if (peer == options_.self) return true;
   const std::optional<std::uint64_t>& heard_ms = members_[peer].heard_ms;
   return heard_ms && now_ms < *heard_ms + std::min(options_.peer_timeout_ms, kAliveMs);

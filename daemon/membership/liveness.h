@@ -17,19 +17,19 @@
 #include <string>
 #include <vector>
 
-#include "daemon/membership/membership.h"
 #include "schema/control/control.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
 struct LivenessOptions {
-  std::vector<std::string> names;
-  Rank self = 0;
+  Per<Seat, std::string> names;
+  Seat self;
   std::uint64_t peer_timeout_ms = 10'000;
 };
 
 struct Verdict {
-  Rank rank = 0;
+  Seat seat;
   std::string message;
   std::string run_id = {};  // that was watched
 };
@@ -38,8 +38,8 @@ class Liveness {
  public:
   explicit Liveness(LivenessOptions options);
 
-  void heard(Rank peer, std::uint64_t now_ms);                           // any data
-  void beat(Rank peer, const schema::Beat& beat, std::uint64_t now_ms);  // also our own, rank == self
+  void heard(Seat peer, std::uint64_t now_ms);                           // any data
+  void beat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms);  // also our own, seat == self
   // Watching begins with a run (deadlines start now) and ends with it; without a run nobody is accused. Called at
   // PrepareRun it also finds a member that dies while it prepares; called again at BeginRun it starts anew.
   void watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms);
@@ -48,7 +48,7 @@ class Liveness {
   // At most one verdict per member and watch. Call at least every 100 ms.
   std::vector<Verdict> tick(std::uint64_t now_ms);
   // For status: has the peer been heard within peer-timeout (or 3 s, whichever is less)?
-  bool alive(Rank peer, std::uint64_t now_ms) const;
+  bool alive(Seat peer, std::uint64_t now_ms) const;
 
  private:
   struct Member {
@@ -61,10 +61,10 @@ class Liveness {
     bool accused = false;
   };
 
-  std::string accusation(Rank rank, std::uint64_t now_ms) const;  // "" = none
+  std::string accusation(Seat seat, std::uint64_t now_ms) const;  // "" = none
 
   LivenessOptions options_;
-  std::vector<Member> members_;
+  Per<Seat, Member> members_;
   std::string run_id_;
   bool watching_ = false;
   std::uint64_t step_timeout_ms_ = 0;

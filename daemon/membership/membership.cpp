@@ -1,6 +1,5 @@
 #include "daemon/membership/membership.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "daemon/membership/words.h"
@@ -8,27 +7,29 @@
 
 namespace tg::daemon {
 
-Membership::Membership(MembershipOptions options) : options_(std::move(options)) {
-  TG_CHECK(options_.self < options_.names.size(), options_.self, options_.names.size());
-  connected_.assign(options_.names.size(), false);
-  connected_[options_.self] = true;
-}
+Membership::Membership(MembershipOptions options)
+    : claim_timeout_ms_(options.claim_timeout_ms),
+      prepare_timeout_ms_(options.prepare_timeout_ms),
+      peers_(std::move(options.names), options.self),
+      right_(claim_timeout_ms_),
+      votes_(peers_.names()) {}
 
 // --- state ---
 
 std::vector<MembershipAction> Membership::take_actions() { return std::exchange(actions_, {}); }
 
-bool Membership::idle() const { return phase_ == Phase::kIdle; }
+bool Membership::idle() const { return current() == nullptr; }
 
-const RunIdentity* Membership::current() const { return idle() ? nullptr : &run_; }
+const RunIdentity* Membership::current() const {
+  if (pending_) return &pending_->run();
+  return phase_ == Phase::kNone ? nullptr : &run_;
+}
 
 std::optional<schema::RunState> Membership::state() const {
+  if (pending_) return schema::RunState::kPending;
   switch (phase_) {
-    case Phase::kIdle:
+    case Phase::kNone:
       return std::nullopt;
-    case Phase::kConnecting:
-    case Phase::kClaiming:
-      return schema::RunState::kPending;
     case Phase::kProposing:
     case Phase::kPreparing:
     case Phase::kVoted:
@@ -41,94 +42,59 @@ std::optional<schema::RunState> Membership::state() const {
   return std::nullopt;
 }
 
-std::vector<Rank> Membership::others() const {
-  std::vector<Rank> ranks;
-  for (Rank rank = 0; rank < options_.names.size(); ++rank)
-    if (rank != options_.self) ranks.push_back(rank);
-  return ranks;
-}
-
-std::vector<Rank> Membership::disconnected() const {
-  std::vector<Rank> ranks;
-  for (Rank rank = 0; rank < connected_.size(); ++rank)
-    if (!connected_[rank]) ranks.push_back(rank);
-  return ranks;
-}
-
-std::string Membership::names_of(const std::vector<Rank>& ranks) const {
-  std::string text;
-  for (const Rank rank : ranks) text += (text.empty() ? "" : ", ") + name(rank);
-  return text;
-}
-
-// Why a claim or start is refused; "" if the right to propose is free. A run that still waits for its members does not
-// hold the right.
+// Why a claim or start is refused; "" if the right to propose is free. A pending start does not hold it.
 std::string Membership::taken_message() const {
-  const bool reserved = phase_ >= Phase::kProposing;
-  if (!reserved && !holder_) return "";
-  const std::string id = reserved ? run_.id : holder_->id;
+  const bool reserved = phase_ != Phase::kNone;
+  const std::optional<ProposalRight::Holder>& holder = right_.holder();
+  if (!reserved && !holder) return "";
+  const std::string id = reserved ? run_.id : holder->run_id;
   const std::string_view state = schema::run_state_name(reserved ? *this->state() : schema::RunState::kStarting);
   return "run " + id + " is already " + std::string(state) + ", proposed by " +
-         name(reserved ? proposer_ : holder_->rank) + "; wait for it, or stop it: tgctl stop " + id;
+         name(reserved ? proposer_ : holder->seat) + "; wait for it, or stop it: tgctl stop " + id;
 }
 
-void Membership::send(std::vector<Rank> to, std::uint64_t key, schema::FrameBody body) {
+void Membership::send(std::vector<Seat> to, std::uint64_t key, schema::FrameBody body) {
   if (to.empty()) return;
-  act(SendFrame{std::move(to), schema::FrameHeader{key, kView, 0}, std::move(body)});
+  act(SendFrame{std::move(to), schema::FrameHeader{key, view_number(key), 0}, std::move(body)});
 }
 
-void Membership::answer(Error error) {
-  if (!token_) return;
-  act(AnswerStart{*token_, run_.id, Status(std::move(error))});
-  token_.reset();
-}
-
-void Membership::reserve(Phase phase, RunIdentity run, Rank proposer, std::uint64_t deadline_ms) {
+void Membership::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms) {
+  TG_CHECK(!pending_ && phase_ == Phase::kNone, run.id);
   phase_ = phase;
   run_ = std::move(run);
+  view_ = View::of_all(peers_.size());
   proposer_ = proposer;
   deadline_ms_ = deadline_ms;
-  token_.reset();
-  votes_.assign(options_.names.size(), std::nullopt);
+  votes_.clear();
   trouble_.reset();
   own_vote_.reset();
   stop_asked_ = false;
-  finished_.assign(options_.names.size(), false);
-}
-
-void Membership::become_idle() {
-  TG_CHECK(!token_, run_.id);
-  phase_ = Phase::kIdle;
+  finished_.assign(peers_.size(), false);
 }
 
 // --- events ---
 
-void Membership::connection(Rank peer, bool up, std::uint64_t now_ms) {
-  TG_CHECK(peer < connected_.size() && peer != options_.self, peer);
-  if (connected_[peer] == up) return;
-  connected_[peer] = up;
+void Membership::connection(Seat peer, bool up, std::uint64_t now_ms) {
+  TG_CHECK(peers_.is_other(peer), peer.index());
+  if (peers_.connected(peer) == up) return;
+  peers_.set_connected(peer, up);
   if (up) {
-    if (phase_ == Phase::kConnecting) try_to_claim(now_ms);
+    if (pending_ && !pending_->claiming()) try_to_claim(now_ms);
     if (phase_ == Phase::kPreparing && own_vote_) try_to_vote(now_ms);
     return;
   }
-  if (holder_ && holder_->rank == peer) holder_.reset();
+  right_.left(peer);
   // While a member prepares no frame but its vote is due: a connection that comes back does no harm.
   if (phase_ == Phase::kPreparing && peer != proposer_) return;
   lost(peer, own_name() + " lost the connection to " + name(peer), now_ms);
 }
 
-void Membership::lost(Rank peer, const std::string& message, std::uint64_t /*now_ms*/) {
-  TG_CHECK(peer < connected_.size(), peer);
+void Membership::lost(Seat peer, const std::string& message, std::uint64_t /*now_ms*/) {
+  TG_CHECK(peers_.knows(peer), peer.index());
   const schema::Fail cause{ErrorKind::kUnreachable, name(peer), "", message};
+  if (pending_ && !peers_.connected(kGranter)) pending_->wait_again();  // claimed again when it is back
   switch (phase_) {
-    case Phase::kIdle:
-    case Phase::kConnecting:
-      return;
-    case Phase::kClaiming:
-      if (connected_[kGranter]) return;
-      phase_ = Phase::kConnecting;  // claimed again when it is back
-      deadline_ms_ = start_deadline_ms_;
+    case Phase::kNone:
       return;
     case Phase::kProposing:
       return fail_proposal(cause);
@@ -145,35 +111,34 @@ void Membership::lost(Rank peer, const std::string& message, std::uint64_t /*now
 
 void Membership::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms) {
   if (!current_is(key)) return;
-  if (phase_ == Phase::kProposing) return take_vote(options_.self, vote);
+  if (phase_ == Phase::kProposing) return take_vote(peers_.self(), vote);
   if (phase_ != Phase::kPreparing || own_vote_) return;
   own_vote_ = vote;
   // Members connect to each other at their own pace; the proposer's word is only about its own connections.
-  deadline_ms_ = now_ms + options_.claim_timeout_ms;
+  deadline_ms_ = now_ms + claim_timeout_ms_;
   try_to_vote(now_ms);
 }
 
 void Membership::try_to_vote(std::uint64_t now_ms) {
   schema::Vote vote = *own_vote_;
-  const std::vector<Rank> missing = disconnected();
+  const std::vector<Seat> missing = peers_.disconnected();
   if (vote.accepted && trouble_) {
     vote = {false, trouble_->kind, trouble_->message};
   } else if (vote.accepted && !missing.empty()) {
     if (now_ms < deadline_ms_) return;
-    vote = {false, ErrorKind::kUnreachable, own_name() + " is not connected to " + names_of(missing)};
+    vote = {false, ErrorKind::kUnreachable, own_name() + " is not connected to " + peers_.names_of(missing)};
   }
   phase_ = Phase::kVoted;
-  deadline_ms_ = now_ms + options_.prepare_timeout_ms;
+  deadline_ms_ = now_ms + prepare_timeout_ms_;
   send({proposer_}, run_.key, vote);
 }
 
 Status Membership::stop(const std::string& run_id, std::uint64_t /*now_ms*/) {
-  if (idle() || run_.id != run_id)
+  if (idle() || current()->id != run_id)
     return Error{ErrorKind::kNotFound, "no run " + run_id + " is in progress on " + own_name()};
   const std::string reason = "run " + run_id + " was stopped at " + own_name() + " before it began";
   switch (phase_) {
-    case Phase::kConnecting:
-    case Phase::kClaiming:
+    case Phase::kNone:
       end_pending(schema::RunState::kStopped, ErrorKind::kRefused, reason);
       break;
     case Phase::kProposing:
@@ -207,23 +172,20 @@ void Membership::stopping() {
   if (phase_ == Phase::kRunning) phase_ = Phase::kStopping;
 }
 
-void Membership::peer_finished(Rank peer) {
-  TG_CHECK(peer < options_.names.size(), peer);
+void Membership::peer_finished(Seat peer) {
+  TG_CHECK(peers_.knows(peer), peer.index());
   if (begun()) finished_[peer] = true;
 }
 
 void Membership::shut_down(std::uint64_t /*now_ms*/) {
   if (shut_down_) return;
   shut_down_ = true;
-  holder_.reset();
+  right_.withdraw();
   const std::string reason = own_name() + " was shut down";
-  const std::uint64_t key = idle() ? 0 : run_.key;
+  const std::uint64_t key = idle() ? 0 : current()->key;
   switch (phase_) {
-    case Phase::kIdle:
-      break;
-    case Phase::kConnecting:
-    case Phase::kClaiming:
-      end_pending(schema::RunState::kFailed, ErrorKind::kRefused, reason);
+    case Phase::kNone:
+      if (pending_) end_pending(schema::RunState::kFailed, ErrorKind::kRefused, reason);
       break;
     case Phase::kProposing:
       fail_proposal({ErrorKind::kRefused, own_name(), "prepare", reason});
@@ -234,35 +196,25 @@ void Membership::shut_down(std::uint64_t /*now_ms*/) {
       break;
     case Phase::kRunning:
     case Phase::kStopping:
-      send(others(), key, schema::Goodbye{reason});  // first: saving takes its time
+      send(peers_.others(), key, schema::Goodbye{reason});  // first: saving takes its time
       end_run(schema::RunState::kFailed, reason);
       return;
   }
-  send(others(), key, schema::Goodbye{reason});
+  send(peers_.others(), key, schema::Goodbye{reason});
 }
 
 void Membership::tick(std::uint64_t now_ms) {
-  if (holder_ && now_ms >= holder_->void_at_ms) holder_.reset();
-  if (idle() || begun() || now_ms < deadline_ms_) return;
-  switch (phase_) {
-    case Phase::kConnecting: {
-      const std::vector<Rank> missing = disconnected();
-      const std::string reason =
-          names_of(missing) + " did not connect within " + seconds_text(run_.start_timeout_ms) +
-          (missing.size() == 1 ? "; is it running and reachable?" : "; are they running and reachable?");
+  right_.tick(now_ms);
+  if (pending_)
+    if (const std::string reason = pending_->overdue(peers_, claim_timeout_ms_, now_ms); !reason.empty())
       return end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, reason);
-    }
-    case Phase::kClaiming:
-      return end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed,
-                         name(kGranter) + " did not grant the right to start a run within " +
-                             seconds_text(options_.claim_timeout_ms) + "; is it overloaded?");
+  if (phase_ == Phase::kNone || begun() || now_ms < deadline_ms_) return;
+  switch (phase_) {
     case Phase::kProposing: {
-      std::vector<Rank> missing;
-      for (Rank rank = 0; rank < votes_.size(); ++rank)
-        if (!votes_[rank]) missing.push_back(rank);
+      const std::vector<Seat> missing = votes_.missing();
       return fail_proposal(
           {ErrorKind::kTimeout, name(missing.front()), "prepare",
-           names_of(missing) + " did not prepare the run within " + seconds_text(options_.prepare_timeout_ms)});
+           peers_.names_of(missing) + " did not prepare the run within " + seconds_text(prepare_timeout_ms_)});
     }
     case Phase::kPreparing:
       if (own_vote_) return try_to_vote(now_ms);
@@ -272,10 +224,10 @@ void Membership::tick(std::uint64_t now_ms) {
   }
 }
 
-void Membership::frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
+void Membership::frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
                        std::uint64_t now_ms) {
-  if (from >= options_.names.size() || from == options_.self || header.view != kView) return;
   const std::uint64_t key = header.run;
+  if (!peers_.is_other(from) || header.view != view_number(key)) return;
   if (const auto* claim = std::get_if<schema::Claim>(&body)) on_claim(from, key, *claim, now_ms);
   if (const auto* grant = std::get_if<schema::Grant>(&body); grant && from == kGranter) on_grant(key, *grant, now_ms);
   if (const auto* proposal = std::get_if<schema::Propose>(&body)) on_propose(from, key, *proposal, now_ms);
@@ -286,31 +238,119 @@ void Membership::frame(Rank from, const schema::FrameHeader& header, const schem
   if (std::holds_alternative<schema::Goodbye>(body)) on_goodbye(from, key);
 }
 
+// --- a start at this node ---
+
+void Membership::start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms) {
+  const auto refuse = [&](const std::string& message) {
+    act(AnswerStart{token, run.id, Error{ErrorKind::kRefused, message}});
+  };
+  if (shut_down_) return refuse(own_name() + " is being shut down");
+  if (!idle() || right_.holder()) {
+    const std::string taken = taken_message();
+    return refuse(!taken.empty() ? taken
+                                 : "run " + pending_->run().id + " is already PENDING, started at " + own_name() +
+                                       "; wait for it, or stop it: tgctl stop " + run_.id);
+  }
+  pending_.emplace(token, std::move(run), now_ms);
+  try_to_claim(now_ms);
+}
+
+void Membership::try_to_claim(std::uint64_t now_ms) {
+  if (!peers_.disconnected().empty()) return;
+  if (peers_.self() != kGranter) {
+    pending_->claim(now_ms);
+    return send({kGranter}, pending_->run().key, schema::Claim{pending_->run().id});
+  }
+  const std::string taken = taken_message();
+  if (!taken.empty()) return refuse_pending(take_pending(), taken);
+  propose(now_ms);
+}
+
+void Membership::on_claim(Seat from, std::uint64_t key, const schema::Claim& claim, std::uint64_t now_ms) {
+  if (peers_.self() != kGranter) return;
+  const bool again = right_.held_by(key, from);
+  const std::string taken = shut_down_ ? own_name() + " is being shut down" : again ? "" : taken_message();
+  if (taken.empty()) right_.grant({key, claim.run_id, from}, now_ms);
+  send({from}, key, schema::Grant{taken.empty(), taken});
+}
+
+void Membership::on_grant(std::uint64_t key, const schema::Grant& grant, std::uint64_t now_ms) {
+  if (!current_is(key) || !pending_ || !pending_->claiming()) {
+    if (grant.granted && !current_is(key)) give_grant_back(key);
+    return;
+  }
+  if (!grant.granted) return refuse_pending(take_pending(), grant.message);
+  if (peers_.disconnected().empty()) return propose(now_ms);
+  give_grant_back(key);
+  pending_->wait_again();
+}
+
+void Membership::propose(std::uint64_t now_ms) {
+  const PendingStart start = take_pending();
+  reserve(Phase::kProposing, start.run(), peers_.self(), now_ms + prepare_timeout_ms_);
+  token_ = start.token();
+  send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec});
+  act(PrepareRun{run_, view_});
+}
+
+void Membership::give_grant_back(std::uint64_t key) {
+  if (peers_.self() == kGranter) return;
+  send({kGranter}, key, schema::Fail{ErrorKind::kRefused, own_name(), "claim", "the start was withdrawn"});
+}
+
+void Membership::refuse_pending(const PendingStart& start, const std::string& message) {
+  act(AnswerStart{start.token(), start.run().id, Error{ErrorKind::kRefused, message}});
+  act(DropRun{start.run().key});
+}
+
+// A run that never came as far as a proposal is recorded where it was asked for.
+void Membership::end_pending(schema::RunState state, ErrorKind kind, const std::string& reason) {
+  const PendingStart start = take_pending();
+  if (start.claiming()) give_grant_back(start.run().key);
+  // Whoever gets the answer finds the end recorded.
+  act(EndRun{start.run().key, start.run().id, state, reason});
+  act(AnswerStart{start.token(), start.run().id, Error{kind, reason}});
+}
+
+// --- as the proposer ---
+
+void Membership::fail_proposal(const schema::Fail& cause) {
+  send(peers_.others(), run_.key, cause);
+  act(AnswerStart{token_, run_.id, Error{cause.kind, cause.message}});
+  drop();
+}
+
+void Membership::take_vote(Seat from, const schema::Vote& vote) {
+  if (const std::optional<schema::Fail> cause = votes_.take(from, vote)) return fail_proposal(*cause);
+  if (votes_.missing().empty()) commit();
+}
+
+void Membership::commit() {
+  Result<Choice> choice = votes_.decide(run_.spec);
+  if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
+  send(peers_.others(), run_.key, choice->commit);
+  begin(choice->commit, std::move(choice->why));
+  act(AnswerStart{token_, run_.id, Status()});
+}
+
 // --- as a member ---
 
-void Membership::on_propose(Rank from, std::uint64_t key, const schema::Propose& proposal, std::uint64_t now_ms) {
+void Membership::on_propose(Seat from, std::uint64_t key, const schema::Propose& proposal, std::uint64_t now_ms) {
   const auto refuse = [&](const std::string& message) {
     send({from}, key, schema::Vote{false, ErrorKind::kRefused, message});
   };
   if (current_is(key)) return;
   if (shut_down_) return refuse(own_name() + " is being shut down");
-  if (phase_ >= Phase::kProposing) return refuse(taken_message());
-  if (options_.self == kGranter) {
-    if (!holder_ || holder_->key != key || holder_->rank != from)
-      return refuse("the right to start run " + proposal.run_id + " has lapsed; start it again");
-    holder_.reset();
-  }
+  if (phase_ != Phase::kNone) return refuse(taken_message());
+  if (peers_.self() == kGranter && !right_.spend(key, from))
+    return refuse("the right to start run " + proposal.run_id + " has lapsed; start it again");
   // Whoever proposes holds the grant: our own start would be refused with its id.
-  const std::optional<std::uint64_t> own_token = std::exchange(token_, std::nullopt);  // of a PENDING run
-  const RunIdentity own = run_;
-  if (phase_ == Phase::kClaiming) give_grant_back(own.key);
+  const std::optional<PendingStart> own = std::exchange(pending_, std::nullopt);
+  if (own && own->claiming()) give_grant_back(own->run().key);
   reserve(Phase::kPreparing, {key, proposal.run_id, proposal.spec}, from,
-          now_ms + options_.prepare_timeout_ms + options_.claim_timeout_ms);
-  if (own_token) {
-    act(AnswerStart{*own_token, own.id, Error{ErrorKind::kRefused, taken_message()}});
-    act(DropRun{own.key});
-  }
-  act(PrepareRun{run_});
+          now_ms + prepare_timeout_ms_ + claim_timeout_ms_);
+  if (own) refuse_pending(*own, taken_message());
+  act(PrepareRun{run_, view_});
 }
 
 // Whether the vote has left or not, the proposer hears a no; whatever it has decided by then is carried out.
@@ -321,12 +361,12 @@ void Membership::take_back_vote(schema::Fail cause) {
 }
 
 void Membership::drop() {
-  TG_CHECK(phase_ >= Phase::kProposing && !begun());
-  become_idle();
+  TG_CHECK(phase_ != Phase::kNone && !begun());
+  phase_ = Phase::kNone;
   act(DropRun{run_.key});
 }
 
-void Membership::on_commit(Rank from, std::uint64_t key, const schema::Commit& commit) {
+void Membership::on_commit(Seat from, std::uint64_t key, const schema::Commit& commit) {
   if (current_is(key) && begun()) return;
   // A node that refused has nothing to begin with, whatever the proposer says.
   if (!current_is(key) || phase_ != Phase::kVoted || !own_vote_ || !own_vote_->accepted) {
@@ -348,21 +388,21 @@ void Membership::on_commit(Rank from, std::uint64_t key, const schema::Commit& c
 
 void Membership::begin(const schema::Commit& choice, std::string why) {
   phase_ = Phase::kRunning;
-  act(BeginRun{run_, choice, std::move(why)});
+  act(BeginRun{run_, view_, choice, std::move(why)});
 }
 
 void Membership::end_run(schema::RunState state, const std::string& reason) {
-  become_idle();
+  phase_ = Phase::kNone;
   act(EndRun{run_.key, run_.id, state, reason});
 }
 
 void Membership::fail_run(const schema::Fail& cause) {
-  send(others(), run_.key, cause);
+  send(peers_.others(), run_.key, cause);
   end_run(schema::RunState::kFailed, cause.message);
 }
 
-void Membership::on_fail(Rank from, std::uint64_t key, const schema::Fail& cause) {
-  if (holder_ && holder_->key == key && holder_->rank == from) holder_.reset();
+void Membership::on_fail(Seat from, std::uint64_t key, const schema::Fail& cause) {
+  right_.give_back(key, from);
   if (!current_is(key)) return;
   if (begun()) return end_run(schema::RunState::kFailed, cause.message);
   if (phase_ == Phase::kProposing) return fail_proposal(cause);
@@ -372,9 +412,9 @@ void Membership::on_fail(Rank from, std::uint64_t key, const schema::Fail& cause
   if (!trouble_) trouble_ = cause;
 }
 
-void Membership::on_goodbye(Rank from, std::uint64_t key) {
+void Membership::on_goodbye(Seat from, std::uint64_t key) {
   const std::string reason = name(from) + " was shut down";
-  if (holder_ && holder_->rank == from) holder_.reset();
+  right_.left(from);
   if (begun()) {
     if (!finished_[from]) end_run(schema::RunState::kFailed, reason);
   } else if (phase_ == Phase::kProposing) {

@@ -1,16 +1,16 @@
-// Who takes part in a run: the two-phase start, the end of a run, and the one verdict all members share.
+// Who takes part in a run: the two-phase start, the end of a run, and the one verdict all members share. It knows seats
+// only; the members of a run and the number of their list are a View, made when the run is reserved.
 //
 // Pure: events go in, actions come out; it knows no clock (now_ms is an event's field), socket or thread, so a seeded
 // simulator drives it (tests/simulation). Owned by the node's thread.
 //
-// Start. The asked node is the proposer. It waits (PENDING, up to start-timeout) until every member is connected, then
-// claims the right to propose from the member of lowest rank: claims are granted one at a time, first come first
-// served, so of two starts in the same second exactly one proceeds and the other is refused with the winner's id. With
-// the grant it proposes to all; every member prepares (loads data, builds the model, hashes) and votes; the proposer
-// compares the hashes and commits, or fails the proposal with one message for all. A member that lost its proposer
-// drops the reservation.
+// Start. The asked node is the proposer. It waits (pending_start.h) until every member is connected, then claims the
+// right to propose (proposal_right.h): of two starts in the same second exactly one proceeds and the other
+// is refused with the winner's id. With the grant it proposes to all; every member prepares (loads data, builds the
+// model, hashes) and votes; the proposer compares the hashes (votes.h) and commits, or fails the proposal with one
+// message for all. A member that lost its proposer drops the reservation.
 //
-//   proposer:  idle -> connecting -> claiming -> proposing (own vote and theirs) -> running
+//   proposer:  idle -> pending -> proposing (own vote and theirs) -> running
 //   member:    idle -> preparing -> voted -> running
 //
 // Until the commit only the proposer decides: a member that has voted and then sees trouble takes its vote back and
@@ -25,34 +25,36 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "daemon/membership/peers.h"
+#include "daemon/membership/pending_start.h"
+#include "daemon/membership/proposal_right.h"
+#include "daemon/membership/run_identity.h"
 #include "daemon/membership/view.h"
+#include "daemon/membership/votes.h"
 #include "kernels/base/status.h"
 #include "schema/control/control.h"
 #include "schema/frame/frame.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
-struct RunIdentity {
-  std::uint64_t key = 0;  // drawn by the proposer, stands in every frame of the run
-  std::string id;
-  std::string spec;  // canonical job
-  std::uint64_t start_timeout_ms = 30'000;
-};
-
 // Actions, to be carried out in order.
 struct SendFrame {
-  std::vector<Rank> to;
+  std::vector<Seat> to;
   schema::FrameHeader header;
   schema::FrameBody body;
 };
-struct PrepareRun {  // answer with prepared(); the run's exchange may buffer frames from now on
+struct PrepareRun {  // answer with prepared(); the run's exchange may buffer frames of this view from now on
   RunIdentity run;
+  View view;
 };
 struct BeginRun {  // all committed
   RunIdentity run;
+  View view;
   schema::Commit choice;
   std::string why;  // the choice, in a sentence; only the proposer knows
 };
@@ -76,8 +78,8 @@ struct AskStop {  // set the stop flag in the next step frame
 using MembershipAction = std::variant<SendFrame, PrepareRun, BeginRun, DropRun, EndRun, AnswerStart, AskStop>;
 
 struct MembershipOptions {
-  std::vector<std::string> names;  // of all nodes, by rank
-  Rank self = 0;
+  Per<Seat, std::string> names;  // of all nodes
+  Seat self;
   std::uint64_t claim_timeout_ms = 5'000;      // a granted claim without a proposal is void after this
   std::uint64_t prepare_timeout_ms = 300'000;  // from the proposal to the last vote
 };
@@ -87,15 +89,15 @@ class Membership {
   explicit Membership(MembershipOptions options);
 
   // --- events ---
-  void connection(Rank peer, bool up, std::uint64_t now_ms);  // both directions work, or no longer
+  void connection(Seat peer, bool up, std::uint64_t now_ms);  // both directions work, or no longer
   // A client's start. key is drawn by the caller. Answered by AnswerStart with this token, sooner or later.
   void start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms);
   void prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms);  // the own vote
   // Claim, Grant, Propose, Vote, Commit, Fail, Goodbye; anything else is not for membership and ignored, as is every
-  // frame of another run than the current one.
-  void frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
-  // Liveness gave up on a peer (or on ourselves: rank == self).
-  void lost(Rank peer, const std::string& message, std::uint64_t now_ms);
+  // frame of another run than the current one, or of another view.
+  void frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
+  // Liveness gave up on a peer (or on ourselves: peer == self).
+  void lost(Seat peer, const std::string& message, std::uint64_t now_ms);
   // A client's stop of the current run. Error if there is no such run; ok and AskStop/EndRun otherwise.
   Status stop(const std::string& run_id, std::uint64_t now_ms);
   // The run itself: it cannot go on (we tell the others), or it came to its end.
@@ -103,7 +105,7 @@ class Membership {
   void finished(schema::RunState state, const std::string& reason, std::uint64_t now_ms);  // STOPPED, COMPLETED
   void stopping();  // the union of flags says stop
   // The run needs nothing more from this peer (its last report is in): losing it no longer ends the run.
-  void peer_finished(Rank peer);
+  void peer_finished(Seat peer);
   // This node is being shut down: a run in progress ends FAILED here too; Goodbye goes to all.
   void shut_down(std::uint64_t now_ms);
   void tick(std::uint64_t now_ms);
@@ -114,52 +116,35 @@ class Membership {
   // PENDING .. STOPPING of the current run; nothing when idle.
   std::optional<schema::RunState> state() const;
   const RunIdentity* current() const;
-  static constexpr std::uint32_t kView = 1;
 
  private:
-  static constexpr Rank kGranter = 0;  // the member of lowest rank gives the right to propose
-  enum class Phase : std::uint8_t {
-    kIdle,
-    kConnecting,
-    kClaiming,
-    kProposing,
-    kPreparing,
-    kVoted,
-    kRunning,
-    kStopping
-  };
-  // At rank 0: who may propose. Cleared when its proposal arrives (the run itself is the reservation then).
-  struct Holder {
-    std::uint64_t key = 0;
-    std::string id;
-    Rank rank = 0;
-    std::uint64_t void_at_ms = 0;
-  };
+  static constexpr Seat kGranter = ProposalRight::kGranter;
+  enum class Phase : std::uint8_t { kNone, kProposing, kPreparing, kVoted, kRunning, kStopping };
 
-  bool proposed_by_me() const { return proposer_ == options_.self; }
   bool begun() const { return phase_ == Phase::kRunning || phase_ == Phase::kStopping; }
-  bool current_is(std::uint64_t key) const { return phase_ != Phase::kIdle && run_.key == key; }
-  const std::string& name(Rank rank) const { return options_.names[rank]; }
-  const std::string& own_name() const { return options_.names[options_.self]; }
-  std::string names_of(const std::vector<Rank>& ranks) const;
-  std::vector<Rank> others() const;
-  std::vector<Rank> disconnected() const;
+  bool current_is(std::uint64_t key) const { return current() != nullptr && current()->key == key; }
+  // The view that frames of this run carry; a run that this node is not reserved for has not left its first.
+  std::uint32_t view_number(std::uint64_t key) const {
+    return phase_ != Phase::kNone && run_.key == key ? view_.number() : View::kFirst;
+  }
+  const std::string& name(Seat seat) const { return peers_.name(seat); }
+  const std::string& own_name() const { return peers_.own_name(); }
   std::string taken_message() const;
 
   void act(MembershipAction action) { actions_.push_back(std::move(action)); }
-  void send(std::vector<Rank> to, std::uint64_t key, schema::FrameBody body);
-  void answer(Error error);
-  void reserve(Phase phase, RunIdentity run, Rank proposer, std::uint64_t deadline_ms);
-  void become_idle();
+  void send(std::vector<Seat> to, std::uint64_t key, schema::FrameBody body);
+  void reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms);
 
-  // proposer
+  // a pending start
   void try_to_claim(std::uint64_t now_ms);
   void propose(std::uint64_t now_ms);
+  PendingStart take_pending() { return *std::exchange(pending_, std::nullopt); }
   void give_grant_back(std::uint64_t key);
-  void refuse_own_start(const std::string& message);
+  void refuse_pending(const PendingStart& start, const std::string& message);
   void end_pending(schema::RunState state, ErrorKind kind, const std::string& reason);
+  // proposer
   void fail_proposal(const schema::Fail& cause);
-  void take_vote(Rank from, const schema::Vote& vote);
+  void take_vote(Seat from, const schema::Vote& vote);
   void commit();
   // member
   void try_to_vote(std::uint64_t now_ms);
@@ -170,31 +155,33 @@ class Membership {
   void end_run(schema::RunState state, const std::string& reason);
   void fail_run(const schema::Fail& cause);
 
-  void on_claim(Rank from, std::uint64_t key, const schema::Claim& claim, std::uint64_t now_ms);
+  void on_claim(Seat from, std::uint64_t key, const schema::Claim& claim, std::uint64_t now_ms);
   void on_grant(std::uint64_t key, const schema::Grant& grant, std::uint64_t now_ms);
-  void on_propose(Rank from, std::uint64_t key, const schema::Propose& proposal, std::uint64_t now_ms);
-  void on_commit(Rank from, std::uint64_t key, const schema::Commit& commit);
-  void on_fail(Rank from, std::uint64_t key, const schema::Fail& cause);
-  void on_goodbye(Rank from, std::uint64_t key);
+  void on_propose(Seat from, std::uint64_t key, const schema::Propose& proposal, std::uint64_t now_ms);
+  void on_commit(Seat from, std::uint64_t key, const schema::Commit& commit);
+  void on_fail(Seat from, std::uint64_t key, const schema::Fail& cause);
+  void on_goodbye(Seat from, std::uint64_t key);
 
-  MembershipOptions options_;
+  const std::uint64_t claim_timeout_ms_, prepare_timeout_ms_;
+  Peers peers_;
+  ProposalRight right_;  // held by nobody where this node is not the one that grants
   std::vector<MembershipAction> actions_;
-  std::vector<bool> connected_;
-  std::optional<Holder> holder_;
   bool shut_down_ = false;
 
-  // The current run; meaningless while idle.
-  Phase phase_ = Phase::kIdle;
+  std::optional<PendingStart> pending_;  // only while there is no phase
+
+  // The run that this node is reserved for, or in; meaningless without a phase.
+  Phase phase_ = Phase::kNone;
   RunIdentity run_;
-  Rank proposer_ = 0;
-  std::optional<std::uint64_t> token_;   // of the client that still waits for an answer
-  std::uint64_t deadline_ms_ = 0;        // of the phase
-  std::uint64_t start_deadline_ms_ = 0;  // of a PENDING run
-  std::vector<std::optional<schema::Vote>> votes_;
+  View view_;
+  Seat proposer_;
+  std::uint64_t deadline_ms_ = 0;         // of the phase
+  std::uint64_t token_ = 0;               // of a proposer: the client that waits for an answer
+  Votes votes_;                           // of a proposer
   std::optional<schema::Vote> own_vote_;  // a member's, held until it is connected to all
   std::optional<schema::Fail> trouble_;   // seen by a member before the verdict
   bool stop_asked_ = false;
-  std::vector<bool> finished_;
+  Per<Seat, bool> finished_;
 };
 
 }  // namespace tg::daemon

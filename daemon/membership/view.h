@@ -29,19 +29,17 @@ class View {
 
   std::uint32_t number() const { return number_; }
   std::size_t size() const { return seats_.size(); }
-  Seat seat(tg::Rank rank) const { return seats_[rank.index()]; }
+  Seat seat(Rank rank) const { return seats_[rank.index()]; }
   // Nothing where that node is no member.
-  std::optional<tg::Rank> rank(Seat seat) const {
+  std::optional<Rank> rank(Seat seat) const {
     const auto found = std::lower_bound(seats_.begin(), seats_.end(), seat);
     if (found == seats_.end() || *found != seat) return std::nullopt;
-    return tg::Rank(static_cast<std::size_t>(found - seats_.begin()));
+    return Rank(static_cast<std::size_t>(found - seats_.begin()));
   }
 
  private:
   std::uint32_t number_ = kFirst;
   std::vector<Seat> seats_;  // by rank
 };
-
-using Rank = std::size_t;
 
 }  // namespace tg::daemon

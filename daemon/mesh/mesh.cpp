@@ -53,20 +53,20 @@ struct PeerLink {
 struct Mesh::State {
   State(const schema::NodeConfig& c, std::uint64_t i, std::string b, schema::FramePool& p, Log& l, Hooks h)
       : config(c), incarnation(i), build(std::move(b)), pool(p), log(l), hooks(std::move(h)), links(c.peers.size()) {
-    for (Rank r = 0; r < config.peers.size(); ++r) rank_of[config.peers[r].name] = r;
+    for (const Seat seat : config.peers.places()) seat_of[config.peers[seat].name] = seat;
   }
 
-  void monitor_dealer(Rank peer);
+  void monitor_dealer(Seat peer);
   void receive_loop();
   bool receive_one();
   void watch_connections();
   void on_message(const std::string& sender, std::shared_ptr<zmq::message_t> message);
-  void on_hello(Rank peer, const schema::Hello& hello);
-  void on_bad_frame(Rank peer, const std::string& why);
-  void refuse(Rank peer, const std::string& why);
-  void send_hello(Rank peer, std::uint64_t heard);
-  bool push(Rank peer, const schema::SharedFrame& frame);
-  void flush(Rank peer);
+  void on_hello(Seat peer, const schema::Hello& hello);
+  void on_bad_frame(Seat peer, const std::string& why);
+  void refuse(Seat peer, const std::string& why);
+  void send_hello(Seat peer, std::uint64_t heard);
+  bool push(Seat peer, const schema::SharedFrame& frame);
+  void flush(Seat peer);
 
   const schema::NodeConfig config;
   const std::uint64_t incarnation;
@@ -76,14 +76,14 @@ struct Mesh::State {
   const Hooks hooks;
   zmq::context_t context{1};
   zmq::socket_t router;
-  std::vector<PeerLink> links;
-  std::map<std::string, Rank> rank_of;
+  Per<Seat, PeerLink> links;
+  std::map<std::string, Seat> seat_of;
   std::map<std::string, int> strangers;  // receiving thread; bounded below
   std::thread receiver;
   std::atomic<bool> stopping{false};
   std::atomic<std::uint64_t> sent_bytes{0};
   mutable std::mutex problems_mutex;
-  std::map<Rank, std::string> problems;
+  std::map<Seat, std::string> problems;
 };
 
 Mesh::Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, schema::FramePool& pool,
@@ -107,14 +107,14 @@ Status Mesh::start() {
     set_socket_options(s.router, options);
     s.router.set(zmq::sockopt::router_handover, true);  // a restarted peer takes its name over from its dead connection
     if (Status bound = bind_socket(s.router, "mesh", s.config.listen, self.port); !bound.ok()) return bound;
-    for (Rank r = 0; r < s.links.size(); ++r) {
-      if (r == s.config.rank()) continue;
-      zmq::socket_t& dealer = s.links[r].dealer;
+    for (const Seat seat : s.links.places()) {
+      if (seat == s.config.seat()) continue;
+      zmq::socket_t& dealer = s.links[seat].dealer;
       dealer = zmq::socket_t(s.context, zmq::socket_type::dealer);
       set_socket_options(dealer, options);
       dealer.set(zmq::sockopt::routing_id, self.name);
-      s.monitor_dealer(r);
-      dealer.connect(s.config.peers[r].mesh_endpoint());
+      s.monitor_dealer(seat);
+      dealer.connect(s.config.peers[seat].mesh_endpoint());
     }
   } catch (const zmq::error_t& error) {
     return Error{ErrorKind::kIo, "cannot set up the mesh sockets: " + std::string(error.what()) +
@@ -127,8 +127,8 @@ Status Mesh::start() {
 // --- receiving thread ---
 
 // Called before the receiving thread starts; the monitor's end is that thread's from then on.
-void Mesh::State::monitor_dealer(Rank peer) {
-  const std::string endpoint = "inproc://monitor-" + std::to_string(peer);
+void Mesh::State::monitor_dealer(Seat peer) {
+  const std::string endpoint = "inproc://monitor-" + std::to_string(peer.index());
   if (zmq_socket_monitor(links[peer].dealer.handle(), endpoint.c_str(), ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED) !=
       0)
     throw zmq::error_t();
@@ -169,14 +169,14 @@ bool Mesh::State::receive_one() {
   }
   if (parts == 1)
     on_message(sender.to_string(), std::move(body));
-  else if (const auto known = rank_of.find(sender.to_string()); known != rank_of.end())
+  else if (const auto known = seat_of.find(sender.to_string()); known != seat_of.end())
     on_bad_frame(known->second, "a message of " + std::to_string(parts) + " parts");
   return true;
 }
 
 void Mesh::State::watch_connections() {
-  for (Rank r = 0; r < links.size(); ++r) {
-    PeerLink& link = links[r];
+  for (const Seat peer : links.places()) {
+    PeerLink& link = links[peer];
     if (!link.monitor) continue;
     zmq::message_t event, address;
     while (link.monitor.recv(event, zmq::recv_flags::dontwait)) {
@@ -186,21 +186,21 @@ void Mesh::State::watch_connections() {
       link.dealer_connected = what == ZMQ_EVENT_CONNECTED;
       if (link.dealer_connected || !link.up.exchange(false)) continue;
       // Frames may be lost: even if the connection comes back, a step in progress cannot.
-      log.warning("connection-lost", {{"peer", config.peers[r].name}});
-      hooks.connection(r, false);
+      log.warning("connection-lost", {{"peer", config.peers[peer].name}});
+      hooks.connection(peer, false);
     }
   }
 }
 
 void Mesh::State::on_message(const std::string& sender, std::shared_ptr<zmq::message_t> message) {
-  const auto known = rank_of.find(sender);
-  if (known == rank_of.end() || known->second == config.rank()) {
+  const auto known = seat_of.find(sender);
+  if (known == seat_of.end() || known->second == config.seat()) {
     if (strangers.size() < schema::kMostMembers && strangers[sender]++ == 0)
       log.warning("stranger-refused",
                   {{"bytes", message->size()}, {"hint", "its name is not in this node's peer lines"}});
     return;
   }
-  const Rank peer = known->second;
+  const Seat peer = known->second;
   PeerLink& link = links[peer];
   Result<schema::Frame> frame = schema::decode_frame({static_cast<const std::byte*>(message->data()), message->size()});
   if (!frame.ok()) {
@@ -216,7 +216,7 @@ void Mesh::State::on_message(const std::string& sender, std::shared_ptr<zmq::mes
   hooks.frame(peer, std::move(frame).value(), std::move(message));
 }
 
-void Mesh::State::on_bad_frame(Rank peer, const std::string& why) {
+void Mesh::State::on_bad_frame(Seat peer, const std::string& why) {
   PeerLink& link = links[peer];
   ++link.bad_frames;
   if (link.bad_frames > schema::kMostBadFrames) return;
@@ -227,13 +227,13 @@ void Mesh::State::on_bad_frame(Rank peer, const std::string& why) {
                              " malformed frames, the last one: " + why + "; is it the same build?");
 }
 
-void Mesh::State::refuse(Rank peer, const std::string& why) {
+void Mesh::State::refuse(Seat peer, const std::string& why) {
   const std::lock_guard lock(problems_mutex);
   if (problems[peer] != why) log.warning("hello-refused", {{"peer", config.peers[peer].name}, {"why", why}});
   problems[peer] = why;
 }
 
-void Mesh::State::on_hello(Rank peer, const schema::Hello& hello) {
+void Mesh::State::on_hello(Seat peer, const schema::Hello& hello) {
   PeerLink& link = links[peer];
   const std::string& name = config.peers[peer].name;
   const std::string& own = config.node;
@@ -271,7 +271,7 @@ void Mesh::State::on_hello(Rank peer, const schema::Hello& hello) {
 
 // --- node's thread ---
 
-bool Mesh::State::push(Rank peer, const schema::SharedFrame& frame) {
+bool Mesh::State::push(Seat peer, const schema::SharedFrame& frame) {
   zmq::message_t message = message_of(frame);
   const std::size_t size = message.size();
   try {
@@ -284,15 +284,15 @@ bool Mesh::State::push(Rank peer, const schema::SharedFrame& frame) {
   return true;
 }
 
-void Mesh::State::flush(Rank peer) {
+void Mesh::State::flush(Seat peer) {
   std::deque<schema::SharedFrame>& waiting = links[peer].waiting;
   while (!waiting.empty() && push(peer, waiting.front())) waiting.pop_front();
 }
 
-std::optional<Rank> Mesh::send(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
+std::optional<Seat> Mesh::send(const std::vector<Seat>& to, const schema::SharedFrame& frame) {
   State& s = *state_;
-  std::optional<Rank> full;
-  for (const Rank peer : to) {
+  std::optional<Seat> full;
+  for (const Seat peer : to) {
     s.flush(peer);
     if (s.links[peer].waiting.empty() && s.push(peer, frame)) continue;
     if (s.links[peer].waiting.size() >= kMostWaitingFrames)
@@ -303,7 +303,7 @@ std::optional<Rank> Mesh::send(const std::vector<Rank>& to, const schema::Shared
   return full;
 }
 
-void Mesh::State::send_hello(Rank peer, std::uint64_t heard) {
+void Mesh::State::send_hello(Seat peer, std::uint64_t heard) {
   const schema::Hello hello{schema::kProtocolVersion,         build, config.node, incarnation,
                             schema::names_hash(config.peers), heard};
   push(peer, schema::encode_frame({}, hello,
@@ -312,17 +312,17 @@ void Mesh::State::send_hello(Rank peer, std::uint64_t heard) {
 
 void Mesh::tick(std::uint64_t now_ms) {
   State& s = *state_;
-  for (Rank r = 0; r < s.links.size(); ++r) {
-    if (r == s.config.rank()) continue;
-    PeerLink& link = s.links[r];
+  for (const Seat peer : s.links.places()) {
+    if (peer == s.config.seat()) continue;
+    PeerLink& link = s.links[peer];
     const std::uint64_t period = link.up ? kHelloMs : kHelloConnectingMs;
     const std::uint64_t incarnation = link.incarnation;
     if (link.greeted != incarnation || now_ms - link.last_hello_ms >= period) {
-      s.send_hello(r, incarnation);
+      s.send_hello(peer, incarnation);
       link.greeted = incarnation;
       link.last_hello_ms = now_ms;
     }
-    s.flush(r);
+    s.flush(peer);
   }
 }
 
@@ -342,7 +342,7 @@ void Mesh::close(int linger_ms) {
 
 std::uint64_t Mesh::sent_bytes() const { return state_->sent_bytes; }
 
-std::string Mesh::problem(Rank peer) const {
+std::string Mesh::problem(Seat peer) const {
   const std::lock_guard lock(state_->problems_mutex);
   const auto found = state_->problems.find(peer);
   return found == state_->problems.end() ? "" : found->second;

@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "daemon/membership/membership.h"
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
@@ -28,10 +28,10 @@ class Mesh {
  public:
   // Called on the receiving thread; may block while the node's queue is full (ZeroMQ and TCP then hold the peers back).
   struct Hooks {
-    std::function<void(Rank, schema::Frame, std::shared_ptr<const void> keep)> frame;
-    std::function<void(Rank, bool up)> connection;
-    std::function<void(Rank, std::string what)> misbehaved;  // restarted in the middle, malformed frames
-    std::function<void(Rank)> heard;                         // any valid bytes
+    std::function<void(Seat, schema::Frame, std::shared_ptr<const void> keep)> frame;
+    std::function<void(Seat, bool up)> connection;
+    std::function<void(Seat, std::string what)> misbehaved;  // restarted in the middle, malformed frames
+    std::function<void(Seat)> heard;                         // any valid bytes
   };
   Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, schema::FramePool& pool,
        Log& log, Hooks hooks);
@@ -42,14 +42,14 @@ class Mesh {
 
   // --- the node's thread ---
   // Never blocks. A peer for which kMostWaitingFrames wait already, if there is one: it takes nothing any more.
-  std::optional<Rank> send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
+  std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);  // hellos, frames that waited
   void forget_waiting();            // of a run that ended
   void close(int linger_ms);        // of the sending side
 
   // --- any thread ---
   std::uint64_t sent_bytes() const;      // ZeroMQ framing included
-  std::string problem(Rank peer) const;  // why a peer's hello was refused, "" if it was not
+  std::string problem(Seat peer) const;  // why a peer's hello was refused, "" if it was not
   void stop_receiving();                 // joins the receiving thread
 
   static constexpr std::size_t kMostWaitingFrames = 65536;

@@ -29,15 +29,14 @@ void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured m
   about.build = context_.build;
   about.members = context_.names.size();
   about.line_mbps = line_mbps;
-  EventQueue& queue = context_.queue;
   bench_ = std::make_unique<Bench>(Bench::Options{
       context_.mesh,
       context_.pool,
       {context_.kernels, static_cast<int>(context_.threads), allowed_memory(context_.config.memory_mib << 20)},
       std::move(about),
-      context_.config.rank(),
+      context_.config.seat().index(),
       key,
-      [&queue, key](Result<schema::BenchReply> result) {
+      [&queue = queue_, key](Result<schema::BenchReply> result) {
         queue.post(Benched{key, std::move(result)});
       }});
 }
@@ -109,7 +108,7 @@ void Advisor::add(schema::PlanReply& facts, const Result<Forecast>& forecast) {
   facts.measured_ms = reply.measured_ms;
 }
 
-void Advisor::on_probe_reply(std::uint64_t key, Rank from, const schema::ProbeReply& reply) {
+void Advisor::on_probe_reply(std::uint64_t key, Seat from, const schema::ProbeReply& reply) {
   if (bench_ && bench_->key() == key) bench_->on_probe_reply(from, reply);
 }
 

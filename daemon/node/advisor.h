@@ -13,14 +13,16 @@
 #include "daemon/forecast/bench/bench.h"
 #include "daemon/forecast/bench/bench_file.h"
 #include "daemon/forecast/forecast.h"
-#include "daemon/run/run.h"
+#include "daemon/node/event_queue.h"
+#include "daemon/run/run_context.h"
 #include "schema/control/forecast.h"
 
 namespace tg::daemon {
 
 class Advisor {
  public:
-  Advisor(const RunContext& context, ControlServer& control) : context_(context), control_(control) {}
+  Advisor(const RunContext& context, EventQueue& queue, ControlServer& control)
+      : context_(context), queue_(queue), control_(control) {}
 
   // busy: a run is on, or being prepared; nothing can be measured then. key: drawn for the measurement.
   void bench(std::uint64_t token, const schema::BenchRequest& request, std::uint64_t key, bool busy);
@@ -33,7 +35,7 @@ class Advisor {
   static void add(schema::PlanReply& facts, const Result<Forecast>& forecast);
 
   bool measuring() const { return bench_ != nullptr; }
-  void on_probe_reply(std::uint64_t key, Rank from, const schema::ProbeReply& reply);
+  void on_probe_reply(std::uint64_t key, Seat from, const schema::ProbeReply& reply);
   void on_benched(Benched& event);
   void tick();
   // A run begins: whoever waits for a measurement is told so.
@@ -45,6 +47,7 @@ class Advisor {
   void measure(double line_mbps, std::uint64_t key, bool busy, Measured measured);
 
   const RunContext& context_;
+  EventQueue& queue_;
   ControlServer& control_;
   std::unique_ptr<Bench> bench_;
   Measured measured_;  // who waits for it

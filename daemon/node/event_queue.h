@@ -14,64 +14,36 @@
 #include <variant>
 
 #include "daemon/control/control_server.h"
-#include "daemon/step/threads/trainer.h"
-#include "daemon/step/worker.h"
+#include "daemon/run/run_context.h"
 #include "schema/frame/frame.h"
 #include "schema/limits.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
 struct FrameArrived {
-  Rank from = 0;
+  Seat from;
   schema::Frame frame;
   std::shared_ptr<const void> keep;
   std::chrono::steady_clock::time_point at{};  // of its arrival, which may be long before its turn
 };
 struct ConnectionChanged {
-  Rank peer = 0;
+  Seat peer;
   bool up = false;
 };
 struct PeerLost {  // liveness gave up on it, or it misbehaved
-  Rank peer = 0;
+  Seat peer;
   std::string message;
   bool only_in_a_run = false;  // a restart is news to a run only
   std::string run_id = {};     // the run that liveness watched; empty = whichever there is
-};
-struct RunPrepared {
-  std::uint64_t key = 0;
-  Result<std::shared_ptr<const Prepared>> result;
-};
-struct BucketReady {
-  std::uint64_t key = 0;
-  std::uint64_t step = 0;
-  std::size_t bucket = 0;
-  double loss_sum = 0;
-};
-struct Evaluated {
-  std::uint64_t key = 0;
-  std::uint64_t step = 0;
-  engine::EvaluationCounts counts;
-};
-struct TotalMade {  // by a helper of the exchange
-  std::uint64_t key = 0;
-  MadeFrame total;
-};
-struct PieceDone {
-  std::uint64_t key = 0;
-  Piece piece;
-  PieceResult result;
-};
-struct ComputeFailed {
-  std::uint64_t key = 0;
-  std::string message;
 };
 struct Benched {
   std::uint64_t key = 0;
   Result<schema::BenchReply> result;
 };
 struct ShutDown {};
-using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCall, RunPrepared, BucketReady, Evaluated,
-                           TotalMade, PieceDone, ComputeFailed, Benched, ShutDown>;
+using Event =
+    std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCall, RunPrepared, StepHappened, Benched, ShutDown>;
 
 class EventQueue {
  public:

@@ -1,15 +1,17 @@
 #include "daemon/node/node.h"
 
+#include <filesystem>
 #include <random>
+#include <utility>
 
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/node/run_id.h"
+#include "kernels/base/check.h"
 
 namespace tg::daemon {
 namespace {
 
 constexpr std::uint64_t kTickMs = 20;
-constexpr std::uint64_t kLastWordsMs = 300;
 constexpr int kGoodbyeLingerMs = 500;
 
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
@@ -17,18 +19,21 @@ std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
       std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count());
 }
 
+// For the run's Member; everything else that is no probe is for Membership.
+bool of_a_step(const schema::FrameBody& body) {
+  return std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body) ||
+         std::holds_alternative<schema::Chunk>(body) || std::holds_alternative<schema::Credit>(body) ||
+         std::holds_alternative<schema::Report>(body);
+}
+
 }  // namespace
 
-Node::Node(const RunContext& context, ControlServer& control)
+Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control)
     : context_(context),
+      queue_(queue),
       control_(control),
-      membership_([&] {
-        MembershipOptions options;
-        options.names = context.names;
-        options.self = context.config.rank();
-        return options;
-      }()),
-      advisor_(context, control),
+      membership_({context.names, context.config.seat()}),
+      advisor_(context, queue, control),
       bursts_(context.names.size()) {}
 
 std::uint64_t Node::now_ms() const {
@@ -43,7 +48,7 @@ std::uint64_t Node::draw() {
 
 void Node::run() {
   while (!done_) {
-    take_event();
+    take_events();
     tick();
     take_votes();
     act();
@@ -51,27 +56,32 @@ void Node::run() {
   context_.mesh.close(kGoodbyeLingerMs);
 }
 
-void Node::take_event() {
-  std::optional<Event> event;
+// What is there; then a piece of work; with neither, wait.
+void Node::take_events() {
+  const auto take = [this](std::chrono::milliseconds at_most) {
+    std::optional<Event> event = queue_.pop(at_most);
+    if (event) std::visit([this](auto& one) { on(one); }, *event);
+    return event.has_value();
+  };
   std::size_t taken = 0;
-  while (!done_ && taken < (run_ ? run_->events_at_once() : 1) &&
-         (event = context_.queue.pop(std::chrono::milliseconds(0)))) {
-    std::visit([this](auto& one) { on(one); }, *event);
-    ++taken;
+  while (!done_ && taken < (run_ ? run_->events_at_once() : 1) && take(std::chrono::milliseconds(0))) ++taken;
+  if (run_ && run_->work()) {
+    ++context_.progress.count;
+    return;
   }
-  if ((run_ && run_->work()) || taken > 0) return;
-  Exchange::Waiting waiting;
-  if (run_) waiting = run_->waiting();
-  if (!waiting.ranks.empty()) context_.progress.phase = waiting.phase;
+  if (taken > 0) return;
+  const Waiting waiting = run_ ? run_->waiting() : Waiting{};
+  const bool for_others = !waiting.ranks.empty();
+  if (for_others) context_.progress.phase = waiting.phase;
   const Clock::time_point start = Clock::now();
-  event = context_.queue.pop(std::chrono::milliseconds(kTickMs));
-  if (!waiting.ranks.empty() || !waiting.late.empty()) run_->waited(waiting, start);
+  std::optional<Event> event = queue_.pop(std::chrono::milliseconds(kTickMs));
+  if (for_others) run_->waited(waiting, start);
   if (event) std::visit([this](auto& one) { on(one); }, *event);
 }
 
 // What a vote says may be known long after the event that began it: the link's measurement has a deadline of its own.
 void Node::take_votes() {
-  if (run_ && !run_->begun())
+  if (run_)
     if (const std::optional<schema::Vote> vote = run_->take_vote())
       membership_.prepared(run_->identity().key, *vote, now_ms());
   if (dry_run_)
@@ -83,7 +93,10 @@ void Node::tick() {
   if (now - last_tick_ms_ < kTickMs) return;
   last_tick_ms_ = now;
   context_.mesh.tick(now);
-  give_up_broken_connections(now);
+  for (const LastWords::Gone& gone : last_words_.take_due(now)) {
+    membership_.lost(gone.peer, gone.message, now);
+    give_up(gone);
+  }
   membership_.tick(now);
   advisor_.tick();
   if (!run_ || !run_->begun()) return;
@@ -94,61 +107,56 @@ void Node::tick() {
   control_.set_step_timeout(timeout);
 }
 
+void Node::give_up(const LastWords::Gone& gone) {
+  membership_.connection(gone.peer, false, now_ms());
+  if (gone.up_again) membership_.connection(gone.peer, true, now_ms());
+}
+
 // --- events ---
 
 void Node::on(FrameArrived& event) {
+  const schema::FrameHeader& header = event.frame.header;
   const schema::FrameBody& body = event.frame.body;
   if (const auto* probe = std::get_if<schema::Probe>(&body)) {
-    const BurstMeter::Frame frame{event.frame.header.run, probe->burst, probe->last};
-    if (const auto micros = bursts_.arrived(event.from, frame, micros_of(event.at)))
-      context_.mesh.send({event.from}, schema::encode_frame(event.frame.header,
-                                                            schema::ProbeReply{probe->burst, *micros}, context_.pool));
+    const BurstMeter::Frame frame{header.run, probe->burst, probe->last};
+    if (const auto micros = bursts_.arrived(event.from.index(), frame, micros_of(event.at)))
+      context_.mesh.send({event.from},
+                         schema::encode_frame(header, schema::ProbeReply{probe->burst, *micros}, context_.pool));
     return;
   }
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
-    if (is_current(event.frame.header.run)) run_->on_probe_reply(event.from, *reply);
-    if (dry_run_ && dry_run_->identity().key == event.frame.header.run) dry_run_->on_probe_reply(event.from, *reply);
-    advisor_.on_probe_reply(event.frame.header.run, event.from, *reply);
-    return;
+    if (is_current(header.run)) run_->probe_replied(event.from, *reply);
+    if (is_dry_run(header.run)) dry_run_->probe_replied(event.from, *reply);
+    return advisor_.on_probe_reply(header.run, event.from, *reply);
   }
-  const bool of_a_step = std::holds_alternative<schema::StepFrame>(body) ||
-                         std::holds_alternative<schema::Scalers>(body) || std::holds_alternative<schema::Chunk>(body) ||
-                         std::holds_alternative<schema::Credit>(body) || std::holds_alternative<schema::Report>(body);
-  if (!of_a_step)
-    membership_.frame(event.from, event.frame.header, body, now_ms());
-  else if (is_current(event.frame.header.run))
-    run_->on_frame(event.from, event.frame, std::move(event.keep));
+  if (!of_a_step(body)) return membership_.frame(event.from, header, body, now_ms());
+  if (!is_current(header.run)) return;
   const auto* report = std::get_if<schema::Report>(&body);
-  if (report != nullptr && report->last && is_current(event.frame.header.run)) membership_.peer_finished(event.from);
+  const bool last_words = report != nullptr && report->last;
+  ++context_.progress.count;
+  if (Member* member = run_->member()) member->frame(event.from, header, body, std::move(event.keep));
+  if (last_words) membership_.peer_finished(event.from);
+}
+
+void Node::on(StepHappened& event) {
+  if (!is_current(event.key) || !run_->begun()) return;
+  ++context_.progress.count;
+  std::visit([this](const auto& one) { run_->member()->on(one); }, event.event);
+}
+
+void Node::on(RunPrepared& event) {
+  if (is_dry_run(event.key)) return dry_run_->prepared(std::move(event.result));
+  if (is_current(event.key)) run_->prepared(std::move(event.result));
 }
 
 void Node::on(ConnectionChanged& event) {
-  const auto broken = broken_.find(event.peer);
-  if (event.up && broken != broken_.end()) {  // back already, without the frames that were on their way
-    broken->second.up_again = true;
-    return;
-  }
+  if (event.up && last_words_.came_back(event.peer)) return;
   if (event.up || !run_ || !run_->begun()) return membership_.connection(event.peer, event.up, now_ms());
-  // In a run a peer's last words (a goodbye, a report, the cause of its failure) may arrive just after its connection
-  // broke.
-  broken_[event.peer] = {false, now_ms(),
-                         context_.config.node + " lost the connection to " + context_.names[event.peer] + " in " +
-                             std::string(schema::phase_name(context_.progress.phase)) + " of step " +
-                             std::to_string(context_.progress.step)};
-}
-
-void Node::give_up_broken_connections(std::uint64_t now) {
-  for (auto at = broken_.begin(); at != broken_.end();) {
-    if (now - at->second.since_ms < kLastWordsMs) {
-      ++at;
-      continue;
-    }
-    const auto [peer, broken] = *at;
-    at = broken_.erase(at);
-    membership_.lost(peer, broken.message, now);
-    membership_.connection(peer, false, now);
-    if (broken.up_again) membership_.connection(peer, true, now);
-  }
+  last_words_.broke(event.peer,
+                    context_.config.node + " lost the connection to " + context_.names[event.peer] + " in " +
+                        std::string(schema::phase_name(context_.progress.phase)) + " of step " +
+                        std::to_string(context_.progress.step),
+                    now_ms());
 }
 
 void Node::on(PeerLost& event) {
@@ -157,35 +165,6 @@ void Node::on(PeerLost& event) {
   const RunIdentity* current = membership_.current();
   if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;  // of a run that has ended
   membership_.lost(event.peer, event.message, now_ms());
-}
-
-void Node::on(RunPrepared& event) {
-  if (dry_run_ && dry_run_->identity().key == event.key) return dry_run_->on_prepared(std::move(event.result));
-  if (is_current(event.key)) run_->on_prepared(std::move(event.result));
-}
-
-void Node::on(BucketReady& event) {
-  if (is_current(event.key)) run_->on_bucket_ready(event);
-}
-
-void Node::on(Evaluated& event) {
-  if (is_current(event.key)) run_->on_evaluated(event);
-}
-
-void Node::on(TotalMade& event) {
-  if (is_current(event.key)) run_->on_total_made(event.total);
-}
-
-void Node::on(PieceDone& event) {
-  if (is_current(event.key)) run_->on_piece_done(event.piece, std::move(event.result));
-}
-
-void Node::on(ComputeFailed& event) {
-  const Error unprepared{ErrorKind::kFailed, context_.config.node + " cannot prepare the run: " + event.message};
-  if (dry_run_ && dry_run_->identity().key == event.key) return dry_run_->on_prepared(unprepared);
-  if (!is_current(event.key)) return;
-  if (run_->begun()) return run_->on_compute_failed(event.message);
-  run_->on_prepared(unprepared);
 }
 
 void Node::on(ShutDown&) {
@@ -222,7 +201,8 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
       return refuse(
           {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
     dry_run_token_ = token;
-    dry_run_ = std::make_unique<ActiveRun>(context_, std::move(identity), std::move(job).value());
+    dry_run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job).value(),
+                                     View::of_all(context_.names.size()));
     return;
   }
   membership_.start(token, identity, now_ms());
@@ -250,7 +230,7 @@ void Node::finish_dry_run(const schema::Vote& vote) {
                    [this, vote](const Result<Forecast>& forecast) {
                      // The other members are taken to be like this one.
                      const std::vector<schema::Vote> votes(context_.names.size(), vote);
-                     schema::PlanReply plan = dry_run_->plan_reply(
+                     schema::PlanReply plan = dry_run_->facts(
                          forecast ? forecast->chosen : choose_exchange(asked_of(dry_run_->job()), votes).commit);
                      Advisor::add(plan, forecast);
                      answer_dry_run(std::move(plan));
@@ -277,6 +257,131 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   if (!record)
     return control_.reply(token, Error{ErrorKind::kNotFound, "no run '" + request.run + "'; list them: tgctl list"});
   control_.reply(token, schema::StopReply{record->id, record->status.state});
+}
+
+// --- what Membership has decided ---
+
+void Node::act() {
+  take_outcome();
+  for (std::vector<MembershipAction> actions = membership_.take_actions(); !actions.empty();
+       actions = membership_.take_actions()) {
+    for (MembershipAction& action : actions) std::visit([this](auto& one) { carry_out(one); }, action);
+    take_outcome();
+  }
+}
+
+void Node::take_outcome() {
+  if (!run_ || !run_->begun()) return;
+  const Member& member = *run_->member();
+  if (member.stopping()) membership_.stopping();
+  if (member.failed())
+    membership_.failed(*member.failed(), now_ms());
+  else if (member.finished())
+    membership_.finished(*member.finished(), "", now_ms());
+}
+
+void Node::carry_out(SendFrame& action) {
+  context_.mesh.send(action.to, schema::encode_frame(action.header, action.body, context_.pool));
+}
+
+void Node::carry_out(PrepareRun& action) {
+  Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
+  Status valid = job.ok() ? schema::validate_job(*job, context_.names.size()) : Status(job.error());
+  if (valid.ok() && action.run.id != shown_id_ && context_.store.exists(action.run.id))
+    valid = Error{ErrorKind::kRefused,
+                  context_.config.node + " knows a run " + action.run.id + " already; choose another --id"};
+  if (valid.ok()) {
+    show(action.run, *job, schema::RunState::kStarting);
+    control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
+    advisor_.give_way();
+    run_ = std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view);
+    return;
+  }
+  schema::Vote refusal;
+  refusal.kind = valid.error().kind;
+  refusal.message = valid.error().message;
+  membership_.prepared(action.run.key, refusal, now_ms());
+}
+
+void Node::carry_out(BeginRun& action) {
+  TG_CHECK(is_current(action.run.key));
+  choice_ = action.choice;
+  shown_id_.clear();
+  step_timeout_ms_ = 0;
+  control_.watch(action.run.id, run_->step_timeout_ms());
+  const std::string directory = context_.store.directory(action.run.id);
+  std::error_code ignored;  // begin() writes there and says what is wrong
+  std::filesystem::create_directories(directory, ignored);
+  run_log_.open(directory + "/log.txt", std::ios::app);
+  context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
+  if (!action.why.empty()) context_.log.info("exchange-chosen", {{"run", action.run.id}, {"why", action.why}});
+  if (const Status begun = run_->begin(action.choice); !begun.ok()) {
+    membership_.failed(
+        {begun.error().kind, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
+        now_ms());
+  }
+}
+
+void Node::carry_out(DropRun& action) {
+  if (is_current(action.key)) {
+    control_.unwatch();
+    context_.progress.phase = schema::Phase::kIdle;
+    run_.reset();
+  }
+  context_.store.forget(std::exchange(shown_id_, ""));
+}
+
+void Node::carry_out(EndRun& action) {
+  const bool begun = is_current(action.key) && run_->begun();
+  std::string reason = action.reason;
+  if (!begun && action.state == schema::RunState::kFailed) reason += absent_problems();
+  const Status saved = begun ? run_->save(action.state, reason) : save_unbegun(action, reason);
+  if (!saved.ok()) context_.log.error("save-failed", {{"run", action.id}, {"error", saved.error().message}});
+  context_.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
+                     {{"run", action.id}, {"state", schema::run_state_name(action.state)}, {"reason", reason}});
+  context_.log.set_sink(nullptr);
+  run_log_.close();
+  control_.unwatch();
+  context_.mesh.forget_waiting();
+  context_.progress.phase = schema::Phase::kIdle;
+  if (is_current(action.key)) run_.reset();
+  shown_id_.clear();
+  for (const LastWords::Gone& gone : last_words_.take_all()) give_up(gone);  // the next run has nothing to do with them
+}
+
+Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
+  RunRecord record;
+  record.id = record.status.id = action.id;
+  record.node = context_.config.node;
+  record.build = context_.build;
+  record.member_names = context_.names;
+  record.status.state = action.state;
+  record.status.reason = reason;
+  record.status.since_ms = record.status.started_ms = unix_time_ms();
+  return context_.store.write(record);
+}
+
+void Node::carry_out(AnswerStart& action) {
+  if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
+    control_.reply(action.token, advisor_.foresee(run_->facts(choice_), run_->job(), choice_));
+    return;
+  }
+  Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();
+  if (error.kind == ErrorKind::kRunFailed || error.kind == ErrorKind::kUnreachable) error.message += absent_problems();
+  if (error.kind == ErrorKind::kUnreachable) error.kind = ErrorKind::kFailed;  // a peer is; this node has answered
+  context_.store.forget(action.run_id);  // a start that was refused; one that FAILED has been written
+  control_.reply(action.token, std::move(error));
+}
+
+void Node::carry_out(AskStop& action) {
+  if (is_current(action.key)) run_->request_stop();
+}
+
+std::string Node::absent_problems() const {
+  std::string text;
+  for (const Seat seat : context_.names.places())
+    if (const std::string problem = context_.mesh.problem(seat); !problem.empty()) text += "; " + problem;
+  return text;
 }
 
 }  // namespace tg::daemon

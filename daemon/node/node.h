@@ -1,20 +1,20 @@
 // The node: one thread that takes every event, asks Membership what follows, and carries it out on the mesh, the run
 // and the control server. The place to start reading the daemon.
 //
-//   mesh thread ----frames----+
-//   control thread --calls----+--> EventQueue --> Node::run --> Membership (decides) --> mesh, ActiveRun, ControlServer
-//   compute thread --buckets--------+
-//   exchange helpers --results------+
+//   mesh thread ----frames-------+                               +--> Membership (who takes part) --> start, end of Run
+//   control thread --calls-------+--> EventQueue --> Node::run --+--> Member of the Run (steps)   --> mesh, threads
+//   compute thread --gradients---+                               +--> Advisor (bench, plan)       --> ControlServer
+//   exchange helpers --results---+
 //
-// Events come first, and between two of them one piece of the exchange's work (ActiveRun::work), so that neither the
-// link nor a peer's frame waits for long; helpers carry out pieces beside it. Constructed and connected in main.cpp;
-// run() returns after shut_down() was posted and carried out.
+// Each event goes straight to who decides; whether it is the current run's is checked here and nowhere else. Events
+// come first, and between two of them one piece of the exchange's work (Run::work), so that neither the link nor a
+// peer's frame waits for long; helpers carry out pieces beside it. Constructed and connected in main.cpp; run() returns
+// after ShutDown was posted and carried out.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <map>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +25,7 @@
 #include "daemon/mesh/probe/burst_meter.h"
 #include "daemon/node/advisor.h"
 #include "daemon/node/event_queue.h"
+#include "daemon/node/last_words.h"
 #include "daemon/run/run.h"
 #include "kernels/base/log.h"
 
@@ -32,24 +33,24 @@ namespace tg::daemon {
 
 class Node {
  public:
-  Node(const RunContext& context, ControlServer& control);
+  Node(const RunContext& context, EventQueue& queue, ControlServer& control);
 
   // Until shut down. The calling thread becomes the node's thread.
   void run();
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::uint64_t now_ms() const;
+  void take_events();
+  void tick();
+  void take_votes();
+
+  // --- events ---
   void on(FrameArrived& event);
   void on(ConnectionChanged& event);
   void on(PeerLost& event);
   void on(ControlCall& event);
   void on(RunPrepared& event);
-  void on(BucketReady& event);
-  void on(Evaluated& event);
-  void on(TotalMade& event);
-  void on(PieceDone& event);
-  void on(ComputeFailed& event);
+  void on(StepHappened& event);
   void on(Benched& event) { advisor_.on_benched(event); }
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
@@ -57,8 +58,11 @@ class Node {
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   void finish_dry_run(const schema::Vote& vote);
   void answer_dry_run(schema::ReplyBody reply);
+  void give_up(const LastWords::Gone& gone);
 
+  // --- what Membership has decided ---
   void act();  // until neither membership nor the run has anything left to say
+  void take_outcome();
   void carry_out(SendFrame& action);
   void carry_out(PrepareRun& action);
   void carry_out(BeginRun& action);
@@ -66,31 +70,26 @@ class Node {
   void carry_out(EndRun& action);
   void carry_out(AnswerStart& action);
   void carry_out(AskStop& action);
-  bool take_outcome();
-  void give_up_broken_connections(std::uint64_t now);
-  void tick();
-  void take_event();
-  void take_votes();
-  bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }
+  Status save_unbegun(const EndRun& action, const std::string& reason);
   std::string absent_problems() const;
+
+  bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }
+  bool is_dry_run(std::uint64_t key) const { return dry_run_ && dry_run_->identity().key == key; }
+  std::uint64_t now_ms() const;
   std::uint64_t draw();
 
   const RunContext& context_;
+  EventQueue& queue_;
   ControlServer& control_;
   Membership membership_;
-  std::unique_ptr<ActiveRun> run_;
+  std::unique_ptr<Run> run_;
   schema::Commit choice_;
-  std::unique_ptr<ActiveRun> dry_run_;  // a plan asked for, no run
+  std::unique_ptr<Run> dry_run_;  // a plan asked for, no run
   std::uint64_t dry_run_token_ = 0;
   Advisor advisor_;  // bench and plan
   BurstMeter bursts_;
-  struct Broken {
-    bool up_again = false;
-    std::uint64_t since_ms = 0;
-    std::string message;
-  };
-  std::map<Rank, Broken> broken_;  // connections that broke in a run, until the peer's last words had their time
-  std::string shown_id_;           // of a run that status shows and that has not begun
+  LastWords last_words_;
+  std::string shown_id_;  // of a run that status shows and that has not begun
   std::ofstream run_log_;
   bool done_ = false;
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "daemon/exchange/compare_digests.h"
+#include "kernels/base/hex.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 

@@ -17,9 +17,11 @@ double zeros_of(const StepTraffic& traffic) {
 
 }  // namespace
 
-RunNumbers::RunNumbers(std::vector<std::string> names, Rank self, std::uint64_t global_batch)
-    : self_(self), global_batch_(global_batch), wait_seconds_(names.size()) {
-  for (std::string& name : names) status_.members.push_back({std::move(name), schema::RunState::kRunning, 0, 0, 0, 0});
+// The members' rows are in the order of their ranks.
+RunNumbers::RunNumbers(const Per<Seat, std::string>& names, const View& view, Seat self, std::uint64_t global_batch)
+    : self_(view.rank(self).value().index()), global_batch_(global_batch), wait_seconds_(view.size()) {
+  for (const Rank rank : places<Rank>(view.size()))
+    status_.members.push_back({names[view.seat(rank)], schema::RunState::kRunning, 0, 0, 0, 0});
 }
 
 void RunNumbers::open_metrics(const std::string& directory) {
@@ -33,7 +35,7 @@ void RunNumbers::committed(const Member::Committed& committed, std::uint64_t sen
   traffic_ = committed.traffic;
   sent_bytes_step_ = sent_bytes - std::exchange(sent_bytes_before_, sent_bytes);
   const double seconds = std::chrono::duration<double>(Clock::now() - step_started_).count();
-  std::vector<double> none(wait_seconds_.size());
+  Per<Rank, double> none(wait_seconds_.size());
   steps_.push_back({seconds, static_cast<double>(sent_bytes_step_), std::exchange(wait_seconds_, std::move(none))});
   if (steps_.size() > kStepsRemembered) steps_.pop_front();
 }
@@ -63,11 +65,11 @@ double RunNumbers::median_step_seconds() const {
 
 void RunNumbers::refresh() {
   double seconds = 0, sent = 0;
-  std::vector<double> waits(wait_seconds_.size());
+  Per<Rank, double> waits(wait_seconds_.size());
   for (const Step& step : steps_) {
     seconds += step.seconds;
     sent += step.sent_bytes;
-    for (Rank r = 0; r < waits.size(); ++r) waits[r] += step.wait_seconds[r];
+    for (const Rank r : waits.places()) waits[r] += step.wait_seconds[r];
   }
   const double parameters = static_cast<double>(status_.parameters);
   if (seconds > 0) status_.samples_per_second = static_cast<double>(global_batch_ * steps_.size()) / seconds;
@@ -78,9 +80,10 @@ void RunNumbers::refresh() {
         8.0 * static_cast<double>(traffic_.contribution_bytes) / static_cast<double>(traffic_.contribution_elements);
   status_.sent_bits_per_parameter = 8.0 * status_.sent_bytes_per_step / parameters;
   if (traffic_.elements > 0) status_.zeros = zeros_of(traffic_);
-  for (Rank r = 0; r < status_.members.size(); ++r) {
-    status_.members[r].state = status_.state;
-    status_.members[r].wait_share = seconds > 0 ? waits[r] / seconds : 0;
+  for (const Rank r : waits.places()) {
+    schema::MemberStatus& row = status_.members[r.index()];
+    row.state = status_.state;
+    row.wait_share = seconds > 0 ? waits[r] / seconds : 0;
   }
   schema::MemberStatus& own = status_.members[self_];
   own.step = status_.step;
@@ -102,8 +105,8 @@ void RunNumbers::write_metrics(bool evaluated) {
   row["seconds"] = steps_.empty() ? 0.0 : steps_.back().seconds;
   nlohmann::ordered_json waits = nlohmann::ordered_json::object();
   if (!steps_.empty())
-    for (Rank r = 0; r < status_.members.size(); ++r)
-      if (r != self_) waits[status_.members[r].node] = steps_.back().wait_seconds[r];
+    for (const Rank r : wait_seconds_.places())
+      if (r.index() != self_) waits[status_.members[r.index()].node] = steps_.back().wait_seconds[r];
   row["wait_seconds"] = std::move(waits);
   metrics_ << row.dump() << '\n';
   if (evaluated) metrics_.flush();

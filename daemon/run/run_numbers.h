@@ -18,7 +18,8 @@ namespace tg::daemon {
 class RunNumbers {
  public:
   using Clock = std::chrono::steady_clock;
-  RunNumbers(std::vector<std::string> names, Rank self, std::uint64_t global_batch);
+  // names: of all nodes.
+  RunNumbers(const Per<Seat, std::string>& names, const View& view, Seat self, std::uint64_t global_batch);
 
   schema::RunStatus& status() { return status_; }
   const schema::RunStatus& status() const { return status_; }
@@ -38,15 +39,15 @@ class RunNumbers {
   double median_step_seconds() const;  // of the last steps; 0 before the first
 
  private:
-  const Rank self_;
+  const std::size_t self_;  // the own row
   const std::uint64_t global_batch_;
   schema::RunStatus status_;
   struct Step {
     double seconds = 0, sent_bytes = 0;
-    std::vector<double> wait_seconds;  // by rank
+    Per<Rank, double> wait_seconds;
   };
-  std::deque<Step> steps_;            // the last ones
-  std::vector<double> wait_seconds_;  // of the step in progress, by rank
+  std::deque<Step> steps_;          // the last ones
+  Per<Rank, double> wait_seconds_;  // of the step in progress
   Clock::time_point step_started_{};
   std::uint64_t sent_bytes_before_ = 0, sent_bytes_step_ = 0;
   StepTraffic traffic_;  // of the last step

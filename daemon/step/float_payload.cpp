@@ -1,13 +1,46 @@
 #include "daemon/step/float_payload.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tg::daemon {
+namespace {
+
+// do_slice(first, count) for every slice of so many elements.
+template <class DoSlice>
+void slice_by_slice(std::size_t elements, DoSlice do_slice) {
+  for (std::size_t first = 0; first < elements; first += FloatPayload::kSlice)
+    do_slice(first, std::min(FloatPayload::kSlice, elements - first));
+}
+
+}  // namespace
+
+FloatPayload::FloatPayload(kernels::TensorKernels& tensors, const kernels::CodecKernels& codec)
+    : tensors_(tensors), codec_(codec), values_(kSlice), halves_(kSlice * 2) {}
+
+std::span<const float> FloatPayload::copy_out(kernels::ConstFloats gradient) {
+  const std::span<float> values = values_.span().first(gradient.size());
+  tensors_.copy_out(gradient, std::as_writable_bytes(values));
+  return values;
+}
+
+PayloadCodec::Written FloatPayload::write(GradientFormat format, kernels::ConstFloats gradient,
+                                          std::span<std::byte> payload) {
+  const std::size_t bytes = gradient.size() * element_bytes(format);
+  if (format == GradientFormat::kFloat32) {
+    tensors_.copy_out(gradient, payload.first(bytes));
+    return {bytes, schema::PayloadFormat::kFloat32};
+  }
+  slice_by_slice(gradient.size(), [&](std::size_t first, std::size_t count) {
+    codec_.encode_halves(copy_out(gradient.subspan(first, count)), payload.subspan(first * 2, count * 2));
+  });
+  return {bytes, schema::PayloadFormat::kFloat16};
+}
 
 PayloadCodec::Written FloatPayload::write(GradientFormat format, std::span<const float> values,
                                           std::span<std::byte> payload) const {
   if (format == GradientFormat::kFloat16) {
-    kernels_.encode_halves(values, payload.first(values.size() * 2));
+    codec_.encode_halves(values, payload.first(values.size() * 2));
     return {values.size() * 2, schema::PayloadFormat::kFloat16};
   }
   std::memcpy(payload.data(), values.data(), values.size_bytes());
@@ -17,7 +50,7 @@ PayloadCodec::Written FloatPayload::write(GradientFormat format, std::span<const
 bool FloatPayload::read(const ChunkPlan& chunk, std::span<const std::byte> payload, std::span<float> values) const {
   if (payload.size() != bytes(chunk)) return false;
   if (chunk.format == GradientFormat::kFloat16)
-    kernels_.decode_halves(payload, values);
+    codec_.decode_halves(payload, values);
   else
     std::memcpy(values.data(), payload.data(), payload.size());
   return true;
@@ -26,16 +59,32 @@ bool FloatPayload::read(const ChunkPlan& chunk, std::span<const std::byte> paylo
 bool FloatPayload::add(const ChunkPlan& chunk, std::span<const std::byte> payload, std::span<float> sums) const {
   if (payload.size() != bytes(chunk)) return false;
   if (chunk.format == GradientFormat::kFloat16)
-    kernels_.accumulate_halves(payload, sums);
+    codec_.accumulate_halves(payload, sums);
   else
-    kernels_.accumulate_floats(payload, sums);
+    codec_.accumulate_floats(payload, sums);
   return true;
 }
 
-void FloatPayload::round(GradientFormat format, std::span<float> values, std::span<std::byte> room) const {
+void FloatPayload::add(GradientFormat format, kernels::ConstFloats gradient, std::span<float> sums) {
+  slice_by_slice(gradient.size(), [&](std::size_t first, std::size_t count) {
+    const std::span<const float> values = copy_out(gradient.subspan(first, count));
+    if (format == GradientFormat::kFloat32) {
+      codec_.accumulate_floats(std::as_bytes(values), sums.subspan(first, count));
+      return;
+    }
+    const std::span<std::byte> halves = halves_.span().first(count * 2);
+    codec_.encode_halves(values, halves);
+    codec_.accumulate_halves(halves, sums.subspan(first, count));
+  });
+}
+
+void FloatPayload::round(GradientFormat format, std::span<float> values) {
   if (format != GradientFormat::kFloat16) return;
-  kernels_.encode_halves(values, room.first(values.size() * 2));
-  kernels_.decode_halves(room.first(values.size() * 2), values);
+  slice_by_slice(values.size(), [&](std::size_t first, std::size_t count) {
+    const std::span<std::byte> halves = halves_.span().first(count * 2);
+    codec_.encode_halves(values.subspan(first, count), halves);
+    codec_.decode_halves(halves, values.subspan(first, count));
+  });
 }
 
 }  // namespace tg::daemon

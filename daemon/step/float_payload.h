@@ -1,5 +1,6 @@
 // A chunk's float payload, float32 or float16: what a member's values are on the wire, and how they are added up. Every
-// member adds what would have travelled, its own values included. Pure; any thread.
+// member adds what would have travelled, its own values included. A gradient is copied out of its home, into the
+// payload itself or slice by slice through a scratch that stays in the first caches. Owns that scratch; one thread.
 #pragma once
 
 #include <cstddef>
@@ -7,28 +8,42 @@
 
 #include "daemon/exchange/plan.h"
 #include "daemon/step/payload.h"
-#include "kernels/kernels.h"
+#include "kernels/base/aligned_array.h"
+#include "kernels/codec_kernels.h"
+#include "kernels/tensor_kernels.h"
 #include "schema/frame/frame.h"
 
 namespace tg::daemon {
 
 class FloatPayload {
  public:
-  explicit FloatPayload(const kernels::Kernels& kernels) : kernels_(kernels) {}
+  FloatPayload(kernels::TensorKernels& tensors, const kernels::CodecKernels& codec);
 
-  static std::size_t bytes(const ChunkPlan& chunk) {
-    return chunk.size() * (chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float));
-  }
+  static std::size_t bytes(const ChunkPlan& chunk) { return chunk.size() * element_bytes(chunk.format); }
   // The payload has room for bytes() of them.
+  PayloadCodec::Written write(GradientFormat format, kernels::ConstFloats gradient, std::span<std::byte> payload);
   PayloadCodec::Written write(GradientFormat format, std::span<const float> values, std::span<std::byte> payload) const;
   // False where the payload is not as long as the chunk is.
   bool read(const ChunkPlan& chunk, std::span<const std::byte> payload, std::span<float> values) const;
   bool add(const ChunkPlan& chunk, std::span<const std::byte> payload, std::span<float> sums) const;
-  // What the values are after they travelled. room: bytes() of them.
-  void round(GradientFormat format, std::span<float> values, std::span<std::byte> room) const;
+  // The own gradient, as if it had travelled.
+  void add(GradientFormat format, kernels::ConstFloats gradient, std::span<float> sums);
+  // What the values are after they travelled.
+  void round(GradientFormat format, std::span<float> values);
+
+  static constexpr std::size_t kSlice = 4096;  // elements
+  static constexpr std::size_t kScratchBytes = kSlice * (sizeof(float) + 2);
 
  private:
-  const kernels::Kernels& kernels_;
+  static constexpr std::size_t element_bytes(GradientFormat format) {
+    return format == GradientFormat::kFloat16 ? 2 : sizeof(float);
+  }
+  std::span<const float> copy_out(kernels::ConstFloats gradient);
+
+  kernels::TensorKernels& tensors_;
+  const kernels::CodecKernels& codec_;
+  AlignedArray<float> values_;      // one slice
+  AlignedArray<std::byte> halves_;  // of it
 };
 
 }  // namespace tg::daemon

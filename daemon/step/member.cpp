@@ -1,10 +1,8 @@
 #include "daemon/step/member.h"
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 
-#include "daemon/exchange/compare_digests.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
@@ -12,185 +10,226 @@ namespace {
 
 ClipRule clip_rule(const schema::JobSpec& job) { return {job.clip_sigma, job.scaler == "repo"}; }
 
-Worker::Options worker_options(const Member::Options& options) {
-  const schema::JobSpec& job = options.job;
-  Worker::Options worker;
-  worker.self = options.self;
-  worker.members = options.names.size();
-  worker.run_key = options.run_key;
-  worker.seed = job.seed;
-  worker.clip = clip_rule(job);
-  worker.outside_weight_decay = job.weight_decay_path == "outside" ? static_cast<float>(job.weight_decay) : 0.0f;
-  return worker;
+std::vector<std::string> names_of(const engine::SegmentTable& segments) {
+  std::vector<std::string> names;
+  for (const engine::Segment& segment : segments.segments()) names.push_back(segment.name);
+  return names;
 }
 
 }  // namespace
 
-Member::Member(Options options, Hooks hooks)
-    : options_(std::move(options)),
-      hooks_(std::move(hooks)),
-      optimizer_(optimizer_of(options_.job)),
-      exchange_(Exchange::Options{options_.names, options_.self, options_.run_key, Membership::kView,
-                                  options_.segment_names}) {}
+// --- the life of a step ---
 
-void Member::begin(const schema::Commit& choice, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
-                   Replica& replica, std::span<const float> gradients, schema::FramePool& pool) {
-  TG_CHECK(!begun());
-  kernels_ = &kernels;
-  segments_ = &segments;
-  replica_ = &replica;
-  gradients_ = gradients;
-  pool_ = &pool;
-  plans_ = plans_of(options_.job, segments, options_.names.size(), choice);
-  statistics_ = std::make_unique<GradientStatistics>(segments, clip_rule(options_.job));
-  worker_ = make_worker();
-  begin_step();
-}
-
-std::unique_ptr<Worker> Member::make_worker() {
-  return std::make_unique<Worker>(worker_options(options_), *kernels_, *segments_, shared_, exchange_.scalers(),
-                                  *replica_, *pool_);
-}
-
-// --- steps ---
-
+// State k is committed. The compute thread makes the gradient of step k, unless it began early.
 void Member::begin_step() {
-  const std::uint64_t step = replica_->committed_steps();
-  hooks_.before_step(step);
+  const std::uint64_t step = resources_->replica.committed_steps();
+  host_.step_begins(step);
   const schema::JobSpec& job = options_.job;
-  const kernels::Update update = engine::update_for_step(optimizer_, step);
   learning_rate_ = engine::learning_rate(optimizer_.schedule, step);
   LocalStep local{step, std::bit_cast<std::uint32_t>(learning_rate_), 0, {}};
   if (job.digest_every > 0 && step % job.digest_every == 0) local.digests = digests();
   if (options_.has_test_data && job.evaluate_every > 0 && (step + 1) % job.evaluate_every == 0)
     local.flags |= schema::kEvaluateAfterStep;
   const Plan& plan = plan_of(step);
-  buckets_ready_ = 0;
-  open_chunks_.assign(segments_->size(), 0);
+  open_chunks_.assign(segments_.size(), 0);
   for (const ChunkPlan& chunk : plan.chunks)
     for (const ChunkPart& part : chunk.parts) ++open_chunks_[part.segment];
-  const bool computing = std::exchange(early_, false);
-  TG_CHECK(under_way_ == 0, under_way_);
-  shared_.begin_step(*segments_, plan, step, gradients_, update);
-  statistics_->begin_step(plan);
   traffic_ = {};
+  TG_CHECK(under_way_ == 0, under_way_);
+  shared_.begin_step(segments_, plan, step, resources_->gradients, engine::update_for_step(optimizer_, step));
   exchange_.begin_step(plan, std::move(local));
-  if (!computing) hooks_.train(step, plan, replica_->parameters().data(), false);
-  drain();
+  if (!std::exchange(early_, false)) host_.train(step, plan, resources_->replica.parameters(), false);
+  act();
 }
 
-void Member::bucket_ready(std::uint64_t step, std::size_t bucket, double loss_sum) {
-  if (failed_ || !exchange_.in_step() || step != exchange_.step()) return;
-  statistics_->ready(bucket, loss_sum);
-  ++buckets_ready_;
+// Backward has a bucket: its statistics can be measured.
+void Member::on(const GradientReady& event) {
+  if (failed_ || !exchange_.in_step() || event.step != exchange_.step()) return;
+  exchange_.gradient_ready(event.bucket, event.loss_sum);
   start_early();
 }
 
-void Member::start_early() {
-  if (early_ || failed_ || !exchange_.in_step() || buckets_ready_ < exchange_.plan()->buckets.size()) return;
-  const std::uint64_t next = exchange_.step() + 1;
-  const std::optional<std::uint32_t> flags = exchange_.flags();
-  if (!flags || (*flags & (schema::kStopAfterStep | schema::kEvaluateAfterStep)) != 0) return;
-  if (next >= options_.job.steps || stopping_ || !hooks_.may_start_early(next)) return;
-  early_ = true;
-  hooks_.train(next, plan_of(next), replica_->next_parameters().data(), true);
-  for (std::size_t s = 0; s < open_chunks_.size(); ++s)
-    if (open_chunks_[s] == 0) hooks_.segment_ready(s);
-}
-
-void Member::chunk_applied(std::size_t chunk) {
-  // The commit of the step's last chunk waits among the actions: the plan is still that of the step.
-  for (const ChunkPart& part : plan_of(replica_->committed_steps()).chunks[chunk].parts)
-    if (--open_chunks_[part.segment] == 0 && early_) hooks_.segment_ready(part.segment);
-}
-
-void Member::frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
+// Scalers of the others open a bucket; their codes and totals become pieces.
+void Member::frame(Seat seat, const schema::FrameHeader& header, const schema::FrameBody& body,
                    std::shared_ptr<const void> keep) {
-  if (failed_ || finished_ || header.run != options_.run_key) return;
-  ++pieces_;
-  if (const auto* report = std::get_if<schema::Report>(&body))
-    on_report(from, header.step, *report);
-  else
-    exchange_.frame(from, header, body, std::move(keep));
-  drain();
+  const std::optional<Rank> from = members_.view.rank(seat);
+  if (!from || header.view != members_.view.number()) {
+    ++frames_of_other_views_;
+    return;
+  }
+  if (failed_ || finished_) return;
+  if (const auto* of_state = std::get_if<schema::Report>(&body)) {
+    const std::uint64_t committed = begun() ? resources_->replica.committed_steps() : 0;
+    if (auto wrong = reports_.take(*from, header.step, *of_state, committed)) return fail(*std::move(wrong));
+    finish_reports();
+  } else {
+    exchange_.frame(*from, header, body, std::move(keep));
+  }
+  act();
   start_early();
 }
 
-// --- work ---
-
+// Measure, contribute, reduce, apply: whatever can be done now.
 std::optional<Piece> Member::next_piece() {
   if (!begun() || failed_ || finished_) return std::nullopt;
-  std::optional<Piece> piece;
-  // A link that has enough to carry leaves time for what comes next.
-  if (statistics_->has_next() && exchange_.link_is_busy() && !exchange_.has_totals()) piece = statistics_->next();
-  if (!piece)
-    if (std::optional<ExchangeWork> work = exchange_.next_work())
-      piece = std::visit([](auto& one) { return Piece(std::move(one)); }, *work);
-  if (!piece && statistics_->has_next()) piece = statistics_->next();
+  std::optional<Piece> piece = exchange_.next_piece();
   if (!piece) return std::nullopt;
   ++under_way_;
-  if (std::holds_alternative<Reduce>(*piece)) hooks_.reached(schema::Phase::kReduce, exchange_.step());
-  if (std::holds_alternative<Apply>(*piece)) hooks_.reached(schema::Phase::kGather, exchange_.step());
+  if (std::holds_alternative<Reduce>(*piece)) host_.reached(schema::Phase::kReduce, exchange_.step());
+  if (std::holds_alternative<Apply>(*piece)) host_.reached(schema::Phase::kGather, exchange_.step());
   return piece;
 }
 
-bool Member::work() {
-  const std::optional<Piece> piece = next_piece();
-  if (piece) carry_out(*piece);
-  return piece.has_value();
-}
-
-std::uint64_t Member::carry_out(const Piece& piece) {
-  PieceResult result = worker_->carry_out(piece, [this](const MadeFrame& total) { made(total); });
-  const std::uint64_t sent = result.sent_bytes;
-  done(piece, std::move(result));
-  return sent;
-}
-
-void Member::made(const MadeFrame& total) {
-  if (failed_) return;
-  hooks_.send(total.to, total.frame);
-  exchange_.total_sent(total.chunk, total.to, total.payload_bytes);
-}
-
-void Member::done(const Piece& piece, PieceResult result) {
+void Member::on(const PieceDone& event) {
   --under_way_;
-  ++pieces_;
   if (failed_) return;
-  traffic_.add(result.traffic);
-  std::visit([&](const auto& one) { done(one, result); }, piece);
-  drain();
+  traffic_.add(event.result.traffic);
+  std::visit([&](const auto& piece) { piece_done(piece, event.result); }, event.piece);
+  act();
   start_early();
 }
 
-void Member::done(const Measure& work, const PieceResult& result) {
-  statistics_->measured(work, result.statistics);
-  while (auto bucket = statistics_->take(shared_.clips))
-    exchange_.bucket_ready(bucket->bucket, std::move(bucket->local), bucket->loss_sum);
+void Member::piece_done(const Measure& piece, const PieceResult& result) {
+  exchange_.measured(piece, result.statistics);
 }
 
-void Member::done(const Contribute& work, const PieceResult& result) {
-  hooks_.send(work.to, result.contribution.frame);
-  exchange_.contributed(work.chunk, work.to, result.contribution.payload_bytes);
+void Member::piece_done(const Contribute& piece, const PieceResult& result) {
+  send(piece.to, result.contribution.frame);
+  exchange_.contributed(piece, result.contribution.payload_bytes);
 }
 
+void Member::on(const MadeFrame& total) {
+  if (failed_) return;
+  send(total.to, total.frame);
+  exchange_.total_sent(total.chunk, total.to, total.payload_bytes);
+}
+
+// The last chunk of a segment makes its next parameters final; the last one of all commits.
 void Member::applied(std::size_t chunk, const std::optional<Rank>& broken) {
   if (broken) return exchange_.bad_payload(chunk, *broken);
   exchange_.applied(chunk);
-  if (!exchange_.broken()) chunk_applied(chunk);
+  if (exchange_.broken()) return;
+  for (const ChunkPart& part : plan_of(resources_->replica.committed_steps()).chunks[chunk].parts)
+    if (--open_chunks_[part.segment] == 0 && early_) host_.segment_ready(part.segment);
 }
 
-std::size_t Member::bucket_of(const Piece& piece) const {
-  if (const auto* measure = std::get_if<Measure>(&piece)) return measure->bucket;
-  const std::size_t chunk = std::holds_alternative<Contribute>(piece) ? std::get<Contribute>(piece).chunk
-                            : std::holds_alternative<Reduce>(piece)   ? std::get<Reduce>(piece).chunk
-                                                                      : std::get<Apply>(piece).chunk;
-  return shared_.plan->chunks[chunk].bucket;
+void Member::start_early() {
+  if (early_ || failed_ || !exchange_.gradient_complete()) return;
+  const std::uint64_t next = exchange_.step() + 1;
+  const std::optional<std::uint32_t> flags = exchange_.flags();
+  if (!flags || (*flags & (schema::kStopAfterStep | schema::kEvaluateAfterStep)) != 0) return;
+  if (next >= options_.job.steps || stopping_ || !host_.may_start_early(next)) return;
+  early_ = true;
+  host_.train(next, plan_of(next), resources_->replica.next_parameters(), true);
+  for (std::size_t s = 0; s < open_chunks_.size(); ++s)
+    if (open_chunks_[s] == 0) host_.segment_ready(s);
 }
 
-// --- actions ---
+void Member::act(const CommitStep& action) {
+  const std::uint64_t step = action.step + 1;  // committed steps from now on
+  resources_->replica.commit(engine::average_rate(options_.job.ema, step));
+  const bool last = step == options_.job.steps;
+  const bool stopped = !last && (action.flags & schema::kStopAfterStep) != 0;
+  const bool evaluate =
+      !stopped && options_.has_test_data && (last || (action.flags & schema::kEvaluateAfterStep) != 0);
+  if ((action.flags & schema::kStopAfterStep) != 0) stopping_ = true;
+  const bool ends = last || stopped || evaluate;
+  TG_CHECK(!(ends && early_), step);
+  reports_.forget_before(step);
+  host_.committed({step, action.loss_sum, learning_rate_, traffic_, ends});
+  if (!ends) return begin_step();
+  pending_ = Pending{step, last || stopped, stopped};
+  if (evaluate)
+    host_.evaluate(step);
+  else
+    report({});
+}
 
-void Member::drain() {
+// --- after a step that ends with a report ---
+
+void Member::on(const Evaluated& event) {
+  if (!pending_ || event.step != pending_->step || failed_) return;
+  report(event.counts);
+  act();
+}
+
+void Member::report(const engine::EvaluationCounts& counts) {
+  const schema::Report own{pending_->last, counts.correct, counts.total, counts.loss_sum, digests()};
+  if (members_.count() > 1)
+    send(members_.others(), schema::encode_frame(members_.header(pending_->step), own, resources_->pool));
+  if (auto wrong = reports_.take(members_.self, pending_->step, own, pending_->step)) return fail(*std::move(wrong));
+  finish_reports();
+}
+
+void Member::finish_reports() {
+  if (!pending_) return;
+  std::optional<Reports::Sum> sum = reports_.take_sum(pending_->step);
+  if (!sum) return;
+  const Pending pending = *std::exchange(pending_, std::nullopt);
+  if (sum->difference) return fail(*std::move(sum->difference));
+  std::optional<Evaluation> evaluation;
+  if (sum->total > 0) evaluation = Evaluation{pending.step, {sum->correct, sum->total, sum->loss_sum}};
+  host_.reported(evaluation);
+  if (!pending.last) return begin_step();
+  finished_ = pending.stopped ? schema::RunState::kStopped : schema::RunState::kCompleted;
+}
+
+// --- beginning and end ---
+
+Member::Member(Options options, const engine::SegmentTable& segments, Host& host)
+    : options_(std::move(options)),
+      segments_(segments),
+      members_(Members::of(options_.run_key, options_.view, options_.self, options_.names, names_of(segments))),
+      host_(host),
+      optimizer_(optimizer_of(options_.job)),
+      exchange_(members_, segments_, clip_rule(options_.job)),
+      reports_(members_) {}
+
+void Member::begin(const schema::Commit& choice, const Resources& resources) {
+  TG_CHECK(!begun());
+  resources_.emplace(resources);
+  plans_ = plans_of(options_.job, segments_, members_.count(), choice);
+  worker_ = make_worker();
+  begin_step();
+}
+
+std::unique_ptr<Worker> Member::make_worker() {
+  const schema::JobSpec& job = options_.job;
+  Worker::Options options;
+  options.header = members_.header(0);
+  options.self = members_.self;
+  options.seat = static_cast<std::uint32_t>(options_.self.index());
+  options.members = members_.count();
+  options.seed = job.seed;
+  options.repo_recipe = clip_rule(job).repo_recipe;
+  options.outside_weight_decay = job.weight_decay_path == "outside" ? static_cast<float>(job.weight_decay) : 0.0f;
+  return std::make_unique<Worker>(options, resources_->home.make_kernels(), resources_->codec, segments_, shared_,
+                                  exchange_.scalers(), resources_->replica, resources_->pool);
+}
+
+void Member::request_stop() {
+  exchange_.add_flags(schema::kStopAfterStep);
+  stopping_ = true;
+}
+
+void Member::on(const EngineFailed& event) {
+  fail(members_.cause(members_.self, "compute", members_.own_name() + ": the engine failed: " + event.message));
+}
+
+void Member::fail(schema::Fail cause) {
+  if (!failed_) failed_ = std::move(cause);
+}
+
+// --- the small rest ---
+
+std::uint64_t Member::carry_out(Piece piece) {
+  PieceDone event{std::move(piece), {}};
+  event.result = worker_->carry_out(event.piece, [this](const MadeFrame& total) { on(total); });
+  on(event);
+  return event.result.sent_bytes;
+}
+
+void Member::act() {
   for (std::vector<ExchangeAction> actions = exchange_.take_actions(); !actions.empty() && !failed_;
        actions = exchange_.take_actions())
     for (const ExchangeAction& action : actions) {
@@ -199,120 +238,28 @@ void Member::drain() {
     }
 }
 
-void Member::act(const SendFrame& action) {
-  hooks_.send(action.to, schema::encode_frame(action.header, action.body, *pool_));
-  hooks_.reached(schema::Phase::kScalerWait, action.header.step);
+void Member::act(const Send& action) {
+  send(action.to, schema::encode_frame(action.header, action.body, resources_->pool));
+  host_.reached(schema::Phase::kScalerWait, action.header.step);
 }
 
-void Member::act(const CommitStep& action) {
-  const std::uint64_t step = action.step + 1;  // committed steps from now on
-  replica_->commit(*kernels_, engine::average_rate(options_.job.ema, step));
-  ++pieces_;
-  const bool last = step == options_.job.steps;
-  const bool stopped = !last && (action.flags & schema::kStopAfterStep) != 0;
-  const bool evaluate =
-      !stopped && options_.has_test_data && (last || (action.flags & schema::kEvaluateAfterStep) != 0);
-  if ((action.flags & schema::kStopAfterStep) != 0) stopping_ = true;
-  reports_.erase(reports_.begin(), reports_.lower_bound(step));
-  const bool ends = last || stopped || evaluate;
-  TG_CHECK(!(ends && early_), step);
-  hooks_.committed({step, action.loss_sum, learning_rate_, traffic_, ends});
-  if (ends)
-    start_report(last || stopped, stopped, evaluate);
-  else
-    begin_step();
-}
-
-// --- evaluations and the end ---
-
-void Member::start_report(bool last, bool stopped, bool evaluate) {
-  pending_ = Pending{replica_->committed_steps(), last, stopped};
-  if (evaluate)
-    hooks_.evaluate(pending_->step);
-  else
-    send_report({});
-}
-
-void Member::evaluated(std::uint64_t step, const engine::EvaluationCounts& counts) {
-  if (!pending_ || step != pending_->step || failed_) return;
-  send_report(counts);
-  drain();
+void Member::send(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
+  std::vector<Seat> seats;
+  for (const Rank rank : to) seats.push_back(members_.view.seat(rank));
+  host_.send(seats, frame);
 }
 
 std::vector<std::uint64_t> Member::digests() {
-  std::vector<std::uint64_t> digests = replica_->segment_digests(*kernels_);
-  hooks_.state_digests(digests);
+  std::vector<std::uint64_t> digests = resources_->replica.segment_digests();
+  host_.state_digests(digests);
   return digests;
 }
 
-void Member::send_report(const engine::EvaluationCounts& counts) {
-  const schema::Report report{pending_->last, counts.correct, counts.total, counts.loss_sum, digests()};
-  std::vector<Rank> others;
-  for (Rank r = 0; r < options_.names.size(); ++r)
-    if (r != options_.self) others.push_back(r);
-  const schema::FrameHeader header{options_.run_key, Membership::kView, static_cast<std::uint32_t>(pending_->step)};
-  if (!others.empty()) hooks_.send(others, schema::encode_frame(header, report, *pool_));
-  on_report(options_.self, pending_->step, report);
-}
-
-void Member::on_report(Rank from, std::uint64_t step, const schema::Report& report) {
-  const std::uint64_t committed = replica_ != nullptr ? replica_->committed_steps() : 0;
-  if (step != committed && step != committed + 1)
-    return fail(from, "evaluate",
-                options_.names[from] + " reports on step " + std::to_string(step) + " while " +
-                    options_.names[options_.self] + " has committed " + std::to_string(committed));
-  auto& slots = reports_[step];
-  slots.resize(options_.names.size());
-  slots[from] = report;
-  if (pending_) finish_reports();
-}
-
-void Member::finish_reports() {
-  const auto found = reports_.find(pending_->step);
-  if (found == reports_.end()) return;
-  const auto& slots = found->second;
-  if (!std::all_of(slots.begin(), slots.end(), [](const auto& slot) { return slot.has_value(); })) return;
-  std::vector<std::vector<std::uint64_t>> all_digests;
-  Evaluation evaluation{pending_->step, {}};
-  for (const auto& slot : slots) {
-    all_digests.push_back(slot->digests);
-    evaluation.counts.correct += slot->correct;
-    evaluation.counts.total += slot->total;
-    evaluation.counts.loss_sum += slot->loss_sum;
-  }
-  const Pending pending = *std::exchange(pending_, std::nullopt);
-  reports_.erase(found);
-  if (auto difference = compare_digests(options_.names, options_.segment_names, all_digests,
-                                        "after step " + std::to_string(pending.step)))
-    return fail(std::move(*difference));
-  hooks_.reported(evaluation.counts.total > 0 ? std::optional(evaluation) : std::nullopt);
-  if (!pending.last) return begin_step();
-  finished_ = pending.stopped ? schema::RunState::kStopped : schema::RunState::kCompleted;
-}
-
-void Member::request_stop() {
-  exchange_.add_flags(schema::kStopAfterStep);
-  stopping_ = true;
-}
-
-void Member::fail(schema::Fail cause) {
-  if (!failed_) failed_ = std::move(cause);
-}
-
-void Member::fail(Rank about, const std::string& phase, const std::string& message) {
-  fail(schema::Fail{ErrorKind::kRunFailed, options_.names[about], phase, message});
-}
-
-Exchange::Waiting Member::waiting() const {
+Waiting Member::waiting() const {
   if (!begun() || failed_ || finished_ || under_way_ > 0) return {};
   if (!pending_) return exchange_.waiting();
-  Exchange::Waiting waiting;
-  const auto found = reports_.find(pending_->step);
-  if (found == reports_.end() || !found->second[options_.self].has_value()) return waiting;  // our own is not done
-  waiting.phase = schema::Phase::kIdle;
-  for (Rank r = 0; r < options_.names.size(); ++r)
-    if (!found->second[r].has_value()) waiting.ranks.push_back(r);
-  return waiting;
+  if (!reports_.has(pending_->step, members_.self)) return {};  // our own is not done
+  return {schema::Phase::kIdle, reports_.missing(pending_->step)};
 }
 
 }  // namespace tg::daemon

@@ -1,33 +1,34 @@
-// A member of a run, from its first step to the last report: Exchange, Worker and Replica wired together. Real runs and
-// the simulator drive this one class; it knows no clock, socket or thread.
+// A member of a run, from its first step to its last report: Exchange decides, Workers compute, Replica holds the
+// state. Real runs and the simulator drive this one class; it knows no clock, socket or thread.
 //
-//   begin -> Train(0) -> gradients of buckets, frames of peers -> commit -> (evaluation -> reports of all) -> ... ->
-//   end
+//   begin -> train -> gradients of buckets, frames of peers -> commit -> (evaluation -> reports of all) -> ... -> end
 //
-// Events go in; what the world has to do comes out through the hooks, called while an event is taken. Heavy work comes
-// in pieces that the caller asks for, so that it takes frames in between: next_piece(), a Worker's carry_out, made()
-// for the total that it hands out on its way, done(). Pieces are independent of each other: several may be under way at
-// once, each with a Worker and a thread of its own, and their results may come back in any order. work() is a piece on
-// the caller's thread. Everything else is called by one thread.
+// Events go in through on() and frame(), each handed straight to who decides; what the world has to do comes out
+// through the Host, called while an event is taken. Heavy work comes in pieces that the caller asks for, so that it
+// takes frames in between: next_piece(), then carry_out() on this thread, or a Worker of another thread's own, whose
+// results come back as events, in any order. Everything is called by one thread.
 //
 // The next forward pass may begin before the commit: train(step + 1, early) is called as soon as the last bucket of the
 // own gradient was handed in and every member's flags are known to ask for neither stop nor evaluation; from then on
 // segment_ready tells of each segment of the next state that is final. A step that fails is dropped with it.
+//
+// Here ranks become seats: inside, a member is a rank of the view; the world knows seats.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "daemon/exchange/exchange.h"
+#include "daemon/exchange/reports.h"
 #include "daemon/step/job_plan.h"
+#include "daemon/step/step_event.h"
 #include "daemon/step/worker.h"
 #include "engine/engine.h"
 #include "engine/optimizer.h"
+#include "kernels/home.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
@@ -35,11 +36,11 @@ namespace tg::daemon {
 class Member {
  public:
   struct Options {
-    std::vector<std::string> names;  // by rank
-    Rank self = 0;
     std::uint64_t run_key = 0;
+    View view;
+    Seat self;
+    Per<Seat, std::string> names;  // of all nodes
     schema::JobSpec job;
-    std::vector<std::string> segment_names;
     bool has_test_data = false;  // else evaluations are left out
   };
   struct Committed {
@@ -53,50 +54,56 @@ class Member {
     std::uint64_t step = 0;
     engine::EvaluationCounts counts;  // of all members
   };
-  struct Hooks {
-    std::function<void(const std::vector<Rank>& to, schema::SharedFrame)> send;
+  // The world around a member. Called on the member's thread; outlives it.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    virtual void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) = 0;
     // Forward and backward of a step, with these parameters; early: segment by segment as segment_ready tells.
-    std::function<void(std::uint64_t step, const Plan& plan, const float* parameters, bool early)> train;
-    std::function<void(std::size_t segment)> segment_ready;
-    std::function<void(std::uint64_t step)> evaluate;
-    std::function<void(schema::Phase, std::uint64_t step)> reached;  // fault injection; may not return
-    std::function<void(std::uint64_t step)> before_step;             // the state is still the committed one
-    std::function<bool(std::uint64_t step)> may_start_early;
-    std::function<void(const Committed&)> committed;
-    std::function<void(const std::optional<Evaluation>&)> reported;        // all reports of a committed step are in
-    std::function<void(const std::vector<std::uint64_t>&)> state_digests;  // by segment, whenever they were computed
+    virtual void train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early) = 0;
+    virtual void segment_ready(std::size_t segment) = 0;
+    virtual void evaluate(std::uint64_t step) = 0;
+    // Faults are injected here: it may not return; before a step it may spoil the committed state.
+    virtual void reached(schema::Phase, std::uint64_t /*step*/) {}
+    virtual void step_begins(std::uint64_t /*step*/) {}
+    virtual bool may_start_early(std::uint64_t /*step*/) { return true; }
+    // News.
+    virtual void committed(const Committed&) {}
+    virtual void reported(const std::optional<Evaluation>&) {}                       // of all, after a committed step
+    virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // whenever they were computed
   };
   // Takes frames at once: those of the others may come before begin().
-  Member(Options options, Hooks hooks);
+  Member(Options options, const engine::SegmentTable& segments, Host& host);
 
-  // gradients, replica and the rest outlive the member and its workers. The first step begins.
-  void begin(const schema::Commit& choice, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
-             Replica& replica, std::span<const float> gradients, schema::FramePool& pool);
+  // The first step begins. All of it outlives the member and its workers.
+  struct Resources {
+    kernels::Home& home;  // where gradients and replica live
+    const kernels::CodecKernels& codec;
+    Replica& replica;
+    kernels::ConstFloats gradients;
+    schema::FramePool& pool;
+  };
+  void begin(const schema::Commit& choice, const Resources& resources);
 
   // --- events ---
-  // StepFrame, Scalers, Chunk, Credit or Report of this run.
-  void frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
+  // StepFrame, Scalers, Chunk, Credit or Report of this run. One of another view is counted and dropped.
+  void frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
              std::shared_ptr<const void> keep);
-  void bucket_ready(std::uint64_t step, std::size_t bucket, double loss_sum);
-  void evaluated(std::uint64_t step, const engine::EvaluationCounts& counts);
+  void on(const GradientReady& event);
+  void on(const MadeFrame& total);  // of a Reduce under way
+  void on(const PieceDone& event);
+  void on(const Evaluated& event);
+  void on(const EngineFailed& event);
   void request_stop();
   void fail(schema::Fail cause);
-  void fail(Rank about, const std::string& phase, const std::string& message);
 
-  // --- work ---
-  // What can be done now, if anything.
+  // --- pieces ---
+  // What can be done now, if anything; done once on(PieceDone) was told.
   std::optional<Piece> next_piece();
-  // The total of a Reduce under way.
-  void made(const MadeFrame& total);
-  // A piece has been carried out.
-  void done(const Piece& piece, PieceResult result);
-  // Carries out a piece on this thread, done() included; says what it sent.
-  std::uint64_t carry_out(const Piece& piece);
-  // The next piece, if there is any.
-  bool work();
-  // Of another thread; uses what begin() was given, for as long as that lives.
+  // Carries a piece out on this thread; says how many bytes it sent.
+  std::uint64_t carry_out(Piece piece);
+  // For another thread; uses what begin() was given, for as long as that lives.
   std::unique_ptr<Worker> make_worker();
-  std::size_t bucket_of(const Piece& piece) const;  // of a piece of this step
 
   // --- outcomes ---
   const std::optional<schema::Fail>& failed() const { return failed_; }
@@ -107,16 +114,14 @@ class Member {
   bool begun() const { return worker_ != nullptr; }
   bool reporting() const { return pending_.has_value(); }
   std::uint64_t step() const { return exchange_.step(); }
-  Exchange::Waiting waiting() const;
-  const Plan& plan() const { return plans_.plan; }
-  std::uint64_t pieces() const { return pieces_; }  // of work done and frames taken: progress
-  std::size_t pieces_under_way() const { return under_way_; }
+  const Members& members() const { return members_; }
+  Waiting waiting() const;
+  std::uint64_t frames_of_other_views() const { return frames_of_other_views_; }
 
  private:
   struct Pending {  // what follows a commit before the next step
     std::uint64_t step = 0;
-    bool last = false;
-    bool stopped = false;
+    bool last = false, stopped = false;
   };
 
   const Plan& plan_of(std::uint64_t step) const {
@@ -124,49 +129,46 @@ class Member {
   }
   void begin_step();
   void start_early();
-  void drain();
-  void act(const SendFrame& action);
+  void piece_done(const Measure& piece, const PieceResult& result);
+  void piece_done(const Contribute& piece, const PieceResult& result);
+  void piece_done(const Reduce& piece, const PieceResult& result) { applied(piece.chunk, result.broken); }
+  void piece_done(const Apply& piece, const PieceResult& result) { applied(piece.chunk, result.broken); }
+  void applied(std::size_t chunk, const std::optional<Rank>& broken);
+  void act();
+  void act(const Send& action);
   void act(const CommitStep& action);
   void act(const FailRun& action) { fail(action.cause); }
-  void done(const Measure& work, const PieceResult& result);
-  void done(const Contribute& work, const PieceResult& result);
-  void done(const Reduce& work, const PieceResult& result) { applied(work.chunk, result.broken); }
-  void done(const Apply& work, const PieceResult& result) { applied(work.chunk, result.broken); }
-  void applied(std::size_t chunk, const std::optional<Rank>& broken);
-  void chunk_applied(std::size_t chunk);
-  void start_report(bool last, bool stopped, bool evaluate);
-  void send_report(const engine::EvaluationCounts& counts);
-  void on_report(Rank from, std::uint64_t step, const schema::Report& report);
+  void report(const engine::EvaluationCounts& counts);
   void finish_reports();
+  void send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
   std::vector<std::uint64_t> digests();
 
   const Options options_;
-  const Hooks hooks_;
+  const engine::SegmentTable& segments_;
+  const Members members_;
+  Host& host_;
   const engine::OptimizerOptions optimizer_;
   Exchange exchange_;
+  Reports reports_;
+
+  // From begin() on.
+  std::optional<Resources> resources_;
   Plans plans_;
-  const kernels::Kernels* kernels_ = nullptr;
-  const engine::SegmentTable* segments_ = nullptr;
-  Replica* replica_ = nullptr;
-  std::span<const float> gradients_;
-  schema::FramePool* pool_ = nullptr;
   SharedStep shared_;
-  std::unique_ptr<GradientStatistics> statistics_;
   std::unique_ptr<Worker> worker_;  // the calling thread's
-  std::size_t under_way_ = 0;       // pieces
-  StepTraffic traffic_;             // of this step
+
+  // Of this step.
+  float learning_rate_ = 0;
+  StepTraffic traffic_;
+  std::size_t under_way_ = 0;             // pieces
+  std::vector<std::size_t> open_chunks_;  // by segment: chunks that are not applied
+  bool early_ = false;                    // the next step's forward has been told to begin
+  std::optional<Pending> pending_;
 
   std::optional<schema::Fail> failed_;
   bool stopping_ = false;
   std::optional<schema::RunState> finished_;
-
-  float learning_rate_ = 0;
-  std::size_t buckets_ready_ = 0;         // of this step: their gradient is complete
-  std::vector<std::size_t> open_chunks_;  // by segment: chunks of this step that are not applied
-  bool early_ = false;                    // the next step's forward has been told to begin
-  std::optional<Pending> pending_;
-  std::map<std::uint64_t, std::vector<std::optional<schema::Report>>> reports_;  // by step; two at most
-  std::uint64_t pieces_ = 0;
+  std::uint64_t frames_of_other_views_ = 0;
 };
 
 }  // namespace tg::daemon

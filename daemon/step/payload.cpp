@@ -4,7 +4,7 @@ namespace tg::daemon {
 
 using schema::PayloadFormat;
 
-PayloadCodec::PayloadCodec(const kernels::Kernels& kernels, const Plan& plan)
+PayloadCodec::PayloadCodec(const kernels::CodecKernels& kernels, const Plan& plan)
     : kernels_(kernels),
       coding_(plan.coding),
       members_(static_cast<int>(plan.members)),

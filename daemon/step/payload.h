@@ -10,14 +10,14 @@
 
 #include "daemon/exchange/plan.h"
 #include "kernels/base/aligned_array.h"
-#include "kernels/kernels.h"
+#include "kernels/codec_kernels.h"
 #include "schema/frame/frame.h"
 
 namespace tg::daemon {
 
 class PayloadCodec {
  public:
-  PayloadCodec(const kernels::Kernels& kernels, const Plan& plan);
+  PayloadCodec(const kernels::CodecKernels& kernels, const Plan& plan);
 
   struct Written {
     std::size_t bytes = 0;
@@ -40,7 +40,7 @@ class PayloadCodec {
   static std::size_t slots(const Plan& plan) { return plan.sharded() ? 1 : plan.members; }
   kernels::Planes scratch(const ChunkPlan& chunk, std::size_t slot);
 
-  const kernels::Kernels& kernels_;
+  const kernels::CodecKernels& kernels_;
   const schema::Coding coding_;
   const int members_;
   const std::size_t words_;                         // of the longest chunk

@@ -1,61 +1,76 @@
 #include "daemon/step/replica.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "engine/model.h"
-#include "kernels/base/check.h"
+#include "kernels/base/aligned_array.h"
 
 namespace tg::daemon {
 namespace {
 
 // The highest bit of the mantissa: the next update does not round it away.
 constexpr std::uint32_t kFlippedBit = 1u << 22;
+constexpr std::size_t kStagedElements = 64 * 1024;  // of the initial parameters, drawn here and copied there
 
 }  // namespace
 
-Replica::Replica(const engine::SegmentTable& segments, int slot_count, std::uint64_t seed, bool keeps_average)
+Replica::Replica(kernels::Home& home, const engine::SegmentTable& segments, int slot_count, std::uint64_t seed,
+                 bool keeps_average)
     : segments_(segments),
       slot_count_(slot_count),
       keeps_average_(keeps_average),
-      average_(keeps_average ? segments.padded_count() : 0) {
+      tensors_(home.make_kernels()),
+      average_(home, keeps_average ? segments.padded_count() : 0) {
   for (Half& half : halves_) {
-    half.parameters = AlignedArray<float>(segments.padded_count());
-    for (int s = 0; s < slot_count; ++s) half.slots.emplace_back(segments.padded_count());
+    half.parameters = kernels::HomeArray(home, segments.padded_count());
+    for (int s = 0; s < slot_count; ++s) half.slots.emplace_back(home, segments.padded_count());
   }
-  engine::initialize(segments, seed, halves_[0].parameters.data());
-  if (keeps_average_) std::copy(halves_[0].parameters.begin(), halves_[0].parameters.end(), average_.begin());
+  initialize(seed);
 }
 
-kernels::ConstStateSpan Replica::committed(std::size_t begin, std::size_t count) const {
+void Replica::initialize(std::uint64_t seed) {
+  AlignedArray<float> staged(kStagedElements);
+  for (std::size_t s = 0; s < segments_.size(); ++s) {
+    const std::size_t count = segments_[s].padded_count();
+    for (std::size_t first = 0; first < count; first += kStagedElements) {
+      const std::span<float> values = staged.span().first(std::min(kStagedElements, count - first));
+      const std::size_t begin = segments_[s].offset + first;
+      engine::initialize(segments_[s], s, seed, first, values);
+      tensors_->copy_in(std::as_bytes(values), halves_[0].parameters.floats().subspan(begin, values.size()));
+      if (keeps_average_) tensors_->copy_in(std::as_bytes(values), average_.floats().subspan(begin, values.size()));
+    }
+  }
+}
+
+kernels::ConstStateFloats Replica::committed(std::size_t begin, std::size_t count) const {
   const Half& half = halves_[current_];
-  kernels::ConstStateSpan span{half.parameters.span().subspan(begin, count), {}, {}};
-  if (slot_count_ > 0) span.slot0 = half.slots[0].span().subspan(begin, count);
-  if (slot_count_ > 1) span.slot1 = half.slots[1].span().subspan(begin, count);
-  return span;
+  kernels::ConstStateFloats state{half.parameters.floats().subspan(begin, count), {}, {}};
+  if (slot_count_ > 0) state.slot0 = half.slots[0].floats().subspan(begin, count);
+  if (slot_count_ > 1) state.slot1 = half.slots[1].floats().subspan(begin, count);
+  return state;
 }
 
-kernels::StateSpan Replica::next(std::size_t begin, std::size_t count) {
+kernels::StateFloats Replica::next(std::size_t begin, std::size_t count) {
   Half& half = halves_[1 - current_];
-  kernels::StateSpan span{half.parameters.span().subspan(begin, count), {}, {}};
-  if (slot_count_ > 0) span.slot0 = half.slots[0].span().subspan(begin, count);
-  if (slot_count_ > 1) span.slot1 = half.slots[1].span().subspan(begin, count);
-  return span;
+  kernels::StateFloats state{half.parameters.floats().subspan(begin, count), {}, {}};
+  if (slot_count_ > 0) state.slot0 = half.slots[0].floats().subspan(begin, count);
+  if (slot_count_ > 1) state.slot1 = half.slots[1].floats().subspan(begin, count);
+  return state;
 }
 
-void Replica::commit(const kernels::Kernels& kernels, float average_rate) {
+void Replica::commit(float average_rate) {
   current_ = 1 - current_;
   ++committed_steps_;
-  if (keeps_average_) kernels.average(parameters(), average_rate, average_.span());
+  if (keeps_average_) tensors_->average(parameters(), average_rate, average_.floats());
 }
 
-std::vector<std::uint64_t> Replica::segment_digests(const kernels::Kernels& kernels) const {
+std::vector<std::uint64_t> Replica::segment_digests() const {
   std::vector<std::uint64_t> digests;
   digests.reserve(segments_.size());
   for (std::size_t s = 0; s < segments_.size(); ++s) {
     const std::size_t begin = segments_[s].offset, count = segments_[s].padded_count();
-    const auto hash = [&](std::span<const float> values, std::uint64_t array) {
-      return kernels.digest(values.subspan(begin, count), 0, s * 4 + array);
+    const auto hash = [&](kernels::ConstFloats values, std::uint64_t array) {
+      return tensors_->digest(values.subspan(begin, count), 0, s * 4 + array);
     };
     std::uint64_t digest = hash(parameters(), 0) + (keeps_average_ ? hash(average(), 3) : 0);
     for (int slot_index = 0; slot_index < slot_count_; ++slot_index)
@@ -71,10 +86,16 @@ std::uint64_t Replica::combine(const std::vector<std::uint64_t>& segment_digests
   return digest;
 }
 
+void Replica::copy_out(kernels::ConstFloats array, std::size_t first, std::span<float> values) const {
+  tensors_->copy_out(array.subspan(first, values.size()), std::as_writable_bytes(values));
+}
+
 void Replica::flip_bit(std::size_t element) {
-  TG_CHECK(element < parameters().size(), element);
-  float& value = halves_[current_].parameters[element];
-  value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ kFlippedBit);
+  std::uint32_t bits = 0;
+  const kernels::Floats place = halves_[current_].parameters.floats().subspan(element, 1);
+  tensors_->copy_out(place, std::as_writable_bytes(std::span(&bits, 1)));
+  bits ^= kFlippedBit;
+  tensors_->copy_in(std::as_bytes(std::span(&bits, 1)), place);
 }
 
 std::size_t Replica::bytes(const engine::SegmentTable& segments, int slot_count, bool keeps_average) {

@@ -1,8 +1,7 @@
 #include "daemon/step/worker.h"
 
 #include <algorithm>
-
-#include "kernels/base/check.h"
+#include <utility>
 
 namespace tg::daemon {
 namespace {
@@ -21,12 +20,6 @@ kernels::ConstPlanes part_of(const kernels::ConstPlanes& codes, const ChunkPlan&
 
 }  // namespace
 
-const char* piece_name(const Piece& piece) {
-  static constexpr const char* kNames[] = {"measure", "contribute", "reduce", "apply"};
-  static_assert(std::variant_size_v<Piece> == std::size(kNames));
-  return kNames[piece.index()];
-}
-
 void StepTraffic::add(const StepTraffic& other) {
   contribution_bytes += other.contribution_bytes;
   contribution_elements += other.contribution_elements;
@@ -37,12 +30,11 @@ void StepTraffic::add(const StepTraffic& other) {
 // --- inputs ---
 
 void SharedStep::begin_step(const engine::SegmentTable& segments, const Plan& plan_of_step, std::uint64_t number,
-                            std::span<const float> gradient, const kernels::Update& rule) {
+                            kernels::ConstFloats gradient, const kernels::Update& rule) {
   if (plan != &plan_of_step) {
     const std::size_t words = keeps_codes(plan_of_step) ? segments.padded_count() / kernels::kWordBits : 0;
     nonzero = AlignedArray<std::uint64_t>(words);
     negative = AlignedArray<std::uint64_t>(words);
-    clips.assign(segments.size(), 0.0f);
   }
   plan = &plan_of_step;
   step = number;
@@ -57,20 +49,21 @@ std::size_t SharedStep::bytes(const engine::SegmentTable& segments, const Plan& 
 
 // --- pieces ---
 
-Worker::Worker(const Options& options, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
-               SharedStep& shared, const Scalers& scalers, Replica& replica, schema::FramePool& pool)
+Worker::Worker(const Options& options, std::unique_ptr<kernels::TensorKernels> tensors,
+               const kernels::CodecKernels& codec, const engine::SegmentTable& segments, SharedStep& shared,
+               const Scalers& scalers, Replica& replica, schema::FramePool& pool)
     : options_(options),
-      kernels_(kernels),
+      tensors_(std::move(tensors)),
+      codec_(codec),
       segments_(segments),
       shared_(shared),
       scalers_(scalers),
       replica_(replica),
-      pool_(pool),
-      float_payload_(kernels) {}
+      pool_(pool) {}
 
 std::size_t Worker::bytes(const Plan& plan) {
   const std::size_t codes = keeps_codes(plan) ? 0 : plan.longest_chunk / 8 * 2;
-  const std::size_t floats = sums_floats(plan) ? plan.longest_chunk * (sizeof(float) + 2) : 0;
+  const std::size_t floats = sums_floats(plan) ? plan.longest_chunk * sizeof(float) + FloatPayload::kScratchBytes : 0;
   return codes + PayloadCodec::bytes(plan) + plan.longest_chunk + floats;
 }
 
@@ -81,8 +74,8 @@ void Worker::prepare_buffers() {
   negative_ = AlignedArray<std::uint64_t>(words);
   sums_ = AlignedArray<std::int8_t>(plan_->longest_chunk);
   floats_ = AlignedArray<float>(sums_floats(*plan_) ? plan_->longest_chunk : 0);
-  halves_ = AlignedArray<std::byte>(sums_floats(*plan_) ? plan_->longest_chunk * 2 : 0);
-  codec_.emplace(kernels_, *plan_);
+  if (sums_floats(*plan_)) float_payload_.emplace(*tensors_, codec_);
+  payload_.emplace(codec_, *plan_);
 }
 
 PieceResult Worker::carry_out(const Piece& piece, const Send& send) {
@@ -93,17 +86,18 @@ PieceResult Worker::carry_out(const Piece& piece, const Send& send) {
   return carry_out(std::get<Measure>(piece));
 }
 
-PieceResult Worker::carry_out(const Measure& work) const {
+PieceResult Worker::carry_out(const Measure& work) {
   PieceResult result;
   for (const Slice& slice : work.slices)
-    result.statistics.push_back(kernels_.statistics(shared_.gradients.subspan(slice.begin, slice.count)));
+    result.statistics.push_back(tensors_->statistics(shared_.gradients.subspan(slice.begin, slice.count)));
   return result;
 }
 
 template <class Write>
 MadeFrame Worker::make_frame(std::size_t index, schema::ChunkPhase phase, const std::vector<Rank>& to,
                              std::size_t bound, Write write) {
-  const schema::FrameHeader header{options_.run_key, options_.view, static_cast<std::uint32_t>(shared_.step)};
+  schema::FrameHeader header = options_.header;
+  header.step = static_cast<std::uint32_t>(shared_.step);
   schema::ChunkFrameBuilder builder(header, static_cast<std::uint32_t>(index), phase, bound, pool_);
   const PayloadCodec::Written written = write(builder.payload());
   return {index, to, builder.finish(written.bytes, written.format), written.bytes};
@@ -116,13 +110,13 @@ PieceResult Worker::carry_out(const Contribute& work) {
     const kernels::Planes codes = ternarize(chunk, result.traffic);
     result.contribution = make_frame(work.chunk, schema::ChunkPhase::kContribution, work.to,
                                      PayloadCodec::codes_bound(chunk), [&](std::span<std::byte> payload) {
-                                       return codec_->write_codes(chunk, {codes.nonzero, codes.negative}, payload);
+                                       return payload_->write_codes(chunk, {codes.nonzero, codes.negative}, payload);
                                      });
   } else {
-    const std::span<const float> values = shared_.gradients.subspan(chunk.begin, chunk.size());
-    result.contribution =
-        make_frame(work.chunk, schema::ChunkPhase::kContribution, work.to, FloatPayload::bytes(chunk),
-                   [&](std::span<std::byte> payload) { return float_payload_.write(chunk.format, values, payload); });
+    const kernels::ConstFloats gradient = shared_.gradients.subspan(chunk.begin, chunk.size());
+    result.contribution = make_frame(
+        work.chunk, schema::ChunkPhase::kContribution, work.to, FloatPayload::bytes(chunk),
+        [&](std::span<std::byte> payload) { return float_payload_->write(chunk.format, gradient, payload); });
   }
   result.traffic.contribution_bytes = result.contribution.payload_bytes;
   result.traffic.contribution_elements = chunk.size();
@@ -148,8 +142,8 @@ PieceResult Worker::carry_out(const Reduce& work, const Send& send) {
         chunk.ternary() ? PayloadCodec::sums_bound(chunk, options_.members) : FloatPayload::bytes(chunk);
     MadeFrame total =
         make_frame(work.chunk, schema::ChunkPhase::kTotal, work.to, bound, [&](std::span<std::byte> payload) {
-          return chunk.ternary() ? codec_->write_sums(chunk, sums, payload)
-                                 : float_payload_.write(chunk.format, floats, payload);
+          return chunk.ternary() ? payload_->write_sums(chunk, sums, payload)
+                                 : float_payload_->write(chunk.format, floats, payload);
         });
     result.sent_bytes = total.payload_bytes * work.to.size();
     send(std::move(total));
@@ -166,13 +160,13 @@ PieceResult Worker::carry_out(const Apply& work) {
   PieceResult result;
   if (chunk.ternary()) {
     const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
-    if (codec_->read_sums(chunk, work.total.chunk, sums))
+    if (payload_->read_sums(chunk, work.total.chunk, sums))
       apply_parts(chunk, sums);
     else
       result.broken = work.owner;
   } else {
     const std::span<float> floats = floats_.span().first(chunk.size());
-    if (float_payload_.read(chunk, work.total.chunk.payload, floats))
+    if (float_payload_->read(chunk, work.total.chunk.payload, floats))
       apply_parts(chunk, floats);
     else
       result.broken = work.owner;
@@ -194,15 +188,15 @@ kernels::Planes Worker::ternarize(const ChunkPlan& chunk, StepTraffic& traffic) 
   for (const ChunkPart& part : chunk.parts) {
     const float scaler =
         plan_->shared_scalers ? scalers_.shared(part.segment) : scalers_.of(options_.self, part.segment);
-    const kernels::Scale scale{options_.clip.repo_recipe ? scaler : shared_.clips[part.segment], scaler};
-    const kernels::DrawKey key{options_.seed, static_cast<std::uint32_t>(options_.self),
-                               static_cast<std::uint32_t>(part.segment), static_cast<std::uint32_t>(shared_.step)};
+    const kernels::Scale scale{options_.repo_recipe ? scaler : scalers_.clip(part.segment), scaler};
+    const kernels::DrawKey key{options_.seed, options_.seat, static_cast<std::uint32_t>(part.segment),
+                               static_cast<std::uint32_t>(shared_.step)};
     const std::size_t first = (part.begin - chunk.begin) / kernels::kWordBits, count = part.count / kernels::kWordBits;
-    kernels_.ternarize(shared_.gradients.subspan(part.begin, part.count), part.first_in_segment, key, scale,
-                       {codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)});
+    tensors_->ternarize(shared_.gradients.subspan(part.begin, part.count), part.first_in_segment, key, scale,
+                        {codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)});
     traffic.elements += std::min(part.count, segments_[part.segment].element_count - part.first_in_segment);
   }
-  traffic.nonzeros += kernels_.count(codes.nonzero);
+  traffic.nonzeros += codec_.count(codes.nonzero);
   return codes;
 }
 
@@ -216,10 +210,10 @@ kernels::ConstPlanes Worker::own_codes_now(const ChunkPlan& chunk, StepTraffic& 
 std::optional<Rank> Worker::read_codes(const ChunkPlan& chunk, const Contributions& contributions,
                                        StepTraffic& traffic) {
   codes_.resize(contributions.size());
-  for (Rank rank = 0; rank < contributions.size(); ++rank) {
+  for (const Rank rank : contributions.places()) {
     if (!contributions[rank])
       codes_[rank] = own_codes_now(chunk, traffic);
-    else if (!codec_->read_codes(chunk, contributions[rank]->chunk, rank, codes_[rank]))
+    else if (!payload_->read_codes(chunk, contributions[rank]->chunk, rank.index(), codes_[rank]))
       return rank;
   }
   return std::nullopt;
@@ -232,17 +226,15 @@ std::optional<Rank> Worker::apply_codes(const ChunkPlan& chunk, const Contributi
   for (const ChunkPart& part : chunk.parts) {
     part_codes_.clear();
     for (const kernels::ConstPlanes& codes : codes_) part_codes_.push_back(part_of(codes, chunk, part));
-    const bool right =
-        kernels_.apply_codes(part_update(part, mean_scale(part)), {{}, part_codes_},
-                             replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
-    TG_CHECK(right, part.segment);  // planes cannot break a format
+    tensors_->apply_planes(part_update(part, mean_scale(part)), part_codes_, replica_.committed(part.begin, part.count),
+                           replica_.next(part.begin, part.count));
   }
   return std::nullopt;
 }
 
-// What came raw is read by the update itself, where the chunk is one part and nothing breaks its format.
+// What came raw is read by the update itself, where the home can, the chunk is one part and nothing breaks its format.
 bool Worker::apply_raw(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic) {
-  if (chunk.parts.size() != 1) return false;
+  if (chunk.parts.size() != 1 || !tensors_->reads_payloads()) return false;
   payloads_.clear();
   for (const auto& contribution : contributions) {
     if (!contribution) continue;
@@ -251,17 +243,17 @@ bool Worker::apply_raw(const ChunkPlan& chunk, const Contributions& contribution
   }
   const ChunkPart& part = chunk.parts[0];
   const kernels::ConstPlanes own = own_codes_now(chunk, traffic);
-  return kernels_.apply_codes(part_update(part, mean_scale(part)), {payloads_, {&own, 1}},
-                              replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
+  return tensors_->apply_payloads(part_update(part, mean_scale(part)), {payloads_, {&own, 1}},
+                                  replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
 }
 
 std::optional<Rank> Worker::sum_codes(const ChunkPlan& chunk, const Contributions& contributions,
                                       std::span<std::int8_t> sums, StepTraffic& traffic) {
   std::fill(sums.begin(), sums.end(), std::int8_t{0});
-  for (Rank rank = 0; rank < contributions.size(); ++rank) {
+  for (const Rank rank : contributions.places()) {
     if (!contributions[rank])
-      kernels_.accumulate_planes(own_codes_now(chunk, traffic), sums);
-    else if (!codec_->add_codes(chunk, contributions[rank]->chunk, sums))
+      codec_.accumulate_planes(own_codes_now(chunk, traffic), sums);
+    else if (!payload_->add_codes(chunk, contributions[rank]->chunk, sums))
       return rank;
   }
   return std::nullopt;
@@ -271,11 +263,11 @@ std::optional<Rank> Worker::sum_scaled(const ChunkPlan& chunk, const Contributio
                                        std::span<float> sums, StepTraffic& traffic) {
   if (const std::optional<Rank> broken = read_codes(chunk, contributions, traffic)) return broken;
   std::fill(sums.begin(), sums.end(), 0.0f);
-  for (Rank rank = 0; rank < contributions.size(); ++rank)
+  for (const Rank rank : contributions.places())
     for (const ChunkPart& part : chunk.parts)
-      kernels_.accumulate_scaled(part_of(codes_[rank], chunk, part),
-                                 kernels::applied_scale(scalers_.of(rank, part.segment)),
-                                 sums.subspan(part.begin - chunk.begin, part.count));
+      codec_.accumulate_scaled(part_of(codes_[rank], chunk, part),
+                               kernels::applied_scale(scalers_.of(rank, part.segment)),
+                               sums.subspan(part.begin - chunk.begin, part.count));
   return std::nullopt;
 }
 
@@ -284,17 +276,13 @@ std::optional<Rank> Worker::sum_scaled(const ChunkPlan& chunk, const Contributio
 std::optional<Rank> Worker::sum_floats(const ChunkPlan& chunk, const Contributions& contributions,
                                        std::span<float> sums) {
   std::fill(sums.begin(), sums.end(), 0.0f);
-  for (Rank rank = 0; rank < contributions.size(); ++rank) {
-    if (contributions[rank]) {
-      if (!float_payload_.add(chunk, contributions[rank]->chunk.payload, sums)) return rank;
-      continue;
-    }
-    const std::span<std::byte> own = halves_.span().first(chunk.size() * 2);
-    const std::span<const float> gradient = shared_.gradients.subspan(chunk.begin, chunk.size());
-    if (chunk.format == GradientFormat::kFloat16) (void)float_payload_.write(chunk.format, gradient, own);
-    (void)float_payload_.add(chunk, chunk.format == GradientFormat::kFloat16 ? own : std::as_bytes(gradient), sums);
+  for (const Rank rank : contributions.places()) {
+    if (!contributions[rank])
+      float_payload_->add(chunk.format, shared_.gradients.subspan(chunk.begin, chunk.size()), sums);
+    else if (!float_payload_->add(chunk, contributions[rank]->chunk.payload, sums))
+      return rank;
   }
-  float_payload_.round(chunk.format, sums, halves_.span());  // the sum too, once, whoever made it
+  float_payload_->round(chunk.format, sums);  // the sum too, once, whoever made it
   return std::nullopt;
 }
 
@@ -314,15 +302,15 @@ float Worker::mean_scale(const ChunkPart& part) const {
 
 void Worker::apply_parts(const ChunkPlan& chunk, std::span<const std::int8_t> sums) {
   for (const ChunkPart& part : chunk.parts)
-    kernels_.apply_sums(part_update(part, mean_scale(part)), sums.subspan(part.begin - chunk.begin, part.count),
-                        replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
+    tensors_->apply_sums(part_update(part, mean_scale(part)), sums.subspan(part.begin - chunk.begin, part.count),
+                         replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
 }
 
 void Worker::apply_parts(const ChunkPlan& chunk, std::span<const float> sums) {
   const float mean = 1.0f / static_cast<float>(options_.members);
   for (const ChunkPart& part : chunk.parts)
-    kernels_.apply_floats(part_update(part, mean), sums.subspan(part.begin - chunk.begin, part.count),
-                          replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
+    tensors_->apply_floats(part_update(part, mean), sums.subspan(part.begin - chunk.begin, part.count),
+                           replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
 }
 
 }  // namespace tg::daemon

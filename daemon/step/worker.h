@@ -8,24 +8,27 @@
 //
 // A chunk's planes and sums stay in cache from the first of these verbs to the last: receiving and updating costs one
 // pass over the parameters. A member has one Worker for each thread that works for it: they share a SharedStep, write
-// disjoint parts of the Replica, and each owns the scratch of one chunk. What came of a piece is its PieceResult, for
-// the thread that owns the Exchange.
+// disjoint parts of the Replica, and each owns its tensor kernels and the scratch of one chunk. Gradient and state are
+// touched by the tensor kernels alone, wherever they live; codes, sums and payloads are in host memory. What came of a
+// piece is its PieceResult, for the thread that owns the Exchange: it is all there when the piece is done.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
-#include <variant>
 #include <vector>
 
-#include "daemon/exchange/exchange.h"
-#include "daemon/exchange/gradient_statistics.h"
+#include "daemon/exchange/plan.h"
 #include "daemon/exchange/scalers.h"
+#include "daemon/exchange/work.h"
 #include "daemon/step/float_payload.h"
 #include "daemon/step/payload.h"
 #include "daemon/step/replica.h"
 #include "engine/segment.h"
-#include "kernels/kernels.h"
+#include "kernels/base/aligned_array.h"
+#include "kernels/codec_kernels.h"
+#include "kernels/tensor_kernels.h"
 #include "schema/frame/frame.h"
 
 namespace tg::daemon {
@@ -36,9 +39,6 @@ constexpr std::size_t workers_for(std::uint64_t threads) {
   return threads < 2 ? 1 : threads < kMostWorkers ? static_cast<std::size_t>(threads) : kMostWorkers;
 }
 
-// What a thread does at one go. Pieces that were handed out do not depend on each other.
-using Piece = std::variant<Measure, Contribute, Reduce, Apply>;
-
 // What one step put on the wire and into the codes.
 struct StepTraffic {
   std::uint64_t contribution_bytes = 0;  // payload of the own codes or floats that were sent, one copy of every chunk
@@ -47,8 +47,6 @@ struct StepTraffic {
   std::uint64_t nonzeros = 0;  // nonzero codes among them
   void add(const StepTraffic& other);
 };
-
-const char* piece_name(const Piece& piece);  // measure, contribute, reduce or apply; a literal
 
 // A frame of a chunk, ready to leave for every rank in `to`.
 struct MadeFrame {
@@ -71,31 +69,31 @@ struct PieceResult {
 struct SharedStep {
   const Plan* plan = nullptr;
   std::uint64_t step = 0;
-  std::span<const float> gradients;
-  kernels::Update update;    // scale and weight_decay are each part's own
-  std::vector<float> clips;  // by segment; of an open bucket: does not change any more
+  kernels::ConstFloats gradients;
+  kernels::Update update;  // scale and weight_decay are each part's own
   // Own codes of the whole model between contribute and reduce, in a direct exchange of several.
   AlignedArray<std::uint64_t> nonzero, negative;
 
   void begin_step(const engine::SegmentTable& segments, const Plan& plan, std::uint64_t step,
-                  std::span<const float> gradients, const kernels::Update& update);
+                  kernels::ConstFloats gradients, const kernels::Update& update);
   static std::size_t bytes(const engine::SegmentTable& segments, const Plan& plan);
 };
 
 class Worker {
  public:
   struct Options {
-    Rank self = 0;
+    schema::FrameHeader header;  // of the run and view; the step is filled in
+    Rank self;
+    std::uint32_t seat = 0;  // in the draws
     std::size_t members = 1;
-    std::uint64_t run_key = 0;
-    std::uint32_t view = Membership::kView;
     std::uint64_t seed = 0;
-    ClipRule clip;
+    bool repo_recipe = false;        // ClipRule
     float outside_weight_decay = 0;  // 0 = the decay is inside the gradient already
   };
-  // All but options outlive the worker.
-  Worker(const Options& options, const kernels::Kernels& kernels, const engine::SegmentTable& segments,
-         SharedStep& shared, const Scalers& scalers, Replica& replica, schema::FramePool& pool);
+  // What is given by reference outlives the worker.
+  Worker(const Options& options, std::unique_ptr<kernels::TensorKernels> tensors, const kernels::CodecKernels& codec,
+         const engine::SegmentTable& segments, SharedStep& shared, const Scalers& scalers, Replica& replica,
+         schema::FramePool& pool);
 
   // A Reduce's total is handed to send as soon as it is made, on this thread, before it is applied here.
   using Send = std::function<void(MadeFrame total)>;
@@ -104,9 +102,9 @@ class Worker {
   static std::size_t bytes(const Plan& plan);  // of one worker's fixed buffers
 
  private:
-  using Contributions = std::vector<std::optional<ReceivedChunk>>;
+  using Contributions = Per<Rank, std::optional<ReceivedChunk>>;
   void prepare_buffers();
-  PieceResult carry_out(const Measure& work) const;
+  PieceResult carry_out(const Measure& work);
   PieceResult carry_out(const Contribute& work);
   PieceResult carry_out(const Reduce& work, const Send& send);
   PieceResult carry_out(const Apply& work);
@@ -131,23 +129,24 @@ class Worker {
   void apply_parts(const ChunkPlan& chunk, std::span<const float> sums);
 
   const Options options_;
-  const kernels::Kernels& kernels_;
+  const std::unique_ptr<kernels::TensorKernels> tensors_;
+  const kernels::CodecKernels& codec_;
   const engine::SegmentTable& segments_;
   SharedStep& shared_;
   const Scalers& scalers_;
   Replica& replica_;
   schema::FramePool& pool_;
-  const FloatPayload float_payload_;
+  std::optional<FloatPayload> float_payload_;  // where the plan sums floats
 
   // Scratch, for the chunks of this plan.
   const Plan* plan_ = nullptr;
-  std::optional<PayloadCodec> codec_;
-  std::vector<kernels::ConstPlanes> codes_, part_codes_;  // of all members, a chunk's and a part's
-  std::vector<std::span<const std::byte>> payloads_;      // of the others
-  AlignedArray<std::uint64_t> nonzero_, negative_;        // one chunk, where the own codes are not kept
-  AlignedArray<std::int8_t> sums_;                        // one chunk
-  AlignedArray<float> floats_;                            // one chunk, made when the plan sums floats
-  AlignedArray<std::byte> halves_;                        // one chunk of float16
+  std::optional<PayloadCodec> payload_;
+  Per<Rank, kernels::ConstPlanes> codes_;             // of all members: a chunk's
+  std::vector<kernels::ConstPlanes> part_codes_;      // and a part's
+  std::vector<std::span<const std::byte>> payloads_;  // of the others
+  AlignedArray<std::uint64_t> nonzero_, negative_;    // one chunk, where the own codes are not kept
+  AlignedArray<std::int8_t> sums_;                    // one chunk
+  AlignedArray<float> floats_;                        // one chunk, made when the plan sums floats
 };
 
 }  // namespace tg::daemon

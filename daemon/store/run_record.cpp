@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "daemon/exchange/compare_digests.h"
+#include "kernels/base/hex.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 #include "schema/text.h"

@@ -1,5 +1,6 @@
 #include "engine/storage/safetensors.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -7,7 +8,6 @@
 
 #include "engine/storage/atomic_file.h"
 #include "engine/storage/safetensors_header.h"
-#include "kernels/base/check.h"
 
 namespace tg::engine {
 namespace {
@@ -15,6 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little && sizeof(float) == 4);
 constexpr std::size_t kAlignment = 8;  // bytes: the data part starts at a multiple of it
 constexpr std::size_t kSizeBytes = 8;  // of the header's size in front of it
+constexpr std::size_t kBufferElements = 256 * 1024;
 
 Error damaged(const std::string& path, const std::string& what) {
   return {ErrorKind::kCorrupt, path + " is damaged: " + what + "; fetch it again or use an older checkpoint"};
@@ -24,21 +25,27 @@ Error unwritable(const std::string& path, const std::string& what) {
   return {ErrorKind::kFailed, "cannot write " + path + ": " + what};
 }
 
-Result<TensorHeader> header_of(const std::string& path, std::span<const TensorView> tensors) {
+Result<TensorHeader> header_of(const std::string& path, std::span<const TensorSource> tensors) {
   TensorHeader header;
   std::uint64_t at = 0;
-  for (const TensorView& tensor : tensors) {
-    std::uint64_t elements = 1;
-    for (const std::int64_t size : tensor.shape) elements *= static_cast<std::uint64_t>(size);
-    if (elements != tensor.values.size() || tensor.shape.size() > kMostTensorDimensions) {
-      return unwritable(path, "tensor \"" + tensor.name + "\" has " + std::to_string(tensor.values.size()) +
-                                  " values, which is not what its shape says");
-    }
-    const std::uint64_t bytes = tensor.values.size_bytes();
+  for (const TensorSource& tensor : tensors) {
+    if (tensor.shape.size() > kMostTensorDimensions)
+      return unwritable(path, "tensor \"" + tensor.name + "\" has too many dimensions");
+    std::uint64_t bytes = sizeof(float);
+    for (const std::int64_t size : tensor.shape) bytes *= static_cast<std::uint64_t>(size);
     header.tensors.push_back({tensor.name, tensor.shape, at, at + bytes});
     at += bytes;
   }
   return header;
+}
+
+Status write_tensor(AtomicFile& file, const TensorSource& tensor, std::size_t elements, std::span<float> buffer) {
+  for (std::size_t first = 0; first < elements; first += buffer.size()) {
+    const std::span<float> values = buffer.first(std::min(buffer.size(), elements - first));
+    tensor.read(first, values);
+    if (Status status = file.write(values.data(), values.size_bytes()); !status) return status;
+  }
+  return {};
 }
 
 // The file's size, with the stream left at its start; a directory or an unreadable file gives an error.
@@ -82,7 +89,7 @@ Result<LoadedTensors> read_tensors(const std::string& path, std::ifstream& file,
 
 }  // namespace
 
-Status write_safetensors(const std::string& path, std::span<const TensorView> tensors,
+Status write_safetensors(const std::string& path, std::span<const TensorSource> tensors,
                          const std::map<std::string, std::string>& metadata) {
   auto header = header_of(path, tensors);
   if (!header) return header.error();
@@ -97,8 +104,10 @@ Status write_safetensors(const std::string& path, std::span<const TensorView> te
   if (Status status = file.open(); !status) return status;
   if (Status status = file.write(&header_bytes, kSizeBytes); !status) return status;
   if (Status status = file.write(json->data(), json->size()); !status) return status;
-  for (const TensorView& tensor : tensors) {
-    if (Status status = file.write(tensor.values.data(), tensor.values.size_bytes()); !status) return status;
+  std::vector<float> buffer(kBufferElements);
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const std::size_t elements = (header->tensors[t].end - header->tensors[t].begin) / sizeof(float);
+    if (Status status = write_tensor(file, tensors[t], elements, buffer); !status) return status;
   }
   return file.commit();
 }
@@ -114,13 +123,14 @@ Result<LoadedTensors> read_safetensors(const std::string& path) {
   }
 }
 
-std::vector<TensorView> tensors_of(const SegmentTable& segments, std::span<const float> flat,
-                                   const std::string& suffix) {
-  TG_CHECK(flat.size() == segments.padded_count(), flat.size(), segments.padded_count());
-  std::vector<TensorView> tensors;
+std::vector<TensorSource> tensors_of(const SegmentTable& segments, const ReadFloats& read, const std::string& suffix) {
+  std::vector<TensorSource> tensors;
   tensors.reserve(segments.size());
   for (const Segment& segment : segments.segments()) {
-    tensors.push_back({segment.name + suffix, segment.shape, flat.subspan(segment.offset, segment.element_count)});
+    tensors.push_back({segment.name + suffix, segment.shape,
+                       [read, offset = segment.offset](std::size_t first, std::span<float> values) {
+                         read(offset + first, values);
+                       }});
   }
   return tensors;
 }

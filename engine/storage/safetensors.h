@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -14,10 +15,13 @@
 
 namespace tg::engine {
 
-struct TensorView {
+// Copies elements [first, first + values.size()) out of an array, wherever it is.
+using ReadFloats = std::function<void(std::size_t first, std::span<float> values)>;
+
+struct TensorSource {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::span<const float> values;  // float32, row-major
+  ReadFloats read;  // float32, row-major
 };
 
 struct LoadedTensors {
@@ -26,13 +30,14 @@ struct LoadedTensors {
   std::map<std::string, std::vector<float>> values;
 };
 
-Status write_safetensors(const std::string& path, std::span<const TensorView> tensors,
+// Tensor after tensor through a small buffer: a model is never in memory a second time.
+Status write_safetensors(const std::string& path, std::span<const TensorSource> tensors,
                          const std::map<std::string, std::string>& metadata);
 Result<LoadedTensors> read_safetensors(const std::string& path);
 
-// A flat array's segments as tensors, padding left out; the views alias `flat`.
-std::vector<TensorView> tensors_of(const SegmentTable& segments, std::span<const float> flat,
-                                   const std::string& suffix = "");
+// A flat array's segments as tensors, padding left out; `read` is of the whole array.
+std::vector<TensorSource> tensors_of(const SegmentTable& segments, const ReadFloats& read,
+                                     const std::string& suffix = "");
 
 // Atomic replacement of a small file, as above.
 Status write_file_atomically(const std::string& path, std::string_view content);

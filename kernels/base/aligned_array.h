@@ -17,6 +17,18 @@ namespace tg {
 inline constexpr std::size_t kCacheLine = 64;       // bytes
 inline constexpr std::size_t kHugePage = 2u << 20;  // bytes
 
+// Zeroed memory that starts at a cache line, to be given back with std::free. Throws std::bad_alloc. Large memory asks
+// for huge pages: a wish, without which a pass pays for a page walk every 4 KiB.
+inline void* allocate_zeroed(std::size_t bytes) {
+  const bool huge = bytes >= 2 * kHugePage;
+  const std::size_t unit = huge ? kHugePage : kCacheLine;
+  const std::size_t whole = (bytes + unit - 1) / unit * unit;
+  void* const memory = std::aligned_alloc(unit, whole);
+  if (memory == nullptr) throw std::bad_alloc();
+  if (huge) ::madvise(memory, whole, MADV_HUGEPAGE);
+  return std::memset(memory, 0, whole);
+}
+
 template <class T>
 class AlignedArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -24,15 +36,7 @@ class AlignedArray {
  public:
   AlignedArray() = default;
   explicit AlignedArray(std::size_t count) : count_(count) {
-    if (count == 0) return;
-    const bool huge = count * sizeof(T) >= 2 * kHugePage;
-    const std::size_t unit = huge ? kHugePage : kCacheLine;
-    const std::size_t bytes = (count * sizeof(T) + unit - 1) / unit * unit;
-    data_.reset(static_cast<T*>(std::aligned_alloc(unit, bytes)));
-    if (!data_) throw std::bad_alloc();
-    if (huge)
-      ::madvise(data_.get(), bytes, MADV_HUGEPAGE);  // a wish: without it a pass pays for a page walk every 4 KiB
-    std::memset(static_cast<void*>(data_.get()), 0, bytes);
+    if (count > 0) data_.reset(static_cast<T*>(allocate_zeroed(count * sizeof(T))));
   }
 
   T* data() { return data_.get(); }

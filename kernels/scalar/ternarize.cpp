@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kDraw = 16;  // elements that one draw of 16 bytes serves, and dithers per group of kBlock
 
 std::array<std::uint32_t, 4> draw(const DrawKey& key, std::uint32_t stream, std::size_t index) {
-  const std::uint32_t counter[4] = {static_cast<std::uint32_t>(index), key.rank, key.segment | stream, key.step};
+  const std::uint32_t counter[4] = {static_cast<std::uint32_t>(index), key.seat, key.segment | stream, key.step};
   std::array<std::uint32_t, 4> words;
   philox4x32(counter, key.seed, words.data());
   return words;

@@ -22,7 +22,7 @@ struct DrawSeries {
 inline DrawSeries draw_series(const DrawKey& key, std::uint32_t stream) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key.seed), k1 = static_cast<std::uint32_t>(key.seed >> 32);
   const std::uint64_t product1 = std::uint64_t{kPhiloxMultiplier1} * (key.segment | stream);
-  const std::uint32_t c0 = static_cast<std::uint32_t>(product1 >> 32) ^ key.rank ^ k0;
+  const std::uint32_t c0 = static_cast<std::uint32_t>(product1 >> 32) ^ key.seat ^ k0;
   const std::uint32_t c1 = static_cast<std::uint32_t>(product1);
   const std::uint64_t product0 = std::uint64_t{kPhiloxMultiplier0} * c0;
   DrawSeries series;

@@ -39,7 +39,7 @@ struct Hello {
   std::uint64_t heard = 0;        // the receiver's incarnation as the sender knows it, 0 = not heard yet
 };
 
-// The right to propose, asked of the member of lowest rank and granted one at a time.
+// The right to propose, asked of the node of the first seat and granted one at a time.
 struct Claim {
   std::string run_id;
 };

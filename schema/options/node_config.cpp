@@ -176,12 +176,18 @@ std::string PeerAddress::mesh_endpoint() const { return "tcp://" + host + ":" + 
 
 std::string PeerAddress::control_endpoint() const { return "tcp://" + host + ":" + std::to_string(port + 1); }
 
-const PeerAddress& NodeConfig::self() const { return peers.at(rank()); }
+const PeerAddress& NodeConfig::self() const { return peers[seat()]; }
 
-std::size_t NodeConfig::rank() const {
+Seat NodeConfig::seat() const {
   const auto own = std::find_if(peers.begin(), peers.end(), [this](const PeerAddress& p) { return p.name == node; });
   TG_CHECK(own != peers.end(), node);
-  return static_cast<std::size_t>(own - peers.begin());
+  return Seat(static_cast<std::size_t>(own - peers.begin()));
+}
+
+Per<Seat, std::string> NodeConfig::names() const {
+  Per<Seat, std::string> all;
+  for (const PeerAddress& peer : peers) all.push_back(peer.name);
+  return all;
 }
 
 const std::vector<Option<NodeConfig>>& node_options() {

@@ -1,5 +1,5 @@
 // A node's configuration: `tgd --config tgd.conf`, TGD_* variables, flags. The order is defaults < file < environment <
-// flags. `peer = NAME@host:port`, one line per node, the same in every file, the own node included; rank = order of
+// flags. `peer = NAME@host:port`, one line per node, the same in every file, the own node included; seat = order of
 // names. A node uses two ports: the mesh port of its peer line and the one above it for control and liveness.
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "kernels/base/status.h"
 #include "schema/options/options.h"
+#include "schema/place.h"
 
 namespace tg::schema {
 
@@ -23,7 +24,7 @@ struct PeerAddress {
 
 struct NodeConfig {
   std::string node;
-  std::vector<PeerAddress> peers;    // sorted by name; the own one included
+  Per<Seat, PeerAddress> peers;      // sorted by name; the own one included
   std::string listen = "127.0.0.1";  // address to bind; the ports come from the own peer line
   bool insecure = false;             // needed to bind anything but loopback until keys come
   std::string state_dir = "tgd-state";
@@ -36,7 +37,8 @@ struct NodeConfig {
   std::string fault;  // tests: kill|hang|flip@PHASE:STEP
 
   const PeerAddress& self() const;
-  std::size_t rank() const;
+  Seat seat() const;
+  Per<Seat, std::string> names() const;
 };
 
 const std::vector<Option<NodeConfig>>& node_options();

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The arrows between folders (README, "Layers"): every include of the project points the allowed way, every third-party
-library is met only where it may be, includes are root-relative, and every source's own header comes first."""
+"""The arrows between folders (README, "Layers") and between the rooms of daemon/: every include points the allowed way and
+never in a circle, every third-party library is met only where it may be, includes are root-relative, every source's own
+header comes first, and nobody is an orphan."""
 
 import pathlib
 import re
@@ -19,6 +20,19 @@ MAY_USE = {
     "daemon": {"daemon", "engine", "kernels", "schema"},
     "ctl": {"ctl", "schema", "kernels/base"},
 }
+# room of daemon/ -> what it may include of daemon/: rooms or single headers. What is not named is the root: main.cpp.
+ROOMS = {
+    "daemon/membership": set(),
+    "daemon/exchange": {"daemon/membership/view.h"},
+    "daemon/step": {"daemon/exchange", "daemon/membership/view.h"},
+    "daemon/mesh": set(),
+    "daemon/mesh/probe": {"daemon/mesh"},
+    "daemon/store": {"daemon/step/replica.h"},
+    "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/mesh/socket_options.h", "daemon/step/threads/progress.h"},
+    "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/store"},
+    "daemon/forecast": {"daemon/step", "daemon/exchange", "daemon/membership/choose_exchange.h", "daemon/mesh"},
+    "daemon/node": {"daemon"},
+}
 # folder -> third-party headers it may meet (prefixes of the include's path)
 THIRD_PARTY = {
     "kernels": ("immintrin.h",),
@@ -30,8 +44,8 @@ THIRD_PARTY = {
 KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "nlohmann/", "zmq", "cuda", "cudnn",
                      "cublas", "immintrin.h", "gtest/", "gmock/")
 # What decides knows no clock, socket or thread.
-PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/step_model", "daemon/forecast/predict", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
-        "daemon/mesh/probe/round_trips", "daemon/run/straggler")
+PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/step_model", "daemon/forecast/predict", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
+        "daemon/mesh/probe/round_trips")
 IMPURE = ("thread", "mutex", "chrono", "condition_variable", "zmq", "atomic", "sys/", "unistd.h", "fstream", "filesystem", "random")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
@@ -54,6 +68,53 @@ def layer_of(path):
     return "kernels/base" if text.startswith("kernels/base/") else text.split("/")[0]
 
 
+def room_of(path):
+    """The room of daemon/ that a file lies in: the longest that fits; "" for the root, which may use all."""
+    return max((room for room in ROOMS if str(path).startswith(room + "/")), key=len, default="")
+
+
+def may_use(path, name):
+    room = room_of(path)
+    inside = room and name.startswith("daemon/")
+    allowed = ROOMS[room] | {room} if inside else MAY_USE[layer_of(path)]
+    if inside and room_of(name) != room and room_of(name).startswith(room + "/"):  # a room does not use its inner room
+        return False
+    return any(name == use or name.startswith(use + "/") for use in allowed)
+
+
+def units():
+    """unit (a header and its source) -> the units that it includes."""
+    graph = {}
+    for path in sources():
+        own = str(path.with_suffix(""))
+        graph.setdefault(own, set()).update(
+            name.rsplit(".", 1)[0] for kind, name in includes(path) if kind == '"' and (ROOT / name).is_file() and name.rsplit(".", 1)[0] != own
+        )  # fmt: skip
+    return graph
+
+
+def circle(graph):
+    """Some circle of the graph as a list, or nothing."""
+    done, way = set(), []
+
+    def walk(node):
+        if node in way:
+            return way[way.index(node) :] + [node]
+        if node in done or node not in graph:
+            return None
+        way.append(node)
+        for following in sorted(graph[node]):
+            if found := walk(following):
+                return found
+        done.add(way.pop())
+        return None
+
+    for start in sorted(graph):
+        if found := walk(start):
+            return found
+    return None
+
+
 def violations(path, found):
     layer, folder = layer_of(path), str(path).split("/")[0]
     for kind, name in found:
@@ -62,8 +123,8 @@ def violations(path, found):
             generated = re.fullmatch(r"schema/\w+\.capnp\.h", name)
             if not generated and not (ROOT / name).is_file():
                 yield f'{path}: "{name}" is not root-relative or does not exist'
-            elif not any(name == use or name.startswith(use + "/") for use in MAY_USE[layer]):
-                yield f"{path}: {layer} may not include {name}"
+            elif not may_use(path, name):
+                yield f"{path}: {room_of(path) or layer} may not include {name}"
         elif top in FOLDERS and "/" in name:
             generated = re.fullmatch(r"schema/\w+\.capnp\.h", name)
             if not (generated and folder == "schema"):
@@ -84,6 +145,28 @@ class Arrows(unittest.TestCase):
         self.assertGreater(len(paths), 50, "found no sources: is this the repository?")
         wrong = [v for path in paths for v in violations(path, includes(path))]
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
+    def test_no_circles(self):
+        inside = {unit: used for unit, used in units().items() if unit.startswith("daemon/")}
+        self.assertIsNone(circle(inside), "files of daemon/ include each other in a circle")
+        rooms = {}
+        for unit, used in units().items():
+            if unit.startswith("daemon/"):
+                rooms.setdefault(room_of(unit), set()).update(room_of(one) for one in used if one.startswith("daemon/") and room_of(one) != room_of(unit))
+        self.assertGreaterEqual(len(rooms), len(ROOMS), "not every room of daemon/ is there")
+        self.assertIsNone(circle(rooms), "rooms include each other in a circle")
+        self.assertEqual(circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}), ["b", "c", "b"])
+
+    def test_no_orphans(self):
+        lists = "\n".join(path.read_text() for path in ROOT.rglob("*") if path.suffix in (".txt", ".cmake") and "build" not in path.relative_to(ROOT).parts)
+        tests = [path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*") if path.suffix in (".h", ".cpp")]
+        used = {}
+        for path in [*sources(), *tests]:
+            for _, name in includes(path):
+                used.setdefault(name, set()).add(str(path.with_suffix("")))
+        orphans = [str(p) for p in sources() if p.suffix == ".h" and not used.get(str(p), set()) - {str(p.with_suffix(""))}]
+        orphans += [str(p) for p in sources() if p.suffix == ".cpp" and not re.search(rf"(?<![\w]){re.escape(p.name)}", lists)]
+        self.assertEqual(orphans, [], "nobody includes or builds these")
 
     def test_wrong_arrows_would_be_seen(self):
         path = pathlib.Path("schema/frame/frame_decode.cpp")

@@ -83,7 +83,7 @@ static_assert(kInMemory % kInCache == 0);
 void prepare(Arrays& a, const Kernels& k) {
   std::ranges::fill(a.sums, 0);
   for (std::uint32_t member = 0; member <= kPeers; ++member) {
-    k.ternarize(a.gradient.span(), 0, {.seed = 1, .rank = member}, a.scale, a.planes());
+    k.ternarize(a.gradient.span(), 0, {.seed = 1, .seat = member}, a.scale, a.planes());
     k.accumulate_planes(a.view(), a.sums.span());
     for (std::size_t first = 0; member > 0 && first < a.elements; first += kInCache) {
       const std::size_t words = kInCache / kWordBits, at = first / kWordBits;
@@ -108,7 +108,7 @@ void add_variant(std::vector<Timed>& list, Arrays& a, const Kernels& k, bool all
     list.push_back({prefix + name, std::move(run), {}});
   };
   add(kStatistics, [&] { float_sink = k.statistics(a.gradient.span()).max_abs; });
-  add(kTernarize, [&] { k.ternarize(a.gradient.span(), 0, {.seed = 1, .rank = kPeers}, a.scale, a.planes()); });
+  add(kTernarize, [&] { k.ternarize(a.gradient.span(), 0, {.seed = 1, .seat = kPeers}, a.scale, a.planes()); });
   add(kPlainUpdate, [&] {
     k.apply_floats(momentum_of(a), a.gradient.span(), {a.parameters.span(), a.slot.span(), {}},
                    {a.parameters_to.span(), a.slot_to.span(), {}});

@@ -9,6 +9,7 @@
 #include "ctl/format/status_json.h"
 #include "ctl/format/status_text.h"
 #include "ctl/format/table.h"
+#include "kernels/base/hex.h"
 
 namespace tg::ctl {
 namespace {
@@ -243,7 +244,7 @@ TEST(Table, Numbers) {
   EXPECT_EQ(format_fixed(std::numeric_limits<double>::quiet_NaN(), 2), "-");
   EXPECT_EQ(format_mbps(941.4), "941 Mbit/s");
   EXPECT_EQ(format_mbps(5.63), "5.6 Mbit/s");
-  EXPECT_EQ(format_digest(255), "00000000000000ff");
+  EXPECT_EQ(hex_digest(255), "00000000000000ff");
   EXPECT_EQ(format_table({{"a", "b"}, {"\xc3\xb6\xc3\xb6\xc3\xb6", "c"}}), "a    b\n\xc3\xb6\xc3\xb6\xc3\xb6  c\n");
 }
 

@@ -17,25 +17,25 @@ using ControlCalls = ControlMesh;
 
 TEST_F(ControlCalls, EveryTokenAnswersItsOwnClient) {
   start_mesh();
-  TestClient one(control_port(0)), two(control_port(0));
+  TestClient one(control_port(kA)), two(control_port(kA));
   one.send({11, StartRequest{"model = lenet\n", "mine", true}});
-  const auto start = node(0).next_call();
+  const auto start = node(kA).next_call();
   ASSERT_TRUE(start.has_value());
   ASSERT_TRUE(std::holds_alternative<StartRequest>(start->body));
   EXPECT_EQ(std::get<StartRequest>(start->body).run_id, "mine");
   EXPECT_TRUE(std::get<StartRequest>(start->body).dry_run);
   two.send({22, StopRequest{"run-1"}});
-  const auto stop = node(0).next_call();
+  const auto stop = node(kA).next_call();
   ASSERT_TRUE(stop.has_value());
   ASSERT_TRUE(std::holds_alternative<StopRequest>(stop->body));
 
   // In the other order, beside tokens that nobody waits for.
-  node(0).server().reply(start->token + stop->token + 1, Error{ErrorKind::kFailed, "nobody asked"});
-  node(0).server().reply(stop->token, StopReply{"run-1"});
-  node(0).server().reply(stop->token, Error{ErrorKind::kFailed, "twice"});
+  node(kA).server().reply(start->token + stop->token + 1, Error{ErrorKind::kFailed, "nobody asked"});
+  node(kA).server().reply(stop->token, StopReply{"run-1"});
+  node(kA).server().reply(stop->token, Error{ErrorKind::kFailed, "twice"});
   PlanReply plan;
   plan.run_id = "mine";
-  node(0).server().reply(start->token, plan);
+  node(kA).server().reply(start->token, plan);
 
   const auto to_two = two.receive(), to_one = one.receive();
   ASSERT_TRUE(to_one && to_two);
@@ -57,10 +57,10 @@ TEST_F(ControlCalls, RepliesMayComeFromTheHookItself) {
   std::atomic<bool> done{false};
   std::thread node_thread([&] {
     while (!done) {
-      if (const auto call = node(0).next_call()) node(0).server().reply(call->token, StopReply{"run-1"});
+      if (const auto call = node(kA).next_call()) node(kA).server().reply(call->token, StopReply{"run-1"});
     }
   });
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   for (int i = 0; i < 50; ++i) {
     if (i == 49) done = true;
     EXPECT_TRUE(std::holds_alternative<StopReply>(client.ask(StopRequest{"run-1"})));
@@ -70,23 +70,23 @@ TEST_F(ControlCalls, RepliesMayComeFromTheHookItself) {
 
 TEST_F(ControlCalls, AClientThatLeftIsNoHarm) {
   start_mesh();
-  auto gone = std::make_unique<TestClient>(control_port(0));
+  auto gone = std::make_unique<TestClient>(control_port(kA));
   gone->send({1, StopRequest{"run-1"}});
-  const auto call = node(0).next_call();
+  const auto call = node(kA).next_call();
   ASSERT_TRUE(call.has_value());
   gone.reset();
-  node(0).server().reply(call->token, StopReply{"run-1"});
-  TestClient other(control_port(0));
+  node(kA).server().reply(call->token, StopReply{"run-1"});
+  TestClient other(control_port(kA));
   EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(other.ask(schema::VersionRequest{})));
 }
 
 TEST_F(ControlCalls, TooManyQuestionsAreRefused) {
   start_mesh();
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   // Fewer at a time than a connection holds.
   for (std::size_t i = 0; i < schema::kMostPendingQuestions; ++i) {
     client.send({i, StopRequest{"run-1"}});
-    ASSERT_TRUE(node(0).next_call().has_value());
+    ASSERT_TRUE(node(kA).next_call().has_value());
   }
   const schema::ReplyBody body = client.ask(StopRequest{"run-1"});
   ASSERT_TRUE(std::holds_alternative<Error>(body));
@@ -95,11 +95,11 @@ TEST_F(ControlCalls, TooManyQuestionsAreRefused) {
 
 TEST_F(ControlCalls, WhoWaitsIsToldThatTheNodeGoes) {
   start_mesh();
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   client.send({5, StopRequest{"run-1"}});
-  ASSERT_TRUE(node(0).next_call().has_value());
+  ASSERT_TRUE(node(kA).next_call().has_value());
   const std::uint64_t before_ms = now_ms();
-  node(0).stop();
+  node(kA).stop();
   EXPECT_LT(now_ms() - before_ms, static_cast<std::uint64_t>(schema::kShutdownMs));
   const auto reply = client.receive();
   ASSERT_TRUE(reply.has_value());
@@ -110,10 +110,10 @@ TEST_F(ControlCalls, WhoWaitsIsToldThatTheNodeGoes) {
 TEST_F(ControlCalls, APortInUseIsNamed) {
   start_mesh();
   // The same addresses, another process's node-a.
-  TestNode second(config_of(0));
+  TestNode second(config_of(kA));
   const Status started = second.start();
   ASSERT_FALSE(started.ok());
-  const std::string port = std::to_string(control_port(0));
+  const std::string port = std::to_string(control_port(kA));
   EXPECT_NE(started.error().message.find("control port 127.0.0.1:" + port), std::string::npos)
       << started.error().message;
   EXPECT_NE(started.error().message.find("address in use; another tgd?"), std::string::npos);
@@ -121,8 +121,8 @@ TEST_F(ControlCalls, APortInUseIsNamed) {
 
 TEST_F(ControlCalls, AnAddressThatIsNotOursIsNamed) {
   start_mesh();
-  node(0).stop();
-  schema::NodeConfig config = config_of(0);
+  node(kA).stop();
+  schema::NodeConfig config = config_of(kA);
   config.listen = "192.0.2.1";  // reserved for documentation: nobody's
   TestNode elsewhere(config);
   const Status started = elsewhere.start();

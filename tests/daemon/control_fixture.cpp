@@ -130,29 +130,29 @@ void ControlMesh::start_mesh(std::uint64_t peer_timeout_ms, std::vector<bool> st
     nodes_.clear();
     peers_.clear();
     const auto ports = free_ports(started.size());
-    for (std::size_t rank = 0; rank < started.size(); ++rank) {
-      peers_.push_back({std::string("node-") + static_cast<char>('a' + rank), "127.0.0.1",
-                        static_cast<std::uint16_t>(ports[rank] - 1)});
+    for (const Seat seat : places<Seat>(started.size())) {
+      peers_.push_back({std::string("node-") + static_cast<char>('a' + seat.index()), "127.0.0.1",
+                        static_cast<std::uint16_t>(ports[seat.index()] - 1)});
     }
     bool all = true;
-    for (std::size_t rank = 0; rank < started.size(); ++rank) {
-      nodes_.push_back(std::make_unique<TestNode>(config_of(rank)));
-      if (started[rank]) all = all && nodes_.back()->start().ok();
+    for (const Seat seat : places<Seat>(started.size())) {
+      nodes_.push_back(std::make_unique<TestNode>(config_of(seat)));
+      if (started[seat.index()]) all = all && nodes_.back()->start().ok();
     }
     if (all) return;
   }
   FAIL() << "found no free ports";
 }
 
-schema::NodeConfig ControlMesh::config_of(std::size_t rank) const {
+schema::NodeConfig ControlMesh::config_of(Seat seat) const {
   schema::NodeConfig config;
-  config.node = peers_[rank].name;
+  config.node = peers_[seat].name;
   config.peers = peers_;
   config.peer_timeout_ms = peer_timeout_ms_;
   return config;
 }
 
-schema::MeshStatus ControlMesh::status(std::size_t asked, const std::string& run) {
+schema::MeshStatus ControlMesh::status(Seat asked, const std::string& run) {
   TestClient client(control_port(asked));
   const schema::ReplyBody body = client.ask(schema::StatusRequest{run, false});
   const auto* mesh = std::get_if<schema::MeshStatus>(&body);
@@ -160,15 +160,15 @@ schema::MeshStatus ControlMesh::status(std::size_t asked, const std::string& run
   return mesh == nullptr ? schema::MeshStatus{} : *mesh;
 }
 
-std::string ControlMesh::states(std::size_t asked) {
+std::string ControlMesh::states(Seat asked) {
   std::string text;
   for (const schema::NodeStatus& node : status(asked).nodes) text += (text.empty() ? "" : " ") + node.state;
   return text;
 }
 
 void ControlMesh::wait_until_connected() {
-  for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
-    ASSERT_TRUE(eventually([&] { return states(rank) == "up up up"; })) << states(rank);
+  for (const Seat seat : nodes_.places()) {
+    ASSERT_TRUE(eventually([&] { return states(seat) == "up up up"; })) << states(seat);
   }
 }
 

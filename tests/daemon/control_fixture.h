@@ -75,22 +75,24 @@ class TestNode {
   std::unique_ptr<daemon::ControlServer> server_;
 };
 
+inline constexpr Seat kA{0}, kB{1}, kC{2};
+
 // node-a, node-b, node-c on loopback.
 class ControlMesh : public testing::Test {
  protected:
   // Nodes that are not `started` have a configuration, an address and nobody behind it.
   void start_mesh(std::uint64_t peer_timeout_ms = 10'000, std::vector<bool> started = {true, true, true});
-  schema::NodeConfig config_of(std::size_t rank) const;
-  TestNode& node(std::size_t rank) { return *nodes_[rank]; }
-  std::uint16_t control_port(std::size_t rank) const { return static_cast<std::uint16_t>(peers_[rank].port + 1); }
-  schema::MeshStatus status(std::size_t asked, const std::string& run = "");
-  std::string states(std::size_t asked);  // "up up unreachable"
+  schema::NodeConfig config_of(Seat seat) const;
+  TestNode& node(Seat seat) { return *nodes_[seat]; }
+  std::uint16_t control_port(Seat seat) const { return static_cast<std::uint16_t>(peers_[seat].port + 1); }
+  schema::MeshStatus status(Seat asked, const std::string& run = "");
+  std::string states(Seat asked);  // "up up unreachable"
   // Waits until each started node sees each other one.
   void wait_until_connected();
 
-  std::vector<schema::PeerAddress> peers_;
+  Per<Seat, schema::PeerAddress> peers_;
   std::uint64_t peer_timeout_ms_ = 0;
-  std::vector<std::unique_ptr<TestNode>> nodes_;
+  Per<Seat, std::unique_ptr<TestNode>> nodes_;
 };
 
 }  // namespace tg::tests

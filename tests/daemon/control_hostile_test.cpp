@@ -17,11 +17,11 @@ class ControlHostile : public ControlMesh {
  protected:
   void SetUp() override { start_mesh(10'000, {true, true, true}); }
   void expect_alive() {
-    TestClient client(control_port(0));
+    TestClient client(control_port(kA));
     EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(client.ask(schema::VersionRequest{})));
   }
   std::size_t complaints() {
-    const auto lines = node(0).log_lines();
+    const auto lines = node(kA).log_lines();
     return static_cast<std::size_t>(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
       return line.find("event=bad-control-message") != std::string::npos;
     }));
@@ -33,7 +33,7 @@ TEST_F(ControlHostile, RawBytesOnThePort) {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_port = htons(control_port(0));
+    address.sin_port = htons(control_port(kA));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     ASSERT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     std::mt19937 random(seed);
@@ -46,7 +46,7 @@ TEST_F(ControlHostile, RawBytesOnThePort) {
 }
 
 TEST_F(ControlHostile, AMalformedRequestIsAnsweredAndLogged) {
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   client.send_bytes({"nonsense"});
   const auto reply = client.receive();
   ASSERT_TRUE(reply.has_value());
@@ -54,7 +54,7 @@ TEST_F(ControlHostile, AMalformedRequestIsAnsweredAndLogged) {
   EXPECT_EQ(std::get<Error>(reply->body).kind, ErrorKind::kCorrupt);
   EXPECT_NE(std::get<Error>(reply->body).message.find("node-a"), std::string::npos);
   ASSERT_EQ(complaints(), 1u);
-  EXPECT_NE(node(0).log_lines()[0].find("from=127.0.0.1"), std::string::npos) << node(0).log_lines()[0];
+  EXPECT_NE(node(kA).log_lines()[0].find("from=127.0.0.1"), std::string::npos) << node(kA).log_lines()[0];
 }
 
 TEST_F(ControlHostile, EveryCutAndManyFlipsOfEveryRequest) {
@@ -67,7 +67,7 @@ TEST_F(ControlHostile, EveryCutAndManyFlipsOfEveryRequest) {
                                                    schema::Beat{"node-b", 1, "run-1", schema::Phase::kForward, 3, 4}};
   std::mt19937 random(20171204);
   for (const schema::RequestBody& body : bodies) {
-    TestClient client(control_port(0));
+    TestClient client(control_port(kA));
     // Whatever is answered, if anything: what comes after is answered too.
     const auto send_and_go_on = [&](const std::string& bytes) {
       client.send_bytes({bytes});
@@ -86,7 +86,7 @@ TEST_F(ControlHostile, EveryCutAndManyFlipsOfEveryRequest) {
 }
 
 TEST_F(ControlHostile, ComplaintsAreRateLimited) {
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   const std::uint64_t begin_ms = now_ms();
   for (int i = 0; i < 300; ++i) {
     client.send_bytes({"nonsense"});
@@ -98,7 +98,7 @@ TEST_F(ControlHostile, ComplaintsAreRateLimited) {
 }
 
 TEST_F(ControlHostile, MessagesOfOtherShapes) {
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   client.send_bytes({"", schema::encode_request({1, schema::VersionRequest{}})});  // as a REQ socket sends
   client.send_bytes(std::vector<std::string>(1000, "part"));
   client.send_bytes({""});
@@ -109,37 +109,37 @@ TEST_F(ControlHostile, MessagesOfOtherShapes) {
   reply = client.receive();
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->id, 2u);
-  TestClient oversized(control_port(0));
+  TestClient oversized(control_port(kA));
   oversized.send_bytes({std::string(schema::kMostControlBytes + 1, 'x')});
   expect_alive();
 }
 
 TEST_F(ControlHostile, BeatsOfStrangersAreNoLife) {
   start_mesh(10'000, {true, false, false});
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   client.send({1, schema::Beat{"node-x", 1, "", schema::Phase::kIdle, 0, 0}});
   client.send({2, schema::Beat{"node-a", 1, "", schema::Phase::kIdle, 0, 0}});
   EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(client.ask(schema::VersionRequest{})));
-  EXPECT_EQ(states(0), "up unreachable unreachable");
+  EXPECT_EQ(states(kA), "up unreachable unreachable");
   ASSERT_EQ(complaints(), 1u);
-  EXPECT_NE(node(0).log_lines()[0].find("node-x"), std::string::npos) << node(0).log_lines()[0];
+  EXPECT_NE(node(kA).log_lines()[0].find("node-x"), std::string::npos) << node(kA).log_lines()[0];
   client.send({3, schema::Beat{"node-b", 1, "", schema::Phase::kIdle, 0, 0}});
   EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(client.ask(schema::VersionRequest{})));
-  EXPECT_EQ(states(0), "up up unreachable");
+  EXPECT_EQ(states(kA), "up up unreachable");
 }
 
 TEST_F(ControlHostile, AFloodDoesNotStopBeats) {
   constexpr std::uint64_t kPeerTimeoutMs = 600;
   start_mesh(kPeerTimeoutMs);
   wait_until_connected();
-  TestClient flood(control_port(0));
+  TestClient flood(control_port(kA));
   const std::string noise = schema::encode_request({1, schema::StatusRequest{"", true}});
   std::size_t answered = 0;
   for (const std::uint64_t end_ms = now_ms() + 3 * kPeerTimeoutMs; now_ms() < end_ms;) {
     flood.send_bytes({noise});
     if (flood.receive(0)) ++answered;
   }
-  EXPECT_EQ(states(1), "up up up") << "a was heard while it answered " << answered;
+  EXPECT_EQ(states(kB), "up up up") << "a was heard while it answered " << answered;
   EXPECT_GT(answered, 0u);
 }
 

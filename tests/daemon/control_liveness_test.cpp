@@ -15,13 +15,13 @@ constexpr std::uint64_t kNothingMs = 3 * kPeerTimeoutMs;     // long enough for 
 class ControlLiveness : public ControlMesh {
  protected:
   void watch_everywhere(std::uint64_t step_timeout_ms = kStepTimeoutMs) {
-    for (std::size_t rank = 0; rank < 3; ++rank) node(rank).server().watch("run-1", step_timeout_ms);
+    for (const Seat seat : peers_.places()) node(seat).server().watch("run-1", step_timeout_ms);
   }
   // Looks again and again whether somebody was accused before the time is over.
-  bool accused_within(std::size_t rank, std::uint64_t span_ms) {
+  bool accused_within(Seat seat, std::uint64_t span_ms) {
     const std::uint64_t end_ms = now_ms() + span_ms;
-    return eventually([&] { return node(rank).verdict_count() > 0 || now_ms() >= end_ms; }) &&
-           node(rank).verdict_count() > 0;
+    return eventually([&] { return node(seat).verdict_count() > 0 || now_ms() >= end_ms; }) &&
+           node(seat).verdict_count() > 0;
   }
 };
 
@@ -29,77 +29,77 @@ TEST_F(ControlLiveness, BeatsAreLife) {
   start_mesh(kPeerTimeoutMs);
   wait_until_connected();
   watch_everywhere();
-  EXPECT_FALSE(accused_within(0, kNothingMs));
-  EXPECT_EQ(states(0), "up up up");
+  EXPECT_FALSE(accused_within(kA, kNothingMs));
+  EXPECT_EQ(states(kA), "up up up");
 }
 
 TEST_F(ControlLiveness, ASilentPeerIsNamedInTime) {
   start_mesh(kPeerTimeoutMs);
-  for (std::size_t rank = 0; rank < 3; ++rank) {
-    node(rank).progress().phase = schema::Phase::kBackward;
-    node(rank).progress().step = 12;
+  for (const Seat seat : peers_.places()) {
+    node(seat).progress().phase = schema::Phase::kBackward;
+    node(seat).progress().step = 12;
   }
   wait_until_connected();
   watch_everywhere();
-  ASSERT_FALSE(accused_within(0, kPeerTimeoutMs));
+  ASSERT_FALSE(accused_within(kA, kPeerTimeoutMs));
   const std::uint64_t died_ms = now_ms();
-  node(2).stop();
-  const auto at_a = node(0).next_verdict(), at_b = node(1).next_verdict();
+  node(kC).stop();
+  const auto at_a = node(kA).next_verdict(), at_b = node(kB).next_verdict();
   const std::uint64_t took_ms = now_ms() - died_ms;
   ASSERT_TRUE(at_a && at_b);
-  EXPECT_EQ(at_a->rank, 2u) << at_a->message;
-  EXPECT_EQ(at_b->rank, 2u) << at_b->message;
+  EXPECT_EQ(at_a->seat, kC) << at_a->message;
+  EXPECT_EQ(at_b->seat, kC) << at_b->message;
   EXPECT_NE(at_a->message.find("no sign of life from node-c"), std::string::npos) << at_a->message;
   EXPECT_NE(at_a->message.find("backward of step 12"), std::string::npos) << at_a->message;
   EXPECT_LE(took_ms, kVerdictMs);
-  EXPECT_EQ(node(0).verdict_count(), 0u) << "one verdict, about one node";
+  EXPECT_EQ(node(kA).verdict_count(), 0u) << "one verdict, about one node";
 }
 
 TEST_F(ControlLiveness, AStuckMemberIsNamedWhileItBeats) {
   start_mesh(kPeerTimeoutMs);
   wait_until_connected();
-  for (std::size_t rank = 0; rank < 3; ++rank) node(rank).progress().phase = schema::Phase::kForward;
+  for (const Seat seat : peers_.places()) node(seat).progress().phase = schema::Phase::kForward;
   watch_everywhere(kPeerTimeoutMs);
   std::atomic<bool> done{false};
   std::thread working([&] {  // a and c get on, b does not
     while (!done) {
-      for (const std::size_t rank : {0, 2}) ++node(rank).progress().count;
+      for (const Seat seat : {kA, kC}) ++node(seat).progress().count;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   });
-  const auto verdict = node(0).next_verdict();
+  const auto verdict = node(kA).next_verdict();
   done = true;
   working.join();
   ASSERT_TRUE(verdict.has_value());
-  EXPECT_EQ(verdict->rank, 1u);
+  EXPECT_EQ(verdict->seat, kB);
   EXPECT_NE(verdict->message.find("node-b is stuck in forward"), std::string::npos) << verdict->message;
 }
 
 TEST_F(ControlLiveness, OurOwnComputeIsAMemberToo) {
   start_mesh(kPeerTimeoutMs, {true});
-  node(0).progress().phase = schema::Phase::kEvaluate;
-  node(0).server().watch("run-1", kStepTimeoutMs);
-  node(0).server().set_step_timeout(100);
-  const auto verdict = node(0).next_verdict();
+  node(kA).progress().phase = schema::Phase::kEvaluate;
+  node(kA).server().watch("run-1", kStepTimeoutMs);
+  node(kA).server().set_step_timeout(100);
+  const auto verdict = node(kA).next_verdict();
   ASSERT_TRUE(verdict.has_value());
-  EXPECT_EQ(verdict->rank, 0u);
+  EXPECT_EQ(verdict->seat, kA);
   EXPECT_NE(verdict->message.find("evaluate"), std::string::npos) << verdict->message;
 }
 
 TEST_F(ControlLiveness, DataOfTheMeshIsLife) {
   start_mesh(kPeerTimeoutMs, {true, false, false});
-  node(0).server().watch("run-1", kStepTimeoutMs);
+  node(kA).server().watch("run-1", kStepTimeoutMs);
   std::atomic<bool> done{false};
   std::thread mesh([&] {
     while (!done) {
-      node(0).server().heard(1);
+      node(kA).server().heard(kB);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
   std::string about_b, about_c;
   for (int verdicts = 0; verdicts < 2; ++verdicts) {
-    const auto verdict = node(0).next_verdict();
-    if (verdict) (verdict->rank == 1 ? about_b : about_c) = verdict->message;
+    const auto verdict = node(kA).next_verdict();
+    if (verdict) (verdict->seat == kB ? about_b : about_c) = verdict->message;
   }
   done = true;
   mesh.join();
@@ -109,22 +109,22 @@ TEST_F(ControlLiveness, DataOfTheMeshIsLife) {
 
 TEST_F(ControlLiveness, WithoutARunNobodyIsAccused) {
   start_mesh(kPeerTimeoutMs, {true, true, false});
-  node(0).server().watch("run-1", kStepTimeoutMs);
-  ASSERT_TRUE(node(0).next_verdict().has_value());  // of c, and of b, which is not in the run
-  ASSERT_TRUE(node(0).next_verdict().has_value());
-  node(0).server().watch("run-2", kStepTimeoutMs);
-  node(0).server().unwatch();
-  EXPECT_FALSE(accused_within(0, kNothingMs));
+  node(kA).server().watch("run-1", kStepTimeoutMs);
+  ASSERT_TRUE(node(kA).next_verdict().has_value());  // of c, and of b, which is not in the run
+  ASSERT_TRUE(node(kA).next_verdict().has_value());
+  node(kA).server().watch("run-2", kStepTimeoutMs);
+  node(kA).server().unwatch();
+  EXPECT_FALSE(accused_within(kA, kNothingMs));
 }
 
 TEST_F(ControlLiveness, AReturningNodeIsSeenSoon) {
   start_mesh(kPeerTimeoutMs);
   wait_until_connected();
-  node(1).stop();
-  ASSERT_TRUE(eventually([&] { return states(0) == "up unreachable up"; }));
+  node(kB).stop();
+  ASSERT_TRUE(eventually([&] { return states(kA) == "up unreachable up"; }));
   const std::uint64_t back_ms = now_ms();
-  ASSERT_TRUE(node(1).start().ok());
-  ASSERT_TRUE(eventually([&] { return states(0) == "up up up"; }));
+  ASSERT_TRUE(node(kB).start().ok());
+  ASSERT_TRUE(eventually([&] { return states(kA) == "up up up"; }));
   EXPECT_LT(now_ms() - back_ms, 3000u) << "back-off of reconnection is 1 s at most, and a beat";
 }
 

@@ -11,6 +11,8 @@ using schema::MeshStatus;
 using schema::Reply;
 using schema::SliceReply;
 
+constexpr Seat kB{1}, kC{2};
+
 MeshStatus part(const std::string& node) {
   MeshStatus status;
   status.node = node;
@@ -26,7 +28,7 @@ std::string states(const Answer& answer) {
 
 class QuestionsTest : public testing::Test {
  protected:
-  std::uint64_t gather() { return *questions.gather({"client", 7}, "", part("node-a"), {1, 2}, 1000); }
+  std::uint64_t gather() { return *questions.gather({"client", 7}, "", part("node-a"), {kB, kC}, 1000); }
   Questions questions{{"node-a", "node-b", "node-c"}};
 };
 
@@ -44,9 +46,9 @@ TEST_F(QuestionsTest, ACallIsAnsweredOnceAndOnlyByItsToken) {
 
 TEST_F(QuestionsTest, AGatherEndsWithItsLastPart) {
   const std::uint64_t token = gather();
-  EXPECT_FALSE(questions.peer_replied(2, {token, part("node-c")}).has_value());
-  EXPECT_FALSE(questions.peer_replied(2, {token, part("node-c")}).has_value()) << "twice is once";
-  const auto answer = questions.peer_replied(1, {token, part("node-b")});
+  EXPECT_FALSE(questions.peer_replied(kC, {token, part("node-c")}).has_value());
+  EXPECT_FALSE(questions.peer_replied(kC, {token, part("node-c")}).has_value()) << "twice is once";
+  const auto answer = questions.peer_replied(kB, {token, part("node-b")});
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(states(*answer), "unreachable up up ");
   EXPECT_EQ(questions.pending(), 0u);
@@ -54,51 +56,51 @@ TEST_F(QuestionsTest, AGatherEndsWithItsLastPart) {
 
 TEST_F(QuestionsTest, AGatherEndsAtItsDeadlineWithWhatItHas) {
   const std::uint64_t token = gather();
-  EXPECT_FALSE(questions.peer_replied(2, {token, part("node-c")}).has_value());
+  EXPECT_FALSE(questions.peer_replied(kC, {token, part("node-c")}).has_value());
   EXPECT_TRUE(questions.expired(1000 + schema::kPeerStatusMs - 1).empty());
   const auto answers = questions.expired(1000 + schema::kPeerStatusMs);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(states(answers[0]), "unreachable unreachable up ");
-  EXPECT_FALSE(questions.peer_replied(1, {token, part("node-b")}).has_value()) << "too late";
+  EXPECT_FALSE(questions.peer_replied(kB, {token, part("node-b")}).has_value()) << "too late";
 }
 
 TEST_F(QuestionsTest, APeerThatCannotBeAskedIsNotWaitedFor) {
   const std::uint64_t token = gather();
-  EXPECT_FALSE(questions.not_asked(token, 1).has_value());
-  EXPECT_FALSE(questions.not_asked(token, 1).has_value());
-  const auto answer = questions.peer_replied(2, {token, part("node-c")});
+  EXPECT_FALSE(questions.not_asked(token, kB).has_value());
+  EXPECT_FALSE(questions.not_asked(token, kB).has_value());
+  const auto answer = questions.peer_replied(kC, {token, part("node-c")});
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(states(*answer), "unreachable unreachable up ");
 }
 
 TEST_F(QuestionsTest, AnAnswerUnderAnotherNameIsNone) {
   const std::uint64_t token = gather();
-  EXPECT_FALSE(questions.peer_replied(1, {token, part("node-c")}).has_value());
-  const auto answer = questions.peer_replied(2, {token, part("node-c")});
+  EXPECT_FALSE(questions.peer_replied(kB, {token, part("node-c")}).has_value());
+  const auto answer = questions.peer_replied(kC, {token, part("node-c")});
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(states(*answer), "unreachable unreachable up ");
 }
 
 TEST_F(QuestionsTest, ARelayTakesOnlyItsPeersAnswer) {
-  const auto token = questions.relay({"client", 9}, 1, schema::LogsRequest{"r", "", 0}, 1000);
+  const auto token = questions.relay({"client", 9}, kB, schema::LogsRequest{"r", "", 0}, 1000);
   ASSERT_EQ(questions.unsent().size(), 1u);
-  EXPECT_EQ(questions.unsent()[0].peer, 1u);
+  EXPECT_EQ(questions.unsent()[0].peer, kB);
   EXPECT_EQ(questions.unsent()[0].request.id, *token);
   questions.sent(*token);
   EXPECT_TRUE(questions.unsent().empty());
-  EXPECT_FALSE(questions.peer_replied(2, {*token, SliceReply{}}).has_value());
-  EXPECT_FALSE(questions.peer_replied(1, {*token, part("node-b")}).has_value()) << "not what was asked for";
+  EXPECT_FALSE(questions.peer_replied(kC, {*token, SliceReply{}}).has_value());
+  EXPECT_FALSE(questions.peer_replied(kB, {*token, part("node-b")}).has_value()) << "not what was asked for";
   EXPECT_FALSE(questions.replied(*token, Error{}).has_value());
   SliceReply slice;
   slice.data = "line\n";
-  const auto answer = questions.peer_replied(1, {*token, slice});
+  const auto answer = questions.peer_replied(kB, {*token, slice});
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(std::get<SliceReply>(answer->body).data, "line\n");
   EXPECT_EQ(answer->client.request_id, 9u);
 }
 
 TEST_F(QuestionsTest, ARelayThatIsNotAnsweredNamesItsNode) {
-  ASSERT_TRUE(questions.relay({"client", 9}, 2, schema::LogsRequest{"r", "", 0}, 1000));
+  ASSERT_TRUE(questions.relay({"client", 9}, kC, schema::LogsRequest{"r", "", 0}, 1000));
   EXPECT_TRUE(questions.expired(1000 + schema::kRelayReplyMs - 1).empty());
   const auto answers = questions.expired(1000 + schema::kRelayReplyMs);
   ASSERT_EQ(answers.size(), 1u);
@@ -109,8 +111,8 @@ TEST_F(QuestionsTest, ARelayThatIsNotAnsweredNamesItsNode) {
 TEST_F(QuestionsTest, TooManyAreRefused) {
   for (std::size_t i = 0; i < schema::kMostPendingQuestions; ++i) ASSERT_TRUE(questions.call({"client", i}, 0));
   EXPECT_FALSE(questions.call({"client", 1}, 0));
-  EXPECT_FALSE(questions.gather({"client", 1}, "", part("node-a"), {1}, 0));
-  EXPECT_FALSE(questions.relay({"client", 1}, 1, schema::LogsRequest{}, 0));
+  EXPECT_FALSE(questions.gather({"client", 1}, "", part("node-a"), {kB}, 0));
+  EXPECT_FALSE(questions.relay({"client", 1}, kB, schema::LogsRequest{}, 0));
   EXPECT_EQ(questions.expired(schema::kMostCallMs).size(), schema::kMostPendingQuestions);
   EXPECT_TRUE(questions.call({"client", 1}, 0));
 }

@@ -17,10 +17,10 @@ class ControlRelay : public ControlMesh {
  protected:
   void SetUp() override {
     start_mesh();
-    for (std::size_t rank = 0; rank < 3; ++rank) {
-      const std::string& name = peers_[rank].name;
-      ASSERT_TRUE(node(rank).store().write(sample_record("run-1", name, RunState::kCompleted)).ok());
-      write_text(node(rank).run_file("run-1", "log.txt"), "a line of " + name + "\n");
+    for (const Seat seat : peers_.places()) {
+      const std::string& name = peers_[seat].name;
+      ASSERT_TRUE(node(seat).store().write(sample_record("run-1", name, RunState::kCompleted)).ok());
+      write_text(node(seat).run_file("run-1", "log.txt"), "a line of " + name + "\n");
     }
   }
 };
@@ -28,9 +28,9 @@ class ControlRelay : public ControlMesh {
 const Error* error_of(const schema::ReplyBody& body) { return std::get_if<Error>(&body); }
 
 TEST_F(ControlRelay, TheLogOfEveryNodeThroughEveryNode) {
-  for (std::size_t asked = 0; asked < 3; ++asked) {
+  for (const Seat asked : peers_.places()) {
     TestClient client(control_port(asked));
-    for (std::size_t named = 0; named < 3; ++named) {
+    for (const Seat named : peers_.places()) {
       const schema::ReplyBody body = client.ask(LogsRequest{"run", peers_[named].name, 2});
       ASSERT_TRUE(std::holds_alternative<SliceReply>(body)) << error_of(body)->message;
       const auto& slice = std::get<SliceReply>(body);
@@ -48,8 +48,8 @@ TEST_F(ControlRelay, TheLogOfEveryNodeThroughEveryNode) {
 TEST_F(ControlRelay, AFileLargerThanOneReply) {
   std::string model;
   while (model.size() < 2 * schema::kFileSliceBytes + 1234) model += std::to_string(model.size());
-  write_text(node(2).run_file("run-1", "model.safetensors"), model);
-  TestClient client(control_port(0));
+  write_text(node(kC).run_file("run-1", "model.safetensors"), model);
+  TestClient client(control_port(kA));
   std::string fetched;
   int replies = 0;
   for (bool final = false; !final; ++replies) {
@@ -66,7 +66,7 @@ TEST_F(ControlRelay, AFileLargerThanOneReply) {
 }
 
 TEST_F(ControlRelay, ErrorsOfTheOtherNodeComeThrough) {
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   schema::ReplyBody body = client.ask(FetchRequest{"run-1", "node-b", "model.safetensors", 0});
   ASSERT_NE(error_of(body), nullptr);
   EXPECT_EQ(error_of(body)->kind, ErrorKind::kNotFound);
@@ -78,7 +78,7 @@ TEST_F(ControlRelay, ErrorsOfTheOtherNodeComeThrough) {
 }
 
 TEST_F(ControlRelay, AnUnknownNodeIsNamedWithThoseThatAre) {
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   const schema::ReplyBody body = client.ask(LogsRequest{"run-1", "node-x", 0});
   ASSERT_NE(error_of(body), nullptr);
   EXPECT_EQ(error_of(body)->kind, ErrorKind::kNotFound);
@@ -86,8 +86,8 @@ TEST_F(ControlRelay, AnUnknownNodeIsNamedWithThoseThatAre) {
 }
 
 TEST_F(ControlRelay, ADeadNodeIsAnErrorWithinTheDeadline) {
-  node(2).stop();
-  TestClient client(control_port(0));
+  node(kC).stop();
+  TestClient client(control_port(kA));
   const std::uint64_t asked_ms = now_ms();
   const schema::ReplyBody body = client.ask(FetchRequest{"run-1", "node-c", "run.json", 0});
   EXPECT_LT(now_ms() - asked_ms, static_cast<std::uint64_t>(schema::kControlReplyMs));
@@ -97,10 +97,10 @@ TEST_F(ControlRelay, ADeadNodeIsAnErrorWithinTheDeadline) {
 }
 
 TEST_F(ControlRelay, ANodeThatIsJustComingBackIsWaitedFor) {
-  node(2).stop();
-  TestClient client(control_port(0));
+  node(kC).stop();
+  TestClient client(control_port(kA));
   client.send({1, FetchRequest{"run-1", "node-c", "run.json", 0}});
-  ASSERT_TRUE(node(2).start().ok());
+  ASSERT_TRUE(node(kC).start().ok());
   const auto reply = client.receive();
   ASSERT_TRUE(reply.has_value());
   ASSERT_TRUE(std::holds_alternative<SliceReply>(reply->body)) << error_of(reply->body)->message;

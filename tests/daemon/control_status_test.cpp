@@ -12,12 +12,12 @@ using schema::RunState;
 class ControlStatus : public ControlMesh {
  protected:
   void write_everywhere(const std::string& id, RunState state = RunState::kRunning) {
-    for (std::size_t rank = 0; rank < 3; ++rank) {
-      ASSERT_TRUE(node(rank).store().write(sample_record(id, peers_[rank].name, state)).ok());
+    for (const Seat seat : peers_.places()) {
+      ASSERT_TRUE(node(seat).store().write(sample_record(id, peers_[seat].name, state)).ok());
     }
   }
   // Rows that carry a digest, by name.
-  std::string rows_with_digest(std::size_t asked) {
+  std::string rows_with_digest(Seat asked) {
     std::string names;
     const MeshStatus mesh = status(asked);
     if (mesh.runs.empty()) return "";
@@ -28,7 +28,7 @@ class ControlStatus : public ControlMesh {
 
 TEST_F(ControlStatus, Version) {
   start_mesh();
-  TestClient client(control_port(1));
+  TestClient client(control_port(kB));
   const schema::ReplyBody body = client.ask(schema::VersionRequest{});
   ASSERT_TRUE(std::holds_alternative<schema::VersionReply>(body));
   EXPECT_EQ(std::get<schema::VersionReply>(body).node, "node-b");
@@ -39,23 +39,23 @@ TEST_F(ControlStatus, AnyNodeAnswersForAll) {
   start_mesh();
   write_everywhere("run-1");
   wait_until_connected();
-  for (std::size_t asked = 0; asked < 3; ++asked) {
-    EXPECT_TRUE(eventually([&] { return rows_with_digest(asked) == "node-a node-b node-c "; })) << asked;
+  for (const Seat asked : peers_.places()) {
+    EXPECT_TRUE(eventually([&] { return rows_with_digest(asked) == "node-a node-b node-c "; })) << asked.index();
     const MeshStatus mesh = status(asked);
     EXPECT_EQ(mesh.node, peers_[asked].name);
     ASSERT_EQ(mesh.runs.size(), 1u);
     EXPECT_EQ(mesh.runs[0].members.size(), 3u);
     ASSERT_EQ(mesh.nodes.size(), 3u);
-    EXPECT_EQ(mesh.nodes[2].address, "127.0.0.1:" + std::to_string(control_port(2)));
+    EXPECT_EQ(mesh.nodes[2].address, "127.0.0.1:" + std::to_string(control_port(kC)));
   }
 }
 
 TEST_F(ControlStatus, ARunIsFoundByPrefixWhereverItIsKnown) {
   start_mesh();
-  ASSERT_TRUE(node(2).store().write(sample_record("only-on-c", "node-c")).ok());
-  ASSERT_TRUE(node(0).store().write(sample_record("other", "node-a")).ok());
+  ASSERT_TRUE(node(kC).store().write(sample_record("only-on-c", "node-c")).ok());
+  ASSERT_TRUE(node(kA).store().write(sample_record("other", "node-a")).ok());
   wait_until_connected();
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   schema::ReplyBody body;
   ASSERT_TRUE(eventually([&] {
     body = client.ask(schema::StatusRequest{"only", false});
@@ -74,7 +74,7 @@ TEST_F(ControlStatus, ARunIsFoundByPrefixWhereverItIsKnown) {
 TEST_F(ControlStatus, AnUnknownRunIsNamed) {
   start_mesh();
   wait_until_connected();
-  TestClient client(control_port(0));
+  TestClient client(control_port(kA));
   const schema::ReplyBody body = client.ask(schema::StatusRequest{"nonsense", false});
   ASSERT_TRUE(std::holds_alternative<Error>(body));
   EXPECT_EQ(std::get<Error>(body).kind, ErrorKind::kNotFound);
@@ -85,13 +85,13 @@ TEST_F(ControlStatus, ADeadNodeCostsNoWaitAndKeepsItsRow) {
   start_mesh(600);
   write_everywhere("run-1");
   wait_until_connected();
-  ASSERT_TRUE(eventually([&] { return rows_with_digest(0) == "node-a node-b node-c "; }));
-  node(2).stop();
-  EXPECT_TRUE(eventually([&] { return states(0) == "up up unreachable"; })) << states(0);
-  EXPECT_EQ(rows_with_digest(0), "node-a node-b ");
-  EXPECT_EQ(status(0).runs.at(0).members.size(), 3u);
-  ASSERT_TRUE(node(2).start().ok()) << "the same port, at once";
-  EXPECT_TRUE(eventually([&] { return rows_with_digest(0) == "node-a node-b node-c "; }));
+  ASSERT_TRUE(eventually([&] { return rows_with_digest(kA) == "node-a node-b node-c "; }));
+  node(kC).stop();
+  EXPECT_TRUE(eventually([&] { return states(kA) == "up up unreachable"; })) << states(kA);
+  EXPECT_EQ(rows_with_digest(kA), "node-a node-b ");
+  EXPECT_EQ(status(kA).runs.at(0).members.size(), 3u);
+  ASSERT_TRUE(node(kC).start().ok()) << "the same port, at once";
+  EXPECT_TRUE(eventually([&] { return rows_with_digest(kA) == "node-a node-b node-c "; }));
 }
 
 TEST_F(ControlStatus, ASilentNodeIsWaitedForUntilTheDeadlineOnly) {
@@ -100,7 +100,7 @@ TEST_F(ControlStatus, ASilentNodeIsWaitedForUntilTheDeadlineOnly) {
   zmq::context_t context{1};
   zmq::socket_t silent{context, zmq::socket_type::router};
   silent.set(zmq::sockopt::linger, 0);
-  silent.bind("tcp://127.0.0.1:" + std::to_string(control_port(2)));
+  silent.bind("tcp://127.0.0.1:" + std::to_string(control_port(kC)));
   silent.set(zmq::sockopt::rcvtimeo, kPatienceMs);
   zmq::message_t beat;
   bool from_a = false;  // then a's question reaches it too
@@ -110,7 +110,7 @@ TEST_F(ControlStatus, ASilentNodeIsWaitedForUntilTheDeadlineOnly) {
     from_a = request.ok() && std::get<schema::Beat>(request->body).node == "node-a";
   }
   const std::uint64_t asked_ms = now_ms();
-  const MeshStatus mesh = status(0);
+  const MeshStatus mesh = status(kA);
   const std::uint64_t took_ms = now_ms() - asked_ms;
   EXPECT_GE(took_ms, static_cast<std::uint64_t>(schema::kPeerStatusMs) - 1);
   EXPECT_LT(took_ms, static_cast<std::uint64_t>(schema::kControlReplyMs));

@@ -18,6 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kDeadline{20};
+constexpr Seat kA{0}, kB{1};
 
 // A mesh, what its hooks said, and a thread in the place of the node's.
 class Endpoint {
@@ -36,7 +37,7 @@ class Endpoint {
     if (ticker_.joinable()) ticker_.join();
     mesh_.stop_receiving();
   }
-  void send(Rank to, const schema::FrameHeader& header, const schema::FrameBody& body) {
+  void send(Seat to, const schema::FrameHeader& header, const schema::FrameBody& body) {
     const std::lock_guard lock(mutex_);
     outgoing_.emplace_back(to, schema::encode_frame(header, body, pool_));
   }
@@ -45,24 +46,24 @@ class Endpoint {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kDeadline, condition);
   }
-  bool wait_until_up(Rank peer) {
+  bool wait_until_up(Seat peer) {
     return wait([&] { return up_[peer]; });
   }
 
   // guarded by mutex_, read inside wait()
-  std::map<Rank, bool> up_;
+  std::map<Seat, bool> up_;
   std::vector<schema::Frame> frames_;
   std::vector<std::string> misbehaved_;
 
-  std::string problem(Rank peer) const { return mesh_.problem(peer); }
+  std::string problem(Seat peer) const { return mesh_.problem(peer); }
 
  private:
   Mesh::Hooks hooks() {
-    return {[this](Rank, schema::Frame frame, std::shared_ptr<const void>) {
+    return {[this](Seat, schema::Frame frame, std::shared_ptr<const void>) {
               note([&] { frames_.push_back(std::move(frame)); });
             },
-            [this](Rank peer, bool up) { note([&] { up_[peer] = up; }); },
-            [this](Rank, const std::string& what) { note([&] { misbehaved_.push_back(what); }); }, [](Rank) {}};
+            [this](Seat peer, bool up) { note([&] { up_[peer] = up; }); },
+            [this](Seat, const std::string& what) { note([&] { misbehaved_.push_back(what); }); }, [](Seat) {}};
   }
   template <class Change>
   void note(Change change) {
@@ -72,7 +73,7 @@ class Endpoint {
   }
   void tick() {
     while (!stopping_) {
-      std::vector<std::pair<Rank, schema::SharedFrame>> frames;
+      std::vector<std::pair<Seat, schema::SharedFrame>> frames;
       {
         std::unique_lock lock(mutex_);
         changed_.wait_for(lock, std::chrono::milliseconds(10), [this] { return !outgoing_.empty() || stopping_; });
@@ -87,7 +88,7 @@ class Endpoint {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::pair<Rank, schema::SharedFrame>> outgoing_;
+  std::vector<std::pair<Seat, schema::SharedFrame>> outgoing_;
   std::atomic<bool> stopping_{false};
   schema::FramePool pool_;
   Log log_;
@@ -97,12 +98,12 @@ class Endpoint {
 
 std::vector<schema::NodeConfig> configs(std::size_t count) {
   const std::vector<std::uint16_t> ports = tests::free_ports(count);
-  std::vector<schema::PeerAddress> peers;
+  Per<Seat, schema::PeerAddress> peers;
   for (std::size_t i = 0; i < count; ++i)
     peers.push_back({"node-" + std::string(1, static_cast<char>('a' + i)), "127.0.0.1", ports[i]});
   std::vector<schema::NodeConfig> all(count);
   for (std::size_t i = 0; i < count; ++i) {
-    all[i].node = peers[i].name;
+    all[i].node = peers[Seat(i)].name;
     all[i].peers = peers;
   }
   return all;
@@ -113,9 +114,9 @@ TEST(Mesh, ConnectsBothWaysAndDeliversFrames) {
   Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
   ASSERT_TRUE(a.start().ok());
   ASSERT_TRUE(b.start().ok());
-  ASSERT_TRUE(a.wait_until_up(1));
-  ASSERT_TRUE(b.wait_until_up(0));
-  a.send(1, {7, 1, 3}, schema::Scalers{1, 0, 0, {0.5f, 0.25f}});
+  ASSERT_TRUE(a.wait_until_up(kB));
+  ASSERT_TRUE(b.wait_until_up(kA));
+  a.send(kB, {7, 1, 3}, schema::Scalers{1, 0, 0, {0.5f, 0.25f}});
   ASSERT_TRUE(b.wait([&] { return !b.frames_.empty(); }));
   EXPECT_EQ(b.frames_[0].header.step, 3u);
   EXPECT_EQ(std::get<schema::Scalers>(b.frames_[0].body).scalers, (std::vector<float>{0.5f, 0.25f}));
@@ -127,11 +128,11 @@ TEST(Mesh, DifferentBuildsStayApartAndBothAreNamed) {
   ASSERT_TRUE(a.start().ok());
   ASSERT_TRUE(b.start().ok());
   const Clock::time_point deadline = Clock::now() + kDeadline;
-  while (a.problem(1).empty() && Clock::now() < deadline) std::this_thread::yield();
-  const std::string problem = a.problem(1);
+  while (a.problem(kB).empty() && Clock::now() < deadline) std::this_thread::yield();
+  const std::string problem = a.problem(kB);
   for (const char* part : {"builds differ", "node-b", "2.0", "node-a", "1.0"})
     EXPECT_NE(problem.find(part), std::string::npos) << problem;
-  EXPECT_TRUE(a.wait([&] { return !a.up_[1]; }));
+  EXPECT_TRUE(a.wait([&] { return !a.up_[kB]; }));
 }
 
 TEST(Mesh, ARestartedPeerIsReportedAndConnectsAgain) {
@@ -141,14 +142,14 @@ TEST(Mesh, ARestartedPeerIsReportedAndConnectsAgain) {
   {
     Endpoint b(config[1], 12, "build");
     ASSERT_TRUE(b.start().ok());
-    ASSERT_TRUE(a.wait_until_up(1));
+    ASSERT_TRUE(a.wait_until_up(kB));
   }
   Endpoint again(config[1], 13, "build");
   ASSERT_TRUE(again.start().ok());
   ASSERT_TRUE(a.wait([&] { return !a.misbehaved_.empty(); }));
   EXPECT_EQ(a.misbehaved_[0], "node-b was restarted");
-  EXPECT_TRUE(a.wait_until_up(1));
-  EXPECT_TRUE(again.wait_until_up(0));
+  EXPECT_TRUE(a.wait_until_up(kB));
+  EXPECT_TRUE(again.wait_until_up(kA));
 }
 
 TEST(Mesh, ASenderOfMalformedFramesIsCutOff) {
@@ -156,13 +157,13 @@ TEST(Mesh, ASenderOfMalformedFramesIsCutOff) {
   Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
   ASSERT_TRUE(a.start().ok());
   ASSERT_TRUE(b.start().ok());
-  ASSERT_TRUE(a.wait_until_up(1));
+  ASSERT_TRUE(a.wait_until_up(kB));
   b.stop();
   zmq::context_t context;
   zmq::socket_t impostor(context, zmq::socket_type::dealer);
   impostor.set(zmq::sockopt::routing_id, "node-b");
   impostor.set(zmq::sockopt::linger, 0);
-  impostor.connect(config[0].peers[0].mesh_endpoint());
+  impostor.connect(config[0].peers[kA].mesh_endpoint());
   for (int i = 0; i < schema::kMostBadFrames; ++i) impostor.send(zmq::buffer("no frame at all"), zmq::send_flags::none);
   ASSERT_TRUE(a.wait([&] { return !a.misbehaved_.empty(); }));
   EXPECT_NE(a.misbehaved_[0].find("node-b sent 5 malformed frames"), std::string::npos) << a.misbehaved_[0];

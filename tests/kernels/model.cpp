@@ -7,7 +7,7 @@ namespace tg::kernels::test {
 namespace {
 
 std::uint32_t word_of(const DrawKey& key, std::uint32_t stream, std::size_t draw, std::size_t word) {
-  const std::uint32_t counter[4] = {static_cast<std::uint32_t>(draw), key.rank, key.segment + (stream << 31), key.step};
+  const std::uint32_t counter[4] = {static_cast<std::uint32_t>(draw), key.seat, key.segment + (stream << 31), key.step};
   std::uint32_t words[4];
   philox4x32(counter, key.seed, words);
   return words[word];
@@ -25,7 +25,7 @@ std::uint32_t model_threshold(float g, const Scale& scale, float dither, Mistake
 
 float model_dither(const DrawKey& key, std::size_t i, Mistake mistake) {
   DrawKey used = key;
-  if (mistake == Mistake::kDitherWithoutRank) used.rank = 0;
+  if (mistake == Mistake::kDitherWithoutSeat) used.seat = 0;
   const std::size_t within = i % 16;
   return static_cast<float>(word_of(used, 1, 4 * (i / 512) + within / 4, within % 4) >> 8) * 0x1p-24F;
 }

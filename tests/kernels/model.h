@@ -6,7 +6,7 @@
 
 namespace tg::kernels::test {
 
-enum class Mistake { kNone, kNoDither, kNoClamp, kDitherWithoutRank };
+enum class Mistake { kNone, kNoDither, kNoClamp, kDitherWithoutSeat };
 
 // T of one element for dither d; not bounded by 255 under kNoClamp.
 std::uint32_t model_threshold(float g, const Scale& scale, float dither, Mistake mistake);

@@ -8,7 +8,7 @@ namespace tg::kernels::test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr DrawKey kKey{.seed = 0xC0FFEE0123456789, .rank = 5, .segment = 77, .step = 123456};
+constexpr DrawKey kKey{.seed = 0xC0FFEE0123456789, .seat = 5, .segment = 77, .step = 123456};
 
 class TernarizeTest : public EveryVariant {};
 TG_TEST_EVERY_VARIANT(TernarizeTest);
@@ -63,12 +63,12 @@ TEST_P(TernarizeTest, DrawsOtherCodesForEveryKeyWord) {
   for (float& g : gradient) g = 0.5F;
   PlaneArrays base(512);
   kernels().ternarize(gradient.span(), 0, kKey, {1, 1}, base.planes());
-  DrawKey seed = kKey, rank = kKey, segment = kKey, step = kKey;
+  DrawKey seed = kKey, seat = kKey, segment = kKey, step = kKey;
   seed.seed ^= std::uint64_t{1} << 40;
-  ++rank.rank;
+  ++seat.seat;
   ++segment.segment;
   ++step.step;
-  for (const DrawKey& key : {seed, rank, segment, step}) {
+  for (const DrawKey& key : {seed, seat, segment, step}) {
     PlaneArrays other(512);
     kernels().ternarize(gradient.span(), 0, key, {1, 1}, other.planes());
     int differing = 0;
@@ -108,7 +108,7 @@ TEST_P(TernarizeTest, GivesTheFrozenCodes) {
   AlignedArray<float> gradient(512);
   for (std::size_t i = 0; i < 512; ++i) gradient[i] = static_cast<float>(static_cast<int>(i) - 256) / 256;
   PlaneArrays codes(512);
-  kernels().ternarize(gradient.span(), 1024, {.seed = 42, .rank = 1, .segment = 2, .step = 3}, {1, 1}, codes.planes());
+  kernels().ternarize(gradient.span(), 1024, {.seed = 42, .seat = 1, .segment = 2, .step = 3}, {1, 1}, codes.planes());
   constexpr std::array<std::uint64_t, 8> kNonzero = {0x89EAF77FEFF8FFFF, 0xAB01EF39BD7BBE19, 0x1880247E0381F27A,
                                                      0x0000860008148105, 0x2080043050081400, 0x5F2BB90A1C063B01,
                                                      0xEFADFFBC4E8D9ABA, 0xFFEFFFFEFDDEB9FD};

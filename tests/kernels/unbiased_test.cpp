@@ -49,7 +49,7 @@ std::vector<int> counts_of(const Draw& draw) {
   PlaneArrays codes(kMagnitudes);
   AlignedArray<std::int8_t> sums(kMagnitudes);
   for (int step = 0; step < kDraws; ++step) {
-    const DrawKey key{.seed = 2017, .rank = 1, .segment = 4, .step = static_cast<std::uint32_t>(step)};
+    const DrawKey key{.seed = 2017, .seat = 1, .segment = 4, .step = static_cast<std::uint32_t>(step)};
     draw(gradient.span(), key, {kScaler, kScaler}, codes.planes());
     best().accumulate_planes(codes.view(), sums.span());
     if (step % kMostMembers != kMostMembers - 1 && step != kDraws - 1) continue;
@@ -135,11 +135,11 @@ bool sends_the_scaler_at_255(const Draw& draw) {
   for (float& g : gradient) g = kScaler;
   int elements = 0;
   for (std::uint32_t step = 0; step < kSteps; ++step) {
-    const DrawKey key{.seed = 99, .rank = 3, .segment = 1, .step = step};
+    const DrawKey key{.seed = 99, .seat = 3, .segment = 1, .step = step};
     bool rare[16] = {};
     bool any = false;
     for (std::uint32_t part = 0; part < 4; ++part) {
-      const std::uint32_t counter[4] = {part, key.rank, key.segment | 1U << 31, key.step};
+      const std::uint32_t counter[4] = {part, key.seat, key.segment | 1U << 31, key.step};
       std::uint32_t words[4];
       philox4x32(counter, key.seed, words);
       for (std::uint32_t w = 0; w < 4; ++w) any |= rare[4 * part + w] = words[w] >> 15 == 0x1FFFF;
@@ -176,7 +176,7 @@ double variance_ratio(const Draw& draw) {
   AlignedArray<std::int8_t> sums(kElements);
   for (int member = 0; member < kMostMembers; ++member) {
     PlaneArrays codes(kElements);
-    const DrawKey key{.seed = 5, .rank = static_cast<std::uint32_t>(member), .segment = 9, .step = 1};
+    const DrawKey key{.seed = 5, .seat = static_cast<std::uint32_t>(member), .segment = 9, .step = 1};
     draw(gradient.span(), key, {kScaler, kScaler}, codes.planes());
     best().accumulate_planes(codes.view(), sums.span());
   }
@@ -191,7 +191,7 @@ constexpr double kMostExcess = 0.05;  // a standard deviation is 0.005
 TEST_P(UnbiasedTest, MembersErrorsAreIndependent) { EXPECT_NEAR(variance_ratio(draw_of(kernels())), 1, kMostExcess); }
 
 TEST(UnbiasedMistakes, ADitherThatMembersShareAddsVariance) {
-  EXPECT_GT(variance_ratio(draw_with(Mistake::kDitherWithoutRank)), 1 + kMostExcess);
+  EXPECT_GT(variance_ratio(draw_with(Mistake::kDitherWithoutSeat)), 1 + kMostExcess);
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ TEST_F(NodeConfigTest, ReadsAFile) {
   const auto line = parse("node = node-a\n" + kPeers + "peer-timeout = 2s\nthreads = 3\n");
   ASSERT_TRUE(line.ok()) << line.error().message;
   const NodeConfig& config = line->config;
-  EXPECT_EQ(config.peers[0].name, "node-a");  // sorted
-  EXPECT_EQ(config.rank(), 0u);
+  EXPECT_EQ(config.peers.front().name, "node-a");  // sorted
+  EXPECT_EQ(config.seat(), Seat(0));
   EXPECT_EQ(config.self().mesh_endpoint(), "tcp://127.0.0.1:7700");
   EXPECT_EQ(config.self().control_endpoint(), "tcp://127.0.0.1:7701");
   EXPECT_EQ(config.peer_timeout_ms, 2000u);

@@ -5,9 +5,16 @@
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
+namespace {
 
-Crew::Crew(std::vector<std::unique_ptr<Worker>> workers, std::shared_ptr<Timeline> timeline, Hooks hooks)
-    : workers_(std::move(workers)), timeline_(std::move(timeline)), hooks_(std::move(hooks)) {
+Timeline::Detail detail_of(const Piece& piece, std::uint64_t sent_bytes) {
+  return {static_cast<std::int64_t>(bucket_of(piece)), sent_bytes};
+}
+
+}  // namespace
+
+Crew::Crew(std::vector<std::unique_ptr<Worker>> workers, std::shared_ptr<Timeline> timeline, Post post)
+    : workers_(std::move(workers)), timeline_(std::move(timeline)), post_(std::move(post)) {
   for (std::size_t i = 0; i < workers_.size(); ++i) threads_.emplace_back([this, i] { help(i); });
 }
 
@@ -23,17 +30,34 @@ Crew::~Crew() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+bool Crew::work(Member& member) {
+  std::optional<Piece> own = member.next_piece();
+  if (!own) return false;
+  const std::uint64_t step = member.step();
+  while (has_room()) {
+    std::optional<Piece> piece = member.next_piece();
+    if (!piece) break;
+    give(*std::move(piece), step);
+  }
+  const char* const name = piece_name(*own);
+  Timeline::Detail detail = detail_of(*own, 0);
+  const Timeline::Clock::time_point begin = Timeline::Clock::now();
+  detail.bytes = member.carry_out(*std::move(own));
+  if (timeline_->on()) timeline_->add(Timeline::Track::kNode, name, step, begin, Timeline::Clock::now(), detail);
+  return true;
+}
+
 bool Crew::has_room() const {
   if (workers_.empty()) return false;
   const std::lock_guard lock(mutex_);
   return !ends_ && waiting_.size() + under_way_ < 2 * workers_.size();
 }
 
-void Crew::give(Piece piece, std::uint64_t step, std::size_t bucket) {
+void Crew::give(Piece piece, std::uint64_t step) {
   {
     const std::lock_guard lock(mutex_);
     TG_CHECK(!ends_ && waiting_.size() + under_way_ < 2 * workers_.size(), waiting_.size(), under_way_);
-    waiting_.push_back({std::move(piece), step, bucket});
+    waiting_.push_back({std::move(piece), step});
   }
   changed_.notify_one();
 }
@@ -48,11 +72,11 @@ void Crew::help(std::size_t index) {
     ++under_way_;
     lock.unlock();
     const Timeline::Clock::time_point begin = Timeline::Clock::now();
-    PieceResult result = workers_[index]->carry_out(given.piece, hooks_.made);
+    PieceResult result = workers_[index]->carry_out(given.piece, [this](MadeFrame total) { post_(std::move(total)); });
     if (timeline_->on())
       timeline_->add(Timeline::helper(index), piece_name(given.piece), given.step, begin, Timeline::Clock::now(),
-                     {static_cast<std::int64_t>(given.bucket), result.sent_bytes});
-    hooks_.done(std::move(given.piece), std::move(result));
+                     detail_of(given.piece, result.sent_bytes));
+    post_(PieceDone{std::move(given.piece), std::move(result)});
     lock.lock();
     --under_way_;
   }

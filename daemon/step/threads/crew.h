@@ -1,9 +1,9 @@
-// Helpers of the node's thread: threads that carry out pieces of an exchange side by side, each with a Worker of its
-// own. With none of them the node's thread does it all.
+// The threads that carry out an exchange's pieces: the node's own and its helpers, each with a Worker of its own. With
+// no helpers the node's thread does it all.
 //
-// The node's thread gives pieces while there is room and goes on with its own; what comes of a piece is told through
-// the hooks, on the helper's thread. At the end what is under way is waited for (a piece takes milliseconds and waits
-// for nobody), what waits is dropped, and no hook is called any more.
+// The node's thread takes pieces of its member, hands out as many as the helpers have room for, and carries one out
+// itself; what comes of the others is posted as StepEvents, on the helper's thread. At the end what is under way is
+// waited for (a piece takes milliseconds and waits for nobody), what waits is dropped, and nothing is posted any more.
 #pragma once
 
 #include <condition_variable>
@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/step/member.h"
+#include "daemon/step/step_event.h"
 #include "daemon/step/threads/timeline.h"
 #include "daemon/step/worker.h"
 
@@ -22,18 +24,17 @@ namespace tg::daemon {
 
 class Crew {
  public:
-  struct Hooks {  // must not block
-    std::function<void(MadeFrame total)> made;
-    std::function<void(Piece piece, PieceResult result)> done;
-  };
+  using Post = std::function<void(StepEvent)>;  // must not block
   // A helper for every worker.
-  Crew(std::vector<std::unique_ptr<Worker>> workers, std::shared_ptr<Timeline> timeline, Hooks hooks);
+  Crew(std::vector<std::unique_ptr<Worker>> workers, std::shared_ptr<Timeline> timeline, Post post);
   ~Crew();
 
   std::size_t size() const { return workers_.size(); }  // helpers
+  // One piece on this thread, and as many as there is room for on the helpers'; false if there is none now.
+  bool work(Member& member);
   // One piece under way and one that waits for each helper, for while the node's thread is at a piece of its own.
   bool has_room() const;
-  void give(Piece piece, std::uint64_t step, std::size_t bucket);
+  void give(Piece piece, std::uint64_t step);
   // Nothing more is begun: what waits is dropped, and there is no room any more. The destructor waits for the rest.
   void end();
 
@@ -41,13 +42,12 @@ class Crew {
   struct Given {
     Piece piece;
     std::uint64_t step = 0;
-    std::size_t bucket = 0;
   };
   void help(std::size_t index);
 
   const std::vector<std::unique_ptr<Worker>> workers_;
   const std::shared_ptr<Timeline> timeline_;
-  const Hooks hooks_;
+  const Post post_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -1,28 +1,27 @@
-// The compute thread of a run: prepares (data, model, engine, initial state), then does forward, backward and
-// evaluations as told, one order at a time, and reports through the hooks (called on the compute thread; they must not
-// block).
+// The compute thread of a run: makes what it trains with (Prepare), then does forward, backward and evaluations as
+// told, one order at a time, and reports through the hooks (called on the compute thread; they must not block).
 //
 // The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the
 // exchange's threads as they are reported. An engine call cannot be interrupted: on destruction the thread gets
 // kPatience to come back, then it is left behind with everything it may touch: it holds its own references, and never
-// calls a hook again.
+// calls a hook again. The home of its arrays must outlive even that.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 
-#include "daemon/control/control_server.h"
 #include "daemon/exchange/plan.h"
 #include "daemon/step/replica.h"
+#include "daemon/step/step_event.h"
 #include "daemon/step/threads/fault.h"
+#include "daemon/step/threads/progress.h"
 #include "daemon/step/threads/timeline.h"
 #include "engine/dataset.h"
 #include "engine/engine.h"
 #include "engine/model.h"
-#include "kernels/kernels.h"
+#include "kernels/home_array.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
@@ -38,35 +37,43 @@ struct Prepared {
   std::string engine_build;
 };
 
+// Samples of an evaluation batch, at most.
+inline constexpr int kEvaluationBatch = 250;
+
+// What a compute thread trains with: all of one home.
+struct TrainingKit {
+  std::shared_ptr<const Prepared> prepared;
+  std::unique_ptr<kernels::TensorKernels> tensors;  // the compute thread's
+  kernels::HomeArray gradients;
+  std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<engine::BatchSource> batches;  // empty when gradients are replayed: no data then
+};
+
 class Trainer {
  public:
+  // Called first, on the compute thread; calls advance() whenever something got done.
+  using Prepare = std::function<Result<TrainingKit>(const std::function<void()>& advance)>;
   struct Hooks {
     std::function<void(Result<std::shared_ptr<const Prepared>>)> prepared;
-    std::function<void(std::uint64_t step, std::size_t bucket, double loss_sum)> bucket_ready;
-    std::function<void(std::uint64_t step, engine::EvaluationCounts)> evaluated;
-    std::function<void(std::string message)> failed;  // the engine threw: nothing more comes
+    std::function<void(StepEvent)> happened;  // GradientReady, Evaluated, EngineFailed
   };
   struct Options {
     schema::JobSpec job;
-    std::string data_dir;  // job.data_dir, or the node's
-    std::uint64_t threads = 1;
     std::size_t rank = 0, members = 1;
-    std::string node;                // for messages
-    std::uint64_t memory_bytes = 0;  // that the run may take at most; 0 = what is left on this machine
   };
   // Starts the thread, which prepares at once.
-  Trainer(Options options, const kernels::Kernels& kernels, Progress& progress, const Fault& fault,
-          std::shared_ptr<Timeline> timeline, Hooks hooks);
+  Trainer(Options options, Prepare prepare, Progress& progress, const Fault& fault, std::shared_ptr<Timeline> timeline,
+          Hooks hooks);
   ~Trainer();
 
   // Forward and backward of a step; one order at a time, the next one from the last bucket_ready on. Weight decay
   // inside the ternary path is added here, whole, by each member. early: the parameters are not all there yet; the
   // forward pass waits for each layer's segments until segment_ready has told of them.
-  void train(std::uint64_t step, const Plan& plan, const float* parameters, bool early);
+  void train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early);
   void segment_ready(std::size_t segment);
   // This member's share of the test images with the averaged parameters of the committed state.
   void evaluate(std::uint64_t step);
-  std::span<const float> gradients() const;
+  kernels::ConstFloats gradients() const;  // once prepared
 
  private:
   struct State;

@@ -31,7 +31,7 @@ struct Receiving {
       auto& [nonzero, negative] = planes[rank];
       nonzero = AlignedArray<std::uint64_t>(gradient.size() / kWordBits);
       negative = AlignedArray<std::uint64_t>(gradient.size() / kWordBits);
-      k.ternarize(gradient, 0, {.seed = 1, .rank = rank}, scale, {nonzero.span(), negative.span()});
+      k.ternarize(gradient, 0, {.seed = 1, .seat = rank}, scale, {nonzero.span(), negative.span()});
       for (std::size_t first = 0; first < gradient.size(); first += kPart) {
         const std::size_t bytes = k.encode_codes(planes_of(rank, first), room);
         std::ranges::copy(std::span(room).first(bytes), payloads[rank].emplace_back(bytes).begin());

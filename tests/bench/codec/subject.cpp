@@ -47,7 +47,7 @@ void Subject::draw(const Kernels& k) {
     for (std::uint32_t s = 0; s < segments.size(); ++s) {
       const Segment& segment = segments[s];
       const std::size_t word = segment.begin / kWordBits, words = segment.count / kWordBits;
-      k.ternarize(gradients[whose].subspan(segment.begin, segment.count), 0, {.seed = 1, .rank = rank, .segment = s},
+      k.ternarize(gradients[whose].subspan(segment.begin, segment.count), 0, {.seed = 1, .seat = rank, .segment = s},
                   {segment.clips[whose], segment.scaler},
                   {nonzero_.span().subspan(word, words), negative_.span().subspan(word, words)});
     }

@@ -21,7 +21,7 @@ constexpr std::size_t kElements = 64 * 1024;
 
 Status write_step(const std::string& path, int step) {
   const std::vector<float> values(kElements, static_cast<float>(step));
-  return write_safetensors(path, std::vector<TensorView>{{"w", {static_cast<std::int64_t>(kElements)}, values}},
+  return write_safetensors(path, std::vector{tensor("w", {static_cast<std::int64_t>(kElements)}, values)},
                            {{"step", std::to_string(step)}});
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "engine/dataset.h"
+#include "engine/storage/safetensors.h"
 
 namespace tg::engine::test {
 
@@ -57,6 +59,15 @@ inline void write_gzip(const std::string& path, const Bytes& bytes) {
   ASSERT_NE(file, nullptr);
   ASSERT_EQ(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())), static_cast<int>(bytes.size()));
   ASSERT_EQ(gzclose(file), Z_OK);
+}
+
+// A tensor of these values, which outlive it.
+inline TensorSource tensor(const std::string& name, const std::vector<std::int64_t>& shape,
+                           const std::vector<float>& values) {
+  return {name, shape, [&values](std::size_t first, std::span<float> out) {
+            ASSERT_LE(first + out.size(), values.size());
+            std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first), out.size(), out.begin());
+          }};
 }
 
 // Sample i has pixels of a pattern of i and label i mod 10.

@@ -4,6 +4,7 @@
 
 #include "daemon/exchange/credit_book.h"
 #include "daemon/exchange/exchange.h"
+#include "tests/simulation/exchange/measure_all.h"
 #include "tests/simulation/exchange/plain_segments.h"
 #include "tests/simulation/training/tiny_training.h"
 
@@ -19,16 +20,20 @@ constexpr std::size_t kExpected = 512 / 6;  // what the exchange expects of one 
 // One member; its peers are played by the tests.
 struct Alone {
   Plan plan;
+  Members members;
   Exchange exchange;
 
   explicit Alone(schema::ExchangeKind kind, std::size_t window = 2 * kPayload,
-                 std::vector<std::string> names = {"node-a", "node-b"})
-      : plan(make(kind, window, names.size())), exchange({std::move(names), 0, 77, 1, tiny_segment_names()}) {
+                 const Per<Seat, std::string>& names = {"node-a", "node-b"})
+      : plan(make(kind, window, names.size())),
+        members(Members::of(77, View::of_all(names.size()), Seat(0), names, tiny_segment_names())),
+        exchange(members, tiny_segments(), ClipRule{}) {
     exchange.begin_step(plan, {});
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) exchange.gradient_ready(b, 0);
+    measure_all(exchange);
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       const std::vector<float> scalers(plan.buckets[b].ternary_segments.size(), 1.0f);
-      exchange.bucket_ready(b, {scalers, {}}, 0);
-      for (Rank peer = 1; peer < plan.members; ++peer) {
+      for (const Rank peer : members.others()) {
         if (b == 0)
           from(peer, schema::StepFrame{0, 0, 0, 0, {}, scalers});
         else
@@ -48,14 +53,14 @@ struct Alone {
     return plan;
   }
   void from(Rank peer, const schema::FrameBody& body) { exchange.frame(peer, {77, 1, 0}, body, nullptr); }
-  void from_peer(const schema::FrameBody& body) { from(1, body); }
+  void from_peer(const schema::FrameBody& body) { from(Rank(1), body); }
   // Sends as long as there is something that may be sent.
   std::size_t contribute_all() {
     std::size_t sent = 0;
-    while (const auto work = exchange.next_work()) {
+    while (const auto work = exchange.next_piece()) {
       const auto* contribute = std::get_if<Contribute>(&*work);
       if (contribute == nullptr) break;
-      exchange.contributed(contribute->chunk, contribute->to, kPayload);
+      exchange.contributed(*contribute, kPayload);
       ++sent;
     }
     return sent;
@@ -89,20 +94,20 @@ TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
 TEST(ExchangeCredit, WhatIsBeingMadeCounts) {
   Alone node(schema::ExchangeKind::kDirect, kExpected + 1);
   std::vector<Contribute> under_way;
-  while (const auto work = node.exchange.next_work()) under_way.push_back(std::get<Contribute>(*work));
+  while (const auto work = node.exchange.next_piece()) under_way.push_back(std::get<Contribute>(*work));
   ASSERT_EQ(under_way.size(), 2u) << "the second one overshoots";
   EXPECT_EQ(node.exchange.bytes_on_their_way(), 2 * kExpected);
-  node.exchange.contributed(under_way[1].chunk, under_way[1].to, 1);  // smaller than expected
+  node.exchange.contributed(under_way[1], 1);  // smaller than expected
   EXPECT_EQ(node.exchange.bytes_on_their_way(), kExpected + 1);
-  EXPECT_FALSE(node.exchange.next_work());
-  node.exchange.contributed(under_way[0].chunk, under_way[0].to, 1);
-  EXPECT_TRUE(node.exchange.next_work());
+  EXPECT_FALSE(node.exchange.next_piece());
+  node.exchange.contributed(under_way[0], 1);
+  EXPECT_TRUE(node.exchange.next_piece());
 }
 
 TEST(ExchangeCredit, ATotalBeforeTheOwnCodesEndsTheRun) {
   Alone node(schema::ExchangeKind::kSharded);
   std::size_t theirs = 0;
-  while (node.plan.chunks[theirs].owner != 1) ++theirs;
+  while (node.plan.chunks[theirs].owner != Rank(1)) ++theirs;
   node.payload.resize(8);
   node.from_peer(schema::Chunk{static_cast<std::uint32_t>(theirs), schema::ChunkPhase::kTotal,
                                schema::PayloadFormat::kSumsRaw, node.payload});
@@ -116,8 +121,8 @@ TEST(ExchangeCredit, WhoKeepsItBackIsWaitedFor) {
   Alone node(schema::ExchangeKind::kDirect);
   node.contribute_all();
   for (std::size_t c = 0; c < node.plan.chunks.size(); ++c) node.codes_from_peer(c, 8);
-  const Exchange::Waiting waiting = node.exchange.waiting();
-  EXPECT_EQ(waiting.ranks, std::vector<Rank>{1});
+  const Waiting waiting = node.exchange.waiting();
+  EXPECT_EQ(waiting.ranks, std::vector<Rank>{Rank(1)});
   EXPECT_EQ(waiting.phase, schema::Phase::kReduce);
 }
 
@@ -127,10 +132,10 @@ TEST(ExchangeCredit, WhoStopsTheOthersToo) {
     Alone node(direct ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded, 2 * kPayload,
                {"node-a", "node-b", "node-c"});
     ASSERT_GE(node.contribute_all(), 2u);
-    node.from(1, schema::Credit{2 * kPayload});
+    node.from(Rank(1), schema::Credit{2 * kPayload});
     (void)node.contribute_all();
-    const Exchange::Waiting waiting = node.exchange.waiting();
-    EXPECT_EQ(waiting.ranks, direct ? std::vector<Rank>{2} : (std::vector<Rank>{1, 2})) << direct;
+    const Waiting waiting = node.exchange.waiting();
+    EXPECT_EQ(waiting.ranks, direct ? std::vector<Rank>{Rank(2)} : (std::vector<Rank>{Rank(1), Rank(2)})) << direct;
     EXPECT_EQ(waiting.phase, schema::Phase::kReduce);
     EXPECT_FALSE(node.failure());
   }
@@ -212,8 +217,8 @@ TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
   node.codes_from_peer(1, half);
   const auto actions = node.exchange.take_actions();
   ASSERT_EQ(actions.size(), 1u);
-  const auto& send = std::get<SendFrame>(actions[0]);
-  EXPECT_EQ(send.to, std::vector<Rank>{1});
+  const auto& send = std::get<Send>(actions[0]);
+  EXPECT_EQ(send.to, std::vector<Rank>{Rank(1)});
   EXPECT_EQ(std::get<schema::Credit>(send.body).taken_bytes, 2 * half);
 }
 
@@ -225,12 +230,12 @@ TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
     std::size_t credits = 0;
     const auto count_credits = [&] {
       for (const ExchangeAction& action : node.exchange.take_actions())
-        if (const auto* send = std::get_if<SendFrame>(&action))
+        if (const auto* send = std::get_if<Send>(&action))
           credits += std::holds_alternative<schema::Credit>(send->body);
     };
     for (std::size_t c = 0; c < chunks; ++c) {
       EXPECT_EQ(credits, c);
-      if (!node.plan.sharded() || node.plan.chunks[c].owner == 0) {
+      if (!node.plan.sharded() || node.plan.chunks[c].owner == Rank(0)) {
         node.codes_from_peer(c, node.plan.credit_every_bytes());
       } else {
         node.payload.resize(node.plan.credit_every_bytes());
@@ -247,10 +252,10 @@ TEST(ExchangeCredit, TotalsWaitForIt) {
   Alone node(schema::ExchangeKind::kSharded);
   EXPECT_EQ(node.contribute_all(), 2u);
   for (std::size_t c = 0; c < node.plan.chunks.size(); ++c)
-    if (node.plan.chunks[c].owner == 0) node.codes_from_peer(c, 8);
-  EXPECT_FALSE(node.exchange.next_work()) << "no credit, no total";
+    if (node.plan.chunks[c].owner == Rank(0)) node.codes_from_peer(c, 8);
+  EXPECT_FALSE(node.exchange.next_piece()) << "no credit, no total";
   node.from_peer(schema::Credit{2 * kPayload});
-  const auto work = node.exchange.next_work();
+  const auto work = node.exchange.next_piece();
   ASSERT_TRUE(work);
   EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "somebody waits for it: it goes first";
 }
@@ -258,12 +263,12 @@ TEST(ExchangeCredit, TotalsWaitForIt) {
 TEST(ExchangeCredit, TheBucketThatIsReadyLastGoesFirst) {
   Alone node(schema::ExchangeKind::kDirect, 1 << 20);
   std::size_t bucket = node.plan.buckets.size() - 1;
-  while (const auto work = node.exchange.next_work()) {
+  while (const auto work = node.exchange.next_piece()) {
     const auto& contribute = std::get<Contribute>(*work);
     const std::size_t next = node.plan.chunks[contribute.chunk].bucket;
     EXPECT_LE(next, bucket);
     bucket = next;
-    node.exchange.contributed(contribute.chunk, contribute.to, kPayload);
+    node.exchange.contributed(contribute, kPayload);
   }
   EXPECT_EQ(bucket, 0u);
 }
@@ -276,7 +281,8 @@ TEST(CreditBook, TellsAsOftenAsPredicted) {
         CreditBook book;
         book.begin_step(2, 4 * every, every);
         std::size_t told = 0;
-        for (std::size_t i = 1; i <= payloads; ++i) told += book.took(1, bytes).has_value() && i < payloads ? 1 : 0;
+        for (std::size_t i = 1; i <= payloads; ++i)
+          told += book.took(Rank(1), bytes).has_value() && i < payloads ? 1 : 0;
         EXPECT_EQ(expected_credits(static_cast<double>(payloads), static_cast<double>(payloads * bytes), every),
                   static_cast<double>(told))
             << payloads << " payloads of " << bytes << " bytes, told every " << every;

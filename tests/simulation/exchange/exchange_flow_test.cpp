@@ -8,6 +8,7 @@
 #include <set>
 
 #include "daemon/exchange/exchange.h"
+#include "tests/simulation/exchange/measure_all.h"
 #include "tests/simulation/exchange/plain_segments.h"
 #include "tests/simulation/exchange/plain_waiting.h"
 #include "tests/simulation/simulator/cluster.h"
@@ -33,27 +34,31 @@ struct Mesh {
   };
   Plan plan;
   Random random;
-  std::vector<std::unique_ptr<Exchange>> members;
-  std::vector<std::vector<std::deque<Letter>>> links;  // [from][to], in order
-  std::vector<std::vector<ExchangeWork>> under_way;    // by member
-  std::vector<std::size_t> ready, committed;           // buckets, steps; by member
+  std::vector<std::unique_ptr<const Members>> members;
+  Per<Rank, std::unique_ptr<Exchange>> exchanges;
+  Per<Rank, Per<Rank, std::deque<Letter>>> links;  // [from][to], in order
+  Per<Rank, std::vector<Piece>> under_way;
+  Per<Rank, std::size_t> ready, committed;  // buckets, steps
   std::vector<std::byte> bytes = std::vector<std::byte>(kMostPayload);
   std::size_t most_on_their_way = 0;  // on one link
 
   Mesh(std::size_t count, schema::ExchangeKind kind, std::size_t window, std::uint64_t seed)
       : plan(make(count, kind, window)),
         random(seed),
-        links(count, std::vector<std::deque<Letter>>(count)),
+        links(count, Per<Rank, std::deque<Letter>>(count)),
         under_way(count),
         ready(count),
         committed(count) {
-    std::vector<std::string> names;
+    Per<Seat, std::string> names;
     for (std::size_t r = 0; r < count; ++r) names.push_back("node-" + std::to_string(r));
-    for (Rank r = 0; r < count; ++r)
-      members.push_back(std::make_unique<Exchange>(
-          Exchange::Options{names, r, 77, 1, std::vector<std::string>{"one", "two", "three"}}));
-    for (Rank r = 0; r < count; ++r) members[r]->begin_step(plan, {});
+    for (const Seat seat : places<Seat>(count)) {
+      members.push_back(
+          std::make_unique<const Members>(Members::of(77, View::of_all(count), seat, names, {"one", "two", "three"})));
+      exchanges.push_back(std::make_unique<Exchange>(*members.back(), segments(), ClipRule{}));
+    }
+    for (const auto& exchange : exchanges) exchange->begin_step(plan, {});
   }
+  auto ranks() const { return exchanges.places(); }
   static Plan make(std::size_t count, schema::ExchangeKind kind, std::size_t window) {
     PlanOptions options;
     options.members = count;
@@ -65,9 +70,9 @@ struct Mesh {
     return plan;
   }
   void act(Rank self) {
-    for (auto actions = members[self]->take_actions(); !actions.empty(); actions = members[self]->take_actions())
+    for (auto actions = exchanges[self]->take_actions(); !actions.empty(); actions = exchanges[self]->take_actions())
       for (const ExchangeAction& action : actions) {
-        if (const auto* send = std::get_if<SendFrame>(&action)) {
+        if (const auto* send = std::get_if<Send>(&action)) {
           for (const Rank to : send->to) links[self][to].push_back({send->header, send->body});
         } else if (std::holds_alternative<CommitStep>(action)) {
           ++committed[self];
@@ -92,29 +97,29 @@ struct Mesh {
     }
     return payload.size();
   }
-  void finish(Rank self, const ExchangeWork& work) {
-    if (const auto* contribute = std::get_if<Contribute>(&work)) {
-      members[self]->contributed(contribute->chunk, contribute->to,
-                                 send_chunk(self, contribute->chunk, contribute->to));
-    } else if (const auto* reduce = std::get_if<Reduce>(&work)) {
+  void finish(Rank self, const Piece& piece) {
+    Exchange& exchange = *exchanges[self];
+    if (const auto* slices = std::get_if<Measure>(&piece)) {
+      measure(exchange, *slices);
+    } else if (const auto* contribute = std::get_if<Contribute>(&piece)) {
+      exchange.contributed(*contribute, send_chunk(self, contribute->chunk, contribute->to));
+    } else if (const auto* reduce = std::get_if<Reduce>(&piece)) {
       if (!reduce->to.empty())
-        members[self]->total_sent(reduce->chunk, reduce->to, send_chunk(self, reduce->chunk, reduce->to));
-      members[self]->applied(reduce->chunk);
+        exchange.total_sent(reduce->chunk, reduce->to, send_chunk(self, reduce->chunk, reduce->to));
+      exchange.applied(reduce->chunk);
     } else {
-      members[self]->applied(std::get<Apply>(work).chunk);
+      exchange.applied(std::get<Apply>(piece).chunk);
     }
     act(self);
   }
   void next_bucket(Rank self) {
-    const std::size_t bucket = ready[self]++;
-    const std::vector<float> scalers(plan.buckets[bucket].ternary_segments.size(), 1.0f);
-    members[self]->bucket_ready(bucket, {scalers, {}}, 0);
+    exchanges[self]->gradient_ready(ready[self]++, 0);
     act(self);
   }
   void deliver(Rank from, Rank to) {
     const Letter letter = std::move(links[from][to].front());
     links[from][to].pop_front();
-    members[to]->frame(from, letter.header, letter.body, nullptr);
+    exchanges[to]->frame(from, letter.header, letter.body, nullptr);
     act(to);
   }
   // Something that can happen, drawn among all of it; false if nothing can.
@@ -124,11 +129,11 @@ struct Mesh {
       char what;
     };
     std::vector<Choice> choices;
-    for (Rank r = 0; r < members.size(); ++r) {
+    for (const Rank r : ranks()) {
       if (ready[r] < plan.buckets.size()) choices.push_back({r, r, 'b'});
       if (!under_way[r].empty()) choices.push_back({r, r, 'f'});
       if (under_way[r].size() < most_under_way) choices.push_back({r, r, 'w'});
-      for (Rank from = 0; from < members.size(); ++from)
+      for (const Rank from : ranks())
         if (!links[from][r].empty()) choices.push_back({r, from, 'd'});
     }
     while (!choices.empty()) {
@@ -146,12 +151,12 @@ struct Mesh {
       if (one.what == 'f') {
         auto& works = under_way[one.self];
         const std::size_t which = random.between(0, works.size() - 1);
-        const ExchangeWork work = std::move(works[which]);
+        const Piece work = std::move(works[which]);
         works.erase(works.begin() + static_cast<std::ptrdiff_t>(which));
         finish(one.self, work);
         return true;
       }
-      if (std::optional<ExchangeWork> work = members[one.self]->next_work()) {
+      if (std::optional<Piece> work = exchanges[one.self]->next_piece()) {
         under_way[one.self].push_back(*std::move(work));
         return true;
       }
@@ -159,18 +164,17 @@ struct Mesh {
     return false;
   }
   void expect_waiting_as_plain(Rank self) const {
-    const Exchange::Waiting waiting = members[self]->waiting();
-    const PlainWaiting plain(*members[self]);
-    EXPECT_EQ(schema::phase_name(waiting.phase), schema::phase_name(plain.phase)) << "node " << self;
-    EXPECT_EQ(waiting.ranks, std::vector<Rank>(plain.ranks.begin(), plain.ranks.end())) << "node " << self;
-    EXPECT_EQ(waiting.late, std::vector<Rank>(plain.late.begin(), plain.late.end())) << "node " << self;
+    const Waiting waiting = exchanges[self]->waiting();
+    const PlainWaiting plain(*exchanges[self]);
+    EXPECT_EQ(schema::phase_name(waiting.phase), schema::phase_name(plain.phase)) << "node " << self.index();
+    EXPECT_EQ(waiting.ranks, std::vector<Rank>(plain.ranks.begin(), plain.ranks.end())) << "node " << self.index();
   }
   std::string stuck() const {
     std::string text;
-    for (Rank r = 0; r < members.size(); ++r) {
-      text += "node " + std::to_string(r) + (committed[r] ? " committed;" : " waits for");
+    for (const Rank r : ranks()) {
+      text += "node " + std::to_string(r.index()) + (committed[r] ? " committed;" : " waits for");
       if (committed[r] == 0)
-        for (const Rank rank : members[r]->waiting().ranks) text += " " + std::to_string(rank);
+        for (const Rank rank : exchanges[r]->waiting().ranks) text += " " + std::to_string(rank.index());
       text += "; ";
     }
     return text;
@@ -187,8 +191,8 @@ TEST(ExchangeFlow, NobodyWaitsForEver) {
                  std::to_string(window));
     Mesh mesh(count, kind, window, seed);
     while (mesh.step(most_under_way))
-      if (random.one_in(4)) mesh.expect_waiting_as_plain(random.between(0, count - 1));
-    EXPECT_EQ(mesh.committed, std::vector<std::size_t>(count, 1)) << mesh.stuck();
+      if (random.one_in(4)) mesh.expect_waiting_as_plain(Rank(random.between(0, count - 1)));
+    EXPECT_EQ(mesh.committed, (Per<Rank, std::size_t>(count, 1))) << mesh.stuck();
     EXPECT_LE(mesh.most_on_their_way, window + most_under_way * kMostPayload);
     if (testing::Test::HasFailure()) return;
   }
@@ -198,22 +202,25 @@ TEST(ExchangeFlow, NobodyWaitsForEver) {
 TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
   for (std::size_t count = 2; count <= 9; ++count) {
     Mesh mesh(count, schema::ExchangeKind::kSharded, 1 << 20, 1);
-    for (std::size_t b = 0; b < mesh.plan.buckets.size(); ++b)
-      for (Rank r = 0; r < count; ++r) mesh.next_bucket(r);
-    for (Rank from = 0; from < count; ++from)
-      for (Rank to = 0; to < count; ++to)
+    for (const Rank r : mesh.ranks()) {
+      for (std::size_t b = 0; b < mesh.plan.buckets.size(); ++b) mesh.next_bucket(r);
+      measure_all(*mesh.exchanges[r]);
+      mesh.act(r);
+    }
+    for (const Rank from : mesh.ranks())
+      for (const Rank to : mesh.ranks())
         while (!mesh.links[from][to].empty()) mesh.deliver(from, to);
-    std::vector<std::vector<Rank>> owners(count);  // of what a member sends of the large bucket, in order
-    for (Rank r = 0; r < count; ++r) {
-      while (const auto work = mesh.members[r]->next_work()) {
-        const ChunkPlan& chunk = mesh.plan.chunks[std::get<Contribute>(*work).chunk];
+    Per<Rank, std::vector<Rank>> owners(count);  // of what a member sends of the large bucket, in order
+    for (const Rank r : mesh.ranks()) {
+      while (const auto piece = mesh.exchanges[r]->next_piece()) {
+        const ChunkPlan& chunk = mesh.plan.chunks[std::get<Contribute>(*piece).chunk];
         if (chunk.bucket == 1) owners[r].push_back(chunk.owner);
       }
     }
     const std::size_t turns = 90 / count * (count - 1);  // the last chunks may have fewer owners
     for (std::size_t turn = 0; turn < turns; ++turn) {
       std::set<Rank> met;
-      for (Rank r = 0; r < count; ++r) met.insert(owners[r].at(turn));
+      for (const Rank r : mesh.ranks()) met.insert(owners[r].at(turn));
       EXPECT_EQ(met.size(), count) << "turn " << turn << " of " << count << " members";
     }
   }

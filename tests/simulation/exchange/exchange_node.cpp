@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/base/check.h"
+#include "tests/simulation/simulator/awkward_home.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::simulation {
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t kFaultySegment = 2;
 constexpr std::size_t kFlippedElements = 32;  // the lowest bit of a single one may be rounded away by the next update
 
-const kernels::Kernels& kernels_of(Rank rank) {
+const kernels::Kernels& kernels_of(std::size_t rank) {
   const auto& all = kernels::available();
   return *all[rank % all.size()];
 }
@@ -37,9 +38,16 @@ schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& fault
 }  // namespace
 
 ExchangeNode::ExchangeNode(Network& network, NodeOptions options, Faults faults)
-    : VirtualNode(network, std::move(options)), kernels_(kernels_of(rank())), faults_(faults), helpers_(rank() % 3) {}
+    : VirtualNode(network, std::move(options)),
+      kernels_(kernels_of(seat().index())),
+      home_(home_under_test(kernels_)),
+      tensors_(home_->make_kernels()),
+      faults_(faults),
+      helpers_(seat().index() % 3),
+      drawn_(tiny_segments().padded_count()),
+      gradient_(*home_, tiny_segments().padded_count()) {}
 
-std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests(kernels_)); }
+std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests()); }
 
 schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   job_ = schema::parse_job(run.spec, "job").value();
@@ -47,16 +55,12 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   helper_.reset();
   member_.reset();
   helped_ = 0;
-  replica_ = std::make_unique<daemon::Replica>(segments, engine::slot_count(daemon::optimizer_of(job_).kind), job_.seed,
-                                               daemon::keeps_average(job_));
-  gradient_ = AlignedArray<float>(segments.padded_count());
-  daemon::Member::Options options;
-  options.names = options_.names;
-  options.self = rank();
-  options.run_key = run.key;
-  options.job = job_;
-  options.segment_names = tiny_segment_names();
-  member_ = std::make_unique<daemon::Member>(std::move(options), hooks());
+  replica_ = std::make_unique<daemon::Replica>(*home_, segments, engine::slot_count(daemon::optimizer_of(job_).kind),
+                                               job_.seed, daemon::keeps_average(job_));
+  member_ =
+      std::make_unique<daemon::Member>(daemon::Member::Options{run.key, daemon::View::of_all(options_.names.size()),
+                                                               seat(), options_.names, job_, false},
+                                       segments, static_cast<daemon::Member::Host&>(*this));
   ended_ = false;
   schema::Vote vote = options_.vote;
   vote.spec_hash = schema::job_hash(job_);
@@ -65,29 +69,8 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   return vote;
 }
 
-daemon::Member::Hooks ExchangeNode::hooks() {
-  daemon::Member::Hooks hooks;
-  hooks.send = [this](const std::vector<Rank>& to, const schema::SharedFrame& frame) {
-    send_bytes(to, spoilt(frame, faults_, pool_));
-  };
-  // A drawn gradient has no use for parameters: the step is computed when the one before is committed.
-  hooks.may_start_early = [](std::uint64_t) { return false; };
-  hooks.train = [this](std::uint64_t step, const daemon::Plan& plan, const float*, bool) { train(step, plan); };
-  hooks.segment_ready = [](std::size_t) {};
-  hooks.evaluate = [](std::uint64_t) {};
-  hooks.reached = [](schema::Phase, std::uint64_t) {};
-  hooks.before_step = [this](std::uint64_t step) { before_step(step); };
-  hooks.committed = [this](const daemon::Member::Committed& committed) {
-    ++progress_;
-    last_loss_ = committed.loss_sum;
-  };
-  hooks.reported = [](const auto&) {};
-  hooks.state_digests = [](const auto&) {};
-  return hooks;
-}
-
 void ExchangeNode::run_begins(const schema::Commit& choice) {
-  member_->begin(choice, kernels_, tiny_segments(), *replica_, gradient_.span(), pool_);
+  member_->begin(choice, {*home_, kernels_, *replica_, gradient_.floats(), pool_});
   helper_ = member_->make_worker();
   settle();
 }
@@ -99,40 +82,46 @@ void ExchangeNode::run_ends() {
 
 void ExchangeNode::run_asked_to_stop() { member_->request_stop(); }
 
-void ExchangeNode::send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
-  send(to, std::make_shared<const Message>(Message{{}, {}, frame}));
+void ExchangeNode::send(const std::vector<Seat>& to, const schema::SharedFrame& frame) {
+  VirtualNode::send(to, std::make_shared<const Message>(Message{{}, {}, spoilt(frame, faults_, pool_)}));
+}
+
+void ExchangeNode::committed(const daemon::Member::Committed& committed) {
+  ++progress_;
+  last_loss_ = committed.loss_sum;
 }
 
 // --- steps ---
 
-void ExchangeNode::before_step(std::uint64_t step) {
+void ExchangeNode::step_begins(std::uint64_t step) {
   step_ = step;
   phase_ = schema::Phase::kBackward;
   if (faults_.flip_bit != step) return;
   for (std::size_t i = 0; i < kFlippedElements; ++i) replica_->flip_bit(tiny_segments()[kFaultySegment].offset + i);
 }
 
-void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan) {
-  draw_gradient(job_.seed, rank(), step, gradient_.span());
+void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan, kernels::ConstFloats, bool) {
+  draw_gradient(job_.seed, seat().index(), step, drawn_.span());
   if (faults_.not_a_number == step)
-    gradient_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
-  if (faults_.infinite == step) gradient_[3] = std::numeric_limits<float>::infinity();
+    drawn_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
+  if (faults_.infinite == step) drawn_[3] = std::numeric_limits<float>::infinity();
+  tensors_->copy_in(std::as_bytes(drawn_.span()), gradient_.floats());
   std::uint64_t delay_us = 0;
   for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
     delay_us += network_.random().between(10, 4'000) + faults_.extra_compute_us;
-    network_.after(rank(), delay_us, [this, key = running_->key, step, bucket] { ready(key, step, bucket); });
+    network_.after(seat(), delay_us, [this, key = running_->key, step, bucket] { ready(key, step, bucket); });
   }
 }
 
 void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
   if (!trains(key)) return;
   ++progress_;
-  member_->bucket_ready(step, bucket, draw_loss(job_.seed, rank(), step));
+  member_->on(daemon::GradientReady{step, bucket, draw_loss(job_.seed, seat().index(), step)});
   settle();
   carry_out();
 }
 
-void ExchangeNode::run_frame(Rank from, const SharedMessage& message) {
+void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   schema::Frame frame = schema::decode_frame(message->bytes->bytes()).value();
   if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
   if (member_->begun() && frame.header.step == member_->step() + 1) ++early_frames_;
@@ -147,15 +136,15 @@ void ExchangeNode::help(daemon::Piece piece) {
   ++helped_;
   ++helped_pieces_;
   const auto given = std::make_shared<daemon::Piece>(std::move(piece));
-  network_.after(rank(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
+  network_.after(seat(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
     if (!trains(key)) return;
     daemon::PieceResult result =
-        helper_->carry_out(*given, [this](const daemon::MadeFrame& total) { member_->made(total); });
-    network_.after(rank(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
+        helper_->carry_out(*given, [this](const daemon::MadeFrame& total) { member_->on(total); });
+    network_.after(seat(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
       if (!trains(key)) return;
       --helped_;
       ++progress_;
-      member_->done(*given, result);
+      member_->on(daemon::PieceDone{std::move(*given), result});
       settle();
       carry_out();
     });
@@ -172,7 +161,7 @@ void ExchangeNode::settle() {
       if (!piece) break;
       help(*std::move(piece));
     }
-    member_->carry_out(*own);
+    member_->carry_out(*std::move(own));
     ++progress_;
   }
   if (ended_) return;

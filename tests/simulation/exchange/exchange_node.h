@@ -9,6 +9,8 @@
 
 #include "daemon/step/member.h"
 #include "daemon/step/replica.h"
+#include "kernels/home_array.h"
+#include "kernels/kernels.h"
 #include "schema/options/job.h"
 #include "tests/simulation/simulator/virtual_node.h"
 
@@ -24,13 +26,14 @@ struct Faults {
   std::uint64_t extra_compute_us = 0;         // every bucket of every step
 };
 
-class ExchangeNode : public VirtualNode {
+class ExchangeNode : public VirtualNode, private daemon::Member::Host {
  public:
   ExchangeNode(Network& network, NodeOptions options, Faults faults = {});
 
   const daemon::Replica& replica() const { return *replica_; }
   bool has_state() const { return replica_ != nullptr; }
   std::uint64_t committed_steps() const { return replica_ ? replica_->committed_steps() : 0; }
+  kernels::Home& home() const { return *home_; }
   std::uint64_t digest() const;
   double last_loss() const { return last_loss_; }
   std::uint64_t early_frames() const { return early_frames_; }  // of step k+1 while this member was in k
@@ -39,7 +42,7 @@ class ExchangeNode : public VirtualNode {
 
  protected:
   void run_begins(const schema::Commit& choice) override;
-  void run_frame(Rank from, const SharedMessage& message) override;
+  void run_frame(Seat from, const SharedMessage& message) override;
   void run_asked_to_stop() override;
   void run_ends() override;
   void run_tick() override {}
@@ -47,16 +50,24 @@ class ExchangeNode : public VirtualNode {
   schema::Vote prepare_run(const daemon::RunIdentity& run) override;
 
  private:
-  daemon::Member::Hooks hooks();
-  void before_step(std::uint64_t step);
-  void train(std::uint64_t step, const daemon::Plan& plan);
+  // Member::Host
+  void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
+  void train(std::uint64_t step, const daemon::Plan& plan, kernels::ConstFloats parameters, bool early) override;
+  void segment_ready(std::size_t) override {}
+  void evaluate(std::uint64_t) override {}
+  void step_begins(std::uint64_t step) override;
+  // A drawn gradient has no use for parameters: the step is computed when the one before is committed.
+  bool may_start_early(std::uint64_t) override { return false; }
+  void committed(const daemon::Member::Committed& committed) override;
+
   void ready(std::uint64_t key, std::uint64_t step, std::size_t bucket);
   void help(daemon::Piece piece);
   bool trains(std::uint64_t key) const { return running_key() == key && !ended_ && member_ != nullptr; }
   void settle();
-  void send_bytes(const std::vector<Rank>& to, const schema::SharedFrame& frame);
 
   const kernels::Kernels& kernels_;
+  const std::unique_ptr<kernels::Home> home_;
+  const std::unique_ptr<kernels::TensorKernels> tensors_;
   const Faults faults_;
   schema::FramePool pool_;
   schema::JobSpec job_;
@@ -65,7 +76,8 @@ class ExchangeNode : public VirtualNode {
   std::unique_ptr<daemon::Worker> helper_;  // of all helpers: they never run at the same time here
   const std::size_t helpers_;
   std::size_t helped_ = 0;  // pieces under way with them
-  AlignedArray<float> gradient_;
+  AlignedArray<float> drawn_;
+  kernels::HomeArray gradient_;
   bool ended_ = false;
   double last_loss_ = 0;
   std::uint64_t early_frames_ = 0, helped_pieces_ = 0;

@@ -9,61 +9,52 @@ namespace tg::daemon {
 
 struct PlainWaiting {
   schema::Phase phase = schema::Phase::kIdle;
-  std::set<Rank> ranks, late;
+  std::set<Rank> ranks;
 
-  explicit PlainWaiting(const Exchange& exchange) : of_(exchange) { look(); }
+  explicit PlainWaiting(const Exchange& exchange)
+      : exchange_(exchange), of_(exchange.transfers_), members_(exchange.members_) {
+    if (exchange.plan_ != nullptr && exchange.announced_buckets_ == exchange.plan_->buckets.size()) look();
+  }
 
  private:
   void look() {
-    if (of_.plan_ == nullptr) return;
     for (std::size_t b = 0; b < of_.buckets_.size(); ++b) {
       if (of_.buckets_[b].open) continue;
-      std::set<Rank> silent;
-      for (Rank r = 0; r < of_.members(); ++r)
-        if (!of_.buckets_[b].announced[r]) silent.insert(r);
-      if (of_.announced_all()) return wait_for_scalers(silent);
-      if (b == of_.ready_buckets_) {
-        if (of_.members() > 1 && silent == std::set<Rank>{self()}) late = silent;
-        return;
-      }
+      phase = schema::Phase::kScalerWait;
+      for (const Rank r : members_.ranks())
+        if (!exchange_.announcements_.announced(b, r)) ranks.insert(r);
+      return;
     }
-    if (!of_.announced_all()) return;
     wait_for_chunks();
   }
-  Rank self() const { return of_.options_.self; }
-  bool here(std::size_t chunk) const { return !of_.plan_->sharded() || of_.plan_->chunks[chunk].owner == self(); }
+  Rank self() const { return members_.self; }
+  bool sharded() const { return of_.plan_->sharded(); }
+  bool here(std::size_t chunk) const { return !sharded() || of_.plan_->chunks[chunk].owner == self(); }
   bool owes(Rank rank, std::size_t chunk) const {
-    if (here(chunk)) return rank != self() && !of_.chunks_[chunk].reducing && !of_.chunks_[chunk].held[rank];
-    return of_.plan_->chunks[chunk].owner == rank && !of_.chunks_[chunk].total_came;
+    return rank != self() && !of_.chunks_[chunk].reducing && !of_.chunks_[chunk].held[rank];
   }
   // Some chunk of ours has not left for it. Work under way counts.
   bool lacks_ours(Rank rank) const {
     for (std::size_t c = 0; c < of_.chunks_.size(); ++c) {
-      const Exchange::ChunkState& chunk = of_.chunks_[c];
-      if (!of_.plan_->sharded() ? !chunk.contributed
-          : here(c)             ? !chunk.applied
-                                : of_.plan_->chunks[c].owner == rank && !chunk.contributed)
+      const Transfers::ChunkState& chunk = of_.chunks_[c];
+      if (!sharded() ? !chunk.contributed
+          : here(c)  ? !chunk.applied
+                     : of_.plan_->chunks[c].owner == rank && !chunk.contributed)
         return true;
     }
     return false;
   }
-  void wait_for_scalers(const std::set<Rank>& silent) {
-    phase = schema::Phase::kScalerWait;
-    ranks = late = silent;
-    for (std::size_t c = 0; c < of_.chunks_.size(); ++c)
-      if (of_.buckets_[of_.plan_->chunks[c].bucket].open) std::erase_if(late, [&](Rank rank) { return owes(rank, c); });
-  }
   void wait_for_chunks() {
     std::set<Rank> owing;
-    for (Rank r = 0; r < of_.members(); ++r) {
+    for (const Rank r : members_.ranks()) {
       for (std::size_t c = 0; c < of_.chunks_.size(); ++c)
         if (here(c) && owes(r, c)) owing.insert(r);
-      for (std::size_t b = 0; b < of_.buckets_.size(); ++b)
-        if (r != self() && !of_.credit_.lasts(r) && (!of_.to_contribute_[b].empty() || !of_.to_reduce_[b].empty()) &&
+      for (const Transfers::Bucket& bucket : of_.buckets_)
+        if (r != self() && !of_.credit_.lasts(r) && (!bucket.to_contribute.empty() || !bucket.to_reduce.empty()) &&
             lacks_ours(r))
           ranks.insert(r);
     }
-    if (of_.plan_->sharded() || ranks.empty()) ranks.insert(owing.begin(), owing.end());
+    if (sharded() || ranks.empty()) ranks.insert(owing.begin(), owing.end());
     phase = ranks.empty() ? schema::Phase::kIdle : schema::Phase::kReduce;
     if (!ranks.empty()) return;
     for (std::size_t c = 0; c < of_.chunks_.size(); ++c)
@@ -71,7 +62,9 @@ struct PlainWaiting {
     if (!ranks.empty()) phase = schema::Phase::kGather;
   }
 
-  const Exchange& of_;
+  const Exchange& exchange_;
+  const Transfers& of_;
+  const Members& members_;
 };
 
 }  // namespace tg::daemon

@@ -17,15 +17,15 @@ void run_for_a_while(Cluster& cluster) {
 }
 
 // All who live and are awake end FAILED within `within_ms`, with one of these names in the reason.
-void expect_failed_naming(Cluster& cluster, const std::vector<Rank>& blamed, std::uint64_t within_ms) {
+void expect_failed_naming(Cluster& cluster, const std::vector<Seat>& blamed, std::uint64_t within_ms) {
   const std::uint64_t since_ms = cluster.network().now_ms();
   EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, within_ms)) << "not all have ended";
-  for (const Rank rank : cluster.living()) {
-    const Outcome& outcome = cluster.node(rank).outcome("run-1");
-    EXPECT_EQ(outcome.end, schema::RunState::kFailed) << cluster.name(rank);
+  for (const Seat seat : cluster.living()) {
+    const Outcome& outcome = cluster.node(seat).outcome("run-1");
+    EXPECT_EQ(outcome.end, schema::RunState::kFailed) << cluster.name(seat);
     EXPECT_TRUE(std::any_of(blamed.begin(), blamed.end(),
-                            [&](Rank who) { return outcome.reason.find(cluster.name(who)) != std::string::npos; }))
-        << cluster.name(rank) << " says: " << outcome.reason;
+                            [&](Seat who) { return outcome.reason.find(cluster.name(who)) != std::string::npos; }))
+        << cluster.name(seat) << " says: " << outcome.reason;
     EXPECT_LE(outcome.end_ms, since_ms + within_ms);
   }
   EXPECT_FALSE(cluster.two_runs_at_once());
@@ -37,7 +37,7 @@ TEST(EndScenarios, ADeadProcessIsNamedAtOnceAndADeadMachineInTime) {
     TG_SEED(seed, nodes);
     Cluster cluster({nodes, seed}, {});
     run_for_a_while(cluster);
-    const Rank victim = cluster.any();
+    const Seat victim = cluster.any();
     const bool silent = seed % 2 == 0;
     cluster.kill(victim, silent);
     expect_failed_naming(cluster, {victim}, silent ? kVerdictMs : 100);
@@ -57,7 +57,7 @@ TEST(EndScenarios, APausedNodeIsNamedAndAccusesNobodyWhenItWakes) {
     TG_SEED(seed, nodes);
     Cluster cluster({nodes, seed}, {});
     run_for_a_while(cluster);
-    const Rank victim = cluster.any();
+    const Seat victim = cluster.any();
     cluster.network().pause(victim, true);
     expect_failed_naming(cluster, {victim}, kVerdictMs);
     cluster.network().run_for(cluster.random().between(0, 60'000));
@@ -73,7 +73,7 @@ TEST(EndScenarios, AShortPauseHarmsNobody) {
     TG_SEED(seed, nodes);
     Cluster cluster({nodes, seed}, {});
     run_for_a_while(cluster);
-    const Rank victim = cluster.any();
+    const Seat victim = cluster.any();
     cluster.network().pause(victim, true);
     cluster.network().run_for(cluster.random().between(1, 9'000));
     cluster.network().pause(victim, false);
@@ -89,12 +89,12 @@ TEST(EndScenarios, APartitionIsNamedByOneOfItsEnds) {
     TG_SEED(seed, nodes);
     Cluster cluster({nodes, seed}, {});
     run_for_a_while(cluster);
-    const Rank a = cluster.any(), b = cluster.any_but(a);
+    const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().block(a, b, true);
     const bool both = seed % 2 == 0;
     if (both) cluster.network().block(b, a, true);
     // In one direction only a can be the one that is not heard.
-    expect_failed_naming(cluster, both ? std::vector<Rank>{a, b} : std::vector<Rank>{a}, kVerdictMs);
+    expect_failed_naming(cluster, both ? std::vector<Seat>{a, b} : std::vector<Seat>{a}, kVerdictMs);
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -105,18 +105,18 @@ TEST(EndScenarios, AnIsolatedNodeAndTheRestBlameEachOther) {
     TG_SEED(seed, nodes);
     Cluster cluster({nodes, seed}, {});
     run_for_a_while(cluster);
-    const Rank victim = cluster.any();
+    const Seat victim = cluster.any();
     const bool in = seed % 3 != 0, out = seed % 3 != 1;  // one direction of its cable, or both
-    for (Rank rank = 0; rank < nodes; ++rank) {
-      if (rank == victim) continue;
-      if (in) cluster.network().block(rank, victim, true);
-      if (out) cluster.network().block(victim, rank, true);
+    for (const Seat seat : cluster.seats()) {
+      if (seat == victim) continue;
+      if (in) cluster.network().block(seat, victim, true);
+      if (out) cluster.network().block(victim, seat, true);
     }
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, kVerdictMs));
-    for (const Rank rank : cluster.living()) {
-      const Outcome& outcome = cluster.node(rank).outcome("run-1");
+    for (const Seat seat : cluster.living()) {
+      const Outcome& outcome = cluster.node(seat).outcome("run-1");
       EXPECT_EQ(outcome.end, schema::RunState::kFailed);
-      if (rank != victim && out) {
+      if (seat != victim && out) {
         EXPECT_NE(outcome.reason.find(cluster.name(victim)), std::string::npos) << outcome.reason;
       }
     }
@@ -130,7 +130,7 @@ TEST(EndScenarios, ALostConnectionEndsTheRunNamingIt) {
     TG_SEED(seed, nodes);
     Cluster cluster({nodes, seed}, {});
     run_for_a_while(cluster);
-    const Rank a = cluster.any(), b = cluster.any_but(a);
+    const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().break_connection(a, b);
     expect_failed_naming(cluster, {a, b}, 1'000);
     if (testing::Test::HasFailure()) return;
@@ -143,11 +143,11 @@ TEST(EndScenarios, AHangingEngineIsNamedWithItsPhase) {
     TG_SEED(seed, nodes);
     Cluster cluster({nodes, seed}, {});
     run_for_a_while(cluster);
-    const Rank victim = cluster.any();
+    const Seat victim = cluster.any();
     cluster.node(victim).hang(schema::Phase::kBackward);
     expect_failed_naming(cluster, {victim}, 62'000);
-    for (const Rank rank : cluster.living())
-      EXPECT_EQ(cluster.node(rank).outcome("run-1").reason,
+    for (const Seat seat : cluster.living())
+      EXPECT_EQ(cluster.node(seat).outcome("run-1").reason,
                 cluster.name(victim) + " is stuck in backward of step 0 for 60 s");
     if (testing::Test::HasFailure()) return;
   }
@@ -164,8 +164,8 @@ TEST(EndScenarios, AStopAtAnyNodeStopsAll) {
       EXPECT_TRUE(cluster.node(cluster.any()).stop("run-1").ok());
     }
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 1'000));
-    for (Rank rank = 0; rank < nodes; ++rank)
-      EXPECT_EQ(cluster.node(rank).outcome("run-1").end, schema::RunState::kStopped);
+    for (const Seat seat : cluster.seats())
+      EXPECT_EQ(cluster.node(seat).outcome("run-1").end, schema::RunState::kStopped);
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -176,11 +176,11 @@ TEST(EndScenarios, AShutDownIsNamedAtOnce) {
     TG_SEED(seed, nodes);
     Cluster cluster({nodes, seed}, {});
     run_for_a_while(cluster);
-    const Rank victim = cluster.any();
+    const Seat victim = cluster.any();
     cluster.node(victim).shut_down();
     expect_failed_naming(cluster, {victim}, 100);
-    for (const Rank rank : cluster.living())
-      EXPECT_EQ(cluster.node(rank).outcome("run-1").reason, cluster.name(victim) + " was shut down");
+    for (const Seat seat : cluster.living())
+      EXPECT_EQ(cluster.node(seat).outcome("run-1").reason, cluster.name(victim) + " was shut down");
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -189,10 +189,10 @@ TEST(EndScenarios, TheSameSeedGivesTheSameHistory) {
   const auto history = [](std::uint64_t seed) {
     Cluster cluster({5, seed}, {});
     run_for_a_while(cluster);
-    cluster.kill(2, true);
+    cluster.kill(Seat(2), true);
     cluster.run_until([&] { return cluster.ended("run-1"); }, kVerdictMs);
     std::string text = std::to_string(cluster.network().events());
-    for (const Rank rank : cluster.living()) text += " " + std::to_string(cluster.node(rank).outcome("run-1").end_ms);
+    for (const Seat seat : cluster.living()) text += " " + std::to_string(cluster.node(seat).outcome("run-1").end_ms);
     return text;
   };
   EXPECT_EQ(history(1), history(1));

@@ -9,6 +9,8 @@ namespace {
 using schema::Beat;
 using schema::Phase;
 
+constexpr Seat kA{0}, kB{1}, kC{2};
+
 class LivenessTest : public testing::Test {
  protected:
   LivenessTest() { liveness_.watch("run-1", 60'000, 0); }
@@ -23,61 +25,61 @@ class LivenessTest : public testing::Test {
     }
     return all;
   }
-  void beat(Rank rank, Phase phase, std::uint64_t progress, const std::string& run = "run-1") {
-    liveness_.beat(rank, Beat{"", 1, run, phase, 12, progress}, now_ms_);
+  void beat(Seat seat, Phase phase, std::uint64_t progress, const std::string& run = "run-1") {
+    liveness_.beat(seat, Beat{"", 1, run, phase, 12, progress}, now_ms_);
   }
 
-  Liveness liveness_{{{"node-a", "node-b", "node-c"}, 0, 10'000}};
+  Liveness liveness_{{{"node-a", "node-b", "node-c"}, kA, 10'000}};
   std::uint64_t now_ms_ = 0;
 };
 
 TEST_F(LivenessTest, SilenceIsReportedOnceAfterThePeerTimeout) {
   const auto verdicts = run(60'000, [&] {
-    beat(0, Phase::kForward, now_ms_);
-    beat(1, Phase::kForward, now_ms_);
-    if (now_ms_ <= 5'000) beat(2, Phase::kBackward, now_ms_);
+    beat(kA, Phase::kForward, now_ms_);
+    beat(kB, Phase::kForward, now_ms_);
+    if (now_ms_ <= 5'000) beat(kC, Phase::kBackward, now_ms_);
   });
   ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].rank, 2u);
+  EXPECT_EQ(verdicts[0].seat, kC);
   EXPECT_EQ(verdicts[0].message, "no sign of life from node-c for 10 s (last seen in backward of step 12)");
 }
 
 TEST_F(LivenessTest, SilenceIsNoticedNeitherEarlyNorLate) {
   const auto feed = [&] {
-    beat(1, Phase::kForward, now_ms_);
-    if (now_ms_ <= 5'000) beat(2, Phase::kBackward, now_ms_);
+    beat(kB, Phase::kForward, now_ms_);
+    if (now_ms_ <= 5'000) beat(kC, Phase::kBackward, now_ms_);
   };
   EXPECT_TRUE(run(14'900, feed).empty());
   EXPECT_EQ(run(15'000, feed).size(), 1u);
 }
 
 TEST_F(LivenessTest, ANodeNeverSeenSaysSo) {
-  const auto verdicts = run(10'000, [&] { beat(1, Phase::kForward, now_ms_); });
+  const auto verdicts = run(10'000, [&] { beat(kB, Phase::kForward, now_ms_); });
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].message, "no sign of life from node-c for 10 s (not seen since the run began)");
 }
 
 TEST_F(LivenessTest, AnyDataIsLifeIfBeatsOfTheRunCameLately) {
   const auto verdicts = run(30'000, [&] {
-    for (const Rank rank : {1, 2}) liveness_.heard(rank, now_ms_);
+    for (const Seat seat : {kB, kC}) liveness_.heard(seat, now_ms_);
     if (now_ms_ % 9'000 == 0)
-      for (const Rank rank : {1, 2}) beat(rank, Phase::kForward, now_ms_);
+      for (const Seat seat : {kB, kC}) beat(seat, Phase::kForward, now_ms_);
   });
   EXPECT_TRUE(verdicts.empty());
 }
 
 TEST_F(LivenessTest, ALongEvaluationWithProgressRaisesNoAlarm) {
   const auto verdicts = run(600'000, [&] {
-    for (const Rank rank : {0, 1, 2}) beat(rank, Phase::kEvaluate, now_ms_ / 30'000);
+    for (const Seat seat : {kA, kB, kC}) beat(seat, Phase::kEvaluate, now_ms_ / 30'000);
   });
   EXPECT_TRUE(verdicts.empty());
 }
 
 TEST_F(LivenessTest, WorkWithoutProgressIsStuckAndTheWaitingAreNotBlamed) {
   const auto verdicts = run(100'000, [&] {
-    beat(0, Phase::kScalerWait, 5);
-    beat(1, Phase::kScalerWait, 5);
-    beat(2, Phase::kBackward, 4);
+    beat(kA, Phase::kScalerWait, 5);
+    beat(kB, Phase::kScalerWait, 5);
+    beat(kC, Phase::kBackward, 4);
   });
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].message, "node-c is stuck in backward of step 12 for 60 s");
@@ -85,19 +87,19 @@ TEST_F(LivenessTest, WorkWithoutProgressIsStuckAndTheWaitingAreNotBlamed) {
 
 TEST_F(LivenessTest, OurOwnComputeCountsToo) {
   const auto verdicts = run(60'000, [&] {
-    beat(0, Phase::kForward, 5);
-    beat(1, Phase::kScalerWait, 5);
-    beat(2, Phase::kScalerWait, 5);
+    beat(kA, Phase::kForward, 5);
+    beat(kB, Phase::kScalerWait, 5);
+    beat(kC, Phase::kScalerWait, 5);
   });
   ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].rank, 0u);
+  EXPECT_EQ(verdicts[0].seat, kA);
   EXPECT_EQ(verdicts[0].message, "node-a is stuck in forward of step 12 for 60 s");
 }
 
 TEST_F(LivenessTest, WaitingForEverHasADeadlineToo) {
   const auto verdicts = run(120'000, [&] {
-    beat(1, Phase::kReduce, 5);
-    beat(2, Phase::kForward, now_ms_);
+    beat(kB, Phase::kReduce, 5);
+    beat(kC, Phase::kForward, now_ms_);
   });
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].message, "node-b got nothing in reduce of step 12 for 120 s");
@@ -106,8 +108,8 @@ TEST_F(LivenessTest, WaitingForEverHasADeadlineToo) {
 TEST_F(LivenessTest, TheStepTimeoutMayGrow) {
   liveness_.set_step_timeout(200'000);
   const auto feed = [&] {
-    beat(1, Phase::kForward, now_ms_);
-    beat(2, Phase::kForward, 5);
+    beat(kB, Phase::kForward, now_ms_);
+    beat(kC, Phase::kForward, 5);
   };
   EXPECT_TRUE(run(199'900, feed).empty());
   const auto verdicts = run(200'000, feed);
@@ -117,17 +119,17 @@ TEST_F(LivenessTest, TheStepTimeoutMayGrow) {
 
 TEST_F(LivenessTest, PreparationIsNotStuck) {
   const auto verdicts = run(250'000, [&] {
-    beat(1, Phase::kPrepare, 5);
-    beat(2, Phase::kForward, now_ms_);
+    beat(kB, Phase::kPrepare, 5);
+    beat(kC, Phase::kForward, now_ms_);
   });
   EXPECT_TRUE(verdicts.empty());
 }
 
 TEST_F(LivenessTest, DataAfterTheLastBeatDoesNotMakeADeadNodeUp) {
   const auto verdicts = run(20'000, [&] {
-    beat(1, Phase::kForward, now_ms_);
-    if (now_ms_ < 5'000) beat(2, Phase::kForward, now_ms_);
-    if (now_ms_ < 5'200) liveness_.heard(2, now_ms_);
+    beat(kB, Phase::kForward, now_ms_);
+    if (now_ms_ < 5'000) beat(kC, Phase::kForward, now_ms_);
+    if (now_ms_ < 5'200) liveness_.heard(kC, now_ms_);
   });
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].message, "no sign of life from node-c for 10 s (last seen in forward of step 12)");
@@ -135,8 +137,8 @@ TEST_F(LivenessTest, DataAfterTheLastBeatDoesNotMakeADeadNodeUp) {
 
 TEST_F(LivenessTest, ARestartedNodeIsAliveButNotInTheRun) {
   const auto verdicts = run(20'000, [&] {
-    beat(1, Phase::kForward, now_ms_);
-    beat(2, Phase::kIdle, 0, now_ms_ < 5'000 ? "run-1" : "");
+    beat(kB, Phase::kForward, now_ms_);
+    beat(kC, Phase::kIdle, 0, now_ms_ < 5'000 ? "run-1" : "");
   });
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].message, "node-c is up, but not in run run-1; was it restarted?");
@@ -144,7 +146,7 @@ TEST_F(LivenessTest, ARestartedNodeIsAliveButNotInTheRun) {
 
 TEST_F(LivenessTest, WhoSleptAccusesNobodyOfItsOwnSleep) {
   const auto feed = [&] {
-    for (const Rank rank : {0, 1, 2}) beat(rank, Phase::kForward, now_ms_);
+    for (const Seat seat : {kA, kB, kC}) beat(seat, Phase::kForward, now_ms_);
   };
   run(5'000, feed);
   now_ms_ += 300'000;
@@ -155,14 +157,14 @@ TEST_F(LivenessTest, WhoSleptAccusesNobodyOfItsOwnSleep) {
 }
 
 TEST_F(LivenessTest, WhatArrivesBetweenWakingAndTheFirstTickDoesNotDelayTheVerdict) {
-  run(1'000, [&] { beat(1, Phase::kForward, 1); });
+  run(1'000, [&] { beat(kB, Phase::kForward, 1); });
   now_ms_ += 100'000;
-  beat(2, Phase::kForward, 1);
+  beat(kC, Phase::kForward, 1);
   EXPECT_TRUE(liveness_.tick(now_ms_).empty());
   const std::uint64_t awake_ms = now_ms_;
-  const auto verdicts = run(awake_ms + 10'000, [&] { beat(1, Phase::kForward, now_ms_); });
+  const auto verdicts = run(awake_ms + 10'000, [&] { beat(kB, Phase::kForward, now_ms_); });
   ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].rank, 2u);
+  EXPECT_EQ(verdicts[0].seat, kC);
 }
 
 TEST_F(LivenessTest, NobodyIsAccusedWithoutARun) {
@@ -174,14 +176,14 @@ TEST_F(LivenessTest, NobodyIsAccusedWithoutARun) {
 }
 
 TEST_F(LivenessTest, AliveForStatusNeedsNoRun) {
-  Liveness liveness({{"node-a", "node-b"}, 0, 10'000});
-  EXPECT_TRUE(liveness.alive(0, 0));
-  EXPECT_FALSE(liveness.alive(1, 0));
-  liveness.heard(1, 1'000);
-  EXPECT_TRUE(liveness.alive(1, 3'900));
-  EXPECT_FALSE(liveness.alive(1, 4'000));
+  Liveness liveness({{"node-a", "node-b"}, kA, 10'000});
+  EXPECT_TRUE(liveness.alive(kA, 0));
+  EXPECT_FALSE(liveness.alive(kB, 0));
+  liveness.heard(kB, 1'000);
+  EXPECT_TRUE(liveness.alive(kB, 3'900));
+  EXPECT_FALSE(liveness.alive(kB, 4'000));
   liveness.watch("run", 1, 4'000);
-  EXPECT_FALSE(liveness.alive(1, 4'000));
+  EXPECT_FALSE(liveness.alive(kB, 4'000));
 }
 
 }  // namespace

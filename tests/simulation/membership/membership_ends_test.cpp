@@ -8,37 +8,37 @@ using schema::RunState;
 
 TEST(Membership, StrangersAreIgnored) {
   Machine a = proposing();
-  a.frame(1, yes(), 99);
-  a.frame(7, yes());
-  a.frame(1, schema::Fail{}, 99);
-  a->frame(1, {kKey, 2, 0}, yes(), a.now_ms);
-  a.frame(1, schema::Hello{});
+  a.frame(kB, yes(), 99);
+  a.frame(Seat(7), yes());
+  a.frame(kB, schema::Fail{}, 99);
+  a->frame(kB, {kKey, 2, 0}, yes(), a.now_ms);
+  a.frame(kB, schema::Hello{});
   a.vote(yes());
-  a.frame(2, yes());
-  EXPECT_EQ(a->state(), RunState::kStarting) << "the vote of rank 1 is still missing";
+  a.frame(kC, yes());
+  EXPECT_EQ(a->state(), RunState::kStarting) << "the vote of node-b is still missing";
 
   Machine b = voted();
-  b.frame(0, schema::Commit{});  // not the proposer
+  b.frame(kA, schema::Commit{});  // not the proposer
   EXPECT_EQ(b->state(), RunState::kStarting);
-  b.frame(2, schema::Commit{}, 99);
+  b.frame(kC, schema::Commit{}, 99);
   EXPECT_EQ(b->state(), RunState::kStarting);
-  b.frame(2, schema::Vote{});
+  b.frame(kC, schema::Vote{});
   EXPECT_EQ(b.actions(), 0u);
 
   Machine c = running_member();
-  c.frame(0, schema::Fail{ErrorKind::kFailed, "", "", "old news"}, 99);
-  c.frame(2, schema::Commit{});  // twice
+  c.frame(kA, schema::Fail{ErrorKind::kFailed, "", "", "old news"}, 99);
+  c.frame(kC, schema::Commit{});  // twice
   EXPECT_EQ(c->state(), RunState::kRunning);
   EXPECT_EQ(c.actions(), 0u);
 }
 
 TEST(Membership, TheFirstCauseWinsAndIsShownAsReceived) {
   Machine a = running_proposer();
-  a.frame(1, schema::Fail{ErrorKind::kRunFailed, "node-c", "backward", "the gradient of fc.weight on node-c is NaN"});
+  a.frame(kB, schema::Fail{ErrorKind::kRunFailed, "node-c", "backward", "the gradient of fc.weight on node-c is NaN"});
   EXPECT_EQ(a.only<EndRun>().reason, "the gradient of fc.weight on node-c is NaN");
   EXPECT_TRUE(a.all<SendFrame>().empty());
-  a.frame(2, schema::Fail{ErrorKind::kRunFailed, "node-b", "", "something later"});
-  a->lost(1, "no sign of life from node-b for 10 s", a.now_ms);
+  a.frame(kC, schema::Fail{ErrorKind::kRunFailed, "node-b", "", "something later"});
+  a->lost(kB, "no sign of life from node-b for 10 s", a.now_ms);
   a->failed({ErrorKind::kFailed, "node-a", "", "later still"}, a.now_ms);
   a.look();
   EXPECT_EQ(a.actions(), 0u);
@@ -46,36 +46,36 @@ TEST(Membership, TheFirstCauseWinsAndIsShownAsReceived) {
 
 TEST(Membership, LossesAndErrorsOfARunGoToAll) {
   Machine b = running_member();
-  b->lost(0, "no sign of life from node-a for 10 s (last seen in backward of step 12)", b.now_ms);
+  b->lost(kA, "no sign of life from node-a for 10 s (last seen in backward of step 12)", b.now_ms);
   b.look();
-  EXPECT_EQ(b.sent<schema::Fail>({0, 2}).node, "node-a");
+  EXPECT_EQ(b.sent<schema::Fail>({kA, kC}).node, "node-a");
   EXPECT_EQ(b.only<EndRun>().state, RunState::kFailed);
   EXPECT_EQ(b.only<EndRun>().reason, "no sign of life from node-a for 10 s (last seen in backward of step 12)");
 
   Machine own = running_member();
-  own->lost(1, "node-b is stuck in backward of step 3 for 60 s", own.now_ms);
+  own->lost(kB, "node-b is stuck in backward of step 3 for 60 s", own.now_ms);
   own.look();
-  EXPECT_EQ(own.sent<schema::Fail>({0, 2}).node, "node-b");
+  EXPECT_EQ(own.sent<schema::Fail>({kA, kC}).node, "node-b");
 
   Machine c = running_member();
   c->failed({ErrorKind::kIo, "node-b", "save", "node-b: no space left"}, c.now_ms);
   c.look();
-  EXPECT_EQ(c.sent<schema::Fail>({0, 2}).message, "node-b: no space left");
+  EXPECT_EQ(c.sent<schema::Fail>({kA, kC}).message, "node-b: no space left");
   EXPECT_EQ(c.only<EndRun>().reason, "node-b: no space left");
 }
 
 TEST(Membership, AFinishedPeerMayLeave) {
   Machine b = running_member();
-  b->peer_finished(0);
-  b->connection(0, false, b.now_ms);
-  b.frame(0, schema::Goodbye{"node-a was shut down"}, 0);
+  b->peer_finished(kA);
+  b->connection(kA, false, b.now_ms);
+  b.frame(kA, schema::Goodbye{"node-a was shut down"}, 0);
   EXPECT_EQ(b->state(), RunState::kRunning);
-  b.frame(2, schema::Goodbye{"node-c was shut down"});
+  b.frame(kC, schema::Goodbye{"node-c was shut down"});
   EXPECT_EQ(b.only<EndRun>().reason, "node-c was shut down");
 }
 
 TEST(Membership, StopBeforeTheRunBegins) {
-  Machine pending(0, 3, false);
+  Machine pending(kA, 3, false);
   pending.start();
   EXPECT_FALSE(pending->stop("run-9", pending.now_ms).ok());
   EXPECT_TRUE(pending->stop("run-1", pending.now_ms).ok());
@@ -86,15 +86,15 @@ TEST(Membership, StopBeforeTheRunBegins) {
   Machine a = proposing();
   EXPECT_TRUE(a->stop("run-1", a.now_ms).ok());
   a.look();
-  EXPECT_EQ(a.sent<schema::Fail>({1, 2}).message, "run run-1 was stopped at node-a before it began");
+  EXPECT_EQ(a.sent<schema::Fail>({kB, kC}).message, "run run-1 was stopped at node-a before it began");
   EXPECT_EQ(a.only<DropRun>().key, kKey);
 
   Machine b = voted();
   EXPECT_TRUE(b->stop("run-1", b.now_ms).ok());
   b.look();
-  const auto vote = b.sent<schema::Vote>({2});
+  const auto vote = b.sent<schema::Vote>({kC});
   EXPECT_EQ(vote.message, "run run-1 was stopped at node-b before it began");
-  b.frame(2, schema::Commit{});  // it had left already: stopped like a running one
+  b.frame(kC, schema::Commit{});  // it had left already: stopped like a running one
   EXPECT_EQ(b.only<AskStop>().key, kKey);
 }
 
@@ -114,16 +114,16 @@ TEST(Membership, StopOfARunningRunIsAskedOnce) {
 }
 
 TEST(Membership, ShuttingDownSaysGoodbyeAndLeavesNothingOpen) {
-  Machine idle(1, 3);
+  Machine idle(kB, 3);
   idle->shut_down(idle.now_ms);
   idle.look();
-  idle.sent<schema::Goodbye>({0, 2}, 0);
+  idle.sent<schema::Goodbye>({kA, kC}, 0);
   idle.start();
   EXPECT_EQ(idle.only<AnswerStart>().status.error().message, "node-b is being shut down");
-  idle.frame(2, schema::Propose{"run-1", ""});
-  EXPECT_FALSE(idle.sent<schema::Vote>({2}).accepted);
+  idle.frame(kC, schema::Propose{"run-1", ""});
+  EXPECT_FALSE(idle.sent<schema::Vote>({kC}).accepted);
 
-  Machine pending(0, 3, false);
+  Machine pending(kA, 3, false);
   pending.start();
   pending->shut_down(pending.now_ms);
   pending.look();
@@ -133,23 +133,23 @@ TEST(Membership, ShuttingDownSaysGoodbyeAndLeavesNothingOpen) {
   Machine a = proposing();
   a->shut_down(a.now_ms);
   a.look();
-  EXPECT_EQ(a.sent<schema::Fail>({1, 2}).message, "node-a was shut down");
+  EXPECT_EQ(a.sent<schema::Fail>({kB, kC}).message, "node-a was shut down");
   EXPECT_FALSE(a.only<AnswerStart>().status.ok());
 
   Machine b = running_member();
   b->shut_down(b.now_ms);
   b.look();
   EXPECT_EQ(b.only<EndRun>().reason, "node-b was shut down");
-  const auto goodbye = b.sent<schema::Goodbye>({0, 2});
+  const auto goodbye = b.sent<schema::Goodbye>({kA, kC});
 
   Machine c = running_proposer();
-  c.frame(1, goodbye);
+  c.frame(kB, goodbye);
   EXPECT_EQ(c.only<EndRun>().reason, "node-b was shut down");
   Machine d = proposing();
-  d.frame(1, goodbye);
+  d.frame(kB, goodbye);
   EXPECT_EQ(d.only<AnswerStart>().status.error().message, "node-b was shut down");
   Machine e = voted();
-  e.frame(2, schema::Goodbye{""});
+  e.frame(kC, schema::Goodbye{""});
   EXPECT_EQ(e.only<DropRun>().key, kKey);
 }
 

@@ -7,7 +7,7 @@ namespace {
 using schema::RunState;
 
 TEST(Membership, OneNodeAloneNeedsNoFrames) {
-  Machine a(0, 1);
+  Machine a(kA, 1);
   EXPECT_FALSE(a->state());
   a.start();
   EXPECT_EQ(a.only<PrepareRun>().run.id, "run-1");
@@ -22,24 +22,27 @@ TEST(Membership, OneNodeAloneNeedsNoFrames) {
   EXPECT_TRUE(a->idle());
 }
 
-TEST(Membership, RankZeroProposesAtOnceAndCommitsWithTheLastVote) {
-  Machine a(0, 3, false);
+TEST(Membership, TheFirstSeatProposesAtOnceAndCommitsWithTheLastVote) {
+  Machine a(kA, 3, false);
   a.start();
   EXPECT_EQ(a.actions(), 0u);
   EXPECT_EQ(a->state(), RunState::kPending);
-  a->connection(1, true, a.now_ms);
+  a->connection(kB, true, a.now_ms);
   a.look();
   EXPECT_EQ(a.actions(), 0u);
-  a->connection(2, true, a.now_ms);
+  a->connection(kC, true, a.now_ms);
   a.look();
-  EXPECT_EQ(a.sent<schema::Propose>({1, 2}).run_id, "run-1");
+  EXPECT_EQ(a.sent<schema::Propose>({kB, kC}).run_id, "run-1");
   EXPECT_EQ(a.only<PrepareRun>().run.key, kKey);
-  a.frame(2, yes());
+  EXPECT_EQ(a.only<PrepareRun>().view.seat(tg::Rank(2)), kC);
+  a.frame(kC, yes());
   a.vote(yes());
   EXPECT_EQ(a.actions(), 0u);
-  a.frame(1, yes());
-  EXPECT_EQ(a.sent<schema::Commit>({1, 2}).exchange, schema::ExchangeKind::kSharded);
+  a.frame(kB, yes());
+  EXPECT_EQ(a.sent<schema::Commit>({kB, kC}).exchange, schema::ExchangeKind::kSharded);
   EXPECT_EQ(a.only<BeginRun>().choice.exchange, schema::ExchangeKind::kSharded);
+  EXPECT_EQ(a.only<BeginRun>().view.number(), View::kFirst);
+  EXPECT_EQ(a.only<BeginRun>().view.size(), 3u);
   EXPECT_EQ(a.only<AnswerStart>().token, kToken);
   EXPECT_EQ(a->state(), RunState::kRunning);
 }
@@ -47,8 +50,8 @@ TEST(Membership, RankZeroProposesAtOnceAndCommitsWithTheLastVote) {
 TEST(Membership, ARefusedVoteFailsTheProposalForAllInItsOwnWords) {
   Machine a = proposing();
   a.vote(yes());
-  a.frame(2, schema::Vote{false, ErrorKind::kInvalidJob, "node-c has no data in /data"});
-  const auto fail = a.sent<schema::Fail>({1, 2});
+  a.frame(kC, schema::Vote{false, ErrorKind::kInvalidJob, "node-c has no data in /data"});
+  const auto fail = a.sent<schema::Fail>({kB, kC});
   EXPECT_EQ(fail.kind, ErrorKind::kInvalidJob);
   EXPECT_EQ(fail.node, "node-c");
   EXPECT_EQ(fail.message, "node-c has no data in /data");
@@ -58,7 +61,7 @@ TEST(Membership, ARefusedVoteFailsTheProposalForAllInItsOwnWords) {
   EXPECT_TRUE(a.all<EndRun>().empty());
 
   Machine b = voted();
-  b.frame(2, fail);
+  b.frame(kC, fail);
   EXPECT_EQ(b.only<DropRun>().key, kKey);
   EXPECT_TRUE(b->idle());
 }
@@ -86,8 +89,8 @@ TEST(Membership, DifferingHashesNameBothNodesAndBothValues) {
     a.vote(yes());
     schema::Vote odd = yes();
     odd.*one.hash = 0x12ab;
-    a.frame(2, odd);
-    EXPECT_EQ(a.sent<schema::Fail>({1, 2}).message, one.message);
+    a.frame(kC, odd);
+    EXPECT_EQ(a.sent<schema::Fail>({kB, kC}).message, one.message);
     EXPECT_EQ(a.only<AnswerStart>().status.error().kind, ErrorKind::kInvalidJob);
     EXPECT_TRUE(a->idle());
   }
@@ -95,9 +98,9 @@ TEST(Membership, DifferingHashesNameBothNodesAndBothValues) {
 
 TEST(Membership, VotesHaveADeadlineThatNamesTheMissing) {
   Machine a = proposing();
-  a.frame(1, yes());
+  a.frame(kB, yes());
   a.tick(300'000);
-  EXPECT_EQ(a.sent<schema::Fail>({1, 2}).message, "node-a, node-c did not prepare the run within 300 s");
+  EXPECT_EQ(a.sent<schema::Fail>({kB, kC}).message, "node-a, node-c did not prepare the run within 300 s");
   EXPECT_EQ(a.only<AnswerStart>().status.error().kind, ErrorKind::kTimeout);
 }
 
@@ -107,9 +110,9 @@ TEST(Membership, ACommitAfterARefusalBeginsNothing) {
   no.kind = ErrorKind::kInvalidJob;
   no.message = "node-b: no data";
   b.vote(no);
-  b.frame(2, schema::Commit{});  // no honest proposer does that
+  b.frame(kC, schema::Commit{});  // no honest proposer does that
   EXPECT_TRUE(b.all<BeginRun>().empty());
-  EXPECT_EQ(b.sent<schema::Fail>({2}).node, "node-b");
+  EXPECT_EQ(b.sent<schema::Fail>({kC}).node, "node-b");
 }
 
 TEST(Membership, AMemberDoesNotWaitForEver) {
@@ -118,13 +121,13 @@ TEST(Membership, AMemberDoesNotWaitForEver) {
   EXPECT_EQ(b.actions(), 0u);
   b.tick(1);
   EXPECT_EQ(b.only<DropRun>().key, kKey);
-  b.frame(2, schema::Commit{});  // too late: the others must know
-  const auto fail = b.sent<schema::Fail>({2});
+  b.frame(kC, schema::Commit{});  // too late: the others must know
+  const auto fail = b.sent<schema::Fail>({kC});
   EXPECT_EQ(fail.message, "node-b had given up waiting for the run to begin");
   EXPECT_TRUE(b->idle());
 
   Machine c = running_proposer();
-  c.frame(1, fail);
+  c.frame(kB, fail);
   EXPECT_EQ(c.only<EndRun>().reason, fail.message);
 }
 
@@ -132,63 +135,63 @@ TEST(Membership, TheProposersLossDropsAndAMembersLossFailsTheProposal) {
   for (const bool by_connection : {false, true}) {
     Machine b = by_connection ? voted() : preparing();
     if (by_connection)
-      b->connection(2, false, b.now_ms);
+      b->connection(kC, false, b.now_ms);
     else
-      b->lost(2, "no sign of life from node-c for 10 s", b.now_ms);
+      b->lost(kC, "no sign of life from node-c for 10 s", b.now_ms);
     b.look();
     EXPECT_EQ(b.only<DropRun>().key, kKey);
     EXPECT_TRUE(b.all<EndRun>().empty());
   }
   Machine a = proposing();
-  a->connection(2, false, a.now_ms);
+  a->connection(kC, false, a.now_ms);
   a.look();
-  EXPECT_EQ(a.sent<schema::Fail>({1, 2}).message, "node-a lost the connection to node-c");
+  EXPECT_EQ(a.sent<schema::Fail>({kB, kC}).message, "node-a lost the connection to node-c");
   EXPECT_EQ(a.only<AnswerStart>().status.error().kind, ErrorKind::kUnreachable);
 }
 
 TEST(Membership, AVoteWaitsForTheConnectionsAndThenSaysNo) {
   Machine b = preparing();
-  b->connection(0, false, b.now_ms);
+  b->connection(kA, false, b.now_ms);
   b.vote(yes());
   EXPECT_EQ(b.actions(), 0u);
   Machine waits = b;
-  waits->connection(0, true, waits.now_ms);
+  waits->connection(kA, true, waits.now_ms);
   waits.look();
-  EXPECT_TRUE(waits.sent<schema::Vote>({2}).accepted);
+  EXPECT_TRUE(waits.sent<schema::Vote>({kC}).accepted);
 
   b.tick(5'000);
-  const auto vote = b.sent<schema::Vote>({2});
+  const auto vote = b.sent<schema::Vote>({kC});
   EXPECT_FALSE(vote.accepted);
   EXPECT_EQ(vote.message, "node-b is not connected to node-a");
 }
 
 TEST(Membership, AVoteIsTakenBackAndTheVerdictCarriedOut) {
   Machine b = voted();
-  b->connection(0, false, b.now_ms);
+  b->connection(kA, false, b.now_ms);
   b.look();
-  const auto vote = b.sent<schema::Vote>({2});
+  const auto vote = b.sent<schema::Vote>({kC});
   EXPECT_FALSE(vote.accepted);
   EXPECT_EQ(vote.message, "node-b lost the connection to node-a");
   Machine in_time = proposing();
-  in_time.frame(2, vote);
+  in_time.frame(kC, vote);
   EXPECT_TRUE(in_time->idle());
   // The commit had left already: the run begins here and ends at once, for all.
-  b.frame(2, schema::Commit{});
+  b.frame(kC, schema::Commit{});
   EXPECT_EQ(b.all<BeginRun>().size(), 1u);
-  EXPECT_EQ(b.sent<schema::Fail>({0, 2}).message, vote.message);
+  EXPECT_EQ(b.sent<schema::Fail>({kA, kC}).message, vote.message);
   EXPECT_EQ(b.only<EndRun>().reason, vote.message);
 }
 
 TEST(Membership, AFailThatOvertakesTheCommitIsNotForgotten) {
   Machine b = voted();
-  b.frame(0, schema::Fail{ErrorKind::kRunFailed, "node-a", "", "node-a is out of memory"});
+  b.frame(kA, schema::Fail{ErrorKind::kRunFailed, "node-a", "", "node-a is out of memory"});
   EXPECT_EQ(b.actions(), 0u);
-  b.frame(2, schema::Commit{});
+  b.frame(kC, schema::Commit{});
   EXPECT_EQ(b.only<EndRun>().reason, "node-a is out of memory");
 }
 
 TEST(Membership, ARefusedRunThatTheJobTextBreaksIsNotCommitted) {
-  Machine a(0, 1);
+  Machine a(kA, 1);
   a->start(kToken, {kKey, "run-1", "steps = many\n", 30'000}, a.now_ms);
   a.vote(yes());
   EXPECT_FALSE(a.only<AnswerStart>().status.ok());

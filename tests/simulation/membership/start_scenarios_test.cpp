@@ -11,11 +11,11 @@ constexpr std::size_t kMostWaitingFrames = 16;  // of membership on one link: cl
   SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(nodes) + " nodes")
 
 // Whatever happened: nobody hangs, every living client has its answer, no queue has grown, never two runs at once.
-void expect_settled(Cluster& cluster, const std::vector<Rank>& starters) {
+void expect_settled(Cluster& cluster, const std::vector<Seat>& starters) {
   EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, kSettleMs)) << "somebody hangs";
-  for (const Rank rank : starters)
-    if (!cluster.network().dead(rank)) {
-      EXPECT_NE(cluster.answer(rank), nullptr) << "no answer at " << cluster.name(rank);
+  for (const Seat seat : starters)
+    if (!cluster.network().dead(seat)) {
+      EXPECT_NE(cluster.answer(seat), nullptr) << "no answer at " << cluster.name(seat);
     }
   EXPECT_LE(cluster.network().most_waiting_frames(), kMostWaitingFrames);
   EXPECT_FALSE(cluster.two_runs_at_once());
@@ -28,15 +28,15 @@ TEST(StartScenarios, AStartCompletesFromAnyNode) {
     NodeOptions options;
     options.run_ms = 500;
     Cluster cluster({nodes, seed}, options);
-    const Rank proposer = cluster.any();
+    const Seat proposer = cluster.any();
     cluster.start(proposer, "run-1");
     EXPECT_EQ(cluster.node(proposer).membership().state().has_value(), true);
     cluster.network().connect_all();
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 5'000));
-    for (Rank rank = 0; rank < nodes; ++rank) {
-      EXPECT_TRUE(cluster.node(rank).outcome("run-1").began);
-      EXPECT_EQ(cluster.node(rank).outcome("run-1").end, schema::RunState::kCompleted);
-      EXPECT_EQ(cluster.node(rank).outcome("run-1").exchange,
+    for (const Seat seat : cluster.seats()) {
+      EXPECT_TRUE(cluster.node(seat).outcome("run-1").began);
+      EXPECT_EQ(cluster.node(seat).outcome("run-1").end, schema::RunState::kCompleted);
+      EXPECT_EQ(cluster.node(seat).outcome("run-1").exchange,
                 nodes <= 2 ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded);
     }
     ASSERT_NE(cluster.answer(proposer), nullptr);
@@ -53,27 +53,27 @@ TEST(StartScenarios, OfSeveralStartsInOneInstantExactlyOneRuns) {
     Cluster cluster({nodes, seed}, {});
     cluster.network().connect_all();
     cluster.network().run_for(300);
-    std::vector<Rank> starters{cluster.any()};
+    std::vector<Seat> starters{cluster.any()};
     const std::size_t wanted = std::min<std::size_t>(nodes, seed % 2 ? 2 : 3);
     while (starters.size() < wanted) {
-      const Rank rank = cluster.any();
-      if (std::find(starters.begin(), starters.end(), rank) == starters.end()) starters.push_back(rank);
+      const Seat seat = cluster.any();
+      if (std::find(starters.begin(), starters.end(), seat) == starters.end()) starters.push_back(seat);
     }
-    for (const Rank rank : starters) cluster.start(rank, "run-" + cluster.name(rank));
+    for (const Seat seat : starters) cluster.start(seat, "run-" + cluster.name(seat));
     const auto all_answered = [&] {
-      return std::all_of(starters.begin(), starters.end(), [&](Rank rank) { return cluster.answer(rank) != nullptr; });
+      return std::all_of(starters.begin(), starters.end(), [&](Seat seat) { return cluster.answer(seat) != nullptr; });
     };
     EXPECT_TRUE(cluster.run_until(all_answered, 10'000));
     if (testing::Test::HasFailure()) return;
     std::string winner;
-    for (const Rank rank : starters)
-      if (cluster.answer(rank)->status.ok()) {
+    for (const Seat seat : starters)
+      if (cluster.answer(seat)->status.ok()) {
         EXPECT_EQ(winner, "") << "two starts succeeded";
-        winner = cluster.answer(rank)->run_id;
+        winner = cluster.answer(seat)->run_id;
       }
     EXPECT_NE(winner, "");
-    for (const Rank rank : starters) {
-      const Status& status = cluster.answer(rank)->status;
+    for (const Seat seat : starters) {
+      const Status& status = cluster.answer(seat)->status;
       if (status.ok()) continue;
       EXPECT_EQ(status.error().kind, ErrorKind::kRefused);
       EXPECT_NE(status.error().message.find("run " + winner + " is already "), std::string::npos)
@@ -84,8 +84,8 @@ TEST(StartScenarios, OfSeveralStartsInOneInstantExactlyOneRuns) {
     // A stop at any node ends it for all.
     EXPECT_TRUE(cluster.node(cluster.any()).stop(winner).ok());
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended(winner); }, 1'000));
-    for (Rank rank = 0; rank < nodes; ++rank)
-      EXPECT_EQ(cluster.node(rank).outcome(winner).end, schema::RunState::kStopped);
+    for (const Seat seat : cluster.seats())
+      EXPECT_EQ(cluster.node(seat).outcome(winner).end, schema::RunState::kStopped);
     expect_settled(cluster, starters);
     if (testing::Test::HasFailure()) return;
   }
@@ -99,15 +99,15 @@ TEST(StartScenarios, ADeathAtAnyPointOfTheStartLeavesNobodyWaiting) {
     Cluster cluster({nodes, seed}, {});
     cluster.network().connect_all();
     cluster.network().run_for(300);
-    const Rank proposer = cluster.any(), victim = seed % 3 == 0 ? proposer : seed % 3 == 1 ? 0 : cluster.any();
+    const Seat proposer = cluster.any(), victim = seed % 3 == 0 ? proposer : seed % 3 == 1 ? Seat(0) : cluster.any();
     const bool silent = cluster.random().one_in(2);
     cluster.start(proposer, "run-1");
     const std::uint64_t after_frames = cluster.network().delivered() + cluster.random().between(0, 3 * nodes);
     cluster.run_until([&] { return cluster.network().delivered() >= after_frames; }, 2'000);
     cluster.kill(victim, silent);
     expect_settled(cluster, {proposer});
-    for (const Rank rank : cluster.living()) {
-      Outcome& outcome = cluster.node(rank).outcome("run-1");
+    for (const Seat seat : cluster.living()) {
+      Outcome& outcome = cluster.node(seat).outcome("run-1");
       if (!outcome.began) continue;
       EXPECT_EQ(outcome.end, schema::RunState::kFailed);
       EXPECT_NE(outcome.reason.find(cluster.name(victim)), std::string::npos) << outcome.reason;
@@ -120,7 +120,7 @@ TEST(StartScenarios, ADeathAtAnyPointOfTheStartLeavesNobodyWaiting) {
     // The victim comes back, and a start from anywhere works.
     cluster.restart(victim);
     cluster.network().run_for(15'000);
-    const Rank next = cluster.any_but(proposer);
+    const Seat next = cluster.any_but(proposer);
     cluster.start(next, "run-2");
     EXPECT_TRUE(cluster.run_until([&] { return cluster.all_run("run-2"); }, 10'000)) << "no second start";
     if (testing::Test::HasFailure()) return;
@@ -132,7 +132,7 @@ TEST(StartScenarios, AnAbsentNodeIsNamedAfterTheStartTimeout) {
     const std::size_t nodes = draw_size(seed, 2, 32);
     TG_SEED(seed, nodes);
     Cluster cluster({nodes, seed}, {});
-    const Rank proposer = cluster.any(), absent = cluster.any_but(proposer);
+    const Seat proposer = cluster.any(), absent = cluster.any_but(proposer);
     cluster.kill(absent, false);
     cluster.network().connect_all();
     cluster.start(proposer, "run-1");
@@ -155,18 +155,18 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
     options.prepare_timeout_ms = 20'000;
     Cluster cluster({nodes, seed}, options);
     cluster.network().connect_all();
-    std::vector<Rank> starters;
+    std::vector<Seat> starters;
     for (std::size_t i = 0; i < std::min<std::size_t>(nodes, 3); ++i) {
-      const Rank rank = cluster.any();
-      if (std::find(starters.begin(), starters.end(), rank) != starters.end()) continue;
-      starters.push_back(rank);
+      const Seat seat = cluster.any();
+      if (std::find(starters.begin(), starters.end(), seat) != starters.end()) continue;
+      starters.push_back(seat);
       cluster.network().at(cluster.random().between(0, 400'000),
-                           [&, rank] { cluster.start(rank, "run-" + cluster.name(rank)); });
+                           [&, seat] { cluster.start(seat, "run-" + cluster.name(seat)); });
     }
     for (int trouble = 0; trouble < 3; ++trouble) {
       const std::uint64_t from_us = cluster.random().between(0, 800'000);
       const std::uint64_t until_us = from_us + cluster.random().between(1'000, 15'000'000);
-      const Rank a = cluster.any(), b = cluster.any_but(a);
+      const Seat a = cluster.any(), b = cluster.any_but(a);
       Network& network = cluster.network();
       switch (cluster.random().between(0, 3)) {
         case 0:
@@ -190,12 +190,12 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
     cluster.network().run_for(20'000);
     expect_settled(cluster, starters);
     // No run completes anywhere without having begun everywhere.
-    for (const Rank starter : starters) {
+    for (const Seat starter : starters) {
       const std::string id = "run-" + cluster.name(starter);
       std::size_t began = 0, completed = 0;
-      for (Rank rank = 0; rank < nodes; ++rank) {
-        began += cluster.node(rank).outcome(id).began;
-        completed += cluster.node(rank).outcome(id).end == schema::RunState::kCompleted;
+      for (const Seat seat : cluster.seats()) {
+        began += cluster.node(seat).outcome(id).began;
+        completed += cluster.node(seat).outcome(id).end == schema::RunState::kCompleted;
       }
       EXPECT_TRUE(completed == 0 || began == nodes) << id << " began on " << began << ", completed on " << completed;
     }
@@ -207,7 +207,7 @@ TEST(StartScenarios, OneOddNodeFailsTheStartForAllAndIsNamed) {
   for (const std::uint64_t seed : seeds(200)) {
     const std::size_t nodes = draw_size(seed, 2, 32);
     TG_SEED(seed, nodes);
-    const Rank odd = Random(seed).between(0, nodes - 1);
+    const Seat odd(Random(seed).between(0, nodes - 1));
     const bool refuses = seed % 2 == 0;
     Cluster cluster({nodes, seed}, {}, [&](Network& network, NodeOptions options) {
       if (options.self == odd) {
@@ -219,7 +219,7 @@ TEST(StartScenarios, OneOddNodeFailsTheStartForAllAndIsNamed) {
       return std::make_unique<VirtualNode>(network, std::move(options));
     });
     cluster.network().connect_all();
-    const Rank proposer = cluster.any();
+    const Seat proposer = cluster.any();
     cluster.start(proposer, "run-1");
     expect_settled(cluster, {proposer});
     if (testing::Test::HasFailure()) return;
@@ -230,7 +230,7 @@ TEST(StartScenarios, OneOddNodeFailsTheStartForAllAndIsNamed) {
       EXPECT_EQ(error.message.rfind("data differ: ", 0), 0u) << error.message;
     }
     EXPECT_EQ(cluster.runs_begun(), 0u);
-    for (Rank rank = 0; rank < nodes; ++rank) EXPECT_TRUE(cluster.node(rank).outcome("run-1").dropped);
+    for (const Seat seat : cluster.seats()) EXPECT_TRUE(cluster.node(seat).outcome("run-1").dropped);
   }
 }
 
@@ -240,7 +240,7 @@ TEST(StartScenarios, AStopAtAnyMomentOfTheStartStopsIt) {
     TG_SEED(seed, nodes);
     Cluster cluster({nodes, seed}, {});
     cluster.network().connect_all();
-    const Rank proposer = cluster.any(), stopper = cluster.any();
+    const Seat proposer = cluster.any(), stopper = cluster.any();
     cluster.start(proposer, "run-1");
     cluster.network().run_for(cluster.random().between(0, 600));
     const bool known = cluster.node(stopper).membership().current() != nullptr;
@@ -250,8 +250,8 @@ TEST(StartScenarios, AStopAtAnyMomentOfTheStartStopsIt) {
       EXPECT_TRUE(cluster.node(stopper).stop("run-1").ok());
     }
     EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, 2'000));
-    for (Rank rank = 0; rank < nodes; ++rank) {
-      const Outcome& outcome = cluster.node(rank).outcome("run-1");
+    for (const Seat seat : cluster.seats()) {
+      const Outcome& outcome = cluster.node(seat).outcome("run-1");
       if (outcome.end) {
         EXPECT_EQ(outcome.end, schema::RunState::kStopped) << outcome.reason;
       }

@@ -14,7 +14,7 @@
 
 namespace tg::simulation {
 
-std::vector<std::string> node_names(std::size_t count);  // "node-000": none is part of another
+Per<Seat, std::string> node_names(std::size_t count);  // "node-000": none is part of another
 
 // The seeds of a scenario: 1..count, or the one of TGD_SEED, to run a printed one again.
 std::vector<std::uint64_t> seeds(std::size_t count);
@@ -27,41 +27,42 @@ class Cluster {
 
   Network& network() { return network_; }
   Random& random() { return network_.random(); }
-  std::size_t size() const { return nodes_.size(); }
-  VirtualNode& node(Rank rank) { return *nodes_[rank]; }
-  const std::string& name(Rank rank) const { return names_[rank]; }
-  Rank any() { return random().between(0, size() - 1); }
-  Rank any_but(Rank rank);
+  std::size_t size() const { return names_.size(); }
+  auto seats() const { return names_.places(); }
+  VirtualNode& node(Seat seat) { return *nodes_[seat]; }
+  const std::string& name(Seat seat) const { return names_[seat]; }
+  Seat any() { return Seat(random().between(0, size() - 1)); }
+  Seat any_but(Seat seat);
 
   // The run's key is drawn.
-  void start(Rank rank, const std::string& id, const schema::JobSpec& job = {});
-  const StartAnswer* answer(Rank rank);  // to the last start there
-  // Starts at `rank` and waits until every node runs it; connects first.
-  void start_and_wait(Rank rank, const std::string& id, const schema::JobSpec& job = {});
-  void kill(Rank rank, bool silent);
-  void restart(Rank rank);
+  void start(Seat seat, const std::string& id, const schema::JobSpec& job = {});
+  const StartAnswer* answer(Seat seat);  // to the last start there
+  // Starts at `seat` and waits until every node runs it; connects first.
+  void start_and_wait(Seat seat, const std::string& id, const schema::JobSpec& job = {});
+  void kill(Seat seat, bool silent);
+  void restart(Seat seat);
 
   bool run_until(const std::function<bool()>& done, std::uint64_t within_ms);
   bool all_idle();  // of those alive and awake
   bool all_run(const std::string& id);
   bool ended(const std::string& id);  // every living node has an end for it
-  std::vector<Rank> living();
+  std::vector<Seat> living();
   std::size_t runs_begun() const { return begun_.size(); }
   bool two_runs_at_once() const { return two_at_once_; }
 
  private:
-  NodeOptions options_for(Rank rank);
+  NodeOptions options_for(Seat seat);
 
-  const std::vector<std::string> names_;
+  const Per<Seat, std::string> names_;
   const NodeOptions common_;
   Network network_;
   MakeNode make_;
-  std::vector<std::unique_ptr<VirtualNode>> nodes_;
+  Per<Seat, std::unique_ptr<VirtualNode>> nodes_;
   std::vector<std::unique_ptr<VirtualNode>> graveyard_;  // events of the dead may still point there
   std::map<std::uint64_t, std::size_t> begun_;           // members in a run, by key
   bool two_at_once_ = false;
   std::uint64_t token_ = 0;
-  std::map<Rank, std::uint64_t> tokens_;  // of the last start
+  std::map<Seat, std::uint64_t> tokens_;  // of the last start
 };
 
 // Sizes worth a simulation: mostly few nodes, now and then many.

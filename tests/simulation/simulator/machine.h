@@ -12,16 +12,17 @@
 namespace tg::daemon {
 inline constexpr std::uint64_t kKey = 77;
 inline constexpr std::uint64_t kToken = 5;
+inline constexpr Seat kA{0}, kB{1}, kC{2}, kD{3};  // node-a ... node-d
 
 // A machine and what it did since the last look.
 class Machine {
  public:
-  Machine(Rank self, std::size_t members, bool connected = true)
+  Machine(Seat self, std::size_t members, bool connected = true)
       : machine_({{names().begin(), names().begin() + static_cast<std::ptrdiff_t>(members)}, self}),
         self_(self),
         members_(members) {
-    for (Rank rank = 0; connected && rank < members_; ++rank)
-      if (rank != self_) machine_.connection(rank, true, now_ms);
+    for (const Seat seat : places<Seat>(connected ? members_ : 0))
+      if (seat != self_) machine_.connection(seat, true, now_ms);
   }
   static const std::vector<std::string>& names() {
     static const std::vector<std::string> all{"node-a", "node-b", "node-c", "node-d"};
@@ -46,7 +47,7 @@ class Machine {
   }
   // The only frame of that kind.
   template <class Body>
-  Body sent(std::vector<Rank> to, std::uint64_t key = kKey) const {
+  Body sent(std::vector<Seat> to, std::uint64_t key = kKey) const {
     Body body{};
     int count = 0;
     for (const SendFrame& one : all<SendFrame>()) {
@@ -54,7 +55,7 @@ class Machine {
       ++count;
       EXPECT_EQ(one.to, to);
       EXPECT_EQ(one.header.run, key);
-      EXPECT_EQ(one.header.view, Membership::kView);
+      EXPECT_EQ(one.header.view, View::kFirst);
       body = std::get<Body>(one.body);
     }
     EXPECT_EQ(count, 1);
@@ -66,8 +67,8 @@ class Machine {
     machine_.start(kToken, {key, id, schema::canonical_job({}), 30'000}, now_ms);
     look();
   }
-  void frame(Rank from, schema::FrameBody body, std::uint64_t key = kKey) {
-    machine_.frame(from, {key, Membership::kView, 0}, body, now_ms);
+  void frame(Seat from, schema::FrameBody body, std::uint64_t key = kKey) {
+    machine_.frame(from, {key, View::kFirst, 0}, body, now_ms);
     look();
   }
   void vote(const schema::Vote& vote) {
@@ -84,30 +85,30 @@ class Machine {
 
  private:
   Membership machine_;
-  Rank self_;
+  Seat self_;
   std::size_t members_;
   std::vector<MembershipAction> actions_;
 };
 
 inline schema::Vote yes() { return {true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.1, 16}; }
 
-// Rank 0 as proposer of three, up to a point.
+// node-a as proposer of three, up to a point.
 inline Machine proposing() {
-  Machine a(0, 3);
+  Machine a(kA, 3);
   a.start();
   return a;
 }
 inline Machine running_proposer() {
   Machine a = proposing();
   a.vote(yes());
-  a.frame(1, yes());
-  a.frame(2, yes());
+  a.frame(kB, yes());
+  a.frame(kC, yes());
   return a;
 }
-// Rank 1 as a member of rank 2's run; not the one that grants.
+// node-b as a member of node-c's run; not the one that grants.
 inline Machine preparing() {
-  Machine b(1, 3);
-  b.frame(2, schema::Propose{"run-1", "steps = 5\n"});
+  Machine b(kB, 3);
+  b.frame(kC, schema::Propose{"run-1", "steps = 5\n"});
   return b;
 }
 inline Machine voted() {
@@ -117,8 +118,8 @@ inline Machine voted() {
 }
 inline Machine running_member() {
   Machine b = voted();
-  b.frame(2, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes,
-                            schema::kLargeChunkParameters});
+  b.frame(kC, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes,
+                             schema::kLargeChunkParameters});
   return b;
 }
 

@@ -14,37 +14,37 @@ Network::Network(const NetworkOptions& options)
       links_(options.nodes * options.nodes),
       pairs_(options.nodes * options.nodes) {}
 
-void Network::attach(Rank rank, Machine* machine) {
-  Slot& slot = machines_[rank];
+void Network::attach(Seat seat, Machine* machine) {
+  Slot& slot = machines_[seat];
   slot.machine = machine;
   ++slot.incarnation;
   slot.dead = slot.paused = false;
   slot.asleep.clear();
-  after(rank, random_.between(0, options_.tick_us), [this, rank] { tick(rank); });
+  after(seat, random_.between(0, options_.tick_us), [this, seat] { tick(seat); });
 }
 
-void Network::restart(Rank rank, Machine* machine) {
-  attach(rank, machine);
-  for (Rank peer = 0; peer < size(); ++peer) {
-    if (peer == rank) continue;
-    if (link(peer, rank).told_up) tell(peer, rank, false);
-    ++pair(peer, rank).epoch;
-    connect(peer, rank, random_.between(10'000, 500'000));
+void Network::restart(Seat seat, Machine* machine) {
+  attach(seat, machine);
+  for (const Seat peer : machines_.places()) {
+    if (peer == seat) continue;
+    if (link(peer, seat).told_up) tell(peer, seat, false);
+    ++pair(peer, seat).epoch;
+    connect(peer, seat, random_.between(10'000, 500'000));
   }
 }
 
-void Network::tick(Rank rank) {
-  machines_[rank].machine->on_tick();
-  after(rank, options_.tick_us, [this, rank] { tick(rank); });
+void Network::tick(Seat seat) {
+  machines_[seat].machine->on_tick();
+  after(seat, options_.tick_us, [this, seat] { tick(seat); });
 }
 
 void Network::at(std::uint64_t time_us, std::function<void()> call) {
   events_.push({std::max(time_us, now_us_), sequence_++, std::move(call)});
 }
 
-void Network::after(Rank rank, std::uint64_t delay_us, std::function<void()> call) {
-  at(now_us_ + delay_us, [this, rank, incarnation = machines_[rank].incarnation, call = std::move(call)] {
-    Slot& slot = machines_[rank];
+void Network::after(Seat seat, std::uint64_t delay_us, std::function<void()> call) {
+  at(now_us_ + delay_us, [this, seat, incarnation = machines_[seat].incarnation, call = std::move(call)] {
+    Slot& slot = machines_[seat];
     if (slot.dead || slot.incarnation != incarnation) return;
     if (slot.paused)
       slot.asleep.push_back(call);
@@ -55,8 +55,8 @@ void Network::after(Rank rank, std::uint64_t delay_us, std::function<void()> cal
 
 // --- frames ---
 
-void Network::send(Rank from, Rank to, SharedMessage message) {
-  TG_CHECK(from != to && from < size() && to < size(), from, to);
+void Network::send(Seat from, Seat to, SharedMessage message) {
+  TG_CHECK(from != to && std::max(from, to).index() < size(), from.index(), to.index());
   Link& one = link(from, to);
   const Pair& both = pair(from, to);
   if (!both.connected && !both.keeps) return;
@@ -66,7 +66,7 @@ void Network::send(Rank from, Rank to, SharedMessage message) {
   deliver(from, to, std::move(message));
 }
 
-void Network::deliver(Rank from, Rank to, SharedMessage message) {
+void Network::deliver(Seat from, Seat to, SharedMessage message) {
   Link& one = link(from, to);
   one.last_delivery_us = std::max(one.last_delivery_us, now_us_ + delay());
   at(one.last_delivery_us, [this, from, to, epoch = pair(from, to).epoch, message = std::move(message)] {
@@ -74,7 +74,7 @@ void Network::deliver(Rank from, Rank to, SharedMessage message) {
   });
 }
 
-void Network::arrive(Rank from, Rank to, std::uint64_t epoch, const SharedMessage& message) {
+void Network::arrive(Seat from, Seat to, std::uint64_t epoch, const SharedMessage& message) {
   if (pair(from, to).epoch != epoch) return;  // lost with the connection, counted there
   Link& one = link(from, to);
   if (one.blocked) return one.kept.push_back(message);
@@ -84,13 +84,13 @@ void Network::arrive(Rank from, Rank to, std::uint64_t epoch, const SharedMessag
   after(to, 0, [machine, from, message] { machine->on_frame(from, message); });
 }
 
-void Network::flush(Rank from, Rank to) {
+void Network::flush(Seat from, Seat to) {
   Link& one = link(from, to);
   if (one.blocked || !pair(from, to).connected) return;
   for (SharedMessage& message : std::exchange(one.kept, {})) deliver(from, to, std::move(message));
 }
 
-void Network::send_beat(Rank from, Rank to, const schema::Beat& beat) {
+void Network::send_beat(Seat from, Seat to, const schema::Beat& beat) {
   if (link(from, to).blocked) return;
   at(now_us_ + delay(), [this, from, to, beat] {
     if (machines_[to].dead || link(from, to).blocked) return;
@@ -101,17 +101,17 @@ void Network::send_beat(Rank from, Rank to, const schema::Beat& beat) {
 
 // --- connections ---
 
-void Network::tell(Rank rank, Rank peer, bool up) {
-  if (machines_[rank].dead) return;
-  Link& one = link(rank, peer);
+void Network::tell(Seat seat, Seat peer, bool up) {
+  if (machines_[seat].dead) return;
+  Link& one = link(seat, peer);
   const std::uint64_t time_us = std::max(one.last_told_us, now_us_ + delay());
   one.last_told_us = time_us;
-  after(rank, time_us - now_us_, [this, rank, peer, up] {
-    if (std::exchange(link(rank, peer).told_up, up) != up) machines_[rank].machine->on_connection(peer, up);
+  after(seat, time_us - now_us_, [this, seat, peer, up] {
+    if (std::exchange(link(seat, peer).told_up, up) != up) machines_[seat].machine->on_connection(peer, up);
   });
 }
 
-void Network::connect(Rank a, Rank b, std::uint64_t delay_us) {
+void Network::connect(Seat a, Seat b, std::uint64_t delay_us) {
   at(now_us_ + delay_us, [this, a, b] {
     if (machines_[a].dead || machines_[b].dead || pair(a, b).connected) return;
     if (link(a, b).blocked || link(b, a).blocked) return connect(a, b, 100'000);
@@ -124,11 +124,12 @@ void Network::connect(Rank a, Rank b, std::uint64_t delay_us) {
 }
 
 void Network::connect_all() {
-  for (Rank a = 0; a < size(); ++a)
-    for (Rank b = a + 1; b < size(); ++b) connect(a, b, random_.between(0, 200'000));
+  for (const Seat a : machines_.places())
+    for (const Seat b : machines_.places() | std::views::drop(a.index() + 1))
+      connect(a, b, random_.between(0, 200'000));
 }
 
-void Network::disconnect(Rank a, Rank b, bool tell_a, bool tell_b) {
+void Network::disconnect(Seat a, Seat b, bool tell_a, bool tell_b) {
   Pair& both = pair(a, b);
   if (!both.connected) return;
   both.connected = false;
@@ -142,40 +143,40 @@ void Network::disconnect(Rank a, Rank b, bool tell_a, bool tell_b) {
   if (tell_b) tell(b, a, false);
 }
 
-void Network::break_connection(Rank a, Rank b) {
+void Network::break_connection(Seat a, Seat b) {
   disconnect(a, b, true, true);
   connect(a, b, random_.between(100'000, 500'000));
 }
 
-void Network::block(Rank from, Rank to, bool on) {
+void Network::block(Seat from, Seat to, bool on) {
   link(from, to).blocked = on;
   if (!on) flush(from, to);
 }
 
-void Network::kill(Rank rank, bool silent) {
-  Slot& slot = machines_[rank];
-  TG_CHECK(!slot.dead, rank);
+void Network::kill(Seat seat, bool silent) {
+  Slot& slot = machines_[seat];
+  TG_CHECK(!slot.dead, seat.index());
   slot.dead = true;
   slot.asleep.clear();
-  for (Rank peer = 0; peer < size(); ++peer) {
-    if (peer == rank) continue;
-    link(rank, peer).told_up = false;
+  for (const Seat peer : machines_.places()) {
+    if (peer == seat) continue;
+    link(seat, peer).told_up = false;
     if (silent) {
       // What had left the machine still arrives; nobody is told.
-      pair(rank, peer).connected = false;
-      pair(rank, peer).keeps = false;
+      pair(seat, peer).connected = false;
+      pair(seat, peer).keeps = false;
     } else {
-      disconnect(rank, peer, false, true);
-      pair(rank, peer).keeps = false;
+      disconnect(seat, peer, false, true);
+      pair(seat, peer).keeps = false;
     }
   }
 }
 
-void Network::pause(Rank rank, bool on) {
-  Slot& slot = machines_[rank];
+void Network::pause(Seat seat, bool on) {
+  Slot& slot = machines_[seat];
   slot.paused = on;
   if (on) return;
-  for (std::function<void()>& call : std::exchange(slot.asleep, {})) after(rank, 0, std::move(call));
+  for (std::function<void()>& call : std::exchange(slot.asleep, {})) after(seat, 0, std::move(call));
 }
 
 // --- time ---

@@ -7,6 +7,7 @@
 // paused node receives nothing until it resumes, then everything. Times are microseconds, node clocks milliseconds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -14,14 +15,12 @@
 #include <queue>
 #include <vector>
 
-#include "daemon/membership/membership.h"
 #include "schema/control/control.h"
 #include "schema/frame/frame.h"
+#include "schema/place.h"
 #include "tests/simulation/simulator/random.h"
 
 namespace tg::simulation {
-
-using daemon::Rank;
 
 // One frame, as a value or as the bytes that would go to the socket.
 struct Message {
@@ -35,9 +34,9 @@ using SharedMessage = std::shared_ptr<const Message>;
 class Machine {
  public:
   virtual ~Machine() = default;
-  virtual void on_frame(Rank from, const SharedMessage& message) = 0;
-  virtual void on_connection(Rank peer, bool up) = 0;
-  virtual void on_beat(Rank from, const schema::Beat& beat) = 0;
+  virtual void on_frame(Seat from, const SharedMessage& message) = 0;
+  virtual void on_connection(Seat peer, bool up) = 0;
+  virtual void on_beat(Seat from, const schema::Beat& beat) = 0;
   virtual void on_tick() = 0;
 };
 
@@ -53,29 +52,29 @@ class Network {
  public:
   explicit Network(const NetworkOptions& options);
 
-  // The machine at this rank from now on; a former one is gone with its timers.
-  void attach(Rank rank, Machine* machine);
+  // The machine at this seat from now on; a former one is gone with its timers.
+  void attach(Seat seat, Machine* machine);
   // The same after a death: its peers notice and connect again.
-  void restart(Rank rank, Machine* machine);
+  void restart(Seat seat, Machine* machine);
   std::uint64_t now_us() const { return now_us_; }
   std::uint64_t now_ms() const { return now_us_ / 1000; }
   Random& random() { return random_; }
   std::size_t size() const { return machines_.size(); }
 
-  void send(Rank from, Rank to, SharedMessage message);
-  void send_beat(Rank from, Rank to, const schema::Beat& beat);
+  void send(Seat from, Seat to, SharedMessage message);
+  void send_beat(Seat from, Seat to, const schema::Beat& beat);
   // On a node: lost if it dies, late if it sleeps.
-  void after(Rank rank, std::uint64_t delay_us, std::function<void()> call);
+  void after(Seat seat, std::uint64_t delay_us, std::function<void()> call);
   // By the scenario.
   void at(std::uint64_t time_us, std::function<void()> call);
 
   void connect_all();                       // every pair, each within a random time
-  void break_connection(Rank a, Rank b);    // comes back by itself while both live
-  void block(Rank from, Rank to, bool on);  // one direction
-  void kill(Rank rank, bool silent);        // silent: the machine, so that no connection is closed; else the process
-  void pause(Rank rank, bool on);
-  bool dead(Rank rank) const { return machines_[rank].dead; }
-  bool paused(Rank rank) const { return machines_[rank].paused; }
+  void break_connection(Seat a, Seat b);    // comes back by itself while both live
+  void block(Seat from, Seat to, bool on);  // one direction
+  void kill(Seat seat, bool silent);        // silent: the machine, so that no connection is closed; else the process
+  void pause(Seat seat, bool on);
+  bool dead(Seat seat) const { return machines_[seat].dead; }
+  bool paused(Seat seat) const { return machines_[seat].paused; }
 
   // Runs events until `done` or until the virtual deadline; says whether `done` became true.
   bool run_until(const std::function<bool()>& done, std::uint64_t deadline_ms);
@@ -114,23 +113,23 @@ class Network {
     std::uint64_t epoch = 0;
   };
 
-  Link& link(Rank from, Rank to) { return links_[from * size() + to]; }
-  Pair& pair(Rank a, Rank b) { return pairs_[std::min(a, b) * size() + std::max(a, b)]; }
+  Link& link(Seat from, Seat to) { return links_[from.index() * size() + to.index()]; }
+  Pair& pair(Seat a, Seat b) { return pairs_[std::min(a, b).index() * size() + std::max(a, b).index()]; }
   std::uint64_t delay() { return random_.between(options_.least_delay_us, options_.most_delay_us); }
-  void tick(Rank rank);
-  void deliver(Rank from, Rank to, SharedMessage message);
-  void arrive(Rank from, Rank to, std::uint64_t epoch, const SharedMessage& message);
-  void flush(Rank from, Rank to);
-  void connect(Rank a, Rank b, std::uint64_t delay_us);
-  void disconnect(Rank a, Rank b, bool tell_a, bool tell_b);
-  void tell(Rank rank, Rank peer, bool up);
+  void tick(Seat seat);
+  void deliver(Seat from, Seat to, SharedMessage message);
+  void arrive(Seat from, Seat to, std::uint64_t epoch, const SharedMessage& message);
+  void flush(Seat from, Seat to);
+  void connect(Seat a, Seat b, std::uint64_t delay_us);
+  void disconnect(Seat a, Seat b, bool tell_a, bool tell_b);
+  void tell(Seat seat, Seat peer, bool up);
 
   const NetworkOptions options_;
   Random random_;
   std::uint64_t now_us_ = 0;
   std::uint64_t sequence_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::vector<Slot> machines_;
+  Per<Seat, Slot> machines_;
   std::vector<Link> links_;
   std::vector<Pair> pairs_;
   std::size_t most_waiting_ = 0;

@@ -21,11 +21,11 @@ VirtualNode::VirtualNode(Network& network, NodeOptions options)
       membership_(membership_options(options_)),
       liveness_({options_.names, options_.self, options_.peer_timeout_ms}) {}
 
-std::vector<Rank> VirtualNode::others() const {
-  std::vector<Rank> ranks;
-  for (Rank rank = 0; rank < options_.names.size(); ++rank)
-    if (rank != options_.self) ranks.push_back(rank);
-  return ranks;
+std::vector<Seat> VirtualNode::others() const {
+  std::vector<Seat> seats;
+  for (const Seat seat : options_.names.places())
+    if (seat != options_.self) seats.push_back(seat);
+  return seats;
 }
 
 std::optional<std::uint64_t> VirtualNode::running_key() const {
@@ -50,12 +50,12 @@ void VirtualNode::shut_down() {
   carry_out();
 }
 
-void VirtualNode::lose(Rank peer, const std::string& message) {
+void VirtualNode::lose(Seat peer, const std::string& message) {
   membership_.lost(peer, message, network_.now_ms());
   carry_out();
 }
 
-void VirtualNode::on_frame(Rank from, const SharedMessage& message) {
+void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
   liveness_.heard(from, network_.now_ms());
   const bool of_a_run = message->bytes || std::holds_alternative<schema::StepFrame>(message->body) ||
                         std::holds_alternative<schema::Scalers>(message->body) ||
@@ -69,12 +69,12 @@ void VirtualNode::on_frame(Rank from, const SharedMessage& message) {
   carry_out();
 }
 
-void VirtualNode::on_connection(Rank peer, bool up) {
+void VirtualNode::on_connection(Seat peer, bool up) {
   membership_.connection(peer, up, network_.now_ms());
   carry_out();
 }
 
-void VirtualNode::on_beat(Rank from, const schema::Beat& beat) { liveness_.beat(from, beat, network_.now_ms()); }
+void VirtualNode::on_beat(Seat from, const schema::Beat& beat) { liveness_.beat(from, beat, network_.now_ms()); }
 
 void VirtualNode::on_tick() {
   const std::uint64_t now_ms = network_.now_ms();
@@ -87,18 +87,18 @@ void VirtualNode::on_tick() {
                             phase_,
                             step_,
                             progress_};
-    for (const Rank peer : others()) network_.send_beat(options_.self, peer, beat);
+    for (const Seat peer : others()) network_.send_beat(options_.self, peer, beat);
     liveness_.beat(options_.self, beat, now_ms);
   }
-  for (const daemon::Verdict& verdict : liveness_.tick(now_ms)) membership_.lost(verdict.rank, verdict.message, now_ms);
+  for (const daemon::Verdict& verdict : liveness_.tick(now_ms)) membership_.lost(verdict.seat, verdict.message, now_ms);
   membership_.tick(now_ms);
   carry_out();
 }
 
 // --- what it does ---
 
-void VirtualNode::send(const std::vector<Rank>& to, const SharedMessage& message) {
-  for (const Rank rank : to) network_.send(options_.self, rank, message);
+void VirtualNode::send(const std::vector<Seat>& to, const SharedMessage& message) {
+  for (const Seat seat : to) network_.send(options_.self, seat, message);
 }
 
 void VirtualNode::carry_out() {
@@ -182,7 +182,7 @@ void VirtualNode::run_begins(const schema::Commit&) {
   });
 }
 
-void VirtualNode::run_frame(Rank, const SharedMessage& message) {
+void VirtualNode::run_frame(Seat, const SharedMessage& message) {
   if (running_key() != message->header.run) return;
   const auto* step = std::get_if<schema::StepFrame>(&message->body);
   if (step == nullptr || (step->flags & schema::kStopAfterStep) == 0) return;
@@ -196,7 +196,7 @@ void VirtualNode::run_asked_to_stop() {
   schema::StepFrame step;
   step.flags = schema::kStopAfterStep;
   const auto message = std::make_shared<const Message>(
-      Message{schema::FrameHeader{running_->key, daemon::Membership::kView, 0}, step, nullptr});
+      Message{schema::FrameHeader{running_->key, daemon::View::kFirst, 0}, step, nullptr});
   send(others(), message);
   run_frame(options_.self, message);
 }

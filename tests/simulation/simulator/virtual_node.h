@@ -15,15 +15,15 @@
 namespace tg::simulation {
 
 struct NodeOptions {
-  std::vector<std::string> names;
-  Rank self = 0;
+  Per<Seat, std::string> names;
+  Seat self;
   std::uint64_t peer_timeout_ms = 10'000;
   std::uint64_t step_timeout_ms = 60'000;
   std::uint64_t claim_timeout_ms = 5'000;
   std::uint64_t prepare_timeout_ms = 300'000;
   std::uint64_t least_prepare_ms = 1, most_prepare_ms = 200;
   std::uint64_t run_ms = 0;  // then COMPLETED; 0 = until something ends it
-  std::function<void(Rank, std::uint64_t key, bool begin)> on_begin_or_end;
+  std::function<void(Seat, std::uint64_t key, bool begin)> on_begin_or_end;
   schema::Vote vote{true, ErrorKind::kFailed, "", 11, 22, 33, 44, 0.01, 16};
 };
 
@@ -49,27 +49,27 @@ class VirtualNode : public Machine {
   void start(std::uint64_t token, const daemon::RunIdentity& run);
   Status stop(const std::string& run_id);
   void shut_down();
-  void lose(Rank peer, const std::string& message);
+  void lose(Seat peer, const std::string& message);
   // The engine hangs from now on: beats go on, progress does not.
   void hang(schema::Phase phase) { hung_ = phase; }
 
   daemon::Membership& membership() { return membership_; }
-  Rank rank() const { return options_.self; }
+  Seat seat() const { return options_.self; }
   bool running() const { return running_.has_value(); }
   std::optional<std::uint64_t> running_key() const;
   Outcome& outcome(const std::string& run_id) { return outcomes_[run_id]; }
   const std::map<std::string, Outcome>& outcomes() const { return outcomes_; }
   const std::map<std::uint64_t, StartAnswer>& answers() const { return answers_; }  // by token
 
-  void on_frame(Rank from, const SharedMessage& message) override;
-  void on_connection(Rank peer, bool up) override;
-  void on_beat(Rank from, const schema::Beat& beat) override;
+  void on_frame(Seat from, const SharedMessage& message) override;
+  void on_connection(Seat peer, bool up) override;
+  void on_beat(Seat from, const schema::Beat& beat) override;
   void on_tick() override;
 
  protected:
   // What the run's own code does; the default is a clockwork that stops when any member was asked to.
   virtual void run_begins(const schema::Commit& choice);
-  virtual void run_frame(Rank from, const SharedMessage& message);
+  virtual void run_frame(Seat from, const SharedMessage& message);
   virtual void run_asked_to_stop();
   virtual void run_ends() {}
   virtual void run_tick() { ++progress_; }
@@ -77,9 +77,9 @@ class VirtualNode : public Machine {
   virtual schema::Vote prepare_run(const daemon::RunIdentity&) { return options_.vote; }
 
   void carry_out();
-  void send(const std::vector<Rank>& to, const SharedMessage& message);
+  void send(const std::vector<Seat>& to, const SharedMessage& message);
   void finish(schema::RunState state, const std::string& reason);
-  std::vector<Rank> others() const;
+  std::vector<Seat> others() const;
 
   Network& network_;
   const NodeOptions options_;
@@ -100,7 +100,7 @@ class VirtualNode : public Machine {
   void act(const daemon::AskStop& action);
 
   struct Early {
-    Rank from;
+    Seat from;
     SharedMessage message;
   };
   std::vector<Early> early_;  // frames of a run that has not begun here yet

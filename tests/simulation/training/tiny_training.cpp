@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/model.h"
 #include "kernels/base/check.h"
 #include "tests/simulation/simulator/random.h"
 
@@ -128,9 +129,8 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
   const engine::OptimizerOptions optimizer = reference_optimizer(job);
   ReferenceState state{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size),
                        AlignedArray<float>(size), 0};
-  const daemon::Replica initial(segments, engine::slot_count(optimizer.kind), job.seed);
-  std::copy(initial.parameters().begin(), initial.parameters().end(), state.parameters.begin());
-  std::copy(initial.average().begin(), initial.average().end(), state.average.begin());
+  engine::initialize(segments, job.seed, state.parameters.data());
+  std::copy(state.parameters.begin(), state.parameters.end(), state.average.begin());
   ReferenceState next{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size),
                       AlignedArray<float>(size), 0};
   for (std::uint64_t step = 0; step < steps; ++step) {
@@ -188,7 +188,9 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
 }
 
 std::string difference(const ReferenceState& reference, const daemon::Replica& replica) {
-  const auto compare = [](std::string_view what, std::span<const float> expected, std::span<const float> actual) {
+  const auto compare = [&](std::string_view what, std::span<const float> expected, kernels::ConstFloats found) {
+    std::vector<float> actual(expected.size());
+    replica.copy_out(found, 0, actual);
     for (std::size_t i = 0; i < expected.size(); ++i)
       if (std::bit_cast<std::uint32_t>(expected[i]) != std::bit_cast<std::uint32_t>(actual[i]))
         return std::string(what) + " " + std::to_string(i) + ": " + std::to_string(expected[i]) + " expected, " +

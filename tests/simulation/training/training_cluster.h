@@ -21,13 +21,13 @@ inline schema::JobSpec tiny_job(std::uint64_t seed, std::uint64_t steps, const s
 
 class TrainingCluster : public Cluster {
  public:
-  TrainingCluster(const NetworkOptions& network, Rank faulty = 0, Faults faults = {})
+  TrainingCluster(const NetworkOptions& network, Seat faulty = {}, Faults faults = {})
       : Cluster(network, {}, [faulty, faults](Network& net, NodeOptions options) {
-          const Rank self = options.self;
+          const Seat self = options.self;
           return std::make_unique<ExchangeNode>(net, std::move(options), self == faulty ? faults : Faults{});
         }) {}
 
-  ExchangeNode& trainer(Rank rank) { return static_cast<ExchangeNode&>(node(rank)); }
+  ExchangeNode& trainer(Seat seat) { return static_cast<ExchangeNode&>(node(seat)); }
 
   // Connects, starts at any node and trains to the end, whatever that is.
   void train(const schema::JobSpec& job, std::uint64_t within_ms = 120'000) {
@@ -42,10 +42,10 @@ class TrainingCluster : public Cluster {
   // Survivors differ by one step at most, and those who committed the same step hold the same bits.
   void expect_consistent() {
     std::map<std::uint64_t, std::uint64_t> digests;
-    for (const Rank rank : living())
-      if (trainer(rank).has_state()) {
-        const auto [found, is_new] = digests.emplace(trainer(rank).committed_steps(), trainer(rank).digest());
-        EXPECT_EQ(found->second, trainer(rank).digest()) << name(rank) << " differs after step " << found->first;
+    for (const Seat seat : living())
+      if (trainer(seat).has_state()) {
+        const auto [found, is_new] = digests.emplace(trainer(seat).committed_steps(), trainer(seat).digest());
+        EXPECT_EQ(found->second, trainer(seat).digest()) << name(seat) << " differs after step " << found->first;
       }
     if (!digests.empty()) {
       EXPECT_LE(digests.rbegin()->first - digests.begin()->first, 1u);
@@ -55,11 +55,11 @@ class TrainingCluster : public Cluster {
 
   // Every survivor ended FAILED with every one of these words in its reason.
   void expect_failed(const std::vector<std::string>& words) {
-    for (const Rank rank : living()) {
-      const Outcome& outcome = node(rank).outcome("run-1");
-      EXPECT_EQ(outcome.end, schema::RunState::kFailed) << name(rank) << ": " << outcome.reason;
+    for (const Seat seat : living()) {
+      const Outcome& outcome = node(seat).outcome("run-1");
+      EXPECT_EQ(outcome.end, schema::RunState::kFailed) << name(seat) << ": " << outcome.reason;
       for (const std::string& word : words)
-        EXPECT_NE(outcome.reason.find(word), std::string::npos) << name(rank) << " says: " << outcome.reason;
+        EXPECT_NE(outcome.reason.find(word), std::string::npos) << name(seat) << " says: " << outcome.reason;
     }
   }
 };

@@ -16,7 +16,7 @@ TEST(TrainingFaults, ADeathAtAnyPhaseFailsAllSurvivorsNamingTheVictim) {
     cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
     const std::uint64_t frames = cluster.network().delivered() + cluster.random().between(0, 40 * nodes);
     EXPECT_TRUE(cluster.run_until([&] { return cluster.network().delivered() >= frames; }, 10'000));
-    const Rank victim = cluster.any();
+    const Seat victim = cluster.any();
     const bool silent = cluster.random().one_in(2);
     cluster.kill(victim, silent);
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, silent ? kVerdictMs : 100));
@@ -33,7 +33,7 @@ TEST(TrainingFaults, APartitionFailsAllAndPilesUpNothing) {
     TrainingCluster cluster({nodes, seed});
     cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
     cluster.network().run_for(cluster.random().between(0, 100));
-    const Rank a = cluster.any(), b = cluster.any_but(a);
+    const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().block(a, b, true);
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, kVerdictMs));
     cluster.expect_failed({cluster.name(a)});
@@ -49,7 +49,7 @@ TEST(TrainingFaults, APausedMemberIsNamedAndAgreesWhenItWakes) {
     TrainingCluster cluster({nodes, seed});
     cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
     cluster.network().run_for(cluster.random().between(0, 100));
-    const Rank victim = cluster.any();
+    const Seat victim = cluster.any();
     cluster.network().pause(victim, true);
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, kVerdictMs));
     cluster.network().pause(victim, false);
@@ -67,7 +67,7 @@ TEST(TrainingFaults, ALostConnectionLosesFramesAndEndsTheRun) {
     TrainingCluster cluster({nodes, seed});
     cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
     cluster.network().run_for(cluster.random().between(0, 100));
-    const Rank a = cluster.any(), b = cluster.any_but(a);
+    const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().break_connection(a, b);
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 1'000));
     cluster.expect_failed({cluster.name(a), cluster.name(b)});
@@ -83,7 +83,7 @@ TEST(TrainingFaults, AShutDownInTheMiddleIsNamed) {
     TrainingCluster cluster({nodes, seed});
     cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
     cluster.network().run_for(cluster.random().between(0, 100));
-    const Rank victim = cluster.any();
+    const Seat victim = cluster.any();
     cluster.node(victim).shut_down();
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 100));
     cluster.expect_failed({cluster.name(victim) + " was shut down"});
@@ -99,19 +99,19 @@ TEST(TrainingFaults, WhoFinishedFirstMayShutDown) {
     TG_SEED(seed, nodes);
     TrainingCluster cluster({nodes, seed, 50, 30'000});
     cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 8, exchange_of(seed)));
-    Rank first = nodes;
+    std::optional<Seat> first;
     EXPECT_TRUE(cluster.run_until(
         [&] {
-          for (Rank rank = 0; rank < nodes; ++rank)
-            if (cluster.node(rank).outcome("run-1").end) first = rank;
-          return first < nodes;
+          for (const Seat seat : cluster.seats())
+            if (cluster.node(seat).outcome("run-1").end) first = seat;
+          return first.has_value();
         },
         10'000));
-    cluster.node(first).shut_down();
+    cluster.node(first.value()).shut_down();
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 1'000));
-    for (Rank rank = 0; rank < nodes; ++rank)
-      EXPECT_EQ(cluster.node(rank).outcome("run-1").end, schema::RunState::kCompleted)
-          << cluster.node(rank).outcome("run-1").reason;
+    for (const Seat seat : cluster.seats())
+      EXPECT_EQ(cluster.node(seat).outcome("run-1").end, schema::RunState::kCompleted)
+          << cluster.node(seat).outcome("run-1").reason;
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -119,7 +119,7 @@ TEST(TrainingFaults, WhoFinishedFirstMayShutDown) {
 class OneFault {
  public:
   // A run of 20 steps with this fault on one node.
-  OneFault(std::uint64_t seed, std::size_t nodes, Rank faulty, const Faults& faults)
+  OneFault(std::uint64_t seed, std::size_t nodes, Seat faulty, const Faults& faults)
       : cluster({nodes, seed}, faulty, faults) {
     cluster.train(tiny_job(seed, 20, exchange_of(seed)), 5'000);
     cluster.expect_consistent_lengths();
@@ -134,7 +134,7 @@ TEST(TrainingFaults, ACorruptPayloadNamesItsSender) {
   for (const std::uint64_t seed : seeds(100)) {
     const std::size_t nodes = draw_size(seed, 2, 8);
     TG_SEED(seed, nodes);
-    const Rank faulty = seed % nodes;
+    const Seat faulty(seed % nodes);
     Faults faults;
     faults.bad_payload = seed % 7;
     OneFault run(seed, nodes, faulty, faults);
@@ -147,13 +147,13 @@ TEST(TrainingFaults, AFlippedBitIsNamedWithinTheDigestPeriod) {
   for (const std::uint64_t seed : seeds(100)) {
     const std::size_t nodes = draw_size(seed, 3, 16);
     TG_SEED(seed, nodes);
-    const Rank faulty = seed % nodes;
+    const Seat faulty(seed % nodes);
     const std::uint64_t step = 1 + seed % 10, noticed = step % 4 == 0 ? step : (step / 4 + 1) * 4;
     Faults faults;
     faults.flip_bit = step;
     OneFault run(seed, nodes, faulty, faults);
     run.cluster.expect_failed({run.cluster.name(faulty), "fc1.weight", "before step " + std::to_string(noticed)});
-    for (Rank rank = 0; rank < nodes; ++rank) EXPECT_LE(run.cluster.trainer(rank).committed_steps(), noticed);
+    for (const Seat seat : run.cluster.seats()) EXPECT_LE(run.cluster.trainer(seat).committed_steps(), noticed);
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -162,7 +162,7 @@ TEST(TrainingFaults, ANonFiniteGradientNamesNodeSegmentAndStep) {
   for (const std::uint64_t seed : seeds(100)) {
     const std::size_t nodes = draw_size(seed, 1, 16);
     TG_SEED(seed, nodes);
-    const Rank faulty = seed % nodes;
+    const Seat faulty(seed % nodes);
     const std::uint64_t step = seed % 9;
     const bool nan = seed % 2 == 0;
     Faults faults;
@@ -171,7 +171,7 @@ TEST(TrainingFaults, ANonFiniteGradientNamesNodeSegmentAndStep) {
     run.cluster.expect_failed({"the gradient of " + std::string(nan ? "fc1.weight" : "conv1.weight") + " on " +
                                run.cluster.name(faulty) + " is not finite in step " + std::to_string(step)});
     // Nobody has taken the step with it; the news may reach a member that is still in the step before.
-    for (Rank rank = 0; rank < nodes; ++rank) EXPECT_LE(run.cluster.trainer(rank).committed_steps(), step);
+    for (const Seat seat : run.cluster.seats()) EXPECT_LE(run.cluster.trainer(seat).committed_steps(), step);
     run.cluster.expect_consistent();
     if (testing::Test::HasFailure()) return;
   }
@@ -181,14 +181,14 @@ TEST(TrainingFaults, ADifferentLearningRateIsNamedWithBothValues) {
   for (const std::uint64_t seed : seeds(100)) {
     const std::size_t nodes = draw_size(seed, 2, 16);
     TG_SEED(seed, nodes);
-    const Rank faulty = seed % nodes;
+    const Seat faulty(seed % nodes);
     const std::uint64_t step = seed % 9;
     Faults faults;
     faults.other_rate = step;
     OneFault run(seed, nodes, faulty, faults);
     run.cluster.expect_failed(
         {"learning rates differ in step " + std::to_string(step), run.cluster.name(faulty), "0.01", "0.02"});
-    for (Rank rank = 0; rank < nodes; ++rank) EXPECT_LE(run.cluster.trainer(rank).committed_steps(), step);
+    for (const Seat seat : run.cluster.seats()) EXPECT_LE(run.cluster.trainer(seat).committed_steps(), step);
     run.cluster.expect_consistent();
     if (testing::Test::HasFailure()) return;
   }

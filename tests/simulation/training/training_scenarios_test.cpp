@@ -65,13 +65,13 @@ TEST_P(TrainingScenarios, EveryReplicaEqualsThePlainReference) {
     cluster.train(job);
     const ReferenceState reference = train_reference(job, one.nodes, job.steps);
     double loss = 0;
-    for (Rank rank = 0; rank < one.nodes; ++rank) loss += draw_loss(job.seed, rank, job.steps - 1);
-    for (Rank rank = 0; rank < one.nodes; ++rank) {
-      ASSERT_EQ(cluster.node(rank).outcome("run-1").end, schema::RunState::kCompleted)
-          << cluster.node(rank).outcome("run-1").reason;
-      ASSERT_EQ(difference(reference, cluster.trainer(rank).replica()), "") << cluster.name(rank);
-      EXPECT_EQ(cluster.trainer(rank).last_loss(), loss);
-      EXPECT_EQ(cluster.trainer(rank).committed_steps(), job.steps);
+    for (const Seat seat : cluster.seats()) loss += draw_loss(job.seed, seat.index(), job.steps - 1);
+    for (const Seat seat : cluster.seats()) {
+      ASSERT_EQ(cluster.node(seat).outcome("run-1").end, schema::RunState::kCompleted)
+          << cluster.node(seat).outcome("run-1").reason;
+      ASSERT_EQ(difference(reference, cluster.trainer(seat).replica()), "") << cluster.name(seat);
+      EXPECT_EQ(cluster.trainer(seat).last_loss(), loss);
+      EXPECT_EQ(cluster.trainer(seat).committed_steps(), job.steps);
     }
     if (job.gradients == "ternary") {
       EXPECT_GT(reference.nonzero_sums, 100u);
@@ -92,9 +92,9 @@ TEST(TrainingOrder, FramesOfTheNextStepArriveWhileAMemberIsInThisOne) {
     const schema::JobSpec job = tiny_job(seed, 10, seed % 2 ? "direct" : "sharded");
     cluster.train(job);
     const ReferenceState reference = train_reference(job, 4, job.steps);
-    for (Rank rank = 0; rank < 4; ++rank) {
-      EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
-      early += cluster.trainer(rank).early_frames();
+    for (const Seat seat : cluster.seats()) {
+      EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
+      early += cluster.trainer(seat).early_frames();
     }
     if (testing::Test::HasFailure()) return;
   }
@@ -109,9 +109,9 @@ TEST(TrainingOrder, HelpersChangeNothingButTime) {
     const schema::JobSpec job = tiny_job(seed, 10, seed % 2 ? "direct" : "sharded");
     cluster.train(job);
     const ReferenceState reference = train_reference(job, 3, job.steps);
-    for (Rank rank = 0; rank < 3; ++rank) EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
-    EXPECT_EQ(cluster.trainer(0).helped_pieces(), 0u);
-    helped += cluster.trainer(1).helped_pieces() + cluster.trainer(2).helped_pieces();
+    for (const Seat seat : cluster.seats()) EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
+    EXPECT_EQ(cluster.trainer(Seat(0)).helped_pieces(), 0u);
+    helped += cluster.trainer(Seat(1)).helped_pieces() + cluster.trainer(Seat(2)).helped_pieces();
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GT(helped, 500u);
@@ -122,11 +122,11 @@ TEST(TrainingOrder, ASlowMemberChangesNothingButTime) {
     TG_SEED(seed, 5);
     Faults slow;
     slow.extra_compute_us = 300'000;
-    TrainingCluster cluster({5, seed}, seed % 5, slow);
+    TrainingCluster cluster({5, seed}, Seat(seed % 5), slow);
     const schema::JobSpec job = tiny_job(seed, 6, seed % 2 ? "direct" : "sharded");
     cluster.train(job);
     const ReferenceState reference = train_reference(job, 5, job.steps);
-    for (Rank rank = 0; rank < 5; ++rank) EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
+    for (const Seat seat : cluster.seats()) EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
     cluster.expect_consistent();
     if (testing::Test::HasFailure()) return;
   }
@@ -142,12 +142,12 @@ TEST(TrainingOrder, AStopIsTakenByAllAfterTheSameStep) {
     cluster.network().run_for(cluster.random().between(0, 150));
     for (int asked = 0; asked < 2; ++asked) EXPECT_TRUE(cluster.node(cluster.any()).stop("run-1").ok());
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 2'000));
-    const std::uint64_t steps = cluster.trainer(0).committed_steps();
+    const std::uint64_t steps = cluster.trainer(Seat(0)).committed_steps();
     const ReferenceState reference = train_reference(job, nodes, steps);
-    for (Rank rank = 0; rank < nodes; ++rank) {
-      EXPECT_EQ(cluster.node(rank).outcome("run-1").end, schema::RunState::kStopped);
-      EXPECT_EQ(cluster.trainer(rank).committed_steps(), steps);
-      EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
+    for (const Seat seat : cluster.seats()) {
+      EXPECT_EQ(cluster.node(seat).outcome("run-1").end, schema::RunState::kStopped);
+      EXPECT_EQ(cluster.trainer(seat).committed_steps(), steps);
+      EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
     }
     cluster.expect_consistent();
     if (testing::Test::HasFailure()) return;
@@ -162,7 +162,7 @@ TEST(TrainingOrder, AShortPauseOrABlockedLinkOnlyDelays) {
     const schema::JobSpec job = tiny_job(seed, 20, seed % 2 ? "direct" : "sharded");
     cluster.start_and_wait(cluster.any(), "run-1", job);
     cluster.network().run_for(cluster.random().between(0, 50));
-    const Rank a = cluster.any(), b = cluster.any_but(a);
+    const Seat a = cluster.any(), b = cluster.any_but(a);
     if (seed % 3 == 0)
       cluster.network().pause(a, true);
     else
@@ -174,9 +174,9 @@ TEST(TrainingOrder, AShortPauseOrABlockedLinkOnlyDelays) {
       cluster.network().block(a, b, false);
     EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 30'000));
     const ReferenceState reference = train_reference(job, nodes, job.steps);
-    for (Rank rank = 0; rank < nodes; ++rank) {
-      EXPECT_EQ(cluster.node(rank).outcome("run-1").reason, "");
-      EXPECT_EQ(difference(reference, cluster.trainer(rank).replica()), "");
+    for (const Seat seat : cluster.seats()) {
+      EXPECT_EQ(cluster.node(seat).outcome("run-1").reason, "");
+      EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
     }
     cluster.expect_consistent();
     if (testing::Test::HasFailure()) return;

@@ -1,0 +1,99 @@
+#include "daemon/exchange/announcements.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "daemon/exchange/compare_digests.h"
+
+namespace tg::daemon {
+
+void Announcements::begin_step(const Plan& plan, std::uint64_t step, std::uint32_t rate_bits) {
+  plan_ = &plan;
+  step_ = step;
+  rate_bits_ = rate_bits;
+  step_frames_.assign(members_.count(), std::nullopt);
+  buckets_.assign(plan.buckets.size(), Bucket{Per<Rank, bool>(members_.count()), 0});
+  scalers_.begin_step();
+}
+
+Announcements::Wrong Announcements::take(Rank from, const schema::StepFrame& frame) {
+  const std::string step = std::to_string(step_);
+  if (step_frames_[from].has_value())
+    return members_.cause(from, "scaler wait", members_.names[from] + " sent two step frames in step " + step);
+  if (frame.rate_bits != rate_bits_)
+    return members_.cause(from, "scaler wait",
+                          "learning rates differ in step " + step + ": " + members_.names[from] + " has " +
+                              std::to_string(std::bit_cast<float>(frame.rate_bits)) + ", " + members_.own_name() +
+                              " has " + std::to_string(std::bit_cast<float>(rate_bits_)));
+  step_frames_[from] = frame;
+  if (flags())
+    if (Wrong different = compare_digests()) return different;
+  return announce(from, 0, frame.flags, frame.non_finite_segment, frame.scalers);
+}
+
+Announcements::Wrong Announcements::take(Rank from, const schema::Scalers& frame) {
+  if (frame.bucket == 0 || frame.bucket >= buckets_.size())
+    return members_.cause(from, "scaler wait",
+                          members_.names[from] + " sent scalers of bucket " + std::to_string(frame.bucket) +
+                              ", which is not in the plan");
+  return announce(from, frame.bucket, frame.flags, frame.non_finite_segment, frame.scalers);
+}
+
+Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std::uint32_t flags,
+                                             std::uint32_t non_finite_segment, const std::vector<float>& scalers) {
+  const std::vector<std::size_t>& segments = plan_->buckets[bucket].ternary_segments;
+  Bucket& state = buckets_[bucket];
+  if (flags & schema::kNonFinite)
+    return members_.cause(from, "backward",
+                          "the gradient of " + members_.segment(non_finite_segment) + " on " + members_.names[from] +
+                              " is not finite in step " + std::to_string(step_) +
+                              "; lower the learning rate or look at that node's data");
+  if (state.by[from] || scalers.size() != segments.size())
+    return members_.cause(from, "scaler wait",
+                          members_.names[from] + " sent " + std::to_string(scalers.size()) + " scalers of bucket " +
+                              std::to_string(bucket) +
+                              (state.by[from] ? " twice" : " where the plan has " + std::to_string(segments.size())));
+  state.by[from] = true;
+  ++state.count;
+  for (std::size_t i = 0; i < scalers.size(); ++i) scalers_.announced(from, segments[i], scalers[i]);
+  return std::nullopt;
+}
+
+// Bounded: one step frame and one scaler frame per bucket from every member can be early, and each is checked when it
+// is used.
+Announcements::Wrong Announcements::keep(Early early) {
+  const auto theirs = std::count_if(early_.begin(), early_.end(), [&](const Early& e) { return e.from == early.from; });
+  if (theirs > static_cast<std::ptrdiff_t>(schema::kMostBuckets))
+    return members_.cause(early.from, "exchange",
+                          members_.names[early.from] + " sends more frames of the next step than it has buckets");
+  early_.push_back(std::move(early));
+  return std::nullopt;
+}
+
+std::vector<Announcements::Early> Announcements::take_early() { return std::exchange(early_, {}); }
+
+std::optional<std::uint32_t> Announcements::flags() const {
+  std::uint32_t flags = 0;
+  for (const auto& frame : step_frames_) {
+    if (!frame) return std::nullopt;
+    flags |= frame->flags;
+  }
+  return flags;
+}
+
+double Announcements::loss_sum() const {
+  double sum = 0;
+  for (const auto& frame : step_frames_) sum += frame->loss_sum;
+  return sum;
+}
+
+Announcements::Wrong Announcements::compare_digests() const {
+  std::vector<std::vector<std::uint64_t>> digests;
+  for (const auto& frame : step_frames_) digests.push_back(frame->digests);
+  return daemon::compare_digests(members_.names, members_.segment_names, digests,
+                                 "before step " + std::to_string(step_));
+}
+
+}  // namespace tg::daemon

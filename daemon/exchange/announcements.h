@@ -1,0 +1,70 @@
+// What the members have announced of one step: step frames (with the scalers of bucket 0), scalers of later buckets.
+//
+// These frames are the gates of the exchange: nobody sends a chunk of a bucket before every member announced that
+// bucket in that step. So members differ by at most one step, and what can come early is bounded: announcements of the
+// next step, which are kept, nothing more. Pure; owned by the thread that owns the Exchange.
+//
+// Functions that take a peer's frame say what is wrong with it, if anything is: the cause that ends the run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "daemon/exchange/members.h"
+#include "daemon/exchange/plan.h"
+#include "daemon/exchange/scalers.h"
+#include "schema/frame/frame.h"
+
+namespace tg::daemon {
+
+class Announcements {
+ public:
+  using Wrong = std::optional<schema::Fail>;
+
+  explicit Announcements(const Members& members)
+      : members_(members), scalers_(members.count(), members.segment_names.size()) {}
+
+  // rate_bits: what this member takes the step's learning rate to be.
+  void begin_step(const Plan& plan, std::uint64_t step, std::uint32_t rate_bits);
+  Wrong take(Rank from, const schema::StepFrame& frame);
+  Wrong take(Rank from, const schema::Scalers& frame);
+
+  // Kept until the next step begins.
+  struct Early {
+    Rank from;
+    schema::FrameHeader header;
+    schema::FrameBody body;
+  };
+  Wrong keep(Early early);
+  std::vector<Early> take_early();
+
+  // --- state ---
+  bool complete(std::size_t bucket) const { return buckets_[bucket].count == members_.count(); }
+  bool announced(std::size_t bucket, Rank rank) const { return buckets_[bucket].by[rank]; }
+  // The union of the members' flags, and the sum of their losses in rank order, once every step frame is in.
+  std::optional<std::uint32_t> flags() const;
+  double loss_sum() const;
+  const Scalers& scalers() const { return scalers_; }
+  Scalers& own_clips() { return scalers_; }
+
+ private:
+  struct Bucket {
+    Per<Rank, bool> by;
+    std::size_t count = 0;
+  };
+  Wrong announce(Rank from, std::size_t bucket, std::uint32_t flags, std::uint32_t non_finite_segment,
+                 const std::vector<float>& scalers);
+  Wrong compare_digests() const;
+
+  const Members& members_;
+  const Plan* plan_ = nullptr;
+  std::uint64_t step_ = 0;
+  std::uint32_t rate_bits_ = 0;
+  Per<Rank, std::optional<schema::StepFrame>> step_frames_;
+  std::vector<Bucket> buckets_;
+  Scalers scalers_;
+  std::vector<Early> early_;
+};
+
+}  // namespace tg::daemon

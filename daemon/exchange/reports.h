@@ -1,0 +1,42 @@
+// The reports that members exchange after a step that ends with one: an evaluation, the last step, a stop. Each says
+// what the member's state is, so that a run ends only where all replicas agree. Pure; owned by the thread that owns the
+// Member.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "daemon/exchange/members.h"
+#include "schema/frame/frame.h"
+
+namespace tg::daemon {
+
+class Reports {
+ public:
+  explicit Reports(const Members& members) : members_(members) {}
+
+  // Why the report ends the run, if it does. committed: steps of this member; a report is of that state or the next.
+  std::optional<schema::Fail> take(Rank from, std::uint64_t step, const schema::Report& report,
+                                   std::uint64_t committed);
+  // So many steps are committed: what is older is not looked at any more.
+  void forget_before(std::uint64_t step) { by_step_.erase(by_step_.begin(), by_step_.lower_bound(step)); }
+
+  bool has(std::uint64_t step, Rank from) const;
+  std::vector<Rank> missing(std::uint64_t step) const;
+  // All members' reports of the state after `step` steps, once, as soon as the last one is there: their counts, added,
+  // or how their states differ.
+  struct Sum {
+    std::optional<schema::Fail> difference;
+    std::uint64_t correct = 0, total = 0;
+    double loss_sum = 0;
+  };
+  std::optional<Sum> take_sum(std::uint64_t step);
+
+ private:
+  const Members& members_;
+  std::map<std::uint64_t, Per<Rank, std::optional<schema::Report>>> by_step_;  // two at most
+};
+
+}  // namespace tg::daemon

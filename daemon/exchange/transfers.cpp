@@ -1,0 +1,234 @@
+#include "daemon/exchange/transfers.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+namespace {
+
+// Coded or not is the sender's choice, chunk by chunk; whether it is codes, sums or floats is the plan's.
+bool fits(schema::PayloadFormat sent, GradientFormat planned, bool total) {
+  using enum schema::PayloadFormat;
+  switch (planned) {
+    case GradientFormat::kTernary:
+      return total ? sent == kSumsRaw || sent == kSumsRans : sent == kCodesRaw || sent == kCodesRans;
+    case GradientFormat::kFloat32:
+      return sent == kFloat32;
+    case GradientFormat::kFloat16:
+      return sent == kFloat16;
+  }
+  return false;
+}
+
+// Bytes of payload, for the credit while it is being made: Gaussian gradients have 0.17 per code, sums two to three
+// bits.
+std::size_t expected_bytes(const ChunkPlan& chunk, bool total) {
+  if (chunk.ternary()) return total ? chunk.size() * 3 / 8 : chunk.size() / 6;
+  return chunk.size() * (chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float));
+}
+
+}  // namespace
+
+void Transfers::begin_step(const Plan& plan, std::uint64_t step) {
+  TG_CHECK(to_apply_.empty(), step);
+  plan_ = &plan;
+  const std::size_t count = members_.count();
+  buckets_.assign(plan.buckets.size(), Bucket{false, Per<Rank, std::size_t>(count), {}, {}});
+  ChunkState untouched;
+  untouched.held.assign(count, std::nullopt);
+  untouched.missing = count - 1;
+  chunks_.assign(plan.chunks.size(), untouched);
+  peers_.assign(count, Peer{});
+  applied_count_ = 0;
+  count_frames();
+  credit_.begin_step(count, plan.window_bytes, plan.credit_every_bytes());
+}
+
+// Between two members as many go as come: in the sharded exchange codes one way and their sum the other.
+void Transfers::count_frames() {
+  for (const ChunkPlan& chunk : plan_->chunks)
+    for (const Rank r : members_.ranks())
+      peers_[r].to_come += plan_->sharded() ? (chunk.owner == members_.self) + (chunk.owner == r) : 1;
+  for (Peer& peer : peers_) peer.to_send = peer.to_come;
+}
+
+void Transfers::count_owed(std::size_t bucket) {
+  const BucketPlan& plan = plan_->buckets[bucket];
+  std::size_t here = 0;
+  for (std::size_t c = plan.first_chunk; c < plan.last_chunk; ++c) {
+    if (summed_here(plan_->chunks[c]))
+      ++here;
+    else
+      ++peers_[plan_->chunks[c].owner].totals_owed;
+  }
+  for (const Rank r : members_.ranks())
+    if (r != members_.self) peers_[r].contributions_owed += here - buckets_[bucket].early[r];
+}
+
+void Transfers::open(std::size_t bucket) {
+  buckets_[bucket].open = true;
+  count_owed(bucket);
+  const BucketPlan& plan = plan_->buckets[bucket];
+  const std::size_t count = members_.count();
+  // Staggered: of every `count` chunks in a row, which have an owner each, a member begins with the next rank's. So no
+  // owner is everybody's first, and what is summed comes together.
+  std::vector<std::size_t> order(plan.last_chunk - plan.first_chunk);
+  std::iota(order.begin(), order.end(), plan.first_chunk);
+  const auto turn = [&](std::size_t index) {
+    const std::size_t row = (index - plan.first_chunk) / count;
+    return std::pair(row, (plan_->chunks[index].owner.index() + count - 1 - members_.self.index()) % count);
+  };
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return turn(a) < turn(b); });
+  for (const std::size_t index : order) {
+    const bool own_codes_stay = count == 1 || (plan_->sharded() && plan_->chunks[index].owner == members_.self);
+    if (!own_codes_stay) {
+      buckets_[bucket].to_contribute.push_back(index);
+      continue;
+    }
+    chunks_[index].contributed = true;  // they are made when they are summed
+    reduce_if_complete(index);
+  }
+}
+
+void Transfers::reduce_if_complete(std::size_t index) {
+  ChunkState& state = chunks_[index];
+  const ChunkPlan& chunk = plan_->chunks[index];
+  if (!summed_here(chunk) || state.missing > 0 || !state.contributed || state.reducing) return;
+  state.reducing = true;
+  buckets_[chunk.bucket].to_reduce.push_back(index);
+}
+
+// --- frames ---
+
+Transfers::Wrong Transfers::refusal(Rank from, const schema::Chunk& chunk) const {
+  const std::string who = members_.names[from] + " sent chunk " + std::to_string(chunk.chunk);
+  const bool total = chunk.phase == schema::ChunkPhase::kTotal;
+  const auto because = [&](std::string why) { return members_.cause(from, total ? "gather" : "reduce", who + why); };
+  if (chunk.chunk >= chunks_.size()) return because(", which is not in the plan of " + std::to_string(chunks_.size()));
+  const ChunkPlan& plan = plan_->chunks[chunk.chunk];
+  const ChunkState& state = chunks_[chunk.chunk];
+  const bool to_me = total ? plan_->sharded() && plan.owner == from && buckets_[plan.bucket].open : summed_here(plan);
+  if (!to_me) return because(" to the wrong member");
+  if (!fits(chunk.format, plan.format, total)) return because(" in a format that the plan does not have");
+  if (total && !state.contributed) return because(", summed without the codes of " + members_.own_name());
+  if (total ? state.total_came : state.reducing || state.held[from].has_value()) return because(" twice");
+  return std::nullopt;
+}
+
+Transfers::Taken Transfers::take(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep) {
+  if (Wrong wrong = refusal(from, chunk)) return {std::move(wrong), std::nullopt};
+  Peer& peer = peers_[from];
+  Taken taken{std::nullopt, credit_.took(from, chunk.payload.size())};
+  if (--peer.to_come == 0) taken.credit.reset();  // the peer has sent us all of this step: it needs no credit
+  const std::size_t bucket = plan_->chunks[chunk.chunk].bucket;
+  ChunkState& state = chunks_[chunk.chunk];
+  if (chunk.phase == schema::ChunkPhase::kTotal) {
+    state.total_came = true;
+    --peer.totals_owed;
+    to_apply_.push_back({bucket, chunk.chunk, from, {chunk, std::move(keep)}});
+    return taken;
+  }
+  state.held[from] = ReceivedChunk{chunk, std::move(keep)};
+  --state.missing;
+  if (buckets_[bucket].open)
+    --peer.contributions_owed;
+  else
+    ++buckets_[bucket].early[from];
+  reduce_if_complete(chunk.chunk);
+  return taken;
+}
+
+Transfers::Wrong Transfers::take(Rank from, const schema::Credit& credit) {
+  if (credit_.granted(from, credit.taken_bytes)) return std::nullopt;
+  return members_.cause(from, "exchange",
+                        members_.names[from] + " gives credit for " + std::to_string(credit.taken_bytes) +
+                            " bytes where " + std::to_string(credit_.sent_to(from)) + " were sent");
+}
+
+// --- pieces ---
+
+std::optional<Piece> Transfers::next() {
+  if (!to_apply_.empty()) {
+    Apply apply = std::move(to_apply_.front());
+    to_apply_.pop_front();
+    return apply;
+  }
+  for (std::size_t b = buckets_.size(); b-- > 0;) {
+    if (auto reduce = next_reduce(b)) return reduce;
+    if (auto contribute = next_contribution(b)) return contribute;
+  }
+  return std::nullopt;
+}
+
+std::optional<Piece> Transfers::next_reduce(std::size_t bucket) {
+  std::deque<std::size_t>& queue = buckets_[bucket].to_reduce;
+  if (queue.empty()) return std::nullopt;
+  std::vector<Rank> to = plan_->sharded() ? members_.others() : std::vector<Rank>{};
+  if (!credit_.lasts(to)) return std::nullopt;
+  const std::size_t index = queue.front();
+  queue.pop_front();
+  credit_.reserve(to, expected_bytes(plan_->chunks[index], true));
+  return Reduce{bucket, index, std::move(chunks_[index].held), std::move(to)};
+}
+
+std::optional<Piece> Transfers::next_contribution(std::size_t bucket) {
+  std::deque<std::size_t>& queue = buckets_[bucket].to_contribute;
+  if (queue.empty()) return std::nullopt;
+  const bool to_all = !plan_->sharded() && credit_.lasts(members_.others());
+  for (auto at = queue.begin(); at != queue.end(); ++at) {
+    const std::size_t index = *at;
+    const Rank owner = plan_->chunks[index].owner;
+    if (plan_->sharded() ? !credit_.lasts(owner) : !to_all) continue;
+    std::vector<Rank> to = plan_->sharded() ? std::vector<Rank>{owner} : members_.others();
+    queue.erase(at);
+    credit_.reserve(to, expected_bytes(plan_->chunks[index], false));
+    return Contribute{bucket, index, std::move(to)};
+  }
+  return std::nullopt;
+}
+
+void Transfers::contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
+  credit_.sent(to, payload_bytes, expected_bytes(plan_->chunks[chunk], false));
+  for (const Rank r : to) --peers_[r].to_send;
+  chunks_[chunk].contributed = true;
+  reduce_if_complete(chunk);
+}
+
+void Transfers::total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
+  credit_.sent(to, payload_bytes, expected_bytes(plan_->chunks[chunk], true));
+  for (const Rank r : to) --peers_[r].to_send;
+}
+
+void Transfers::applied(std::size_t chunk) {
+  TG_CHECK(!chunks_[chunk].applied, chunk);
+  chunks_[chunk].applied = true;
+  ++applied_count_;
+}
+
+// --- waiting ---
+
+Waiting Transfers::waiting() const {
+  Waiting waiting;
+  const auto add = [&](schema::Phase phase, auto waited_for) {
+    for (const Rank r : members_.ranks())
+      if (r != members_.self && waited_for(r)) waiting.ranks.push_back(r);
+    if (!waiting.ranks.empty()) waiting.phase = phase;
+  };
+  // Who has not given credit back keeps our own chunks from leaving; who has all of them gives none.
+  const bool held_back = std::any_of(buckets_.begin(), buckets_.end(), [](const Bucket& bucket) {
+    return !bucket.to_contribute.empty() || !bucket.to_reduce.empty();
+  });
+  const auto keeps_ours = [&](Rank r) { return held_back && peers_[r].to_send > 0 && !credit_.lasts(r); };
+  // In the direct exchange one full window stops a member's codes to all: what the others owe waits for the same peer.
+  if (!plan_->sharded()) add(schema::Phase::kReduce, keeps_ours);
+  if (waiting.ranks.empty())
+    add(schema::Phase::kReduce, [&](Rank r) { return peers_[r].contributions_owed > 0 || keeps_ours(r); });
+  if (waiting.ranks.empty()) add(schema::Phase::kGather, [&](Rank r) { return peers_[r].totals_owed > 0; });
+  return waiting;
+}
+
+}  // namespace tg::daemon

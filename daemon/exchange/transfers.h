@@ -1,0 +1,118 @@
+// The chunks of one step: what came of them, what is still to be sent, summed and applied, and who keeps whom waiting.
+//
+//   direct   contribute: codes to all;      N-1 contributions in -> reduce: sum all, apply
+//   sharded  contribute: codes to the owner; owner: N-1 contributions in -> reduce: sum all, sums to all, apply
+//                                            others: the total is in -> apply
+//
+// Which piece goes next:
+//   - a contribution or a total goes only where the credit lasts: at most plan.window_bytes on their way to a peer;
+//   - a total that came is applied before anything else: its memory is free then;
+//   - the bucket that is ready last goes first: the next forward pass begins with its segments;
+//   - in a bucket reductions go before contributions. A total needs credit with every peer at once, so that on a busy
+//     link most contributions leave first all the same. Frames that wait for each peer by themselves were tried: no
+//     faster with four members, and with eight the switch's ports dropped what met there.
+// Contributions that came are held until all are there, then summed in rank order in one go, in cache.
+// Pure; owned by the thread that owns the Exchange.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "daemon/exchange/credit_book.h"
+#include "daemon/exchange/members.h"
+#include "daemon/exchange/plan.h"
+#include "daemon/exchange/work.h"
+#include "schema/control/control.h"
+#include "schema/frame/frame.h"
+
+namespace tg::daemon {
+
+// Whom the next progress depends on, in words of schema::Phase; nobody while only local work is missing.
+struct Waiting {
+  schema::Phase phase = schema::Phase::kIdle;
+  std::vector<Rank> ranks;
+};
+
+class Transfers {
+ public:
+  using Wrong = std::optional<schema::Fail>;  // why a peer's frame ends the run
+
+  explicit Transfers(const Members& members) : members_(members) {}
+
+  void begin_step(const Plan& plan, std::uint64_t step);
+  // All members have announced the bucket: its chunks may go.
+  void open(std::size_t bucket);
+
+  // --- frames ---
+  struct Taken {
+    Wrong wrong;
+    std::optional<std::uint64_t> credit;  // bytes taken of this peer, where it is to be told now
+  };
+  Taken take(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep);
+  Wrong take(Rank from, const schema::Credit& credit);
+
+  // --- pieces ---
+  // The next one that the credit allows: Contribute, Reduce or Apply.
+  std::optional<Piece> next();
+  bool has_totals() const { return !to_apply_.empty(); }  // to be applied
+  // A Contribute's payload has left.
+  void contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);
+  // A Reduce has made its total, and that has left.
+  void total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);
+  // Apply or Reduce is done: the chunk's part of the next state is there.
+  void applied(std::size_t chunk);
+
+  // --- state ---
+  bool all_applied() const { return applied_count_ == chunks_.size(); }
+  std::uint64_t bytes_on_their_way() const { return credit_.bytes_on_their_way(); }  // as far as credit has told
+  // Half of what may be on its way is: there is time for other work than sending.
+  bool link_is_busy() const { return 2 * bytes_on_their_way() >= plan_->window_bytes * (members_.count() - 1); }
+  // Of open buckets. Work that was handed out is not looked at: whoever asks knows of it.
+  Waiting waiting() const;
+
+ private:
+  friend struct PlainWaiting;  // the test's dumb twin of waiting()
+  struct Bucket {
+    bool open = false;
+    Per<Rank, std::size_t> early;  // contributions that came before it was open
+    std::deque<std::size_t> to_contribute, to_reduce;
+  };
+  struct ChunkState {
+    Per<Rank, std::optional<ReceivedChunk>> held;  // contributions that came
+    std::size_t missing = 0;                       // contributions of other members that have not come
+    bool contributed = false;                      // the own part is where it has to be
+    bool reducing = false;                         // queued, or handed out
+    bool total_came = false;
+    bool applied = false;
+  };
+  // Of one other member. Counted when a step and its buckets begin, and as chunks come and go: waiting() is asked each
+  // time a node has nothing else to do.
+  struct Peer {
+    std::size_t contributions_owed = 0, totals_owed = 0;  // of open buckets, that have not come
+    std::size_t to_come = 0, to_send = 0;                 // chunk frames of the step
+  };
+
+  // True where the chunk is summed on this member.
+  bool summed_here(const ChunkPlan& chunk) const { return !plan_->sharded() || chunk.owner == members_.self; }
+  void count_frames();
+  void count_owed(std::size_t bucket);
+  void reduce_if_complete(std::size_t chunk);
+  std::optional<Piece> next_reduce(std::size_t bucket);
+  std::optional<Piece> next_contribution(std::size_t bucket);
+  Wrong refusal(Rank from, const schema::Chunk& chunk) const;
+
+  const Members& members_;
+  const Plan* plan_ = nullptr;
+  std::vector<Bucket> buckets_;
+  std::vector<ChunkState> chunks_;
+  Per<Rank, Peer> peers_;
+  std::deque<Apply> to_apply_;
+  std::size_t applied_count_ = 0;
+  CreditBook credit_;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,78 @@
+// What an exchange asks for. Pieces are heavy: they wait until a thread has time for them, do not depend on each other,
+// and may end in any order. Actions are small answers, to be carried out at once and in order. Values; no thread rules
+// of their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "schema/frame/frame.h"
+#include "schema/place.h"
+
+namespace tg::daemon {
+
+// A chunk that came in, with whatever keeps its payload alive.
+struct ReceivedChunk {
+  schema::Chunk chunk;
+  std::shared_ptr<const void> keep;
+};
+
+// --- pieces ---
+
+struct Slice {
+  std::size_t segment = 0;
+  std::size_t begin = 0, count = 0;  // flat elements
+};
+
+struct Measure {  // the statistics of some slices of a bucket's gradient
+  std::size_t bucket = 0;
+  std::size_t first = 0;  // of these slices among the bucket's
+  std::vector<Slice> slices;
+};
+struct Contribute {  // ternarize, encode and send the own part of a chunk; direct: keep its codes for Reduce
+  std::size_t bucket = 0, chunk = 0;
+  std::vector<Rank> to;
+};
+struct Reduce {  // sum all members' contributions in rank order, send the total, apply it
+  std::size_t bucket = 0, chunk = 0;
+  Per<Rank, std::optional<ReceivedChunk>> contributions;  // the own one is empty
+  std::vector<Rank> to;                                   // who wants the total
+};
+struct Apply {  // the owner's total -> optimizer -> new parameters
+  std::size_t bucket = 0, chunk = 0;
+  Rank owner;
+  ReceivedChunk total;
+};
+using Piece = std::variant<Measure, Contribute, Reduce, Apply>;
+
+inline const char* piece_name(const Piece& piece) {  // a literal
+  static constexpr const char* kNames[] = {"measure", "contribute", "reduce", "apply"};
+  static_assert(std::variant_size_v<Piece> == std::size(kNames));
+  return kNames[piece.index()];
+}
+inline std::size_t bucket_of(const Piece& piece) {
+  return std::visit([](const auto& one) { return one.bucket; }, piece);
+}
+
+// --- actions ---
+
+struct Send {
+  std::vector<Rank> to;
+  schema::FrameHeader header;
+  schema::FrameBody body;
+};
+struct CommitStep {
+  std::uint64_t step = 0;
+  std::uint32_t flags = 0;  // union over members (schema::StepFlags)
+  double loss_sum = 0;      // over the global batch, added in rank order
+};
+struct FailRun {
+  schema::Fail cause;
+};
+using ExchangeAction = std::variant<Send, CommitStep, FailRun>;
+
+}  // namespace tg::daemon

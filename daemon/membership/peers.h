@@ -1,0 +1,58 @@
+// The nodes as membership sees them: their names, which of them this one is, and whom it is connected to. Pure.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/check.h"
+#include "schema/place.h"
+
+namespace tg::daemon {
+
+class Peers {
+ public:
+  Peers(Per<Seat, std::string> names, Seat self) : names_(std::move(names)), self_(self), connected_(names_.size()) {
+    TG_CHECK(knows(self), self.index(), names_.size());
+    connected_[self] = true;
+  }
+
+  const Per<Seat, std::string>& names() const { return names_; }
+  std::size_t size() const { return names_.size(); }
+  bool knows(Seat seat) const { return seat.index() < names_.size(); }
+  Seat self() const { return self_; }
+  bool is_other(Seat seat) const { return knows(seat) && seat != self_; }
+  const std::string& name(Seat seat) const { return names_[seat]; }
+  const std::string& own_name() const { return names_[self_]; }
+
+  bool connected(Seat peer) const { return connected_[peer]; }
+  void set_connected(Seat peer, bool up) { connected_[peer] = up; }
+
+  std::vector<Seat> others() const {
+    return those([this](Seat seat) { return seat != self_; });
+  }
+  std::vector<Seat> disconnected() const {
+    return those([this](Seat seat) { return !connected_[seat]; });
+  }
+  // "node-b, node-c"
+  std::string names_of(const std::vector<Seat>& seats) const {
+    std::string text;
+    for (const Seat seat : seats) text += (text.empty() ? "" : ", ") + name(seat);
+    return text;
+  }
+
+ private:
+  template <class Condition>
+  std::vector<Seat> those(Condition condition) const {
+    std::vector<Seat> seats;
+    for (const Seat seat : names_.places())
+      if (condition(seat)) seats.push_back(seat);
+    return seats;
+  }
+
+  Per<Seat, std::string> names_;
+  Seat self_;
+  Per<Seat, bool> connected_;
+};
+
+}  // namespace tg::daemon

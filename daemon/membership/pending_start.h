@@ -1,0 +1,48 @@
+// A start that a client asked of this node, until it may be proposed: the run is PENDING. It waits for every member, up
+// to its start-timeout, then for the right to propose; where somebody leaves meanwhile it waits again. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/membership/peers.h"
+#include "daemon/membership/proposal_right.h"
+#include "daemon/membership/run_identity.h"
+#include "daemon/membership/words.h"
+
+namespace tg::daemon {
+
+class PendingStart {
+ public:
+  // token: of the client that waits for an answer.
+  PendingStart(std::uint64_t token, RunIdentity run, std::uint64_t now_ms)
+      : token_(token), run_(std::move(run)), deadline_ms_(now_ms + run_.start_timeout_ms) {}
+
+  std::uint64_t token() const { return token_; }
+  const RunIdentity& run() const { return run_; }
+  bool claiming() const { return claimed_ms_.has_value(); }  // else it waits for members
+
+  void claim(std::uint64_t now_ms) { claimed_ms_ = now_ms; }
+  void wait_again() { claimed_ms_.reset(); }
+  // Why it has come to nothing by now, "" if it has not.
+  std::string overdue(const Peers& peers, std::uint64_t claim_timeout_ms, std::uint64_t now_ms) const {
+    if (now_ms < (claimed_ms_ ? *claimed_ms_ + claim_timeout_ms : deadline_ms_)) return "";
+    if (claimed_ms_)
+      return peers.name(ProposalRight::kGranter) + " did not grant the right to start a run within " +
+             seconds_text(claim_timeout_ms) + "; is it overloaded?";
+    const std::vector<Seat> missing = peers.disconnected();
+    return peers.names_of(missing) + " did not connect within " + seconds_text(run_.start_timeout_ms) +
+           (missing.size() == 1 ? "; is it running and reachable?" : "; are they running and reachable?");
+  }
+
+ private:
+  std::uint64_t token_;
+  RunIdentity run_;
+  std::uint64_t deadline_ms_;
+  std::optional<std::uint64_t> claimed_ms_;  // since when its claim waits for an answer
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,45 @@
+// The right to propose a run. The node of the first seat gives it, to one claim at a time, first come first served: so
+// of two starts in the same second one proceeds. Its holder proposes in time, gives it back, or loses it with its
+// connection. A proposal spends it: from then on the run itself keeps others out. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "schema/place.h"
+
+namespace tg::daemon {
+
+class ProposalRight {
+ public:
+  static constexpr Seat kGranter{0};
+
+  struct Holder {
+    std::uint64_t key = 0;  // of the run that it claims the right for
+    std::string run_id;
+    Seat seat;
+  };
+
+  // A granted claim without a proposal is void after this.
+  explicit ProposalRight(std::uint64_t timeout_ms) : timeout_ms_(timeout_ms) {}
+
+  const std::optional<Holder>& holder() const { return holder_; }
+  bool held_by(std::uint64_t key, Seat seat) const;
+
+  // Free, or held by the same already: then its time begins anew.
+  void grant(Holder holder, std::uint64_t now_ms);
+  // A proposal is there: false if its sender does not hold the right.
+  bool spend(std::uint64_t key, Seat seat);
+  void give_back(std::uint64_t key, Seat seat);
+  void left(Seat seat);  // that node, whatever it holds
+  void withdraw() { holder_.reset(); }
+  void tick(std::uint64_t now_ms);
+
+ private:
+  std::uint64_t timeout_ms_;
+  std::optional<Holder> holder_;
+  std::uint64_t void_at_ms_ = 0;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,16 @@
+// What makes a run this run, on every member. A value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tg::daemon {
+
+struct RunIdentity {
+  std::uint64_t key = 0;  // drawn by the proposer, stands in every frame of the run
+  std::string id;
+  std::string spec;  // canonical job
+  std::uint64_t start_timeout_ms = 30'000;
+};
+
+}  // namespace tg::daemon

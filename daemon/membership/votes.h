@@ -1,0 +1,36 @@
+// The votes on a proposal, as its proposer collects them, the own one among them: whose are missing, why they do not
+// agree, and what they decide for all. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/membership/choose_exchange.h"
+#include "kernels/base/status.h"
+#include "schema/frame/frame.h"
+#include "schema/place.h"
+
+namespace tg::daemon {
+
+class Votes {
+ public:
+  explicit Votes(Per<Seat, std::string> names) : names_(std::move(names)), votes_(names_.size()) {}
+
+  void clear() { votes_.assign(names_.size(), std::nullopt); }
+  // A seat's first vote counts. A cause if the proposal has failed with it: its sender refuses, or members would not
+  // train the same thing; it names both nodes and both values.
+  std::optional<schema::Fail> take(Seat from, const schema::Vote& vote);
+  std::vector<Seat> missing() const;
+  // Once none is missing. spec: the job that was voted on; an error if it is none.
+  Result<Choice> decide(const std::string& spec) const;
+
+ private:
+  std::optional<schema::Fail> difference() const;
+
+  Per<Seat, std::string> names_;
+  Per<Seat, std::optional<schema::Vote>> votes_;
+};
+
+}  // namespace tg::daemon

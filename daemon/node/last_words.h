@@ -1,0 +1,38 @@
+// Connections that broke in a run. A peer's last words (a goodbye, a report, the cause of its failure) may arrive just
+// after its connection broke, so it is given up a moment later. Pure; node's thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "schema/place.h"
+
+namespace tg::daemon {
+
+class LastWords {
+ public:
+  static constexpr std::uint64_t kPatienceMs = 300;
+
+  struct Gone {
+    Seat peer;
+    std::string message;    // what is said of it
+    bool up_again = false;  // back already, without the frames that were on their way
+  };
+  void broke(Seat peer, std::string message, std::uint64_t now_ms) { broken_[peer] = {{peer, message}, now_ms}; }
+  // False if that connection had not broken.
+  bool came_back(Seat peer);
+  // Those that had their time.
+  std::vector<Gone> take_due(std::uint64_t now_ms);
+  std::vector<Gone> take_all();
+
+ private:
+  struct Broken {
+    Gone gone;
+    std::uint64_t since_ms = 0;
+  };
+  std::map<Seat, Broken> broken_;
+};
+
+}  // namespace tg::daemon

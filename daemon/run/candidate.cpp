@@ -1,0 +1,59 @@
+#include "daemon/run/candidate.h"
+
+#include <utility>
+
+#include "daemon/mesh/probe/send_burst.h"
+#include "engine/dataset.h"
+
+namespace tg::daemon {
+
+Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job, std::size_t members)
+    : context_(context),
+      key_(key),
+      job_(job),
+      members_(members),
+      probe_(job.link_mbps > 0 ? 1 : members, context.config.seat().index()) {}
+
+void Candidate::prepared(Result<std::shared_ptr<const Prepared>> result, double now_seconds) {
+  preparation_ = std::move(result);
+  if (!preparation_->ok()) return;
+  if (const auto burst = probe_.start(now_seconds)) send_burst(context_.mesh, context_.pool, key_, *burst);
+}
+
+void Candidate::replied(Seat from, const schema::ProbeReply& reply, double now_seconds) {
+  if (const auto next = probe_.replied(from.index(), reply, now_seconds))
+    send_burst(context_.mesh, context_.pool, key_, *next);
+}
+
+std::optional<schema::Vote> Candidate::take_vote(double now_seconds) {
+  if (voted_ || !preparation_) return std::nullopt;
+  probe_.tick(now_seconds);
+  if (preparation_->ok() && !probe_.done()) return std::nullopt;
+  voted_ = true;
+  return vote();
+}
+
+schema::Vote Candidate::vote() const {
+  schema::Vote vote;
+  vote.spec_hash = schema::job_hash(job_);
+  if (!preparation_->ok()) {
+    vote.kind = preparation_->error().kind;
+    vote.message = preparation_->error().message;
+    return vote;
+  }
+  const Prepared& prepared = **preparation_->value();
+  vote.accepted = true;
+  vote.model_hash = prepared.model_hash;
+  vote.data_hash = prepared.data_hash;
+  vote.state_hash = prepared.initial_digest;
+  vote.step_seconds = prepared.step_seconds;
+  vote.local_batch = static_cast<std::uint32_t>(engine::share_of(schema::resolved_global_batch(job_, members_),
+                                                                 static_cast<int>(context_.config.seat().index()),
+                                                                 static_cast<int>(members_))
+                                                    .count);
+  vote.link_mbps = probe_.mbps();
+  vote.workers = static_cast<std::uint16_t>(workers_for(context_.threads_for(job_)));
+  return vote;
+}
+
+}  // namespace tg::daemon

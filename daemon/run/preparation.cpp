@@ -1,0 +1,153 @@
+#include "daemon/run/preparation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "daemon/membership/choose_exchange.h"
+#include "daemon/run/memory_check.h"
+#include "daemon/step/job_plan.h"
+#include "daemon/step/worker.h"
+#include "engine/optimizer.h"
+#include "engine/replay/replay_engine.h"
+#include "kernels/base/median.h"
+
+namespace tg::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kProbes = 3;  // timed forward + backward passes; the median counts
+
+bool replays(const schema::JobSpec& job) { return job.compute == "replay"; }
+
+std::uint64_t global_batch(const PreparationOptions& options) {
+  return schema::resolved_global_batch(options.job, options.members);
+}
+
+Error on_node(const PreparationOptions& options, const Error& error) {
+  return {error.kind, options.node + ": " + error.message};
+}
+
+Result<engine::Model> make_model(const schema::JobSpec& job) {
+  Result<engine::Model> model = engine::make_model(job.model);
+  if (model.ok() && !replays(job) && !model->trainable())
+    return Error{ErrorKind::kInvalidJob,
+                 "model = " + job.model +
+                     " cannot be trained yet, only its gradients can be replayed; set compute = "
+                     "replay, or another model"};
+  return model;
+}
+
+Result<std::shared_ptr<const engine::Dataset>> load_data(const PreparationOptions& options,
+                                                         const engine::Model& model) {
+  const schema::JobSpec& job = options.job;
+  if (replays(job)) return std::make_shared<const engine::Dataset>();  // none, of which nothing is asked
+  Result<std::shared_ptr<const engine::Dataset>> data =
+      engine::load_dataset({job.data, options.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train),
+                            static_cast<std::size_t>(job.data_test)});
+  if (!data.ok()) return data.error();
+  if (const Status fits = engine::check_input(**data, model.input, model.classes); !fits.ok()) return fits.error();
+  return data;
+}
+
+// The one place that chooses what computes.
+Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const engine::Model& model,
+                                                    int batch) {
+  const schema::JobSpec& job = options.job;
+  if (replays(job))
+    return engine::make_replay_engine(model, {job.seed, static_cast<std::uint32_t>(options.rank), job.replay_zeros,
+                                              job.replay_gradients == "gaussian" ? "" : job.replay_gradients});
+  return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch});
+}
+
+// At the least, whatever exchange will be chosen.
+std::uint64_t least_bytes(const PreparationOptions& options, const engine::SegmentTable& segments) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (const schema::ExchangeKind exchange : {schema::ExchangeKind::kDirect, schema::ExchangeKind::kSharded})
+    for (const schema::Coding coding : {schema::Coding::kRaw, schema::Coding::kEntropy}) {
+      if (!allowed(asked_of(options.job), exchange, coding)) continue;
+      const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
+      const Plans plans = plans_of(options.job, segments, options.members, choice);
+      least = std::min(least, member_bytes(options.job, segments, plans, workers_for(options.threads)));
+    }
+  return least;
+}
+
+// Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
+// gradients that are replayed are made here.
+double probe(const PreparationOptions& options, const Prepared& prepared, TrainingKit& kit, const engine::Share& part,
+             const std::function<void()>& advance) {
+  engine::Batch batch;
+  batch.count = part.count;
+  if (!replays(options.job)) {
+    engine::SampleStream stream(options.job.seed, prepared.data->train.count());
+    engine::fill_training_batch(*prepared.data, stream, options.job.seed, part.first, prepared.model.input, batch);
+  }
+  const double factor = static_cast<double>(options.members) / static_cast<double>(global_batch(options));
+  std::vector<double> seconds;
+  for (int i = 0; i <= kProbes; ++i) {
+    const Clock::time_point start = Clock::now();
+    kit.engine->forward(prepared.replica->parameters().address(), batch);
+    kit.engine->backward(static_cast<float>(factor), kit.gradients.floats().address(), [](std::size_t, std::size_t) {});
+    if (i > 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    advance();
+  }
+  return median(std::move(seconds));
+}
+
+Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& home,
+                             const std::function<void()>& advance) {
+  const schema::JobSpec& job = options.job;
+  const auto prepared = std::make_shared<Prepared>();
+  Result<engine::Model> model = make_model(job);
+  if (!model.ok()) return model.error();
+  prepared->model = std::move(model).value();
+  Result<std::shared_ptr<const engine::Dataset>> data = load_data(options, prepared->model);
+  if (!data.ok()) return on_node(options, data.error());
+  prepared->data = std::move(data).value();
+  advance();
+  const engine::Share part =
+      engine::share_of(global_batch(options), static_cast<int>(options.rank), static_cast<int>(options.members));
+  if ((!replays(job) && prepared->data->train.count() == 0) || part.count == 0)
+    return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch(options)) +
+                                             " does not reach all " + std::to_string(options.members) +
+                                             " members; raise global-batch"};
+  TrainingKit kit;
+  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count);
+  if (!engine.ok()) return on_node(options, engine.error());
+  kit.engine = std::move(engine).value();
+  const engine::SegmentTable& segments = prepared->model.segments;
+  if (const Status fits = check_memory(least_bytes(options, segments), 0, options.memory_bytes); !fits.ok())
+    return on_node(options, fits.error());
+  prepared->replica = std::make_shared<Replica>(home, segments, engine::slot_count(optimizer_of(job).kind), job.seed,
+                                                keeps_average(job));
+  prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
+  prepared->data_hash = prepared->data->hash;
+  prepared->model_hash = segments.hash();
+  prepared->threads = options.threads;
+  prepared->engine_build = kit.engine->build();
+  kit.tensors = home.make_kernels();
+  kit.gradients = kernels::HomeArray(home, segments.padded_count());
+  prepared->step_seconds = probe(options, *prepared, kit, part, advance);
+  if (!replays(job))
+    kit.batches = std::make_unique<engine::BatchSource>(
+        prepared->data,
+        engine::BatchSource::Options{job.seed, global_batch(options), part, 0, job.steps, prepared->model.input});
+  kit.prepared = prepared;
+  return kit;
+}
+
+}  // namespace
+
+Result<TrainingKit> prepare(const PreparationOptions& options, kernels::Home& home,
+                            const std::function<void()>& advance) {
+  try {
+    return make_kit(options, home, advance);
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kFailed, options.node + " cannot prepare the run: " + error.what()};
+  }
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,29 @@
+// What comes before a run's first step on this node: data, model, engine and the initial state in its home, whether it
+// all fits the memory, the hashes that members compare, and how long a step takes here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "daemon/step/threads/trainer.h"
+#include "kernels/home.h"
+#include "schema/options/job.h"
+
+namespace tg::daemon {
+
+struct PreparationOptions {
+  schema::JobSpec job;
+  std::string data_dir;  // job.data_dir, or the node's
+  std::uint64_t threads = 1;
+  std::size_t rank = 0, members = 1;
+  std::string node;                // for messages
+  std::uint64_t memory_bytes = 0;  // that the run may take at most; 0 = what is left on this machine
+};
+
+// On the thread that will train with what comes of it; takes seconds. home outlives the kit. advance() is
+// called whenever something got done. Errors name the node where it is to blame; it does not throw.
+Result<TrainingKit> prepare(const PreparationOptions& options, kernels::Home& home,
+                            const std::function<void()>& advance);
+
+}  // namespace tg::daemon

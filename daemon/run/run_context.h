@@ -1,0 +1,54 @@
+// What a node lends its runs, and what their threads tell it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/mesh/mesh.h"
+#include "daemon/step/step_event.h"
+#include "daemon/step/threads/fault.h"
+#include "daemon/step/threads/progress.h"
+#include "daemon/step/threads/trainer.h"
+#include "daemon/store/run_store.h"
+#include "kernels/base/log.h"
+#include "kernels/home.h"
+#include "kernels/kernels.h"
+#include "schema/options/job.h"
+#include "schema/options/node_config.h"
+
+namespace tg::daemon {
+
+// Events for the node's thread. key: of the run that they belong to.
+struct RunPrepared {
+  std::uint64_t key = 0;
+  Result<std::shared_ptr<const Prepared>> result;
+};
+struct StepHappened {
+  std::uint64_t key = 0;
+  StepEvent event;
+};
+
+// Outlives the runs.
+struct RunContext {
+  const schema::NodeConfig& config;
+  Per<Seat, std::string> names;  // of all nodes
+  const kernels::Kernels& kernels;
+  kernels::Home& home;  // of gradients and state
+  Mesh& mesh;
+  schema::FramePool& pool;
+  RunStore& store;
+  Progress& progress;
+  const Fault& fault;
+  Log& log;
+  std::function<void(RunPrepared)> prepared;   // any thread; does not block
+  std::function<void(StepHappened)> happened;  // any thread; does not block
+  std::uint64_t threads = 1;
+  std::string build;
+
+  std::uint64_t threads_for(const schema::JobSpec& job) const { return job.threads ? job.threads : threads; }
+};
+
+}  // namespace tg::daemon

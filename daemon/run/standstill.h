@@ -1,0 +1,28 @@
+// Whether a run stands still: nothing has got done here for a while. Time in which this process itself was stopped does
+// not count. Pure; one thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+namespace tg::daemon {
+
+class Standstill {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kOwnSleep{500};  // between two ticks: longer means that we were stopped
+
+  // done: a count that grows whenever anything gets done. How long it has not grown.
+  Clock::duration tick(Clock::time_point now, std::uint64_t done) {
+    const bool slept = now - std::exchange(ticked_, now) > kOwnSleep;
+    if (std::exchange(done_, done) != done || slept) since_ = now;
+    return now - since_;
+  }
+
+ private:
+  Clock::time_point ticked_{}, since_{};
+  std::uint64_t done_ = 0;
+};
+
+}  // namespace tg::daemon

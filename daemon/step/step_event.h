@@ -1,0 +1,33 @@
+// What other threads tell a run's member: the compute thread and the helpers of the exchange. Values, handed to
+// Member::on by the thread that owns it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "daemon/step/worker.h"
+#include "engine/engine.h"
+
+namespace tg::daemon {
+
+struct GradientReady {  // backward has this bucket
+  std::uint64_t step = 0;
+  std::size_t bucket = 0;
+  double loss_sum = 0;  // of this member's samples
+};
+struct Evaluated {
+  std::uint64_t step = 0;
+  engine::EvaluationCounts counts;
+};
+struct EngineFailed {  // nothing more comes from it
+  std::string message;
+};
+struct PieceDone {
+  Piece piece;
+  PieceResult result;
+};
+using StepEvent = std::variant<GradientReady, MadeFrame, PieceDone, Evaluated, EngineFailed>;
+
+}  // namespace tg::daemon

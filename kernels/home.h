@@ -1,0 +1,27 @@
+// Where the gradient and the state of a run live: host memory, or a device's. A home gives memory there and makes the
+// tensor kernels that work on it; the engine of a run comes from the same module, so that a gradient never leaves home.
+// Any thread may call it. It outlives its memory and its kernels.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "kernels/home_span.h"
+#include "kernels/tensor_kernels.h"
+
+namespace tg::kernels {
+
+class Home {
+ public:
+  virtual ~Home() = default;
+  virtual std::string_view name() const = 0;  // for logs and records: what computes there
+
+  // For one thread.
+  virtual std::unique_ptr<TensorKernels> make_kernels() = 0;
+
+  // Zeroed floats, the first one 64-byte aligned; count > 0. Throws std::bad_alloc. HomeArray owns them.
+  virtual Floats allocate(std::size_t count) = 0;
+  virtual void release(Floats floats) = 0;
+};
+
+}  // namespace tg::kernels

@@ -1,0 +1,37 @@
+// A range of floats where a run's gradient or state lives: an address and a number of elements, owning nothing. No
+// element can be read or written through it, and no std::span comes of it: the address means something to the engine
+// and the tensor kernels of its home (home.h) and to nobody else. Values; any thread.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include "kernels/base/check.h"
+
+namespace tg::kernels {
+
+template <class T>
+class HomeSpan {
+ public:
+  HomeSpan() = default;
+  HomeSpan(T* address, std::size_t size) : address_(address), size_(size) {}
+  template <class U>
+  requires(!std::is_const_v<U> && std::is_same_v<T, const U>) HomeSpan(const HomeSpan<U>& other)
+      : address_(other.address()), size_(other.size()) {}
+
+  T* address() const { return address_; }
+  std::size_t size() const { return size_; }  // elements
+  HomeSpan subspan(std::size_t begin, std::size_t count) const {
+    TG_CHECK(begin <= size_ && count <= size_ - begin, begin, count, size_);
+    return {address_ + begin, count};
+  }
+
+ private:
+  T* address_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+using Floats = HomeSpan<float>;
+using ConstFloats = HomeSpan<const float>;
+
+}  // namespace tg::kernels

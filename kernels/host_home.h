@@ -1,0 +1,22 @@
+// The home of a run without a device: ordinary host memory, worked on by the kernels of one instruction set.
+#pragma once
+
+#include "kernels/home.h"
+#include "kernels/kernels.h"
+
+namespace tg::kernels {
+
+class HostHome final : public Home {
+ public:
+  explicit HostHome(const Kernels& kernels) : kernels_(kernels) {}
+
+  std::string_view name() const override { return kernels_.name; }
+  std::unique_ptr<TensorKernels> make_kernels() override;
+  Floats allocate(std::size_t count) override;
+  void release(Floats floats) override;
+
+ private:
+  const Kernels& kernels_;
+};
+
+}  // namespace tg::kernels

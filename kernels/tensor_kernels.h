@@ -1,0 +1,59 @@
+// The tensor kernels: all that is done to a run's gradient and state, wherever they live (home.h). Floats are there;
+// planes, sums, payloads and results are in host memory. What each computes, bit for bit the same in every home, stands
+// with its namesake in host_kernels.h.
+//
+// Threads. One object serves one thread at a time; another one's calls may run beside it, on parts that do not overlap.
+// A call may be asynchronous inside: what it writes to host memory is there when it returns, what it writes at home is
+// there for the next call of any object of the same home.
+// Errors. A range that does not lie in this home is our bug and may stop the process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/home_span.h"
+#include "kernels/types.h"
+
+namespace tg::kernels {
+
+// Optimizer state of a range, as StateSpan is; unused slots are empty. What is read and what is written never overlap.
+struct StateFloats {
+  Floats parameters, slot0, slot1;
+};
+struct ConstStateFloats {
+  ConstFloats parameters, slot0, slot1;
+};
+
+class TensorKernels {
+ public:
+  virtual ~TensorKernels() = default;
+
+  // As many bytes as the floats have, anywhere in host memory; a float is four of them, as on the wire.
+  virtual void copy_in(std::span<const std::byte> from, Floats to) = 0;
+  virtual void copy_out(ConstFloats from, std::span<std::byte> to) = 0;
+
+  virtual Statistics statistics(ConstFloats gradient) = 0;
+  virtual void ternarize(ConstFloats gradient, std::size_t first, const DrawKey& key, const Scale& scale,
+                         Planes codes) = 0;
+
+  virtual void apply_sums(const Update& update, std::span<const std::int8_t> sums, const ConstStateFloats& from,
+                          const StateFloats& to) = 0;
+  virtual void apply_floats(const Update& update, std::span<const float> sums, const ConstStateFloats& from,
+                            const StateFloats& to) = 0;
+  // apply_sums of the sums of all members' codes.
+  virtual void apply_planes(const Update& update, std::span<const ConstPlanes> codes, const ConstStateFloats& from,
+                            const StateFloats& to) = 0;
+  // Optional: apply_planes that reads raw payloads itself, in one pass. Called only where reads_payloads() says so.
+  // False if a payload breaks its format: `to` is unspecified then.
+  virtual bool reads_payloads() const { return false; }
+  virtual bool apply_payloads(const Update&, const Received&, const ConstStateFloats&, const StateFloats&) {
+    return false;
+  }
+
+  virtual void add_scaled(ConstFloats parameters, float factor, Floats gradient) = 0;
+  virtual void average(ConstFloats parameters, float rate, Floats average) = 0;
+  virtual std::uint64_t digest(ConstFloats values, std::uint64_t first, std::uint64_t salt) = 0;
+};
+
+}  // namespace tg::kernels

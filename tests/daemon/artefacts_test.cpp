@@ -1,0 +1,63 @@
+// What a run leaves on disk is its state, bit for bit, wherever that lives.
+#include "daemon/store/artefacts.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "engine/storage/safetensors.h"
+#include "tests/daemon/temporary_directory.h"
+#include "tests/simulation/simulator/awkward_home.h"
+#include "tests/simulation/training/tiny_training.h"
+
+namespace tg::daemon {
+namespace {
+
+using simulation::tiny_segments;
+
+std::vector<float> drawn(std::uint64_t step) {
+  std::vector<float> values(tiny_segments().padded_count());
+  simulation::draw_gradient(1, 0, step, values);
+  return values;
+}
+
+void expect_tensors(const std::string& path, const std::string& suffix, const std::vector<float>& flat,
+                    std::size_t tensors) {
+  const auto loaded = engine::read_safetensors(path);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->metadata.at("run"), "run-1");
+  EXPECT_EQ(loaded->values.size(), tensors);
+  for (const engine::Segment& segment : tiny_segments().segments()) {
+    const auto begin = flat.begin() + static_cast<std::ptrdiff_t>(segment.offset);
+    EXPECT_EQ(loaded->values.at(segment.name + suffix),
+              std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(segment.element_count)))
+        << path << " " << segment.name << suffix;
+  }
+}
+
+TEST(Artefacts, HoldTheAverageTheParametersAndTheSlots) {
+  const kernels::Kernels& best = *kernels::available().front();
+  const auto home = simulation::home_under_test(best);
+  const auto tensors = home->make_kernels();
+  Replica replica(*home, tiny_segments(), 1, 7);
+  std::vector<float> average(tiny_segments().padded_count());
+  replica.copy_out(replica.average(), 0, average);
+  const std::vector<float> parameters = drawn(1), slot = drawn(2);
+  const kernels::StateFloats next = replica.next(0, parameters.size());
+  tensors->copy_in(std::as_bytes(std::span(parameters)), next.parameters);
+  tensors->copy_in(std::as_bytes(std::span(slot)), next.slot0);
+  replica.commit(0.25F);
+  for (std::size_t i = 0; i < average.size(); ++i) average[i] += 0.25F * (parameters[i] - average[i]);
+
+  const tests::TemporaryDirectory directory;
+  const Status written = write_artefacts(directory.path(), tiny_segments(), replica, {{"run", "run-1"}});
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  const std::size_t segments = tiny_segments().size();
+  expect_tensors(directory.path() + "/model.safetensors", "", average, segments);
+  expect_tensors(directory.path() + "/model-raw.safetensors", "", parameters, segments);
+  expect_tensors(directory.path() + "/state.safetensors", "", parameters, 2 * segments);
+  expect_tensors(directory.path() + "/state.safetensors", ".slot0", slot, 2 * segments);
+}
+
+}  // namespace
+}  // namespace tg::daemon

@@ -1,0 +1,188 @@
+#include "tests/simulation/simulator/awkward_home.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "kernels/base/check.h"
+#include "kernels/host_home.h"
+
+namespace tg::simulation {
+namespace {
+
+using kernels::ConstFloats;
+using kernels::ConstStateFloats;
+using kernels::Floats;
+using kernels::StateFloats;
+
+std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+template <class T>
+std::span<T> here(const kernels::HomeSpan<T>& floats) {
+  return {floats.address(), floats.size()};
+}
+kernels::ConstStateSpan here(const ConstStateFloats& state) {
+  return {here(state.parameters), here(state.slot0), here(state.slot1)};
+}
+kernels::StateSpan here(const StateFloats& state) {
+  return {here(state.parameters), here(state.slot0), here(state.slot1)};
+}
+AwkwardHome::Ranges ranges_of(const ConstStateFloats& from, const StateFloats& to) {
+  return {from.parameters, from.slot0, from.slot1, to.parameters, to.slot0, to.slot1};
+}
+
+class AwkwardKernels final : public kernels::TensorKernels {
+ public:
+  AwkwardKernels(AwkwardHome& home, const kernels::HostKernels& kernels) : home_(home), kernels_(kernels) {}
+
+  void copy_in(std::span<const std::byte> from, Floats to) override {
+    TG_CHECK(from.size() == to.size() * sizeof(float), from.size(), to.size());
+    const AwkwardHome::Call call(home_, {to}, {from});
+    if (!from.empty()) std::memcpy(to.address(), from.data(), from.size());
+  }
+  void copy_out(ConstFloats from, std::span<std::byte> to) override {
+    TG_CHECK(to.size() == from.size() * sizeof(float), to.size(), from.size());
+    const AwkwardHome::Call call(home_, {from}, {to});
+    if (!to.empty()) std::memcpy(to.data(), from.address(), to.size());
+  }
+  kernels::Statistics statistics(ConstFloats gradient) override {
+    const AwkwardHome::Call call(home_, {gradient}, {});
+    return kernels_.statistics(here(gradient));
+  }
+  void ternarize(ConstFloats gradient, std::size_t first, const kernels::DrawKey& key, const kernels::Scale& scale,
+                 kernels::Planes codes) override {
+    const AwkwardHome::Call call(home_, {gradient}, {std::as_bytes(codes.nonzero), std::as_bytes(codes.negative)});
+    kernels_.ternarize(here(gradient), first, key, scale, codes);
+  }
+  void apply_sums(const kernels::Update& update, std::span<const std::int8_t> sums, const ConstStateFloats& from,
+                  const StateFloats& to) override {
+    const AwkwardHome::Call call(home_, ranges_of(from, to), {std::as_bytes(sums)});
+    kernels_.apply_sums(update, sums, here(from), here(to));
+  }
+  void apply_floats(const kernels::Update& update, std::span<const float> sums, const ConstStateFloats& from,
+                    const StateFloats& to) override {
+    const AwkwardHome::Call call(home_, ranges_of(from, to), {std::as_bytes(sums)});
+    kernels_.apply_floats(update, sums, here(from), here(to));
+  }
+  void apply_planes(const kernels::Update& update, std::span<const kernels::ConstPlanes> codes,
+                    const ConstStateFloats& from, const StateFloats& to) override {
+    AwkwardHome::HostSpans planes;
+    for (const kernels::ConstPlanes& one : codes)
+      planes.insert(planes.end(), {std::as_bytes(one.nonzero), std::as_bytes(one.negative)});
+    const AwkwardHome::Call call(home_, ranges_of(from, to), planes);
+    TG_CHECK(kernels_.apply_codes(update, {{}, codes}, here(from), here(to)));
+  }
+  void add_scaled(ConstFloats parameters, float factor, Floats gradient) override {
+    const AwkwardHome::Call call(home_, {parameters, gradient}, {});
+    kernels_.add_scaled(here(parameters), factor, here(gradient));
+  }
+  void average(ConstFloats parameters, float rate, Floats average) override {
+    const AwkwardHome::Call call(home_, {parameters, average}, {});
+    kernels_.average(here(parameters), rate, here(average));
+  }
+  std::uint64_t digest(ConstFloats values, std::uint64_t first, std::uint64_t salt) override {
+    const AwkwardHome::Call call(home_, {values}, {});
+    return kernels_.digest(here(values), first, salt);
+  }
+
+ private:
+  AwkwardHome& home_;
+  const kernels::HostKernels& kernels_;
+};
+
+}  // namespace
+
+// --- memory ---
+
+AwkwardHome::~AwkwardHome() { TG_CHECK(allocations_.empty(), allocations_.size()); }
+
+kernels::Floats AwkwardHome::allocate(std::size_t count) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t bytes = (count * sizeof(float) + page - 1) / page * page;
+  void* const memory = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  TG_CHECK(memory != MAP_FAILED, bytes);
+  const std::lock_guard lock(mutex_);
+  allocations_[number(memory)] = {count, bytes, 0};
+  return {static_cast<float*>(memory), count};
+}
+
+void AwkwardHome::release(kernels::Floats floats) {
+  const std::lock_guard lock(mutex_);
+  const auto found = allocations_.find(number(floats.address()));
+  TG_CHECK(found != allocations_.end() && found->second.calls == 0, floats.size());
+  TG_CHECK(::munmap(floats.address(), found->second.mapped_bytes) == 0, found->second.mapped_bytes);
+  allocations_.erase(found);
+}
+
+AwkwardHome::Allocations::iterator AwkwardHome::allocation_of(const kernels::ConstFloats& range) {
+  const std::uintptr_t begin = number(range.address());
+  auto found = allocations_.upper_bound(begin);  // the one after it
+  const bool lies_at_home =
+      found != allocations_.begin() &&
+      begin + range.size() * sizeof(float) <= std::prev(found)->first + std::prev(found)->second.floats * sizeof(float);
+  TG_CHECK(lies_at_home, range.address(), range.size());
+  return std::prev(found);
+}
+
+void AwkwardHome::require_outside(std::span<const std::byte> host_span) const {
+  const std::uintptr_t begin = number(host_span.data()), end = begin + host_span.size();
+  for (const auto& [address, allocation] : allocations_) {
+    const bool lies_outside = end <= address || begin >= address + allocation.mapped_bytes;
+    TG_CHECK(lies_outside, begin, host_span.size());
+  }
+}
+
+void AwkwardHome::protect(const Allocations::value_type& allocation, int protection) {
+  TG_CHECK(::mprotect(reinterpret_cast<void*>(allocation.first), allocation.second.mapped_bytes, protection) == 0);
+}
+
+// --- calls ---
+
+AwkwardHome::Call::Call(AwkwardHome& home, Ranges ranges, const HostSpans& host_spans)
+    : home_(home), ranges_(std::move(ranges)) {
+  ++home.calls_;
+  const std::lock_guard lock(home.mutex_);
+  for (const std::span<const std::byte>& span : host_spans)
+    if (!span.empty()) home.require_outside(span);
+  for (const kernels::ConstFloats& range : ranges_) {
+    if (range.size() == 0) continue;
+    const auto found = home.allocation_of(range);
+    if (found->second.calls++ == 0) protect(*found, PROT_READ | PROT_WRITE);
+  }
+}
+
+AwkwardHome::Call::~Call() {
+  const std::lock_guard lock(home_.mutex_);
+  for (const kernels::ConstFloats& range : ranges_) {
+    if (range.size() == 0) continue;
+    const auto found = home_.allocation_of(range);
+    if (--found->second.calls == 0) protect(*found, PROT_NONE);
+  }
+}
+
+std::unique_ptr<kernels::TensorKernels> AwkwardHome::make_kernels() {
+  return std::make_unique<AwkwardKernels>(*this, kernels_);
+}
+
+// --- choice ---
+
+bool awkward_home_asked_for() {
+  static const bool asked = [] {
+    const char* const name = std::getenv("TGD_TEST_HOME");
+    if (name == nullptr || std::string_view(name) == "host") return false;
+    TG_CHECK(std::string_view(name) == "awkward", name);
+    return true;
+  }();
+  return asked;
+}
+
+std::unique_ptr<kernels::Home> home_under_test(const kernels::Kernels& kernels) {
+  if (awkward_home_asked_for()) return std::make_unique<AwkwardHome>(kernels);
+  return std::make_unique<kernels::HostHome>(kernels);
+}
+
+}  // namespace tg::simulation
