@@ -28,7 +28,7 @@ RUN_FIELDS = {
     "code_bits_per_parameter", "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "members",
 }  # fmt: skip
 EVALUATION_FIELDS = {"step", "accuracy", "loss"}
-MEMBER_FIELDS = {"node", "state", "step", "digest", "wait_share"}
+MEMBER_FIELDS = {"node", "state", "step", "digest", "wait_share", "holds_up"}
 
 
 def as_number(digest):
