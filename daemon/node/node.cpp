@@ -119,7 +119,7 @@ void Node::on(FrameArrived& event) {
   const schema::FrameBody& body = event.frame.body;
   if (const auto* probe = std::get_if<schema::Probe>(&body)) {
     const BurstMeter::Frame frame{header.run, probe->burst, probe->last};
-    if (const auto micros = bursts_.arrived(event.from.index(), frame, micros_of(event.at)))
+    if (const auto micros = bursts_.arrived(event.from, frame, micros_of(event.at)))
       context_.mesh.send({event.from},
                          schema::encode_frame(header, schema::ProbeReply{probe->burst, *micros}, context_.pool));
     return;

@@ -12,7 +12,7 @@ Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema:
       key_(key),
       job_(job),
       members_(members),
-      probe_(job.link_mbps > 0 ? 1 : members, context.config.seat().index()) {}
+      probe_(job.link_mbps > 0 ? 1 : members, context.config.seat()) {}
 
 void Candidate::prepared(Result<std::shared_ptr<const Prepared>> result, double now_seconds) {
   preparation_ = std::move(result);
@@ -21,8 +21,7 @@ void Candidate::prepared(Result<std::shared_ptr<const Prepared>> result, double 
 }
 
 void Candidate::replied(Seat from, const schema::ProbeReply& reply, double now_seconds) {
-  if (const auto next = probe_.replied(from.index(), reply, now_seconds))
-    send_burst(context_.mesh, context_.pool, key_, *next);
+  if (const auto next = probe_.replied(from, reply, now_seconds)) send_burst(context_.mesh, context_.pool, key_, *next);
 }
 
 std::optional<schema::Vote> Candidate::take_vote(double now_seconds) {

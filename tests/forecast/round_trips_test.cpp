@@ -9,16 +9,16 @@ namespace tg::daemon {
 namespace {
 
 TEST(RoundTrips, EveryPeerInTurnAndTheMedian) {
-  RoundTrips trips(3, 1);
+  RoundTrips trips(3, Seat(1));
   double now = 0;
   auto shot = trips.start(now);
   ASSERT_TRUE(shot.has_value());
   EXPECT_FALSE(trips.start(now).has_value()) << "begun already";
   std::vector<int> shots(3);
   for (int i = 0; shot; ++i) {
-    ++shots[shot->peer];
+    ++shots[shot->peer.index()];
     now += i == 0 ? 0.1 : 0.001;  // the first one meets a cold mesh
-    EXPECT_FALSE(trips.replied(1 - shot->peer % 2, shot->number, now).has_value()) << "another peer's answer";
+    EXPECT_FALSE(trips.replied(Seat(1 - shot->peer.index() % 2), shot->number, now).has_value()) << "another peer's answer";
     EXPECT_FALSE(trips.replied(shot->peer, shot->number - 1, now).has_value()) << "an answer to an earlier shot";
     shot = trips.replied(shot->peer, shot->number, now);
   }
@@ -28,24 +28,24 @@ TEST(RoundTrips, EveryPeerInTurnAndTheMedian) {
 }
 
 TEST(RoundTrips, ManyPeersAreAllMet) {
-  RoundTrips trips(50, 0);
+  RoundTrips trips(50, Seat(0));
   auto shot = trips.start(0);
   std::vector<bool> met(50);
   for (double now = 0; shot; now += 0.001) {
-    met[shot->peer] = true;
+    met[shot->peer.index()] = true;
     shot = trips.replied(shot->peer, shot->number, now);
   }
   EXPECT_EQ(std::count(met.begin(), met.end(), true), 49);
 }
 
 TEST(RoundTrips, ALostShotIsSentAgainAndASilentPeerEndsIt) {
-  RoundTrips trips(2, 0);
+  RoundTrips trips(2, Seat(0));
   auto shot = trips.start(0);
   EXPECT_FALSE(trips.tick(0.2).has_value());
   const auto again = trips.tick(0.3);
   ASSERT_TRUE(again.has_value());
   EXPECT_NE(again->number, shot->number);
-  shot = trips.replied(1, again->number, 0.31);
+  shot = trips.replied(Seat(1), again->number, 0.31);
   ASSERT_TRUE(shot.has_value());
   double now = 0.31;
   for (int i = 0; i < 100 && !trips.done(); ++i) (void)trips.tick(now += 0.1);
@@ -55,7 +55,7 @@ TEST(RoundTrips, ALostShotIsSentAgainAndASilentPeerEndsIt) {
 }
 
 TEST(RoundTrips, OneAloneHasNone) {
-  RoundTrips trips(1, 0);
+  RoundTrips trips(1, Seat(0));
   EXPECT_TRUE(trips.done());
   EXPECT_FALSE(trips.complete());
   EXPECT_FALSE(trips.start(0).has_value());

@@ -33,8 +33,8 @@ struct Bench::Listener {
 
 Bench::Bench(Options options)
     : options_(std::move(options)),
-      probe_(options_.about.members, options_.self.index()),
-      trips_(options_.about.members, options_.self.index()),
+      probe_(options_.about.members, options_.self),
+      trips_(options_.about.members, options_.self),
       listener_(std::make_shared<Listener>()) {
   listener_->measured = options_.measured;
   options_.node.stop = stop_.get_token();
@@ -50,14 +50,14 @@ Bench::~Bench() {
 }
 
 void Bench::send_shot(const RoundTrips::Shot& shot) {
-  options_.mesh.send({Seat(shot.peer)},
+  options_.mesh.send({shot.peer},
                      schema::encode_frame({key(), 0, 0}, schema::Probe{shot.number, true, {}}, options_.pool));
 }
 
 void Bench::on_probe_reply(Seat from, const schema::ProbeReply& reply) {
   if (reply.burst >= RoundTrips::kFirstNumber) {
-    if (const auto next = trips_.replied(from.index(), reply.burst, now_seconds())) send_shot(*next);
-  } else if (const auto next = probe_.replied(from.index(), reply, now_seconds())) {
+    if (const auto next = trips_.replied(from, reply.burst, now_seconds())) send_shot(*next);
+  } else if (const auto next = probe_.replied(from, reply, now_seconds())) {
     send_burst(options_.mesh, options_.pool, key(), *next);
   }
   go_on();

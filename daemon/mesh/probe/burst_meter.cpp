@@ -2,9 +2,9 @@
 
 namespace tg::daemon {
 
-std::optional<std::uint64_t> BurstMeter::arrived(std::size_t rank, const Frame& frame, std::uint64_t micros) {
-  if (rank >= bursts_.size()) return std::nullopt;
-  Burst& burst = bursts_[rank];
+std::optional<std::uint64_t> BurstMeter::arrived(Seat from, const Frame& frame, std::uint64_t micros) {
+  if (from.index() >= bursts_.size()) return std::nullopt;
+  Burst& burst = bursts_[from];
   if (!burst.open || burst.run != frame.run || burst.number != frame.burst)
     burst = {frame.run, frame.burst, micros, true};
   if (!frame.last) return std::nullopt;

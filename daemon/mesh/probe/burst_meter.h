@@ -6,21 +6,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
+
+#include "schema/place.h"
 
 namespace tg::daemon {
 
 class BurstMeter {
  public:
-  explicit BurstMeter(std::size_t members) : bursts_(members) {}
+  explicit BurstMeter(std::size_t nodes) : bursts_(nodes) {}
 
   struct Frame {
     std::uint64_t run = 0;  // key of the run or measurement that it belongs to
     std::uint32_t burst = 0;
     bool last = false;
   };
-  // A frame of `rank` arrived at `micros` of a steady clock. With the last one: the microseconds since the first.
-  std::optional<std::uint64_t> arrived(std::size_t rank, const Frame& frame, std::uint64_t micros);
+  // A frame of this peer arrived at `micros` of a steady clock. With the last one: the microseconds since the first.
+  std::optional<std::uint64_t> arrived(Seat from, const Frame& frame, std::uint64_t micros);
 
  private:
   struct Burst {  // the latest of a peer
@@ -29,7 +30,7 @@ class BurstMeter {
     std::uint64_t began = 0;  // microseconds
     bool open = false;
   };
-  std::vector<Burst> bursts_;  // by rank
+  Per<Seat, Burst> bursts_;
 };
 
 }  // namespace tg::daemon

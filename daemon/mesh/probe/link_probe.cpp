@@ -7,7 +7,7 @@
 
 namespace tg::daemon {
 
-LinkProbe::LinkProbe(std::size_t members, std::size_t self)
+LinkProbe::LinkProbe(std::size_t members, Seat self)
     : members_(members), self_(self), missing_(members), done_(members < 2) {}
 
 std::optional<LinkProbe::Burst> LinkProbe::start(double now_seconds) {
@@ -23,7 +23,7 @@ LinkProbe::Burst LinkProbe::begin(std::uint32_t number, double now_seconds) {
   missing_.assign(members_, true);
   missing_[self_] = false;
   Burst burst{number, 0, 0, {}};
-  for (std::size_t r = 1; r < members_; ++r) burst.peers.push_back((self_ + r) % members_);
+  for (std::size_t r = 1; r < members_; ++r) burst.peers.emplace_back((self_.index() + r) % members_);
   const std::size_t share = kBursts[number - 1].bytes / burst.peers.size();
   burst.frame_bytes = std::clamp(share / kLeastFrames, kLeastFrameBytes, kMostFrameBytes);
   burst.frames_per_peer = std::max(kLeastFrames, share / burst.frame_bytes);
@@ -31,10 +31,9 @@ LinkProbe::Burst LinkProbe::begin(std::uint32_t number, double now_seconds) {
   return burst;
 }
 
-std::optional<LinkProbe::Burst> LinkProbe::replied(std::size_t rank, const schema::ProbeReply& reply,
-                                                   double now_seconds) {
-  if (done_ || !running_ || reply.burst != number_ || rank >= members_ || !missing_[rank]) return std::nullopt;
-  missing_[rank] = false;
+std::optional<LinkProbe::Burst> LinkProbe::replied(Seat from, const schema::ProbeReply& reply, double now_seconds) {
+  if (done_ || !running_ || reply.burst != number_ || from.index() >= members_ || !missing_[from]) return std::nullopt;
+  missing_[from] = false;
   // Nothing took longer to come in than we have been waiting for the answer, whatever it says (clocks differ a little).
   const double waited = 1.01e6 * (now_seconds - started_) + 1000;
   slowest_micros_ = std::max(slowest_micros_, std::min(reply.micros, static_cast<std::uint64_t>(waited)));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "schema/frame/frame.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
@@ -32,13 +33,13 @@ class LinkProbe {
   struct Burst {  // to be sent now, frames in turn to every peer
     std::uint32_t number = 0;
     std::size_t frames_per_peer = 0, frame_bytes = 0;
-    std::vector<std::size_t> peers;  // ranks, those after our own first: not everybody begins with the same one
+    std::vector<Seat> peers;  // those after our own first: not everybody begins with the same one
   };
 
   // A mesh of one has no link: done at once.
-  LinkProbe(std::size_t members, std::size_t self);
+  LinkProbe(std::size_t members, Seat self);
   std::optional<Burst> start(double now_seconds);
-  std::optional<Burst> replied(std::size_t rank, const schema::ProbeReply& reply, double now_seconds);
+  std::optional<Burst> replied(Seat from, const schema::ProbeReply& reply, double now_seconds);
   void tick(double now_seconds);
 
   bool done() const { return done_; }
@@ -48,9 +49,10 @@ class LinkProbe {
   Burst begin(std::uint32_t number, double now_seconds);
   double timed_mbps(double seconds) const;
 
-  const std::size_t members_, self_;
-  std::vector<bool> missing_;  // by rank
-  std::uint32_t number_ = 0;   // of the burst, from 1
+  const std::size_t members_;
+  const Seat self_;
+  Per<Seat, bool> missing_;
+  std::uint32_t number_ = 0;  // of the burst, from 1
   std::size_t timed_bytes_ = 0;
   std::uint64_t slowest_micros_ = 0;
   double started_ = 0;

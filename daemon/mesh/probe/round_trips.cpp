@@ -7,7 +7,7 @@ namespace tg::daemon {
 RoundTrips::Shot RoundTrips::shoot(double now_seconds) {
   running_ = true;
   sent_ = now_seconds;
-  peer_ = (self_ + 1 + seconds_.size() % (members_ - 1)) % members_;
+  peer_ = Seat((self_.index() + 1 + seconds_.size() % (members_ - 1)) % members_);
   return {peer_, ++number_};
 }
 
@@ -17,8 +17,8 @@ std::optional<RoundTrips::Shot> RoundTrips::start(double now_seconds) {
   return shoot(now_seconds);
 }
 
-std::optional<RoundTrips::Shot> RoundTrips::replied(std::size_t rank, std::uint32_t number, double now_seconds) {
-  if (done_ || !running_ || rank != peer_ || number != number_) return std::nullopt;
+std::optional<RoundTrips::Shot> RoundTrips::replied(Seat from, std::uint32_t number, double now_seconds) {
+  if (done_ || !running_ || from != peer_ || number != number_) return std::nullopt;
   seconds_.push_back(now_seconds - sent_);
   began_ = now_seconds;
   if (seconds_.size() < trips()) return shoot(now_seconds);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "schema/place.h"
+
 namespace tg::daemon {
 
 class RoundTrips {
@@ -17,14 +19,14 @@ class RoundTrips {
   static constexpr double kPatienceSeconds = 2;        // for one peer; then it is not there
 
   struct Shot {  // to be sent now
-    std::size_t peer = 0;
+    Seat peer;
     std::uint32_t number = 0;
   };
 
   // A mesh of one has no trips: done at once.
-  RoundTrips(std::size_t members, std::size_t self) : members_(members), self_(self), done_(members < 2) {}
+  RoundTrips(std::size_t members, Seat self) : members_(members), self_(self), done_(members < 2) {}
   std::optional<Shot> start(double now_seconds);
-  std::optional<Shot> replied(std::size_t rank, std::uint32_t number, double now_seconds);
+  std::optional<Shot> replied(Seat from, std::uint32_t number, double now_seconds);
   std::optional<Shot> tick(double now_seconds);
 
   bool done() const { return done_; }
@@ -35,8 +37,9 @@ class RoundTrips {
   std::size_t trips() const { return members_ - 1 > kLeastTrips ? members_ - 1 : kLeastTrips; }
   Shot shoot(double now_seconds);
 
-  const std::size_t members_, self_;
-  std::size_t peer_ = 0;
+  const std::size_t members_;
+  const Seat self_;
+  Seat peer_;
   std::uint32_t number_ = kFirstNumber;
   double began_ = 0, sent_ = 0;  // with this peer; the last shot
   bool running_ = false, done_ = false;

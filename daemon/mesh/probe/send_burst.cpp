@@ -9,7 +9,7 @@ void send_burst(Mesh& mesh, schema::FramePool& pool, std::uint64_t key, const Li
   for (std::size_t frame = 1; frame <= burst.frames_per_peer; ++frame) {
     const schema::Probe probe{burst.number, frame == burst.frames_per_peer, filler};
     const schema::SharedFrame bytes = schema::encode_frame({key, 0, 0}, probe, pool);
-    for (const std::size_t peer : burst.peers) mesh.send({Seat(peer)}, bytes);
+    for (const Seat peer : burst.peers) mesh.send({peer}, bytes);
   }
 }
 
