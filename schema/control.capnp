@@ -193,7 +193,7 @@ struct Run {
   # Of ternary payloads, "raw" or "entropy", at most kMostNameBytes; empty before the run began.
 
   members @26 :List(Member);
-  # In rank order, at most kMostMembers.
+  # In the order of names, at most kMostMembers.
 }
 
 struct Member {

@@ -9,11 +9,11 @@ $Cxx.namespace("tg::schema::wire");
 
 struct Frame {
   run @0 :UInt64;
-  # Key of the run (hash of its id) this frame belongs to; 0 outside any run. A receiver ignores frames of a run that it
-  # does not take part in: they are stragglers, not faults.
+  # Key of the run (hash of its id) this frame belongs to; 0 outside any run. A receiver counts and
+  # drops frames of a run that it does not take part in: they are stragglers, not faults.
 
   view @1 :UInt32;
-  # Number of the view the sender is in, from 1; 0 outside a run. Another view's frame is ignored.
+  # Number of the view the sender is in, from 1; 0 outside a run. Another view's frame is counted and dropped.
 
   step @2 :UInt32;
   # The step the sender is in, from 0. The exchange accepts its own step and the next one.

@@ -18,6 +18,11 @@ void Announcements::begin_step(const Plan& plan, std::uint64_t step, std::uint32
   scalers_.begin_step();
 }
 
+void Announcements::clip_own(std::size_t bucket, const std::vector<float>& bounds) {
+  const std::vector<std::size_t>& segments = plan_->buckets[bucket].ternary_segments;
+  for (std::size_t i = 0; i < segments.size(); ++i) scalers_.clip_at(segments[i], bounds[i]);
+}
+
 Announcements::Wrong Announcements::take(Rank from, const schema::StepFrame& frame) {
   const std::string step = std::to_string(step_);
   if (step_frames_[from].has_value())
@@ -90,7 +95,7 @@ double Announcements::loss_sum() const {
 }
 
 Announcements::Wrong Announcements::compare_digests() const {
-  std::vector<std::vector<std::uint64_t>> digests;
+  Per<Rank, std::vector<std::uint64_t>> digests;
   for (const auto& frame : step_frames_) digests.push_back(frame->digests);
   return daemon::compare_digests(members_.names, members_.segment_names, digests,
                                  "before step " + std::to_string(step_));

@@ -27,6 +27,7 @@ class Announcements {
 
   // rate_bits: what this member takes the step's learning rate to be.
   void begin_step(const Plan& plan, std::uint64_t step, std::uint32_t rate_bits);
+  void clip_own(std::size_t bucket, const std::vector<float>& bounds);  // by ternary segment, before it is announced
   Wrong take(Rank from, const schema::StepFrame& frame);
   Wrong take(Rank from, const schema::Scalers& frame);
 
@@ -46,7 +47,6 @@ class Announcements {
   std::optional<std::uint32_t> flags() const;
   double loss_sum() const;
   const Scalers& scalers() const { return scalers_; }
-  Scalers& own_clips() { return scalers_; }
 
  private:
   struct Bucket {

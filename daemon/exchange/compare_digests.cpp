@@ -7,16 +7,16 @@
 
 namespace tg::daemon {
 
-std::optional<schema::Fail> compare_digests(const std::vector<std::string>& names,
+std::optional<schema::Fail> compare_digests(const Per<Rank, std::string>& names,
                                             const std::vector<std::string>& segment_names,
-                                            const std::vector<std::vector<std::uint64_t>>& digests,
+                                            const Per<Rank, std::vector<std::uint64_t>>& digests,
                                             const std::string& when) {
   const std::size_t segments = digests.front().size();
-  for (std::size_t r = 0; r < names.size(); ++r) {
+  for (const Rank r : names.places()) {
     if (digests[r].size() == segments) continue;
     return schema::Fail{ErrorKind::kRunFailed, names[r], "scaler wait",
                         names[r] + " sent " + std::to_string(digests[r].size()) + " digests " + when + " where " +
-                            names[0] + " sent " + std::to_string(segments) + "; do all nodes run one job?"};
+                            names.front() + " sent " + std::to_string(segments) + "; do all nodes run one job?"};
   }
   for (std::size_t s = 0; s < segments; ++s) {
     std::map<std::uint64_t, std::size_t> holders;
@@ -25,8 +25,8 @@ std::optional<schema::Fail> compare_digests(const std::vector<std::string>& name
     const auto majority = std::max_element(holders.begin(), holders.end(),
                                            [](const auto& a, const auto& b) { return a.second < b.second; });
     std::string odd, values, about = names.front();
-    for (std::size_t r = 0; r < names.size(); ++r) {
-      values += (r ? ", " : "") + names[r] + " " + hex_digest(digests[r][s]);
+    for (const Rank r : names.places()) {
+      values += (values.empty() ? "" : ", ") + names[r] + " " + hex_digest(digests[r][s]);
       if (digests[r][s] == majority->first) continue;
       odd += (odd.empty() ? "" : ", ") + names[r];
       about = names[r];

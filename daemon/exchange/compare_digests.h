@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "schema/frame/frame.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
-// digests[rank][segment]. Nothing if all agree; else a cause that names the first differing segment, the members in the
-// minority there and every value. `when` reads like "before step 12".
-std::optional<schema::Fail> compare_digests(const std::vector<std::string>& names,
+// digests: of each member, by segment. Nothing if all agree; else a cause that names the first differing segment, the
+// members in the minority there and every value. `when` reads like "before step 12".
+std::optional<schema::Fail> compare_digests(const Per<Rank, std::string>& names,
                                             const std::vector<std::string>& segment_names,
-                                            const std::vector<std::vector<std::uint64_t>>& digests,
+                                            const Per<Rank, std::vector<std::uint64_t>>& digests,
                                             const std::string& when);
 
 }  // namespace tg::daemon

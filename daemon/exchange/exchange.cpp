@@ -34,12 +34,13 @@ void Exchange::gradient_ready(std::size_t bucket, double loss_sum) {
 
 void Exchange::measured(const Measure& work, std::span<const kernels::Statistics> statistics) {
   statistics_.measured(work, statistics);
-  while (std::optional<LocalBucket> bucket = statistics_.take(announcements_.own_clips())) announce(*std::move(bucket));
+  while (std::optional<LocalBucket> bucket = statistics_.take()) announce(*std::move(bucket));
 }
 
 void Exchange::announce(LocalBucket local) {
   if (failed_) return;
   ++announced_buckets_;
+  announcements_.clip_own(local.bucket, local.clips);
   const bool finite = !local.non_finite_segment.has_value();
   const std::uint32_t flags = finite ? 0u : std::uint32_t{schema::kNonFinite};
   const auto segment = static_cast<std::uint32_t>(local.non_finite_segment.value_or(0));

@@ -60,15 +60,15 @@ void GradientStatistics::measured(const Measure& work, std::span<const kernels::
   open->missing -= statistics.size();
 }
 
-std::optional<LocalBucket> GradientStatistics::take(Scalers& scalers) {
+std::optional<LocalBucket> GradientStatistics::take() {
   if (open_.empty() || open_.front().missing > 0) return std::nullopt;
   const Open open = std::move(open_.front());
   open_.pop_front();
-  return local_bucket(open, scalers);
+  return local_bucket(open);
 }
 
-LocalBucket GradientStatistics::local_bucket(const Open& open, Scalers& scalers) const {
-  LocalBucket local{open.bucket, open.loss_sum, {}, {}};
+LocalBucket GradientStatistics::local_bucket(const Open& open) const {
+  LocalBucket local{open.bucket, open.loss_sum, {}, {}, {}};
   for (std::size_t i = 0; i < open.slices.size();) {
     const std::size_t s = open.slices[i].segment;
     kernels::Statistics statistics = open.statistics[i];
@@ -79,7 +79,7 @@ LocalBucket GradientStatistics::local_bucket(const Open& open, Scalers& scalers)
     if (!plan_->ternary(s)) continue;
     const float bound =
         kernels::clip_bound(statistics, segments_[s].element_count, static_cast<float>(rule_.clip_sigma));
-    scalers.clip_at(s, bound);
+    local.clips.push_back(bound);
     const bool clipped = rule_.clip_sigma > 0 && std::isfinite(bound);  // no spread: nothing to clip by
     local.scalers.push_back(rule_.repo_recipe && clipped ? bound : std::min(statistics.max_abs, bound));
   }

@@ -15,10 +15,9 @@
 #include <vector>
 
 #include "daemon/exchange/plan.h"
-#include "daemon/exchange/scalers.h"
 #include "daemon/exchange/work.h"
 #include "engine/segment.h"
-#include "kernels/kernels.h"
+#include "kernels/types.h"
 
 namespace tg::daemon {
 
@@ -26,7 +25,9 @@ namespace tg::daemon {
 struct LocalBucket {
   std::size_t bucket = 0;
   double loss_sum = 0;
-  std::vector<float> scalers;  // of plan.buckets[bucket].ternary_segments, in order: eq. (2) after clipping
+  // Of plan.buckets[bucket].ternary_segments, in order: eq. (2) after clipping, and the bounds that it was clipped by
+  // (+inf: none; kernels::Scale::clip).
+  std::vector<float> scalers, clips;
   std::optional<std::size_t> non_finite_segment;
 };
 
@@ -47,8 +48,8 @@ class GradientStatistics {
   Measure next();  // about kSlice elements
   void measured(const Measure& work, std::span<const kernels::Statistics> statistics);
 
-  // The next bucket, if it has been measured; sets the clip bounds of its segments.
-  std::optional<LocalBucket> take(Scalers& scalers);
+  // The next bucket, if it has been measured.
+  std::optional<LocalBucket> take();
 
  private:
   struct Open {
@@ -58,7 +59,7 @@ class GradientStatistics {
     std::vector<kernels::Statistics> statistics;  // by slice
     std::size_t missing = 0;                      // slices
   };
-  LocalBucket local_bucket(const Open& open, Scalers& scalers) const;
+  LocalBucket local_bucket(const Open& open) const;
 
   const engine::SegmentTable& segments_;
   const ClipRule rule_;

@@ -33,7 +33,7 @@ std::vector<Rank> Reports::missing(std::uint64_t step) const {
 std::optional<Reports::Sum> Reports::take_sum(std::uint64_t step) {
   if (!missing(step).empty()) return std::nullopt;
   Sum sum;
-  std::vector<std::vector<std::uint64_t>> digests;
+  Per<Rank, std::vector<std::uint64_t>> digests;
   for (const auto& report : by_step_[step]) {
     digests.push_back(report->digests);
     sum.correct += report->correct;

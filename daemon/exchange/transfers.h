@@ -19,7 +19,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "daemon/exchange/credit_book.h"

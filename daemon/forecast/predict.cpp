@@ -44,6 +44,12 @@ double computing_cores(const Task& task, const Machine& machine, double cores) {
   return machine.threads < machine.cores ? std::min(machine.threads, cores) : cores;
 }
 
+// Of a node as it is, what a start counts; of others, those that compute.
+double threads_of(const Task& task, const Machine& machine, double cores) {
+  if (task.job.threads > 0) return static_cast<double>(task.job.threads);
+  return cores == machine.cores ? machine.threads : computing_cores(task, machine, cores);
+}
+
 Computing computing_of(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
   const double cores = computing_cores(task, machine, where.cores);
   const double processor = sample_seconds(task, machine) * static_cast<double>(batch_of(task, nodes).local);
@@ -87,10 +93,9 @@ Result<Task> make_task(const schema::JobSpec& job) {
 schema::Commit choose_as_start(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
   schema::Vote vote;
   vote.link_mbps = nodes > 1 ? where.payload_mbps : 0;
-  vote.workers = static_cast<std::uint16_t>(computing_of(task, machine, where, nodes).workers);
-  schema::Commit choice = choose_exchange(asked_of(task.job), std::vector<schema::Vote>(nodes, vote)).commit;
-  if (nodes < 2) choice.exchange = ExchangeKind::kDirect;
-  return choice;
+  vote.workers =
+      static_cast<std::uint16_t>(workers_for(static_cast<std::uint64_t>(threads_of(task, machine, where.cores))));
+  return choose_exchange(asked_of(task.job), std::vector<schema::Vote>(nodes, vote)).commit;
 }
 
 StepModel model_of(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,

@@ -90,6 +90,7 @@ Choice choose_exchange(const Asked& asked, const std::vector<schema::Vote>& vote
   choice.commit.coding = coding_of(asked, payload, fewest_workers(votes), choice.why);
   choice.commit.window_bytes = window_for(link, votes.size());
   choice.commit.chunk_parameters = chunk_for(link);
+  choice.link_mbps = link;
   return choice;
 }
 

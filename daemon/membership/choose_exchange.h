@@ -35,7 +35,8 @@ bool allowed(const Asked& asked, schema::ExchangeKind exchange, schema::Coding c
 
 struct Choice {
   schema::Commit commit;
-  std::string why;  // one sentence for people
+  std::string why;       // one sentence for people
+  double link_mbps = 0;  // slowest_link
 };
 // votes: accepted ones of all members, by rank. The slowest link and the fewest threads count.
 Choice choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes);

@@ -329,7 +329,7 @@ void Membership::commit() {
   Result<Choice> choice = votes_.decide(run_.spec);
   if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
   send(peers_.others(), run_.key, choice->commit);
-  begin(choice->commit, std::move(choice->why));
+  begin(*std::move(choice));
   act(AnswerStart{token_, run_.id, Status()});
 }
 
@@ -376,7 +376,7 @@ void Membership::on_commit(Seat from, std::uint64_t key, const schema::Commit& c
     return;
   }
   if (from != proposer_) return;
-  begin(commit, "");
+  begin({commit, "", 0});
   if (trouble_) {
     fail_run(*trouble_);
   } else if (stop_asked_) {
@@ -386,9 +386,9 @@ void Membership::on_commit(Seat from, std::uint64_t key, const schema::Commit& c
 
 // --- the run ---
 
-void Membership::begin(const schema::Commit& choice, std::string why) {
+void Membership::begin(Choice choice) {
   phase_ = Phase::kRunning;
-  act(BeginRun{run_, view_, choice, std::move(why)});
+  act(BeginRun{run_, std::move(choice)});
 }
 
 void Membership::end_run(schema::RunState state, const std::string& reason) {

@@ -29,6 +29,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/membership/choose_exchange.h"
 #include "daemon/membership/peers.h"
 #include "daemon/membership/pending_start.h"
 #include "daemon/membership/proposal_right.h"
@@ -54,9 +55,7 @@ struct PrepareRun {  // answer with prepared(); the run's exchange may buffer fr
 };
 struct BeginRun {  // all committed
   RunIdentity run;
-  View view;
-  schema::Commit choice;
-  std::string why;  // the choice, in a sentence; only the proposer knows
+  Choice choice;  // why and the slowest link are known to the proposer only
 };
 struct DropRun {  // a reservation, or a PENDING run that was refused, that came to nothing: nothing is recorded
   std::uint64_t key = 0;
@@ -151,7 +150,7 @@ class Membership {
   void take_back_vote(schema::Fail cause);
   void drop();
   // running
-  void begin(const schema::Commit& choice, std::string why);
+  void begin(Choice choice);
   void end_run(schema::RunState state, const std::string& reason);
   void fail_run(const schema::Fail& cause);
 

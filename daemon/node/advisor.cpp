@@ -130,10 +130,10 @@ void Advisor::tick() {
   if (bench_) bench_->tick();
 }
 
-void Advisor::give_way() {
+void Advisor::give_way(const std::string& why) {
   if (!bench_) return;
   bench_.reset();
-  std::exchange(measured_, nullptr)(busy_error(context_.config.node));
+  std::exchange(measured_, nullptr)(Error{ErrorKind::kRefused, why});
 }
 
 }  // namespace tg::daemon

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "daemon/control/control_server.h"
@@ -38,8 +37,8 @@ class Advisor {
   void on_probe_reply(std::uint64_t key, Seat from, const schema::ProbeReply& reply);
   void on_benched(Benched& event);
   void tick();
-  // A run begins: whoever waits for a measurement is told so.
-  void give_way();
+  // A run begins, or the node ends: whoever waits for a measurement is told so.
+  void give_way(const std::string& why);
 
  private:
   using Measured = std::function<void(const Result<schema::BenchReply>&)>;

@@ -82,10 +82,10 @@ void Node::take_events() {
 // What a vote says may be known long after the event that began it: the link's measurement has a deadline of its own.
 void Node::take_votes() {
   if (run_)
-    if (const std::optional<schema::Vote> vote = run_->take_vote())
+    if (const std::optional<schema::Vote> vote = run_->candidate().take_vote())
       membership_.prepared(run_->identity().key, *vote, now_ms());
   if (dry_run_)
-    if (const std::optional<schema::Vote> vote = dry_run_->take_vote()) finish_dry_run(*vote);
+    if (const std::optional<schema::Vote> vote = dry_run_->candidate().take_vote()) finish_dry_run(*vote);
 }
 
 void Node::tick() {
@@ -125,17 +125,19 @@ void Node::on(FrameArrived& event) {
     return;
   }
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
-    if (is_current(header.run)) run_->probe_replied(event.from, *reply);
-    if (is_dry_run(header.run)) dry_run_->probe_replied(event.from, *reply);
+    if (is_current(header.run)) run_->candidate().replied(event.from, *reply);
+    if (is_dry_run(header.run)) dry_run_->candidate().replied(event.from, *reply);
     return advisor_.on_probe_reply(header.run, event.from, *reply);
   }
   if (!of_a_step(body)) return membership_.frame(event.from, header, body, now_ms());
-  if (!is_current(header.run)) return;
-  const auto* report = std::get_if<schema::Report>(&body);
-  const bool last_words = report != nullptr && report->last;
+  Member* const member = is_current(header.run) ? run_->member() : nullptr;
+  if (member == nullptr || !member->frame(event.from, header, body, std::move(event.keep))) {
+    ++dropped_frames_;
+    return;
+  }
   ++context_.progress.count;
-  if (Member* member = run_->member()) member->frame(event.from, header, body, std::move(event.keep));
-  if (last_words) membership_.peer_finished(event.from);
+  const auto* report = std::get_if<schema::Report>(&body);
+  if (report != nullptr && report->last) membership_.peer_finished(event.from);
 }
 
 void Node::on(StepHappened& event) {
@@ -168,6 +170,7 @@ void Node::on(PeerLost& event) {
 }
 
 void Node::on(ShutDown&) {
+  advisor_.give_way(context_.config.node + " is being shut down");
   membership_.shut_down(now_ms());
   act();
   done_ = true;
@@ -240,7 +243,7 @@ void Node::finish_dry_run(const schema::Vote& vote) {
 void Node::answer_dry_run(schema::ReplyBody reply) {
   control_.reply(dry_run_token_, std::move(reply));
   dry_run_.reset();
-  context_.progress.phase = schema::Phase::kIdle;
+  if (!run_) context_.progress.phase = schema::Phase::kIdle;
 }
 
 void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
@@ -293,7 +296,9 @@ void Node::carry_out(PrepareRun& action) {
   if (valid.ok()) {
     show(action.run, *job, schema::RunState::kStarting);
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
-    advisor_.give_way();
+    advisor_.give_way(context_.config.node + " cannot measure while a run is on; ask again when it has ended");
+    if (dry_run_)
+      answer_dry_run(Error{ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
     run_ = std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view);
     return;
   }
@@ -314,8 +319,8 @@ void Node::carry_out(BeginRun& action) {
   std::filesystem::create_directories(directory, ignored);
   run_log_.open(directory + "/log.txt", std::ios::app);
   context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
-  if (!action.why.empty()) context_.log.info("exchange-chosen", {{"run", action.run.id}, {"why", action.why}});
-  if (const Status begun = run_->begin(action.choice); !begun.ok()) {
+  if (!choice_.why.empty()) context_.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
+  if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
     membership_.failed(
         {begun.error().kind, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
         now_ms());
@@ -339,6 +344,8 @@ void Node::carry_out(EndRun& action) {
   if (!saved.ok()) context_.log.error("save-failed", {{"run", action.id}, {"error", saved.error().message}});
   context_.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
                      {{"run", action.id}, {"state", schema::run_state_name(action.state)}, {"reason", reason}});
+  if (const std::uint64_t dropped = std::exchange(dropped_frames_, 0); dropped > 0)
+    context_.log.info("frames-dropped", {{"run", action.id}, {"of-other-runs-or-views", dropped}});
   context_.log.set_sink(nullptr);
   run_log_.close();
   control_.unwatch();
@@ -363,7 +370,9 @@ Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
 
 void Node::carry_out(AnswerStart& action) {
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
-    control_.reply(action.token, advisor_.foresee(run_->facts(choice_), run_->job(), choice_));
+    schema::PlanReply facts = run_->facts(choice_.commit);
+    facts.link_mbps = choice_.link_mbps;  // of the slowest member
+    control_.reply(action.token, advisor_.foresee(std::move(facts), run_->job(), choice_.commit));
     return;
   }
   Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();

@@ -83,7 +83,7 @@ class Node {
   ControlServer& control_;
   Membership membership_;
   std::unique_ptr<Run> run_;
-  schema::Commit choice_;
+  Choice choice_;                 // of the current run
   std::unique_ptr<Run> dry_run_;  // a plan asked for, no run
   std::uint64_t dry_run_token_ = 0;
   Advisor advisor_;  // bench and plan
@@ -91,6 +91,7 @@ class Node {
   LastWords last_words_;
   std::string shown_id_;  // of a run that status shows and that has not begun
   std::ofstream run_log_;
+  std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
   bool done_ = false;
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0;
 };

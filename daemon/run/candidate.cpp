@@ -1,32 +1,39 @@
 #include "daemon/run/candidate.h"
 
+#include <chrono>
 #include <utility>
 
 #include "daemon/mesh/probe/send_burst.h"
-#include "engine/dataset.h"
 
 namespace tg::daemon {
+namespace {
 
-Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job, std::size_t members)
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job)
     : context_(context),
       key_(key),
       job_(job),
-      members_(members),
-      probe_(job.link_mbps > 0 ? 1 : members, context.config.seat()) {}
+      probe_(job.link_mbps > 0 ? 1 : context.names.size(), context.config.seat()) {}
 
-void Candidate::prepared(Result<std::shared_ptr<const Prepared>> result, double now_seconds) {
+void Candidate::prepared(Result<std::shared_ptr<const Prepared>> result) {
   preparation_ = std::move(result);
   if (!preparation_->ok()) return;
-  if (const auto burst = probe_.start(now_seconds)) send_burst(context_.mesh, context_.pool, key_, *burst);
+  if (const auto burst = probe_.start(now_seconds())) send_burst(context_.mesh, context_.pool, key_, *burst);
 }
 
-void Candidate::replied(Seat from, const schema::ProbeReply& reply, double now_seconds) {
-  if (const auto next = probe_.replied(from, reply, now_seconds)) send_burst(context_.mesh, context_.pool, key_, *next);
+void Candidate::replied(Seat from, const schema::ProbeReply& reply) {
+  if (const auto next = probe_.replied(from, reply, now_seconds()))
+    send_burst(context_.mesh, context_.pool, key_, *next);
 }
 
-std::optional<schema::Vote> Candidate::take_vote(double now_seconds) {
+std::optional<schema::Vote> Candidate::take_vote() {
   if (voted_ || !preparation_) return std::nullopt;
-  probe_.tick(now_seconds);
+  probe_.tick(now_seconds());
   if (preparation_->ok() && !probe_.done()) return std::nullopt;
   voted_ = true;
   return vote();
@@ -46,10 +53,7 @@ schema::Vote Candidate::vote() const {
   vote.data_hash = prepared.data_hash;
   vote.state_hash = prepared.initial_digest;
   vote.step_seconds = prepared.step_seconds;
-  vote.local_batch = static_cast<std::uint32_t>(engine::share_of(schema::resolved_global_batch(job_, members_),
-                                                                 static_cast<int>(context_.config.seat().index()),
-                                                                 static_cast<int>(members_))
-                                                    .count);
+  vote.local_batch = prepared.local_batch;
   vote.link_mbps = probe_.mbps();
   vote.workers = static_cast<std::uint16_t>(workers_for(context_.threads_for(job_)));
   return vote;

@@ -57,8 +57,9 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
                                                     int batch) {
   const schema::JobSpec& job = options.job;
   if (replays(job))
-    return engine::make_replay_engine(model, {job.seed, static_cast<std::uint32_t>(options.rank), job.replay_zeros,
-                                              job.replay_gradients == "gaussian" ? "" : job.replay_gradients});
+    return engine::make_replay_engine(model,
+                                      {job.seed, static_cast<std::uint32_t>(options.self.index()), job.replay_zeros,
+                                       job.replay_gradients == "gaussian" ? "" : job.replay_gradients});
   return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch});
 }
 
@@ -108,8 +109,8 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   if (!data.ok()) return on_node(options, data.error());
   prepared->data = std::move(data).value();
   advance();
-  const engine::Share part =
-      engine::share_of(global_batch(options), static_cast<int>(options.rank), static_cast<int>(options.members));
+  const engine::Share part = engine::share_of(global_batch(options), static_cast<int>(options.self.index()),
+                                              static_cast<int>(options.members));
   if ((!replays(job) && prepared->data->train.count() == 0) || part.count == 0)
     return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch(options)) +
                                              " does not reach all " + std::to_string(options.members) +
@@ -126,6 +127,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
   prepared->data_hash = prepared->data->hash;
   prepared->model_hash = segments.hash();
+  prepared->local_batch = static_cast<std::uint32_t>(part.count);
   prepared->threads = options.threads;
   prepared->engine_build = kit.engine->build();
   kit.tensors = home.make_kernels();

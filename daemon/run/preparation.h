@@ -16,7 +16,8 @@ struct PreparationOptions {
   schema::JobSpec job;
   std::string data_dir;  // job.data_dir, or the node's
   std::uint64_t threads = 1;
-  std::size_t rank = 0, members = 1;
+  Rank self;
+  std::size_t members = 1;
   std::string node;                // for messages
   std::uint64_t memory_bytes = 0;  // that the run may take at most; 0 = what is left on this machine
 };

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/membership/choose_exchange.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/run/preparation.h"
 #include "daemon/step/job_plan.h"
 #include "daemon/store/artefacts.h"
-#include "engine/dataset.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
 
@@ -20,7 +20,7 @@ Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& j
   const PreparationOptions options{job,
                                    job.data_dir.empty() ? context.config.data_dir : job.data_dir,
                                    context.threads_for(job),
-                                   self.index(),
+                                   self,
                                    members,
                                    context.config.node,
                                    context.config.memory_mib << 20};
@@ -45,18 +45,16 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
       identity_(std::move(identity)),
       job_(std::move(job)),
       view_(std::move(view)),
-      candidate_(context, identity_.key, job_, view_.size()),
+      candidate_(context, identity_.key, job_),
       numbers_(context.names, view_, context.config.seat(), schema::resolved_global_batch(job_, view_.size())) {
   if (job_.trace) timeline_->start(context_.config.node, context_.config.seat().index());
   const Rank self = view_.rank(context_.config.seat()).value();
-  trainer_ = std::make_unique<Trainer>(Trainer::Options{job_, self.index(), view_.size()},
+  trainer_ = std::make_unique<Trainer>(Trainer::Options{job_, self, view_.size()},
                                        preparation(context_, job_, self, view_.size()), context_.progress,
                                        context_.fault, timeline_, trainer_hooks(context_, identity_.key));
 }
 
 Run::~Run() = default;
-
-double Run::seconds() const { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 // --- before it begins ---
 
@@ -69,32 +67,7 @@ void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
         Member::Options{identity_.key, view_, context_.config.seat(), context_.names, job_, has_test_data},
         prepared_->model.segments, static_cast<Member::Host&>(*this));
   }
-  candidate_.prepared(std::move(result), seconds());
-}
-
-void Run::probe_replied(Seat from, const schema::ProbeReply& reply) { candidate_.replied(from, reply, seconds()); }
-
-std::optional<schema::Vote> Run::take_vote() { return begun() ? std::nullopt : candidate_.take_vote(seconds()); }
-
-schema::PlanReply Run::facts(const schema::Commit& choice) const {
-  TG_CHECK(prepared_ != nullptr);
-  const engine::SegmentTable& segments = prepared_->model.segments;
-  const Plans plans = plans_of(job_, segments, view_.size(), choice);
-  schema::PlanReply reply;
-  reply.run_id = identity_.id;
-  reply.parameters = segments.parameter_count();
-  reply.members = view_.size();
-  reply.global_batch = schema::resolved_global_batch(job_, view_.size());
-  reply.local_batch =
-      static_cast<std::uint64_t>(engine::share_of(reply.global_batch, static_cast<int>(context_.config.seat().index()),
-                                                  static_cast<int>(view_.size()))
-                                     .count);
-  reply.exchange = plans.plan.sharded() ? "sharded" : "direct";
-  reply.coding = plans.plan.coding == schema::Coding::kEntropy ? "entropy" : "raw";
-  reply.compute_seconds = prepared_->step_seconds;
-  reply.link_mbps = candidate_.link_mbps();
-  reply.memory_bytes = member_bytes(job_, segments, plans, workers_for(context_.threads_for(job_)));
-  return reply;
+  candidate_.prepared(std::move(result));
 }
 
 // --- the beginning ---
@@ -230,6 +203,7 @@ void Run::state_digests(const std::vector<std::uint64_t>& digests) {
 
 void Run::waited(const Waiting& waiting, Clock::time_point since) {
   const Clock::time_point now = Clock::now();
+  if (now - since > Standstill::kOwnSleep) return;  // this process was stopped: nobody else is to blame
   numbers_.waited(waiting.ranks, std::chrono::duration<double>(now - since).count());
   if (timeline_->on()) timeline_->add(Timeline::Track::kNode, "wait", member_->step(), since, now);
 }
@@ -291,8 +265,6 @@ Status Run::save(schema::RunState state, const std::string& reason) {
   publish(true);
   numbers_.flush_metrics();
   context_.progress.phase = schema::Phase::kSave;
-  if (const std::uint64_t dropped = member_->frames_of_other_views(); dropped > 0)
-    context_.log.warning("frames-of-other-views", {{"run", identity_.id}, {"dropped", dropped}});
   const std::string directory = context_.store.directory(identity_.id);
   Status written = write_artefacts(directory, prepared_->model.segments, *prepared_->replica,
                                    {{"format", "pt"},

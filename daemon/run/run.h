@@ -36,9 +36,8 @@ class Run : private Member::Host {
 
   // --- before it begins ---
   void prepared(Result<std::shared_ptr<const Prepared>> result);
-  void probe_replied(Seat from, const schema::ProbeReply& reply);
-  // Once, when everything that a vote says is known.
-  std::optional<schema::Vote> take_vote();
+  // Whom the probe's answers are for, and who makes the vote.
+  Candidate& candidate() { return candidate_; }
   Status begin(const schema::Commit& choice);
 
   // --- while it goes on ---
@@ -88,7 +87,6 @@ class Run : private Member::Host {
   void make_crew();
   void show_stopping();
   void publish(bool now);
-  double seconds() const;
 
   const RunContext& context_;
   const RunIdentity identity_;

@@ -43,7 +43,7 @@ struct RunContext {
   Progress& progress;
   const Fault& fault;
   Log& log;
-  std::function<void(RunPrepared)> prepared;   // any thread; does not block
+  std::function<void(RunPrepared)> prepared;     // any thread; does not block
   std::function<void(StepHappened&&)> happened;  // any thread; does not block
   std::uint64_t threads = 1;
   std::string build;

@@ -50,23 +50,21 @@ void Member::on(const GradientReady& event) {
 }
 
 // Scalers of the others open a bucket; their codes and totals become pieces.
-void Member::frame(Seat seat, const schema::FrameHeader& header, const schema::FrameBody& body,
+bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::FrameBody& body,
                    std::shared_ptr<const void> keep) {
   const std::optional<Rank> from = members_.view.rank(seat);
-  if (!from || header.view != members_.view.number()) {
-    ++frames_of_other_views_;
-    return;
-  }
-  if (failed_ || finished_) return;
+  if (!from || header.view != members_.view.number()) return false;
+  if (failed_ || finished_) return true;
   if (const auto* of_state = std::get_if<schema::Report>(&body)) {
     const std::uint64_t committed = begun() ? resources_->replica.committed_steps() : 0;
-    if (auto wrong = reports_.take(*from, header.step, *of_state, committed)) return fail(*std::move(wrong));
+    if (auto wrong = reports_.take(*from, header.step, *of_state, committed)) fail(*std::move(wrong));
     finish_reports();
   } else {
     exchange_.frame(*from, header, body, std::move(keep));
   }
   act();
   start_early();
+  return true;
 }
 
 // Measure, contribute, reduce, apply: whatever can be done now.
@@ -162,7 +160,7 @@ void Member::report(const engine::EvaluationCounts& counts) {
 }
 
 void Member::finish_reports() {
-  if (!pending_) return;
+  if (!pending_ || failed_) return;
   std::optional<Reports::Sum> sum = reports_.take_sum(pending_->step);
   if (!sum) return;
   const Pending pending = *std::exchange(pending_, std::nullopt);

@@ -86,8 +86,8 @@ class Member {
   void begin(const schema::Commit& choice, const Resources& resources);
 
   // --- events ---
-  // StepFrame, Scalers, Chunk, Credit or Report of this run. One of another view is counted and dropped.
-  void frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
+  // StepFrame, Scalers, Chunk, Credit or Report of this run. False if it is of another view: it changes nothing.
+  bool frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
              std::shared_ptr<const void> keep);
   void on(const GradientReady& event);
   void on(const MadeFrame& total);  // of a Reduce under way
@@ -116,7 +116,6 @@ class Member {
   std::uint64_t step() const { return exchange_.step(); }
   const Members& members() const { return members_; }
   Waiting waiting() const;
-  std::uint64_t frames_of_other_views() const { return frames_of_other_views_; }
 
  private:
   struct Pending {  // what follows a commit before the next step
@@ -168,7 +167,6 @@ class Member {
   std::optional<schema::Fail> failed_;
   bool stopping_ = false;
   std::optional<schema::RunState> finished_;
-  std::uint64_t frames_of_other_views_ = 0;
 };
 
 }  // namespace tg::daemon

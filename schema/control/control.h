@@ -52,7 +52,9 @@ struct MemberStatus {
   std::uint64_t digest = 0;  // of the state at digest_step
   std::uint64_t digest_step = 0;
   double wait_share = 0;  // share of their time that the others, on average, wait for this member
-  bool holds_up() const { return wait_share > kHoldsUpShare; }
+  bool holds_up() const {
+    return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
+  }
 };
 
 struct RunStatus {

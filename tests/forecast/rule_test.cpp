@@ -42,7 +42,6 @@ TEST(Rule, IsNearTheBestChoiceOfTheStepModel) {
             sum += regret;
             ++cases;
             if (regret <= worst) continue;
-            if (regret <= worst) continue;
             worst = regret;
             char text[200];
             std::snprintf(text, sizeof text, "%s, %zu nodes, %.0f Mbit/s, %.0f cores, %.2f zeros", model, nodes, mbps,

@@ -67,7 +67,7 @@ struct Trainer::State {
   void wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last);
   void evaluate(const Evaluate& order_);
   void add_weight_decay(kernels::ConstFloats parameters, std::size_t first, std::size_t last);
-  // Hooks are called under no lock, but never after the trainer was destroyed.
+  // Hooks are called under the lock, so never after the trainer was destroyed.
   template <class Call>
   void tell(Call call) {
     const std::lock_guard lock(mutex);
@@ -238,8 +238,8 @@ void Trainer::State::evaluate(const Evaluate& order_) {
   enter(schema::Phase::kEvaluate, order_.step);
   const TimelineSpan span(*timeline, Timeline::Track::kCompute, "evaluate", order_.step);
   const Prepared& prepared = *kit.prepared;
-  const engine::Share part =
-      engine::share_of(prepared.data->test.count(), static_cast<int>(options.rank), static_cast<int>(options.members));
+  const engine::Share part = engine::share_of(prepared.data->test.count(), static_cast<int>(options.self.index()),
+                                              static_cast<int>(options.members));
   engine::EvaluationCounts counts;
   for (int done = 0; done < part.count;) {
     evaluation_batch.count = std::min(kEvaluationBatch, part.count - done);

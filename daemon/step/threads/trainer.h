@@ -32,7 +32,8 @@ struct Prepared {
   std::shared_ptr<const engine::Dataset> data;
   std::shared_ptr<Replica> replica;
   std::uint64_t data_hash = 0, model_hash = 0, initial_digest = 0;
-  double step_seconds = 0;  // measured: forward + backward of the local batch
+  std::uint32_t local_batch = 0;  // samples of a step that are this member's
+  double step_seconds = 0;        // measured: their forward + backward
   std::uint64_t threads = 0;
   std::string engine_build;
 };
@@ -59,14 +60,15 @@ class Trainer {
   };
   struct Options {
     schema::JobSpec job;
-    std::size_t rank = 0, members = 1;
+    Rank self;
+    std::size_t members = 1;
   };
   // Starts the thread, which prepares at once.
   Trainer(Options options, Prepare prepare, Progress& progress, const Fault& fault, std::shared_ptr<Timeline> timeline,
           Hooks hooks);
   ~Trainer();
 
-  // Forward and backward of a step; one order at a time, the next one from the last bucket_ready on. Weight decay
+  // Forward and backward of a step; one order at a time, the next one from the last GradientReady on. Weight decay
   // inside the ternary path is added here, whole, by each member. early: the parameters are not all there yet; the
   // forward pass waits for each layer's segments until segment_ready has told of them.
   void train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early);

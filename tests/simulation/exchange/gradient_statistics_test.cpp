@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/base/aligned_array.h"
+#include "kernels/kernels.h"
 #include "tests/simulation/exchange/plain_segments.h"
 #include "tests/simulation/simulator/random.h"
 
@@ -47,7 +48,6 @@ struct Gradient : testing::Test {
   AlignedArray<float> values = AlignedArray<float>(segments().padded_count());
   GradientStatistics statistics = GradientStatistics(segments(), {});
   std::vector<Measure> works;
-  Scalers scalers = Scalers(2, segments().size());
 };
 
 TEST_F(Gradient, SlicesCoverEverySegmentOnce) {
@@ -70,21 +70,21 @@ TEST_F(Gradient, BucketsComeInTheirOrderWhateverIsMeasuredFirst) {
   std::reverse(works.begin(), works.end());
   for (std::size_t i = 0; i + 1 < works.size(); ++i) {
     measure(works[i]);
-    EXPECT_FALSE(statistics.take(scalers)) << "bucket 0 is measured last";
+    EXPECT_FALSE(statistics.take()) << "bucket 0 is measured last";
   }
   measure(works.back());
   for (std::size_t b = 0; b < 2; ++b) {
-    const auto bucket = statistics.take(scalers);
+    const auto bucket = statistics.take();
     ASSERT_TRUE(bucket);
     EXPECT_EQ(bucket->bucket, b);
     EXPECT_EQ(bucket->loss_sum, static_cast<double>(b));
   }
-  EXPECT_FALSE(statistics.take(scalers));
+  EXPECT_FALSE(statistics.take());
 }
 
 TEST_F(Gradient, ALargeSegmentsNumbersAreThoseOfAllItsElements) {
   for (const Measure& work : works) measure(work);
-  const auto bucket = statistics.take(scalers);
+  const auto bucket = statistics.take();
   ASSERT_TRUE(bucket);
   const engine::Segment& large = segments()[1];
   long double sum = 0, squares = 0;
@@ -97,15 +97,15 @@ TEST_F(Gradient, ALargeSegmentsNumbersAreThoseOfAllItsElements) {
   }
   const long double count = static_cast<long double>(large.element_count);
   const double sigma = static_cast<double>(std::sqrt(squares / count - sum / count * (sum / count)));
-  EXPECT_NEAR(scalers.clip(1) / (2.5 * sigma), 1, 1e-6);
-  EXPECT_EQ(bucket->scalers.front(), std::min(most, scalers.clip(1)));
+  EXPECT_NEAR(bucket->clips.front() / (2.5 * sigma), 1, 1e-6);
+  EXPECT_EQ(bucket->scalers.front(), std::min(most, bucket->clips.front()));
 }
 
 TEST_F(Gradient, OneBadElementOfAnySliceIsNamed) {
   values[segments()[1].offset + segments()[1].element_count - 1] = std::numeric_limits<float>::quiet_NaN();
   for (const Measure& work : works) measure(work);
-  EXPECT_EQ(statistics.take(scalers)->non_finite_segment, 1u);
-  EXPECT_FALSE(statistics.take(scalers)->non_finite_segment);
+  EXPECT_EQ(statistics.take()->non_finite_segment, 1u);
+  EXPECT_FALSE(statistics.take()->non_finite_segment);
 }
 
 }  // namespace
