@@ -70,6 +70,24 @@ void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
   candidate_.prepared(std::move(result));
 }
 
+schema::PlanReply Run::facts(const schema::Commit& choice) const {
+  TG_CHECK(prepared_ != nullptr);
+  const engine::SegmentTable& segments = prepared_->model.segments;
+  const Plans plans = plans_of(job_, segments, view_.size(), choice);
+  schema::PlanReply reply;
+  reply.run_id = identity_.id;
+  reply.parameters = segments.parameter_count();
+  reply.members = view_.size();
+  reply.global_batch = schema::resolved_global_batch(job_, view_.size());
+  reply.local_batch = prepared_->local_batch;
+  reply.exchange = name_of(plans.plan.exchange);
+  reply.coding = name_of(plans.plan.coding);
+  reply.compute_seconds = prepared_->step_seconds;
+  reply.link_mbps = candidate_.link_mbps();
+  reply.memory_bytes = member_bytes(job_, segments, plans, workers_for(context_.threads_for(job_)));
+  return reply;
+}
+
 // --- the beginning ---
 
 Status Run::check_memory_of(const schema::PlanReply& facts) const {
