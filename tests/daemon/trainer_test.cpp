@@ -90,7 +90,7 @@ void expect_gradient(const std::string& weight_decay_path) {
     told.release();
   };
   const Trainer::Prepare prepare = [&](const std::function<void()>&) { return kit_in(*home, job); };
-  Trainer trainer({job, 0, 1}, prepare, progress, Fault(), std::make_shared<Timeline>(), hooks);
+  Trainer trainer({job, Rank(0), 1}, prepare, progress, Fault(), std::make_shared<Timeline>(), hooks);
   ASSERT_TRUE(told.try_acquire_for(kPatience));
   const Plan plan = make_plan(tiny_segments(), plan_options(job, 1, {}));
   trainer.train(0, plan, prepared->replica->parameters(), false);
