@@ -13,7 +13,7 @@ TEST(Membership, OneNodeAloneNeedsNoFrames) {
   EXPECT_EQ(a.only<PrepareRun>().run.id, "run-1");
   EXPECT_EQ(a->state(), RunState::kStarting);
   a.vote(yes());
-  EXPECT_EQ(a.only<BeginRun>().choice.exchange, schema::ExchangeKind::kDirect);
+  EXPECT_EQ(a.only<BeginRun>().choice.commit.exchange, schema::ExchangeKind::kDirect);
   EXPECT_TRUE(a.only<AnswerStart>().status.ok());
   EXPECT_TRUE(a.all<SendFrame>().empty());
   a->finished(RunState::kCompleted, "", a.now_ms);
@@ -40,7 +40,7 @@ TEST(Membership, TheFirstSeatProposesAtOnceAndCommitsWithTheLastVote) {
   EXPECT_EQ(a.actions(), 0u);
   a.frame(kB, yes());
   EXPECT_EQ(a.sent<schema::Commit>({kB, kC}).exchange, schema::ExchangeKind::kSharded);
-  EXPECT_EQ(a.only<BeginRun>().choice.exchange, schema::ExchangeKind::kSharded);
+  EXPECT_EQ(a.only<BeginRun>().choice.commit.exchange, schema::ExchangeKind::kSharded);
   EXPECT_EQ(a.only<AnswerStart>().token, kToken);
   EXPECT_EQ(a->state(), RunState::kRunning);
 }

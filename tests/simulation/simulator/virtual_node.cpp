@@ -128,11 +128,11 @@ void VirtualNode::act(const daemon::BeginRun& action) {
   running_ = action.run;
   Outcome& one = outcomes_[action.run.id];
   one.began = true;
-  one.exchange = action.choice.exchange;
+  one.exchange = action.choice.commit.exchange;
   phase_ = schema::Phase::kForward;
   step_ = 0;
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
-  run_begins(action.choice);
+  run_begins(action.choice.commit);
   for (const Early& early : std::exchange(early_, {})) run_frame(early.from, early.message);
 }
 
