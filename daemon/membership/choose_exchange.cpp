@@ -18,7 +18,7 @@ std::uint16_t fewest_workers(const std::vector<schema::Vote>& votes) {
 }
 
 ExchangeKind exchange_of(const Asked& asked, std::size_t members, std::string& why) {
-  if (asked.exchange != "auto") {
+  if (asked.exchange != "auto" && members > 1) {
     why = std::string(asked.exchange) + " as the job says";
     return asked.exchange == "direct" ? ExchangeKind::kDirect : ExchangeKind::kSharded;
   }

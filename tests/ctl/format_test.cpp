@@ -167,6 +167,7 @@ TEST(Plan, WarnsBelowItsThresholdWithTheNumbers) {
 
 TEST(StatusText, WhoIsWaitedForMostOfTheTimeIsMarked) {
   schema::RunStatus run = sample_run();
+  run.members[1].state = schema::RunState::kRunning;
   run.members[1].wait_share = schema::kHoldsUpShare;
   EXPECT_EQ(format_run(run, kNowMs).find("holds the run up"), std::string::npos) << "just half";
   run.members[1].wait_share = 0.62;
@@ -176,6 +177,8 @@ TEST(StatusText, WhoIsWaitedForMostOfTheTimeIsMarked) {
   const auto json = ordered_json::parse(format_status_json(mesh, 2));
   EXPECT_EQ(json["runs"][0]["members"][0]["holds_up"], false);
   EXPECT_EQ(json["runs"][0]["members"][1]["holds_up"], true);
+  run.members[1].state = schema::RunState::kCompleted;
+  EXPECT_EQ(format_run(run, kNowMs).find("holds the run up"), std::string::npos) << "it is over";
 }
 
 TEST(Progress, LineSaysWhereTheRunIsAndWhenItEnds) {
