@@ -53,7 +53,7 @@ class FourNodes(unittest.TestCase):
         self.assertGreater(shown["samples_per_second"], 0)
         self.assertTrue(0 < shown["zeros"] < 1)
         # A raw mask is one bit per parameter, signs of the others come on top; each goes to one owner, but our own.
-        self.assertTrue(0.5 < shown["code_bits_per_parameter"] < 2.1, shown)
+        self.assertTrue(0.3 < shown["code_bits_per_parameter"] < 2.1, shown)  # entropy of 95 % zeros; two planes
         self.assertTrue(0.5 < shown["sent_bits_per_parameter"] < 32, shown)
         bits = 8 * shown["sent_bytes_per_step"] / sum(math.prod(shape) for shape in LENET.values())
         self.assertAlmostEqual(shown["sent_bits_per_parameter"], bits, delta=0.001 * bits)
