@@ -66,8 +66,9 @@ class Life(unittest.TestCase):
             self.assertIn("RUNNING", early.err)
 
             self.assertEqual(mesh.ctl_ok("stop", run, node=1).out, "STOPPED\n")
-            for index in range(3):
-                self.assertEqual(mesh.run(run, node=index)["state"], "STOPPED")
+            for index in range(3):  # the others end when they have heard of the last report
+                ended = mesh.ctl_ok("wait", run, "--for", "stopped", "--timeout", "30s", node=index)
+                self.assertEqual(ended.out, "STOPPED\n", ended)
             again = mesh.ctl_ok("stop", run)
             self.assertEqual(again.out, "STOPPED\n")
             self.assertIn("ended already", again.err)
