@@ -131,7 +131,8 @@ TEST(Membership, AFailThatOvertakesTheCommitIsNotForgotten) {
 TEST(Membership, ARefusedRunThatTheJobTextBreaksIsNotCommitted) {
   Machine a(kA, 1);
   EXPECT_EQ(a.start("run-1", kKey, "steps = many\n"), "prepare run-1 with a");
-  EXPECT_EQ(a.prepares(yes()), "answer run-1: ?\ndrop");
+  EXPECT_EQ(a.prepares(yes()),
+            "answer run-1: usage: job:1: steps: \"many\" is not a whole number from 1 to 4294967294\ndrop");
   EXPECT_TRUE(a->idle());
 }
 
