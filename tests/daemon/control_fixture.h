@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -27,14 +28,15 @@ std::vector<std::uint16_t> free_ports(std::size_t count);
 bool eventually(const std::function<bool()>& condition);
 std::uint64_t now_ms();
 
-// What was said, of this kind. Where it is of another kind the test fails, and says what an error said.
+// What was said, of this kind. Where it is of another kind the test fails there, and says what an error said.
+using Where = std::source_location;
 template <class Kind, class Body>
-Kind as(const Body& body) {
+Kind as(const Body& body, const Where& where = Where::current()) {
   if (const Kind* one = std::get_if<Kind>(&body)) return *one;
-  std::string said = "is of kind " + std::to_string(body.index());
+  std::string said = "it is of kind " + std::to_string(body.index());
   if constexpr (std::is_same_v<Body, schema::ReplyBody>)
     if (const Error* error = std::get_if<Error>(&body)) said += ": " + error->message;
-  ADD_FAILURE() << said;
+  ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line())) << said;
   return {};
 }
 
@@ -48,16 +50,17 @@ class TestClient {
   // Sends and waits for the reply of the same id. A test fails where none comes, or one of another kind.
   schema::ReplyBody ask(schema::RequestBody body);
   template <class Kind>
-  Kind ask(schema::RequestBody body) {
-    return as<Kind>(ask(std::move(body)));
+  Kind ask(schema::RequestBody body, const Where& where = Where::current()) {
+    return as<Kind>(ask(std::move(body)), where);
   }
   // The next reply, which must be that to this request.
   template <class Kind>
-  Kind receive_reply(std::uint64_t id) {
+  Kind receive_reply(std::uint64_t id, const Where& where = Where::current()) {
     const std::optional<schema::Reply> reply = receive();
-    EXPECT_TRUE(reply.has_value()) << "no reply";
-    EXPECT_EQ(reply ? reply->id : id, id);
-    return reply ? as<Kind>(reply->body) : Kind{};
+    if (reply && reply->id == id) return as<Kind>(reply->body, where);
+    ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line()))
+        << (reply ? "a reply to " + std::to_string(reply->id) : "no reply") << ", not to " << id;
+    return {};
   }
 
  private:
@@ -81,9 +84,9 @@ class TestNode {
   std::optional<daemon::ControlCall> next_call();  // waits
   // The same, where it must be such a request: its token, the request.
   template <class Kind>
-  std::pair<std::uint64_t, Kind> next_call() {
+  std::pair<std::uint64_t, Kind> next_call(const Where& where = Where::current()) {
     const daemon::ControlCall call = next_call().value_or(daemon::ControlCall{0, schema::VersionRequest{}});
-    return {call.token, as<Kind>(call.body)};
+    return {call.token, as<Kind>(call.body, where)};
   }
   std::optional<daemon::Verdict> next_verdict();  // waits
   std::size_t verdict_count();
@@ -120,8 +123,8 @@ class ControlMesh : public testing::Test {
   std::string states(Seat asked);  // "up up unreachable"
   // A new client's question to that node.
   template <class Kind>
-  Kind ask(Seat asked, schema::RequestBody body) {
-    return TestClient(control_port(asked)).ask<Kind>(std::move(body));
+  Kind ask(Seat asked, schema::RequestBody body, const Where& where = Where::current()) {
+    return TestClient(control_port(asked)).ask<Kind>(std::move(body), where);
   }
   // Waits until each started node sees each other one.
   void wait_until_connected();

@@ -92,13 +92,20 @@ TEST(TrainingFaults, WhoFinishedFirstMayShutDown) {
   });
 }
 
-// A run of 20 steps with this fault on one node, to its end.
+// A run of 20 steps with this fault of one node in that step, to its end.
 struct OneFault : TrainingCluster {
+  using Kind = std::optional<std::uint64_t> Faults::*;
   const Seat faulty;
-  OneFault(std::uint64_t seed, std::size_t nodes, const Faults& faults)
-      : TrainingCluster({nodes, seed}, Seat(seed % nodes), faults), faulty(seed % nodes) {
-    train(tiny_job(seed, 20, exchange_of(seed)), 5'000);
+  OneFault(const NetworkOptions& options, Kind kind, std::uint64_t step)
+      : TrainingCluster(options, Seat(options.seed % options.nodes), faults_of(kind, step)),
+        faulty(options.seed % options.nodes) {
+    train(tiny_job(seed(), 20, exchange_of(seed())), 5'000);
     EXPECT_LE(network().most_waiting_frames(), most_frames_of_two_steps());
+  }
+  static Faults faults_of(Kind kind, std::uint64_t step) {
+    Faults faults;
+    faults.*kind = step;
+    return faults;
   }
   // Nobody has gone beyond `steps`.
   void expect_committed_at_most(std::uint64_t steps) {
@@ -108,7 +115,7 @@ struct OneFault : TrainingCluster {
 
 TEST(TrainingFaults, ACorruptPayloadNamesItsSender) {
   for_each_seed(100, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
-    OneFault run(seed, nodes, {.bad_payload = seed % 7});
+    OneFault run({nodes, seed}, &Faults::bad_payload, seed % 7);
     run.expect_failed({run.name(run.faulty), "breaks its format in step " + std::to_string(seed % 7)});
   });
 }
@@ -116,7 +123,7 @@ TEST(TrainingFaults, ACorruptPayloadNamesItsSender) {
 TEST(TrainingFaults, AFlippedBitIsNamedWithinTheDigestPeriod) {
   for_each_seed(100, {3, 16}, [](std::uint64_t seed, std::size_t nodes) {
     const std::uint64_t step = 1 + seed % 10, noticed = step % 4 == 0 ? step : (step / 4 + 1) * 4;
-    OneFault run(seed, nodes, {.flip_bit = step});
+    OneFault run({nodes, seed}, &Faults::flip_bit, step);
     run.expect_failed({run.name(run.faulty), "fc1.weight", "before step " + std::to_string(noticed)});
     run.expect_committed_at_most(noticed);
   });
@@ -126,9 +133,7 @@ TEST(TrainingFaults, ANonFiniteGradientNamesNodeSegmentAndStep) {
   for_each_seed(100, {1, 16}, [](std::uint64_t seed, std::size_t nodes) {
     const std::uint64_t step = seed % 9;
     const bool nan = seed % 2 == 0;
-    Faults faults;
-    (nan ? faults.not_a_number : faults.infinite) = step;
-    OneFault run(seed, nodes, faults);
+    OneFault run({nodes, seed}, nan ? &Faults::not_a_number : &Faults::infinite, step);
     run.expect_failed({"the gradient of " + std::string(nan ? "fc1.weight" : "conv1.weight") + " on " +
                        run.name(run.faulty) + " is not finite in step " + std::to_string(step)});
     // Nobody has taken the step with it; the news may reach a member that is still in the step before.
@@ -140,7 +145,7 @@ TEST(TrainingFaults, ANonFiniteGradientNamesNodeSegmentAndStep) {
 TEST(TrainingFaults, ADifferentLearningRateIsNamedWithBothValues) {
   for_each_seed(100, {2, 16}, [](std::uint64_t seed, std::size_t nodes) {
     const std::uint64_t step = seed % 9;
-    OneFault run(seed, nodes, {.other_rate = step});
+    OneFault run({nodes, seed}, &Faults::other_rate, step);
     run.expect_failed({"learning rates differ in step " + std::to_string(step), run.name(run.faulty), "0.01", "0.02"});
     run.expect_committed_at_most(step);
     run.expect_consistent();
