@@ -66,7 +66,7 @@ TEST_F(ControlHostile, EveryCutAndManyFlipsOfEveryRequest) {
   std::mt19937 random(20171204);
   for (const schema::RequestBody& body : bodies) {
     TestClient client(control_port(kA));
-    // Whatever is answered, if anything: what comes after is answered too.
+    // Whether that is answered or not, the next request must be.
     const auto send_and_go_on = [&](const std::string& bytes) {
       client.send_bytes({bytes});
       client.ask<VersionReply>(VersionRequest{});

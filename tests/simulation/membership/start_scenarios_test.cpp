@@ -82,7 +82,7 @@ TEST(StartScenarios, OfSeveralStartsInOneInstantExactlyOneRuns) {
   });
 }
 
-// After the k-th frame of the start, for every k in turn as seeds go by.
+// After a drawn number of the start's frames.
 TEST(StartScenarios, ADeathAtAnyPointOfTheStartLeavesNobodyWaiting) {
   for_each_seed(600, {2, 32}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});
