@@ -24,7 +24,7 @@ void expect_failed_within(TrainingCluster& cluster, std::uint64_t ms, const std:
 
 TEST(TrainingFaults, ADeathAtAnyPhaseFailsAllSurvivorsNamingTheVictim) {
   in_a_run(400, {2, 16}, [](TrainingCluster& cluster) {
-    const std::uint64_t frames = cluster.network().delivered() + cluster.random().between(0, 40 * nodes);
+    const std::uint64_t frames = cluster.network().delivered() + cluster.random().between(0, 40 * cluster.size());
     EXPECT_TRUE(cluster.run_until([&] { return cluster.network().delivered() >= frames; }, 10'000));
     const Seat victim = cluster.any();
     const bool silent = cluster.random().one_in(2);
