@@ -99,6 +99,7 @@ class FourNodes(unittest.TestCase):
         job = {"steps": steps, "evaluate-every": steps // 2}
         with Mesh(4) as mesh:
             run = mesh.start(job)
+            mesh.wait_ended(run)
             shown = self.check_completed(mesh.status(run), run, steps)
             record = self.check_fetched(mesh.fetch(run, node=2), shown, steps)
             self.assertNotEqual(as_number(record["initial_digest"]), as_number(shown["digest"]))
