@@ -15,9 +15,9 @@
 #include "schema/options/job.h"
 
 namespace tg::daemon {
-inline constexpr std::uint64_t kKey = 77;  // of run-1; words name every other key
+inline constexpr std::uint64_t kKey = 77;  // of run-1; words show a key only where it is another one
 inline constexpr std::uint64_t kToken = 5;
-inline constexpr Seat kA{0}, kB{1}, kC{2}, kD{3};  // node-a ... node-d
+inline constexpr Seat kA{0}, kB{1}, kC{2};  // node-a, node-b, node-c
 
 class Machine {
  public:
@@ -31,7 +31,7 @@ class Machine {
   std::string disconnects(Seat peer);
   std::string hears(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
                     std::uint32_t view = View::kFirst);
-  std::string prepares(const schema::Vote& vote);            // run-1, and would vote so
+  std::string prepares(const schema::Vote& vote);            // run-1, with this own vote
   std::string loses(Seat peer, const std::string& message);  // liveness gives up on it
   std::string fails(const schema::Fail& cause);              // the run itself cannot go on
   std::string finishes(schema::RunState state, const std::string& reason);
@@ -39,7 +39,7 @@ class Machine {
   std::string shuts_down();
   std::string waits(std::uint64_t ms);
 
-  // The only frame of this kind in what it did last, to be heard by others.
+  // The frame of this kind that it sent at the last event, for another machine to hear.
   template <class Body>
   Body sent() const {
     std::vector<Body> found;
