@@ -198,7 +198,7 @@ TEST(ExchangeFlow, NobodyWaitsForEver) {
   }
 }
 
-// In every turn the members send to different owners, so that no owner's link carries what all send at once.
+// In every turn each owner is one member's: nobody's link carries what all send at once.
 TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
   for (std::size_t count = 2; count <= 9; ++count) {
     Mesh mesh(count, schema::ExchangeKind::kSharded, 1 << 20, 1);
