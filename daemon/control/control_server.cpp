@@ -151,7 +151,7 @@ Status ControlServer::start() {
 void ControlServer::reply(std::uint64_t token, ReplyBody body) {
   {
     const std::lock_guard lock(state_->mutex);
-    // More cannot be waited for.
+    // No more questions than these can wait for a reply.
     if (state_->replies.size() >= schema::kMostPendingQuestions) return;
     state_->replies.push_back({token, std::move(body)});
   }

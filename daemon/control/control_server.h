@@ -4,9 +4,7 @@
 // Answers itself: version, status (own part from RunStore at once; the peers' parts are asked over their control ports
 // and merged within kPeerStatusMs), logs and fetch (own files, or relayed from the named node). start, stop, bench and
 // plan go to the node's thread as a ControlCall and are answered through reply(). One ROUTER (bound), one DEALER per
-// peer, all owned by this thread. Merging: one RunStatus per id; the asked node's own view first, else the first
-// answer; members[] takes each node's own row; of several FAILED reasons the earliest `since` is shown: the first
-// cause. Unreachable nodes keep a row without a digest.
+// peer, all owned by this thread. merge.h says how the parts of several nodes become one answer.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // The sockets of the control port: one ROUTER (bound, for clients and peers), one DEALER per peer, and an eventfd that
-// wakes the owner. ZeroMQ of the control port is met in control_sockets.cpp only; its exceptions end there.
+// wakes the owner. Only control_sockets.cpp calls ZeroMQ for the control port; its exceptions end there.
 // One owner thread, except wake(). Sends never wait: what cannot be sent now is not sent.
 #pragma once
 

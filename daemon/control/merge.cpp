@@ -98,7 +98,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   }
   own.runs.clear();
   for (auto& [id, run] : merged) {
-    // Each row holds the sum of what the views say of it: a member says nothing of itself.
+    // Each row holds the sum of what the other members' views say of it; a member says nothing of itself.
     const auto others = static_cast<double>(std::max<std::size_t>(views[id], 2) - 1);
     for (MemberStatus& row : run.members) row.wait_share /= others;
     std::sort(run.members.begin(), run.members.end(),

@@ -66,8 +66,8 @@ Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std:
   return std::nullopt;
 }
 
-// Bounded: one step frame and one scaler frame per bucket from every member can be early, and each is checked when it
-// is used.
+// Bounded: of the next step, every member can have sent one step frame and one scaler frame per bucket. They are
+// checked when that step begins.
 Announcements::Wrong Announcements::keep(Early early) {
   const auto theirs = std::count_if(early_.begin(), early_.end(), [&](const Early& e) { return e.from == early.from; });
   if (theirs > static_cast<std::ptrdiff_t>(schema::kMostBuckets))

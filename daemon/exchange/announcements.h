@@ -1,10 +1,10 @@
 // What the members have announced of one step: step frames (with the scalers of bucket 0), scalers of later buckets.
 //
 // These frames are the gates of the exchange: nobody sends a chunk of a bucket before every member announced that
-// bucket in that step. So members differ by at most one step, and what can come early is bounded: announcements of the
-// next step, which are kept, nothing more. Pure; owned by the thread that owns the Exchange.
+// bucket in that step. So members differ by at most one step. Only announcements of the next step can come before it
+// begins here; they are kept. Pure; owned by the thread that owns the Exchange.
 //
-// Functions that take a peer's frame say what is wrong with it, if anything is: the cause that ends the run.
+// Functions that take a peer's frame return the cause that ends the run, if something is wrong with the frame.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,9 @@
 //   ready(bucket) -> next() ... measured() of every slice -> take(): the bucket's local scalers, eq. (2), and clip
 //   bounds
 //
-// A slice is kSlice elements of one segment, whatever the number of threads: so are the sums, to the last bit. Buckets
-// come out in the order in which they became ready. Pure; owned by the thread that owns the Exchange.
+// A slice is kSlice elements of one segment, whatever the number of threads, so the sums do not depend on that number,
+// to the last bit. Buckets come out in the order in which they became ready. Pure; owned by the thread that owns the
+// Exchange.
 #pragma once
 
 #include <cstddef>

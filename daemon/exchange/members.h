@@ -1,5 +1,5 @@
-// Who takes part in an exchange, and as whom: what its parts need to read a frame and to name a cause. Immutable; any
-// thread.
+// Who takes part in an exchange, and which of them this node is. The parts of the exchange read frames and name causes
+// with it. Immutable; any thread.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Members {
 
   std::size_t count() const { return view.size(); }
   auto ranks() const { return places<Rank>(count()); }
-  // Those after our own first: not everybody begins with the same one.
+  // In a circle that begins after our own rank, so that not all members send to the same one first.
   std::vector<Rank> others() const {
     std::vector<Rank> ranks;
     for (std::size_t i = 1; i < count(); ++i) ranks.emplace_back((self.index() + i) % count());

@@ -27,8 +27,8 @@ std::size_t share_of(std::size_t model_elements, std::size_t chunks) {
   return std::min(model_elements / chunks, schema::kLargeChunkParameters);
 }
 
-// Of a slow link's chunks there are many in a step: the last one's way is short beside it. A large model has many
-// anyway.
+// The most elements of a chunk. On a slow link a step has many chunks, so that the last one's travel is short beside
+// the step. A large model has many chunks anyway.
 std::size_t most_for_link(std::size_t model_elements, const PlanOptions& options, bool sharded) {
   const std::size_t chunks = sharded ? std::max(kChunksOfAModel, kChunksOfAnOwner * options.members) : kChunksOfAModel;
   return kernels::padded(std::max(share_of(model_elements, chunks), options.most_chunk_parameters));
@@ -77,12 +77,12 @@ GradientFormat format_of(const engine::Segment& segment, const PlanOptions& opti
   return segment.last_layer ? options.last_layer : GradientFormat::kTernary;
 }
 
-// One chunk on its way, one behind it, a third for the time that credit takes to come back: coded sums have two to
-// three bits per element. Between more than two members more would only make a queue where the bytes of all peers meet,
-// in the switch's port to one of them: it drops what it cannot hold, and who was dropped falls behind. What few float
-// chunks a ternary plan has do not widen it: a chunk may overshoot. Between more than four members a large model's
-// chunks are smaller than what may be on its way (from eight on half of it): a total waits until nobody's window is
-// full.
+// Room for one chunk on its way, one behind it, and a third for the time that credit takes to come back: coded sums
+// have two to three bits per element. Between more than two members more would only make a queue in the switch's port
+// to one of them, where the bytes of all peers meet. The port drops what it cannot hold, and the sender of what was
+// dropped falls behind. The few float chunks of a ternary plan do not make the window wider, since a chunk may
+// overshoot it. Between more than four members a large model's chunks are smaller than the window (from eight on, half
+// of it), since a total waits until nobody's window is full.
 std::size_t least_window(const Plan& plan, std::size_t model_elements) {
   std::size_t ternary = 0, floats = 0;
   for (const ChunkPlan& chunk : plan.chunks) {

@@ -60,7 +60,7 @@ struct Plan {
   std::size_t longest_chunk = 0;  // elements
   // Credit: payload bytes that may be on their way to one peer; a chunk for each thread may overshoot it.
   std::size_t window_bytes = 0;
-  // A receiver tells what it took after so many bytes: a window is never used up by what was taken long ago.
+  // After this many bytes a receiver says what it has taken, so that a window never stays full for long without need.
   std::size_t credit_every_bytes() const { return window_bytes / 4; }
   bool ternary(std::size_t segment) const { return formats[segment] == GradientFormat::kTernary; }
   bool sharded() const { return exchange == schema::ExchangeKind::kSharded && members > 1; }
@@ -83,11 +83,13 @@ struct PlanOptions {
 inline constexpr std::size_t kDefaultBucketParameters = 256 * 1024;
 inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;  // below this a frame costs more than it overlaps
 
-// On a slow link a large model is cut into so many chunks: more would cost more in frames than their end gains.
+// On a slow link a large model is cut into this many chunks. Smaller ones would end the step sooner, but cost more in
+// frames than that gains.
 inline constexpr std::size_t kChunksOfAModel = 480;
 inline constexpr std::size_t kChunksOfAnOwner = 120;  // between more than four members, for the same reason
 
-// direct wherever there is nothing to sum for others: one member, or scalers of each member's own.
+// The plan is direct, whatever the options say, where an owner has nothing to sum: with one member, or where members
+// keep their own scalers.
 Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options);
 
 // The most bytes that frames of one step may occupy on a member at once: what it holds of the others until it can sum,

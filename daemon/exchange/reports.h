@@ -20,13 +20,13 @@ class Reports {
   // Why the report ends the run, if it does. committed: steps of this member; a report is of that state or the next.
   std::optional<schema::Fail> take(Rank from, std::uint64_t step, const schema::Report& report,
                                    std::uint64_t committed);
-  // So many steps are committed: what is older is not looked at any more.
+  // This many steps are committed: reports of older states are dropped.
   void forget_before(std::uint64_t step) { by_step_.erase(by_step_.begin(), by_step_.lower_bound(step)); }
 
   bool has(std::uint64_t step, Rank from) const;
   std::vector<Rank> missing(std::uint64_t step) const;
-  // All members' reports of the state after `step` steps, once, as soon as the last one is there: their counts, added,
-  // or how their states differ.
+  // As soon as all members' reports of the state after `step` steps are there, once: the sums of their counts, or how
+  // their states differ.
   struct Sum {
     std::optional<schema::Fail> difference;
     std::uint64_t correct = 0, total = 0;

@@ -1,8 +1,8 @@
 // The scalers of one step: every member's own, and the shared ones, eq. (4): s = max over the members; and the bounds
 // that the own gradient is clipped by.
 //
-// Written by the thread that owns the Exchange, before a bucket opens. Those of an open bucket stay as they are until
-// the commit: other threads may read these.
+// Written by the thread that owns the Exchange, before a bucket opens. The scalers of an open bucket do not change
+// until the commit, so other threads may read them.
 #pragma once
 
 #include <algorithm>

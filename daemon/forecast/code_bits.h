@@ -7,14 +7,14 @@
 
 namespace tg::daemon {
 
-// Of an element of a ternary payload.
+// Bits for each element of a ternary payload.
 struct CodeBits {
   double codes = 0;  // a member's own codes
   double sums = 0;   // the sums of all members' codes
 };
 
-// Members' codes taken as independent, each nonzero with probability 1 - zeros and either sign alike. Raw: mask, signs
-// and unary planes (kernels.h); entropy: H(codes), H(sums), and kCodingLoss more.
+// Assumes that members' codes are independent, each nonzero with probability 1 - zeros, both signs alike. Raw: mask,
+// signs and unary planes (kernels.h); entropy: H(codes), H(sums), and kCodingLoss more.
 CodeBits expected_bits(schema::Coding coding, double zeros, std::size_t members);
 
 // Payload bits that a member of this plan sends per step, mean over the members.

@@ -16,10 +16,10 @@ namespace tg::daemon {
 struct Question {
   schema::JobSpec job;
   std::uint64_t nodes = 0;
-  double line_mbps = 0;                       // as if the job said so; 0 = it does, or as measured
+  double line_mbps = 0;                       // goes before the job's; 0 = as the job says, or as measured
   double cores = 0;                           // of a node; 0 = the asked node's
   bool table = false;                         // also for 1, 2, 4, ... kMostPlannedNodes nodes
-  std::optional<schema::Commit> chosen = {};  // by a start that was made; else what one would choose
+  std::optional<schema::Commit> chosen = {};  // by a start; none = what a start would choose
 };
 
 struct Forecast {
@@ -27,7 +27,8 @@ struct Forecast {
   schema::Commit chosen;  // at the asked number of nodes
 };
 
-// What is wrong with it, whatever was measured. Nodes that a run may not have are predicted all the same.
+// What is wrong with the question, whatever was measured. More nodes than a run may have are no error: they are
+// predicted too.
 Status check(const Question& question);
 
 // measured: by `bench`, or assumed_bench; measured_ms == 0 says that it was not measured. An error where check() has

@@ -1,5 +1,5 @@
 // A node as predictions see it: what it takes per element, per sample and per trip. Made from what `bench` measured
-// (schema::BenchReply), each kernel once; what it takes elsewhere is said by formulas with the constants below. Pure.
+// (schema::BenchReply), each kernel in one case; the formulas and constants below say what other cases take. Pure.
 #pragma once
 
 #include <array>
@@ -58,8 +58,8 @@ double planes(std::size_t members, double zeros);
 // The other kernels take the same everywhere, within a fifth: from 0.5 M to 25 M elements, for all zeros and members.
 KernelCosts costs_at(const KernelCosts& measured, std::size_t members, double zeros);
 
-// Every further thread of an exchange adds this much of the first: they share a memory. Two of them on two cores took
-// AlexNet's work alone from 116 ms to 60.
+// Each further thread of an exchange adds this share of the first one's speed: they share a memory. Two on two cores
+// took AlexNet's work alone from 116 ms to 60.
 inline constexpr double kFurtherThread = 0.9;
 inline constexpr double crew_speed_up(double workers) { return workers <= 1 ? 1 : 1 + kFurtherThread * (workers - 1); }
 

@@ -38,13 +38,13 @@ double sample_seconds(const Task& task, const Machine& machine) {
   return slowest > 0 ? training_operations(task.model) / (slowest * 1e9) * machine.threads : 0;
 }
 
-// Threads below the node's cores are somebody's wish; else all cores compute.
+// Where somebody has set fewer threads than the node has cores, that many compute; else all cores do.
 double computing_cores(const Task& task, const Machine& machine, double cores) {
   if (task.job.threads > 0) return std::min(static_cast<double>(task.job.threads), cores);
   return machine.threads < machine.cores ? std::min(machine.threads, cores) : cores;
 }
 
-// Of a node as it is, what a start counts; of others, those that compute.
+// Of the asked node as it is: the threads that a start would count. Of a node with other cores: those that compute.
 double threads_of(const Task& task, const Machine& machine, double cores) {
   if (task.job.threads > 0) return static_cast<double>(task.job.threads);
   return cores == machine.cores ? machine.threads : computing_cores(task, machine, cores);

@@ -15,9 +15,9 @@ constexpr double kFrameOverheadBytes = 160;  // Cap'n Proto and ZeroMQ
 constexpr double kDirectTrips = 2;           // scalers; the last codes
 constexpr double kShardedTrips = 3;          // scalers; the last codes; their sums
 
-// A plan of one bucket: what it costs, by the functions that cost the whole.
+// A plan of one bucket, so that the functions that say what a plan costs can say it of a bucket.
 Plan only(const Plan& plan, std::size_t bucket) {
-  Plan part;  // without what concerns whole models: a copy of all chunks for every bucket takes long on slow links
+  Plan part;  // of its chunks only: copying all chunks for every bucket takes long where a link is slow
   part.exchange = plan.exchange;
   part.coding = plan.coding;
   part.members = plan.members;

@@ -6,8 +6,8 @@
 //   step = max(c_last + last_wire, w_last + last_cpu / share, processors, compute) + trips * trip / share
 //
 // share = min(cores, 1): with less than a core to itself, everything on a processor takes longer, waking up included.
-// speed = share * crew: with several threads pieces are carried out side by side, but for what is a single one (lead,
-// last).
+// speed = share * crew: several threads carry out pieces side by side. lead and last are one piece each: only one
+// thread can work on it.
 #pragma once
 
 #include <vector>
@@ -22,8 +22,9 @@ namespace tg::daemon {
 // alone (AlexNet and GoogLeNet replayed, 4 and 8 nodes on two cores).
 inline constexpr double kSharedCore = 1.05;
 
-// Of TCP and ZeroMQ, for a byte of payload sent or taken. Profiles of replayed steps (LeNet to AlexNet, 2 to 8 nodes,
-// on links that carry packets of a frame's size) are explained within 15 to 25 % by this and kFrameSeconds.
+// Processor time of TCP and ZeroMQ for a byte of payload that is sent or taken. Together with kFrameSeconds it explains
+// profiles of replayed steps (LeNet to AlexNet, 2 to 8 nodes, on links that carry packets of a frame's size) within 15
+// to 25 %.
 inline constexpr double kByteSeconds = 0.9e-9;
 // Handling a frame beside its payload: queues on each side, wake-ups, headers, system calls. As kByteSeconds.
 inline constexpr double kFrameSeconds = 22e-6;

@@ -29,7 +29,7 @@ struct Asked {
   double link_mbps = 0;                // of the line, told by the job; 0 = its payload was measured
 };
 
-// Scalers of each member's own cannot be summed by an owner: such a job asks for a direct exchange.
+// Where members keep their own scalers, an owner cannot sum their codes: such a job asks for a direct exchange.
 Asked asked_of(const schema::JobSpec& job);
 bool allowed(const Asked& asked, schema::ExchangeKind exchange, schema::Coding coding);
 
@@ -42,16 +42,16 @@ struct Choice {
 Choice choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes);
 double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes);  // Mbit/s; 0 = not known
 
-// What may be on its way to one peer: kQueuedSeconds of the slowest link over all peers together. What is queued cannot
-// be overtaken by the bucket that the next forward pass begins with, and what is not queued leaves the link idle while
-// a node looks elsewhere.
+// What may be on its way to one peer: kQueuedSeconds of the slowest link over all peers together. With more, the bucket
+// that the next forward pass begins with would wait behind what is queued. With less, the link would be idle while a
+// node is busy with something else.
 inline constexpr double kQueuedSeconds = 4e-3;
 std::uint64_t window_for(double link_mbps, std::size_t members);
-// About kChunkSeconds of the slowest link at a bit per parameter: the last chunk's way cannot be overlapped.
+// About kChunkSeconds of the slowest link at a bit per parameter: nothing is left to do while the last chunk travels.
 inline constexpr double kChunkSeconds = 1e-3;
 std::uint64_t chunk_for(double link_mbps);
 
-// Words of both, in the job, in status and in logs.
+// The words of a job, of status and of logs.
 inline const char* name_of(schema::ExchangeKind exchange) {
   return exchange == schema::ExchangeKind::kDirect ? "direct" : "sharded";
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kLateTickMs = 500;   // ticks come every 100 ms; a gap beyond this means that we did not run
 constexpr std::uint64_t kAliveMs = 3'000;    // for status
-constexpr std::uint64_t kWaitingFactor = 2;  // whoever waits is accused after the one that is waited for
+constexpr std::uint64_t kWaitingFactor = 2;  // so that the one that is waited for is accused first
 
 // Idle inside a run: the member's own work is done and it waits for the others' reports.
 bool waits_for_others(schema::Phase phase) {

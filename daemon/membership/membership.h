@@ -57,7 +57,7 @@ struct BeginRun {  // all committed
   RunIdentity run;
   Choice choice;  // why and the slowest link are known to the proposer only
 };
-struct DropRun {  // a reservation, or a PENDING run that was refused, that came to nothing: nothing is recorded
+struct DropRun {  // a reservation came to nothing, or a PENDING run was refused: nothing is recorded
   std::uint64_t key = 0;
 };
 struct EndRun {  // record, save the committed state, tell the user; also for a PENDING run that never found its members

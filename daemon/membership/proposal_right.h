@@ -27,7 +27,7 @@ class ProposalRight {
   const std::optional<Holder>& holder() const { return holder_; }
   bool held_by(std::uint64_t key, Seat seat) const;
 
-  // Free, or held by the same already: then its time begins anew.
+  // The right must be free, or held by this holder already: then its time begins anew.
   void grant(Holder holder, std::uint64_t now_ms);
   // A proposal is there: false if its sender does not hold the right.
   bool spend(std::uint64_t key, Seat seat);

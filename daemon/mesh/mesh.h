@@ -41,7 +41,7 @@ class Mesh {
   Status start();
 
   // --- the node's thread ---
-  // Never blocks. A peer for which kMostWaitingFrames wait already, if there is one: it takes nothing any more.
+  // Never blocks. Returns a peer that takes nothing any more, if there is one: kMostWaitingFrames wait for it already.
   std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);  // hellos, frames that waited
   void forget_waiting();            // of a run that ended

@@ -1,6 +1,6 @@
 // Answers bench and plan on the node, and foresees its runs: one measurement at a time, and forecasts from the last
-// one. Whoever asks where no measurement of the node as it is now is kept waits for a new one; a start never does.
-// Node's thread.
+// one. Where no measurement of the node as it is now is kept, a plan waits for a new one; a start never waits. Node's
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,7 @@ using Event =
 
 class EventQueue {
  public:
-  // Whoever is woken finds the lock free: it is told after the lock was given back.
+  // Wakes the other thread after giving the lock back, so that it finds the lock free.
   void post(Event event) {
     {
       const std::lock_guard lock(mutex_);

@@ -56,7 +56,7 @@ void Node::run() {
   context_.mesh.close(kGoodbyeLingerMs);
 }
 
-// What is there; then a piece of work; with neither, wait.
+// Takes the events that are there, then does a piece of work; waits where there is neither.
 void Node::take_events() {
   const auto take = [this](std::chrono::milliseconds at_most) {
     std::optional<Event> event = queue_.pop(at_most);

@@ -43,7 +43,7 @@ Result<engine::Model> make_model(const schema::JobSpec& job) {
 Result<std::shared_ptr<const engine::Dataset>> load_data(const PreparationOptions& options,
                                                          const engine::Model& model) {
   const schema::JobSpec& job = options.job;
-  if (replays(job)) return std::make_shared<const engine::Dataset>();  // none, of which nothing is asked
+  if (replays(job)) return std::make_shared<const engine::Dataset>();  // an empty one: nothing is read from it
   Result<std::shared_ptr<const engine::Dataset>> data =
       engine::load_dataset({job.data, options.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train),
                             static_cast<std::size_t>(job.data_test)});
@@ -63,7 +63,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch});
 }
 
-// At the least, whatever exchange will be chosen.
+// What the run takes at the least, whatever exchange will be chosen.
 std::uint64_t least_bytes(const PreparationOptions& options, const engine::SegmentTable& segments) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const schema::ExchangeKind exchange : {schema::ExchangeKind::kDirect, schema::ExchangeKind::kSharded})

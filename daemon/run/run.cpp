@@ -61,7 +61,7 @@ Run::~Run() = default;
 void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
   if (result.ok()) {
     prepared_ = result.value();
-    // Made now: after our vote frames of the others may come before the commit does.
+    // Made now: as soon as we have voted, frames of the others may come, even before the commit.
     const bool has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
     member_ = std::make_unique<Member>(
         Member::Options{identity_.key, view_, context_.config.seat(), context_.names, job_, has_test_data},

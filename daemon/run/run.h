@@ -36,12 +36,12 @@ class Run : private Member::Host {
 
   // --- before it begins ---
   void prepared(Result<std::shared_ptr<const Prepared>> result);
-  // Whom the probe's answers are for, and who makes the vote.
+  // It takes the probe's answers and makes the vote.
   Candidate& candidate() { return candidate_; }
   Status begin(const schema::Commit& choice);
 
   // --- while it goes on ---
-  // Whom frames and events of a step are for; nobody before it is prepared.
+  // It takes frames and events of a step; nullptr before the run is prepared.
   Member* member() { return member_.get(); }
   // One piece of the exchange's work on this thread, and as many as the helpers take; false if there is none now.
   bool work() { return begun() && crew_->work(*member_); }
@@ -55,8 +55,8 @@ class Run : private Member::Host {
   void tick();
 
   // --- its end ---
-  // Writes the committed state and the record with its final state; nothing is lost if it fails half-way: the error
-  // says what.
+  // Writes the committed state, then the record with its final state, even where the first failed. The error says what
+  // failed first.
   Status save(schema::RunState state, const std::string& reason);
 
   // --- state ---

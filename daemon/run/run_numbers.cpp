@@ -74,7 +74,7 @@ void RunNumbers::refresh() {
   const double parameters = static_cast<double>(status_.parameters);
   if (seconds > 0) status_.samples_per_second = static_cast<double>(global_batch_ * steps_.size()) / seconds;
   if (!steps_.empty()) status_.sent_bytes_per_step = sent / static_cast<double>(steps_.size());
-  // Chunks that are summed where their codes were made are not sent: the bits are those of the chunks that were.
+  // An owner does not send its own codes, so the bits are counted over the chunks that were sent.
   if (traffic_.contribution_elements > 0)
     status_.code_bits_per_parameter =
         8.0 * static_cast<double>(traffic_.contribution_bytes) / static_cast<double>(traffic_.contribution_elements);

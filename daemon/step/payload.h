@@ -1,8 +1,8 @@
 // A chunk's ternary payload: which format it gets, and the kernels that write and read it.
 //
 // Raw planes, or entropy-coded where the run's coding says so and the chunk comes out smaller: the format stands in the
-// frame, chunk by chunk. Owns scratch for the planes of one chunk, of one member or, in a direct exchange, of all; one
-// thread. Decoders say false for bytes that break their format, and leave the output unspecified then.
+// frame, chunk by chunk. Owns scratch for the planes of one chunk: those of one member, in a direct exchange those of
+// all. One thread. Decoders return false for bytes that break their format; the output is unspecified then.
 #pragma once
 
 #include <cstddef>

@@ -156,7 +156,7 @@ void RunStore::State::load(const std::string& id, std::vector<std::string>& warn
   runs[id] = {std::move(*record), true};
 }
 
-// It says that it goes on, and nothing goes on in a process that has only just begun.
+// Its record says that the run goes on, but nothing can go on in a process that has only just begun.
 void RunStore::State::fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const {
   if (schema::is_final(record.status.state)) return;
   record.status.reason = node + " ended without a word (crash, kill or power loss) while the run was " +
@@ -318,7 +318,7 @@ Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std
     const Result<std::string> resolved = resolve(id);
     return resolved ? Error{ErrorKind::kNotFound, "run " + id + " is gone"} : resolved.error();
   }
-  // The state before the size: what a finished run has written is all there is.
+  // The state is read before the file's size: of a finished run, the file does not grow any more.
   const bool finished = schema::is_final(record->status.state);
   Result<Slice> slice =
       read_file(directory(record->id) + "/" + file, offset, std::min(most_bytes, schema::kFileSliceBytes));

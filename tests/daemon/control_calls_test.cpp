@@ -12,6 +12,8 @@ using schema::PlanReply;
 using schema::StartRequest;
 using schema::StopReply;
 using schema::StopRequest;
+using schema::VersionReply;
+using schema::VersionRequest;
 
 using ControlCalls = ControlMesh;
 
@@ -19,37 +21,26 @@ TEST_F(ControlCalls, EveryTokenAnswersItsOwnClient) {
   start_mesh();
   TestClient one(control_port(kA)), two(control_port(kA));
   one.send({11, StartRequest{"model = lenet\n", "mine", true}});
-  const auto start = node(kA).next_call();
-  ASSERT_TRUE(start.has_value());
-  ASSERT_TRUE(std::holds_alternative<StartRequest>(start->body));
-  EXPECT_EQ(std::get<StartRequest>(start->body).run_id, "mine");
-  EXPECT_TRUE(std::get<StartRequest>(start->body).dry_run);
+  const auto [start_token, start] = node(kA).next_call<StartRequest>();
+  EXPECT_EQ(start.run_id, "mine");
+  EXPECT_TRUE(start.dry_run);
   two.send({22, StopRequest{"run-1"}});
-  const auto stop = node(kA).next_call();
-  ASSERT_TRUE(stop.has_value());
-  ASSERT_TRUE(std::holds_alternative<StopRequest>(stop->body));
+  const std::uint64_t stop_token = node(kA).next_call<StopRequest>().first;
 
   // In the other order, beside tokens that nobody waits for.
-  node(kA).server().reply(start->token + stop->token + 1, Error{ErrorKind::kFailed, "nobody asked"});
-  node(kA).server().reply(stop->token, StopReply{"run-1"});
-  node(kA).server().reply(stop->token, Error{ErrorKind::kFailed, "twice"});
+  node(kA).server().reply(start_token + stop_token + 1, Error{ErrorKind::kFailed, "nobody asked"});
+  node(kA).server().reply(stop_token, StopReply{"run-1"});
+  node(kA).server().reply(stop_token, Error{ErrorKind::kFailed, "twice"});
   PlanReply plan;
   plan.run_id = "mine";
-  node(kA).server().reply(start->token, plan);
+  node(kA).server().reply(start_token, plan);
 
-  const auto to_two = two.receive(), to_one = one.receive();
-  ASSERT_TRUE(to_one && to_two);
-  EXPECT_EQ(to_one->id, 11u);
-  ASSERT_TRUE(std::holds_alternative<PlanReply>(to_one->body));
-  EXPECT_EQ(std::get<PlanReply>(to_one->body).run_id, "mine");
-  EXPECT_EQ(to_two->id, 22u);
-  EXPECT_TRUE(std::holds_alternative<StopReply>(to_two->body));
-  // Whatever else was on its way would come before this.
-  EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(one.ask(schema::VersionRequest{})));
-  two.send({23, schema::VersionRequest{}});
-  const auto next = two.receive();
-  ASSERT_TRUE(next.has_value());
-  EXPECT_EQ(next->id, 23u) << "the second answer to one token goes nowhere";
+  two.receive_reply<StopReply>(22);
+  EXPECT_EQ(one.receive_reply<PlanReply>(11).run_id, "mine");
+  // Whatever else was on its way would come before this: the second answer to one token goes nowhere.
+  one.ask<VersionReply>(VersionRequest{});
+  two.send({23, VersionRequest{}});
+  two.receive_reply<VersionReply>(23);
 }
 
 TEST_F(ControlCalls, RepliesMayComeFromTheHookItself) {
@@ -63,7 +54,7 @@ TEST_F(ControlCalls, RepliesMayComeFromTheHookItself) {
   TestClient client(control_port(kA));
   for (int i = 0; i < 50; ++i) {
     if (i == 49) done = true;
-    EXPECT_TRUE(std::holds_alternative<StopReply>(client.ask(StopRequest{"run-1"})));
+    client.ask<StopReply>(StopRequest{"run-1"});
   }
   node_thread.join();
 }
@@ -72,12 +63,10 @@ TEST_F(ControlCalls, AClientThatLeftIsNoHarm) {
   start_mesh();
   auto gone = std::make_unique<TestClient>(control_port(kA));
   gone->send({1, StopRequest{"run-1"}});
-  const auto call = node(kA).next_call();
-  ASSERT_TRUE(call.has_value());
+  const std::uint64_t token = node(kA).next_call<StopRequest>().first;
   gone.reset();
-  node(kA).server().reply(call->token, StopReply{"run-1"});
-  TestClient other(control_port(kA));
-  EXPECT_TRUE(std::holds_alternative<schema::VersionReply>(other.ask(schema::VersionRequest{})));
+  node(kA).server().reply(token, StopReply{"run-1"});
+  ask<VersionReply>(kA, VersionRequest{});
 }
 
 TEST_F(ControlCalls, TooManyQuestionsAreRefused) {
@@ -88,9 +77,7 @@ TEST_F(ControlCalls, TooManyQuestionsAreRefused) {
     client.send({i, StopRequest{"run-1"}});
     ASSERT_TRUE(node(kA).next_call().has_value());
   }
-  const schema::ReplyBody body = client.ask(StopRequest{"run-1"});
-  ASSERT_TRUE(std::holds_alternative<Error>(body));
-  EXPECT_EQ(std::get<Error>(body).kind, ErrorKind::kRefused);
+  EXPECT_EQ(client.ask<Error>(StopRequest{"run-1"}).kind, ErrorKind::kRefused);
 }
 
 TEST_F(ControlCalls, WhoWaitsIsToldThatTheNodeGoes) {
@@ -101,10 +88,7 @@ TEST_F(ControlCalls, WhoWaitsIsToldThatTheNodeGoes) {
   const std::uint64_t before_ms = now_ms();
   node(kA).stop();
   EXPECT_LT(now_ms() - before_ms, static_cast<std::uint64_t>(schema::kShutdownMs));
-  const auto reply = client.receive();
-  ASSERT_TRUE(reply.has_value());
-  ASSERT_TRUE(std::holds_alternative<Error>(reply->body));
-  EXPECT_EQ(std::get<Error>(reply->body).message, "node-a is shutting down");
+  EXPECT_EQ(client.receive_reply<Error>(5).message, "node-a is shutting down");
 }
 
 TEST_F(ControlCalls, APortInUseIsNamed) {

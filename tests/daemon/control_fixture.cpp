@@ -153,11 +153,7 @@ schema::NodeConfig ControlMesh::config_of(Seat seat) const {
 }
 
 schema::MeshStatus ControlMesh::status(Seat asked, const std::string& run) {
-  TestClient client(control_port(asked));
-  const schema::ReplyBody body = client.ask(schema::StatusRequest{run, false});
-  const auto* mesh = std::get_if<schema::MeshStatus>(&body);
-  EXPECT_NE(mesh, nullptr) << (std::holds_alternative<Error>(body) ? std::get<Error>(body).message : "");
-  return mesh == nullptr ? schema::MeshStatus{} : *mesh;
+  return ask<schema::MeshStatus>(asked, schema::StatusRequest{run, false});
 }
 
 std::string ControlMesh::states(Seat asked) {

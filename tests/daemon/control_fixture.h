@@ -9,7 +9,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <source_location>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 #include <zmq.hpp>
 
@@ -25,6 +28,18 @@ std::vector<std::uint16_t> free_ports(std::size_t count);
 bool eventually(const std::function<bool()>& condition);
 std::uint64_t now_ms();
 
+// What was said, of this kind. Where it is of another kind the test fails there, and says what an error said.
+using Where = std::source_location;
+template <class Kind, class Body>
+Kind as(const Body& body, const Where& where = Where::current()) {
+  if (const Kind* one = std::get_if<Kind>(&body)) return *one;
+  std::string said = "it is of kind " + std::to_string(body.index());
+  if constexpr (std::is_same_v<Body, schema::ReplyBody>)
+    if (const Error* error = std::get_if<Error>(&body)) said += ": " + error->message;
+  ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line())) << said;
+  return {};
+}
+
 class TestClient {
  public:
   explicit TestClient(std::uint16_t control_port);
@@ -32,8 +47,21 @@ class TestClient {
   void send_bytes(const std::vector<std::string>& parts);
   // The next reply, whatever its id; nothing when none comes in time.
   std::optional<schema::Reply> receive(int timeout_ms = kPatienceMs);
-  // Sends and waits for the reply of the same id. A test fails where none comes.
+  // Sends and waits for the reply of the same id. A test fails where none comes, or one of another kind.
   schema::ReplyBody ask(schema::RequestBody body);
+  template <class Kind>
+  Kind ask(schema::RequestBody body, const Where& where = Where::current()) {
+    return as<Kind>(ask(std::move(body)), where);
+  }
+  // The next reply, which must be that to this request.
+  template <class Kind>
+  Kind receive_reply(std::uint64_t id, const Where& where = Where::current()) {
+    const std::optional<schema::Reply> reply = receive();
+    if (reply && reply->id == id) return as<Kind>(reply->body, where);
+    ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line()))
+        << (reply ? "a reply to " + std::to_string(reply->id) : "no reply") << ", not to " << id;
+    return {};
+  }
 
  private:
   zmq::context_t context_{1};
@@ -54,7 +82,13 @@ class TestNode {
   std::string run_file(const std::string& id, const std::string& file) { return store_->directory(id) + "/" + file; }
 
   std::optional<daemon::ControlCall> next_call();  // waits
-  std::optional<daemon::Verdict> next_verdict();   // waits
+  // The same, where it must be such a request: its token, the request.
+  template <class Kind>
+  std::pair<std::uint64_t, Kind> next_call(const Where& where = Where::current()) {
+    const daemon::ControlCall call = next_call().value_or(daemon::ControlCall{0, schema::VersionRequest{}});
+    return {call.token, as<Kind>(call.body, where)};
+  }
+  std::optional<daemon::Verdict> next_verdict();  // waits
   std::size_t verdict_count();
   std::vector<std::string> log_lines();
 
@@ -87,6 +121,11 @@ class ControlMesh : public testing::Test {
   std::uint16_t control_port(Seat seat) const { return static_cast<std::uint16_t>(peers_[seat].port + 1); }
   schema::MeshStatus status(Seat asked, const std::string& run = "");
   std::string states(Seat asked);  // "up up unreachable"
+  // A new client's question to that node.
+  template <class Kind>
+  Kind ask(Seat asked, schema::RequestBody body, const Where& where = Where::current()) {
+    return TestClient(control_port(asked)).ask<Kind>(std::move(body), where);
+  }
   // Waits until each started node sees each other one.
   void wait_until_connected();
 

@@ -25,23 +25,17 @@ class ControlRelay : public ControlMesh {
   }
 };
 
-const Error* error_of(const schema::ReplyBody& body) { return std::get_if<Error>(&body); }
-
 TEST_F(ControlRelay, TheLogOfEveryNodeThroughEveryNode) {
   for (const Seat asked : peers_.places()) {
     TestClient client(control_port(asked));
     for (const Seat named : peers_.places()) {
-      const schema::ReplyBody body = client.ask(LogsRequest{"run", peers_[named].name, 2});
-      ASSERT_TRUE(std::holds_alternative<SliceReply>(body)) << error_of(body)->message;
-      const auto& slice = std::get<SliceReply>(body);
+      const auto slice = client.ask<SliceReply>(LogsRequest{"run", peers_[named].name, 2});
       EXPECT_EQ(slice.data, "line of " + peers_[named].name + "\n");
       EXPECT_EQ(slice.node, peers_[named].name);
       EXPECT_EQ(slice.run_id, "run-1");
       EXPECT_TRUE(slice.final);
     }
-    const schema::ReplyBody own = client.ask(LogsRequest{"run-1", "", 0});
-    ASSERT_TRUE(std::holds_alternative<SliceReply>(own));
-    EXPECT_EQ(std::get<SliceReply>(own).node, peers_[asked].name);
+    EXPECT_EQ(client.ask<SliceReply>(LogsRequest{"run-1", "", 0}).node, peers_[asked].name);
   }
 }
 
@@ -53,9 +47,7 @@ TEST_F(ControlRelay, AFileLargerThanOneReply) {
   std::string fetched;
   int replies = 0;
   for (bool final = false; !final; ++replies) {
-    const schema::ReplyBody body = client.ask(FetchRequest{"run-1", "node-c", "model.safetensors", fetched.size()});
-    ASSERT_TRUE(std::holds_alternative<SliceReply>(body)) << error_of(body)->message;
-    const auto& slice = std::get<SliceReply>(body);
+    const auto slice = client.ask<SliceReply>(FetchRequest{"run-1", "node-c", "model.safetensors", fetched.size()});
     EXPECT_EQ(slice.total_bytes, model.size());
     ASSERT_FALSE(slice.data.empty());
     fetched += slice.data;
@@ -66,34 +58,26 @@ TEST_F(ControlRelay, AFileLargerThanOneReply) {
 }
 
 TEST_F(ControlRelay, ErrorsOfTheOtherNodeComeThrough) {
-  TestClient client(control_port(kA));
-  schema::ReplyBody body = client.ask(FetchRequest{"run-1", "node-b", "model.safetensors", 0});
-  ASSERT_NE(error_of(body), nullptr);
-  EXPECT_EQ(error_of(body)->kind, ErrorKind::kNotFound);
-  EXPECT_NE(error_of(body)->message.find("node-b has no model.safetensors"), std::string::npos)
-      << error_of(body)->message;
-  body = client.ask(LogsRequest{"nonsense", "node-b", 0});
-  ASSERT_NE(error_of(body), nullptr);
-  EXPECT_NE(error_of(body)->message.find("no run 'nonsense' on node-b"), std::string::npos);
+  const Error no_file = ask<Error>(kA, FetchRequest{"run-1", "node-b", "model.safetensors", 0});
+  EXPECT_EQ(no_file.kind, ErrorKind::kNotFound);
+  EXPECT_NE(no_file.message.find("node-b has no model.safetensors"), std::string::npos) << no_file.message;
+  const Error no_run = ask<Error>(kA, LogsRequest{"nonsense", "node-b", 0});
+  EXPECT_NE(no_run.message.find("no run 'nonsense' on node-b"), std::string::npos) << no_run.message;
 }
 
 TEST_F(ControlRelay, AnUnknownNodeIsNamedWithThoseThatAre) {
-  TestClient client(control_port(kA));
-  const schema::ReplyBody body = client.ask(LogsRequest{"run-1", "node-x", 0});
-  ASSERT_NE(error_of(body), nullptr);
-  EXPECT_EQ(error_of(body)->kind, ErrorKind::kNotFound);
-  EXPECT_EQ(error_of(body)->message, "no node 'node-x'; the nodes are node-a, node-b, node-c");
+  const Error error = ask<Error>(kA, LogsRequest{"run-1", "node-x", 0});
+  EXPECT_EQ(error.kind, ErrorKind::kNotFound);
+  EXPECT_EQ(error.message, "no node 'node-x'; the nodes are node-a, node-b, node-c");
 }
 
 TEST_F(ControlRelay, ADeadNodeIsAnErrorWithinTheDeadline) {
   node(kC).stop();
-  TestClient client(control_port(kA));
   const std::uint64_t asked_ms = now_ms();
-  const schema::ReplyBody body = client.ask(FetchRequest{"run-1", "node-c", "run.json", 0});
+  const Error error = ask<Error>(kA, FetchRequest{"run-1", "node-c", "run.json", 0});
   EXPECT_LT(now_ms() - asked_ms, static_cast<std::uint64_t>(schema::kControlReplyMs));
-  ASSERT_NE(error_of(body), nullptr);
-  EXPECT_EQ(error_of(body)->kind, ErrorKind::kUnreachable);
-  EXPECT_EQ(error_of(body)->message, "node-c does not answer");
+  EXPECT_EQ(error.kind, ErrorKind::kUnreachable);
+  EXPECT_EQ(error.message, "node-c does not answer");
 }
 
 TEST_F(ControlRelay, ANodeThatIsJustComingBackIsWaitedFor) {
@@ -101,10 +85,7 @@ TEST_F(ControlRelay, ANodeThatIsJustComingBackIsWaitedFor) {
   TestClient client(control_port(kA));
   client.send({1, FetchRequest{"run-1", "node-c", "run.json", 0}});
   ASSERT_TRUE(node(kC).start().ok());
-  const auto reply = client.receive();
-  ASSERT_TRUE(reply.has_value());
-  ASSERT_TRUE(std::holds_alternative<SliceReply>(reply->body)) << error_of(reply->body)->message;
-  EXPECT_EQ(std::get<SliceReply>(reply->body).node, "node-c");
+  EXPECT_EQ(client.receive_reply<SliceReply>(1).node, "node-c");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace {
 
 using schema::MeshStatus;
 using schema::RunState;
+using schema::StatusRequest;
 
 class ControlStatus : public ControlMesh {
  protected:
@@ -28,11 +29,9 @@ class ControlStatus : public ControlMesh {
 
 TEST_F(ControlStatus, Version) {
   start_mesh();
-  TestClient client(control_port(kB));
-  const schema::ReplyBody body = client.ask(schema::VersionRequest{});
-  ASSERT_TRUE(std::holds_alternative<schema::VersionReply>(body));
-  EXPECT_EQ(std::get<schema::VersionReply>(body).node, "node-b");
-  EXPECT_EQ(std::get<schema::VersionReply>(body).build, "0.1.0-test");
+  const auto version = ask<schema::VersionReply>(kB, schema::VersionRequest{});
+  EXPECT_EQ(version.node, "node-b");
+  EXPECT_EQ(version.build, "0.1.0-test");
 }
 
 TEST_F(ControlStatus, AnyNodeAnswersForAll) {
@@ -58,27 +57,21 @@ TEST_F(ControlStatus, ARunIsFoundByPrefixWhereverItIsKnown) {
   TestClient client(control_port(kA));
   schema::ReplyBody body;
   ASSERT_TRUE(eventually([&] {
-    body = client.ask(schema::StatusRequest{"only", false});
+    body = client.ask(StatusRequest{"only", false});
     return std::holds_alternative<MeshStatus>(body);
   }));
-  ASSERT_EQ(std::get<MeshStatus>(body).runs.size(), 1u);
-  EXPECT_EQ(std::get<MeshStatus>(body).runs[0].id, "only-on-c");
-  body = client.ask(schema::StatusRequest{"o", false});
-  ASSERT_TRUE(std::holds_alternative<Error>(body));
-  EXPECT_EQ(std::get<Error>(body).kind, ErrorKind::kUsage);
-  body = client.ask(schema::StatusRequest{"o", true});
-  ASSERT_TRUE(std::holds_alternative<MeshStatus>(body));
-  EXPECT_EQ(std::get<MeshStatus>(body).runs.size(), 1u) << "local: what node-a knows itself";
+  ASSERT_EQ(as<MeshStatus>(body).runs.size(), 1u);
+  EXPECT_EQ(as<MeshStatus>(body).runs[0].id, "only-on-c");
+  EXPECT_EQ(client.ask<Error>(StatusRequest{"o", false}).kind, ErrorKind::kUsage);
+  EXPECT_EQ(client.ask<MeshStatus>(StatusRequest{"o", true}).runs.size(), 1u) << "local: what node-a knows itself";
 }
 
 TEST_F(ControlStatus, AnUnknownRunIsNamed) {
   start_mesh();
   wait_until_connected();
-  TestClient client(control_port(kA));
-  const schema::ReplyBody body = client.ask(schema::StatusRequest{"nonsense", false});
-  ASSERT_TRUE(std::holds_alternative<Error>(body));
-  EXPECT_EQ(std::get<Error>(body).kind, ErrorKind::kNotFound);
-  EXPECT_EQ(std::get<Error>(body).message, "no run 'nonsense' on any node; list them: tgctl list");
+  const Error error = ask<Error>(kA, StatusRequest{"nonsense", false});
+  EXPECT_EQ(error.kind, ErrorKind::kNotFound);
+  EXPECT_EQ(error.message, "no run 'nonsense' on any node; list them: tgctl list");
 }
 
 TEST_F(ControlStatus, ADeadNodeCostsNoWaitAndKeepsItsRow) {

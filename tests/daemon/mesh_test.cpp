@@ -167,7 +167,8 @@ TEST(Mesh, ASenderOfMalformedFramesIsCutOff) {
   for (int i = 0; i < schema::kMostBadFrames; ++i) impostor.send(zmq::buffer("no frame at all"), zmq::send_flags::none);
   ASSERT_TRUE(a.wait([&] { return !a.misbehaved_.empty(); }));
   EXPECT_NE(a.misbehaved_[0].find("node-b sent 5 malformed frames"), std::string::npos) << a.misbehaved_[0];
-  // Cut off: a valid frame from there is not heard any more. The stranger's, sent after it, proves that it was read.
+  // Cut off: a valid frame of that incarnation is not heard any more. The hello of a new incarnation, sent after it,
+  // proves that the frame was read.
   schema::FramePool pool;
   const auto valid = schema::encode_frame({7, 1, 3}, schema::Goodbye{"bye"}, pool);
   impostor.send(zmq::buffer(valid->bytes().data(), valid->bytes().size()), zmq::send_flags::none);

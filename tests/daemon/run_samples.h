@@ -1,4 +1,4 @@
-// Records and statuses with every field set, for the tests of the run store and of what is told of it.
+// A record with every field set, for the tests of the run store and of the answers that come from it.
 #pragma once
 
 #include <string>

@@ -35,7 +35,7 @@ const schema::Outcome& chosen_of(const Forecast& forecast) {
   return forecast.chosen.exchange == ExchangeKind::kDirect ? forecast.reply.asked.direct : forecast.reply.asked.sharded;
 }
 
-// plan: with the table. A dry run: without. A start: with what it has chosen, by votes of the same link.
+// A plan asks with the table, a dry run without it, a start with what it has chosen by votes of the same link.
 TEST(Forecast, PlanDryRunAndStartAgree) {
   std::size_t cases = 0;
   for (const char* model : {"lenet", "cifarnet", "alexnet"}) {

@@ -104,7 +104,7 @@ TEST(LinkProbe, ManyPeersStillGetFramesToTime) {
   EXPECT_LE(burst->frames_per_peer * burst->frame_bytes * 126, LinkProbe::kBursts[0].bytes);
 }
 
-// One that lies, or whose clock does: it can claim no more than the time that we waited.
+// A peer that lies, or whose clock is wrong, can claim no longer time than we have waited.
 TEST(LinkProbe, OddTimesAreBounded) {
   LinkProbe slow(2, Seat(0));
   const auto burst = slow.start(10);

@@ -31,7 +31,7 @@ class Failed(Exception):
 
 
 def programs(preset):
-    """Into the environment: what the modules of tests/process (they look when they are imported) and this one start. What is there already stays."""
+    """Names in the environment the programs that this module and those of tests/process start. Those look there when they are imported. What is there already stays."""
     build = ROOT / "build" / preset
     paths = {"TGD": "daemon/tgd", "TGCTL": "ctl/tgctl", "TGD_LAB_REFERENCE": "tests/lab/tgd_lab_reference", "TGD_LAB_RECORD": "tests/lab/tgd_lab_record"}
     for name, path in paths.items():

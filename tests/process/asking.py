@@ -12,7 +12,24 @@ from patience import PATIENCE
 TGCTL = os.environ.get("TGCTL", "tgctl")
 FINAL = ("STOPPED", "COMPLETED", "FAILED")
 
-Answer = collections.namedtuple("Answer", "code out err")
+
+class Answer(collections.namedtuple("Answer", "code out err")):
+    """What a program that has ended said."""
+
+    def ends(self, code, *words):
+        """With this exit code, and with these words on stderr."""
+        missing = [word for word in words if word not in self.err]
+        if self.code != code or missing:
+            raise AssertionError(f"exit code {code} expected, {missing} missing on stderr: {self}")
+        return self
+
+    def refuses(self, code, *words):
+        """The same, in one clear line, and with nothing on stdout."""
+        self.ends(code, *words)
+        noise = [word for word in ("terminate called", "what():", "Traceback", "std::") if word in self.err]
+        if self.out or noise or len(self.err.strip().splitlines()) != 1:
+            raise AssertionError(f"one clear line on stderr and nothing on stdout expected: {self}")
+        return self
 
 
 class Follower:

@@ -19,7 +19,7 @@ import tempfile
 import unittest
 
 from addresses import free_port_pair, own_loopback_address
-from asking import TGCTL, Answer, Follower
+from asking import FINAL, TGCTL, Answer, Follower
 from node import Node
 from patience import PATIENCE, wait_until
 
@@ -228,6 +228,10 @@ class Mesh:
         return wait_until(
             lambda: f"run {run} at step {step}: {self.run(run, node)}", lambda: self.run(run, node)["step"] >= step
         )
+
+    def wait_ended(self, run):
+        """Until every member is shown as ended: the asked node may be the first one that is."""
+        wait_until(lambda: f"all members of {run} have ended: {self.run(run)}", lambda: all(member["state"] in FINAL for member in self.run(run)["members"]))
 
     def wait_whole(self, run, without=None):
         """After a restart: until each node has every member's own part of this run; `without`: one that has none."""

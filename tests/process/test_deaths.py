@@ -44,11 +44,6 @@ class Death(unittest.TestCase):
             self.assertLessEqual(shown, limit + STATUS, f"{where}: status is late")
         return f"{', '.join(took)}: {watches[0].reason}"
 
-    def see_followed(self, follower, victim, run):
-        answer = follower.finish()
-        self.assertEqual(answer.code, 5, f"run {run}: {answer}")
-        self.assertIn(victim.name, answer.err, f"run {run}")
-
     def begin(self, mesh, job, node):
         follower = mesh.follow("start", mesh.job_file(JOB | job), node=node)
         run = follower.first_line()
@@ -77,7 +72,7 @@ class Killed(Death):
                 mesh, run, mesh[victim], died, PEER_TIMEOUT + SLACK, watches, [mesh[victim].name, " of step "]
             )
             print(f"killed in {phase} of step {self.STEP}: {report}")
-            self.see_followed(follower, mesh[victim], run)
+            follower.finish().ends(5, mesh[victim].name)
             self.check_after_restart(mesh, run, victim)
 
     def check_after_restart(self, mesh, run, victim):
@@ -91,9 +86,7 @@ class Killed(Death):
             self.assertEqual(shown["state"], "FAILED", where)
             self.assertIn(mesh[victim].name, shown["reason"], where)
             self.assertTrue(all(member["state"] == "FAILED" for member in shown["members"]), where)
-        refused = mesh.ctl("fetch", run, "-o", os.path.join(mesh.folder, "refused"))
-        self.assertEqual(refused.code, 5, f"fetch of {run}: {refused}")
-        self.assertIn("--partial", refused.err)
+        mesh.ctl("fetch", run, "-o", os.path.join(mesh.folder, "refused")).ends(5, "--partial")
 
         folder = mesh.fetch(run, "--partial", node=victim)
         tensors, metadata = read_safetensors(os.path.join(folder, "model-raw.safetensors"))
@@ -131,7 +124,7 @@ class Silent(Death):
             stopped = time.time()
             report = self.see_failed(mesh, run, mesh[2], stopped, PEER_TIMEOUT + SLACK, watches, ["node-c"])
             print(f"stopped: {report}")
-            self.see_followed(follower, mesh[2], run)
+            follower.finish().ends(5, mesh[2].name)
             # It wakes up, learns that the run is over and accuses nobody.
             mesh[2].signal(signal.SIGCONT)
             wait_until(f"node-c (log {mesh[2].log}) ends run {run} too", lambda: "event=run-ended" in mesh[2].log_text())
@@ -152,7 +145,7 @@ class Silent(Death):
                 mesh, run, mesh[3], hung, timeout + SLACK, watches, ["node-d is stuck in backward of step 5"]
             )
             print(f"hung in backward: {report}")
-            self.see_followed(follower, mesh[3], run)
+            follower.finish().ends(5, mesh[3].name)
             self.assertEqual(mesh[3].end(), 0, f"a hung computation does not keep node-d from ending; log {mesh[3].log}")
 
     def test_shut_down(self):
@@ -164,7 +157,7 @@ class Silent(Death):
             told = time.time()
             report = self.see_failed(mesh, run, mesh[1], told, 1.0, watches, ["node-b was shut down"])
             print(f"shut down: {report}")
-            self.see_followed(follower, mesh[1], run)
+            follower.finish().ends(5, mesh[1].name)
             self.assertEqual(mesh[1].wait(), 0, f"log {mesh[1].log}")
             self.assertEqual(mesh[1].record(run)["state"], "FAILED")
             self.assertTrue(os.path.exists(mesh[1].run_file(run, "model-raw.safetensors")), "its state was not written")
@@ -188,7 +181,7 @@ class CutOff(Death):
                 cut = time.time()
                 report = self.see_failed(mesh, run, mesh[2], cut, PEER_TIMEOUT + SLACK, watches, ["node-c"])
                 print(f"cut off: {report}")
-                self.see_followed(follower, mesh[2], run)
+                follower.finish().ends(5, mesh[2].name)
                 # It hears the others, but nobody hears it: it has to end as well.
                 own = Watch(mesh, 2, run).result(10 * PEER_TIMEOUT)
                 self.assertEqual(own.state, "FAILED", f"node-c, log {mesh[2].log}")

@@ -60,7 +60,7 @@ class Paused(unittest.TestCase):
                 peak = peak_bytes(node)
                 print(f"{node.name}: peak {peak / 1e6:.0f} MB, {100 * peak / budget:.0f} % of the budget")
                 self.assertLess(peak, budget, node.name)
-            self.assertEqual(mesh.ctl("stop", run).code, 0)
+            mesh.ctl_ok("stop", run)
             wait_until("the run is stopped", lambda: mesh.run(run)["state"] == "STOPPED")
 
     def printed_budget(self, mesh, run):
@@ -83,7 +83,7 @@ class Slow(unittest.TestCase):
                     time.sleep(slices * SLICE_SECONDS)
             self.assertEqual(held_up_by(mesh, run), [slow.name])
             wait_until("it is over", lambda: held_up_by(mesh, run) == [])
-            self.assertEqual(mesh.ctl("stop", run).code, 0)
+            mesh.ctl_ok("stop", run)
             wait_until("the run is stopped", lambda: mesh.run(run)["state"] == "STOPPED")
 
 

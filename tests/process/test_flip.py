@@ -22,18 +22,12 @@ class Flip(unittest.TestCase):
     def test_named_within_digest_every_steps(self):
         with Mesh(4, per_node={2: {"fault": f"flip@forward:{self.STEP}"}}) as mesh:
             answer = mesh.ctl("start", mesh.job_file({"steps": self.STEPS, "digest-every": self.EVERY}))
-            run = answer.out.strip()
-            self.assertEqual(answer.code, 5, answer)
-            self.assertIn("node-c", answer.err)
-            self.check_failed(mesh, run)
+            self.check_failed(mesh, answer.ends(5, "node-c").out.strip())
 
     def test_named_at_the_end(self):
         """After the last comparison of a run there is still that of the final reports."""
         with Mesh(3, per_node={1: {"fault": "flip@forward:7"}}) as mesh:
-            answer = mesh.ctl("start", mesh.job_file({"steps": 9, "digest-every": 100}))
-            self.assertEqual(answer.code, 5, answer)
-            self.assertIn("node-b", answer.err)
-            self.assertIn("conv1.weight", answer.err)
+            mesh.ctl("start", mesh.job_file({"steps": 9, "digest-every": 100})).ends(5, "node-b", "conv1.weight")
 
 
 if __name__ == "__main__":

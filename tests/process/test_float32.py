@@ -8,8 +8,8 @@ from files import read_metrics, read_safetensors
 from mesh import Mesh
 
 LOSS_TOLERANCE = 1e-5  # relative, over the first five steps
-# Relative L2 per tensor of the change since the start... of the parameters themselves after ten steps: rounding of sums
-# (2^-24 each) grows with the steps but stays far below an update's size.
+# Relative L2 difference of each tensor after ten steps: the rounding of sums (2^-24 each) grows with the steps, but stays
+# far below the size of an update.
 PARAMETER_TOLERANCE = 1e-5
 
 

@@ -22,12 +22,6 @@ class Plan(unittest.TestCase):
     def plan(self, keys, *options, node=0):
         return json.loads(self.mesh.ctl_ok("plan", self.mesh.job_file(keys), "--json", *options, node=node).out)
 
-    def refused(self, code, answer, *words):
-        self.assertEqual(answer.code, code, answer)
-        self.assertEqual((answer.out, len(answer.err.strip().splitlines())), ("", 1), answer)
-        for word in words:
-            self.assertIn(word, answer.err)
-
     def test_bench_measures_and_keeps(self):
         bench = json.loads(self.mesh.ctl_ok("bench", "--json", "--link", "1Gbps").out)
         self.assertEqual((bench["schema_version"], bench["node"], bench["members"], bench["threads"]), (2, "node-a", 2, 1))
@@ -69,7 +63,7 @@ class Plan(unittest.TestCase):
         run = self.mesh.detach({"steps": 100000, "digest-every": 1000})
         self.mesh.wait_for_step(run, 1)
         busy = self.mesh.ctl("plan", job, "--nodes", 4, "--link", "1Gbps", node=1)
-        self.refused(ERROR, busy, "compute threads 1 then, 2 now", "tgctl bench")
+        busy.refuses(ERROR, "compute threads 1 then, 2 now", "tgctl bench")
         self.mesh.ctl_ok("stop", run)
         answer = self.mesh.ctl_ok("plan", job, "--nodes", 4, "--link", "1Gbps", "--json", node=1)
         plan = json.loads(answer.out)
@@ -113,7 +107,7 @@ class Plan(unittest.TestCase):
     def test_refused_while_a_run_is_on(self):
         run = self.mesh.detach({"steps": 100000, "digest-every": 1000})
         self.mesh.wait_for_step(run, 1)
-        self.refused(ERROR, self.mesh.ctl("bench"), "while a run is on")
+        self.mesh.ctl("bench").refuses(ERROR, "while a run is on")
         self.mesh.ctl_ok("stop", run)
 
     def test_misuse(self):
@@ -129,11 +123,11 @@ class Plan(unittest.TestCase):
             (["--nodes", 65], ["global-batch = 64", "65 nodes"]),
         ):
             with self.subTest(options=options):
-                self.refused(USAGE, self.mesh.ctl("plan", job, *options), *words)
-        self.refused(USAGE, self.mesh.ctl("plan", "/no/such.job", "--nodes", 2), "/no/such.job")
-        self.refused(USAGE, self.mesh.ctl("bench", "--link", "quick"), "--link", "quick")
+                self.mesh.ctl("plan", job, *options).refuses(USAGE, *words)
+        self.mesh.ctl("plan", "/no/such.job", "--nodes", 2).refuses(USAGE, "/no/such.job")
+        self.mesh.ctl("bench", "--link", "quick").refuses(USAGE, "--link", "quick")
         answer = self.mesh.ctl("plan", job, "--nodes", 2, "--svg", "/no/such/folder/p.svg")
-        self.refused(ERROR, answer, "/no/such/folder/p.svg")
+        answer.refuses(ERROR, "/no/such/folder/p.svg")
 
 
 def shown(text, label):

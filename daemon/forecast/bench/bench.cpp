@@ -14,7 +14,7 @@
 namespace tg::daemon {
 namespace {
 
-// One kernel, or a step of an engine, and giving back what they used.
+// Long enough for one kernel, or one step of an engine, to end and to give back its memory.
 constexpr std::chrono::seconds kMostStopping{1};
 
 double now_seconds() {
@@ -23,7 +23,7 @@ double now_seconds() {
 
 }  // namespace
 
-// Whom the thread tells, as long as somebody listens.
+// Where the thread's result goes, as long as somebody listens.
 struct Bench::Listener {
   std::mutex mutex;
   std::condition_variable ended;

@@ -13,7 +13,7 @@ namespace tg::daemon {
 namespace {
 
 constexpr std::uint64_t kSeed = 20171204;
-constexpr std::size_t kDrawn = 2u << 20;  // elements; the kernels do not see that longer arrays repeat themselves
+constexpr std::size_t kDrawn = 2u << 20;  // elements; longer arrays repeat them, which no kernel notices
 
 }  // namespace
 
@@ -88,7 +88,7 @@ KernelCosts KernelTimer::time_all() {
       kernels_.ternarize(gradient_.span().subspan(at, chunk_), at, {kSeed, 0, 0, 0}, {1, 1}, planes);
     });
   });
-  // Payload and sums are touched first, or the first coding of each pair would pay for what the second finds in a
+  // Payload and sums are touched first. Else only the first coding of each pair would pay for bringing them into a
   // cache.
   bytes = kernels_.encode_sums(sums_.span(), members, payload_);
   time(costs.encode_codes[0], chunk_, [&] { bytes = kernels_.encode_codes(codes, payload_); });

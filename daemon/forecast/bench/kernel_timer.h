@@ -1,8 +1,9 @@
 // Times the exchange's kernels, each once a round, in about a step's order, with arrays that no cache holds. Any
 // thread, one at a time.
 //
-// A round is short, so that rounds of kernels and of roofs can be made in turns: a processor that others slow down for
-// a second slows all of them, and their ratios stay. Medians count: a step, too, finds the processor as it is.
+// A round is short, so that rounds of kernels and of roofs can be made in turns: where other programs slow the
+// processor for a second, they slow both, and the ratios stay. Medians count, since a step meets the same other
+// programs.
 #pragma once
 
 #include <cstddef>

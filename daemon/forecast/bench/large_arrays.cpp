@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t kMebibyte = 1u << 20;
 constexpr std::uint64_t kLeastBytes = 32 * kMebibyte;
-// Also where the cache is unknown or small, to be far from it; at most what is allocated and read within the seconds
-// that a bench may take.
+// The least is far larger than a cache that is small or not known. The most can be allocated and read within the
+// seconds that a bench may take.
 constexpr std::uint64_t kLeastWantedBytes = 64 * kMebibyte, kMostBytes = 256 * kMebibyte;
 constexpr std::uint64_t kChunkBytes = schema::kLargeChunkParameters * sizeof(float);
 static_assert(kLeastBytes % kChunkBytes == 0);

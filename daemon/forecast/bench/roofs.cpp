@@ -41,7 +41,7 @@ using Wide = float __attribute__((vector_size(64)));
 
 #if defined(__x86_64__)
 
-// Twelve chains: two units of four cycles' latency are busy with eight, the rest is slack.
+// Eight chains keep two units of four cycles' latency busy; four more are a reserve.
 constexpr int kMultiplyChains = 12;
 constexpr std::size_t kIterations = 500'000;  // 2 ms at 3 GHz
 

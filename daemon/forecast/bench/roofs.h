@@ -12,8 +12,8 @@ double read_rate(std::span<const float> values);
 double copy_rate(std::span<const float> from, std::span<float> to);
 
 // Fused multiply-adds in the widest registers, on this many threads at once: 10^9 operations per second; a multiply-add
-// is two. 0 on processors without AVX2 and FMA. The best of some rounds: a neighbour's share of the cores is nothing
-// that the processor could not do.
+// is two. 0 on processors without AVX2 and FMA. The best of some rounds: where other programs take a share of the
+// cores, the processor could still do more.
 double peak_gflops(int threads);
 
 }  // namespace tg::daemon

@@ -1,6 +1,6 @@
 // The receiver's half of measuring a link (link_probe.h is the sender's): how long a burst of probe frames took to come
-// in, between its first and its last frame. Taken here and not by the sender's clock until the answer comes: the answer
-// may have to wait behind a burst of the receiver's own, which says nothing about the sender's link. Pure; one thread.
+// in, between its first and its last frame. The sender cannot time this: its clock would run until the answer comes,
+// and the answer may wait behind a burst of the receiver's own, on another link. Pure; one thread.
 #pragma once
 
 #include <cstddef>

@@ -34,7 +34,8 @@ LinkProbe::Burst LinkProbe::begin(std::uint32_t number, double now_seconds) {
 std::optional<LinkProbe::Burst> LinkProbe::replied(Seat from, const schema::ProbeReply& reply, double now_seconds) {
   if (done_ || !running_ || reply.burst != number_ || from.index() >= members_ || !missing_[from]) return std::nullopt;
   missing_[from] = false;
-  // Nothing took longer to come in than we have been waiting for the answer, whatever it says (clocks differ a little).
+  // A burst cannot have taken longer than we have waited for the answer, whatever the answer says. Clocks differ a
+  // little.
   const double waited = 1.01e6 * (now_seconds - started_) + 1000;
   slowest_micros_ = std::max(slowest_micros_, std::min(reply.micros, static_cast<std::uint64_t>(waited)));
   if (std::find(missing_.begin(), missing_.end(), true) != missing_.end()) return std::nullopt;
@@ -52,7 +53,7 @@ void LinkProbe::tick(double now_seconds) {
   if (done_ || !running_ || now_seconds - started_ <= kPatienceSeconds) return;
   done_ = true;
   if (number_ == std::size(kBursts)) return;  // one as large has come in
-  // Whoever has not answered is behind a link that is no faster than this, whatever a smaller burst did. Where nobody
+  // The link to a peer that has not answered is no faster than this, whatever a smaller burst has shown. Where nobody
   // has ever answered, nothing is known.
   const bool answered = std::count(missing_.begin(), missing_.end(), true) < static_cast<std::ptrdiff_t>(members_ - 1);
   const double most = timed_mbps(kPatienceSeconds);

@@ -1,9 +1,11 @@
 // Measures this node's link before a run: a burst of frames to all peers at once. Each of them tells how long its part
 // took to come in (burst_meter.h); the slowest counts. The first burst is small enough for a link of a megabit per
-// second, even where its answers come behind a burst of the peer's own. One that was over too soon to be told from a
-// start-up effect is followed by a larger one, whose rate replaces its; of the two largest the better counts: while all
-// members measure at once, a connection that has just begun gets less than its share. A burst that only some answer
-// within kPatienceSeconds, or one after an answered one, bounds the rate from above, unless one as large has come in.
+// second, even where its answers come behind a burst of the peer's own. A burst that took too short to be trusted is
+// followed by a larger one, whose rate replaces its rate. Of the two largest the better rate counts: while all members
+// measure at once, a connection that has just begun gets less than its share.
+//
+// A burst that is not answered by all within kPatienceSeconds ends the measurement. Where somebody has answered, now or
+// before, the link is then no faster than that burst in that time; only the second of the two largest changes nothing.
 // Pure: the owner sends the frames (send_burst.h) and brings the time; one thread.
 #pragma once
 
@@ -33,7 +35,7 @@ class LinkProbe {
   struct Burst {  // to be sent now, frames in turn to every peer
     std::uint32_t number = 0;
     std::size_t frames_per_peer = 0, frame_bytes = 0;
-    std::vector<Seat> peers;  // those after our own first: not everybody begins with the same one
+    std::vector<Seat> peers;  // in a circle after our own: not all begin with the same one
   };
 
   // A mesh of one has no link: done at once.

@@ -220,7 +220,7 @@ void Trainer::State::add_weight_decay(kernels::ConstFloats parameters, std::size
   }
 }
 
-// The rest of the step before is on its way: a wait for peers, whose deadline is theirs.
+// The parameters of the step before are not all there yet. This is a wait for peers: the deadline for it is theirs.
 void Trainer::State::wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last) {
   std::unique_lock lock(mutex);
   const auto ready = [&] {

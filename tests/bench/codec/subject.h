@@ -1,5 +1,5 @@
-// One gradient as the codec meets it: segment by segment with a clip, a scaler and a coding probability of its own, the
-// members' draws of which are coded chunk by chunk.
+// One gradient as the codec meets it: every segment has a clip, a scaler and a coding probability of its own, and the
+// members' draws are coded chunk by chunk.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace tg::kernels {
 
-inline constexpr std::size_t kChunk = 512 * 1024;  // elements; the last one is as much longer as is left
+inline constexpr std::size_t kChunk = 512 * 1024;  // elements; the last chunk also takes what is left over
 inline constexpr std::size_t kMembers = 8;
 
 struct Subject {
@@ -24,7 +24,7 @@ struct Subject {
     float scaler = 0;                  // the shared one
   };
   std::string name;
-  std::vector<std::span<const float>> gradients;  // by member; a single one is that of all
+  std::vector<std::span<const float>> gradients;  // by member; a single one is every member's
   std::vector<Segment> segments;                  // all of a gradient, in order
 
   // Draws the members' codes, the sums of all and the codes of the last, and finds their entropy.
@@ -34,8 +34,8 @@ struct Subject {
   bool decode_codes(const Kernels& k);
   void encode_sums(const Kernels& k);
   bool decode_sums(const Kernels& k);
-  // Codes everything, and says whether it comes back, else a word on stderr; the sizes count a chunk that is not
-  // smaller as raw.
+  // Codes and decodes everything. False, with a line on stderr, where the result differs. The sizes count a chunk as
+  // raw where entropy coding does not make it smaller.
   bool comes_back(const Kernels& k);
 
   std::size_t elements() const { return gradients.front().size(); }

@@ -1,4 +1,5 @@
-// Slices of a gradient: whoever measures them, in whatever order, the buckets come out in theirs with the same numbers.
+// Whoever measures the slices of a gradient, in whatever order: the buckets come out in their own order, with the same
+// numbers.
 #include "daemon/exchange/gradient_statistics.h"
 
 #include <gtest/gtest.h>

@@ -15,15 +15,18 @@ class LivenessTest : public testing::Test {
  protected:
   LivenessTest() { liveness_.watch("run-1", 60'000, 0); }
 
-  // Ticks every 100 ms from now_ms_ to `until`, with what `each` feeds before each tick.
+  // Ticks every 100 ms from now_ms_ to `until`, with what `each` feeds before each tick. Returns the verdicts, a line
+  // for each: whom it accuses, and its sentence.
   template <class Each>
-  std::vector<Verdict> run(std::uint64_t until_ms, Each each) {
-    std::vector<Verdict> all;
+  std::string run(std::uint64_t until_ms, Each each) {
+    std::string lines;
     for (; now_ms_ <= until_ms; now_ms_ += 100) {
       each();
-      for (Verdict& verdict : liveness_.tick(now_ms_)) all.push_back(std::move(verdict));
+      for (const Verdict& verdict : liveness_.tick(now_ms_))
+        lines += (lines.empty() ? "" : "\n") + std::string{static_cast<char>('a' + verdict.seat.index())} + ": " +
+                 verdict.message;
     }
-    return all;
+    return lines;
   }
   void beat(Seat seat, Phase phase, std::uint64_t progress, const std::string& run = "run-1") {
     liveness_.beat(seat, Beat{"", 1, run, phase, 12, progress}, now_ms_);
@@ -39,9 +42,7 @@ TEST_F(LivenessTest, SilenceIsReportedOnceAfterThePeerTimeout) {
     beat(kB, Phase::kForward, now_ms_);
     if (now_ms_ <= 5'000) beat(kC, Phase::kBackward, now_ms_);
   });
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].seat, kC);
-  EXPECT_EQ(verdicts[0].message, "no sign of life from node-c for 10 s (last seen in backward of step 12)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (last seen in backward of step 12)");
 }
 
 TEST_F(LivenessTest, SilenceIsNoticedNeitherEarlyNorLate) {
@@ -49,14 +50,13 @@ TEST_F(LivenessTest, SilenceIsNoticedNeitherEarlyNorLate) {
     beat(kB, Phase::kForward, now_ms_);
     if (now_ms_ <= 5'000) beat(kC, Phase::kBackward, now_ms_);
   };
-  EXPECT_TRUE(run(14'900, feed).empty());
-  EXPECT_EQ(run(15'000, feed).size(), 1u);
+  EXPECT_EQ(run(14'900, feed), "");
+  EXPECT_EQ(run(15'000, feed), "c: no sign of life from node-c for 10 s (last seen in backward of step 12)");
 }
 
 TEST_F(LivenessTest, ANodeNeverSeenSaysSo) {
   const auto verdicts = run(10'000, [&] { beat(kB, Phase::kForward, now_ms_); });
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].message, "no sign of life from node-c for 10 s (not seen since the run began)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (not seen since the run began)");
 }
 
 TEST_F(LivenessTest, AnyDataIsLifeIfBeatsOfTheRunCameLately) {
@@ -65,14 +65,14 @@ TEST_F(LivenessTest, AnyDataIsLifeIfBeatsOfTheRunCameLately) {
     if (now_ms_ % 9'000 == 0)
       for (const Seat seat : {kB, kC}) beat(seat, Phase::kForward, now_ms_);
   });
-  EXPECT_TRUE(verdicts.empty());
+  EXPECT_EQ(verdicts, "");
 }
 
 TEST_F(LivenessTest, ALongEvaluationWithProgressRaisesNoAlarm) {
   const auto verdicts = run(600'000, [&] {
     for (const Seat seat : {kA, kB, kC}) beat(seat, Phase::kEvaluate, now_ms_ / 30'000);
   });
-  EXPECT_TRUE(verdicts.empty());
+  EXPECT_EQ(verdicts, "");
 }
 
 TEST_F(LivenessTest, WorkWithoutProgressIsStuckAndTheWaitingAreNotBlamed) {
@@ -81,8 +81,7 @@ TEST_F(LivenessTest, WorkWithoutProgressIsStuckAndTheWaitingAreNotBlamed) {
     beat(kB, Phase::kScalerWait, 5);
     beat(kC, Phase::kBackward, 4);
   });
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].message, "node-c is stuck in backward of step 12 for 60 s");
+  EXPECT_EQ(verdicts, "c: node-c is stuck in backward of step 12 for 60 s");
 }
 
 TEST_F(LivenessTest, OurOwnComputeCountsToo) {
@@ -91,9 +90,7 @@ TEST_F(LivenessTest, OurOwnComputeCountsToo) {
     beat(kB, Phase::kScalerWait, 5);
     beat(kC, Phase::kScalerWait, 5);
   });
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].seat, kA);
-  EXPECT_EQ(verdicts[0].message, "node-a is stuck in forward of step 12 for 60 s");
+  EXPECT_EQ(verdicts, "a: node-a is stuck in forward of step 12 for 60 s");
 }
 
 TEST_F(LivenessTest, WaitingForEverHasADeadlineToo) {
@@ -101,8 +98,7 @@ TEST_F(LivenessTest, WaitingForEverHasADeadlineToo) {
     beat(kB, Phase::kReduce, 5);
     beat(kC, Phase::kForward, now_ms_);
   });
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].message, "node-b got nothing in reduce of step 12 for 120 s");
+  EXPECT_EQ(verdicts, "b: node-b got nothing in reduce of step 12 for 120 s");
 }
 
 TEST_F(LivenessTest, TheStepTimeoutMayGrow) {
@@ -111,10 +107,8 @@ TEST_F(LivenessTest, TheStepTimeoutMayGrow) {
     beat(kB, Phase::kForward, now_ms_);
     beat(kC, Phase::kForward, 5);
   };
-  EXPECT_TRUE(run(199'900, feed).empty());
-  const auto verdicts = run(200'000, feed);
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].message, "node-c is stuck in forward of step 12 for 200 s");
+  EXPECT_EQ(run(199'900, feed), "");
+  EXPECT_EQ(run(200'000, feed), "c: node-c is stuck in forward of step 12 for 200 s");
 }
 
 TEST_F(LivenessTest, PreparationIsNotStuck) {
@@ -122,7 +116,7 @@ TEST_F(LivenessTest, PreparationIsNotStuck) {
     beat(kB, Phase::kPrepare, 5);
     beat(kC, Phase::kForward, now_ms_);
   });
-  EXPECT_TRUE(verdicts.empty());
+  EXPECT_EQ(verdicts, "");
 }
 
 TEST_F(LivenessTest, DataAfterTheLastBeatDoesNotMakeADeadNodeUp) {
@@ -131,8 +125,7 @@ TEST_F(LivenessTest, DataAfterTheLastBeatDoesNotMakeADeadNodeUp) {
     if (now_ms_ < 5'000) beat(kC, Phase::kForward, now_ms_);
     if (now_ms_ < 5'200) liveness_.heard(kC, now_ms_);
   });
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].message, "no sign of life from node-c for 10 s (last seen in forward of step 12)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (last seen in forward of step 12)");
 }
 
 TEST_F(LivenessTest, ARestartedNodeIsAliveButNotInTheRun) {
@@ -140,8 +133,7 @@ TEST_F(LivenessTest, ARestartedNodeIsAliveButNotInTheRun) {
     beat(kB, Phase::kForward, now_ms_);
     beat(kC, Phase::kIdle, 0, now_ms_ < 5'000 ? "run-1" : "");
   });
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].message, "node-c is up, but not in run run-1; was it restarted?");
+  EXPECT_EQ(verdicts, "c: node-c is up, but not in run run-1; was it restarted?");
 }
 
 TEST_F(LivenessTest, WhoSleptAccusesNobodyOfItsOwnSleep) {
@@ -152,8 +144,10 @@ TEST_F(LivenessTest, WhoSleptAccusesNobodyOfItsOwnSleep) {
   now_ms_ += 300'000;
   EXPECT_TRUE(liveness_.tick(now_ms_).empty());
   const std::uint64_t awake_ms = now_ms_;
-  EXPECT_TRUE(run(awake_ms + 9'000, [] {}).empty());
-  EXPECT_EQ(run(awake_ms + 11'000, [] {}).size(), 2u);
+  EXPECT_EQ(run(awake_ms + 9'000, [] {}), "");
+  EXPECT_EQ(run(awake_ms + 11'000, [] {}),
+            "b: no sign of life from node-b for 10 s (last seen in forward of step 12)\n"
+            "c: no sign of life from node-c for 10 s (last seen in forward of step 12)");
 }
 
 TEST_F(LivenessTest, WhatArrivesBetweenWakingAndTheFirstTickDoesNotDelayTheVerdict) {
@@ -163,16 +157,17 @@ TEST_F(LivenessTest, WhatArrivesBetweenWakingAndTheFirstTickDoesNotDelayTheVerdi
   EXPECT_TRUE(liveness_.tick(now_ms_).empty());
   const std::uint64_t awake_ms = now_ms_;
   const auto verdicts = run(awake_ms + 10'000, [&] { beat(kB, Phase::kForward, now_ms_); });
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].seat, kC);
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (last seen in forward of step 12)");
 }
 
 TEST_F(LivenessTest, NobodyIsAccusedWithoutARun) {
   liveness_.unwatch();
-  EXPECT_TRUE(run(100'000, [] {}).empty());
+  EXPECT_EQ(run(100'000, [] {}), "");
   liveness_.watch("run-2", 60'000, now_ms_);
-  EXPECT_TRUE(run(now_ms_ + 9'000, [] {}).empty());
-  EXPECT_EQ(run(now_ms_ + 2'000, [] {}).size(), 2u);
+  EXPECT_EQ(run(now_ms_ + 9'000, [] {}), "");
+  EXPECT_EQ(run(now_ms_ + 2'000, [] {}),
+            "b: no sign of life from node-b for 10 s (not seen since the run began)\n"
+            "c: no sign of life from node-c for 10 s (not seen since the run began)");
 }
 
 TEST_F(LivenessTest, AliveForStatusNeedsNoRun) {

@@ -4,152 +4,118 @@
 namespace tg::daemon {
 namespace {
 
+using schema::Claim;
+using schema::Fail;
+using schema::Propose;
 using schema::RunState;
+
+const std::string kGivenBack = "node-b, refused: the start was withdrawn";
+
+std::string taken(const std::string& state, const std::string& proposer) {
+  return "run run-1 is already " + state + ", proposed by " + proposer + "; wait for it, or stop it: tgctl stop run-1";
+}
 
 TEST(Membership, OtherSeatsClaimFirst) {
   Machine b(kB, 3);
-  b.start();
-  EXPECT_EQ(b.sent<schema::Claim>({kA}).run_id, "run-1");
+  EXPECT_EQ(b.start(), "claim run-1 to a");
   EXPECT_EQ(b->state(), RunState::kPending);
-  b.frame(kC, schema::Grant{true, ""});  // not hers to give
-  EXPECT_EQ(b.actions(), 0u);
-  b.frame(kA, schema::Grant{true, ""});
-  b.sent<schema::Propose>({kA, kC});
+  EXPECT_EQ(b.hears(kC, granted()), "") << "not hers to give";
+  EXPECT_EQ(b.hears(kA, granted()), "propose run-1 to a c\nprepare run-1 with a b c");
   EXPECT_EQ(b->state(), RunState::kStarting);
 }
 
 TEST(Membership, ARefusedClaimNamesTheRunThatHasTheRight) {
   Machine a = running_proposer();
-  a.frame(kC, schema::Claim{"run-2"}, 88);
-  const auto grant = a.sent<schema::Grant>({kC}, 88);
-  EXPECT_FALSE(grant.granted);
-  EXPECT_EQ(grant.message,
-            "run run-1 is already RUNNING, proposed by node-a; wait for it, or stop it: tgctl stop run-1");
+  EXPECT_EQ(a.hears(kC, Claim{"run-2"}, 88), "refuse to c (key 88): " + taken("RUNNING", "node-a"));
   Machine c(kC, 3);
-  c.start("run-2", 88);
-  c.frame(kA, grant, 88);
-  const auto answer = c.only<AnswerStart>();
-  EXPECT_EQ(answer.run_id, "run-2");
-  EXPECT_EQ(answer.status.error().kind, ErrorKind::kRefused);
-  EXPECT_EQ(answer.status.error().message, grant.message);
-  EXPECT_EQ(c.only<DropRun>().key, 88u);
-  EXPECT_TRUE(c.all<EndRun>().empty());
+  EXPECT_EQ(c.start("run-2", 88), "claim run-2 to a (key 88)");
+  EXPECT_EQ(c.hears(kA, a.sent<schema::Grant>(), 88),
+            "answer run-2: refused: " + taken("RUNNING", "node-a") + "\ndrop (key 88)");
   EXPECT_TRUE(c->idle());
 }
 
 TEST(Membership, ClaimsAreGrantedOneAtATimeAndLapse) {
   Machine a(kA, 3);
-  a.frame(kB, schema::Claim{"run-1"});
-  EXPECT_TRUE(a.sent<schema::Grant>({kB}).granted);
-  a.frame(kC, schema::Claim{"run-2"}, 88);
-  const auto refusal = a.sent<schema::Grant>({kC}, 88);
-  EXPECT_FALSE(refusal.granted);
-  EXPECT_EQ(refusal.message,
-            "run run-1 is already STARTING, proposed by node-b; wait for it, or stop it: tgctl stop run-1");
-  a.start("run-3", 99);
-  EXPECT_EQ(a.only<AnswerStart>().status.error().message, refusal.message);
-  a.frame(kB, schema::Claim{"run-1"});  // asked again: the same answer
-  EXPECT_TRUE(a.sent<schema::Grant>({kB}).granted);
-  a.tick(5'000);
-  a.frame(kC, schema::Claim{"run-2"}, 88);
-  EXPECT_TRUE(a.sent<schema::Grant>({kC}, 88).granted);
-  a.frame(kB, schema::Propose{"run-1", ""});  // too late
-  EXPECT_EQ(a.sent<schema::Vote>({kB}).message, "the right to start run run-1 has lapsed; start it again");
-  a.frame(kC, schema::Propose{"run-2", ""}, 88);
-  EXPECT_EQ(a.only<PrepareRun>().run.id, "run-2");
+  EXPECT_EQ(a.hears(kB, Claim{"run-1"}), "grant to b");
+  EXPECT_EQ(a.hears(kC, Claim{"run-2"}, 88), "refuse to c (key 88): " + taken("STARTING", "node-b"));
+  EXPECT_EQ(a.start("run-3", 99), "answer run-3: refused: " + taken("STARTING", "node-b"));
+  EXPECT_EQ(a.hears(kB, Claim{"run-1"}), "grant to b") << "asked again: the same answer";
+  EXPECT_EQ(a.waits(5'000), "");
+  EXPECT_EQ(a.hears(kC, Claim{"run-2"}, 88), "grant to c (key 88)");
+  EXPECT_EQ(a.hears(kB, Propose{"run-1", ""}),
+            "vote no to b: refused: the right to start run run-1 has lapsed; start it again");
+  EXPECT_EQ(a.hears(kC, Propose{"run-2", ""}, 88), "prepare run-2 with a b c (key 88)");
 }
 
 TEST(Membership, AGrantIsFreedByItsHolderOrByItsLoss) {
   Machine a(kA, 3);
-  a.frame(kB, schema::Claim{"run-1"});
-  a.frame(kC, schema::Fail{});  // somebody else's word does not count
-  a.frame(kC, schema::Claim{"run-2"}, 88);
-  EXPECT_FALSE(a.sent<schema::Grant>({kC}, 88).granted);
-  a.frame(kB, schema::Fail{});
-  a.frame(kC, schema::Claim{"run-2"}, 88);
-  EXPECT_TRUE(a.sent<schema::Grant>({kC}, 88).granted);
-  a->connection(kC, false, a.now_ms);
-  a.frame(kB, schema::Claim{"run-3"}, 99);
-  EXPECT_TRUE(a.sent<schema::Grant>({kB}, 99).granted);
+  EXPECT_EQ(a.hears(kB, Claim{"run-1"}), "grant to b");
+  EXPECT_EQ(a.hears(kC, Fail{}), "");
+  EXPECT_EQ(a.hears(kC, Claim{"run-2"}, 88), "refuse to c (key 88): " + taken("STARTING", "node-b"))
+      << "only its holder gives it back";
+  EXPECT_EQ(a.hears(kB, Fail{}), "");
+  EXPECT_EQ(a.hears(kC, Claim{"run-2"}, 88), "grant to c (key 88)");
+  EXPECT_EQ(a.disconnects(kC), "");
+  EXPECT_EQ(a.hears(kB, Claim{"run-3"}, 99), "grant to b (key 99)");
 }
 
 TEST(Membership, WhoeverProposesHasTheGrantAndOurOwnClaimIsWithdrawn) {
   Machine b(kB, 3);
-  b.start("run-2", 88);
-  b.frame(kC, schema::Propose{"run-1", ""});
-  EXPECT_EQ(b.only<PrepareRun>().run.id, "run-1");
-  const auto answer = b.only<AnswerStart>();
-  EXPECT_EQ(b.only<DropRun>().key, 88u);
-  EXPECT_EQ(answer.run_id, "run-2");
-  EXPECT_EQ(answer.status.error().message,
-            "run run-1 is already STARTING, proposed by node-c; wait for it, or stop it: tgctl stop run-1");
-  b.sent<schema::Fail>({kA}, 88);
-  b.frame(kA, schema::Grant{true, ""}, 88);  // crossed with the withdrawal: given back
-  b.sent<schema::Fail>({kA}, 88);
+  EXPECT_EQ(b.start("run-2", 88), "claim run-2 to a (key 88)");
+  EXPECT_EQ(b.hears(kC, Propose{"run-1", ""}), "fail to a (key 88): " + kGivenBack +
+                                                   "\nanswer run-2: refused: " + taken("STARTING", "node-c") +
+                                                   "\ndrop (key 88)\nprepare run-1 with a b c");
+  EXPECT_EQ(b.hears(kA, granted(), 88), "fail to a (key 88): " + kGivenBack) << "it crossed with the withdrawal";
   EXPECT_EQ(b->current()->id, "run-1");
 }
 
 TEST(Membership, ABusyNodeRefusesProposalsAndStarts) {
   Machine b = running_member();
-  b.frame(kA, schema::Propose{"run-2", ""}, 88);
-  const auto vote = b.sent<schema::Vote>({kA}, 88);
-  EXPECT_FALSE(vote.accepted);
-  EXPECT_EQ(vote.message,
-            "run run-1 is already RUNNING, proposed by node-c; wait for it, or stop it: tgctl stop run-1");
-  b.start("run-3", 99);
-  EXPECT_EQ(b.only<AnswerStart>().status.error().message, vote.message);
+  EXPECT_EQ(b.hears(kA, Propose{"run-2", ""}, 88), "vote no to a (key 88): refused: " + taken("RUNNING", "node-c"));
+  EXPECT_EQ(b.start("run-3", 99), "answer run-3: refused: " + taken("RUNNING", "node-c"));
   EXPECT_EQ(b->current()->id, "run-1");
 }
 
 TEST(Membership, TheAbsentAreNamed) {
   Machine a(kA, 4, false);
-  a.start();
-  a->connection(kB, true, a.now_ms);
-  a.tick(29'999);
-  EXPECT_EQ(a.actions(), 0u);
-  a.tick(1);
-  const auto end = a.only<EndRun>();
-  EXPECT_EQ(end.state, RunState::kFailed);
-  EXPECT_EQ(end.reason, "node-c, node-d did not connect within 30 s; are they running and reachable?");
-  EXPECT_EQ(a.only<AnswerStart>().status.error().kind, ErrorKind::kRunFailed);
+  EXPECT_EQ(a.start(), "");
+  EXPECT_EQ(a.connects(kB), "");
+  EXPECT_EQ(a.waits(29'999), "");
+  EXPECT_EQ(a.waits(1), start_ends("FAILED", "run failed",
+                                   "node-c, node-d did not connect within 30 s; are they running and reachable?"));
   EXPECT_TRUE(a->idle());
 
   Machine b(kB, 2, false);
-  b.start();
-  b.tick(30'000);
-  EXPECT_EQ(b.only<EndRun>().reason, "node-a did not connect within 30 s; is it running and reachable?");
+  EXPECT_EQ(b.start(), "");
+  EXPECT_EQ(b.waits(30'000),
+            start_ends("FAILED", "run failed", "node-a did not connect within 30 s; is it running and reachable?"));
 }
 
 TEST(Membership, AClaimWithoutAnAnswerHasADeadline) {
   Machine b(kB, 3);
-  b.start();
-  b.tick(5'000);
-  EXPECT_EQ(b.only<EndRun>().reason, "node-a did not grant the right to start a run within 5 s; is it overloaded?");
-  b.sent<schema::Fail>({kA});
+  EXPECT_EQ(b.start(), "claim run-1 to a");
+  EXPECT_EQ(b.waits(5'000),
+            "fail to a: " + kGivenBack + "\n" +
+                start_ends("FAILED", "run failed",
+                           "node-a did not grant the right to start a run within 5 s; is it overloaded?"));
   EXPECT_TRUE(b->idle());
 }
 
 TEST(Membership, AClaimIsAskedAgainWhenTheGranterIsBack) {
   Machine b(kB, 3);
-  b.start();
-  b->connection(kA, false, b.now_ms);
-  b.look();
+  EXPECT_EQ(b.start(), "claim run-1 to a");
+  EXPECT_EQ(b.disconnects(kA), "");
   EXPECT_EQ(b->state(), RunState::kPending);
-  b->connection(kA, true, b.now_ms);
-  b.look();
-  b.sent<schema::Claim>({kA});
+  EXPECT_EQ(b.connects(kA), "claim run-1 to a");
 }
 
 TEST(Membership, AGrantIsGivenBackIfSomebodyLeftMeanwhile) {
   Machine b(kB, 3);
-  b.start();
-  b->connection(kC, false, b.now_ms);
-  b.frame(kA, schema::Grant{true, ""});
-  b.sent<schema::Fail>({kA});
+  EXPECT_EQ(b.start(), "claim run-1 to a");
+  EXPECT_EQ(b.disconnects(kC), "");
+  EXPECT_EQ(b.hears(kA, granted()), "fail to a: " + kGivenBack);
   EXPECT_EQ(b->state(), RunState::kPending);
-  b->connection(kC, true, b.now_ms);
-  b.look();
-  b.sent<schema::Claim>({kA});
+  EXPECT_EQ(b.connects(kC), "claim run-1 to a");
 }
 
 }  // namespace

@@ -4,153 +4,106 @@
 namespace tg::daemon {
 namespace {
 
+using schema::Commit;
+using schema::Fail;
+using schema::Goodbye;
 using schema::RunState;
 
 TEST(Membership, StrangersAreIgnored) {
   Machine a = proposing();
-  a.frame(kB, yes(), 99);
-  a.frame(Seat(7), yes());
-  a.frame(kB, schema::Fail{}, 99);
-  a->frame(kB, {kKey, 2, 0}, yes(), a.now_ms);
-  a.frame(kB, schema::Hello{});
-  a.vote(yes());
-  a.frame(kC, yes());
+  EXPECT_EQ(a.hears(kB, yes(), 99), "") << "another run's";
+  EXPECT_EQ(a.hears(Seat(7), yes()), "") << "nobody's";
+  EXPECT_EQ(a.hears(kB, Fail{}, 99), "");
+  EXPECT_EQ(a.hears(kB, yes(), kKey, 2), "") << "another view's";
+  EXPECT_EQ(a.hears(kB, schema::Hello{}), "");
+  EXPECT_EQ(a.prepares(yes()), "");
+  EXPECT_EQ(a.hears(kC, yes()), "");
   EXPECT_EQ(a->state(), RunState::kStarting) << "the vote of node-b is still missing";
 
   Machine b = voted();
-  b.frame(kA, schema::Commit{});  // not the proposer
+  EXPECT_EQ(b.hears(kA, Commit{}), "") << "not the proposer";
+  EXPECT_EQ(b.hears(kC, Commit{}, 99),
+            "fail to c (key 99): node-b, run failed: node-b had given up waiting for the run to begin");
+  EXPECT_EQ(b.hears(kC, schema::Vote{}), "");
   EXPECT_EQ(b->state(), RunState::kStarting);
-  b.frame(kC, schema::Commit{}, 99);
-  EXPECT_EQ(b->state(), RunState::kStarting);
-  b.frame(kC, schema::Vote{});
-  EXPECT_EQ(b.actions(), 0u);
 
   Machine c = running_member();
-  c.frame(kA, schema::Fail{ErrorKind::kFailed, "", "", "old news"}, 99);
-  c.frame(kC, schema::Commit{});  // twice
+  EXPECT_EQ(c.hears(kA, Fail{ErrorKind::kFailed, "", "", "old news"}, 99), "");
+  EXPECT_EQ(c.hears(kC, Commit{}), "") << "the second one";
   EXPECT_EQ(c->state(), RunState::kRunning);
-  EXPECT_EQ(c.actions(), 0u);
 }
 
 TEST(Membership, TheFirstCauseWinsAndIsShownAsReceived) {
   Machine a = running_proposer();
-  a.frame(kB, schema::Fail{ErrorKind::kRunFailed, "node-c", "backward", "the gradient of fc.weight on node-c is NaN"});
-  EXPECT_EQ(a.only<EndRun>().reason, "the gradient of fc.weight on node-c is NaN");
-  EXPECT_TRUE(a.all<SendFrame>().empty());
-  a.frame(kC, schema::Fail{ErrorKind::kRunFailed, "node-b", "", "something later"});
-  a->lost(kB, "no sign of life from node-b for 10 s", a.now_ms);
-  a->failed({ErrorKind::kFailed, "node-a", "", "later still"}, a.now_ms);
-  a.look();
-  EXPECT_EQ(a.actions(), 0u);
+  EXPECT_EQ(
+      a.hears(kB, Fail{ErrorKind::kRunFailed, "node-c", "backward", "the gradient of fc.weight on node-c is NaN"}),
+      "end run-1: FAILED: the gradient of fc.weight on node-c is NaN");
+  EXPECT_EQ(a.hears(kC, Fail{ErrorKind::kRunFailed, "node-b", "", "something later"}), "");
+  EXPECT_EQ(a.loses(kB, "no sign of life from node-b for 10 s"), "");
+  EXPECT_EQ(a.fails({ErrorKind::kFailed, "node-a", "", "later still"}), "");
 }
 
 TEST(Membership, LossesAndErrorsOfARunGoToAll) {
-  Machine b = running_member();
-  b->lost(kA, "no sign of life from node-a for 10 s (last seen in backward of step 12)", b.now_ms);
-  b.look();
-  EXPECT_EQ(b.sent<schema::Fail>({kA, kC}).node, "node-a");
-  EXPECT_EQ(b.only<EndRun>().state, RunState::kFailed);
-  EXPECT_EQ(b.only<EndRun>().reason, "no sign of life from node-a for 10 s (last seen in backward of step 12)");
-
-  Machine own = running_member();
-  own->lost(kB, "node-b is stuck in backward of step 3 for 60 s", own.now_ms);
-  own.look();
-  EXPECT_EQ(own.sent<schema::Fail>({kA, kC}).node, "node-b");
-
-  Machine c = running_member();
-  c->failed({ErrorKind::kIo, "node-b", "save", "node-b: no space left"}, c.now_ms);
-  c.look();
-  EXPECT_EQ(c.sent<schema::Fail>({kA, kC}).message, "node-b: no space left");
-  EXPECT_EQ(c.only<EndRun>().reason, "node-b: no space left");
+  const std::string silent = "no sign of life from node-a for 10 s (last seen in backward of step 12)";
+  EXPECT_EQ(running_member().loses(kA, silent), run_fails("node-a", "run failed", silent));
+  const std::string stuck = "node-b is stuck in backward of step 3 for 60 s";
+  EXPECT_EQ(running_member().loses(kB, stuck), run_fails("node-b", "run failed", stuck)) << "itself";
+  const std::string full = "node-b: no space left";
+  EXPECT_EQ(running_member().fails({ErrorKind::kIo, "node-b", "save", full}), run_fails("node-b", "io", full));
 }
 
 TEST(Membership, AFinishedPeerMayLeave) {
   Machine b = running_member();
   b->peer_finished(kA);
-  b->connection(kA, false, b.now_ms);
-  b.frame(kA, schema::Goodbye{"node-a was shut down"}, 0);
+  EXPECT_EQ(b.disconnects(kA), "");
+  EXPECT_EQ(b.hears(kA, Goodbye{"node-a was shut down"}, 0), "");
   EXPECT_EQ(b->state(), RunState::kRunning);
-  b.frame(kC, schema::Goodbye{"node-c was shut down"});
-  EXPECT_EQ(b.only<EndRun>().reason, "node-c was shut down");
+  EXPECT_EQ(b.hears(kC, Goodbye{"node-c was shut down"}), "end run-1: FAILED: node-c was shut down");
 }
 
 TEST(Membership, StopBeforeTheRunBegins) {
+  const std::string at_a = "run run-1 was stopped at node-a before it began";
   Machine pending(kA, 3, false);
-  pending.start();
-  EXPECT_FALSE(pending->stop("run-9", pending.now_ms).ok());
-  EXPECT_TRUE(pending->stop("run-1", pending.now_ms).ok());
-  pending.look();
-  EXPECT_EQ(pending.only<EndRun>().state, RunState::kStopped);
-  EXPECT_EQ(pending.only<AnswerStart>().status.error().message, "run run-1 was stopped at node-a before it began");
+  EXPECT_EQ(pending.start(), "");
+  EXPECT_EQ(pending.stops("run-9"), "no: no run run-9 is in progress on node-a");
+  EXPECT_EQ(pending.stops(), start_ends("STOPPED", "refused", at_a));
 
-  Machine a = proposing();
-  EXPECT_TRUE(a->stop("run-1", a.now_ms).ok());
-  a.look();
-  EXPECT_EQ(a.sent<schema::Fail>({kB, kC}).message, "run run-1 was stopped at node-a before it began");
-  EXPECT_EQ(a.only<DropRun>().key, kKey);
+  EXPECT_EQ(proposing().stops(), proposal_fails("node-a", "refused", at_a));
 
   Machine b = voted();
-  EXPECT_TRUE(b->stop("run-1", b.now_ms).ok());
-  b.look();
-  const auto vote = b.sent<schema::Vote>({kC});
-  EXPECT_EQ(vote.message, "run run-1 was stopped at node-b before it began");
-  b.frame(kC, schema::Commit{});  // it had left already: stopped like a running one
-  EXPECT_EQ(b.only<AskStop>().key, kKey);
+  EXPECT_EQ(b.stops(), "vote no to c: refused: run run-1 was stopped at node-b before it began");
+  EXPECT_EQ(b.hears(kC, Commit{}), "begin run-1, direct\nask to stop") << "it had left already";
 }
 
 TEST(Membership, StopOfARunningRunIsAskedOnce) {
   Machine b = running_member();
-  EXPECT_TRUE(b->stop("run-1", b.now_ms).ok());
-  EXPECT_TRUE(b->stop("run-1", b.now_ms).ok());
-  b.look();
-  EXPECT_EQ(b.only<AskStop>().key, kKey);
+  EXPECT_EQ(b.stops(), "ask to stop");
+  EXPECT_EQ(b.stops(), "");
   EXPECT_EQ(b->state(), RunState::kRunning);
   b->stopping();
   EXPECT_EQ(b->state(), RunState::kStopping);
-  b->finished(RunState::kStopped, "stopped by a user", b.now_ms);
-  b.look();
-  EXPECT_EQ(b.only<EndRun>().state, RunState::kStopped);
-  EXPECT_FALSE(b->stop("run-1", b.now_ms).ok());
+  EXPECT_EQ(b.finishes(RunState::kStopped, "stopped by a user"), "end run-1: STOPPED: stopped by a user");
+  EXPECT_EQ(b.stops(), "no: no run run-1 is in progress on node-b");
 }
 
 TEST(Membership, ShuttingDownSaysGoodbyeAndLeavesNothingOpen) {
+  const std::string of_a = "node-a was shut down", of_b = "node-b was shut down";
   Machine idle(kB, 3);
-  idle->shut_down(idle.now_ms);
-  idle.look();
-  idle.sent<schema::Goodbye>({kA, kC}, 0);
-  idle.start();
-  EXPECT_EQ(idle.only<AnswerStart>().status.error().message, "node-b is being shut down");
-  idle.frame(kC, schema::Propose{"run-1", ""});
-  EXPECT_FALSE(idle.sent<schema::Vote>({kC}).accepted);
+  EXPECT_EQ(idle.shuts_down(), "goodbye to a c (key 0): " + of_b);
+  EXPECT_EQ(idle.start(), "answer run-1: refused: node-b is being shut down");
+  EXPECT_EQ(idle.hears(kC, schema::Propose{"run-1", ""}), "vote no to c: refused: node-b is being shut down");
 
   Machine pending(kA, 3, false);
-  pending.start();
-  pending->shut_down(pending.now_ms);
-  pending.look();
-  EXPECT_EQ(pending.only<EndRun>().state, RunState::kFailed);
-  EXPECT_FALSE(pending.only<AnswerStart>().status.ok());
-
-  Machine a = proposing();
-  a->shut_down(a.now_ms);
-  a.look();
-  EXPECT_EQ(a.sent<schema::Fail>({kB, kC}).message, "node-a was shut down");
-  EXPECT_FALSE(a.only<AnswerStart>().status.ok());
+  EXPECT_EQ(pending.start(), "");
+  EXPECT_EQ(pending.shuts_down(), start_ends("FAILED", "refused", of_a) + "\ngoodbye to b c: " + of_a);
+  EXPECT_EQ(proposing().shuts_down(), proposal_fails("node-a", "refused", of_a) + "\ngoodbye to b c: " + of_a);
 
   Machine b = running_member();
-  b->shut_down(b.now_ms);
-  b.look();
-  EXPECT_EQ(b.only<EndRun>().reason, "node-b was shut down");
-  const auto goodbye = b.sent<schema::Goodbye>({kA, kC});
-
-  Machine c = running_proposer();
-  c.frame(kB, goodbye);
-  EXPECT_EQ(c.only<EndRun>().reason, "node-b was shut down");
-  Machine d = proposing();
-  d.frame(kB, goodbye);
-  EXPECT_EQ(d.only<AnswerStart>().status.error().message, "node-b was shut down");
-  Machine e = voted();
-  e.frame(kC, schema::Goodbye{""});
-  EXPECT_EQ(e.only<DropRun>().key, kKey);
+  EXPECT_EQ(b.shuts_down(), "goodbye to a c: " + of_b + "\nend run-1: FAILED: " + of_b);
+  const auto goodbye = b.sent<Goodbye>();
+  EXPECT_EQ(running_proposer().hears(kB, goodbye), "end run-1: FAILED: " + of_b);
+  EXPECT_EQ(proposing().hears(kB, goodbye), proposal_fails("node-b", "unreachable", of_b));
+  EXPECT_EQ(voted().hears(kC, Goodbye{""}), "drop");
 }
 
 }  // namespace

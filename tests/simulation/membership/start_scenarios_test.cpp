@@ -7,9 +7,6 @@ namespace {
 constexpr std::uint64_t kSettleMs = 60'000;     // start-timeout and peer-timeout are within
 constexpr std::size_t kMostWaitingFrames = 16;  // of membership on one link: claim, grant, proposal, vote, verdict, ...
 
-#define TG_SEED(seed, nodes) \
-  SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(nodes) + " nodes")
-
 // Whatever happened: nobody hangs, every living client has its answer, no queue has grown, never two runs at once.
 void expect_settled(Cluster& cluster, const std::vector<Seat>& starters) {
   EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, kSettleMs)) << "somebody hangs";
@@ -22,9 +19,7 @@ void expect_settled(Cluster& cluster, const std::vector<Seat>& starters) {
 }
 
 TEST(StartScenarios, AStartCompletesFromAnyNode) {
-  for (const std::uint64_t seed : seeds(300)) {
-    const std::size_t nodes = draw_size(seed, 1, 64);
-    TG_SEED(seed, nodes);
+  for_each_seed(300, {1, 64}, [](std::uint64_t seed, std::size_t nodes) {
     NodeOptions options;
     options.run_ms = 500;
     Cluster cluster({nodes, seed}, options);
@@ -32,7 +27,7 @@ TEST(StartScenarios, AStartCompletesFromAnyNode) {
     cluster.start(proposer, "run-1");
     EXPECT_EQ(cluster.node(proposer).membership().state().has_value(), true);
     cluster.network().connect_all();
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 5'000));
+    EXPECT_TRUE(cluster.ends_within(5'000));
     for (const Seat seat : cluster.seats()) {
       EXPECT_TRUE(cluster.node(seat).outcome("run-1").began);
       EXPECT_EQ(cluster.node(seat).outcome("run-1").end, schema::RunState::kCompleted);
@@ -42,14 +37,11 @@ TEST(StartScenarios, AStartCompletesFromAnyNode) {
     ASSERT_NE(cluster.answer(proposer), nullptr);
     EXPECT_TRUE(cluster.answer(proposer)->status.ok());
     expect_settled(cluster, {proposer});
-    if (testing::Test::HasFailure()) return;
-  }
+  });
 }
 
 TEST(StartScenarios, OfSeveralStartsInOneInstantExactlyOneRuns) {
-  for (const std::uint64_t seed : seeds(300)) {
-    const std::size_t nodes = draw_size(seed, 2, 64);
-    TG_SEED(seed, nodes);
+  for_each_seed(300, {2, 64}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});
     cluster.network().connect_all();
     cluster.network().run_for(300);
@@ -79,23 +71,20 @@ TEST(StartScenarios, OfSeveralStartsInOneInstantExactlyOneRuns) {
       EXPECT_NE(status.error().message.find("run " + winner + " is already "), std::string::npos)
           << status.error().message;
     }
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.all_run(winner); }, 1'000));
+    EXPECT_TRUE(cluster.runs_within(1'000, winner));
     EXPECT_FALSE(cluster.two_runs_at_once());
     // A stop at any node ends it for all.
     EXPECT_TRUE(cluster.node(cluster.any()).stop(winner).ok());
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended(winner); }, 1'000));
+    EXPECT_TRUE(cluster.ends_within(1'000, winner));
     for (const Seat seat : cluster.seats())
       EXPECT_EQ(cluster.node(seat).outcome(winner).end, schema::RunState::kStopped);
     expect_settled(cluster, starters);
-    if (testing::Test::HasFailure()) return;
-  }
+  });
 }
 
-// After the k-th frame of the start, for every k in turn as seeds go by.
+// After a drawn number of the start's frames.
 TEST(StartScenarios, ADeathAtAnyPointOfTheStartLeavesNobodyWaiting) {
-  for (const std::uint64_t seed : seeds(600)) {
-    const std::size_t nodes = draw_size(seed, 2, 32);
-    TG_SEED(seed, nodes);
+  for_each_seed(600, {2, 32}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});
     cluster.network().connect_all();
     cluster.network().run_for(300);
@@ -122,15 +111,12 @@ TEST(StartScenarios, ADeathAtAnyPointOfTheStartLeavesNobodyWaiting) {
     cluster.network().run_for(15'000);
     const Seat next = cluster.any_but(proposer);
     cluster.start(next, "run-2");
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.all_run("run-2"); }, 10'000)) << "no second start";
-    if (testing::Test::HasFailure()) return;
-  }
+    EXPECT_TRUE(cluster.runs_within(10'000, "run-2")) << "no second start";
+  });
 }
 
 TEST(StartScenarios, AnAbsentNodeIsNamedAfterTheStartTimeout) {
-  for (const std::uint64_t seed : seeds(200)) {
-    const std::size_t nodes = draw_size(seed, 2, 32);
-    TG_SEED(seed, nodes);
+  for_each_seed(200, {2, 32}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});
     const Seat proposer = cluster.any(), absent = cluster.any_but(proposer);
     cluster.kill(absent, false);
@@ -143,13 +129,11 @@ TEST(StartScenarios, AnAbsentNodeIsNamedAfterTheStartTimeout) {
     EXPECT_EQ(cluster.answer(proposer)->status.error().kind, ErrorKind::kRunFailed);
     EXPECT_LE(cluster.answer(proposer)->time_ms, 30'200u);
     EXPECT_EQ(cluster.runs_begun(), 0u);
-  }
+  });
 }
 
 TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
-  for (const std::uint64_t seed : seeds(600)) {
-    const std::size_t nodes = draw_size(seed, 2, 24);
-    TG_SEED(seed, nodes);
+  for_each_seed(600, {2, 24}, [](std::uint64_t seed, std::size_t nodes) {
     NodeOptions options;
     options.run_ms = 40'000;
     options.prepare_timeout_ms = 20'000;
@@ -199,14 +183,11 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
       }
       EXPECT_TRUE(completed == 0 || began == nodes) << id << " began on " << began << ", completed on " << completed;
     }
-    if (testing::Test::HasFailure()) return;
-  }
+  });
 }
 
 TEST(StartScenarios, OneOddNodeFailsTheStartForAllAndIsNamed) {
-  for (const std::uint64_t seed : seeds(200)) {
-    const std::size_t nodes = draw_size(seed, 2, 32);
-    TG_SEED(seed, nodes);
+  for_each_seed(200, {2, 32}, [](std::uint64_t seed, std::size_t nodes) {
     const Seat odd(Random(seed).between(0, nodes - 1));
     const bool refuses = seed % 2 == 0;
     Cluster cluster({nodes, seed}, {}, [&](Network& network, NodeOptions options) {
@@ -231,13 +212,11 @@ TEST(StartScenarios, OneOddNodeFailsTheStartForAllAndIsNamed) {
     }
     EXPECT_EQ(cluster.runs_begun(), 0u);
     for (const Seat seat : cluster.seats()) EXPECT_TRUE(cluster.node(seat).outcome("run-1").dropped);
-  }
+  });
 }
 
 TEST(StartScenarios, AStopAtAnyMomentOfTheStartStopsIt) {
-  for (const std::uint64_t seed : seeds(300)) {
-    const std::size_t nodes = draw_size(seed, 1, 32);
-    TG_SEED(seed, nodes);
+  for_each_seed(300, {1, 32}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});
     cluster.network().connect_all();
     const Seat proposer = cluster.any(), stopper = cluster.any();
@@ -246,7 +225,7 @@ TEST(StartScenarios, AStopAtAnyMomentOfTheStartStopsIt) {
     const bool known = cluster.node(stopper).membership().current() != nullptr;
     EXPECT_EQ(cluster.node(stopper).stop("run-1").ok(), known);
     if (!known) {
-      EXPECT_TRUE(cluster.run_until([&] { return cluster.all_run("run-1"); }, 5'000));
+      EXPECT_TRUE(cluster.runs_within(5'000));
       EXPECT_TRUE(cluster.node(stopper).stop("run-1").ok());
     }
     EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, 2'000));
@@ -257,8 +236,7 @@ TEST(StartScenarios, AStopAtAnyMomentOfTheStartStopsIt) {
       }
     }
     expect_settled(cluster, {proposer});
-    if (testing::Test::HasFailure()) return;
-  }
+  });
 }
 
 }  // namespace

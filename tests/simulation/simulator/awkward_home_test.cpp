@@ -120,7 +120,7 @@ TEST_F(AwkwardHomeTest, MemoryStaysWhileAnyCallUsesIt) {
   EXPECT_DEATH((void)first_of(array.floats()), "");
 }
 
-// Of this very suite: what the environment asks for is what the simulator's nodes train in.
+// Checks this suite itself: the simulator's nodes train in the home that the environment asks for.
 TEST(HomeUnderTest, IsTheOneAskedForAndTheOneUsed) {
   TrainingCluster cluster({3, 1});
   cluster.train(tiny_job(1, 5, "direct"));

@@ -23,10 +23,16 @@ std::vector<std::uint64_t> seeds(std::size_t count) {
   return all;
 }
 
-std::size_t draw_size(std::uint64_t seed, std::size_t least, std::size_t most) {
-  Random random(seed * 7919);
-  const std::size_t limit = seed % 25 == 0 ? most : std::min<std::size_t>(most, 8);
-  return random.between(least, std::max(least, limit));
+void for_each_seed(std::size_t count, const Sizes& sizes,
+                   const std::function<void(std::uint64_t seed, std::size_t nodes)>& scenario) {
+  for (const std::uint64_t seed : seeds(count)) {
+    // Mostly few nodes, now and then many.
+    const std::size_t limit = seed % 25 == 0 ? sizes.most : std::min<std::size_t>(sizes.most, 8);
+    const std::size_t nodes = Random(seed * 7919).between(sizes.least, std::max(sizes.least, limit));
+    SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(nodes) + " nodes");
+    scenario(seed, nodes);
+    if (testing::Test::HasFailure()) return;
+  }
 }
 
 Cluster::Cluster(const NetworkOptions& network, NodeOptions common, MakeNode make)
@@ -70,7 +76,7 @@ const StartAnswer* Cluster::answer(Seat seat) {
 void Cluster::start_and_wait(Seat seat, const std::string& id, const schema::JobSpec& job) {
   network_.connect_all();
   start(seat, id, job);
-  ASSERT_TRUE(run_until([&] { return all_run(id); }, 10'000)) << "the run did not begin everywhere";
+  ASSERT_TRUE(runs_within(10'000, id)) << "the run did not begin everywhere";
 }
 
 void Cluster::kill(Seat seat, bool silent) {
@@ -85,6 +91,14 @@ void Cluster::restart(Seat seat) {
 
 bool Cluster::run_until(const std::function<bool()>& done, std::uint64_t within_ms) {
   return network_.run_until(done, network_.now_ms() + within_ms);
+}
+
+bool Cluster::runs_within(std::uint64_t ms, const std::string& id) {
+  return run_until([&] { return all_run(id); }, ms);
+}
+
+bool Cluster::ends_within(std::uint64_t ms, const std::string& id) {
+  return run_until([&] { return ended(id); }, ms);
 }
 
 std::vector<Seat> Cluster::living() {

@@ -19,6 +19,13 @@ Per<Seat, std::string> node_names(std::size_t count);  // "node-000": none is pa
 // The seeds of a scenario: 1..count, or the one of TGD_SEED, to run a printed one again.
 std::vector<std::uint64_t> seeds(std::size_t count);
 
+struct Sizes {
+  std::size_t least, most;
+};
+// One scenario with so many seeds, each on a drawn number of nodes. The first seed that fails is printed and ends it.
+void for_each_seed(std::size_t count, const Sizes& nodes,
+                   const std::function<void(std::uint64_t seed, std::size_t nodes)>& scenario);
+
 class Cluster {
  public:
   using MakeNode = std::function<std::unique_ptr<VirtualNode>(Network&, NodeOptions)>;
@@ -27,6 +34,7 @@ class Cluster {
 
   Network& network() { return network_; }
   Random& random() { return network_.random(); }
+  std::uint64_t seed() const { return network_.seed(); }
   std::size_t size() const { return names_.size(); }
   auto seats() const { return names_.places(); }
   VirtualNode& node(Seat seat) { return *nodes_[seat]; }
@@ -43,7 +51,9 @@ class Cluster {
   void restart(Seat seat);
 
   bool run_until(const std::function<bool()>& done, std::uint64_t within_ms);
-  bool all_idle();  // of those alive and awake
+  bool runs_within(std::uint64_t ms, const std::string& id = "run-1");  // on every node
+  bool ends_within(std::uint64_t ms, const std::string& id = "run-1");  // on every living node
+  bool all_idle();                                                      // of those alive and awake
   bool all_run(const std::string& id);
   bool ended(const std::string& id);  // every living node has an end for it
   std::vector<Seat> living();
@@ -64,8 +74,5 @@ class Cluster {
   std::uint64_t token_ = 0;
   std::map<Seat, std::uint64_t> tokens_;  // of the last start
 };
-
-// Sizes worth a simulation: mostly few nodes, now and then many.
-std::size_t draw_size(std::uint64_t seed, std::size_t least, std::size_t most);
 
 }  // namespace tg::simulation

@@ -1,4 +1,9 @@
-// One membership machine for tests, event by event, and how far runs can be brought with it.
+// One membership machine for tests. A test reads as a transcript: each event returns what the machine does then, in
+// words, one line per action and in their order, "" for nothing. Words are exact: an action too many is a failure.
+//
+//   Machine b(kB, 3);                                       node-b of three, connected to all
+//   EXPECT_EQ(b.start(), "claim run-1 to a");               a client starts run-1 there; b sends a claim to node-a
+//   EXPECT_EQ(b.hears(kA, granted()), "propose run-1 to a c\nprepare run-1 with a b c");
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,117 +15,69 @@
 #include "schema/options/job.h"
 
 namespace tg::daemon {
-inline constexpr std::uint64_t kKey = 77;
+inline constexpr std::uint64_t kKey = 77;  // of run-1; words show a key only where it is another one
 inline constexpr std::uint64_t kToken = 5;
-inline constexpr Seat kA{0}, kB{1}, kC{2}, kD{3};  // node-a ... node-d
+inline constexpr Seat kA{0}, kB{1}, kC{2};  // node-a, node-b, node-c
 
-// A machine and what it did since the last look.
 class Machine {
  public:
-  Machine(Seat self, std::size_t members, bool connected = true)
-      : machine_({{names().begin(), names().begin() + static_cast<std::ptrdiff_t>(members)}, self}),
-        self_(self),
-        members_(members) {
-    for (const Seat seat : places<Seat>(connected ? members_ : 0))
-      if (seat != self_) machine_.connection(seat, true, now_ms);
-  }
-  static const std::vector<std::string>& names() {
-    static const std::vector<std::string> all{"node-a", "node-b", "node-c", "node-d"};
-    return all;
-  }
-  Membership* operator->() { return &machine_; }
+  Machine(Seat self, std::size_t members, bool connected = true);
+  Membership* operator->() { return &machine_; }  // for its state, and for events that cause no action
 
-  void look() { actions_ = machine_.take_actions(); }
-  template <class Action>
-  std::vector<Action> all() const {
-    std::vector<Action> found;
-    for (const MembershipAction& action : actions_)
-      if (const auto* one = std::get_if<Action>(&action)) found.push_back(*one);
-    return found;
-  }
-  // The only action of that kind.
-  template <class Action>
-  Action only() const {
-    const auto found = all<Action>();
-    EXPECT_EQ(found.size(), 1u);
-    return found.empty() ? Action{} : found.front();
-  }
-  // The only frame of that kind.
+  // --- events ---
+  std::string start(const std::string& id = "run-1", std::uint64_t key = kKey,
+                    const std::string& spec = schema::canonical_job({}));
+  std::string connects(Seat peer);
+  std::string disconnects(Seat peer);
+  std::string hears(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
+                    std::uint32_t view = View::kFirst);
+  std::string prepares(const schema::Vote& vote);            // run-1, with this own vote
+  std::string loses(Seat peer, const std::string& message);  // liveness gives up on it
+  std::string fails(const schema::Fail& cause);              // the run itself cannot go on
+  std::string finishes(schema::RunState state, const std::string& reason);
+  std::string stops(const std::string& id = "run-1");  // a client's stop; "no: ..." where it is refused
+  std::string shuts_down();
+  std::string waits(std::uint64_t ms);
+
+  // The frame of this kind that it sent at the last event, for another machine to hear.
   template <class Body>
-  Body sent(std::vector<Seat> to, std::uint64_t key = kKey) const {
-    Body body{};
-    int count = 0;
-    for (const SendFrame& one : all<SendFrame>()) {
-      if (!std::holds_alternative<Body>(one.body)) continue;
-      ++count;
-      EXPECT_EQ(one.to, to);
-      EXPECT_EQ(one.header.run, key);
-      EXPECT_EQ(one.header.view, View::kFirst);
-      body = std::get<Body>(one.body);
-    }
-    EXPECT_EQ(count, 1);
-    return body;
+  Body sent() const {
+    std::vector<Body> found;
+    for (const MembershipAction& action : actions_)
+      if (const auto* frame = std::get_if<SendFrame>(&action))
+        if (const auto* body = std::get_if<Body>(&frame->body)) found.push_back(*body);
+    EXPECT_EQ(found.size(), 1u);
+    return found.empty() ? Body{} : found.front();
   }
-  std::size_t actions() const { return actions_.size(); }
-
-  void start(const std::string& id = "run-1", std::uint64_t key = kKey) {
-    machine_.start(kToken, {key, id, schema::canonical_job({}), 30'000}, now_ms);
-    look();
-  }
-  void frame(Seat from, schema::FrameBody body, std::uint64_t key = kKey) {
-    machine_.frame(from, {key, View::kFirst, 0}, body, now_ms);
-    look();
-  }
-  void vote(const schema::Vote& vote) {
-    machine_.prepared(kKey, vote, now_ms);
-    look();
-  }
-  void tick(std::uint64_t later_ms) {
-    now_ms += later_ms;
-    machine_.tick(now_ms);
-    look();
-  }
-
-  std::uint64_t now_ms = 1'000;
 
  private:
+  std::string did();  // since the event before
+
   Membership machine_;
-  Seat self_;
-  std::size_t members_;
+  std::uint64_t now_ms_ = 1'000;
   std::vector<MembershipAction> actions_;
 };
 
 inline schema::Vote yes() { return {true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.1, 16}; }
+inline schema::Grant granted() { return {true, ""}; }
 
-// node-a as proposer of three, up to a point.
-inline Machine proposing() {
-  Machine a(kA, 3);
-  a.start();
-  return a;
-}
-inline Machine running_proposer() {
-  Machine a = proposing();
-  a.vote(yes());
-  a.frame(kB, yes());
-  a.frame(kC, yes());
-  return a;
-}
-// node-b as a member of node-c's run; not the one that grants.
-inline Machine preparing() {
-  Machine b(kB, 3);
-  b.frame(kC, schema::Propose{"run-1", "steps = 5\n"});
-  return b;
-}
-inline Machine voted() {
-  Machine b = preparing();
-  b.vote(yes());
-  return b;
-}
-inline Machine running_member() {
-  Machine b = voted();
-  b.frame(kC, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes,
-                             schema::kLargeChunkParameters});
-  return b;
-}
+// --- what is done at an end ---
+
+// Of a start that never came as far as a proposal.
+std::string start_ends(const std::string& state, const std::string& kind, const std::string& reason);
+// Of a proposal of node-a, with three nodes; `node` is to blame.
+std::string proposal_fails(const std::string& node, const std::string& kind, const std::string& message);
+// Of a run on node-b of three, which tells the others; `node` is to blame.
+std::string run_fails(const std::string& node, const std::string& kind, const std::string& message);
+
+// --- how far run-1 has come ---
+
+// node-a proposes it, of three.
+Machine proposing();
+Machine running_proposer();
+// node-b is a member of it and node-c proposes; node-a, which grants, does neither.
+Machine preparing();
+Machine voted();
+Machine running_member();
 
 }  // namespace tg::daemon

@@ -59,6 +59,7 @@ class Network {
   std::uint64_t now_us() const { return now_us_; }
   std::uint64_t now_ms() const { return now_us_ / 1000; }
   Random& random() { return random_; }
+  std::uint64_t seed() const { return options_.seed; }
   std::size_t size() const { return machines_.size(); }
 
   void send(Seat from, Seat to, SharedMessage message);

@@ -19,6 +19,8 @@ inline schema::JobSpec tiny_job(std::uint64_t seed, std::uint64_t steps, const s
   return job;
 }
 
+inline std::string exchange_of(std::uint64_t seed) { return seed % 2 ? "direct" : "sharded"; }
+
 class TrainingCluster : public Cluster {
  public:
   TrainingCluster(const NetworkOptions& network, Seat faulty = {}, Faults faults = {})
@@ -33,7 +35,7 @@ class TrainingCluster : public Cluster {
   void train(const schema::JobSpec& job, std::uint64_t within_ms = 120'000) {
     network().connect_all();
     start(any(), "run-1", job);
-    EXPECT_TRUE(run_until([&] { return ended("run-1"); }, within_ms)) << "somebody hangs";
+    EXPECT_TRUE(ends_within(within_ms)) << "somebody hangs";
   }
 
   // Step frame, scalers of each bucket and every chunk twice, for two steps: what the gates let pile up on one link.
@@ -53,6 +55,12 @@ class TrainingCluster : public Cluster {
     EXPECT_LE(network().most_waiting_frames(), most_frames_of_two_steps());
   }
 
+  // Every member holds what the plain reference holds after so many steps, bit for bit.
+  void expect_reference(const schema::JobSpec& job, std::uint64_t steps) {
+    const ReferenceState reference = train_reference(job, size(), steps);
+    for (const Seat seat : seats()) EXPECT_EQ(difference(reference, trainer(seat).replica()), "") << name(seat);
+  }
+
   // Every survivor ended FAILED with every one of these words in its reason.
   void expect_failed(const std::vector<std::string>& words) {
     for (const Seat seat : living()) {
@@ -63,8 +71,5 @@ class TrainingCluster : public Cluster {
     }
   }
 };
-
-#define TG_SEED(seed, nodes) \
-  SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(nodes) + " nodes")
 
 }  // namespace tg::simulation

@@ -6,97 +6,74 @@ namespace {
 
 constexpr std::uint64_t kVerdictMs = 11'000;  // peer-timeout + 1 s
 
-std::string exchange_of(std::uint64_t seed) { return seed % 2 ? "direct" : "sharded"; }
-
-TEST(TrainingFaults, ADeathAtAnyPhaseFailsAllSurvivorsNamingTheVictim) {
-  for (const std::uint64_t seed : seeds(400)) {
-    const std::size_t nodes = draw_size(seed, 2, 16);
-    TG_SEED(seed, nodes);
+// A run in progress that would go on for ever, with so many seeds.
+void in_a_run(std::size_t count, const Sizes& sizes, const std::function<void(TrainingCluster& cluster)>& scenario) {
+  for_each_seed(count, sizes, [&](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed});
     cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
-    const std::uint64_t frames = cluster.network().delivered() + cluster.random().between(0, 40 * nodes);
+    scenario(cluster);
+  });
+}
+
+// All survivors end in time, with these words in their reasons, and agree on the state.
+void expect_failed_within(TrainingCluster& cluster, std::uint64_t ms, const std::vector<std::string>& words) {
+  EXPECT_TRUE(cluster.ends_within(ms));
+  cluster.expect_failed(words);
+  cluster.expect_consistent();
+}
+
+TEST(TrainingFaults, ADeathAtAnyPhaseFailsAllSurvivorsNamingTheVictim) {
+  in_a_run(400, {2, 16}, [](TrainingCluster& cluster) {
+    const std::uint64_t frames = cluster.network().delivered() + cluster.random().between(0, 40 * cluster.size());
     EXPECT_TRUE(cluster.run_until([&] { return cluster.network().delivered() >= frames; }, 10'000));
     const Seat victim = cluster.any();
     const bool silent = cluster.random().one_in(2);
     cluster.kill(victim, silent);
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, silent ? kVerdictMs : 100));
-    cluster.expect_failed({cluster.name(victim)});
-    cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+    expect_failed_within(cluster, silent ? kVerdictMs : 100, {cluster.name(victim)});
+  });
 }
 
 TEST(TrainingFaults, APartitionFailsAllAndPilesUpNothing) {
-  for (const std::uint64_t seed : seeds(200)) {
-    const std::size_t nodes = draw_size(seed, 2, 16);
-    TG_SEED(seed, nodes);
-    TrainingCluster cluster({nodes, seed});
-    cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
+  in_a_run(200, {2, 16}, [](TrainingCluster& cluster) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().block(a, b, true);
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, kVerdictMs));
-    cluster.expect_failed({cluster.name(a)});
-    cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+    expect_failed_within(cluster, kVerdictMs, {cluster.name(a)});
+  });
 }
 
 TEST(TrainingFaults, APausedMemberIsNamedAndAgreesWhenItWakes) {
-  for (const std::uint64_t seed : seeds(200)) {
-    const std::size_t nodes = draw_size(seed, 2, 16);
-    TG_SEED(seed, nodes);
-    TrainingCluster cluster({nodes, seed});
-    cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
+  in_a_run(200, {2, 16}, [](TrainingCluster& cluster) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat victim = cluster.any();
     cluster.network().pause(victim, true);
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, kVerdictMs));
+    EXPECT_TRUE(cluster.ends_within(kVerdictMs));
     cluster.network().pause(victim, false);
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, kVerdictMs));
-    cluster.expect_failed({cluster.name(victim)});
-    cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+    expect_failed_within(cluster, kVerdictMs, {cluster.name(victim)});
+  });
 }
 
 TEST(TrainingFaults, ALostConnectionLosesFramesAndEndsTheRun) {
-  for (const std::uint64_t seed : seeds(200)) {
-    const std::size_t nodes = draw_size(seed, 2, 16);
-    TG_SEED(seed, nodes);
-    TrainingCluster cluster({nodes, seed});
-    cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
+  in_a_run(200, {2, 16}, [](TrainingCluster& cluster) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().break_connection(a, b);
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 1'000));
-    cluster.expect_failed({cluster.name(a), cluster.name(b)});
-    cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+    expect_failed_within(cluster, 1'000, {cluster.name(a), cluster.name(b)});
+  });
 }
 
 TEST(TrainingFaults, AShutDownInTheMiddleIsNamed) {
-  for (const std::uint64_t seed : seeds(100)) {
-    const std::size_t nodes = draw_size(seed, 1, 16);
-    TG_SEED(seed, nodes);
-    TrainingCluster cluster({nodes, seed});
-    cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
+  in_a_run(100, {1, 16}, [](TrainingCluster& cluster) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat victim = cluster.any();
     cluster.node(victim).shut_down();
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 100));
-    cluster.expect_failed({cluster.name(victim) + " was shut down"});
-    cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+    expect_failed_within(cluster, 100, {cluster.name(victim) + " was shut down"});
+  });
 }
 
 // A node that has finished may leave at once; nobody else is disturbed.
 TEST(TrainingFaults, WhoFinishedFirstMayShutDown) {
-  for (const std::uint64_t seed : seeds(200)) {
-    const std::size_t nodes = draw_size(seed, 2, 8);
-    TG_SEED(seed, nodes);
+  for_each_seed(200, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed, 50, 30'000});
     cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 8, exchange_of(seed)));
     std::optional<Seat> first;
@@ -108,90 +85,71 @@ TEST(TrainingFaults, WhoFinishedFirstMayShutDown) {
         },
         10'000));
     cluster.node(first.value()).shut_down();
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 1'000));
+    EXPECT_TRUE(cluster.ends_within(1'000));
     for (const Seat seat : cluster.seats())
       EXPECT_EQ(cluster.node(seat).outcome("run-1").end, schema::RunState::kCompleted)
           << cluster.node(seat).outcome("run-1").reason;
-    if (testing::Test::HasFailure()) return;
-  }
+  });
 }
 
-class OneFault {
- public:
-  // A run of 20 steps with this fault on one node.
-  OneFault(std::uint64_t seed, std::size_t nodes, Seat faulty, const Faults& faults)
-      : cluster({nodes, seed}, faulty, faults) {
-    cluster.train(tiny_job(seed, 20, exchange_of(seed)), 5'000);
-    cluster.expect_consistent_lengths();
+// A run of 20 steps with this fault of one node in that step, to its end.
+struct OneFault : TrainingCluster {
+  using Kind = std::optional<std::uint64_t> Faults::*;
+  const Seat faulty;
+  OneFault(const NetworkOptions& options, Kind kind, std::uint64_t step)
+      : TrainingCluster(options, Seat(options.seed % options.nodes), faults_of(kind, step)),
+        faulty(options.seed % options.nodes) {
+    train(tiny_job(seed(), 20, exchange_of(seed())), 5'000);
+    EXPECT_LE(network().most_waiting_frames(), most_frames_of_two_steps());
   }
-  struct Checked : TrainingCluster {
-    using TrainingCluster::TrainingCluster;
-    void expect_consistent_lengths() { EXPECT_LE(network().most_waiting_frames(), most_frames_of_two_steps()); }
-  } cluster;
+  static Faults faults_of(Kind kind, std::uint64_t step) {
+    Faults faults;
+    faults.*kind = step;
+    return faults;
+  }
+  // Nobody has gone beyond `steps`.
+  void expect_committed_at_most(std::uint64_t steps) {
+    for (const Seat seat : seats()) EXPECT_LE(trainer(seat).committed_steps(), steps);
+  }
 };
 
 TEST(TrainingFaults, ACorruptPayloadNamesItsSender) {
-  for (const std::uint64_t seed : seeds(100)) {
-    const std::size_t nodes = draw_size(seed, 2, 8);
-    TG_SEED(seed, nodes);
-    const Seat faulty(seed % nodes);
-    Faults faults;
-    faults.bad_payload = seed % 7;
-    OneFault run(seed, nodes, faulty, faults);
-    run.cluster.expect_failed({run.cluster.name(faulty), "breaks its format in step " + std::to_string(seed % 7)});
-    if (testing::Test::HasFailure()) return;
-  }
+  for_each_seed(100, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
+    OneFault run({nodes, seed}, &Faults::bad_payload, seed % 7);
+    run.expect_failed({run.name(run.faulty), "breaks its format in step " + std::to_string(seed % 7)});
+  });
 }
 
 TEST(TrainingFaults, AFlippedBitIsNamedWithinTheDigestPeriod) {
-  for (const std::uint64_t seed : seeds(100)) {
-    const std::size_t nodes = draw_size(seed, 3, 16);
-    TG_SEED(seed, nodes);
-    const Seat faulty(seed % nodes);
+  for_each_seed(100, {3, 16}, [](std::uint64_t seed, std::size_t nodes) {
     const std::uint64_t step = 1 + seed % 10, noticed = step % 4 == 0 ? step : (step / 4 + 1) * 4;
-    Faults faults;
-    faults.flip_bit = step;
-    OneFault run(seed, nodes, faulty, faults);
-    run.cluster.expect_failed({run.cluster.name(faulty), "fc1.weight", "before step " + std::to_string(noticed)});
-    for (const Seat seat : run.cluster.seats()) EXPECT_LE(run.cluster.trainer(seat).committed_steps(), noticed);
-    if (testing::Test::HasFailure()) return;
-  }
+    OneFault run({nodes, seed}, &Faults::flip_bit, step);
+    run.expect_failed({run.name(run.faulty), "fc1.weight", "before step " + std::to_string(noticed)});
+    run.expect_committed_at_most(noticed);
+  });
 }
 
 TEST(TrainingFaults, ANonFiniteGradientNamesNodeSegmentAndStep) {
-  for (const std::uint64_t seed : seeds(100)) {
-    const std::size_t nodes = draw_size(seed, 1, 16);
-    TG_SEED(seed, nodes);
-    const Seat faulty(seed % nodes);
+  for_each_seed(100, {1, 16}, [](std::uint64_t seed, std::size_t nodes) {
     const std::uint64_t step = seed % 9;
     const bool nan = seed % 2 == 0;
-    Faults faults;
-    (nan ? faults.not_a_number : faults.infinite) = step;
-    OneFault run(seed, nodes, faulty, faults);
-    run.cluster.expect_failed({"the gradient of " + std::string(nan ? "fc1.weight" : "conv1.weight") + " on " +
-                               run.cluster.name(faulty) + " is not finite in step " + std::to_string(step)});
+    OneFault run({nodes, seed}, nan ? &Faults::not_a_number : &Faults::infinite, step);
+    run.expect_failed({"the gradient of " + std::string(nan ? "fc1.weight" : "conv1.weight") + " on " +
+                       run.name(run.faulty) + " is not finite in step " + std::to_string(step)});
     // Nobody has taken the step with it; the news may reach a member that is still in the step before.
-    for (const Seat seat : run.cluster.seats()) EXPECT_LE(run.cluster.trainer(seat).committed_steps(), step);
-    run.cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+    run.expect_committed_at_most(step);
+    run.expect_consistent();
+  });
 }
 
 TEST(TrainingFaults, ADifferentLearningRateIsNamedWithBothValues) {
-  for (const std::uint64_t seed : seeds(100)) {
-    const std::size_t nodes = draw_size(seed, 2, 16);
-    TG_SEED(seed, nodes);
-    const Seat faulty(seed % nodes);
+  for_each_seed(100, {2, 16}, [](std::uint64_t seed, std::size_t nodes) {
     const std::uint64_t step = seed % 9;
-    Faults faults;
-    faults.other_rate = step;
-    OneFault run(seed, nodes, faulty, faults);
-    run.cluster.expect_failed(
-        {"learning rates differ in step " + std::to_string(step), run.cluster.name(faulty), "0.01", "0.02"});
-    for (const Seat seat : run.cluster.seats()) EXPECT_LE(run.cluster.trainer(seat).committed_steps(), step);
-    run.cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+    OneFault run({nodes, seed}, &Faults::other_rate, step);
+    run.expect_failed({"learning rates differ in step " + std::to_string(step), run.name(run.faulty), "0.01", "0.02"});
+    run.expect_committed_at_most(step);
+    run.expect_consistent();
+  });
 }
 
 }  // namespace

@@ -58,12 +58,12 @@ class TrainingScenarios : public testing::TestWithParam<Case> {};
 
 TEST_P(TrainingScenarios, EveryReplicaEqualsThePlainReference) {
   const Case& one = GetParam();
-  for (const std::uint64_t seed : seeds(one.nodes > 16 ? 1 : one.nodes > 7 ? 2 : 6)) {
-    TG_SEED(seed, one.nodes);
+  const std::size_t count = one.nodes > 16 ? 1 : one.nodes > 7 ? 2 : 6;
+  for_each_seed(count, {one.nodes, one.nodes}, [&](std::uint64_t seed, std::size_t nodes) {
     const schema::JobSpec job = job_of(one, seed);
-    TrainingCluster cluster({one.nodes, seed, 50, seed % 2 ? 2'000u : 40'000u});
+    TrainingCluster cluster({nodes, seed, 50, seed % 2 ? 2'000u : 40'000u});
     cluster.train(job);
-    const ReferenceState reference = train_reference(job, one.nodes, job.steps);
+    const ReferenceState reference = train_reference(job, nodes, job.steps);
     double loss = 0;
     for (const Seat seat : cluster.seats()) loss += draw_loss(job.seed, seat.index(), job.steps - 1);
     for (const Seat seat : cluster.seats()) {
@@ -77,8 +77,7 @@ TEST_P(TrainingScenarios, EveryReplicaEqualsThePlainReference) {
       EXPECT_GT(reference.nonzero_sums, 100u);
     }
     cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TrainingScenarios, testing::ValuesIn(cases()),
@@ -86,101 +85,80 @@ INSTANTIATE_TEST_SUITE_P(All, TrainingScenarios, testing::ValuesIn(cases()),
 
 TEST(TrainingOrder, FramesOfTheNextStepArriveWhileAMemberIsInThisOne) {
   std::uint64_t early = 0;
-  for (const std::uint64_t seed : seeds(20)) {
-    TG_SEED(seed, 4);
-    TrainingCluster cluster({4, seed, 50, 60'000});
-    const schema::JobSpec job = tiny_job(seed, 10, seed % 2 ? "direct" : "sharded");
+  for_each_seed(20, {4, 4}, [&](std::uint64_t seed, std::size_t nodes) {
+    TrainingCluster cluster({nodes, seed, 50, 60'000});
+    const schema::JobSpec job = tiny_job(seed, 10, exchange_of(seed));
     cluster.train(job);
-    const ReferenceState reference = train_reference(job, 4, job.steps);
-    for (const Seat seat : cluster.seats()) {
-      EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
-      early += cluster.trainer(seat).early_frames();
-    }
-    if (testing::Test::HasFailure()) return;
-  }
+    cluster.expect_reference(job, job.steps);
+    for (const Seat seat : cluster.seats()) early += cluster.trainer(seat).early_frames();
+  });
   EXPECT_GT(early, 20u);
 }
 
 TEST(TrainingOrder, HelpersChangeNothingButTime) {
   std::uint64_t helped = 0;
-  for (const std::uint64_t seed : seeds(20)) {
-    TG_SEED(seed, 3);
-    TrainingCluster cluster({3, seed, 50, 5'000});
-    const schema::JobSpec job = tiny_job(seed, 10, seed % 2 ? "direct" : "sharded");
+  for_each_seed(20, {3, 3}, [&](std::uint64_t seed, std::size_t nodes) {
+    TrainingCluster cluster({nodes, seed, 50, 5'000});
+    const schema::JobSpec job = tiny_job(seed, 10, exchange_of(seed));
     cluster.train(job);
-    const ReferenceState reference = train_reference(job, 3, job.steps);
-    for (const Seat seat : cluster.seats()) EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
+    cluster.expect_reference(job, job.steps);
     EXPECT_EQ(cluster.trainer(Seat(0)).helped_pieces(), 0u);
     helped += cluster.trainer(Seat(1)).helped_pieces() + cluster.trainer(Seat(2)).helped_pieces();
-    if (testing::Test::HasFailure()) return;
-  }
+  });
   EXPECT_GT(helped, 500u);
 }
 
 TEST(TrainingOrder, ASlowMemberChangesNothingButTime) {
-  for (const std::uint64_t seed : seeds(10)) {
-    TG_SEED(seed, 5);
+  for_each_seed(10, {5, 5}, [&](std::uint64_t seed, std::size_t nodes) {
     Faults slow;
     slow.extra_compute_us = 300'000;
-    TrainingCluster cluster({5, seed}, Seat(seed % 5), slow);
-    const schema::JobSpec job = tiny_job(seed, 6, seed % 2 ? "direct" : "sharded");
+    TrainingCluster cluster({nodes, seed}, Seat(seed % 5), slow);
+    const schema::JobSpec job = tiny_job(seed, 6, exchange_of(seed));
     cluster.train(job);
-    const ReferenceState reference = train_reference(job, 5, job.steps);
-    for (const Seat seat : cluster.seats()) EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
+    cluster.expect_reference(job, job.steps);
     cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+  });
 }
 
 TEST(TrainingOrder, AStopIsTakenByAllAfterTheSameStep) {
-  for (const std::uint64_t seed : seeds(200)) {
-    const std::size_t nodes = draw_size(seed, 1, 16);
-    TG_SEED(seed, nodes);
+  for_each_seed(200, {1, 16}, [](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed});
-    const schema::JobSpec job = tiny_job(seed, 1'000'000, seed % 2 ? "direct" : "sharded");
+    const schema::JobSpec job = tiny_job(seed, 1'000'000, exchange_of(seed));
     cluster.start_and_wait(cluster.any(), "run-1", job);
     cluster.network().run_for(cluster.random().between(0, 150));
     for (int asked = 0; asked < 2; ++asked) EXPECT_TRUE(cluster.node(cluster.any()).stop("run-1").ok());
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 2'000));
+    EXPECT_TRUE(cluster.ends_within(2'000));
     const std::uint64_t steps = cluster.trainer(Seat(0)).committed_steps();
-    const ReferenceState reference = train_reference(job, nodes, steps);
     for (const Seat seat : cluster.seats()) {
       EXPECT_EQ(cluster.node(seat).outcome("run-1").end, schema::RunState::kStopped);
       EXPECT_EQ(cluster.trainer(seat).committed_steps(), steps);
-      EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
     }
+    cluster.expect_reference(job, steps);
     cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+  });
 }
 
 TEST(TrainingOrder, AShortPauseOrABlockedLinkOnlyDelays) {
-  for (const std::uint64_t seed : seeds(100)) {
-    const std::size_t nodes = draw_size(seed, 2, 8);
-    TG_SEED(seed, nodes);
+  for_each_seed(100, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed});
-    const schema::JobSpec job = tiny_job(seed, 20, seed % 2 ? "direct" : "sharded");
+    const schema::JobSpec job = tiny_job(seed, 20, exchange_of(seed));
     cluster.start_and_wait(cluster.any(), "run-1", job);
     cluster.network().run_for(cluster.random().between(0, 50));
     const Seat a = cluster.any(), b = cluster.any_but(a);
-    if (seed % 3 == 0)
-      cluster.network().pause(a, true);
-    else
-      cluster.network().block(a, b, true);
+    const auto trouble = [&](bool on) {
+      if (seed % 3 == 0)
+        cluster.network().pause(a, on);
+      else
+        cluster.network().block(a, b, on);
+    };
+    trouble(true);
     cluster.network().run_for(cluster.random().between(1, 9'000));
-    if (seed % 3 == 0)
-      cluster.network().pause(a, false);
-    else
-      cluster.network().block(a, b, false);
-    EXPECT_TRUE(cluster.run_until([&] { return cluster.ended("run-1"); }, 30'000));
-    const ReferenceState reference = train_reference(job, nodes, job.steps);
-    for (const Seat seat : cluster.seats()) {
-      EXPECT_EQ(cluster.node(seat).outcome("run-1").reason, "");
-      EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
-    }
+    trouble(false);
+    EXPECT_TRUE(cluster.ends_within(30'000));
+    for (const Seat seat : cluster.seats()) EXPECT_EQ(cluster.node(seat).outcome("run-1").reason, "");
+    cluster.expect_reference(job, job.steps);
     cluster.expect_consistent();
-    if (testing::Test::HasFailure()) return;
-  }
+  });
 }
 
 }  // namespace

@@ -1,0 +1,175 @@
+#include "tests/simulation/simulator/machine.h"
+
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+namespace {
+
+Per<Seat, std::string> first_names(std::size_t count) {
+  Per<Seat, std::string> names;
+  for (const char* name : {"node-a", "node-b", "node-c", "node-d"})
+    if (names.size() < count) names.emplace_back(name);
+  TG_CHECK(names.size() == count, count);
+  return names;
+}
+
+std::string kind_name(ErrorKind kind) {
+  constexpr const char* kNames[] = {"failed",     "usage",   "invalid job", "unreachable", "not found",
+                                    "run failed", "refused", "corrupt",     "io",          "timeout"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string letter(Seat seat) { return {static_cast<char>('a' + seat.index())}; }
+
+std::string key_of(std::uint64_t key) { return key == kKey ? "" : " (key " + std::to_string(key) + ")"; }
+
+// What is done, and what is said with it.
+struct Said {
+  std::string verb, text;
+};
+Said words(const schema::Claim& claim) { return {"claim " + claim.run_id, ""}; }
+Said words(const schema::Grant& grant) { return {grant.granted ? "grant" : "refuse", grant.message}; }
+Said words(const schema::Propose& proposal) { return {"propose " + proposal.run_id, ""}; }
+Said words(const schema::Vote& vote) {
+  return vote.accepted ? Said{"vote yes", ""} : Said{"vote no", kind_name(vote.kind) + ": " + vote.message};
+}
+std::string exchange_name(const schema::Commit& commit) {
+  return commit.exchange == schema::ExchangeKind::kDirect ? "direct" : "sharded";
+}
+Said words(const schema::Commit& commit) { return {"commit " + exchange_name(commit), ""}; }
+Said words(const schema::Fail& fail) { return {"fail", fail.node + ", " + kind_name(fail.kind) + ": " + fail.message}; }
+Said words(const schema::Goodbye& goodbye) { return {"goodbye", goodbye.reason}; }
+template <class Body>
+Said words(const Body&) {
+  return {"a frame that is not membership's", ""};
+}
+
+std::string words(const SendFrame& action) {
+  EXPECT_EQ(action.header.view, View::kFirst);
+  const Said said = std::visit([](const auto& body) { return words(body); }, action.body);
+  std::string text = said.verb + " to";
+  for (const Seat seat : action.to) text += " " + letter(seat);
+  return text + key_of(action.header.run) + (said.text.empty() ? "" : ": " + said.text);
+}
+std::string words(const PrepareRun& action) {
+  std::string text = "prepare " + action.run.id + " with";
+  for (const Rank rank : places<Rank>(action.view.size())) text += " " + letter(action.view.seat(rank));
+  return text + key_of(action.run.key);
+}
+std::string words(const BeginRun& action) {
+  return "begin " + action.run.id + ", " + exchange_name(action.choice.commit) + key_of(action.run.key);
+}
+std::string words(const DropRun& action) { return "drop" + key_of(action.key); }
+std::string words(const EndRun& action) {
+  return "end " + action.id + key_of(action.key) + ": " + std::string(schema::run_state_name(action.state)) +
+         (action.reason.empty() ? "" : ": " + action.reason);
+}
+std::string words(const AnswerStart& action) {
+  EXPECT_EQ(action.token, kToken);
+  const std::string answer =
+      action.status.ok() ? "RUNNING" : kind_name(action.status.error().kind) + ": " + action.status.error().message;
+  return "answer " + action.run_id + ": " + answer;
+}
+std::string words(const AskStop& action) { return "ask to stop" + key_of(action.key); }
+
+}  // namespace
+
+Machine::Machine(Seat self, std::size_t members, bool connected) : machine_({first_names(members), self}) {
+  for (const Seat seat : places<Seat>(connected ? members : 0))
+    if (seat != self) machine_.connection(seat, true, now_ms_);
+}
+
+std::string Machine::did() {
+  actions_ = machine_.take_actions();
+  std::string lines;
+  for (const MembershipAction& action : actions_)
+    lines += (lines.empty() ? "" : "\n") + std::visit([](const auto& one) { return words(one); }, action);
+  return lines;
+}
+
+std::string Machine::start(const std::string& id, std::uint64_t key, const std::string& spec) {
+  machine_.start(kToken, {key, id, spec, 30'000}, now_ms_);
+  return did();
+}
+std::string Machine::connects(Seat peer) {
+  machine_.connection(peer, true, now_ms_);
+  return did();
+}
+std::string Machine::disconnects(Seat peer) {
+  machine_.connection(peer, false, now_ms_);
+  return did();
+}
+std::string Machine::hears(Seat from, const schema::FrameBody& body, std::uint64_t key, std::uint32_t view) {
+  machine_.frame(from, {key, view, 0}, body, now_ms_);
+  return did();
+}
+std::string Machine::prepares(const schema::Vote& vote) {
+  machine_.prepared(kKey, vote, now_ms_);
+  return did();
+}
+std::string Machine::loses(Seat peer, const std::string& message) {
+  machine_.lost(peer, message, now_ms_);
+  return did();
+}
+std::string Machine::fails(const schema::Fail& cause) {
+  machine_.failed(cause, now_ms_);
+  return did();
+}
+std::string Machine::finishes(schema::RunState state, const std::string& reason) {
+  machine_.finished(state, reason, now_ms_);
+  return did();
+}
+std::string Machine::stops(const std::string& id) {
+  const Status status = machine_.stop(id, now_ms_);
+  return (status.ok() ? "" : "no: " + status.error().message) + did();
+}
+std::string Machine::shuts_down() {
+  machine_.shut_down(now_ms_);
+  return did();
+}
+std::string Machine::waits(std::uint64_t ms) {
+  now_ms_ += ms;
+  machine_.tick(now_ms_);
+  return did();
+}
+
+std::string start_ends(const std::string& state, const std::string& kind, const std::string& reason) {
+  return "end run-1: " + state + ": " + reason + "\nanswer run-1: " + kind + ": " + reason;
+}
+std::string proposal_fails(const std::string& node, const std::string& kind, const std::string& message) {
+  return "fail to b c: " + node + ", " + kind + ": " + message + "\nanswer run-1: " + kind + ": " + message + "\ndrop";
+}
+std::string run_fails(const std::string& node, const std::string& kind, const std::string& message) {
+  return "fail to a c: " + node + ", " + kind + ": " + message + "\nend run-1: FAILED: " + message;
+}
+
+Machine proposing() {
+  Machine a(kA, 3);
+  a.start();
+  return a;
+}
+Machine running_proposer() {
+  Machine a = proposing();
+  a.prepares(yes());
+  a.hears(kB, yes());
+  a.hears(kC, yes());
+  return a;
+}
+Machine preparing() {
+  Machine b(kB, 3);
+  b.hears(kC, schema::Propose{"run-1", "steps = 5\n"});
+  return b;
+}
+Machine voted() {
+  Machine b = preparing();
+  b.prepares(yes());
+  return b;
+}
+Machine running_member() {
+  Machine b = voted();
+  b.hears(kC, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes,
+                             schema::kLargeChunkParameters});
+  return b;
+}
+
+}  // namespace tg::daemon
