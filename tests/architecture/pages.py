@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 README_LINES = 150
 KEYS_PAGE, KEYS_TABLE = "deploy/README.md", "schema/options/job.cpp"
 
-FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+FENCE = re.compile(r"^ *```.*?^ *```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 HEADING = re.compile(r"^#+ +(.+)$", re.M)
@@ -62,7 +62,7 @@ class Pages(unittest.TestCase):
             self.assertTrue(list(dead_links(page, text + f"[a]({link})")), link)
         for link in ("deploy/demo", "https://arxiv.org/abs/1705.07878", "#a-mesh-of-your-own", "tests/lab"):
             self.assertFalse(list(dead_links(page, text + f"[a]({link})")), link)
-        for code in ("`deploy/nothing`", "```\ntests/nothing --help\n```"):
+        for code in ("`deploy/nothing`", "```\ntests/nothing --help\n```", "1. a\n   ```\n   tests/nothing\n   ```"):
             self.assertTrue(list(dead_paths(page, code)), code)
         self.assertFalse(list(dead_paths(page, "`deploy/demo` `build/release/daemon/tgd` `10.0.0.1/daemon/no`")))
 
