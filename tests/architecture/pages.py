@@ -16,7 +16,7 @@ LINK = re.compile(r"\]\(([^()\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 HEADING = re.compile(r"^#+ +(.+)$", re.M)
 OF_PROJECT = re.compile(r"(?<![\w./-])(?:\.ci|cmake|ctl|daemon|deploy|engine|kernels|schema|tests)/[\w./-]*\w")
-KEY_ROW = re.compile(r'\b\w+_row(?:<[^>()]*>)?\(\s*"([a-z0-9-]+)"')
+KEY_ROW = re.compile(r'(?:\b\w+_row(?:<[^>()]*>)?\(\s*|\brow\.name = )"([a-z0-9-]+)"')
 
 
 def pages():
