@@ -89,13 +89,13 @@ void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema:
   }
 }
 
-// A link that has enough to carry leaves time for what comes next.
-std::optional<Piece> Exchange::next_piece() {
+std::optional<Piece> Exchange::next_piece(Taker taker) {
   if (plan_ == nullptr || failed_) return std::nullopt;
-  const bool measure_first = transfers_.link_is_busy() && !transfers_.has_totals();
-  if (statistics_.has_next() && measure_first) return statistics_.next();
+  // A link that has enough to carry leaves the only thread time for what comes next.
+  const bool first = taker == Taker::kOnlyThread && transfers_.link_is_busy() && !transfers_.has_totals();
+  if (first && statistics_.has_next()) return statistics_.next();
   if (std::optional<Piece> piece = transfers_.next()) return piece;
-  if (statistics_.has_next()) return statistics_.next();
+  if (taker != Taker::kBusyThread && statistics_.has_next()) return statistics_.next();
   return std::nullopt;
 }
 

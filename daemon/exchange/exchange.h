@@ -65,8 +65,8 @@ class Exchange {
   void bad_payload(std::size_t chunk, Rank from);  // it breaks its format
 
   std::vector<ExchangeAction> take_actions();
-  // What can be done now, if anything.
-  std::optional<Piece> next_piece();
+  // What can be done now by this thread, if anything.
+  std::optional<Piece> next_piece(Taker taker);
 
   // --- state ---
   bool in_step() const { return plan_ != nullptr; }

@@ -229,14 +229,16 @@ TEST(Crew, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
     may_end.acquire();
     ++done;
   });
-  for (int given = 0; given < 2; ++given) {  // three buckets are there to be measured
-    ASSERT_TRUE(crew->has_room());
-    crew->give(node.member->next_piece().value(), 0);
-  }
-  begun.acquire();  // the helper is at the first one, the second one waits
-  EXPECT_FALSE(crew->has_room());
+  const auto give_statistics = [&] {  // of three buckets
+    ASSERT_EQ(crew->free_helper(), Taker::kIdleThread);
+    crew->give(node.member->next_piece(Taker::kIdleThread).value(), 0);
+  };
+  give_statistics();
+  begun.acquire();  // the helper tells of the first one and does not go on
+  give_statistics();
+  EXPECT_EQ(crew->free_helper(), Taker::kBusyThread);
   crew->end();
-  EXPECT_FALSE(crew->has_room());
+  EXPECT_FALSE(crew->free_helper());
   EXPECT_EQ(done, 0);
   may_end.release();
   crew.reset();

@@ -31,11 +31,11 @@ Crew::~Crew() {
 }
 
 bool Crew::work(Member& member) {
-  std::optional<Piece> own = member.next_piece();
+  std::optional<Piece> own = member.next_piece(workers_.empty() ? Taker::kOnlyThread : Taker::kIdleThread);
   if (!own) return false;
   const std::uint64_t step = member.step();
-  while (has_room()) {
-    std::optional<Piece> piece = member.next_piece();
+  while (const std::optional<Taker> taker = free_helper()) {
+    std::optional<Piece> piece = member.next_piece(*taker);
     if (!piece) break;
     give(*std::move(piece), step);
   }
@@ -47,16 +47,16 @@ bool Crew::work(Member& member) {
   return true;
 }
 
-bool Crew::has_room() const {
-  if (workers_.empty()) return false;
+std::optional<Taker> Crew::free_helper() const {
   const std::lock_guard lock(mutex_);
-  return !ends_ && waiting_.size() + under_way_ < 2 * workers_.size();
+  if (ends_ || pieces() >= kMostPieces * workers_.size()) return std::nullopt;
+  return pieces() < workers_.size() ? Taker::kIdleThread : Taker::kBusyThread;
 }
 
 void Crew::give(Piece piece, std::uint64_t step) {
   {
     const std::lock_guard lock(mutex_);
-    TG_CHECK(!ends_ && waiting_.size() + under_way_ < 2 * workers_.size(), waiting_.size(), under_way_);
+    TG_CHECK(!ends_ && pieces() < kMostPieces * workers_.size(), waiting_.size(), under_way_);
     waiting_.push_back({std::move(piece), step});
   }
   changed_.notify_one();
@@ -76,9 +76,11 @@ void Crew::help(std::size_t index) {
     if (timeline_->on())
       timeline_->add(Timeline::helper(index), piece_name(given.piece), given.step, begin, Timeline::Clock::now(),
                      detail_of(given.piece, result.sent_bytes));
+    lock.lock();
+    --under_way_;  // before it is told: whoever hears of it may give the next one
+    lock.unlock();
     post_(PieceDone{std::move(given.piece), std::move(result)});
     lock.lock();
-    --under_way_;
   }
 }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -32,10 +33,10 @@ class Crew {
   std::size_t size() const { return workers_.size(); }  // helpers
   // One piece on this thread, and as many as there is room for on the helpers'; false if there is none now.
   bool work(Member& member);
-  // One piece under way and one that waits for each helper, for while the node's thread is at a piece of its own.
-  bool has_room() const;
+  // The helper that would take the next piece; none while each has one under way and one that waits.
+  std::optional<Taker> free_helper() const;
   void give(Piece piece, std::uint64_t step);
-  // Nothing more is begun: what waits is dropped, and there is no room any more. The destructor waits for the rest.
+  // Nothing more is begun: what waits is dropped, and no helper is free any more. The destructor waits for the rest.
   void end();
 
  private:
@@ -43,7 +44,9 @@ class Crew {
     Piece piece;
     std::uint64_t step = 0;
   };
+  static constexpr std::size_t kMostPieces = 2;  // of a helper: under way or waiting
   void help(std::size_t index);
+  std::size_t pieces() const { return waiting_.size() + under_way_; }
 
   const std::vector<std::unique_ptr<Worker>> workers_;
   const std::shared_ptr<Timeline> timeline_;

@@ -122,6 +122,18 @@ struct Mesh {
     exchanges[to]->frame(from, letter.header, letter.body, nullptr);
     act(to);
   }
+  // Of several threads half have a piece that waits.
+  std::optional<Piece> next_piece(Rank self, std::size_t most_under_way) {
+    Exchange& exchange = *exchanges[self];
+    if (most_under_way == 1) return exchange.next_piece(Taker::kOnlyThread);
+    const bool idle = 2 * under_way[self].size() < most_under_way;
+    std::optional<Piece> piece = exchange.next_piece(idle ? Taker::kIdleThread : Taker::kBusyThread);
+    if (piece && std::holds_alternative<Measure>(*piece)) {
+      EXPECT_TRUE(idle) << "statistics wait behind a piece";
+      EXPECT_FALSE(exchange.next_piece(Taker::kBusyThread)) << "statistics go before what could run";
+    }
+    return piece;
+  }
   // Something that can happen, drawn among all of it; false if nothing can.
   bool step(std::size_t most_under_way) {
     struct Choice {
@@ -156,7 +168,7 @@ struct Mesh {
         finish(one.self, work);
         return true;
       }
-      if (std::optional<Piece> work = exchanges[one.self]->next_piece()) {
+      if (std::optional<Piece> work = next_piece(one.self, most_under_way)) {
         under_way[one.self].push_back(*std::move(work));
         return true;
       }
@@ -212,7 +224,7 @@ TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
         while (!mesh.links[from][to].empty()) mesh.deliver(from, to);
     Per<Rank, std::vector<Rank>> owners(count);  // of what a member sends of the large bucket, in order
     for (const Rank r : mesh.ranks()) {
-      while (const auto piece = mesh.exchanges[r]->next_piece()) {
+      while (const auto piece = mesh.exchanges[r]->next_piece(Taker::kOnlyThread)) {
         const ChunkPlan& chunk = mesh.plan.chunks[std::get<Contribute>(*piece).chunk];
         if (chunk.bucket == 1) owners[r].push_back(chunk.owner);
       }

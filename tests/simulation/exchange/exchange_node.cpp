@@ -155,9 +155,11 @@ void ExchangeNode::help(daemon::Piece piece) {
 
 // Work at once, as a node with nothing else to do; then what came of it.
 void ExchangeNode::settle() {
-  for (auto own = member_->next_piece(); own; own = member_->next_piece()) {
+  const daemon::Taker self = helpers_ == 0 ? daemon::Taker::kOnlyThread : daemon::Taker::kIdleThread;
+  for (auto own = member_->next_piece(self); own; own = member_->next_piece(self)) {
     while (helped_ < 2 * helpers_) {
-      std::optional<daemon::Piece> piece = member_->next_piece();
+      const daemon::Taker helper = helped_ < helpers_ ? daemon::Taker::kIdleThread : daemon::Taker::kBusyThread;
+      std::optional<daemon::Piece> piece = member_->next_piece(helper);
       if (!piece) break;
       help(*std::move(piece));
     }
