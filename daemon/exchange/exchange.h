@@ -65,7 +65,7 @@ class Exchange {
   void bad_payload(std::size_t chunk, Rank from);  // it breaks its format
 
   std::vector<ExchangeAction> take_actions();
-  // What can be done now by this thread, if anything.
+  // What can be done now by this thread, if anything; there may be actions too.
   std::optional<Piece> next_piece(Taker taker);
 
   // --- state ---
@@ -84,6 +84,7 @@ class Exchange {
  private:
   friend struct PlainWaiting;  // the test's dumb twin of waiting()
   void announce(LocalBucket local);
+  void give_credit(Rank to, std::optional<std::uint64_t> taken_bytes);
   void announcement(Rank from, const schema::FrameBody& body);
   void fail(std::optional<schema::Fail> cause);
   void try_commit();

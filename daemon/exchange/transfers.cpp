@@ -120,17 +120,16 @@ Transfers::Wrong Transfers::refusal(Rank from, const schema::Chunk& chunk) const
 }
 
 Transfers::Taken Transfers::take(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep) {
-  if (Wrong wrong = refusal(from, chunk)) return {std::move(wrong), std::nullopt};
+  if (Wrong wrong = refusal(from, chunk)) return {std::move(wrong)};
   Peer& peer = peers_[from];
-  Taken taken{std::nullopt, credit_.took(from, chunk.payload.size())};
-  if (--peer.to_come == 0) taken.credit.reset();  // the peer has sent us all of this step: it needs no credit
+  --peer.to_come;
   const std::size_t bucket = plan_->chunks[chunk.chunk].bucket;
   ChunkState& state = chunks_[chunk.chunk];
   if (chunk.phase == schema::ChunkPhase::kTotal) {
     state.total_came = true;
     --peer.totals_owed;
     to_apply_.push_back({bucket, chunk.chunk, from, {chunk, std::move(keep)}});
-    return taken;
+    return {};
   }
   state.held[from] = ReceivedChunk{chunk, std::move(keep)};
   --state.missing;
@@ -139,7 +138,16 @@ Transfers::Taken Transfers::take(Rank from, const schema::Chunk& chunk, std::sha
   else
     ++buckets_[bucket].early[from];
   reduce_if_complete(chunk.chunk);
-  return taken;
+  return {std::nullopt, took(from, chunk.payload.size())};
+}
+
+std::optional<std::uint64_t> Transfers::handed_out(const Apply& apply) {
+  return took(apply.owner, apply.total.chunk.payload.size());
+}
+
+std::optional<std::uint64_t> Transfers::took(Rank from, std::size_t bytes) {
+  const std::optional<std::uint64_t> credit = credit_.took(from, bytes);
+  return peers_[from].to_come > 0 ? credit : std::nullopt;  // who has sent us all of this step needs none
 }
 
 Transfers::Wrong Transfers::take(Rank from, const schema::Credit& credit) {

@@ -11,7 +11,8 @@
 //   - in a bucket reductions go before contributions. A total needs credit with every peer at once, so that on a busy
 //     link most contributions leave first all the same. Frames that wait for each peer by themselves were tried: no
 //     faster with four members, and with eight the switch's ports dropped what met there.
-// Contributions that came are held until all are there, then summed in rank order in one go, in cache.
+// Contributions that came are held until all are there, then summed in rank order in one go, in cache. Credit is given
+// for them as they come, since there is room for all of them; for a total when it is handed out to be applied.
 // Pure; owned by the thread that owns the Exchange.
 #pragma once
 
@@ -49,7 +50,7 @@ class Transfers {
   // --- frames ---
   struct Taken {
     Wrong wrong;
-    std::optional<std::uint64_t> credit;  // bytes taken of this peer, where it is to be told now
+    std::optional<std::uint64_t> credit = {};  // bytes taken of this peer, where it is to be told now
   };
   Taken take(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep);
   Wrong take(Rank from, const schema::Credit& credit);
@@ -57,7 +58,9 @@ class Transfers {
   // --- pieces ---
   // The next one that the credit allows: Contribute, Reduce or Apply.
   std::optional<Piece> next();
-  bool has_totals() const { return !to_apply_.empty(); }  // to be applied
+  // This one was handed out: its total is taken now. As long as it waits, it counts as on its way.
+  std::optional<std::uint64_t> handed_out(const Apply& apply);  // as Taken::credit, of the owner
+  bool has_totals() const { return !to_apply_.empty(); }        // to be applied
   // A Contribute's payload has left.
   void contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);
   // A Reduce has made its total, and that has left.
@@ -99,6 +102,7 @@ class Transfers {
   bool summed_here(const ChunkPlan& chunk) const { return !plan_->sharded() || chunk.owner == members_.self; }
   void count_frames();
   void count_owed(std::size_t bucket);
+  std::optional<std::uint64_t> took(Rank from, std::size_t bytes);
   void reduce_if_complete(std::size_t chunk);
   std::optional<Piece> next_reduce(std::size_t bucket);
   std::optional<Piece> next_contribution(std::size_t bucket);

@@ -154,7 +154,7 @@ class Member {
   std::optional<Resources> resources_;
   Plans plans_;
   SharedStep shared_;
-  std::unique_ptr<Worker> worker_;  // the calling thread's
+  std::unique_ptr<Worker> worker_;  // the calling thread's; its buffers come with its first piece
 
   // Of this step.
   float learning_rate_ = 0;

@@ -125,10 +125,11 @@ struct Mesh {
   // Of several threads half have a piece that waits.
   std::optional<Piece> next_piece(Rank self, std::size_t most_under_way) {
     Exchange& exchange = *exchanges[self];
-    if (most_under_way == 1) return exchange.next_piece(Taker::kOnlyThread);
     const bool idle = 2 * under_way[self].size() < most_under_way;
-    std::optional<Piece> piece = exchange.next_piece(idle ? Taker::kIdleThread : Taker::kBusyThread);
-    if (piece && std::holds_alternative<Measure>(*piece)) {
+    const Taker taker = most_under_way == 1 ? Taker::kOnlyThread : idle ? Taker::kIdleThread : Taker::kBusyThread;
+    std::optional<Piece> piece = exchange.next_piece(taker);
+    act(self);
+    if (taker != Taker::kOnlyThread && piece && std::holds_alternative<Measure>(*piece)) {
       EXPECT_TRUE(idle) << "statistics wait behind a piece";
       EXPECT_FALSE(exchange.next_piece(Taker::kBusyThread)) << "statistics go before what could run";
     }
