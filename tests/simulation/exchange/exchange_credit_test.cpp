@@ -208,6 +208,61 @@ TEST(ExchangeCredit, TotalsWaitForIt) {
   EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "somebody waits for it: it goes first";
 }
 
+// Of four members: all windows are full of contributions, the codes of the others are there, of four chunks.
+struct Owner : Alone {
+  static constexpr std::size_t kWindow = 2 * kPayload;
+  Owner() : Alone(schema::ExchangeKind::kSharded, kWindow, {"node-a", "node-b", "node-c", "node-d"}) {
+    EXPECT_EQ(contribute_all(), 6u);
+    for (std::size_t c = 0; c < plan.chunks.size(); ++c)
+      for (const Rank peer : members.others())
+        if (plan.chunks[c].owner == Rank(0)) codes_from(peer, c, 8);
+  }
+  void takes(Rank peer, std::uint64_t bytes) { from(peer, schema::Credit{bytes}); }
+  // Sends what may be sent; the totals among it.
+  std::size_t totals() {
+    std::size_t sent = 0;
+    while (const auto piece = exchange.next_piece(Taker::kOnlyThread)) {
+      if (const auto* contribute = std::get_if<Contribute>(&*piece)) exchange.contributed(*contribute, kPayload);
+      if (const auto* reduce = std::get_if<Reduce>(&*piece)) {
+        exchange.total_sent(reduce->chunk, reduce->to, kPayload);
+        ++sent;
+      }
+    }
+    return sent;
+  }
+  std::vector<Rank> waited_for() { return exchange.waiting().ranks; }
+};
+
+TEST(ExchangeCredit, TotalsNeedRoomForAllTogetherAndNoMoreThanTwoWindowsForEach) {
+  static_assert(schema::kMostWindowsOfTotals == 2);
+  const Rank b(1), c(2), d(3);
+  Owner node;
+  EXPECT_EQ(node.totals(), 0u) << "all windows are full";
+  EXPECT_EQ(node.waited_for(), (std::vector<Rank>{b, c, d}));
+  node.takes(b, 2 * kPayload);
+  node.takes(c, 2 * kPayload);
+  EXPECT_EQ(node.totals(), 2u) << "past the full window of node-d";
+  EXPECT_EQ(node.exchange.bytes_on_their_way(), (2 + 2 + 4) * kPayload);
+  EXPECT_EQ(node.waited_for(), (std::vector<Rank>{b, c, d})) << "together they have more than a window each";
+  node.takes(b, 4 * kPayload);
+  node.takes(c, 4 * kPayload);
+  EXPECT_EQ(node.totals(), 0u) << "node-d has two windows";
+  EXPECT_EQ(node.waited_for(), std::vector<Rank>{d}) << "nobody else keeps anything from leaving";
+  node.takes(d, kPayload);
+  EXPECT_EQ(node.totals(), 1u);
+  EXPECT_FALSE(node.failure());
+}
+
+TEST(CreditBook, OneOtherMemberHasOneWindow) {
+  CreditBook book;
+  book.begin_step(2, 100, 25);
+  book.reserve({Rank(1)}, 99);
+  EXPECT_TRUE(book.lasts_for_totals());
+  book.reserve({Rank(1)}, 1);
+  EXPECT_FALSE(book.lasts_for_totals()) << "its window is that of all";
+  EXPECT_TRUE(book.holds_up_totals(Rank(1)));
+}
+
 // A book that takes the payloads counts as the prediction does: told after every quarter, not after the last payload.
 TEST(CreditBook, TellsAsOftenAsPredicted) {
   for (const std::size_t payloads : {1u, 2u, 3u, 7u, 12u, 100u})
