@@ -54,6 +54,11 @@ inline constexpr double kLeastCores = 1.0 / 512;  // that many nodes on one core
 // Credit: chunk payload on its way to one peer.
 inline constexpr std::size_t kMostWindowBytes = 4u << 20;
 inline constexpr std::size_t kLeastWindowBytes = 4u << 10;
+// So many windows of totals may be on their way to a peer, while all peers together have no more than one each. With
+// two a peer may be a window behind the others before it stops them. More would be for a peer that is slower in the
+// mean, and it would stop the others all the same, later: only what waits at its port in the switch would grow.
+inline constexpr std::size_t kMostWindowsOfTotals = 2;
+static_assert(kMostWindowsOfTotals > 1, "with one, whose window is full first stops the totals of all");
 
 // Chunks: the planes and sums of a large one stay in a core's own cache; below a small one a frame costs more than it
 // overlaps.

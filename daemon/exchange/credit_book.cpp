@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/base/check.h"
+#include "schema/limits.h"
 
 namespace tg::daemon {
 
@@ -15,6 +16,17 @@ void CreditBook::begin_step(std::size_t members, std::size_t window, std::size_t
 
 bool CreditBook::lasts(const std::vector<Rank>& to) const {
   return std::all_of(to.begin(), to.end(), [this](Rank rank) { return lasts(rank); });
+}
+
+bool CreditBook::lasts_for_totals() const {
+  const std::uint64_t window = window_of_totals();
+  return std::ranges::all_of(links_.places(), [&](Rank peer) { return on_their_way(peer) < window; });
+}
+
+// Where the windows of all together are used up, somebody has no less than its own one on its way.
+std::uint64_t CreditBook::window_of_totals() const {
+  const bool used_up = bytes_on_their_way() >= window_ * (links_.size() - 1);
+  return used_up ? window_ : schema::kMostWindowsOfTotals * window_;
 }
 
 void CreditBook::reserve(const std::vector<Rank>& to, std::size_t expected) {
@@ -38,7 +50,7 @@ bool CreditBook::granted(Rank from, std::uint64_t taken_bytes) {
 
 std::uint64_t CreditBook::bytes_on_their_way() const {
   std::uint64_t bytes = 0;
-  for (const Link& link : links_) bytes += link.sent + link.reserved - link.granted;
+  for (const Rank rank : links_.places()) bytes += on_their_way(rank);
   return bytes;
 }
 

@@ -14,13 +14,18 @@ namespace tg::daemon {
 
 class CreditBook {
  public:
-  // window: bytes that may be on their way to one peer; payloads that are being made may overshoot it. every: a peer is
-  // told after so many.
+  // window: bytes that may be on their way to one peer, of totals more; payloads that are being made may overshoot it.
+  // every: a peer is told after so many.
   void begin_step(std::size_t members, std::size_t window, std::size_t every);
 
   // --- what we send ---
-  bool lasts(Rank to) const { return links_[to].sent + links_[to].reserved - links_[to].granted < window_; }
+  bool lasts(Rank to) const { return on_their_way(to) < window_; }
   bool lasts(const std::vector<Rank>& to) const;  // for all of them
+  // A total goes to all peers: while together they have less than a window each on its way to them, and none of them
+  // schema::kMostWindowsOfTotals.
+  bool lasts_for_totals() const;
+  // One of those for whom totals wait, if they do.
+  bool holds_up_totals(Rank peer) const { return on_their_way(peer) >= window_of_totals(); }
   // A payload of about so many bytes is being made; it has left once sent() says how many they were.
   void reserve(const std::vector<Rank>& to, std::size_t expected);
   void sent(const std::vector<Rank>& to, std::size_t bytes, std::size_t expected);
@@ -28,7 +33,9 @@ class CreditBook {
   // said before.
   bool granted(Rank from, std::uint64_t taken_bytes);
   std::uint64_t sent_to(Rank to) const { return links_[to].sent; }
-  std::uint64_t bytes_on_their_way() const;  // to all peers, as far as they have told; being made counts
+  // As far as peers have told; being made counts.
+  std::uint64_t on_their_way(Rank to) const { return links_[to].sent + links_[to].reserved - links_[to].granted; }
+  std::uint64_t bytes_on_their_way() const;  // to all peers
 
   // --- what we are sent ---
   // All that was taken from the peer, if it should be told now.
@@ -39,6 +46,8 @@ class CreditBook {
     std::uint64_t sent = 0, reserved = 0, granted = 0;
     std::uint64_t taken = 0, told = 0;
   };
+  std::uint64_t window_of_totals() const;
+
   Per<Rank, Link> links_;
   std::size_t window_ = 0, every_ = 0;
 };

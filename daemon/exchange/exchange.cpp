@@ -84,18 +84,25 @@ void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema:
   if (const auto* credit = std::get_if<schema::Credit>(&body)) return fail(transfers_.take(from, *credit));
   if (const auto* chunk = std::get_if<schema::Chunk>(&body)) {
     Transfers::Taken taken = transfers_.take(from, *chunk, std::move(keep));
-    if (taken.credit) actions_.push_back(Send{{from}, members_.header(local_.step), schema::Credit{*taken.credit}});
+    give_credit(from, taken.credit);
     fail(std::move(taken.wrong));
   }
 }
 
-// A link that has enough to carry leaves time for what comes next.
-std::optional<Piece> Exchange::next_piece() {
+void Exchange::give_credit(Rank to, std::optional<std::uint64_t> taken_bytes) {
+  if (taken_bytes) actions_.push_back(Send{{to}, members_.header(local_.step), schema::Credit{*taken_bytes}});
+}
+
+std::optional<Piece> Exchange::next_piece(Taker taker) {
   if (plan_ == nullptr || failed_) return std::nullopt;
-  const bool measure_first = transfers_.link_is_busy() && !transfers_.has_totals();
-  if (statistics_.has_next() && measure_first) return statistics_.next();
-  if (std::optional<Piece> piece = transfers_.next()) return piece;
-  if (statistics_.has_next()) return statistics_.next();
+  // A link that has enough to carry leaves the only thread time for what comes next.
+  const bool first = taker == Taker::kOnlyThread && transfers_.link_is_busy() && !transfers_.has_totals();
+  if (first && statistics_.has_next()) return statistics_.next();
+  if (std::optional<Piece> piece = transfers_.next()) {
+    if (const auto* apply = std::get_if<Apply>(&*piece)) give_credit(apply->owner, transfers_.handed_out(*apply));
+    return piece;
+  }
+  if (taker != Taker::kBusyThread && statistics_.has_next()) return statistics_.next();
   return std::nullopt;
 }
 

@@ -65,8 +65,8 @@ class Exchange {
   void bad_payload(std::size_t chunk, Rank from);  // it breaks its format
 
   std::vector<ExchangeAction> take_actions();
-  // What can be done now, if anything.
-  std::optional<Piece> next_piece();
+  // What can be done now by this thread, if anything; there may be actions too.
+  std::optional<Piece> next_piece(Taker taker);
 
   // --- state ---
   bool in_step() const { return plan_ != nullptr; }
@@ -84,6 +84,7 @@ class Exchange {
  private:
   friend struct PlainWaiting;  // the test's dumb twin of waiting()
   void announce(LocalBucket local);
+  void give_credit(Rank to, std::optional<std::uint64_t> taken_bytes);
   void announcement(Rank from, const schema::FrameBody& body);
   void fail(std::optional<schema::Fail> cause);
   void try_commit();

@@ -145,8 +145,15 @@ std::size_t exchange_bytes(const Plan& plan) {
   const std::size_t held = *std::max_element(held_by.begin(), held_by.end());
   // A frame that came is as large as its payload; the block of one that goes up to kMostBlockPerFrame times as large,
   // or small (kSmallBlockBytes): of those there are too few to count.
-  const std::size_t coming = peers * (plan.window_bytes + schema::kMostChunkPayloadBytes);
-  const std::size_t going = peers * (schema::kMostBlockPerFrame * plan.window_bytes + schema::kMostChunkPayloadBytes);
+  // To each peer a window of contributions, to any kMostWindowsOfTotals of totals, and a chunk beyond: whoever is
+  // behind may get that of each. A total is one block for all peers: those on their way are no more than who is last
+  // has to get.
+  const std::size_t of_totals = schema::kMostWindowsOfTotals;
+  const std::size_t to_one = plan.sharded() ? of_totals : 1, to_all = plan.sharded() ? peers + of_totals : peers;
+  const std::size_t beyond = schema::kMostChunkPayloadBytes;
+  const std::size_t coming = peers * (to_one * plan.window_bytes + beyond);
+  const std::size_t going =
+      schema::kMostBlockPerFrame * to_all * plan.window_bytes + (plan.sharded() ? peers + 1 : peers) * beyond;
   return held + coming + going;
 }
 

@@ -58,7 +58,8 @@ struct Plan {
   bool shared_scalers = true;  // eq. (4); else each member keeps its own and sums are floats, in rank order
   std::size_t members = 1;
   std::size_t longest_chunk = 0;  // elements
-  // Credit: payload bytes that may be on their way to one peer; a chunk for each thread may overshoot it.
+  // Credit: payload bytes that may be on their way to one peer, of totals schema::kMostWindowsOfTotals times as many
+  // (transfers.h); a chunk for each thread may overshoot it.
   std::size_t window_bytes = 0;
   // After this many bytes a receiver says what it has taken, so that a window never stays full for long without need.
   std::size_t credit_every_bytes() const { return window_bytes / 4; }

@@ -48,12 +48,11 @@ void Transfers::begin_step(const Plan& plan, std::uint64_t step) {
   credit_.begin_step(count, plan.window_bytes, plan.credit_every_bytes());
 }
 
-// Between two members as many go as come: in the sharded exchange codes one way and their sum the other.
+// In the sharded exchange codes come for the chunks that are summed here, and totals of the others.
 void Transfers::count_frames() {
   for (const ChunkPlan& chunk : plan_->chunks)
     for (const Rank r : members_.ranks())
       peers_[r].to_come += plan_->sharded() ? (chunk.owner == members_.self) + (chunk.owner == r) : 1;
-  for (Peer& peer : peers_) peer.to_send = peer.to_come;
 }
 
 void Transfers::count_owed(std::size_t bucket) {
@@ -87,6 +86,7 @@ void Transfers::open(std::size_t bucket) {
     const bool own_codes_stay = count == 1 || (plan_->sharded() && plan_->chunks[index].owner == members_.self);
     if (!own_codes_stay) {
       buckets_[bucket].to_contribute.push_back(index);
+      for (const Rank r : receivers(index)) ++peers_[r].to_contribute;
       continue;
     }
     chunks_[index].contributed = true;  // they are made when they are summed
@@ -120,17 +120,16 @@ Transfers::Wrong Transfers::refusal(Rank from, const schema::Chunk& chunk) const
 }
 
 Transfers::Taken Transfers::take(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep) {
-  if (Wrong wrong = refusal(from, chunk)) return {std::move(wrong), std::nullopt};
+  if (Wrong wrong = refusal(from, chunk)) return {std::move(wrong)};
   Peer& peer = peers_[from];
-  Taken taken{std::nullopt, credit_.took(from, chunk.payload.size())};
-  if (--peer.to_come == 0) taken.credit.reset();  // the peer has sent us all of this step: it needs no credit
+  --peer.to_come;
   const std::size_t bucket = plan_->chunks[chunk.chunk].bucket;
   ChunkState& state = chunks_[chunk.chunk];
   if (chunk.phase == schema::ChunkPhase::kTotal) {
     state.total_came = true;
     --peer.totals_owed;
     to_apply_.push_back({bucket, chunk.chunk, from, {chunk, std::move(keep)}});
-    return taken;
+    return {};
   }
   state.held[from] = ReceivedChunk{chunk, std::move(keep)};
   --state.missing;
@@ -139,7 +138,16 @@ Transfers::Taken Transfers::take(Rank from, const schema::Chunk& chunk, std::sha
   else
     ++buckets_[bucket].early[from];
   reduce_if_complete(chunk.chunk);
-  return taken;
+  return {std::nullopt, took(from, chunk.payload.size())};
+}
+
+std::optional<std::uint64_t> Transfers::handed_out(const Apply& apply) {
+  return took(apply.owner, apply.total.chunk.payload.size());
+}
+
+std::optional<std::uint64_t> Transfers::took(Rank from, std::size_t bytes) {
+  const std::optional<std::uint64_t> credit = credit_.took(from, bytes);
+  return peers_[from].to_come > 0 ? credit : std::nullopt;  // who has sent us all of this step needs none
 }
 
 Transfers::Wrong Transfers::take(Rank from, const schema::Credit& credit) {
@@ -168,11 +176,16 @@ std::optional<Piece> Transfers::next_reduce(std::size_t bucket) {
   std::deque<std::size_t>& queue = buckets_[bucket].to_reduce;
   if (queue.empty()) return std::nullopt;
   std::vector<Rank> to = plan_->sharded() ? members_.others() : std::vector<Rank>{};
-  if (!credit_.lasts(to)) return std::nullopt;
+  if (!to.empty() && !credit_.lasts_for_totals()) return std::nullopt;
   const std::size_t index = queue.front();
   queue.pop_front();
   credit_.reserve(to, expected_bytes(plan_->chunks[index], true));
   return Reduce{bucket, index, std::move(chunks_[index].held), std::move(to)};
+}
+
+// Of the own part of a chunk that is summed elsewhere, or everywhere.
+std::vector<Rank> Transfers::receivers(std::size_t chunk) const {
+  return plan_->sharded() ? std::vector<Rank>{plan_->chunks[chunk].owner} : members_.others();
 }
 
 std::optional<Piece> Transfers::next_contribution(std::size_t bucket) {
@@ -183,7 +196,8 @@ std::optional<Piece> Transfers::next_contribution(std::size_t bucket) {
     const std::size_t index = *at;
     const Rank owner = plan_->chunks[index].owner;
     if (plan_->sharded() ? !credit_.lasts(owner) : !to_all) continue;
-    std::vector<Rank> to = plan_->sharded() ? std::vector<Rank>{owner} : members_.others();
+    std::vector<Rank> to = receivers(index);
+    for (const Rank r : to) --peers_[r].to_contribute;
     queue.erase(at);
     credit_.reserve(to, expected_bytes(plan_->chunks[index], false));
     return Contribute{bucket, index, std::move(to)};
@@ -193,14 +207,12 @@ std::optional<Piece> Transfers::next_contribution(std::size_t bucket) {
 
 void Transfers::contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
   credit_.sent(to, payload_bytes, expected_bytes(plan_->chunks[chunk], false));
-  for (const Rank r : to) --peers_[r].to_send;
   chunks_[chunk].contributed = true;
   reduce_if_complete(chunk);
 }
 
 void Transfers::total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
   credit_.sent(to, payload_bytes, expected_bytes(plan_->chunks[chunk], true));
-  for (const Rank r : to) --peers_[r].to_send;
 }
 
 void Transfers::applied(std::size_t chunk) {
@@ -211,6 +223,13 @@ void Transfers::applied(std::size_t chunk) {
 
 // --- waiting ---
 
+// Who has not given credit back keeps our own chunks from leaving.
+bool Transfers::holds_ours_up(Rank peer) const {
+  if (peers_[peer].to_contribute > 0 && !credit_.lasts(peer)) return true;
+  const auto has_totals = [](const Bucket& bucket) { return !bucket.to_reduce.empty(); };
+  return plan_->sharded() && credit_.holds_up_totals(peer) && std::ranges::any_of(buckets_, has_totals);
+}
+
 Waiting Transfers::waiting() const {
   Waiting waiting;
   const auto add = [&](schema::Phase phase, auto waited_for) {
@@ -218,15 +237,10 @@ Waiting Transfers::waiting() const {
       if (r != members_.self && waited_for(r)) waiting.ranks.push_back(r);
     if (!waiting.ranks.empty()) waiting.phase = phase;
   };
-  // Who has not given credit back keeps our own chunks from leaving; who has all of them gives none.
-  const bool held_back = std::any_of(buckets_.begin(), buckets_.end(), [](const Bucket& bucket) {
-    return !bucket.to_contribute.empty() || !bucket.to_reduce.empty();
-  });
-  const auto keeps_ours = [&](Rank r) { return held_back && peers_[r].to_send > 0 && !credit_.lasts(r); };
   // In the direct exchange one full window stops a member's codes to all: what the others owe waits for the same peer.
-  if (!plan_->sharded()) add(schema::Phase::kReduce, keeps_ours);
+  if (!plan_->sharded()) add(schema::Phase::kReduce, [&](Rank r) { return holds_ours_up(r); });
   if (waiting.ranks.empty())
-    add(schema::Phase::kReduce, [&](Rank r) { return peers_[r].contributions_owed > 0 || keeps_ours(r); });
+    add(schema::Phase::kReduce, [&](Rank r) { return peers_[r].contributions_owed > 0 || holds_ours_up(r); });
   if (waiting.ranks.empty()) add(schema::Phase::kGather, [&](Rank r) { return peers_[r].totals_owed > 0; });
   return waiting;
 }

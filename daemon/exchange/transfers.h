@@ -5,13 +5,17 @@
 //                                            others: the total is in -> apply
 //
 // Which piece goes next:
-//   - a contribution or a total goes only where the credit lasts: at most plan.window_bytes on their way to a peer;
+//   - a contribution goes where less than plan.window_bytes are on their way to its receiver;
+//   - a total goes to all: while less than a window for each of them is on its way to all together, and less than
+//     schema::kMostWindowsOfTotals to any. So one that is behind for a moment does not keep it from the others
+//     (AlexNet, eight members of two cores each, 1 Gbit/s: 248 ms a step, 257 where one full window stopped it);
 //   - a total that came is applied before anything else: its memory is free then;
 //   - the bucket that is ready last goes first: the next forward pass begins with its segments;
-//   - in a bucket reductions go before contributions. A total needs credit with every peer at once, so that on a busy
+//   - in a bucket reductions go before contributions. All windows together are soon full of totals, so that on a busy
 //     link most contributions leave first all the same. Frames that wait for each peer by themselves were tried: no
 //     faster with four members, and with eight the switch's ports dropped what met there.
-// Contributions that came are held until all are there, then summed in rank order in one go, in cache.
+// Contributions that came are held until all are there, then summed in rank order in one go, in cache. Credit is given
+// for them as they come, since there is room for all of them; for a total when it is handed out to be applied.
 // Pure; owned by the thread that owns the Exchange.
 #pragma once
 
@@ -49,7 +53,7 @@ class Transfers {
   // --- frames ---
   struct Taken {
     Wrong wrong;
-    std::optional<std::uint64_t> credit;  // bytes taken of this peer, where it is to be told now
+    std::optional<std::uint64_t> credit = {};  // bytes taken of this peer, where it is to be told now
   };
   Taken take(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep);
   Wrong take(Rank from, const schema::Credit& credit);
@@ -57,7 +61,9 @@ class Transfers {
   // --- pieces ---
   // The next one that the credit allows: Contribute, Reduce or Apply.
   std::optional<Piece> next();
-  bool has_totals() const { return !to_apply_.empty(); }  // to be applied
+  // This one was handed out: its total is taken now. As long as it waits, it counts as on its way.
+  std::optional<std::uint64_t> handed_out(const Apply& apply);  // as Taken::credit, of the owner
+  bool has_totals() const { return !to_apply_.empty(); }        // to be applied
   // A Contribute's payload has left.
   void contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);
   // A Reduce has made its total, and that has left.
@@ -92,13 +98,17 @@ class Transfers {
   // time a node has nothing else to do.
   struct Peer {
     std::size_t contributions_owed = 0, totals_owed = 0;  // of open buckets, that have not come
-    std::size_t to_come = 0, to_send = 0;                 // chunk frames of the step
+    std::size_t to_come = 0;                              // chunk frames of the step
+    std::size_t to_contribute = 0;                        // chunks that are queued for it
   };
 
   // True where the chunk is summed on this member.
   bool summed_here(const ChunkPlan& chunk) const { return !plan_->sharded() || chunk.owner == members_.self; }
+  std::vector<Rank> receivers(std::size_t chunk) const;
+  bool holds_ours_up(Rank peer) const;
   void count_frames();
   void count_owed(std::size_t bucket);
+  std::optional<std::uint64_t> took(Rank from, std::size_t bytes);
   void reduce_if_complete(std::size_t chunk);
   std::optional<Piece> next_reduce(std::size_t bucket);
   std::optional<Piece> next_contribution(std::size_t bucket);

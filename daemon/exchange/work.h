@@ -58,6 +58,14 @@ inline std::size_t bucket_of(const Piece& piece) {
   return std::visit([](const auto& one) { return one.bucket; }, piece);
 }
 
+// Who takes the next piece. Statistics go after all that can be sent, summed or applied; but a thread that does
+// everything alone measures while the link has enough to carry.
+enum class Taker : std::uint8_t {
+  kOnlyThread,  // there is no other
+  kIdleThread,  // one of several, with nothing to do
+  kBusyThread,  // one of several: the piece waits behind the one that it is at
+};
+
 // --- actions ---
 
 struct Send {

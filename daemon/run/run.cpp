@@ -156,10 +156,10 @@ Status Run::begin(const schema::Commit& choice) {
   return {};
 }
 
-// One thread of the exchange is the node's own.
 void Run::make_crew() {
   std::vector<std::unique_ptr<Worker>> workers;
-  for (std::size_t i = 1; i < workers_for(context_.threads_for(job_)); ++i) workers.push_back(member_->make_worker());
+  const std::size_t helpers = helpers_of(workers_for(context_.threads_for(job_)));
+  for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member_->make_worker());
   crew_ = std::make_unique<Crew>(std::move(workers), timeline_,
                                  [&context = context_, key = identity_.key](StepEvent&& event) {
                                    context.happened({key, std::move(event)});

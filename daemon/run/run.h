@@ -43,11 +43,10 @@ class Run : private Member::Host {
   // --- while it goes on ---
   // It takes frames and events of a step; nullptr before the run is prepared.
   Member* member() { return member_.get(); }
-  // One piece of the exchange's work on this thread, and as many as the helpers take; false if there is none now.
+  // The exchange's work: what the helpers take, or one piece on this thread; false if there is none now.
   bool work() { return begun() && crew_->work(*member_); }
-  // Events to be taken before the next piece: one makes one piece ready at most, and there should be one for each
-  // thread.
-  std::size_t events_at_once() const { return crew_ ? crew_->size() + 1 : 1; }
+  // Events to be taken before that: one makes one piece ready at most, more pieces than this are not handed out.
+  std::size_t events_at_once() const { return crew_ ? crew_->most_pieces() : 1; }
   Waiting waiting() const { return begun() ? member_->waiting() : Waiting{}; }
   // The node's thread had nothing to do since then while these members were waited for.
   void waited(const Waiting& waiting, std::chrono::steady_clock::time_point since);

@@ -68,7 +68,7 @@ bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
 std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans,
                            std::size_t workers) {
   // A helper's pieces, one under way and one that waits, may each hold a frame and send one beyond the window.
-  const std::uint64_t handed_out = 2 * (workers - 1) * 2 * schema::kMostChunkPayloadBytes;
+  const std::uint64_t handed_out = 2 * helpers_of(workers) * 2 * schema::kMostChunkPayloadBytes;
   const auto buffers = [&](const Plan& plan) {
     return SharedStep::bytes(segments, plan) + workers * Worker::bytes(plan) + exchange_bytes(plan) + handed_out;
   };

@@ -68,9 +68,10 @@ bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::F
 }
 
 // Measure, contribute, reduce, apply: whatever can be done now.
-std::optional<Piece> Member::next_piece() {
+std::optional<Piece> Member::next_piece(Taker taker) {
   if (!begun() || failed_ || finished_) return std::nullopt;
-  std::optional<Piece> piece = exchange_.next_piece();
+  std::optional<Piece> piece = exchange_.next_piece(taker);
+  act();
   if (!piece) return std::nullopt;
   ++under_way_;
   if (std::holds_alternative<Reduce>(*piece)) host_.reached(schema::Phase::kReduce, exchange_.step());

@@ -98,8 +98,8 @@ class Member {
   void fail(schema::Fail cause);
 
   // --- pieces ---
-  // What can be done now, if anything; done once on(PieceDone) was told.
-  std::optional<Piece> next_piece();
+  // What can be done now by this thread, if anything; done once on(PieceDone) was told.
+  std::optional<Piece> next_piece(Taker taker);
   // Carries a piece out on this thread; says how many bytes it sent.
   std::uint64_t carry_out(Piece piece);
   // For another thread; uses what begin() was given, for as long as that lives.
@@ -154,7 +154,7 @@ class Member {
   std::optional<Resources> resources_;
   Plans plans_;
   SharedStep shared_;
-  std::unique_ptr<Worker> worker_;  // the calling thread's
+  std::unique_ptr<Worker> worker_;  // the calling thread's; its buffers come with its first piece
 
   // Of this step.
   float learning_rate_ = 0;

@@ -33,11 +33,14 @@
 
 namespace tg::daemon {
 
-// Threads of a member's exchange: as many as compute, up to where memory is the limit.
+// Threads that carry out a member's pieces: as many as compute, up to where memory is the limit. One is the node's own;
+// several are helpers, and the node's own only takes events and hands out.
 inline constexpr std::size_t kMostWorkers = 8;
 constexpr std::size_t workers_for(std::uint64_t threads) {
   return threads < 2 ? 1 : threads < kMostWorkers ? static_cast<std::size_t>(threads) : kMostWorkers;
 }
+
+constexpr std::size_t helpers_of(std::size_t workers) { return workers < 2 ? 0 : workers; }
 
 // What one step put on the wire and into the codes.
 struct StepTraffic {

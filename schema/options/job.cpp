@@ -127,7 +127,7 @@ void add_running_rows(std::vector<Row>& rows) {
                            "Steps between comparisons of the members' states."));
   rows.push_back(
       whole_row("threads", &JobSpec::threads, {0, kMostThreads},
-                "Threads of engine and exchange per member, pinned for replay; 0 = the node's own setting."));
+                "Threads of the engine and of the exchange's work per member, pinned for replay; 0 = the node's own setting."));
   rows.push_back(duration_row("start-timeout", &JobSpec::start_timeout_ms, kTimeoutRange,
                               "How long a start waits for absent members."));
   rows.push_back(

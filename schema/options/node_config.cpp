@@ -101,7 +101,7 @@ std::vector<Row> make_rows() {
   rows.push_back(text_row("data-dir", &NodeConfig::data_dir, kMostPathBytes,
                           "Folder with data sets on this node, for jobs that name no data-dir."));
   rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMostThreads},
-                           "Threads of the engine, and (up to 8) of the exchange; 0 = what the cgroup allows."));
+                           "Threads of the engine, and (up to 8) of the exchange's work; 0 = what the cgroup allows."));
   rows.push_back(whole_row("memory-mib", &NodeConfig::memory_mib, {0, kMostMemoryMib},
                            "MiB that a run may take here, whatever the machine says; a start that needs more is "
                            "refused. 0 = what the machine and its cgroup have left."));

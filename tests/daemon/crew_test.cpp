@@ -49,10 +49,49 @@ class Calls {
 };
 
 std::atomic<std::uint64_t> updates_of_payloads{0};  // of all other members' codes
+std::atomic<std::uint64_t> caller_measured{0};      // slices, on the thread that crews are asked to work by
+thread_local bool is_caller = false;
+
+// Who measures waits here while it is closed.
+class Gate {
+ public:
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    closed_ = false;
+    changed_.notify_all();
+  }
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++before_it_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !closed_; });
+    --before_it_;
+  }
+  bool wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [this, count] { return before_it_ == count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closed_ = false;
+  std::size_t before_it_ = 0;
+};
+Gate gate;
 
 const kernels::Kernels& counting_kernels() {
   static const kernels::Kernels counting = [] {
     kernels::Kernels table = *kernels::available().front();
+    table.statistics = [](std::span<const float> gradient) {
+      gate.pass();
+      if (is_caller) ++caller_measured;
+      return kernels::available().front()->statistics(gradient);
+    };
     table.apply_codes = [](const kernels::Update& update, const kernels::Received& received,
                            kernels::ConstStateSpan from, kernels::StateSpan to) {
       if (received.planes.size() == 1 && !received.payloads.empty()) ++updates_of_payloads;
@@ -156,6 +195,7 @@ schema::JobSpec job_of(const std::string& exchange, const std::string& gradients
 // Seat i with helpers[i] helpers.
 void train(const schema::JobSpec& job, const Per<Seat, std::size_t>& helpers, Node::Nodes& nodes) {
   Calls calls;
+  is_caller = true;
   for (const Seat seat : helpers.places())
     nodes.push_back(std::make_unique<Node>(job, seat, helpers.size(), calls, nodes));
   const schema::Commit choice{job.exchange == "direct" ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded,
@@ -198,6 +238,34 @@ TEST(Crew, HelpersLeaveTheBitsAsTheyAre) {
     }
 }
 
+TEST(Crew, WithHelpersTheCallersThreadOnlyHandsOut) {
+  const schema::JobSpec job = job_of("sharded", "ternary");
+  Node::Nodes with_helpers, without;
+  const std::uint64_t before = caller_measured;
+  train(job, {1, 2, 3}, with_helpers);
+  EXPECT_EQ(caller_measured, before);
+  train(job, {0, 2, 3}, without);
+  EXPECT_EQ(caller_measured - before, job.steps * tiny_segments().size()) << "of the node without helpers";
+}
+
+TEST(Crew, StatisticsAreForIdleHelpers) {
+  Calls calls;
+  Node::Nodes nodes;
+  nodes.push_back(std::make_unique<Node>(job_of("direct", "ternary"), Seat(0), 1, calls, nodes));
+  Node& node = *nodes[Seat(0)];
+  node.begin({}, 2);
+  while (const auto call = calls.take(false)) call();  // three buckets are there to be measured
+  gate.close();
+  EXPECT_TRUE(node.work());
+  EXPECT_TRUE(gate.wait_for(2));
+  EXPECT_EQ(node.crew->free_helper(), Taker::kBusyThread);
+  EXPECT_FALSE(node.work()) << "no statistics behind another piece";
+  EXPECT_TRUE(node.member->next_piece(Taker::kIdleThread)) << "the third bucket's are still there";
+  node.crew->end();
+  gate.open();
+  node.crew.reset();
+}
+
 TEST(Crew, RawCodesAreReadByTheUpdateItself) {
   schema::JobSpec job = job_of("direct", "ternary");
   job.coding = "raw";
@@ -229,14 +297,15 @@ TEST(Crew, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
     may_end.acquire();
     ++done;
   });
-  for (int given = 0; given < 2; ++given) {  // three buckets are there to be measured
-    ASSERT_TRUE(crew->has_room());
-    crew->give(node.member->next_piece().value(), 0);
-  }
-  begun.acquire();  // the helper is at the first one, the second one waits
-  EXPECT_FALSE(crew->has_room());
+  const auto give_statistics = [&] {  // of three buckets
+    ASSERT_EQ(crew->free_helper(), Taker::kIdleThread);
+    crew->give(node.member->next_piece(Taker::kIdleThread).value(), 0);
+  };
+  give_statistics();
+  begun.acquire();  // the helper tells of the first one and does not go on
+  give_statistics();
   crew->end();
-  EXPECT_FALSE(crew->has_room());
+  EXPECT_FALSE(crew->free_helper());
   EXPECT_EQ(done, 0);
   may_end.release();
   crew.reset();

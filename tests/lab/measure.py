@@ -2,7 +2,8 @@
 
 The bound that a step is compared with: a node sends its codes to the N-1 others (direct), or (N-1)/N of its codes and of
 the sums (sharded); each at the entropy that the run's own codes and sums have, counted segment by segment by the plain
-reference, over a link that carries 941/1000 of its rate. Nothing that sends these values one step at a time can be faster.
+reference, over a link that carries 941/1000 of its rate. Nothing that sends these values one step at a time can be faster. Beside
+it stands what plain TCP takes for as many bytes between the same nodes (plain_tcp.py).
 """
 
 import json
@@ -12,6 +13,7 @@ import statistics
 import subprocess
 from datetime import datetime, timezone
 
+import plain_tcp
 from gloo import seconds_per_step
 from meter import Meter, peak_bytes, wait_idle
 from shaped import FRAME_SHARE, Shaped, bits_per_second, grain_for, payload_bits_per_second
@@ -94,10 +96,10 @@ def wait_saved(mesh, run):
         wait_until(f"{node.name} (log {node.log}) has saved {run}", lambda: node.record(run)["state"] == "COMPLETED", 300)
 
 
-def entropy_bits(report, exchange, nodes):
-    """That a node sends per step, mean over the nodes."""
+def pair_bits(report, exchange, nodes):
+    """(codes, sums) at their entropy that a node sends to another per step, mean over the nodes."""
     codes = statistics.mean(report["code_bits"])
-    return (nodes - 1) * codes if exchange == "direct" else (nodes - 1) / nodes * (codes + report["sum_bits"])
+    return (codes, 0) if exchange == "direct" else (codes / nodes, report["sum_bits"] / nodes)
 
 
 def default_steps(options):
@@ -159,7 +161,8 @@ def describe(options, lab, mesh, run, status, meter, report):
     last_step = trace(meter, end - rows[0][-1]["seconds"], end, bits_per_second(options.rate))
     step = statistics.median(timed)
     nodes, parameters = options.nodes, report["parameters"]
-    entropy = entropy_bits(report, record["exchange"], nodes)
+    codes, sums = pair_bits(report, record["exchange"], nodes)
+    entropy = (nodes - 1) * (codes + sums)
     payload_rate = payload_bits_per_second(options.rate)
     cores = os.cpu_count()
     result = {
@@ -200,8 +203,11 @@ def describe(options, lab, mesh, run, status, meter, report):
         result["link_busy"] = statistics.mean(result["sent_bytes_per_step"]) * 8 / (bits_per_second(options.rate) * FRAME_SHARE) / step
         result["bound_seconds"] = entropy / payload_rate
         result["step_over_bound"] = step * payload_rate / entropy if entropy else None
-        # The nodes share this machine: the step cannot be shorter than what its cores need for all of them.
+        # All nodes share this machine's cores here: a step cannot be shorter than what these need for all of them.
         result["step_over_limit"] = step / max(result["bound_seconds"], result["cpu_bound_seconds"])
         result["gloo_seconds"], result["gloo_source"] = seconds_per_step(parameters, nodes, bits_per_second(options.rate))
         result["gloo_over_step"] = result["gloo_seconds"] / step
+        if entropy:
+            result["plain_tcp_seconds"] = plain_tcp.seconds_per_step(lab, codes / 8, sums / 8)
+            result["plain_tcp_over_bound"] = result["plain_tcp_seconds"] / result["bound_seconds"]
     return result

@@ -130,7 +130,7 @@ class Traced(unittest.TestCase):
                     with open(os.path.join(folder, f"trace-{node.name}.json")) as file:
                         events = json.load(file)["traceEvents"]
                     tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
-                    helpers = {f"exchange helper {i}" for i in range(1, threads)}
+                    helpers = {f"exchange helper {i}" for i in range(1, threads + 1)} if threads > 1 else set()
                     self.assertEqual(tracks, {"exchange", "compute"} | helpers, node.name)
             self.assertEqual(len(digests), 1, digests)
 

@@ -31,32 +31,39 @@ Crew::~Crew() {
 }
 
 bool Crew::work(Member& member) {
-  std::optional<Piece> own = member.next_piece();
-  if (!own) return false;
-  const std::uint64_t step = member.step();
-  while (has_room()) {
-    std::optional<Piece> piece = member.next_piece();
+  if (workers_.empty()) return work_here(member);
+  bool handed_out = false;
+  while (const std::optional<Taker> taker = free_helper()) {
+    std::optional<Piece> piece = member.next_piece(*taker);
     if (!piece) break;
-    give(*std::move(piece), step);
+    give(*std::move(piece), member.step());
+    handed_out = true;
   }
-  const char* const name = piece_name(*own);
-  Timeline::Detail detail = detail_of(*own, 0);
+  return handed_out;
+}
+
+bool Crew::work_here(Member& member) {
+  std::optional<Piece> piece = member.next_piece(Taker::kOnlyThread);
+  if (!piece) return false;
+  const std::uint64_t step = member.step();
+  const char* const name = piece_name(*piece);
+  Timeline::Detail detail = detail_of(*piece, 0);
   const Timeline::Clock::time_point begin = Timeline::Clock::now();
-  detail.bytes = member.carry_out(*std::move(own));
+  detail.bytes = member.carry_out(*std::move(piece));
   if (timeline_->on()) timeline_->add(Timeline::Track::kNode, name, step, begin, Timeline::Clock::now(), detail);
   return true;
 }
 
-bool Crew::has_room() const {
-  if (workers_.empty()) return false;
+std::optional<Taker> Crew::free_helper() const {
   const std::lock_guard lock(mutex_);
-  return !ends_ && waiting_.size() + under_way_ < 2 * workers_.size();
+  if (ends_ || pieces() >= most_pieces()) return std::nullopt;
+  return pieces() < workers_.size() ? Taker::kIdleThread : Taker::kBusyThread;
 }
 
 void Crew::give(Piece piece, std::uint64_t step) {
   {
     const std::lock_guard lock(mutex_);
-    TG_CHECK(!ends_ && waiting_.size() + under_way_ < 2 * workers_.size(), waiting_.size(), under_way_);
+    TG_CHECK(!ends_ && pieces() < most_pieces(), waiting_.size(), under_way_);
     waiting_.push_back({std::move(piece), step});
   }
   changed_.notify_one();
@@ -76,9 +83,11 @@ void Crew::help(std::size_t index) {
     if (timeline_->on())
       timeline_->add(Timeline::helper(index), piece_name(given.piece), given.step, begin, Timeline::Clock::now(),
                      detail_of(given.piece, result.sent_bytes));
+    lock.lock();
+    --under_way_;  // before it is told: whoever hears of it may give the next one
+    lock.unlock();
     post_(PieceDone{std::move(given.piece), std::move(result)});
     lock.lock();
-    --under_way_;
   }
 }
 

@@ -1,9 +1,10 @@
-// The threads that carry out an exchange's pieces: the node's own and its helpers, each with a Worker of its own. With
-// no helpers the node's thread does it all.
+// The threads that carry out an exchange's pieces: helpers, each with a Worker of its own, or none: then the node's
+// thread carries out all of them.
 //
-// The node's thread takes pieces of its member, hands out as many as the helpers have room for, and carries one out
-// itself; what comes of the others is posted as StepEvents, on the helper's thread. At the end what is under way is
-// waited for (a piece takes milliseconds and waits for nobody), what waits is dropped, and nothing is posted any more.
+// With helpers the node's thread takes no piece itself: what a helper has made leaves at once, and a helper that has
+// ended gets the next piece at once. What comes of a piece is posted as StepEvents, on the helper's thread. At the end
+// what is under way is waited for (a piece takes milliseconds and waits for nobody), what waits is dropped, and nothing
+// is posted any more.
 #pragma once
 
 #include <condition_variable>
@@ -12,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -29,13 +31,14 @@ class Crew {
   Crew(std::vector<std::unique_ptr<Worker>> workers, std::shared_ptr<Timeline> timeline, Post post);
   ~Crew();
 
-  std::size_t size() const { return workers_.size(); }  // helpers
-  // One piece on this thread, and as many as there is room for on the helpers'; false if there is none now.
+  // As many pieces as the helpers take, or one on this thread if there are none; false if there is no piece now.
   bool work(Member& member);
-  // One piece under way and one that waits for each helper, for while the node's thread is at a piece of its own.
-  bool has_room() const;
+  // So many work() hands out or carries out at a time.
+  std::size_t most_pieces() const { return workers_.empty() ? 1 : kMostPieces * workers_.size(); }
+  // The helper that would take the next piece; none while each has one under way and one that waits.
+  std::optional<Taker> free_helper() const;
   void give(Piece piece, std::uint64_t step);
-  // Nothing more is begun: what waits is dropped, and there is no room any more. The destructor waits for the rest.
+  // Nothing more is begun: what waits is dropped, and no helper is free any more. The destructor waits for the rest.
   void end();
 
  private:
@@ -43,7 +46,10 @@ class Crew {
     Piece piece;
     std::uint64_t step = 0;
   };
+  static constexpr std::size_t kMostPieces = 2;  // of a helper: under way or waiting
+  bool work_here(Member& member);
   void help(std::size_t index);
+  std::size_t pieces() const { return waiting_.size() + under_way_; }
 
   const std::vector<std::unique_ptr<Worker>> workers_;
   const std::shared_ptr<Timeline> timeline_;

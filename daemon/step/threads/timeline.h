@@ -1,7 +1,8 @@
-// What a member did when, in Chrome's trace format (chrome://tracing, Perfetto): a track for the node's thread
-// (measure, contribute, reduce, apply, wait), one for the compute thread (forward, backward, evaluate; ready, without
-// length: a bucket's gradient is complete), one for each helper of the exchange. Bounded: after kMostSpans the rest of
-// a run is left out, and the file says so. Any thread; off, a span costs one atomic read.
+// What a member did when, in Chrome's trace format (chrome://tracing, Perfetto): a track for each helper of the
+// exchange (measure, contribute, reduce, apply), one for the node's thread (wait; without helpers their pieces too),
+// one for the compute thread (forward, backward, evaluate; ready, without length: a bucket's gradient is complete).
+// Bounded: after kMostSpans the rest of a run is left out, and the file says so. Any thread; off, a span costs one
+// atomic read.
 #pragma once
 
 #include <atomic>

@@ -4,79 +4,14 @@
 
 #include "daemon/exchange/credit_book.h"
 #include "daemon/exchange/exchange.h"
-#include "tests/simulation/exchange/measure_all.h"
+#include "tests/simulation/exchange/alone.h"
 #include "tests/simulation/exchange/plain_segments.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::daemon {
 namespace {
 
-using simulation::tiny_segment_names;
 using simulation::tiny_segments;
-
-constexpr std::size_t kPayload = 100;       // bytes of every chunk here
-constexpr std::size_t kExpected = 512 / 6;  // what the exchange expects of one that is being made
-
-// One member; its peers are played by the tests.
-struct Alone {
-  Plan plan;
-  Members members;
-  Exchange exchange;
-
-  explicit Alone(schema::ExchangeKind kind, std::size_t window = 2 * kPayload,
-                 const Per<Seat, std::string>& names = {"node-a", "node-b"})
-      : plan(make(kind, window, names.size())),
-        members(Members::of(77, View::of_all(names.size()), Seat(0), names, tiny_segment_names())),
-        exchange(members, tiny_segments(), ClipRule{}) {
-    exchange.begin_step(plan, {});
-    for (std::size_t b = 0; b < plan.buckets.size(); ++b) exchange.gradient_ready(b, 0);
-    measure_all(exchange);
-    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-      const std::vector<float> scalers(plan.buckets[b].ternary_segments.size(), 1.0f);
-      for (const Rank peer : members.others()) {
-        if (b == 0)
-          from(peer, schema::StepFrame{0, 0, 0, 0, {}, scalers});
-        else
-          from(peer, schema::Scalers{static_cast<std::uint32_t>(b), 0, 0, scalers});
-      }
-    }
-    (void)exchange.take_actions();
-  }
-  static Plan make(schema::ExchangeKind kind, std::size_t window, std::size_t members) {
-    PlanOptions options;
-    options.members = members;
-    options.exchange = kind;
-    options.bucket_parameters = 1'000;
-    options.chunk_parameters = 512;
-    Plan plan = make_plan(tiny_segments(), options);
-    plan.window_bytes = window;
-    return plan;
-  }
-  void from(Rank peer, const schema::FrameBody& body) { exchange.frame(peer, {77, 1, 0}, body, nullptr); }
-  void from_peer(const schema::FrameBody& body) { from(Rank(1), body); }
-  // Sends as long as there is something that may be sent.
-  std::size_t contribute_all() {
-    std::size_t sent = 0;
-    while (const auto work = exchange.next_piece()) {
-      const auto* contribute = std::get_if<Contribute>(&*work);
-      if (contribute == nullptr) break;
-      exchange.contributed(*contribute, kPayload);
-      ++sent;
-    }
-    return sent;
-  }
-  std::optional<schema::Fail> failure() {
-    for (const ExchangeAction& action : exchange.take_actions())
-      if (const auto* fail = std::get_if<FailRun>(&action)) return fail->cause;
-    return std::nullopt;
-  }
-  void codes_from_peer(std::size_t chunk, std::size_t bytes) {
-    payload.resize(bytes);
-    from_peer(schema::Chunk{static_cast<std::uint32_t>(chunk), schema::ChunkPhase::kContribution,
-                            schema::PayloadFormat::kCodesRaw, payload});
-  }
-  std::vector<std::byte> payload;
-};
 
 TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
   Alone node(schema::ExchangeKind::kDirect);
@@ -94,23 +29,22 @@ TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
 TEST(ExchangeCredit, WhatIsBeingMadeCounts) {
   Alone node(schema::ExchangeKind::kDirect, kExpected + 1);
   std::vector<Contribute> under_way;
-  while (const auto work = node.exchange.next_piece()) under_way.push_back(std::get<Contribute>(*work));
+  while (const auto work = node.exchange.next_piece(Taker::kOnlyThread))
+    under_way.push_back(std::get<Contribute>(*work));
   ASSERT_EQ(under_way.size(), 2u) << "the second one overshoots";
   EXPECT_EQ(node.exchange.bytes_on_their_way(), 2 * kExpected);
   node.exchange.contributed(under_way[1], 1);  // smaller than expected
   EXPECT_EQ(node.exchange.bytes_on_their_way(), kExpected + 1);
-  EXPECT_FALSE(node.exchange.next_piece());
+  EXPECT_FALSE(node.exchange.next_piece(Taker::kOnlyThread));
   node.exchange.contributed(under_way[0], 1);
-  EXPECT_TRUE(node.exchange.next_piece());
+  EXPECT_TRUE(node.exchange.next_piece(Taker::kOnlyThread));
 }
 
 TEST(ExchangeCredit, ATotalBeforeTheOwnCodesEndsTheRun) {
   Alone node(schema::ExchangeKind::kSharded);
   std::size_t theirs = 0;
   while (node.plan.chunks[theirs].owner != Rank(1)) ++theirs;
-  node.payload.resize(8);
-  node.from_peer(schema::Chunk{static_cast<std::uint32_t>(theirs), schema::ChunkPhase::kTotal,
-                               schema::PayloadFormat::kSumsRaw, node.payload});
+  node.total_from_owner(theirs, 8);
   const auto failure = node.failure();
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->node, "node-b");
@@ -222,6 +156,21 @@ TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
   EXPECT_EQ(std::get<schema::Credit>(send.body).taken_bytes, 2 * half);
 }
 
+// Else totals would gather without a bound where they come faster than they can be applied.
+TEST(ExchangeCredit, OfATotalIsGivenWhenItIsHandedOut) {
+  Alone node(schema::ExchangeKind::kSharded, 1 << 20);
+  node.contribute_all();
+  std::size_t theirs = 0;
+  while (node.plan.chunks[theirs].owner != Rank(1)) ++theirs;
+  node.total_from_owner(theirs, node.plan.credit_every_bytes());
+  EXPECT_TRUE(node.exchange.take_actions().empty());
+  const auto piece = node.exchange.next_piece(Taker::kBusyThread);
+  ASSERT_TRUE(piece && std::holds_alternative<Apply>(*piece));
+  const auto actions = node.exchange.take_actions();
+  ASSERT_EQ(actions.size(), 1u);
+  EXPECT_EQ(std::get<schema::Credit>(std::get<Send>(actions[0]).body).taken_bytes, node.plan.credit_every_bytes());
+}
+
 TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
   for (const auto kind : {schema::ExchangeKind::kDirect, schema::ExchangeKind::kSharded}) {
     Alone node(kind, 1 << 20);
@@ -238,10 +187,9 @@ TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
       if (!node.plan.sharded() || node.plan.chunks[c].owner == Rank(0)) {
         node.codes_from_peer(c, node.plan.credit_every_bytes());
       } else {
-        node.payload.resize(node.plan.credit_every_bytes());
-        node.from_peer(schema::Chunk{static_cast<std::uint32_t>(c), schema::ChunkPhase::kTotal,
-                                     schema::PayloadFormat::kSumsRaw, node.payload});
+        node.total_from_owner(c, node.plan.credit_every_bytes());
       }
+      while (node.exchange.next_piece(Taker::kOnlyThread)) continue;
       count_credits();
     }
     EXPECT_EQ(credits, chunks - 1);
@@ -253,24 +201,66 @@ TEST(ExchangeCredit, TotalsWaitForIt) {
   EXPECT_EQ(node.contribute_all(), 2u);
   for (std::size_t c = 0; c < node.plan.chunks.size(); ++c)
     if (node.plan.chunks[c].owner == Rank(0)) node.codes_from_peer(c, 8);
-  EXPECT_FALSE(node.exchange.next_piece()) << "no credit, no total";
+  EXPECT_FALSE(node.exchange.next_piece(Taker::kOnlyThread)) << "no credit, no total";
   node.from_peer(schema::Credit{2 * kPayload});
-  const auto work = node.exchange.next_piece();
+  const auto work = node.exchange.next_piece(Taker::kOnlyThread);
   ASSERT_TRUE(work);
   EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "somebody waits for it: it goes first";
 }
 
-TEST(ExchangeCredit, TheBucketThatIsReadyLastGoesFirst) {
-  Alone node(schema::ExchangeKind::kDirect, 1 << 20);
-  std::size_t bucket = node.plan.buckets.size() - 1;
-  while (const auto work = node.exchange.next_piece()) {
-    const auto& contribute = std::get<Contribute>(*work);
-    const std::size_t next = node.plan.chunks[contribute.chunk].bucket;
-    EXPECT_LE(next, bucket);
-    bucket = next;
-    node.exchange.contributed(contribute, kPayload);
+// Of four members: all windows are full of contributions, the codes of the others are there, of four chunks.
+struct Owner : Alone {
+  static constexpr std::size_t kWindow = 2 * kPayload;
+  Owner() : Alone(schema::ExchangeKind::kSharded, kWindow, {"node-a", "node-b", "node-c", "node-d"}) {
+    EXPECT_EQ(contribute_all(), 6u);
+    for (std::size_t c = 0; c < plan.chunks.size(); ++c)
+      for (const Rank peer : members.others())
+        if (plan.chunks[c].owner == Rank(0)) codes_from(peer, c, 8);
   }
-  EXPECT_EQ(bucket, 0u);
+  void takes(Rank peer, std::uint64_t bytes) { from(peer, schema::Credit{bytes}); }
+  // Sends what may be sent; the totals among it.
+  std::size_t totals() {
+    std::size_t sent = 0;
+    while (const auto piece = exchange.next_piece(Taker::kOnlyThread)) {
+      if (const auto* contribute = std::get_if<Contribute>(&*piece)) exchange.contributed(*contribute, kPayload);
+      if (const auto* reduce = std::get_if<Reduce>(&*piece)) {
+        exchange.total_sent(reduce->chunk, reduce->to, kPayload);
+        ++sent;
+      }
+    }
+    return sent;
+  }
+  std::vector<Rank> waited_for() { return exchange.waiting().ranks; }
+};
+
+TEST(ExchangeCredit, TotalsNeedRoomForAllTogetherAndNoMoreThanTwoWindowsForEach) {
+  static_assert(schema::kMostWindowsOfTotals == 2);
+  const Rank b(1), c(2), d(3);
+  Owner node;
+  EXPECT_EQ(node.totals(), 0u) << "all windows are full";
+  EXPECT_EQ(node.waited_for(), (std::vector<Rank>{b, c, d}));
+  node.takes(b, 2 * kPayload);
+  node.takes(c, 2 * kPayload);
+  EXPECT_EQ(node.totals(), 2u) << "past the full window of node-d";
+  EXPECT_EQ(node.exchange.bytes_on_their_way(), (2 + 2 + 4) * kPayload);
+  EXPECT_EQ(node.waited_for(), (std::vector<Rank>{b, c, d})) << "together they have more than a window each";
+  node.takes(b, 4 * kPayload);
+  node.takes(c, 4 * kPayload);
+  EXPECT_EQ(node.totals(), 0u) << "node-d has two windows";
+  EXPECT_EQ(node.waited_for(), std::vector<Rank>{d}) << "nobody else keeps anything from leaving";
+  node.takes(d, kPayload);
+  EXPECT_EQ(node.totals(), 1u);
+  EXPECT_FALSE(node.failure());
+}
+
+TEST(CreditBook, OneOtherMemberHasOneWindow) {
+  CreditBook book;
+  book.begin_step(2, 100, 25);
+  book.reserve({Rank(1)}, 99);
+  EXPECT_TRUE(book.lasts_for_totals());
+  book.reserve({Rank(1)}, 1);
+  EXPECT_FALSE(book.lasts_for_totals()) << "its window is that of all";
+  EXPECT_TRUE(book.holds_up_totals(Rank(1)));
 }
 
 // A book that takes the payloads counts as the prediction does: told after every quarter, not after the last payload.

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "daemon/exchange/exchange.h"
@@ -41,6 +43,8 @@ struct Mesh {
   Per<Rank, std::size_t> ready, committed;  // buckets, steps
   std::vector<std::byte> bytes = std::vector<std::byte>(kMostPayload);
   std::size_t most_on_their_way = 0;  // on one link
+  std::size_t most_sent = 0;          // of one member's frames that somebody has not taken, each counted once
+  std::optional<Rank> deaf;           // it takes nothing
 
   Mesh(std::size_t count, schema::ExchangeKind kind, std::size_t window, std::uint64_t seed)
       : plan(make(count, kind, window)),
@@ -90,12 +94,29 @@ struct Mesh {
            schema::Chunk{static_cast<std::uint32_t>(chunk),
                          total ? schema::ChunkPhase::kTotal : schema::ChunkPhase::kContribution,
                          total ? schema::PayloadFormat::kSumsRaw : schema::PayloadFormat::kCodesRaw, payload}});
-      std::size_t on_their_way = 0;
-      for (const Letter& letter : links[self][rank])
-        if (const auto* one = std::get_if<schema::Chunk>(&letter.body)) on_their_way += one->payload.size();
-      most_on_their_way = std::max(most_on_their_way, on_their_way);
     }
+    count(self);
     return payload.size();
+  }
+  void count(Rank self) {
+    std::size_t contributions = 0;
+    std::map<std::uint32_t, std::size_t> totals;
+    for (const std::deque<Letter>& link : links[self]) {
+      std::size_t on_link = 0;
+      for (const Letter& letter : link) {
+        const auto* one = std::get_if<schema::Chunk>(&letter.body);
+        if (one == nullptr) continue;
+        on_link += one->payload.size();
+        if (one->phase == schema::ChunkPhase::kTotal)
+          totals[one->chunk] = one->payload.size();
+        else
+          contributions += one->payload.size();
+      }
+      most_on_their_way = std::max(most_on_their_way, on_link);
+    }
+    std::size_t sent = contributions;
+    for (const auto& total : totals) sent += total.second;
+    most_sent = std::max(most_sent, sent);
   }
   void finish(Rank self, const Piece& piece) {
     Exchange& exchange = *exchanges[self];
@@ -122,6 +143,19 @@ struct Mesh {
     exchanges[to]->frame(from, letter.header, letter.body, nullptr);
     act(to);
   }
+  // Of several threads half have a piece that waits.
+  std::optional<Piece> next_piece(Rank self, std::size_t most_under_way) {
+    Exchange& exchange = *exchanges[self];
+    const bool idle = 2 * under_way[self].size() < most_under_way;
+    const Taker taker = most_under_way == 1 ? Taker::kOnlyThread : idle ? Taker::kIdleThread : Taker::kBusyThread;
+    std::optional<Piece> piece = exchange.next_piece(taker);
+    act(self);
+    if (taker != Taker::kOnlyThread && piece && std::holds_alternative<Measure>(*piece)) {
+      EXPECT_TRUE(idle) << "statistics wait behind a piece";
+      EXPECT_FALSE(exchange.next_piece(Taker::kBusyThread)) << "statistics go before what could run";
+    }
+    return piece;
+  }
   // Something that can happen, drawn among all of it; false if nothing can.
   bool step(std::size_t most_under_way) {
     struct Choice {
@@ -134,7 +168,7 @@ struct Mesh {
       if (!under_way[r].empty()) choices.push_back({r, r, 'f'});
       if (under_way[r].size() < most_under_way) choices.push_back({r, r, 'w'});
       for (const Rank from : ranks())
-        if (!links[from][r].empty()) choices.push_back({r, from, 'd'});
+        if (!links[from][r].empty() && r != deaf) choices.push_back({r, from, 'd'});
     }
     while (!choices.empty()) {
       const std::size_t index = random.between(0, choices.size() - 1);
@@ -156,7 +190,7 @@ struct Mesh {
         finish(one.self, work);
         return true;
       }
-      if (std::optional<Piece> work = exchanges[one.self]->next_piece()) {
+      if (std::optional<Piece> work = next_piece(one.self, most_under_way)) {
         under_way[one.self].push_back(*std::move(work));
         return true;
       }
@@ -168,6 +202,13 @@ struct Mesh {
     const PlainWaiting plain(*exchanges[self]);
     EXPECT_EQ(schema::phase_name(waiting.phase), schema::phase_name(plain.phase)) << "node " << self.index();
     EXPECT_EQ(waiting.ranks, std::vector<Rank>(plain.ranks.begin(), plain.ranks.end())) << "node " << self.index();
+  }
+  // What exchange_bytes() counts, with a payload beyond for each piece that was being made.
+  void expect_within_windows(std::size_t most_under_way) const {
+    const std::size_t peers = plan.members - 1, beyond = most_under_way * kMostPayload;
+    const std::size_t of_totals = plan.sharded() ? schema::kMostWindowsOfTotals : 0;
+    EXPECT_LE(most_on_their_way, std::max<std::size_t>(of_totals, 1) * plan.window_bytes + beyond);
+    EXPECT_LE(most_sent, (peers + of_totals) * plan.window_bytes + (peers + 1) * beyond);
   }
   std::string stuck() const {
     std::string text;
@@ -193,9 +234,36 @@ TEST(ExchangeFlow, NobodyWaitsForEver) {
     while (mesh.step(most_under_way))
       if (random.one_in(4)) mesh.expect_waiting_as_plain(Rank(random.between(0, count - 1)));
     EXPECT_EQ(mesh.committed, (Per<Rank, std::size_t>(count, 1))) << mesh.stuck();
-    EXPECT_LE(mesh.most_on_their_way, window + most_under_way * kMostPayload);
+    mesh.expect_within_windows(most_under_way);
     if (testing::Test::HasFailure()) return;
   }
+}
+
+// The others come as far as the windows let them, wait for it, and go on with it.
+TEST(ExchangeFlow, WhoTakesNothingGetsNoMoreThanItsWindows) {
+  std::size_t past_a_window = 0;
+  for (const std::uint64_t seed : simulation::seeds(60)) {
+    Random random(seed);
+    const std::size_t count = random.between(3, 8), most_under_way = random.between(1, 5), window = 3 * kMostPayload;
+    const auto kind = random.one_in(4) ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
+    SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(count) + " members");
+    Mesh mesh(count, kind, window, seed);
+    for (std::size_t i = random.between(100 * count, 300 * count); i > 0; --i) mesh.step(most_under_way);
+    mesh.deaf = Rank(random.between(0, count - 1));
+    while (mesh.step(most_under_way)) continue;
+    for (const Rank r : mesh.ranks()) {
+      if (r == mesh.deaf || mesh.committed[r] > 0) continue;
+      mesh.expect_waiting_as_plain(r);
+      EXPECT_FALSE(mesh.exchanges[r]->waiting().ranks.empty());
+    }
+    past_a_window += mesh.most_on_their_way > window + most_under_way * kMostPayload;
+    mesh.deaf.reset();
+    while (mesh.step(most_under_way)) continue;
+    EXPECT_EQ(mesh.committed, (Per<Rank, std::size_t>(count, 1))) << mesh.stuck();
+    mesh.expect_within_windows(most_under_way);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(past_a_window, 5u) << "totals pass who is behind";
 }
 
 // In every turn each owner is one member's: nobody's link carries what all send at once.
@@ -212,7 +280,7 @@ TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
         while (!mesh.links[from][to].empty()) mesh.deliver(from, to);
     Per<Rank, std::vector<Rank>> owners(count);  // of what a member sends of the large bucket, in order
     for (const Rank r : mesh.ranks()) {
-      while (const auto piece = mesh.exchanges[r]->next_piece()) {
+      while (const auto piece = mesh.exchanges[r]->next_piece(Taker::kOnlyThread)) {
         const ChunkPlan& chunk = mesh.plan.chunks[std::get<Contribute>(*piece).chunk];
         if (chunk.bucket == 1) owners[r].push_back(chunk.owner);
       }

@@ -155,13 +155,17 @@ void ExchangeNode::help(daemon::Piece piece) {
 
 // Work at once, as a node with nothing else to do; then what came of it.
 void ExchangeNode::settle() {
-  for (auto own = member_->next_piece(); own; own = member_->next_piece()) {
-    while (helped_ < 2 * helpers_) {
-      std::optional<daemon::Piece> piece = member_->next_piece();
-      if (!piece) break;
-      help(*std::move(piece));
-    }
-    member_->carry_out(*std::move(own));
+  while (helpers_ == 0) {
+    std::optional<daemon::Piece> piece = member_->next_piece(daemon::Taker::kOnlyThread);
+    if (!piece) break;
+    member_->carry_out(*std::move(piece));
+    ++progress_;
+  }
+  while (helped_ < 2 * helpers_) {
+    std::optional<daemon::Piece> piece =
+        member_->next_piece(helped_ < helpers_ ? daemon::Taker::kIdleThread : daemon::Taker::kBusyThread);
+    if (!piece) break;
+    help(*std::move(piece));
     ++progress_;
   }
   if (ended_) return;

@@ -18,7 +18,8 @@ inline void measure(Exchange& exchange, const Measure& piece) {
 
 // While all buckets are closed: there are no other pieces then.
 inline void measure_all(Exchange& exchange) {
-  while (std::optional<Piece> piece = exchange.next_piece()) measure(exchange, std::get<Measure>(*piece));
+  while (std::optional<Piece> piece = exchange.next_piece(Taker::kOnlyThread))
+    measure(exchange, std::get<Measure>(*piece));
 }
 
 }  // namespace tg::daemon

@@ -33,14 +33,17 @@ struct PlainWaiting {
   bool owes(Rank rank, std::size_t chunk) const {
     return rank != self() && !of_.chunks_[chunk].reducing && !of_.chunks_[chunk].held[rank];
   }
-  // Some chunk of ours has not left for it. Work under way counts.
-  bool lacks_ours(Rank rank) const {
-    for (std::size_t c = 0; c < of_.chunks_.size(); ++c) {
-      const Transfers::ChunkState& chunk = of_.chunks_[c];
-      if (!sharded() ? !chunk.contributed
-          : here(c)  ? !chunk.applied
-                     : of_.plan_->chunks[c].owner == rank && !chunk.contributed)
-        return true;
+  // Some chunk of ours is ready for it and may not go there.
+  bool holds_up(Rank rank) const {
+    const std::uint64_t window = of_.plan_->window_bytes, own = of_.credit_.on_their_way(rank);
+    std::uint64_t all = 0;
+    for (const Rank r : members_.others()) all += of_.credit_.on_their_way(r);
+    const bool used_up = all >= window * members_.others().size();
+    for (const Transfers::Bucket& bucket : of_.buckets_) {
+      for (const std::size_t chunk : bucket.to_contribute)
+        if ((!sharded() || of_.plan_->chunks[chunk].owner == rank) && own >= window) return true;
+      const bool too_many = used_up ? own >= window : own >= schema::kMostWindowsOfTotals * window;
+      if (sharded() && !bucket.to_reduce.empty() && too_many) return true;
     }
     return false;
   }
@@ -49,10 +52,7 @@ struct PlainWaiting {
     for (const Rank r : members_.ranks()) {
       for (std::size_t c = 0; c < of_.chunks_.size(); ++c)
         if (here(c) && owes(r, c)) owing.insert(r);
-      for (const Transfers::Bucket& bucket : of_.buckets_)
-        if (r != self() && !of_.credit_.lasts(r) && (!bucket.to_contribute.empty() || !bucket.to_reduce.empty()) &&
-            lacks_ours(r))
-          ranks.insert(r);
+      if (r != self() && holds_up(r)) ranks.insert(r);
     }
     if (sharded() || ranks.empty()) ranks.insert(owing.begin(), owing.end());
     phase = ranks.empty() ? schema::Phase::kIdle : schema::Phase::kReduce;

@@ -1,0 +1,76 @@
+// What goes next: transfers before statistics, for whom and when; the bucket that is ready last before the others.
+#include <gtest/gtest.h>
+
+#include "daemon/exchange/exchange.h"
+#include "tests/simulation/exchange/alone.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::size_t kWide = 1 << 20;  // a window that nothing fills here
+
+// Two buckets are open, the third one waits to be measured.
+struct OneToMeasure : Alone {
+  explicit OneToMeasure(schema::ExchangeKind kind, std::size_t window = kWide)
+      : Alone(kind, window, {"node-a", "node-b"}, 2) {
+    bucket_ready();
+  }
+  std::string next(Taker taker) {
+    const std::optional<Piece> piece = exchange.next_piece(taker);
+    if (!piece) return "nothing";
+    if (const auto* one = std::get_if<Contribute>(&*piece)) exchange.contributed(*one, kPayload);
+    return piece_name(*piece);
+  }
+};
+
+TEST(ExchangeOrder, StatisticsWaitForAllThatCanRun) {
+  OneToMeasure node(schema::ExchangeKind::kSharded);
+  std::vector<std::size_t> own, theirs;
+  for (std::size_t c = 0; c < node.plan.buckets[2].first_chunk; ++c)
+    (node.plan.chunks[c].owner == Rank(0) ? own : theirs).push_back(c);
+  ASSERT_GT(std::min(own.size(), theirs.size()), 2u);
+  for (const std::size_t chunk : own) node.codes_from_peer(chunk, kPayload);
+  std::size_t contributions = 0, reductions = 0;
+  for (std::size_t i = 0; i < own.size() + theirs.size(); ++i) {
+    const std::string next = node.next(i % 2 == 0 ? Taker::kIdleThread : Taker::kBusyThread);
+    contributions += next == "contribute";
+    reductions += next == "reduce";
+  }
+  EXPECT_EQ(contributions, theirs.size());
+  EXPECT_EQ(reductions, own.size());
+  node.total_from_owner(theirs[0], kPayload);
+  EXPECT_EQ(node.next(Taker::kIdleThread), "apply");
+  EXPECT_EQ(node.next(Taker::kBusyThread), "nothing") << "statistics do not wait behind another piece";
+  EXPECT_EQ(node.next(Taker::kIdleThread), "measure");
+  EXPECT_EQ(node.next(Taker::kIdleThread), "nothing");
+}
+
+TEST(ExchangeOrder, WhatTheCreditHoldsBackCannotRun) {
+  OneToMeasure node(schema::ExchangeKind::kDirect, kPayload);
+  EXPECT_EQ(node.next(Taker::kIdleThread), "contribute");
+  EXPECT_EQ(node.next(Taker::kBusyThread), "nothing");
+  EXPECT_EQ(node.next(Taker::kIdleThread), "measure");
+}
+
+TEST(ExchangeOrder, TheOnlyThreadMeasuresWhileTheLinkHasEnough) {
+  OneToMeasure node(schema::ExchangeKind::kDirect, 2 * kPayload);
+  EXPECT_EQ(node.next(Taker::kOnlyThread), "contribute");
+  EXPECT_EQ(node.next(Taker::kOnlyThread), "measure") << "half a window is on its way";
+  EXPECT_EQ(node.next(Taker::kOnlyThread), "contribute");
+}
+
+TEST(ExchangeOrder, TheBucketThatIsReadyLastGoesFirst) {
+  Alone node(schema::ExchangeKind::kDirect, kWide);
+  std::size_t bucket = node.plan.buckets.size() - 1;
+  while (const auto work = node.exchange.next_piece(Taker::kOnlyThread)) {
+    const auto& contribute = std::get<Contribute>(*work);
+    const std::size_t next = node.plan.chunks[contribute.chunk].bucket;
+    EXPECT_LE(next, bucket);
+    bucket = next;
+    node.exchange.contributed(contribute, kPayload);
+  }
+  EXPECT_EQ(bucket, 0u);
+}
+
+}  // namespace
+}  // namespace tg::daemon
