@@ -1,7 +1,7 @@
 // Training rate of the CPU engine: forward, loss, backward and the momentum update on one fixed random batch, as
 // tests/bench/pytorch_compare times PyTorch. Verifies that the loss falls before it times anything.
 //
-//   tgd_bench_engine --model lenet --batch 64 --threads 1 [--steps 50] [--json]
+//   tgd_bench_engine --model lenet --batch 64 --threads 1 [--steps 50] [--kernels avx2] [--json]
 //
 // Run with OMP_WAIT_POLICY=passive, as the daemon does, or without, as PyTorch does; say which.
 #include <algorithm>
@@ -25,6 +25,7 @@ struct Options {
   int batch = 64;
   int threads = 1;
   int steps = 50;
+  std::string kernels = "auto";  // of the update; oneDNN's are limited by ONEDNN_MAX_CPU_ISA
   bool json = false;
 };
 
@@ -51,8 +52,10 @@ Options parse(int count, char** words) {
       options.threads = std::atoi(value);
     } else if (word == "--steps") {
       options.steps = std::atoi(value);
+    } else if (word == "--kernels") {
+      options.kernels = value;
     } else {
-      fail("unknown option " + word + "; known: --model --batch --threads --steps --json");
+      fail("unknown option " + word + "; known: --model --batch --threads --steps --kernels --json");
     }
   }
   if (options.steps < 1) fail("--steps must be at least 1");
@@ -70,7 +73,7 @@ class Trainer {
   explicit Trainer(const Options& options)
       : model_(engine::make_model(options.model).value()),
         engine_(std::move(engine::make_cpu_engine(model_, {options.threads, options.batch, 1})).value()),
-        kernels_(kernels::select("auto").value()),
+        kernels_(kernels::select(options.kernels).value()),
         states_{State(model_.segments.padded_count()), State(model_.segments.padded_count())},
         gradient_(model_.segments.padded_count()) {
     engine::initialize(model_.segments, 1, states_[0].parameters.data());
@@ -119,6 +122,7 @@ double milliseconds_of(Trainer& trainer) {
 
 int main(int count, char** words) {
   const Options options = parse(count, words);
+  if (const auto chosen = kernels::select(options.kernels); !chosen.ok()) fail(chosen.error().message);
   Trainer trainer(options);
   const double first = trainer.step();
   double loss = first;
