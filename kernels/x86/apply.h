@@ -84,10 +84,9 @@ inline void apply_part(const Update& u, const Source* sums, std::size_t first, s
 }
 
 template <class Floats, class Source>
-inline void apply_x86(const Update& u, const Source* sums, std::size_t elements, const ConstStateSpan& from,
-                      const StateSpan& to) {
-  require_state(u.kind, elements, from, to);
-  apply_part<Floats>(u, sums, 0, elements, from, to);
+inline void apply_x86(const Update& u, std::span<const Source> sums, ConstStateSpan from, StateSpan to) {
+  require_state(u.kind, sums.size(), from, to);
+  apply_part<Floats>(u, sums.data(), 0, sums.size(), from, to);
   if (u.past_caches) _mm_sfence();
 }
 

@@ -68,8 +68,7 @@ class StateAhead {
 };
 
 template <class Floats, class Sums>
-inline bool apply_codes_x86(const Update& u, const Received& received, const ConstStateSpan& from,
-                            const StateSpan& to) {
+inline bool apply_codes_x86(const Update& u, const Received& received, ConstStateSpan from, StateSpan to) {
   const std::size_t elements = from.parameters.size();
   require_state(u.kind, elements, from, to);
   require_received(received, elements);
