@@ -99,10 +99,12 @@ struct Received {
 // s' = float(double(s) * 256 / 255): the magnitude a nonzero code stands for, so that E[code] * s' = g (eq. (10)).
 inline float applied_scale(float scaler) { return static_cast<float>(static_cast<double>(scaler) * 256.0 / 255.0); }
 
-// The clipping bound c*sigma (section 3.2 of the paper, sigma over `elements` real elements, population form), +inf
-// for c = 0; the local scaler of eq. (2) is min(max|g|, bound). +inf too where there is no spread to clip by: the
-// variance is below 2^-18 of the mean square, which the float lanes cannot tell from 0 (a segment of one element,
-// say, which c*sigma = 0 would keep from learning at all), or it has overflowed.
+// The clipping bound c*sigma (section 3.2 of the paper; sigma over `elements` real elements, population form). The
+// local scaler of eq. (2) is min(max|g|, bound). The bound is +inf, so that nothing is clipped,
+//   - for c = 0;
+//   - where the variance is below 2^-18 of the mean square, which the float lanes cannot tell from 0. A segment of one
+//     element is such a case: with the bound c*sigma = 0 it would never learn;
+//   - where the variance has overflowed.
 float clip_bound(const Statistics& statistics, std::size_t elements, float clip_sigma);
 
 }  // namespace tg::kernels

@@ -229,7 +229,7 @@ SharedFrame ChunkFrameBuilder::finish(std::size_t payload_bytes, PayloadFormat f
   const std::size_t bytes = words * kWordBytes;
   buffer.resize(bytes);
   if (buffer.capacity() <= std::max(kMostBlockPerFrame * bytes, kSmallBlockBytes)) return std::move(state_->buffer);
-  // Credit counts payload: blocks as large as the bound, under frames that wait for the wire, would be much more.
+  // Credit counts payload bytes. A frame that waits for the wire in a block as large as the bound would hold much more.
   auto smaller = std::make_shared<PooledBytes>(buffer.pool(), bytes);
   std::memcpy(smaller->data(), buffer.data(), bytes);
   smaller->resize(bytes);
