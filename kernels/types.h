@@ -13,6 +13,9 @@ inline constexpr std::size_t kWordBits = 64;         // elements per word of a b
 inline constexpr float kSmallestScaler = 0x1p-100f;  // below it all codes are zero
 inline constexpr int kMostMembers = 127;             // sums of N codes fit int8
 
+static_assert(kBlock % kWordBits == 0, "no word of a plane is cut");
+static_assert(kMostMembers <= INT8_MAX);
+
 inline constexpr std::size_t padded(std::size_t elements) { return (elements + kBlock - 1) / kBlock * kBlock; }
 
 // One pass over a gradient. The order of the additions is part of the contract, so the result is the same bits on every
@@ -23,6 +26,7 @@ inline constexpr std::size_t padded(std::size_t elements) { return (elements + k
 // mean nothing then. |g| > 2^63 or so overflows a lane: sum_squares is +inf though `finite` is true.
 inline constexpr std::size_t kLanes = 32;
 inline constexpr std::size_t kFold = 2048;
+static_assert(kBlock % kLanes == 0 && kFold % kLanes == 0, "every row of lanes is whole");
 struct Statistics {
   double sum = 0;
   double sum_squares = 0;

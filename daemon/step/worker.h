@@ -35,6 +35,7 @@ namespace tg::daemon {
 
 // Threads of a member's exchange: as many as compute, up to where memory is the limit.
 inline constexpr std::size_t kMostWorkers = 8;
+static_assert(kMostWorkers <= schema::kMostExchangeThreads, "a vote can say how many");
 constexpr std::size_t workers_for(std::uint64_t threads) {
   return threads < 2 ? 1 : threads < kMostWorkers ? static_cast<std::size_t>(threads) : kMostWorkers;
 }

@@ -21,6 +21,7 @@ inline void put(Floats values, float* at) {
 template <class Floats, bool kStream, OptimizerKind kKind, bool kDecay, class Source>
 inline void update_span(const Update& u, const Source* sums, std::size_t elements, const ConstStateSpan& from,
                         const StateSpan& to) {
+  static_assert(kWordBits % Floats::kWidth == 0, "no tail in a word of elements, and so in none of a block");
   const float* const w_from = from.parameters.data();
   const float* const slot0_from = from.slot0.data();
   const float* const slot1_from = from.slot1.data();

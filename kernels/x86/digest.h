@@ -15,6 +15,7 @@ inline std::uint64_t digest_x86(std::span<const float> values, std::uint64_t fir
   const float* const at = values.data();
   const std::size_t elements = values.size();
   constexpr std::size_t kUnroll = 4;  // independent chains
+  static_assert(kBlock % (kUnroll * Words::kWidth) == 0, "no tail");
   const Words salts = Words::all(salt), one = Words::all(1), stride = Words::all(Words::kWidth);
   const Words k1 = Words::all(kDigest1), k2 = Words::all(kDigest2);
   Words positions = Words::count_from(first);

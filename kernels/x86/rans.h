@@ -18,6 +18,8 @@ inline constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 inline constexpr std::size_t kMostStepWords = kMostRansLanes / kWordBits;
 inline constexpr std::size_t kCheckedWords = kBlock / kWordBits;  // coded between two looks at the end of the room
 static_assert(kPayloadSlack >= kBlock, "a look lets a block's bytes be written");
+static_assert(kLeastRansLanes == kWordBits && kMostRansLanes % kWordBits == 0, "lanes are whole words of a plane");
+static_assert(kCheckedWords % kMostStepWords == 0, "between two looks steps are whole");
 
 // The probability's two symbols as the word operations want them: a set bit is the rarer symbol.
 struct Symbols {

@@ -15,7 +15,7 @@ namespace {
 // works on the next one.
 inline constexpr std::size_t kTileWords = 4;
 inline constexpr std::size_t kTile = kTileWords * kWordBits;  // elements
-static_assert(kBlock % kTile == 0);
+static_assert(kBlock % kTile == 0, "no tail");
 // What is fetched from memory is so many tiles ahead that the adding does not wait for it.
 inline constexpr std::size_t kTilesAhead = 20;
 

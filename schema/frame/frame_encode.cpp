@@ -143,6 +143,7 @@ std::size_t variable_bytes(const ProbeReply&) { return 0; }
 
 // Fixed fields, pointers, and the last partial word of each text and list: no body has more than 30 words of them.
 constexpr std::size_t kFixedBytes = 256;
+static_assert(kFixedBytes <= kFrameOverheadBytes, "limits.h counts this much beside texts and lists");
 
 void set_header(wire::Frame::Builder frame, const FrameHeader& header) {
   frame.setRun(header.run);
