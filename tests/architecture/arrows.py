@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The arrows between folders and between the rooms of daemon/: every include points the allowed way (MAY_USE, ROOMS) and
+"""The arrows between folders and between the rooms of daemon/ (daemon/README.md): every include points the allowed way and
 never in a circle, every third-party library is met only where it may be, includes are root-relative, every source's own
 header comes first, and nobody is an orphan."""
 
