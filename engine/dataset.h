@@ -24,7 +24,7 @@ struct ImageSet {
 
 // How bytes become the engine's input.
 enum class Preprocessing : std::uint8_t {
-  kSymmetric,        // (x/255 - 0.5) * 2: MNIST and the synthetic digits (terngrad-facts 3e)
+  kSymmetric,        // (x/255 - 0.5) * 2: MNIST and the synthetic digits
   kCifarTraining24,  // random 24x24 crop, flip, brightness +-63/255, contrast 0.2..1.8, per-image standardization;
                      // evaluation: centre crop and standardization
 };

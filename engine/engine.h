@@ -3,7 +3,7 @@
 //
 // An engine owns its activations, scratch memory and threads; parameters and gradients are the caller's flat arrays
 // (segment.h), in the home that the engine computes in (kernels/home.h): engine and tensor kernels of a run come from
-// one module, so that their addresses are good there. Samples and what comes out are in host memory. forward, backward
+// one module, so that both can use the same addresses. Samples and results are in host memory. forward, backward
 // and evaluate are called from one thread at a time; the sink is called on that thread. For fixed build, ISA, thread
 // count and batch the gradient repeats bit for bit. Errors: construction may fail (Result); a library failure later is
 // a std::runtime_error naming the failing call, which the run's compute thread turns into a FAILED run.

@@ -1,5 +1,6 @@
 // The models: what a network is, independent of the engine that runs it. A model is a plain list of layers and the
-// segments that they use (reference/terngrad-facts section 3d for LeNet and CifarNet). Immutable; any thread.
+// segments that they use. LeNet and CifarNet are those that the paper's own code trains: layers, paddings and initial
+// deviations are the same, and so are the numbers of parameters. Immutable; any thread.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,8 @@ float learning_rate(const Schedule& schedule, std::uint64_t step);
 kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t step);
 // 0, 1 or 2.
 int slot_count(kernels::OptimizerKind kind);
-// 1 - min(decay, (1+t)/(10+t)), t = committed steps (reference/terngrad-facts 3a.15).
+// 1 - min(decay, (1+t)/(10+t)), t = committed steps: the average of the first steps forgets the initial parameters
+// quickly. TensorFlow's moving average, with which the paper's code evaluates, has the same rule.
 float average_rate(double decay, std::uint64_t committed_steps);
 
 }  // namespace tg::engine

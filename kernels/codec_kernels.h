@@ -32,9 +32,9 @@ struct CodecKernels {
   // on both sides) and one for every level plane. Codes are the sums of one member.
   //   payload  := high[lanes] low[lanes] probability[runs] probability[levels] signs stream
   //   high,low := the coder's final states, 16 bits per lane, high >= 1; lanes = 256 from 128 Ki elements on, else 64
-  //   probability := rare | flag << 7: 256ths of the plane's rarer symbol, the zeros if flag is set. rare is
-  //               round(256 * rarer / coded), ties up, at least 1, at most 127; 0, and then the plane takes no bytes,
-  //               if it does not occur. flag is set iff there are more ones than zeros. An empty run: 0.
+  //   probability := rare | flag << 7. flag is set iff there are more ones than zeros; the rarer symbol is then the
+  //               zero. rare, in 256ths, is round(256 * rarer / coded), ties up, at least 1, at most 127. If the rarer
+  //               symbol does not occur, rare is 0 and the plane takes no bytes. An empty run has probability 0.
   //   signs    := the raw payload's sign bytes from byte `lanes` on. The first ones are the initial states' low bytes.
   //   stream   := the bytes that the states gave away, up to the end of the payload
   // Coding (rANS, Duda 2013). Lane l's state x starts at 256 + sign byte l (256 where there is none). Coded are the
@@ -66,8 +66,8 @@ struct CodecKernels {
 };
 
 // Room for a payload in bytes, whichever of the two formats is written. Raw: one bit per element and plane (codes: mask
-// and signs; sums: those and members - 1 levels). Entropy-coded: the coder gives up once it has written as many bytes
-// as the raw format has, looks every kBlock bits, and a bit appends one byte at most.
+// and signs; sums: those and members - 1 levels). Entropy-coded: a bit appends one byte at most, and every kBlock bits
+// the coder looks whether it has written as many bytes as the raw format has, and gives up then.
 inline constexpr std::size_t kPayloadSlack = kBlock;
 inline constexpr std::size_t codes_bound(std::size_t elements) { return elements / 8 * 2 + kPayloadSlack; }
 std::size_t sums_bound(std::size_t elements, int members);

@@ -5,8 +5,7 @@
 #ifdef TGD_KERNELS_X86
 #include <cpuid.h>
 
-#include "kernels/avx2/functions.h"
-#include "kernels/avx512/functions.h"
+#include "kernels/x86/functions.h"
 #endif
 
 namespace tg::kernels {
@@ -19,16 +18,24 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
-// The first processors with AVX-512 cannot move single bytes by a mask: there the AVX2 twins code the entropy.
-const Kernels& without_vbmi2() {
-  static const Kernels table = [] {
-    Kernels k = avx512::kTable;
-    k.encode_codes_rans = avx2::encode_codes_rans;
-    k.decode_codes_rans = avx2::decode_codes_rans;
-    k.encode_sums_rans = avx2::encode_sums_rans;
-    k.decode_sums_rans = avx2::decode_sums_rans;
-    return k;
-  }();
+Kernels joined(Kernels table, const EntropyCoder& coder) {
+  table.encode_codes_rans = coder.encode_codes;
+  table.decode_codes_rans = coder.decode_codes;
+  table.encode_sums_rans = coder.encode_sums;
+  table.decode_sums_rans = coder.decode_sums;
+  return table;
+}
+
+const Kernels& avx2_table() {
+  static const Kernels table = joined(avx2::kTable, avx2::kEntropyCoder);
+  return table;
+}
+
+// The first processors with AVX-512 cannot move single bytes by a mask (VBMI2): there AVX2's functions code the
+// entropy.
+const Kernels& avx512_table() {
+  static const Kernels table =
+      joined(avx512::kTable, __builtin_cpu_supports("avx512vbmi2") ? avx512::kEntropyCoder : avx2::kEntropyCoder);
   return table;
 }
 #endif
@@ -42,8 +49,8 @@ std::vector<const Kernels*> probe() {
                     __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") && has_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (avx512) variants.push_back(__builtin_cpu_supports("avx512vbmi2") ? &avx512::kTable : &without_vbmi2());
-  if (avx2) variants.push_back(&avx2::kTable);
+  if (avx512) variants.push_back(&avx512_table());
+  if (avx2) variants.push_back(&avx2_table());
 #endif
   variants.push_back(&scalar::kTable);
   return variants;

@@ -1,6 +1,6 @@
-// A range of floats where a run's gradient or state lives: an address and a number of elements, owning nothing. No
-// element can be read or written through it, and no std::span comes of it: the address means something to the engine
-// and the tensor kernels of its home (home.h) and to nobody else. Values; any thread.
+// A range of floats where a run's gradient or state lives: an address and a number of elements. It owns nothing. No
+// element can be read or written through it, and it cannot become a std::span: only the engine and the tensor kernels
+// of its home (home.h) can use the address. Values; any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The kernels' contract: arithmetic on raw spans of host memory, two tables of functions per instruction set: codec
-// kernels, and the tensor kernels of the host, which a run meets as one home among others (home.h).
+// The kernels' contract. Kernels are arithmetic on raw spans of host memory. Each instruction set has two tables of
+// them: the codec kernels, and the tensor kernels of the host, which a run meets as one home among others (home.h).
 //
 // Shapes. Every span of elements has a length that is a multiple of kBlock and starts 64-byte aligned.
 // Segments are padded to kBlock with zeros in every flat array, so no kernel has a tail: the padding of a
@@ -33,7 +33,7 @@ struct Kernels : CodecKernels, HostKernels {
 const std::vector<const Kernels*>& available();
 // "auto" = the best that passes its self-test; else the named one, or an error that lists what there is.
 Result<const Kernels*> select(std::string_view name);
-// Runs every function of the table against the scalar one over awkward lengths; false names no one: the caller does.
+// Compares every function of the table with the scalar one over awkward lengths. False if any result differs.
 bool self_test(const Kernels& kernels);
 
 // Philox4x32-10 (Salmon et al., SC 2011), for everything that draws: out = 4 words.

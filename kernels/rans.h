@@ -17,6 +17,8 @@ inline constexpr std::size_t kLeastRansLanes = 64;  // one word of a plane
 // zeros are 3.5 % of 7.3 KB, of 128 Ki 1.7 %. 64 lanes cost a quarter and, waiting for each other, are coded at half
 // the speed, which is of no account in a chunk so small.
 inline constexpr std::size_t kManyRansLanesFrom = 128 * 1024;  // elements of the chunk
+static_assert(kMostRansLanes % kLeastRansLanes == 0);
+static_assert(kManyRansLanesFrom >= kMostRansLanes, "every lane has an element");
 
 // The byte of a run or plane: bits 0-6 the probability of its rarer symbol in 256ths, bit 7 set if the zeros are the
 // rarer. 0: the rarer does not occur, and nothing is coded.

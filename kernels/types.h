@@ -13,6 +13,9 @@ inline constexpr std::size_t kWordBits = 64;         // elements per word of a b
 inline constexpr float kSmallestScaler = 0x1p-100f;  // below it all codes are zero
 inline constexpr int kMostMembers = 127;             // sums of N codes fit int8
 
+static_assert(kBlock % kWordBits == 0, "no word of a plane is cut");
+static_assert(kMostMembers <= INT8_MAX);
+
 inline constexpr std::size_t padded(std::size_t elements) { return (elements + kBlock - 1) / kBlock * kBlock; }
 
 // One pass over a gradient. The order of the additions is part of the contract, so the result is the same bits on every
@@ -23,6 +26,7 @@ inline constexpr std::size_t padded(std::size_t elements) { return (elements + k
 // mean nothing then. |g| > 2^63 or so overflows a lane: sum_squares is +inf though `finite` is true.
 inline constexpr std::size_t kLanes = 32;
 inline constexpr std::size_t kFold = 2048;
+static_assert(kBlock % kLanes == 0 && kFold % kLanes == 0, "every row of lanes is whole");
 struct Statistics {
   double sum = 0;
   double sum_squares = 0;
@@ -99,10 +103,12 @@ struct Received {
 // s' = float(double(s) * 256 / 255): the magnitude a nonzero code stands for, so that E[code] * s' = g (eq. (10)).
 inline float applied_scale(float scaler) { return static_cast<float>(static_cast<double>(scaler) * 256.0 / 255.0); }
 
-// The clipping bound c*sigma (section 3.2 of the paper, sigma over `elements` real elements, population form), +inf
-// for c = 0; the local scaler of eq. (2) is min(max|g|, bound). +inf too where there is no spread to clip by: the
-// variance is below 2^-18 of the mean square, which the float lanes cannot tell from 0 (a segment of one element,
-// say, which c*sigma = 0 would keep from learning at all), or it has overflowed.
+// The clipping bound c*sigma (section 3.2 of the paper; sigma over `elements` real elements, population form). The
+// local scaler of eq. (2) is min(max|g|, bound). The bound is +inf, so that nothing is clipped,
+//   - for c = 0;
+//   - where the variance is below 2^-18 of the mean square, which the float lanes cannot tell from 0. A segment of one
+//     element is such a case: with the bound c*sigma = 0 it would never learn;
+//   - where the variance has overflowed.
 float clip_bound(const Statistics& statistics, std::size_t elements, float clip_sigma);
 
 }  // namespace tg::kernels

@@ -212,7 +212,8 @@ struct Goodbye {
 }
 
 struct Credit {
-  # From the receiver of chunks to their sender, every kCreditEveryBytes: what may not be on its way any more.
+  # From the receiver of chunks to their sender, each time a quarter of the window (Commit) has come: these bytes are no
+  # longer on their way.
   takenBytes @0 :UInt64;
   # Payload bytes of the receiver's chunks of this step that the sender of this frame has taken so far. Never falls; more
   # than was sent ends the run.

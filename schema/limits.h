@@ -18,16 +18,19 @@ inline constexpr std::size_t kMostBuildBytes = 400;
 inline constexpr std::size_t kMostHostBytes = 253;     // of a DNS name
 inline constexpr std::size_t kMostAddressBytes = 260;  // host:port
 inline constexpr std::size_t kMostPathBytes = 1024;
+static_assert(kMostMembers <= INT8_MAX, "a sum of the members' codes is an int8");
+static_assert(kMostHostBytes + sizeof(":65535") - 1 <= kMostAddressBytes, "any host has an address");
+static_assert(kMostRunIdBytes <= 255, "a run's id is the name of a folder, and Linux takes no longer ones");
+static_assert(4 * kMostPathBytes <= kMostSpecBytes, "a job's two paths leave room for its other keys");
 
 // Models and their slices.
 inline constexpr std::size_t kMostSegments = 4096;
 inline constexpr std::size_t kMostBuckets = 4096;
 inline constexpr std::size_t kMostChunks = 1u << 20;
 inline constexpr std::size_t kMostChunkPayloadBytes = 1024 * 1024;
-inline constexpr std::size_t kMostStepFrameSlots =
-    3;  // parameters and two optimizer slots; the average is the fourth digest
 inline constexpr std::size_t kMostDigests = kMostSegments;
 inline constexpr std::size_t kMostExchangeThreads = 256;
+static_assert(kMostBuckets >= kMostSegments, "a bucket holds at least one segment");
 
 // Frames.
 inline constexpr std::size_t kFrameOverheadBytes = 1024;  // header and fields of a chunk frame, generously
@@ -36,8 +39,13 @@ inline constexpr std::size_t kMostControlBytes = 1024 * 1024;
 inline constexpr std::size_t kFileSliceBytes = 512 * 1024;  // one reply of fetch
 inline constexpr std::size_t kLogSliceBytes = 64 * 1024;    // one reply of logs
 inline constexpr int kMostBadFrames = 5;                    // then the sender is cut off
-static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes);
-static_assert(kMostSegments * (sizeof(float) + sizeof(std::uint64_t)) + kFrameOverheadBytes <= kMostFrameBytes);
+static_assert(kMostSegments * sizeof(float) + kMostDigests * sizeof(std::uint64_t) + kFrameOverheadBytes <=
+                  kMostFrameBytes,
+              "a step frame with scalers and digests of all segments is a frame");
+static_assert(kMostRunIdBytes + kMostSpecBytes + kFrameOverheadBytes <= kMostFrameBytes, "any job can be proposed");
+static_assert(kMostRunIdBytes + kMostSpecBytes + kFrameOverheadBytes <= kMostControlBytes, "any job can be started");
+static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes, "a file's slice fits a reply");
+static_assert(kLogSliceBytes <= kFileSliceBytes, "who takes a reply knows one bound for all slices");
 
 // Measurements and predictions.
 inline constexpr std::size_t kMostPlannedNodes = 512;  // predicted; a run has at most kMostMembers
@@ -46,14 +54,16 @@ inline constexpr std::size_t kMostComputeRates = 16;
 inline constexpr std::size_t kMostForecastRows = 32;
 inline constexpr std::size_t kMostAssumptions = 16;
 inline constexpr std::size_t kMostAssumptionBytes = 300;
-inline constexpr double kMostReal = 1e15;         // of a rate, a time, a size
-inline constexpr double kMostLineMbps = 1e7;      // as the job's link-mbps
-inline constexpr double kMostCores = 4096;        // of a node
-inline constexpr double kLeastCores = 1.0 / 512;  // that many nodes on one core
+inline constexpr double kMostReal = 1e15;                       // of a rate, a time, a size
+inline constexpr double kMostLineMbps = 1e7;                    // as the job's link-mbps
+inline constexpr double kMostCores = 4096;                      // of a node
+inline constexpr double kLeastCores = 1.0 / kMostPlannedNodes;  // all of them on one core
+static_assert(kMostMembers <= kMostPlannedNodes, "whatever can be started can be predicted");
 
 // Credit: chunk payload on its way to one peer.
 inline constexpr std::size_t kMostWindowBytes = 4u << 20;
 inline constexpr std::size_t kLeastWindowBytes = 4u << 10;
+static_assert(kLeastWindowBytes <= kMostWindowBytes);
 // So many windows of totals may be on their way to a peer, while all peers together have no more than one each. With
 // two a peer may be a window behind the others before it stops them. More would be for a peer that is slower in the
 // mean, and it would stop the others all the same, later: only what waits at its port in the switch would grow.
@@ -64,6 +74,8 @@ static_assert(kMostWindowsOfTotals > 1, "with one, whose window is full first st
 // overlaps.
 inline constexpr std::size_t kLargeChunkParameters = 512 * 1024;
 inline constexpr std::size_t kSmallChunkParameters = 16 * 1024;
+static_assert(kSmallChunkParameters <= kLargeChunkParameters);
+static_assert(2 * kLargeChunkParameters / 8 <= kMostChunkPayloadBytes, "raw codes, two bits each, fit a frame");
 
 // Queues.
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
@@ -72,6 +84,7 @@ inline constexpr std::size_t kSmallBlockBytes = 16u << 10;  // not worth being s
 inline constexpr int kMeshHighWaterMark = 4096;             // messages per peer; the protocol's gates bound the bytes
 inline constexpr std::size_t kMostQueuedEvents = 16384;     // towards the node's thread
 inline constexpr std::size_t kMostRunsKept = 200;           // finished runs remembered per node
+static_assert(kMostFrameBytes <= kMostIdlePoolBytes, "a pool can keep a buffer of any size");
 
 // Deadlines, milliseconds.
 inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an answer
@@ -88,6 +101,10 @@ inline constexpr int kMostCallMs = 3'600'000;  // a start or stop that the node'
 inline constexpr int kMostBeatMs = 500;        // beats go out every min(peer-timeout / 10, this)
 inline constexpr int kLivenessTickMs = 50;
 inline constexpr int kControlLingerMs = 500;  // for the last replies of a node that goes away
-static_assert(kPeerStatusMs < kControlReplyMs && kControlLingerMs < kShutdownMs && kLivenessTickMs <= 100);
+static_assert(kPeerStatusMs < kControlReplyMs && kRelayReplyMs < kControlReplyMs,
+              "a node that waits for others still answers before tgctl gives up");
+static_assert(kControlReplyMs < kMostCallMs, "no call is void while tgctl waits for its first answer");
+static_assert(kControlLingerMs < kShutdownMs, "the last replies leave before the hard end");
+static_assert(kLivenessTickMs <= 100, "liveness takes a gap of 500 ms between ticks for a standstill of this process");
 
 }  // namespace tg::schema

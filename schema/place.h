@@ -1,5 +1,5 @@
-// A node's place in a list: two kinds that are never mixed, for a list of all nodes and one of a view's members are
-// not the same list.
+// A node's place in a list. There are two kinds, which are never mixed: the list of all nodes and the list of a view's
+// members are not the same.
 //
 //   Seat   among all configured names, in the order of names; fixed for a run. Configuration, mesh and control.
 //   Rank   among the members of a view (daemon/membership/view.h). Plan, exchange and step.

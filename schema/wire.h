@@ -1,5 +1,5 @@
 // What both decoders share: from untrusted bytes to a Cap'n Proto reader, and the bounds of single fields.
-// Functions that refuse throw Odd; it and kj's exceptions end in guarded(), so nothing leaves
+// Functions that refuse throw Odd. guarded() catches it, and kj's exceptions too, so nothing is thrown out of
 // frame_decode.cpp and control*.cpp.
 #pragma once
 
@@ -42,8 +42,8 @@ class AlignedMessage {
   kj::ArrayPtr<const capnp::word> words_;
 };
 
-// Charged limits: each word may be read twice (lists are charged again by each getter), pointers nest as deep as the
-// schema does with room to grow.
+// Cap'n Proto counts the words that are read, and a list again with each getter: here each word may be read twice.
+// Pointers may nest as deep as the schema does, with room to grow.
 capnp::ReaderOptions reader_options(std::size_t words);
 
 // Fields. `field` is the name in refusals.

@@ -16,7 +16,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms);
 // The table of runs alone.
 std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms);
 std::string format_plan(const schema::PlanReply& plan);
-// Set when training together is predicted to pay too little (below kLeastSpeedUp), with the numbers behind it.
+// The warning with its numbers, where training together is predicted to gain too little (below kLeastSpeedUp).
 inline constexpr double kLeastSpeedUp = 1.2;
 std::optional<std::string> speed_up_warning(const schema::PlanReply& plan);
 

@@ -57,7 +57,7 @@ std::string format_seconds(double seconds) {
 
 std::string format_span(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "-";
-  const auto total = static_cast<long long>(seconds + 0.5);
+  const auto total = std::llround(seconds);
   char text[64];
   if (total < 60) {
     std::snprintf(text, sizeof text, "%llds", total);

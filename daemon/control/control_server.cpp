@@ -56,7 +56,7 @@ struct ControlServer::State {
   void follow_node();
   void from_client(const ClientMessage& message);
   void from_peer(Seat peer, const std::string& bytes);
-  void handle(const Client& client, schema::StatusRequest request);
+  void handle(const Client& client, const schema::StatusRequest& request);
   void handle(const Client& client, schema::StartRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::StopRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::BenchRequest request) { pass_on(client, request); }
@@ -255,7 +255,7 @@ void ControlServer::State::from_peer(Seat peer, const std::string& bytes) {
   answer(questions.peer_replied(peer, std::move(*reply)));
 }
 
-void ControlServer::State::handle(const Client& client, schema::StatusRequest request) {
+void ControlServer::State::handle(const Client& client, const schema::StatusRequest& request) {
   MeshStatus own = own_status();
   if (request.local) return answer(client, select_prefix(std::move(own), request.run));
   std::vector<Seat> peers;

@@ -22,8 +22,8 @@ std::optional<std::uint64_t> Questions::call(Client client, std::uint64_t now_ms
   return add(std::move(client), now_ms + schema::kMostCallMs, Call{}, 0);
 }
 
-std::optional<std::uint64_t> Questions::gather(Client client, std::string run, MeshStatus own, std::vector<Seat> peers,
-                                               std::uint64_t now_ms) {
+std::optional<std::uint64_t> Questions::gather(Client client, std::string run, MeshStatus own,
+                                               const std::vector<Seat>& peers, std::uint64_t now_ms) {
   Gather gather{std::move(run), std::move(own), {}};
   for (const Seat peer : peers) gather.parts[peer];
   const std::size_t outstanding = gather.parts.size();

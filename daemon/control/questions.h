@@ -42,8 +42,8 @@ class Questions {
   // Each gives the token, or nothing when too many questions wait already.
   std::optional<std::uint64_t> call(Client client, std::uint64_t now_ms);
   // `own`: the asked node's part. A peer that cannot be asked: not_asked().
-  std::optional<std::uint64_t> gather(Client client, std::string run, schema::MeshStatus own, std::vector<Seat> peers,
-                                      std::uint64_t now_ms);
+  std::optional<std::uint64_t> gather(Client client, std::string run, schema::MeshStatus own,
+                                      const std::vector<Seat>& peers, std::uint64_t now_ms);
   std::optional<std::uint64_t> relay(Client client, Seat peer, schema::RequestBody body, std::uint64_t now_ms);
 
   std::optional<Answer> replied(std::uint64_t token, schema::ReplyBody body);

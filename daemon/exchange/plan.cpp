@@ -10,6 +10,12 @@ namespace tg::daemon {
 namespace {
 
 static_assert(kernels::kMostMembers == static_cast<int>(schema::kMostMembers));
+static_assert(kernels::codes_bound(schema::kLargeChunkParameters) <= schema::kMostChunkPayloadBytes,
+              "the codes of a large chunk fit a frame, the kernels' slack included");
+static_assert(schema::kMostChunkPayloadBytes * 8 / (schema::kMostMembers + 2) > kernels::kBlock,
+              "the sums of any number of members fit a frame, a block at least");
+static_assert(schema::kLargeChunkParameters % kernels::kBlock == 0 && kLeastChunkParameters % kernels::kBlock == 0);
+static_assert(kLeastChunkParameters <= schema::kLargeChunkParameters);
 
 std::size_t round_down(std::size_t elements) { return elements / kernels::kBlock * kernels::kBlock; }
 

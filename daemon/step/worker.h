@@ -36,6 +36,7 @@ namespace tg::daemon {
 // Threads that carry out a member's pieces: as many as compute, up to where memory is the limit. One is the node's own;
 // several are helpers, and the node's own only takes events and hands out.
 inline constexpr std::size_t kMostWorkers = 8;
+static_assert(kMostWorkers <= schema::kMostExchangeThreads, "a vote can say how many");
 constexpr std::size_t workers_for(std::uint64_t threads) {
   return threads < 2 ? 1 : threads < kMostWorkers ? static_cast<std::size_t>(threads) : kMostWorkers;
 }

@@ -129,12 +129,12 @@ class Fields {
   }
   // A nested object, or an empty one where it is absent or null.
   const json& object(const char* key) {
-    static const json kEmpty = json::object();
+    static const json empty = json::object();
     const json* found = find(key);
-    if (found == nullptr || found->is_null()) return kEmpty;
+    if (found == nullptr || found->is_null()) return empty;
     if (found->is_object()) return *found;
     complain(key, "an object");
-    return kEmpty;
+    return empty;
   }
   const json* find(const char* key) const {
     const auto found = object_.find(key);

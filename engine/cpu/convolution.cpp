@@ -6,8 +6,8 @@ namespace {
 
 using dnnl::memory;
 
-// Weights change every step and are small beside the activations, so they are brought to the layout that oneDNN
-// picks once per pass (LeNet's conv2: 100 KB), and their gradient back to OIHW.
+// Weights change every step and are small beside the activations (LeNet's conv2: 100 KB). So each pass brings them to
+// the layout that oneDNN picks, and brings their gradient back to OIHW.
 class ConvolutionOperator final : public Operator {
  public:
   ConvolutionOperator(const OperatorContext& context, const Convolution& layer, bool relu, bool mask)

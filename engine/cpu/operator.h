@@ -13,7 +13,7 @@
 
 namespace tg::engine::cpu {
 
-// value: what the layer gives; gradient: of the loss with respect to it, empty in evaluation and for the images.
+// value: what the layer gives. gradient: of the loss with respect to the value; empty in evaluation and for the images.
 struct Activation {
   dnnl::memory value;
   dnnl::memory gradient;

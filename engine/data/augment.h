@@ -1,5 +1,5 @@
-// From bytes of one image to the engine's input (terngrad-facts 3e), all in + - * / sqrt, so every node gets the same
-// floats. Pure; any thread. `out` holds input.elements() floats, CHW.
+// From the bytes of one image to the engine's input, as the paper's own code does it. Only + - * / sqrt are used, so
+// every node gets the same floats. Pure; any thread. `out` holds input.elements() floats, CHW.
 #pragma once
 
 #include <cstdint>

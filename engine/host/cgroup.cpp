@@ -40,7 +40,7 @@ std::optional<std::uint64_t> number_of_line(std::string_view text, std::string_v
   return std::nullopt;
 }
 
-// Rounded down: a thread more than the quota pays for is a thread that all others wait for when the group is throttled.
+// Rounded down: with one thread more than the quota pays for, the group is throttled and all its threads wait.
 std::optional<int> whole_processors(std::string_view quota, std::string_view period) {
   const auto quota_us = positive_number(quota);
   const auto period_us = positive_number(period);

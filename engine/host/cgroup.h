@@ -18,8 +18,8 @@ std::optional<int> processors_in_cpu_max(std::string_view content);
 std::optional<int> processors_in_cfs(std::string_view quota, std::string_view period);
 
 // memory.max, memory.current and memory.stat of cgroup v2, or memory.limit_in_bytes, memory.usage_in_bytes and
-// memory.stat of v1: bytes that the group may still take. Its cache of files counts as free, the kernel gives that back
-// first. Nothing if there is no limit or the texts are odd.
+// memory.stat of v1: bytes that the group may still take. Its cache of files counts as free, because the kernel gives
+// that back first. Nothing if there is no limit or the texts are odd.
 std::optional<std::uint64_t> memory_left_in_group(std::string_view most, std::string_view current,
                                                   std::string_view stat);
 // /proc/meminfo: bytes that can be had without swapping; nothing if it does not say.

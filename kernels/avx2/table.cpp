@@ -1,37 +1,10 @@
-#include "kernels/avx2/functions.h"
+#include "kernels/x86/table.h"
+
+#include "kernels/avx2/vector.h"
+#include "kernels/x86/functions.h"
 
 namespace tg::kernels::avx2 {
 
-constinit const Kernels kTable = {
-    {
-        .count = count,
-        .encode_codes = encode_codes,
-        .decode_codes = decode_codes,
-        .accumulate_codes = accumulate_codes,
-        .accumulate_planes = accumulate_planes,
-        .encode_sums = encode_sums,
-        .decode_sums = decode_sums,
-        .encode_codes_rans = encode_codes_rans,
-        .decode_codes_rans = decode_codes_rans,
-        .encode_sums_rans = encode_sums_rans,
-        .decode_sums_rans = decode_sums_rans,
-        .accumulate_floats = accumulate_floats,
-        .accumulate_scaled = accumulate_scaled,
-        .encode_halves = encode_halves,
-        .decode_halves = decode_halves,
-        .accumulate_halves = accumulate_halves,
-    },
-    {
-        .statistics = statistics,
-        .ternarize = ternarize,
-        .apply_sums = apply_sums,
-        .apply_floats = apply_floats,
-        .apply_codes = apply_codes,
-        .add_scaled = add_scaled,
-        .average = average,
-        .digest = digest,
-    },
-    "avx2",
-};
+constinit const Kernels kTable = table_x86<Floats, Words, Sums>("avx2", statistics, ternarize);
 
 }  // namespace tg::kernels::avx2

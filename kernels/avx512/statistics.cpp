@@ -1,6 +1,6 @@
 #include <immintrin.h>
 
-#include "kernels/avx512/functions.h"
+#include "kernels/x86/functions.h"
 #include "kernels/x86/read_ahead.h"
 
 namespace tg::kernels::avx512 {

@@ -1,9 +1,9 @@
 #include <immintrin.h>
 
-#include "kernels/avx512/functions.h"
 #include "kernels/avx512/philox.h"
 #include "kernels/constants.h"
 #include "kernels/require.h"
+#include "kernels/x86/functions.h"
 #include "kernels/x86/read_ahead.h"
 
 namespace tg::kernels::avx512 {

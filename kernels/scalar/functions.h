@@ -1,5 +1,5 @@
-// The scalar variant: plain C++ for any processor, written to be read. It defines what is right; its twins in the
-// folders of the instruction sets have the same file names and functions.
+// The scalar variant: plain C++ for any processor, written to be read. It defines what is right. Its twins have the
+// same file names: in kernels/x86 where the instruction sets share a body, else in each instruction set's own folder.
 #pragma once
 
 #include "kernels/kernels.h"

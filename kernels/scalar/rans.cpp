@@ -135,7 +135,7 @@ struct Source {
   std::span<const std::byte> front;   // from the first probability not yet read
   std::span<const std::byte> stream;  // `front` without the bytes taken from the end
 
-  // Reads a probability and then a plane that has it. Returns false if it is not the one that the plane asks for.
+  // Reads the plane that probability number `index` belongs to. Returns false if its bits ask for another probability.
   bool take(std::size_t index, std::size_t bits, std::size_t coded_bits, std::span<std::byte> plane) {
     const auto probability = static_cast<unsigned>(front[index]);
     if (!take_plane(states, stream, probability, bits, plane)) return false;

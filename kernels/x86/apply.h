@@ -21,6 +21,7 @@ inline void put(Floats values, float* at) {
 template <class Floats, bool kStream, OptimizerKind kKind, bool kDecay, class Source>
 inline void update_span(const Update& u, const Source* sums, std::size_t elements, const ConstStateSpan& from,
                         const StateSpan& to) {
+  static_assert(kWordBits % Floats::kWidth == 0, "no tail in a word of elements, and so in none of a block");
   const float* const w_from = from.parameters.data();
   const float* const slot0_from = from.slot0.data();
   const float* const slot1_from = from.slot1.data();
@@ -84,10 +85,9 @@ inline void apply_part(const Update& u, const Source* sums, std::size_t first, s
 }
 
 template <class Floats, class Source>
-inline void apply_x86(const Update& u, const Source* sums, std::size_t elements, const ConstStateSpan& from,
-                      const StateSpan& to) {
-  require_state(u.kind, elements, from, to);
-  apply_part<Floats>(u, sums, 0, elements, from, to);
+inline void apply_x86(const Update& u, std::span<const Source> sums, ConstStateSpan from, StateSpan to) {
+  require_state(u.kind, sums.size(), from, to);
+  apply_part<Floats>(u, sums.data(), 0, sums.size(), from, to);
   if (u.past_caches) _mm_sfence();
 }
 

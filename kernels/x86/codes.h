@@ -81,5 +81,11 @@ inline void accumulate_planes_x86(ConstPlanes codes, std::span<std::int8_t> sums
   }
 }
 
+inline std::uint64_t count_x86(std::span<const std::uint64_t> plane) {
+  std::uint64_t ones = 0;
+  for (const std::uint64_t word : plane) ones += bits_in(word);
+  return ones;
+}
+
 }  // namespace
 }  // namespace tg::kernels

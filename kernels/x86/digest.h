@@ -11,19 +11,22 @@ namespace tg::kernels {
 namespace {
 
 template <class Words>
-inline std::uint64_t digest_x86(const float* values, std::size_t elements, std::uint64_t first, std::uint64_t salt) {
+inline std::uint64_t digest_x86(std::span<const float> values, std::uint64_t first, std::uint64_t salt) {
+  const float* const at = values.data();
+  const std::size_t elements = values.size();
   constexpr std::size_t kUnroll = 4;  // independent chains
+  static_assert(kBlock % (kUnroll * Words::kWidth) == 0, "no tail");
   const Words salts = Words::all(salt), one = Words::all(1), stride = Words::all(Words::kWidth);
   const Words k1 = Words::all(kDigest1), k2 = Words::all(kDigest2);
   Words positions = Words::count_from(first);
   Words totals[kUnroll] = {Words::all(0), Words::all(0), Words::all(0), Words::all(0)};
   for (std::size_t i = 0; i < elements; i += kUnroll * Words::kWidth) {
-    for (std::size_t line = 0; line < kUnroll * Words::kWidth; line += kLineFloats) read_ahead(values, i + line);
+    for (std::size_t line = 0; line < kUnroll * Words::kWidth; line += kLineFloats) read_ahead(at, i + line);
     for (std::size_t part = 0; part < kUnroll; ++part) {
       const Words t = positions ^ salts;
       const Words u = Words::product(t, k1) + t.high();
       const Words v = Words::product(u ^ u.high(), k2) + u;
-      const Words bits = Words::bits_of(values + i + part * Words::kWidth);
+      const Words bits = Words::bits_of(at + i + part * Words::kWidth);
       totals[part] = totals[part] + Words::product(bits ^ u.high(), v.high() | one);
       positions = positions + stride;
     }

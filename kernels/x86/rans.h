@@ -1,5 +1,5 @@
-// Raw payloads to entropy-coded ones and back; `States` is the instruction set's (states.h): the states of 64
-// lanes, one word of a plane at a time. The twin of scalar/rans.cpp, in the same order. Internal linkage.
+// Raw payloads to entropy-coded ones and back, a word of a plane at a time. `States` (states.h: the states of 64 lanes)
+// and `Sums` (vector.h) are the instruction set's. The twin of scalar/rans.cpp, in the same order. Internal linkage.
 #pragma once
 
 #include "kernels/kernels.h"
@@ -7,6 +7,8 @@
 #include "kernels/require.h"
 #include "kernels/scratch.h"
 #include "kernels/x86/bit_stream.h"
+#include "kernels/x86/codes.h"
+#include "kernels/x86/functions.h"
 #include "kernels/x86/sums.h"
 
 namespace tg::kernels {
@@ -16,6 +18,8 @@ inline constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 inline constexpr std::size_t kMostStepWords = kMostRansLanes / kWordBits;
 inline constexpr std::size_t kCheckedWords = kBlock / kWordBits;  // coded between two looks at the end of the room
 static_assert(kPayloadSlack >= kBlock, "a look lets a block's bytes be written");
+static_assert(kLeastRansLanes == kWordBits && kMostRansLanes % kWordBits == 0, "lanes are whole words of a plane");
+static_assert(kCheckedWords % kMostStepWords == 0, "between two looks steps are whole");
 
 // The probability's two symbols as the word operations want them: a set bit is the rarer symbol.
 struct Symbols {
@@ -272,6 +276,53 @@ inline std::size_t expand_x86(std::span<const std::byte> payload, int members, s
     return expand<States, kMostStepWords>(payload, members, elements, runs, raw);
   }
   return expand<States, 1>(payload, members, elements, runs, raw);
+}
+
+template <class States>
+inline std::size_t encode_codes_rans_x86(ConstPlanes codes, std::span<const std::size_t> runs,
+                                         std::span<std::byte> payload) {
+  const std::size_t elements = codes.nonzero.size() * kWordBits;
+  require_runs(runs, elements);
+  require_capacity(payload.size(), codes_bound(elements));
+  const std::span<std::byte> raw = thread_scratch(codes_bound(elements));
+  return compress_x86<States>(raw.first(encode_codes_x86(codes, raw)), elements, runs, payload);
+}
+
+template <class States>
+inline bool decode_codes_rans_x86(std::span<const std::byte> payload, std::span<const std::size_t> runs, Planes codes) {
+  const std::size_t elements = codes.nonzero.size() * kWordBits;
+  require_runs(runs, elements);
+  const std::span<std::byte> raw = thread_scratch(codes_bound(elements));
+  const std::size_t raw_bytes = expand_x86<States>(payload, 1, elements, runs, raw.data());
+  return raw_bytes > 0 && decode_codes_x86(raw.first(raw_bytes), codes);
+}
+
+template <class States, class Sums>
+inline std::size_t encode_sums_rans_x86(std::span<const std::int8_t> sums, int members,
+                                        std::span<const std::size_t> runs, std::span<std::byte> payload) {
+  require_runs(runs, sums.size());
+  require_capacity(payload.size(), sums_bound(sums.size(), members));
+  const std::span<std::byte> raw = thread_scratch(sums_bound(sums.size(), members));
+  return compress_x86<States>(raw.first(encode_sums_x86<Sums>(sums, members, raw)), sums.size(), runs, payload);
+}
+
+template <class States, class Sums>
+inline bool decode_sums_rans_x86(std::span<const std::byte> payload, int members, std::span<const std::size_t> runs,
+                                 std::span<std::int8_t> sums) {
+  require_runs(runs, sums.size());
+  const std::span<std::byte> raw = thread_scratch(sums_bound(sums.size(), members));
+  const std::size_t raw_bytes = expand_x86<States>(payload, members, sums.size(), runs, raw.data());
+  return raw_bytes > 0 && decode_sums_x86<Sums>(raw.first(raw_bytes), members, sums);
+}
+
+template <class States, class Sums>
+constexpr EntropyCoder entropy_coder_x86() {
+  return {
+      .encode_codes = encode_codes_rans_x86<States>,
+      .decode_codes = decode_codes_rans_x86<States>,
+      .encode_sums = encode_sums_rans_x86<States, Sums>,
+      .decode_sums = decode_sums_rans_x86<States, Sums>,
+  };
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ namespace {
 // works on the next one.
 inline constexpr std::size_t kTileWords = 4;
 inline constexpr std::size_t kTile = kTileWords * kWordBits;  // elements
-static_assert(kBlock % kTile == 0);
-inline constexpr std::size_t kTilesAhead =
-    20;  // of what is fetched from memory, so that the adding does not wait for it
+static_assert(kBlock % kTile == 0, "no tail");
+// What is fetched from memory is so many tiles ahead that the adding does not wait for it.
+inline constexpr std::size_t kTilesAhead = 20;
 
 // A payload's masks, and its signs from where the last tile left them.
 struct CodesCursor {
@@ -41,8 +41,8 @@ inline void add_tile(CodesCursor& cursor, std::size_t first, std::int8_t* sums) 
   cursor.signs = signs;
 }
 
-// Asks for the state of a later tile, a part with every member's codes: all at once the requests would queue before the
-// loads. Closer ones gain nothing, the second level cache has room for many.
+// Asks for the state of a later tile, a part of it with every member's codes: all at once, the requests would stand
+// before the loads in the queue. A tile less far ahead gains nothing: the second level cache has room for many.
 class StateAhead {
  public:
   StateAhead(const Update& update, const ConstStateSpan& from, std::size_t members)
@@ -68,8 +68,7 @@ class StateAhead {
 };
 
 template <class Floats, class Sums>
-inline bool apply_codes_x86(const Update& u, const Received& received, const ConstStateSpan& from,
-                            const StateSpan& to) {
+inline bool apply_codes_x86(const Update& u, const Received& received, ConstStateSpan from, StateSpan to) {
   const std::size_t elements = from.parameters.size();
   require_state(u.kind, elements, from, to);
   require_received(received, elements);

@@ -9,6 +9,21 @@ namespace {
 
 std::string word(capnp::Text::Reader text, const char* field) { return checked_text(text, kMostNameBytes, field); }
 
+// What a node answers fits a reply. A text is padded to a word, after its closing zero.
+constexpr std::size_t text_bytes(std::size_t most) { return most + kWordBytes; }
+constexpr std::size_t kKernelRateBytes =
+    capnp::sizeInWords<wire::KernelRate>() * kWordBytes + text_bytes(kMostNameBytes);
+constexpr std::size_t kComputeRateBytes =
+    capnp::sizeInWords<wire::ComputeRate>() * kWordBytes + text_bytes(kMostNameBytes);
+static_assert(kMostKernelRates * kKernelRateBytes + kMostComputeRates * kComputeRateBytes + kMostBuildBytes +
+                  kMostPathBytes + kFrameOverheadBytes <=
+              kMostControlBytes);
+constexpr std::size_t kForecastRowBytes =
+    (capnp::sizeInWords<wire::ForecastRow>() + 3 * capnp::sizeInWords<wire::Outcome>()) * kWordBytes;
+constexpr std::size_t kAssumptionBytes = kWordBytes + text_bytes(kMostAssumptionBytes);  // with its pointer in the list
+static_assert((kMostForecastRows + 1) * kForecastRowBytes + kMostAssumptions * kAssumptionBytes + kFrameOverheadBytes <=
+              kMostControlBytes);
+
 double real(double value, const char* field) { return checked_real(value, kMostReal, field); }
 
 std::uint64_t between(std::uint64_t value, std::uint64_t least, std::uint64_t most, const char* field) {

@@ -1,5 +1,5 @@
-// Measurements and predictions between value (forecast.h) and Cap'n Proto form; forecast.capnp; used by control.cpp
-// only. What takes throws what schema/wire.h says.
+// Measurements and predictions between value (forecast.h) and Cap'n Proto form (forecast.capnp). Used by control.cpp
+// only. The take_* functions throw what schema/wire.h says.
 #pragma once
 
 #include "schema/control/forecast.h"

@@ -6,6 +6,12 @@
 namespace tg::schema {
 namespace {
 
+// A reply that would be too large leaves runs out (encode_reply), all of them if need be.
+constexpr std::size_t kNodeBytes = (capnp::sizeInWords<wire::Node>() + 3) * kWordBytes + 2 * kMostNameBytes +
+                                   kMostAddressBytes;  // three texts, each padded to a word
+static_assert(kMostMembers * kNodeBytes + kMostBuildBytes + kFrameOverheadBytes <= kMostControlBytes,
+              "the nodes alone fit a reply");
+
 void put_run(wire::Run::Builder to, const RunStatus& run) {
   to.setId(text_of(run.id));
   to.setState(static_cast<std::uint16_t>(run.state));

@@ -143,6 +143,7 @@ std::size_t variable_bytes(const ProbeReply&) { return 0; }
 
 // Fixed fields, pointers, and the last partial word of each text and list: no body has more than 30 words of them.
 constexpr std::size_t kFixedBytes = 256;
+static_assert(kFixedBytes <= kFrameOverheadBytes, "limits.h counts this much beside texts and lists");
 
 void set_header(wire::Frame::Builder frame, const FrameHeader& header) {
   frame.setRun(header.run);
@@ -229,7 +230,7 @@ SharedFrame ChunkFrameBuilder::finish(std::size_t payload_bytes, PayloadFormat f
   const std::size_t bytes = words * kWordBytes;
   buffer.resize(bytes);
   if (buffer.capacity() <= std::max(kMostBlockPerFrame * bytes, kSmallBlockBytes)) return std::move(state_->buffer);
-  // Credit counts payload: blocks as large as the bound, under frames that wait for the wire, would be much more.
+  // Credit counts payload bytes. A frame that waits for the wire in a block as large as the bound would hold much more.
   auto smaller = std::make_shared<PooledBytes>(buffer.pool(), bytes);
   std::memcpy(smaller->data(), buffer.data(), bytes);
   smaller->resize(bytes);

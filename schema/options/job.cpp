@@ -14,6 +14,7 @@ constexpr std::uint64_t kMostBatch = 1u << 24;
 constexpr std::uint64_t kMostImages = 1u << 24;
 constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::uint64_t kMostChunkParameters = kMostChunkPayloadBytes * 4;  // raw codes take at most two bits each
+static_assert(kLargeChunkParameters <= kMostChunkParameters, "what is chosen without a wish can be wished for");
 constexpr WholeRange kTimeoutRange{100, 86'400'000};
 
 using Row = Option<JobSpec>;

@@ -67,8 +67,8 @@ Result<Source> read_file(const std::string& path) {
   return source;
 }
 
-// TGD_CONFIG is handled by the caller. A variable near to no option is somebody else's (a container platform sets
-// TGD_SERVICE_HOST for a service named tgd); one that is near is a misspelt option.
+// TGD_CONFIG is handled by the caller. A variable whose name is near to an option's is a misspelt option. Any other one
+// is somebody else's: a container platform sets TGD_SERVICE_HOST for a service named tgd.
 Result<Source> read_environment(const char* const* environment, std::optional<std::string>& config_path) {
   std::vector<std::string> known{environment_name("config")};
   for (const Row& row : node_options()) known.push_back(environment_name(row.name));

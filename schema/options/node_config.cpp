@@ -14,6 +14,7 @@ namespace {
 using Row = Option<NodeConfig>;
 
 constexpr WholeRange kPeerTimeoutRange{500, 3'600'000};
+static_assert(kPeerTimeoutRange.least >= 10 * kLivenessTickMs, "the ten beats of a peer-timeout are a tick apart");
 constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::uint64_t kMostMemoryMib = std::uint64_t{1} << 30;
 

@@ -63,7 +63,7 @@ Result<std::vector<Assignment>> parse_assignments(std::string_view text, std::st
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
-  // A third of the letters may be wrong, at least one: further away, a suggestion confuses more than it helps.
+  // A third of the letters may be wrong, at least one. Further away a suggestion confuses more than it helps.
   std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
   if (word.size() > 64) return "";
   std::string name;

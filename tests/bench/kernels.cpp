@@ -2,7 +2,7 @@
 // Verifies first: a variant that fails its self-test is not timed. Two sizes: 64 Ki elements, which stay in the second
 // level cache, and 61 Mi floats (256 MB), AlexNet's size, which do not. All kernels take their turn in every round, so
 // a neighbour's load falls on all of them; medians over the rounds. Units: 10^9 elements per second of processor time.
-// What has a budget is timed at 68, 92 and 99 % zeros, from memory, and its target is printed (DESIGN.md, 9).
+// What has a budget is timed at 68, 92 and 99 % zeros, from memory, and its target is printed.
 //
 // Then the budgets of the codec (codec/codec.h): sizes, speeds and the fused update against their targets.
 //

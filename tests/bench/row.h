@@ -1,4 +1,5 @@
-// One line of a benchmark: a number, its ratio to a limit measured in the same run, and its budget (DESIGN.md, 9).
+// One line of a benchmark: a number, its ratio to a limit measured in the same run, and what the ratio
+// should be.
 #pragma once
 
 #include <string>

@@ -18,7 +18,8 @@ TEST(RoundTrips, EveryPeerInTurnAndTheMedian) {
   for (int i = 0; shot; ++i) {
     ++shots[shot->peer.index()];
     now += i == 0 ? 0.1 : 0.001;  // the first one meets a cold mesh
-    EXPECT_FALSE(trips.replied(Seat(1 - shot->peer.index() % 2), shot->number, now).has_value()) << "another peer's answer";
+    EXPECT_FALSE(trips.replied(Seat(1 - shot->peer.index() % 2), shot->number, now).has_value())
+        << "another peer's answer";
     EXPECT_FALSE(trips.replied(shot->peer, shot->number - 1, now).has_value()) << "an answer to an earlier shot";
     shot = trips.replied(shot->peer, shot->number, now);
   }

@@ -25,6 +25,14 @@ TEST(Dispatch, AnUnknownNameIsAnErrorThatListsWhatThereIs) {
   }
 }
 
+bool has_vbmi2() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512vbmi2") != 0;
+#else
+  return false;
+#endif
+}
+
 class DispatchTest : public EveryVariant {};
 TG_TEST_EVERY_VARIANT(DispatchTest);
 
@@ -54,8 +62,11 @@ TEST_P(DispatchTest, ForcingByNameGivesThatTableAndItsOwnFunctions) {
     EXPECT_NE((*chosen)->accumulate_floats, other->accumulate_floats);
     EXPECT_NE((*chosen)->add_scaled, other->add_scaled);
     EXPECT_NE((*chosen)->average, other->average);
+    EXPECT_NE((*chosen)->count, other->count);
     EXPECT_NE((*chosen)->digest, other->digest);
-    if (other->name != "scalar" && (*chosen)->name != "scalar") continue;  // one coder for two on some processors
+    // A processor with AVX-512 but without VBMI2 codes the entropy by AVX2's functions.
+    const bool both_x86 = other->name != "scalar" && (*chosen)->name != "scalar";
+    if (both_x86 && !has_vbmi2()) continue;
     EXPECT_NE((*chosen)->encode_codes_rans, other->encode_codes_rans);
     EXPECT_NE((*chosen)->decode_codes_rans, other->decode_codes_rans);
     EXPECT_NE((*chosen)->encode_sums_rans, other->encode_sums_rans);

@@ -23,7 +23,7 @@ NEVER = 4294967294  # steps
 UNAVAILABLE = 77  # exit status: network namespaces are not permitted here
 MOST_BUSY = 0.1  # share of the machine that others may have used
 TRACE_PARTS = 40
-# The sizes of the baselines' table go by the paper's names.
+# Parameters of each model whose exchange can be measured.
 PARAMETERS = {"lenet-caffe": 431_080, "cifarnet-32": 1_756_426, "googlenet": 6_998_552, "alexnet": 61_100_840, "vgg-a": 132_863_336, "lenet": 1_256_080, "cifarnet": 1_068_298}
 BITS = {"ternary": 1.25, "float16": 16, "float32": 32}  # of a parameter; the entropy of normal gradients' codes
 

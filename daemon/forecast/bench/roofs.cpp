@@ -39,7 +39,7 @@ using Narrow = float __attribute__((vector_size(16)));
 using Middle = float __attribute__((vector_size(32)));
 using Wide = float __attribute__((vector_size(64)));
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang_analyzer__)  // clang-tidy cannot read the assembler below
 
 // Eight chains keep two units of four cycles' latency busy; four more are a reserve.
 constexpr int kMultiplyChains = 12;

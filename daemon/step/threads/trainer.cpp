@@ -63,9 +63,9 @@ struct Trainer::State {
 
   void run();
   bool make_kit();
-  void train(const Train& order_);
+  void train(const Train& asked);
   void wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last);
-  void evaluate(const Evaluate& order_);
+  void evaluate(const Evaluate& asked);
   void add_weight_decay(kernels::ConstFloats parameters, std::size_t first, std::size_t last);
   // Hooks are called under the lock, so never after the trainer was destroyed.
   template <class Call>
@@ -162,51 +162,49 @@ void Trainer::State::run() {
 bool Trainer::State::make_kit() {
   enter(schema::Phase::kPrepare, 0);
   Result<TrainingKit> made = prepare([this] { advance(); });
-  const bool ok = made.ok();
-  if (ok) kit = std::move(made).value();
-  tell([&] {
-    if (ok)
-      hooks.prepared(kit.prepared);
-    else
-      hooks.prepared(made.error());
-  });
-  return ok;
+  if (!made) {
+    tell([&] { hooks.prepared(made.error()); });
+    return false;
+  }
+  kit = std::move(made).value();
+  tell([&] { hooks.prepared(kit.prepared); });
+  return true;
 }
 
-void Trainer::State::train(const Train& order_) {
-  enter(schema::Phase::kForward, order_.step);
+void Trainer::State::train(const Train& asked) {
+  enter(schema::Phase::kForward, asked.step);
   const engine::Batch& batch = kit.batches ? kit.batches->next() : no_batch;
   double loss_sum = 0;
   {
-    const TimelineSpan span(*timeline, Timeline::Track::kCompute, "forward", order_.step);
+    const TimelineSpan span(*timeline, Timeline::Track::kCompute, "forward", asked.step);
     loss_sum = kit.engine->forward(
-        order_.parameters.address(), batch,
-        [this, &order_](std::size_t first, std::size_t last) { wait_for_segments(order_.step, first, last); });
+        asked.parameters.address(), batch,
+        [this, &asked](std::size_t first, std::size_t last) { wait_for_segments(asked.step, first, last); });
   }
-  enter(schema::Phase::kBackward, order_.step);
-  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "backward", order_.step);
+  enter(schema::Phase::kBackward, asked.step);
+  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "backward", asked.step);
   // Each member's sum is weighted by N/B before anything is measured: the mean of the N gradients is the batch's
   // gradient.
   const double factor = static_cast<double>(options.members) /
                         static_cast<double>(schema::resolved_global_batch(options.job, options.members));
   std::size_t bucket = 0;
   std::size_t complete_from = kit.prepared->model.segments.size();  // segments [complete_from, size) are complete
-  kit.engine->backward(
-      static_cast<float>(factor), kit.gradients.floats().address(), [&](std::size_t first, std::size_t last) {
-        TG_CHECK(last == complete_from, first, last, complete_from);
-        complete_from = first;
-        add_weight_decay(order_.parameters, first, last);
-        advance();
-        while (bucket < order_.first_segments.size() && order_.first_segments[bucket] >= complete_from) {
-          if (timeline->on()) {
-            const auto now = Timeline::Clock::now();
-            timeline->add(Timeline::Track::kCompute, "ready", order_.step, now, now,
-                          {static_cast<std::int64_t>(bucket)});
-          }
-          tell([&] { hooks.happened(GradientReady{order_.step, bucket, loss_sum}); });
-          ++bucket;
-        }
-      });
+  kit.engine->backward(static_cast<float>(factor), kit.gradients.floats().address(),
+                       [&](std::size_t first, std::size_t last) {
+                         TG_CHECK(last == complete_from, first, last, complete_from);
+                         complete_from = first;
+                         add_weight_decay(asked.parameters, first, last);
+                         advance();
+                         while (bucket < asked.first_segments.size() && asked.first_segments[bucket] >= complete_from) {
+                           if (timeline->on()) {
+                             const auto now = Timeline::Clock::now();
+                             timeline->add(Timeline::Track::kCompute, "ready", asked.step, now, now,
+                                           {static_cast<std::int64_t>(bucket)});
+                           }
+                           tell([&] { hooks.happened(GradientReady{asked.step, bucket, loss_sum}); });
+                           ++bucket;
+                         }
+                       });
 }
 
 void Trainer::State::add_weight_decay(kernels::ConstFloats parameters, std::size_t first, std::size_t last) {
@@ -234,9 +232,9 @@ void Trainer::State::wait_for_segments(std::uint64_t step, std::size_t first, st
   set_phase(schema::Phase::kForward);
 }
 
-void Trainer::State::evaluate(const Evaluate& order_) {
-  enter(schema::Phase::kEvaluate, order_.step);
-  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "evaluate", order_.step);
+void Trainer::State::evaluate(const Evaluate& asked) {
+  enter(schema::Phase::kEvaluate, asked.step);
+  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "evaluate", asked.step);
   const Prepared& prepared = *kit.prepared;
   const engine::Share part = engine::share_of(prepared.data->test.count(), static_cast<int>(options.self.index()),
                                               static_cast<int>(options.members));
@@ -253,7 +251,7 @@ void Trainer::State::evaluate(const Evaluate& order_) {
     advance();
   }
   set_phase(schema::Phase::kIdle);
-  tell([&] { hooks.happened(Evaluated{order_.step, counts}); });
+  tell([&] { hooks.happened(Evaluated{asked.step, counts}); });
 }
 
 }  // namespace tg::daemon

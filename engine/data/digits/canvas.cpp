@@ -29,7 +29,7 @@ void Canvas::draw_line(CanvasPoint from, CanvasPoint to, const Pen& pen) {
       const double distance_squared = ex * ex + ey * ey;
       if (distance_squared >= reach * reach) continue;
       const double cover = std::clamp((pen.radius - std::sqrt(distance_squared)) / pen.edge + 0.5, 0.0, 1.0);
-      double& pixel = ink_[static_cast<std::size_t>(y * kSide + x)];
+      double& pixel = ink_[static_cast<std::size_t>(y) * kSide + static_cast<std::size_t>(x)];
       pixel = std::max(pixel, cover * pen.ink);
     }
   }
