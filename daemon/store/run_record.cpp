@@ -158,7 +158,7 @@ json own_to_json(const RunRecord& record) {
           {"engine_build", record.own.engine_build},
           {"threads", record.own.threads},
           {"kernels", record.own.kernels},
-          {"state", schema::run_state_name(row.state)},
+          {"state", to_word(row.state)},
           {"step", row.step},
           {"digest", hex_digest(row.digest)},
           {"digest_step", row.digest_step},
@@ -277,7 +277,7 @@ std::string record_to_json(const RunRecord& record) {
   const RunStatus& status = record.status;
   nlohmann::ordered_json root = {{"schema_version", kRecordSchemaVersion},
                                  {"id", record.id},
-                                 {"state", schema::run_state_name(status.state)},
+                                 {"state", to_word(status.state)},
                                  {"reason", schema::clip_text(status.reason, schema::kMostReasonBytes)},
                                  {"since", format_utc(status.since_ms)},
                                  {"started", format_utc(status.started_ms)},

@@ -119,7 +119,7 @@ TEST(Control, FieldsBeyondTheirBoundsAreRefused) {
 TEST(Control, StatesHaveNames) {
   for (int i = 0; i <= static_cast<int>(RunState::kFailed); ++i) {
     const auto state = static_cast<RunState>(i);
-    const Result<RunState> parsed = parse_run_state(run_state_name(state));
+    const Result<RunState> parsed = parse_run_state(to_word(state));
     ASSERT_TRUE(parsed.ok());
     EXPECT_EQ(*parsed, state);
   }
@@ -127,8 +127,8 @@ TEST(Control, StatesHaveNames) {
   EXPECT_FALSE(parse_run_state("done").ok());
   EXPECT_FALSE(is_final(RunState::kStopping));
   EXPECT_TRUE(is_final(RunState::kStopped) && is_final(RunState::kCompleted) && is_final(RunState::kFailed));
-  EXPECT_EQ(phase_name(Phase::kScalerWait), "scaler wait");
-  EXPECT_EQ(phase_name(Phase::kSave), "save");
+  EXPECT_STREQ(to_word(Phase::kScalerWait), "scaler wait");
+  EXPECT_STREQ(to_word(Phase::kSave), "save");
 }
 
 template <class Decode>

@@ -6,8 +6,6 @@ namespace {
 
 constexpr std::uint64_t kVerdictMs = 11'000;  // peer-timeout + 1 s
 
-std::string exchange_of(std::uint64_t seed) { return seed % 2 ? "direct" : "sharded"; }
-
 TEST(TrainingFaults, ADeathAtAnyPhaseFailsAllSurvivorsNamingTheVictim) {
   for (const std::uint64_t seed : seeds(400)) {
     const std::size_t nodes = draw_size(seed, 2, 16);

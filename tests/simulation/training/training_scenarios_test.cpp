@@ -4,54 +4,74 @@
 namespace tg::simulation {
 namespace {
 
+using schema::ExchangeKind, schema::GradientFormat;
+
+// What a job may be besides tiny.
+struct Mode {
+  const char* name;
+  void (*set)(schema::JobSpec& job);
+};
+
+constexpr Mode kModes[] = {
+    {"ternary", [](schema::JobSpec&) {}},
+    {"float32", [](schema::JobSpec& job) { job.gradients = GradientFormat::kFloat32; }},
+    {"mixed",
+     [](schema::JobSpec& job) {
+       job.min_ternary_size = 100;
+       job.last_layer = GradientFormat::kFloat32;
+       job.float_steps = 1;
+     }},
+    {"adam",
+     [](schema::JobSpec& job) {
+       job.optimizer = OptimizerKind::kAdam;
+       job.clip_sigma = 0;
+     }},
+    {"float16",
+     [](schema::JobSpec& job) {
+       job.gradients = GradientFormat::kFloat16;
+       job.float_steps = 2;
+     }},
+    {"own_scalers",
+     [](schema::JobSpec& job) {
+       job.scaler_sharing = schema::ScalerSharing::kNone;
+       job.exchange = std::nullopt;
+     }},
+    {"raw",
+     [](schema::JobSpec& job) {
+       job.coding = schema::Coding::kRaw;
+       job.ema = 0;
+     }},
+    {"last_half",
+     [](schema::JobSpec& job) {
+       job.last_layer = GradientFormat::kFloat16;
+       job.chunk_parameters = 1 << 16;
+     }},
+};
+
 struct Case {
-  std::string name;
   std::size_t nodes;
-  std::string exchange;
-  std::string mode;
-  friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+  ExchangeKind exchange;
+  Mode mode;
+  std::string name() const { return "n" + std::to_string(nodes) + "_" + to_word(exchange) + "_" + mode.name; }
+  schema::JobSpec job(std::uint64_t seed) const {
+    schema::JobSpec made = tiny_job(seed, nodes > 16 ? 3 : nodes > 7 ? 5 : 12, exchange);
+    mode.set(made);
+    return made;
+  }
+  friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name(); }
 };
 
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::size_t nodes : {1, 2, 3, 4, 7, 16, 64})
-    for (const std::string exchange : {"direct", "sharded"})
-      for (const std::string mode :
-           {"ternary", "float32", "mixed", "adam", "float16", "own_scalers", "raw", "last_half"})
-        if (mode != "own_scalers" || exchange == "direct")
-          all.push_back({"n" + std::to_string(nodes) + "_" + exchange + "_" + mode, nodes, exchange, mode});
+    for (const ExchangeKind exchange : values_of<ExchangeKind>())
+      for (const Mode& mode : kModes) {
+        const Case one{nodes, exchange, mode};
+        // Scalers of each member's own exchange directly, whatever is asked: once is enough.
+        if (one.job(1).scaler_sharing == schema::ScalerSharing::kMax || exchange == ExchangeKind::kDirect)
+          all.push_back(one);
+      }
   return all;
-}
-
-schema::JobSpec job_of(const Case& one, std::uint64_t seed) {
-  schema::JobSpec job = tiny_job(seed, one.nodes > 16 ? 3 : one.nodes > 7 ? 5 : 12, one.exchange);
-  if (one.mode == "float32") job.gradients = "float32";
-  if (one.mode == "mixed") {
-    job.min_ternary_size = 100;
-    job.last_layer = "float32";
-    job.float_steps = 1;
-  }
-  if (one.mode == "float16") {
-    job.gradients = "float16";
-    job.float_steps = 2;
-  }
-  if (one.mode == "own_scalers") {
-    job.scaler_sharing = "none";
-    job.exchange = "auto";
-  }
-  if (one.mode == "raw") {
-    job.coding = "raw";
-    job.ema = 0;
-  }
-  if (one.mode == "last_half") {
-    job.last_layer = "float16";
-    job.chunk_parameters = 1 << 16;
-  }
-  if (one.mode == "adam") {
-    job.optimizer = "adam";
-    job.clip_sigma = 0;
-  }
-  return job;
 }
 
 class TrainingScenarios : public testing::TestWithParam<Case> {};
@@ -60,7 +80,7 @@ TEST_P(TrainingScenarios, EveryReplicaEqualsThePlainReference) {
   const Case& one = GetParam();
   for (const std::uint64_t seed : seeds(one.nodes > 16 ? 1 : one.nodes > 7 ? 2 : 6)) {
     TG_SEED(seed, one.nodes);
-    const schema::JobSpec job = job_of(one, seed);
+    const schema::JobSpec job = one.job(seed);
     TrainingCluster cluster({one.nodes, seed, 50, seed % 2 ? 2'000u : 40'000u});
     cluster.train(job);
     const ReferenceState reference = train_reference(job, one.nodes, job.steps);
@@ -73,7 +93,7 @@ TEST_P(TrainingScenarios, EveryReplicaEqualsThePlainReference) {
       EXPECT_EQ(cluster.trainer(seat).last_loss(), loss);
       EXPECT_EQ(cluster.trainer(seat).committed_steps(), job.steps);
     }
-    if (job.gradients == "ternary") {
+    if (job.gradients == GradientFormat::kTernary) {
       EXPECT_GT(reference.nonzero_sums, 100u);
     }
     cluster.expect_consistent();
@@ -82,14 +102,14 @@ TEST_P(TrainingScenarios, EveryReplicaEqualsThePlainReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TrainingScenarios, testing::ValuesIn(cases()),
-                         [](const auto& test) { return test.param.name; });
+                         [](const auto& test) { return test.param.name(); });
 
 TEST(TrainingOrder, FramesOfTheNextStepArriveWhileAMemberIsInThisOne) {
   std::uint64_t early = 0;
   for (const std::uint64_t seed : seeds(20)) {
     TG_SEED(seed, 4);
     TrainingCluster cluster({4, seed, 50, 60'000});
-    const schema::JobSpec job = tiny_job(seed, 10, seed % 2 ? "direct" : "sharded");
+    const schema::JobSpec job = tiny_job(seed, 10, exchange_of(seed));
     cluster.train(job);
     const ReferenceState reference = train_reference(job, 4, job.steps);
     for (const Seat seat : cluster.seats()) {
@@ -106,7 +126,7 @@ TEST(TrainingOrder, HelpersChangeNothingButTime) {
   for (const std::uint64_t seed : seeds(20)) {
     TG_SEED(seed, 3);
     TrainingCluster cluster({3, seed, 50, 5'000});
-    const schema::JobSpec job = tiny_job(seed, 10, seed % 2 ? "direct" : "sharded");
+    const schema::JobSpec job = tiny_job(seed, 10, exchange_of(seed));
     cluster.train(job);
     const ReferenceState reference = train_reference(job, 3, job.steps);
     for (const Seat seat : cluster.seats()) EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
@@ -123,7 +143,7 @@ TEST(TrainingOrder, ASlowMemberChangesNothingButTime) {
     Faults slow;
     slow.extra_compute_us = 300'000;
     TrainingCluster cluster({5, seed}, Seat(seed % 5), slow);
-    const schema::JobSpec job = tiny_job(seed, 6, seed % 2 ? "direct" : "sharded");
+    const schema::JobSpec job = tiny_job(seed, 6, exchange_of(seed));
     cluster.train(job);
     const ReferenceState reference = train_reference(job, 5, job.steps);
     for (const Seat seat : cluster.seats()) EXPECT_EQ(difference(reference, cluster.trainer(seat).replica()), "");
@@ -137,7 +157,7 @@ TEST(TrainingOrder, AStopIsTakenByAllAfterTheSameStep) {
     const std::size_t nodes = draw_size(seed, 1, 16);
     TG_SEED(seed, nodes);
     TrainingCluster cluster({nodes, seed});
-    const schema::JobSpec job = tiny_job(seed, 1'000'000, seed % 2 ? "direct" : "sharded");
+    const schema::JobSpec job = tiny_job(seed, 1'000'000, exchange_of(seed));
     cluster.start_and_wait(cluster.any(), "run-1", job);
     cluster.network().run_for(cluster.random().between(0, 150));
     for (int asked = 0; asked < 2; ++asked) EXPECT_TRUE(cluster.node(cluster.any()).stop("run-1").ok());
@@ -159,7 +179,7 @@ TEST(TrainingOrder, AShortPauseOrABlockedLinkOnlyDelays) {
     const std::size_t nodes = draw_size(seed, 2, 8);
     TG_SEED(seed, nodes);
     TrainingCluster cluster({nodes, seed});
-    const schema::JobSpec job = tiny_job(seed, 20, seed % 2 ? "direct" : "sharded");
+    const schema::JobSpec job = tiny_job(seed, 20, exchange_of(seed));
     cluster.start_and_wait(cluster.any(), "run-1", job);
     cluster.network().run_for(cluster.random().between(0, 50));
     const Seat a = cluster.any(), b = cluster.any_but(a);
