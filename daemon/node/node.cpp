@@ -194,9 +194,6 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   if (const Status valid = schema::validate_job(*job, members); !valid.ok()) return refuse(valid.error());
   RunIdentity identity{draw(), request.run_id, schema::canonical_job(*job), job->start_timeout_ms};
   if (identity.id.empty()) identity.id = draw_run_id(to_word(job->model), unix_time_ms(), draw());
-  if (!valid_run_id(identity.id))
-    return refuse({ErrorKind::kUsage, "run id '" + identity.id + "' is not made of a-z, 0-9, '-', '_', '.' (at most " +
-                                          std::to_string(schema::kMostRunIdBytes) + ")"});
   if (context_.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {

@@ -1,7 +1,6 @@
 #include "daemon/store/run_record.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -23,15 +22,6 @@ using schema::MemberStatus;
 using schema::RunStatus;
 
 constexpr int kRecordSchemaVersion = 1;
-
-std::optional<std::uint64_t> from_hex(const std::string& text) {
-  if (text.size() != 16) return std::nullopt;
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value, 16);
-  if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
-  return value;
-}
 
 // The inverse of format_utc.
 std::optional<std::int64_t> from_utc(const std::string& text) {
@@ -101,7 +91,7 @@ class Fields {
     std::string digits;
     if (find(key) == nullptr) return;
     text(key, digits, 64);
-    if (const auto parsed = from_hex(digits)) {
+    if (const auto parsed = parse_hex_digest(digits)) {
       value = *parsed;
     } else {
       complain(key, "16 hexadecimal digits");

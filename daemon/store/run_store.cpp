@@ -205,8 +205,7 @@ void RunStore::State::drop_oldest() {
 
 Status RunStore::write(const RunRecord& record) {
   if (!schema::is_run_id(record.id)) {
-    return Error{ErrorKind::kUsage, "'" + record.id + "' cannot be a run's id: letters, digits, - _ and ., at most " +
-                                        std::to_string(schema::kMostRunIdBytes)};
+    return Error{ErrorKind::kUsage, "'" + record.id + "' cannot be a run's id: " + schema::run_id_rule()};
   }
   const std::lock_guard writers(state_->writing);
   RunRecord own = record;
