@@ -35,14 +35,14 @@ TEST(Predict, OneNodeOnlyComputes) {
 }
 
 TEST(Predict, AFasterLinkIsNeverSlower) {
-  for (const char* model : {"lenet-caffe", "googlenet", "alexnet"}) {
+  for (const ModelKind model : {ModelKind::kLenetCaffe, ModelKind::kGooglenet, ModelKind::kAlexnet}) {
     const Task task = replay_task(model);
     for (const std::size_t nodes : {2u, 3u, 8u, 127u, 512u}) {
       for (const ExchangeKind exchange : kBoth) {
         double before = 1e9;
         for (const double mbps : {10.0, 100.0, 941.0, 9410.0, 1e5}) {
           const double step = predict(task, sample_machine(), {mbps, 1, 0.92}, nodes, exchange, Coding::kRaw).step;
-          EXPECT_LE(step, before) << model << ", " << nodes << " nodes, " << mbps << " Mbit/s";
+          EXPECT_LE(step, before) << to_word(model) << ", " << nodes << " nodes, " << mbps << " Mbit/s";
           EXPECT_GT(step, 0);
           before = step;
         }
