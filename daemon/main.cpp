@@ -15,7 +15,7 @@
 #include "daemon/mesh/mesh.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
-#include "daemon/step/threads/fault.h"
+#include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/run_store.h"
 #include "engine/host/processors.h"
 #include "kernels/base/log.h"
@@ -44,12 +44,6 @@ void make_openmp_passive(char** argv) {
   execv(program.c_str(), argv);  // returns only if it failed; spinning is slow, not wrong
 }
 
-LogLevel level_of(const std::string& name) {
-  if (name == "debug") return LogLevel::kDebug;
-  if (name == "warning") return LogLevel::kWarning;
-  return name == "error" ? LogLevel::kError : LogLevel::kInfo;
-}
-
 int fail(const Error& error) {
   std::fprintf(stderr, "tgd: %s\n", error.message.c_str());
   return error.kind == ErrorKind::kUsage ? kExitUsage : kExitError;
@@ -69,11 +63,10 @@ void exit_at_the_latest(std::chrono::milliseconds patience, int status) {
 }
 
 int serve(const schema::NodeConfig& config) {
-  Result<Fault> fault = Fault::parse(config.fault);
-  if (!fault.ok()) return fail(fault.error());
+  const FaultInjection fault(config.fault);
   Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
   if (!chosen.ok()) return fail(chosen.error());
-  Log log(config.node, level_of(config.log_level));
+  Log log(config.node, config.log_level);
   std::vector<std::string> warnings;
   Result<std::unique_ptr<RunStore>> store = RunStore::open(config.state_dir, config.node, warnings);
   if (!store.ok()) return fail(store.error());
@@ -119,7 +112,7 @@ int serve(const schema::NodeConfig& config) {
                            pool,
                            **store,
                            progress,
-                           *fault,
+                           fault,
                            log,
                            [&](RunPrepared event) { queue.post(std::move(event)); },
                            [&](StepHappened&& event) { queue.post(std::move(event)); },

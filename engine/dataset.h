@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "kernels/base/choices.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {
@@ -30,7 +31,7 @@ enum class Preprocessing : std::uint8_t {
 };
 
 struct Dataset {
-  std::string name;  // "synthetic", "mnist", "cifar10"
+  DatasetKind kind = DatasetKind::kSynthetic;
   ImageSet train, test;
   Preprocessing preprocessing = Preprocessing::kSymmetric;
   std::uint64_t hash =
@@ -38,15 +39,12 @@ struct Dataset {
 };
 
 struct DatasetOptions {
-  std::string name;                 // "synthetic", "mnist", "cifar10"
+  DatasetKind kind = DatasetKind::kSynthetic;
   std::string directory;            // where the files lie; unused by the synthetic set
   std::uint64_t seed = 1;           // of the synthetic set; train and test draw from disjoint streams of it
   std::size_t synthetic_train = 0;  // images; 0 = the generator's default
   std::size_t synthetic_test = 0;
 };
-
-// What a job may name.
-const std::vector<std::string>& dataset_names();
 
 // Errors name the file, what is wrong with it and what to do.
 Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& options);

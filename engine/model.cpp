@@ -2,42 +2,28 @@
 
 #include "engine/models/builder.h"
 #include "engine/models/outlines/outline.h"
+#include "kernels/base/check.h"
 
 namespace tg::engine {
-namespace {
 
-struct Known {
-  std::string_view name;
-  Model (*make)();
-};
-
-constexpr Known kKnown[] = {
-    {"lenet", make_lenet},
-    {"cifarnet", make_cifarnet},
-    {"lenet-caffe", make_lenet_caffe},
-    {"cifarnet-32", make_cifarnet_32},
-    {"googlenet", make_googlenet},
-    {"alexnet", make_alexnet},
-    {"vgg-a", make_vgg_a},
-};
-
-}  // namespace
-
-const std::vector<std::string>& model_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const Known& known : kKnown) all.emplace_back(known.name);
-    return all;
-  }();
-  return names;
-}
-
-Result<Model> make_model(std::string_view name) {
-  for (const Known& known : kKnown)
-    if (known.name == name) return known.make();
-  std::string known;
-  for (const std::string& each : model_names()) known += (known.empty() ? "" : ", ") + each;
-  return Error{ErrorKind::kInvalidJob, "unknown model '" + std::string(name) + "'; known models: " + known};
+Model make_model(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::kLenet:
+      return make_lenet();
+    case ModelKind::kCifarnet:
+      return make_cifarnet();
+    case ModelKind::kLenetCaffe:
+      return make_lenet_caffe();
+    case ModelKind::kCifarnet32:
+      return make_cifarnet_32();
+    case ModelKind::kGooglenet:
+      return make_googlenet();
+    case ModelKind::kAlexnet:
+      return make_alexnet();
+    case ModelKind::kVggA:
+      return make_vgg_a();
+  }
+  TG_CHECK(false, static_cast<int>(kind));
 }
 
 }  // namespace tg::engine

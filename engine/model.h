@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "engine/segment.h"
-#include "kernels/base/status.h"
+#include "kernels/base/choices.h"
 
 namespace tg::engine {
 
@@ -54,9 +53,7 @@ struct Model {
   bool trainable() const { return !layers.empty(); }
 };
 
-// "lenet", "cifarnet", "alexnet", ...; any other name is an error that lists the known ones.
-Result<Model> make_model(std::string_view name);
-const std::vector<std::string>& model_names();
+Model make_model(ModelKind kind);
 
 // The initial parameters: truncated normals and constants drawn from the seed by Philox with + - * / only, so that
 // every machine gets the same bits. Of segment number `index`: elements [first, first + values.size()), padding 0.

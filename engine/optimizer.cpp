@@ -52,12 +52,12 @@ kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t s
   update.kind = options.kind;
   double rate = rate_of(options.schedule, step);
   switch (options.kind) {
-    case kernels::OptimizerKind::kSgd:
+    case OptimizerKind::kSgd:
       break;
-    case kernels::OptimizerKind::kMomentum:
+    case OptimizerKind::kMomentum:
       update.momentum = static_cast<float>(options.momentum);
       break;
-    case kernels::OptimizerKind::kAdam: {
+    case OptimizerKind::kAdam: {
       const std::uint64_t t = step + 1;
       rate *= std::sqrt(1.0 - integer_power(options.beta2, t)) / (1.0 - integer_power(options.beta1, t));
       update.beta1 = static_cast<float>(options.beta1);
@@ -72,13 +72,13 @@ kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t s
   return update;
 }
 
-int slot_count(kernels::OptimizerKind kind) {
+int slot_count(OptimizerKind kind) {
   switch (kind) {
-    case kernels::OptimizerKind::kSgd:
+    case OptimizerKind::kSgd:
       return 0;
-    case kernels::OptimizerKind::kMomentum:
+    case OptimizerKind::kMomentum:
       return 1;
-    case kernels::OptimizerKind::kAdam:
+    case OptimizerKind::kAdam:
       return 2;
   }
   TG_CHECK(false, static_cast<int>(kind));

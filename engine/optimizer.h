@@ -4,12 +4,11 @@
 
 #include <cstdint>
 
+#include "kernels/base/choices.h"
 #include "kernels/base/status.h"
 #include "kernels/kernels.h"
 
 namespace tg::engine {
-
-enum class ScheduleKind : std::uint8_t { kConstant, kStaircase, kPolynomial };
 
 struct Schedule {
   ScheduleKind kind = ScheduleKind::kConstant;
@@ -22,7 +21,7 @@ struct Schedule {
 };
 
 struct OptimizerOptions {
-  kernels::OptimizerKind kind = kernels::OptimizerKind::kMomentum;
+  OptimizerKind kind = OptimizerKind::kMomentum;
   Schedule schedule;
   double momentum = 0.9;
   double beta1 = 0.9;
@@ -35,7 +34,7 @@ float learning_rate(const Schedule& schedule, std::uint64_t step);
 // Everything but scale and weight_decay, which belong to the segment.
 kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t step);
 // 0, 1 or 2.
-int slot_count(kernels::OptimizerKind kind);
+int slot_count(OptimizerKind kind);
 // 1 - min(decay, (1+t)/(10+t)), t = committed steps: the average of the first steps forgets the initial parameters
 // quickly. TensorFlow's moving average, with which the paper's code evaluates, has the same rule.
 float average_rate(double decay, std::uint64_t committed_steps);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/base/choices.h"
+
 namespace tg::kernels {
 
 inline constexpr std::size_t kBlock = 512;           // elements; alignment of segments, parts and chunks
@@ -65,8 +67,6 @@ struct ConstPlanes {
   std::span<const std::uint64_t> nonzero;
   std::span<const std::uint64_t> negative;
 };
-
-enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam };
 
 // From this many parameters on, a model's state leaves the caches between two steps anyway (two halves of parameters
 // and momentum, the gradient: 20 bytes each, and nodes or other programs beside): writing past them saves the reading

@@ -33,7 +33,9 @@ inline constexpr std::size_t kMostExchangeThreads = 256;
 static_assert(kMostBuckets >= kMostSegments, "a bucket holds at least one segment");
 
 // Frames.
-inline constexpr std::size_t kFrameOverheadBytes = 1024;  // header and fields of a chunk frame, generously
+inline constexpr std::size_t kChunkHeadBytes = 64;        // of a chunk frame, before its payload
+inline constexpr std::size_t kMessageHeadBytes = 9;       // of ZMTP 3.1, before a message of more than 255 bytes
+inline constexpr std::size_t kFrameOverheadBytes = 1024;  // the most that any frame has besides its lists or payload
 inline constexpr std::size_t kMostFrameBytes = kMostChunkPayloadBytes + kFrameOverheadBytes;
 inline constexpr std::size_t kMostControlBytes = 1024 * 1024;
 inline constexpr std::size_t kFileSliceBytes = 512 * 1024;  // one reply of fetch

@@ -35,6 +35,11 @@ bool is_run_id(std::string_view text) {
   return true;
 }
 
+std::string run_id_rule() {
+  return "an id has letters, digits, dots, dashes and underscores, begins with a letter or digit, and has at most " +
+         std::to_string(kMostRunIdBytes);
+}
+
 bool is_printable(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (control_bytes(text, i) != 0) return false;

@@ -13,6 +13,7 @@ namespace tg::schema {
 bool is_node_name(std::string_view text);
 // [A-Za-z0-9][A-Za-z0-9._-]*, 1 to kMostRunIdBytes: also a folder's name.
 bool is_run_id(std::string_view text);
+std::string run_id_rule();  // the same in words
 // No control characters (of one byte or C1), so that a peer's words cannot steer a terminal.
 bool is_printable(std::string_view text);
 // The same, lines allowed.

@@ -115,10 +115,7 @@ Status check(const Command& command, const VerbRow& verb) {
     return usage("plan needs --nodes N, how many there would be" + example);
   }
   if (verb.verb == Verb::kStart && !command.id.empty() && !schema::is_run_id(command.id)) {
-    return usage(
-        "--id \"" + schema::clip_text(command.id, 100) +
-        "\": an id has letters, digits, dots, dashes and underscores, begins with a letter or digit, and has at "
-        "most 63");
+    return usage("--id \"" + schema::clip_text(command.id, 100) + "\": " + schema::run_id_rule());
   }
   if (verb.verb == Verb::kLogs && !command.node.empty() && !schema::is_node_name(command.node)) {
     return usage("--node \"" + schema::clip_text(command.node, 100) + "\" is not a node's name");

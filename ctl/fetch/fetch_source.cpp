@@ -44,8 +44,8 @@ Result<FetchSource> agreed_source(const RunStatus& run, bool partial) {
     if (!answers(member)) {
       silent += (silent.empty() ? "" : ", ") + member.node;
     } else if (!schema::is_final(member.state)) {
-      return Error{ErrorKind::kRefused, member.node + " is still " + std::string(schema::run_state_name(member.state)) +
-                                            " in run " + run.id + "; try again when it has ended there too"};
+      return Error{ErrorKind::kRefused, member.node + " is still " + std::string(to_word(member.state)) + " in run " +
+                                            run.id + "; try again when it has ended there too"};
     } else if (std::pair(member.digest_step, member.digest) != common) {
       odd += (odd.empty() ? "" : ", ") + describe(member);
     } else if (source.node.empty()) {
@@ -90,10 +90,9 @@ Result<FetchSource> furthest_source(const RunStatus& run) {
 
 Result<FetchSource> choose_fetch_source(const RunStatus& run, bool partial) {
   if (!schema::is_final(run.state)) {
-    return Error{ErrorKind::kRefused, "run " + run.id + " is " + std::string(schema::run_state_name(run.state)) +
-                                          " at step " + std::to_string(run.step) +
-                                          "; fetch works once it has ended: tgctl wait " + run.id + ", or tgctl stop " +
-                                          run.id};
+    return Error{ErrorKind::kRefused, "run " + run.id + " is " + std::string(to_word(run.state)) + " at step " +
+                                          std::to_string(run.step) + "; fetch works once it has ended: tgctl wait " +
+                                          run.id + ", or tgctl stop " + run.id};
   }
   if (run.members.empty()) return Error{ErrorKind::kFailed, "run " + run.id + " has no members to fetch from"};
   if (run.state != schema::RunState::kFailed) return agreed_source(run, partial);

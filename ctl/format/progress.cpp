@@ -16,7 +16,7 @@ std::string ProgressLine::update(const schema::RunStatus& run, std::int64_t now_
   window_.push_back({now_ms, run.step});
   while (window_.size() > 2 && now_ms - window_.front().at_ms > kWindowMs) window_.pop_front();
 
-  std::string line(schema::run_state_name(run.state));
+  std::string line(to_word(run.state));
   line += "  step " + std::to_string(run.step) + "/" + std::to_string(run.steps);
   if (run.step > 0) line += "  loss " + format_fixed(run.loss, 4);
   if (run.evaluated) line += "  accuracy " + format_percent(run.evaluation_accuracy, 2);

@@ -23,7 +23,7 @@ Json evaluation(const schema::RunStatus& run) {
 
 Json member_json(const schema::MemberStatus& member) {
   return {{"node", member.node},
-          {"state", schema::run_state_name(member.state)},
+          {"state", to_word(member.state)},
           {"step", member.step},
           {"digest", digest(member.digest)},
           {"wait_share", number(member.wait_share)},
@@ -36,7 +36,7 @@ Json run_json(const schema::RunStatus& run) {
   Json members = Json::array();
   for (const schema::MemberStatus& member : run.members) members.push_back(member_json(member));
   return {{"id", run.id},
-          {"state", schema::run_state_name(run.state)},
+          {"state", to_word(run.state)},
           {"reason", run.reason},
           {"model", run.model},
           {"exchange", run.exchange},

@@ -31,8 +31,8 @@ std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t
   std::vector<std::vector<std::string>> rows{
       {"RUN", "STATE", "FOR", "MODEL", "STEP", "LOSS", "ACCURACY", "SAMPLES/S", "REASON"}};
   for (const schema::RunStatus& run : runs) {
-    rows.push_back({run.id, std::string(schema::run_state_name(run.state)), age(run.since_ms, now_ms),
-                    or_nothing(run.model), std::to_string(run.step) + "/" + std::to_string(run.steps),
+    rows.push_back({run.id, std::string(to_word(run.state)), age(run.since_ms, now_ms), or_nothing(run.model),
+                    std::to_string(run.step) + "/" + std::to_string(run.steps),
                     when_stepped(run, format_fixed(run.loss, 4)), accuracy(run),
                     when_stepped(run, format_fixed(run.samples_per_second, 0)), run.reason});
   }
@@ -50,7 +50,7 @@ std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms) {
 std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   std::vector<std::vector<std::string>> rows{
       {"run", run.id},
-      {"state", std::string(schema::run_state_name(run.state)) + " for " + age(run.since_ms, now_ms)},
+      {"state", std::string(to_word(run.state)) + " for " + age(run.since_ms, now_ms)},
   };
   if (!run.reason.empty()) rows.push_back({"reason", run.reason});
   rows.push_back({"model, data", or_nothing(run.model) + ", " + or_nothing(run.data)});
@@ -73,7 +73,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
 
   std::vector<std::vector<std::string>> members{{"MEMBER", "STATE", "STEP", "DIGEST", "WAITED FOR"}};
   for (const schema::MemberStatus& member : run.members) {
-    members.push_back({member.node, std::string(schema::run_state_name(member.state)), std::to_string(member.step),
+    members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
                        digest(member.digest),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }

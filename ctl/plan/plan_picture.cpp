@@ -125,7 +125,7 @@ std::string curve_of(const ForecastReply& reply, const Axes& axes, const Curve& 
 }  // namespace
 
 std::string draw_forecast(const ForecastReply& reply) {
-  const bool replay = reply.compute == "replay";
+  const bool replay = reply.compute == schema::Compute::kReplay;
   const Axes axes = axes_of(reply, replay);
   std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + std::to_string(kWidth) + "\" height=\"" +
                     std::to_string(kHeight) + "\" font-family=\"sans-serif\" font-size=\"12\">\n";

@@ -115,7 +115,8 @@ Json row_json(const ForecastRow& row) {
 std::string format_forecast(const ForecastReply& reply) {
   const std::string link = reply.line_mbps > 0 ? format_link(reply.line_mbps) + ", " : "as measured: ";
   std::string text = format_table({
-      {"model", reply.model + ", " + std::to_string(reply.parameters) + " parameters, compute = " + reply.compute},
+      {"model",
+       reply.model + ", " + std::to_string(reply.parameters) + " parameters, compute = " + to_word(reply.compute)},
       {"batch", std::to_string(reply.asked.global_batch) + " samples a step, " +
                     std::to_string(reply.asked.local_batch) + " on a node"},
       {"link", link + format_mbps(reply.payload_mbps) + " of payload"},

@@ -34,8 +34,8 @@ int ended(const schema::RunStatus& run) {
         (run.reason.empty() ? "no reason was recorded" : run.reason));
     return kRunFailed;
   }
-  say("run " + run.id + " " + std::string(schema::run_state_name(run.state)) +
-      (run.reason.empty() ? "" : ": " + run.reason) + "; tgctl fetch " + run.id + " -o DIR gets the model");
+  say("run " + run.id + " " + std::string(to_word(run.state)) + (run.reason.empty() ? "" : ": " + run.reason) +
+      "; tgctl fetch " + run.id + " -o DIR gets the model");
   return kOk;
 }
 
@@ -106,7 +106,8 @@ int start(Client& client, const Command& command, const schema::JobSpec& job) {
   }
   if (!plan) return fail(plan.error());
   // A replayed run computes nothing that more nodes could make faster.
-  const std::optional<std::string> warning = job.compute == "train" ? speed_up_warning(*plan) : std::nullopt;
+  const std::optional<std::string> warning =
+      job.compute == schema::Compute::kTrain ? speed_up_warning(*plan) : std::nullopt;
   if (command.dry_run) {
     print(format_plan(*plan));
     if (warning) warn(*warning);

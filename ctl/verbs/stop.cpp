@@ -11,7 +11,7 @@ constexpr int kPollMs = 250;
 constexpr std::chrono::seconds kDeadline{60};
 
 int print_state(const schema::RunStatus& run) {
-  print(std::string(schema::run_state_name(run.state)) + "\n");
+  print(std::string(to_word(run.state)) + "\n");
   if (run.state != schema::RunState::kFailed) return kOk;
   say("run " + run.id + " FAILED at step " + std::to_string(run.step) + ": " + run.reason);
   return kRunFailed;
@@ -24,7 +24,7 @@ int stop(Client& client, const Command& command) {
   if (!run) return fail(run.error());
   if (schema::is_final(run->state)) {
     say("run " + run->id + " had ended already");
-    print(std::string(schema::run_state_name(run->state)) + "\n");
+    print(std::string(to_word(run->state)) + "\n");
     return kOk;
   }
   const Result<schema::StopReply> reply = client.ask_for<schema::StopReply>(schema::StopRequest{run->id});
@@ -39,8 +39,8 @@ int stop(Client& client, const Command& command) {
     if (!run) return fail(run.error());
     if (schema::is_final(run->state)) return print_state(*run);
     if (std::chrono::steady_clock::now() >= deadline) {
-      say("run " + run->id + " is still " + std::string(schema::run_state_name(run->state)) +
-          " after 60 s; tgctl logs " + run->id + " may say why");
+      say("run " + run->id + " is still " + std::string(to_word(run->state)) + " after 60 s; tgctl logs " + run->id +
+          " may say why");
       return kTimedOut;
     }
     if (!sleep_unless_interrupted(kPollMs)) {

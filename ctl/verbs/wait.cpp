@@ -22,7 +22,7 @@ int wait(Client& client, const Command& command) {
   while (true) {
     const Result<schema::RunStatus> run = ask_run(client, command.operand);
     if (!run) return fail(run.error());
-    const std::string state(schema::run_state_name(run->state));
+    const std::string state(to_word(run->state));
     switch (goal->look(*run)) {
       case WaitOutcome::kReached:
         print(state + "\n");

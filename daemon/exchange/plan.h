@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/segment.h"
+#include "schema/choices.h"
 #include "schema/frame/frame.h"
 #include "schema/limits.h"
 #include "schema/place.h"
@@ -28,8 +29,7 @@ struct ChunkPart {
   std::size_t first_in_segment = 0;  // index of `begin` within the segment
 };
 
-// How a segment's gradient travels.
-enum class GradientFormat : std::uint8_t { kTernary, kFloat32, kFloat16 };
+using schema::GradientFormat;
 
 struct ChunkPlan {
   std::size_t bucket = 0;

@@ -26,11 +26,11 @@ std::uint64_t overtakes(RingWins ring_wins) {
 }
 
 double zeros_of(const schema::JobSpec& job) {
-  return job.compute == "replay" && job.replay_gradients == "gaussian" ? job.replay_zeros : kMeasuredZeros;
+  return job.compute == schema::Compute::kReplay && !job.replay_gradients ? job.replay_zeros : kMeasuredZeros;
 }
 
 std::vector<std::string> assumptions_of(const Task& task, const Machine& machine, const schema::BenchReply& measured) {
-  const bool replay = task.job.compute == "replay";
+  const bool replay = task.job.compute == schema::Compute::kReplay;
   std::vector<std::string> list;
   list.push_back(replay ? "zeros: the job's replay-zeros; nothing is computed"
                         : "zeros: 0.92 of all codes, as LeNet and CifarNet have at clip-sigma 2.5");
@@ -54,7 +54,7 @@ Status check(const Question& question) {
   const schema::JobSpec& job = question.job;
   if (const Status valid = schema::validate_job(job, 0); !valid) return valid;
   const std::uint64_t batch = schema::resolved_global_batch(job, question.nodes);
-  if (job.compute != "replay" && batch < question.nodes)
+  if (job.compute != schema::Compute::kReplay && batch < question.nodes)
     return Error{ErrorKind::kInvalidJob, "global-batch = " + std::to_string(batch) + " is less than " +
                                              std::to_string(question.nodes) +
                                              " nodes: each needs a sample of every step; add --set global-batch=" +
@@ -95,8 +95,8 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   reply.zeros = where.zeros;
   reply.trip_seconds = machine->trip_seconds;
   reply.measured_ms = measured.measured_ms;
-  reply.exchange = name_of(chosen.exchange);
-  reply.coding = name_of(chosen.coding);
+  reply.exchange = to_word(chosen.exchange);
+  reply.coding = to_word(chosen.coding);
   reply.asked = row(question.nodes);
   reply.assumptions = assumptions_of(task, *machine, measured);
   if (!question.table) return Forecast{std::move(reply), chosen};

@@ -30,7 +30,7 @@ Batch batch_of(const Task& task, std::size_t nodes) {
 
 // Processor seconds of forward and backward of one sample, 0 where gradients are replayed.
 double sample_seconds(const Task& task, const Machine& machine) {
-  if (task.job.compute == "replay" || machine.compute.empty()) return 0;
+  if (task.job.compute == schema::Compute::kReplay || machine.compute.empty()) return 0;
   for (const schema::ComputeRate& rate : machine.compute)
     if (rate.model == task.model.name) return rate.seconds_per_sample * machine.threads;
   double slowest = machine.compute.front().gflops;  // a model that was not measured: at the slower rate of those
@@ -81,13 +81,12 @@ Outcome outcome_of(const StepModel& step, const Machine& machine, std::uint64_t 
 }  // namespace
 
 Result<Task> make_task(const schema::JobSpec& job) {
-  Result<engine::Model> model = engine::make_model(job.model);
-  if (!model) return model.error();
-  if (job.compute == "train" && !model->trainable())
-    return Error{ErrorKind::kInvalidJob, "model = " + job.model +
+  engine::Model model = engine::make_model(job.model);
+  if (job.compute == schema::Compute::kTrain && !model.trainable())
+    return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) +
                                              " cannot be trained yet, only its gradients can be replayed; add --set "
                                              "compute=replay, or choose another model"};
-  return Task{std::move(model).value(), job};
+  return Task{std::move(model), job};
 }
 
 schema::Commit choose_as_start(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
@@ -125,7 +124,7 @@ schema::ForecastRow predict_row(const Task& task, const Machine& machine, const 
   row.local_batch = batch.local;
   row.global_batch = batch.global;
   row.beyond_members = nodes > schema::kMostMembers;
-  row.beyond_batch = batch.too_small && task.job.compute != "replay";
+  row.beyond_batch = batch.too_small && task.job.compute != schema::Compute::kReplay;
   row.direct = predict(task, machine, where, nodes, ExchangeKind::kDirect, coding);
   row.sharded = predict(task, machine, where, nodes, ExchangeKind::kSharded, coding);
   row.ring = predict_ring(task, machine, where, nodes);

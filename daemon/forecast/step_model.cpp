@@ -6,14 +6,15 @@
 #include "daemon/exchange/credit_book.h"
 #include "daemon/forecast/code_bits.h"
 #include "daemon/forecast/flops.h"
+#include "schema/limits.h"
 
 namespace tg::daemon {
 namespace {
 
-constexpr double kForward = 1.0 / 3;         // of the computing
-constexpr double kFrameOverheadBytes = 160;  // Cap'n Proto and ZeroMQ
-constexpr double kDirectTrips = 2;           // scalers; the last codes
-constexpr double kShardedTrips = 3;          // scalers; the last codes; their sums
+constexpr double kForward = 1.0 / 3;  // of the computing
+constexpr double kHeadBytes = schema::kChunkHeadBytes + schema::kMessageHeadBytes;
+constexpr double kDirectTrips = 2;   // scalers; the last codes
+constexpr double kShardedTrips = 3;  // scalers; the last codes; their sums
 
 // A plan of one bucket, so that the functions that say what a plan costs can say it of a bucket.
 Plan only(const Plan& plan, std::size_t bucket) {
@@ -125,7 +126,7 @@ StepModel model_step(const Plan& plan, const engine::Model& model, const Machine
     const double payload_bits = sent_bits(part, where.zeros);
     const double scalers = others;  // a frame of scalers to each peer
     const double frames = payloads_of(part) + scalers + credits * payload_bits / all_bits;
-    const double bits = payload_bits + frames * kFrameOverheadBytes * 8;
+    const double bits = payload_bits + frames * kHeadBytes * 8;
     const double first = static_cast<double>(part.chunks.front().size());
     kernels.network += 2 * frames * kFrameSeconds;  // sent and taken
     StepModel::Bucket bucket;

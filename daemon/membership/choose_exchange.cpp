@@ -18,21 +18,21 @@ std::uint16_t fewest_workers(const std::vector<schema::Vote>& votes) {
 }
 
 ExchangeKind exchange_of(const Asked& asked, std::size_t members, std::string& why) {
-  if (asked.exchange != "auto" && members > 1) {
-    why = std::string(asked.exchange) + " as the job says";
-    return asked.exchange == "direct" ? ExchangeKind::kDirect : ExchangeKind::kSharded;
+  if (asked.exchange && members > 1) {
+    why = std::string(to_word(*asked.exchange)) + " as the job says";
+    return *asked.exchange;
   }
   const ExchangeKind exchange = members <= 2 ? ExchangeKind::kDirect : ExchangeKind::kSharded;
-  why = std::string(name_of(exchange)) + (members == 1   ? " for one member"
+  why = std::string(to_word(exchange)) + (members == 1   ? " for one member"
                                           : members == 2 ? " between two members"
                                                          : " among " + std::to_string(members) + " members");
   return exchange;
 }
 
 Coding coding_of(const Asked& asked, double link, std::uint16_t workers, std::string& why) {
-  if (asked.coding != "auto") {
-    why += ", " + std::string(asked.coding) + " as the job says";
-    return asked.coding == "raw" ? Coding::kRaw : Coding::kEntropy;
+  if (asked.coding) {
+    why += std::string(", ") + to_word(*asked.coding) + " as the job says";
+    return *asked.coding;
   }
   if (link <= 0) {
     why += ", entropy where no link was measured";
@@ -40,7 +40,7 @@ Coding coding_of(const Asked& asked, double link, std::uint16_t workers, std::st
   }
   const double limit = kRawMbps * workers;
   const Coding coding = link > limit ? Coding::kRaw : Coding::kEntropy;
-  why += ", " + std::string(name_of(coding)) + " at " + whole(link) + " Mbit/s, which is " +
+  why += ", " + std::string(to_word(coding)) + " at " + whole(link) + " Mbit/s, which is " +
          (coding == Coding::kRaw ? "more" : "not more") + " than " + whole(limit) + " (" + whole(kRawMbps) +
          " for each of " + std::to_string(workers) + (workers == 1 ? " thread)" : " threads)");
   return coding;
@@ -49,13 +49,12 @@ Coding coding_of(const Asked& asked, double link, std::uint16_t workers, std::st
 }  // namespace
 
 Asked asked_of(const schema::JobSpec& job) {
-  return {job.scaler_sharing == "none" ? std::string_view("direct") : std::string_view(job.exchange), job.coding,
-          job.link_mbps};
+  const bool own_scalers = job.scaler_sharing == schema::ScalerSharing::kNone;
+  return {own_scalers ? ExchangeKind::kDirect : job.exchange, job.coding, job.link_mbps};
 }
 
 bool allowed(const Asked& asked, ExchangeKind exchange, Coding coding) {
-  return (asked.exchange == "auto" || asked.exchange == name_of(exchange)) &&
-         (asked.coding == "auto" || asked.coding == name_of(coding));
+  return asked.exchange.value_or(exchange) == exchange && asked.coding.value_or(coding) == coding;
 }
 
 double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes) {

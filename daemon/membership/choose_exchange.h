@@ -8,10 +8,11 @@
 // choice in the mean (tests/forecast/rule_test.cpp). Links are measured before every run and come with the votes.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "schema/choices.h"
 #include "schema/frame/frame.h"
 #include "schema/limits.h"
 #include "schema/options/job.h"
@@ -24,9 +25,9 @@ inline constexpr double kRawMbps = 700;
 inline constexpr double kPayloadShare = 1448.0 / 1538;
 
 struct Asked {
-  std::string_view exchange = "auto";  // auto | direct | sharded
-  std::string_view coding = "auto";    // auto | raw | entropy
-  double link_mbps = 0;                // of the line, told by the job; 0 = its payload was measured
+  std::optional<schema::ExchangeKind> exchange;  // none = auto
+  std::optional<schema::Coding> coding;          // none = auto
+  double link_mbps = 0;                          // of the line, told by the job; 0 = its payload was measured
 };
 
 // Where members keep their own scalers, an owner cannot sum their codes: such a job asks for a direct exchange.
@@ -50,11 +51,5 @@ std::uint64_t window_for(double link_mbps, std::size_t members);
 // About kChunkSeconds of the slowest link at a bit per parameter: nothing is left to do while the last chunk travels.
 inline constexpr double kChunkSeconds = 1e-3;
 std::uint64_t chunk_for(double link_mbps);
-
-// The words of a job, of status and of logs.
-inline const char* name_of(schema::ExchangeKind exchange) {
-  return exchange == schema::ExchangeKind::kDirect ? "direct" : "sharded";
-}
-inline const char* name_of(schema::Coding coding) { return coding == schema::Coding::kRaw ? "raw" : "entropy"; }
 
 }  // namespace tg::daemon

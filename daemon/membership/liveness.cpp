@@ -20,7 +20,7 @@ bool waits_for_others(schema::Phase phase) {
 }
 
 std::string place(const schema::Beat& beat) {
-  return std::string(schema::phase_name(beat.phase)) + " of step " + std::to_string(beat.step);
+  return std::string(to_word(beat.phase)) + " of step " + std::to_string(beat.step);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ std::string Membership::taken_message() const {
   const std::optional<ProposalRight::Holder>& holder = right_.holder();
   if (!reserved && !holder) return "";
   const std::string id = reserved ? run_.id : holder->run_id;
-  const std::string_view state = schema::run_state_name(reserved ? *this->state() : schema::RunState::kStarting);
+  const std::string_view state = to_word(reserved ? *this->state() : schema::RunState::kStarting);
   return "run " + id + " is already " + std::string(state) + ", proposed by " +
          name(reserved ? proposer_ : holder->seat) + "; wait for it, or stop it: tgctl stop " + id;
 }

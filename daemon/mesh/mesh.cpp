@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kPoll{50};     // how soon the receiving thr
 constexpr std::chrono::milliseconds kWatch{10};    // how soon it sees a broken connection while frames come
 
 // ZMTP 3.1: a flags byte, then the size in 1 byte, or in 8 bytes where it is above 255.
-std::uint64_t wire_bytes(std::size_t size) { return size + (size > 255 ? 9 : 2); }
+std::uint64_t wire_bytes(std::size_t size) { return size + (size > 255 ? schema::kMessageHeadBytes : 2); }
 
 // ZeroMQ releases a frame's buffer on its own thread when the last peer has it.
 void release_frame(void*, void* hint) { delete static_cast<schema::SharedFrame*>(hint); }

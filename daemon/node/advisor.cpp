@@ -86,7 +86,7 @@ schema::PlanReply Advisor::foresee(schema::PlanReply facts, const schema::JobSpe
   std::optional<schema::BenchReply> known = kept().bench;
   if (!known) {
     known = assumed_bench(
-        {job.model, facts.local_batch, facts.compute_seconds / static_cast<double>(facts.local_batch), 0});
+        {to_word(job.model), facts.local_batch, facts.compute_seconds / static_cast<double>(facts.local_batch), 0});
     known->node = context_.config.node;
     known->cores = static_cast<std::uint64_t>(engine::usable_processors());
     known->threads = context_.threads;

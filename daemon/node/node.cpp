@@ -156,7 +156,7 @@ void Node::on(ConnectionChanged& event) {
   if (event.up || !run_ || !run_->begun()) return membership_.connection(event.peer, event.up, now_ms());
   last_words_.broke(event.peer,
                     context_.config.node + " lost the connection to " + context_.names[event.peer] + " in " +
-                        std::string(schema::phase_name(context_.progress.phase)) + " of step " +
+                        std::string(to_word(context_.progress.phase.load())) + " of step " +
                         std::to_string(context_.progress.step),
                     now_ms());
 }
@@ -193,10 +193,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   const std::size_t members = context_.names.size();
   if (const Status valid = schema::validate_job(*job, members); !valid.ok()) return refuse(valid.error());
   RunIdentity identity{draw(), request.run_id, schema::canonical_job(*job), job->start_timeout_ms};
-  if (identity.id.empty()) identity.id = draw_run_id(job->model, unix_time_ms(), draw());
-  if (!valid_run_id(identity.id))
-    return refuse({ErrorKind::kUsage, "run id '" + identity.id + "' is not made of a-z, 0-9, '-', '_', '.' (at most " +
-                                          std::to_string(schema::kMostRunIdBytes) + ")"});
+  if (identity.id.empty()) identity.id = draw_run_id(to_word(job->model), unix_time_ms(), draw());
   if (context_.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
@@ -219,9 +216,9 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
   status.id = shown_id_ = identity.id;
   status.state = state;
   status.since_ms = status.started_ms = unix_time_ms();
-  status.model = job.model;
-  status.data = job.data;
-  status.gradients = job.gradients;
+  status.model = to_word(job.model);
+  status.data = to_word(job.data);
+  status.gradients = to_word(job.gradients);
   status.steps = job.steps;
   for (const std::string& name : context_.names) status.members.push_back({name, state, 0, 0, 0, 0});
   context_.store.update(status);
@@ -343,7 +340,7 @@ void Node::carry_out(EndRun& action) {
   const Status saved = begun ? run_->save(action.state, reason) : save_unbegun(action, reason);
   if (!saved.ok()) context_.log.error("save-failed", {{"run", action.id}, {"error", saved.error().message}});
   context_.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
-                     {{"run", action.id}, {"state", schema::run_state_name(action.state)}, {"reason", reason}});
+                     {{"run", action.id}, {"state", to_word(action.state)}, {"reason", reason}});
   if (const std::uint64_t dropped = std::exchange(dropped_frames_, 0); dropped > 0)
     context_.log.info("frames-dropped", {{"run", action.id}, {"of-other-runs-or-views", dropped}});
   context_.log.set_sink(nullptr);

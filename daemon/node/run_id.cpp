@@ -1,11 +1,9 @@
 #include "daemon/node/run_id.h"
 
-#include <algorithm>
 #include <cctype>
 
 #include "kernels/base/hex.h"
 #include "kernels/base/log.h"
-#include "schema/limits.h"
 
 namespace tg::daemon {
 
@@ -16,13 +14,6 @@ std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uin
     if (std::isdigit(static_cast<unsigned char>(c))) stamp += c;
   }
   return model + "-" + stamp + "-" + hex_digest(draw).substr(0, 4);
-}
-
-bool valid_run_id(const std::string& id) {
-  if (id.empty() || id.size() > schema::kMostRunIdBytes || id.front() == '-' || id.front() == '.') return false;
-  return std::all_of(id.begin(), id.end(), [](unsigned char c) {
-    return std::islower(c) || std::isdigit(c) || c == '-' || c == '.' || c == '_';
-  });
 }
 
 }  // namespace tg::daemon

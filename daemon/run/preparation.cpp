@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kProbes = 3;  // timed forward + backward passes; the median counts
 
-bool replays(const schema::JobSpec& job) { return job.compute == "replay"; }
+bool replays(const schema::JobSpec& job) { return job.compute == schema::Compute::kReplay; }
 
 std::uint64_t global_batch(const PreparationOptions& options) {
   return schema::resolved_global_batch(options.job, options.members);
@@ -31,10 +31,10 @@ Error on_node(const PreparationOptions& options, const Error& error) {
 }
 
 Result<engine::Model> make_model(const schema::JobSpec& job) {
-  Result<engine::Model> model = engine::make_model(job.model);
-  if (model.ok() && !replays(job) && !model->trainable())
+  engine::Model model = engine::make_model(job.model);
+  if (!replays(job) && !model.trainable())
     return Error{ErrorKind::kInvalidJob,
-                 "model = " + job.model +
+                 std::string("model = ") + to_word(job.model) +
                      " cannot be trained yet, only its gradients can be replayed; set compute = "
                      "replay, or another model"};
   return model;
@@ -57,17 +57,16 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
                                                     int batch) {
   const schema::JobSpec& job = options.job;
   if (replays(job))
-    return engine::make_replay_engine(model,
-                                      {job.seed, static_cast<std::uint32_t>(options.self.index()), job.replay_zeros,
-                                       job.replay_gradients == "gaussian" ? "" : job.replay_gradients});
+    return engine::make_replay_engine(model, {job.seed, static_cast<std::uint32_t>(options.self.index()),
+                                              job.replay_zeros, job.replay_gradients.value_or("")});
   return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch});
 }
 
 // What the run takes at the least, whatever exchange will be chosen.
 std::uint64_t least_bytes(const PreparationOptions& options, const engine::SegmentTable& segments) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (const schema::ExchangeKind exchange : {schema::ExchangeKind::kDirect, schema::ExchangeKind::kSharded})
-    for (const schema::Coding coding : {schema::Coding::kRaw, schema::Coding::kEntropy}) {
+  for (const schema::ExchangeKind exchange : values_of<schema::ExchangeKind>())
+    for (const schema::Coding coding : values_of<schema::Coding>()) {
       if (!allowed(asked_of(options.job), exchange, coding)) continue;
       const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
       const Plans plans = plans_of(options.job, segments, options.members, choice);

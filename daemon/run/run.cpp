@@ -80,8 +80,8 @@ schema::PlanReply Run::facts(const schema::Commit& choice) const {
   reply.members = view_.size();
   reply.global_batch = schema::resolved_global_batch(job_, view_.size());
   reply.local_batch = prepared_->local_batch;
-  reply.exchange = name_of(plans.plan.exchange);
-  reply.coding = name_of(plans.plan.coding);
+  reply.exchange = to_word(plans.plan.exchange);
+  reply.coding = to_word(plans.plan.coding);
   reply.compute_seconds = prepared_->step_seconds;
   reply.link_mbps = candidate_.link_mbps();
   reply.memory_bytes = member_bytes(job_, segments, plans, workers_for(context_.threads_for(job_)));
@@ -125,11 +125,11 @@ Status Run::begin(const schema::Commit& choice) {
   status.id = identity_.id;
   status.state = schema::RunState::kRunning;
   status.since_ms = status.started_ms = unix_time_ms();
-  status.model = job_.model;
-  status.data = job_.data;
+  status.model = to_word(job_.model);
+  status.data = to_word(job_.data);
   status.exchange = plan.exchange;
   status.coding = plan.coding;
-  status.gradients = job_.gradients;
+  status.gradients = to_word(job_.gradients);
   status.steps = job_.steps;
   status.parameters = plan.parameters;
   status.initial_digest = status.digest = prepared_->initial_digest;
@@ -140,7 +140,7 @@ Status Run::begin(const schema::Commit& choice) {
   numbers_.open_metrics(context_.store.directory(identity_.id));
   numbers_.start_counting(context_.mesh.sent_bytes());  // what earlier runs sent is not this one's
   context_.log.info("run-started", {{"run", identity_.id},
-                                    {"model", job_.model},
+                                    {"model", to_word(job_.model)},
                                     {"members", view_.size()},
                                     {"seed", job_.seed},
                                     {"exchange", plan.exchange},
@@ -189,14 +189,14 @@ void Run::reached(schema::Phase phase, std::uint64_t step) { context_.fault.reac
 void Run::step_begins(std::uint64_t step) {
   context_.progress.step = step;
   numbers_.step_began();
-  if (!context_.fault.is(Fault::Kind::kFlip, schema::Phase::kForward, step)) return;
+  if (!context_.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step)) return;
   prepared_->replica->flip_bit(prepared_->model.segments[0].offset);
   context_.log.warning("fault-injected",
                        {{"kind", "flip"}, {"segment", prepared_->model.segments[0].name}, {"step", step}});
 }
 
 bool Run::may_start_early(std::uint64_t step) {
-  return !context_.fault.is(Fault::Kind::kFlip, schema::Phase::kForward, step);
+  return !context_.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step);
 }
 
 // --- its news ---
@@ -255,7 +255,7 @@ void Run::tick() {
   const bool stands_still = standstill_.tick(Clock::now(), context_.progress.count) >= limit;
   const Waiting waits = waiting();
   if (!stands_still || waits.ranks.empty()) return;
-  const std::string phase = member_->reporting() ? "evaluate" : std::string(schema::phase_name(waits.phase));
+  const std::string phase = member_->reporting() ? "evaluate" : std::string(to_word(waits.phase));
   const Rank first = waits.ranks.front();
   member_->fail(member_->members().cause(first, phase,
                                          context_.config.node + " has waited " + std::to_string(limit.count() / 1000) +

@@ -9,7 +9,7 @@
 
 #include "daemon/mesh/mesh.h"
 #include "daemon/step/step_event.h"
-#include "daemon/step/threads/fault.h"
+#include "daemon/step/threads/fault_injection.h"
 #include "daemon/step/threads/progress.h"
 #include "daemon/step/threads/trainer.h"
 #include "daemon/store/run_store.h"
@@ -41,7 +41,7 @@ struct RunContext {
   schema::FramePool& pool;
   RunStore& store;
   Progress& progress;
-  const Fault& fault;
+  const FaultInjection& fault;
   Log& log;
   std::function<void(RunPrepared)> prepared;     // any thread; does not block
   std::function<void(StepHappened&&)> happened;  // any thread; does not block

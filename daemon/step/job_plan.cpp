@@ -1,30 +1,16 @@
 #include "daemon/step/job_plan.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "daemon/step/replica.h"
 #include "daemon/step/worker.h"
 
 namespace tg::daemon {
-namespace {
-
-GradientFormat format_of(std::string_view name) {
-  return name == "float32"   ? GradientFormat::kFloat32
-         : name == "float16" ? GradientFormat::kFloat16
-                             : GradientFormat::kTernary;
-}
-
-}  // namespace
 
 engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
   engine::OptimizerOptions options;
-  options.kind = job.optimizer == "adam"  ? kernels::OptimizerKind::kAdam
-                 : job.optimizer == "sgd" ? kernels::OptimizerKind::kSgd
-                                          : kernels::OptimizerKind::kMomentum;
-  options.schedule.kind = job.schedule == "staircase"    ? engine::ScheduleKind::kStaircase
-                          : job.schedule == "polynomial" ? engine::ScheduleKind::kPolynomial
-                                                         : engine::ScheduleKind::kConstant;
+  options.kind = job.optimizer;
+  options.schedule.kind = job.schedule;
   options.schedule.base_rate = job.learning_rate;
   options.schedule.factor = job.schedule_factor;
   options.schedule.every = job.schedule_every;
@@ -44,9 +30,9 @@ PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const 
   options.coding = choice.coding;
   options.most_chunk_parameters = static_cast<std::size_t>(choice.chunk_parameters);
   options.window_bytes = static_cast<std::size_t>(choice.window_bytes);
-  options.gradients = format_of(job.gradients);
-  options.last_layer = format_of(job.last_layer);
-  options.shared_scalers = job.scaler_sharing == "max";
+  options.gradients = job.gradients;
+  options.last_layer = job.last_layer;
+  options.shared_scalers = job.scaler_sharing == schema::ScalerSharing::kMax;
   options.min_ternary_size = static_cast<std::size_t>(job.min_ternary_size);
   options.bucket_parameters = static_cast<std::size_t>(job.bucket_parameters);
   options.chunk_parameters = static_cast<std::size_t>(job.chunk_parameters);

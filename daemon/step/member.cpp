@@ -8,7 +8,7 @@
 namespace tg::daemon {
 namespace {
 
-ClipRule clip_rule(const schema::JobSpec& job) { return {job.clip_sigma, job.scaler == "repo"}; }
+ClipRule clip_rule(const schema::JobSpec& job) { return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo}; }
 
 std::vector<std::string> names_of(const engine::SegmentTable& segments) {
   std::vector<std::string> names;
@@ -201,7 +201,8 @@ std::unique_ptr<Worker> Member::make_worker() {
   options.members = members_.count();
   options.seed = job.seed;
   options.repo_recipe = clip_rule(job).repo_recipe;
-  options.outside_weight_decay = job.weight_decay_path == "outside" ? static_cast<float>(job.weight_decay) : 0.0f;
+  options.outside_weight_decay =
+      job.weight_decay_path == schema::WeightDecayPath::kOutside ? static_cast<float>(job.weight_decay) : 0.0f;
   return std::make_unique<Worker>(options, resources_->home.make_kernels(), resources_->codec, segments_, shared_,
                                   exchange_.scalers(), resources_->replica, resources_->pool);
 }

@@ -1,7 +1,6 @@
 #include "daemon/store/run_record.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -23,15 +22,6 @@ using schema::MemberStatus;
 using schema::RunStatus;
 
 constexpr int kRecordSchemaVersion = 1;
-
-std::optional<std::uint64_t> from_hex(const std::string& text) {
-  if (text.size() != 16) return std::nullopt;
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value, 16);
-  if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
-  return value;
-}
 
 // The inverse of format_utc.
 std::optional<std::int64_t> from_utc(const std::string& text) {
@@ -101,7 +91,7 @@ class Fields {
     std::string digits;
     if (find(key) == nullptr) return;
     text(key, digits, 64);
-    if (const auto parsed = from_hex(digits)) {
+    if (const auto parsed = parse_hex_digest(digits)) {
       value = *parsed;
     } else {
       complain(key, "16 hexadecimal digits");
@@ -158,7 +148,7 @@ json own_to_json(const RunRecord& record) {
           {"engine_build", record.own.engine_build},
           {"threads", record.own.threads},
           {"kernels", record.own.kernels},
-          {"state", schema::run_state_name(row.state)},
+          {"state", to_word(row.state)},
           {"step", row.step},
           {"digest", hex_digest(row.digest)},
           {"digest_step", row.digest_step},
@@ -277,7 +267,7 @@ std::string record_to_json(const RunRecord& record) {
   const RunStatus& status = record.status;
   nlohmann::ordered_json root = {{"schema_version", kRecordSchemaVersion},
                                  {"id", record.id},
-                                 {"state", schema::run_state_name(status.state)},
+                                 {"state", to_word(status.state)},
                                  {"reason", schema::clip_text(status.reason, schema::kMostReasonBytes)},
                                  {"since", format_utc(status.since_ms)},
                                  {"started", format_utc(status.started_ms)},

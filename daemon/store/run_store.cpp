@@ -160,7 +160,7 @@ void RunStore::State::load(const std::string& id, std::vector<std::string>& warn
 void RunStore::State::fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const {
   if (schema::is_final(record.status.state)) return;
   record.status.reason = node + " ended without a word (crash, kill or power loss) while the run was " +
-                         std::string(schema::run_state_name(record.status.state));
+                         std::string(to_word(record.status.state));
   record.status.state = RunState::kFailed;
   record.status.since_ms = unix_time_ms();
   // What it had committed went with it.
@@ -205,8 +205,7 @@ void RunStore::State::drop_oldest() {
 
 Status RunStore::write(const RunRecord& record) {
   if (!schema::is_run_id(record.id)) {
-    return Error{ErrorKind::kUsage, "'" + record.id + "' cannot be a run's id: letters, digits, - _ and ., at most " +
-                                        std::to_string(schema::kMostRunIdBytes)};
+    return Error{ErrorKind::kUsage, "'" + record.id + "' cannot be a run's id: " + schema::run_id_rule()};
   }
   const std::lock_guard writers(state_->writing);
   RunRecord own = record;
@@ -326,7 +325,7 @@ Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std
   if (!slice && slice.error().kind == ErrorKind::kNotFound) {
     if (!grows) {
       return Error{ErrorKind::kNotFound, state_->node + " has no " + file + " of run " + record->id + ", which is " +
-                                             std::string(schema::run_state_name(record->status.state))};
+                                             std::string(to_word(record->status.state))};
     }
     slice = Slice{};  // nothing was written yet
   }

@@ -35,15 +35,16 @@ std::span<const std::uint8_t> pixels_of(const ImageSet& set, std::size_t image) 
 
 Status check_input(const Dataset& data, const ImageShape& input, int classes) {
   if (!fits(data, input)) {
-    return Error{ErrorKind::kInvalidJob, "data = " + data.name + " has images of " + text_of(data.train.stored) +
-                                             " and the model takes " + text_of(input) +
+    return Error{ErrorKind::kInvalidJob, std::string("data = ") + to_word(data.kind) + " has images of " +
+                                             text_of(data.train.stored) + " and the model takes " + text_of(input) +
                                              "; choose data and model that belong together"};
   }
   for (const ImageSet* set : {&data.train, &data.test}) {
     for (const std::uint8_t label : set->labels) {
       if (label >= classes) {
-        return Error{ErrorKind::kInvalidJob, "data = " + data.name + " has label " + std::to_string(label) +
-                                                 " and the model only " + std::to_string(classes) +
+        return Error{ErrorKind::kInvalidJob, std::string("data = ") + to_word(data.kind) + " has label " +
+                                                 std::to_string(label) + " and the model only " +
+                                                 std::to_string(classes) +
                                                  " classes; choose data and model that belong together"};
       }
     }
@@ -53,7 +54,7 @@ Status check_input(const Dataset& data, const ImageShape& input, int classes) {
 
 void fill_training_batch(const Dataset& data, SampleStream& stream, std::uint64_t seed, std::uint64_t first_position,
                          const ImageShape& input, Batch& batch) {
-  TG_CHECK(fits(data, input), data.name);
+  TG_CHECK(fits(data, input), to_word(data.kind));
   shape_batch(input, batch);
   for (std::size_t i = 0; i < batch.labels.size(); ++i) {
     const std::uint64_t position = first_position + i;
@@ -70,7 +71,7 @@ void fill_training_batch(const Dataset& data, SampleStream& stream, std::uint64_
 }
 
 void fill_evaluation_batch(const Dataset& data, std::size_t first, const ImageShape& input, Batch& batch) {
-  TG_CHECK(fits(data, input), data.name);
+  TG_CHECK(fits(data, input), to_word(data.kind));
   shape_batch(input, batch);
   TG_CHECK(first + batch.labels.size() <= data.test.count(), first, batch.count, data.test.count());
   for (std::size_t i = 0; i < batch.labels.size(); ++i) {

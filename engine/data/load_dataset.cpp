@@ -7,20 +7,18 @@ namespace tg::engine {
 namespace {
 
 Result<Dataset> load(const DatasetOptions& options) {
-  if (options.name == "synthetic") return make_digits(options);
-  if (options.name == "mnist") return load_mnist(options.directory);
-  if (options.name == "cifar10") return load_cifar10(options.directory);
-  std::string known;
-  for (const std::string& name : dataset_names()) known += (known.empty() ? "" : ", ") + name;
-  return Error{ErrorKind::kInvalidJob, "data = " + options.name + " is unknown; known are " + known};
+  switch (options.kind) {
+    case DatasetKind::kSynthetic:
+      return make_digits(options);
+    case DatasetKind::kMnist:
+      return load_mnist(options.directory);
+    case DatasetKind::kCifar10:
+      return load_cifar10(options.directory);
+  }
+  TG_CHECK(false, static_cast<int>(options.kind));
 }
 
 }  // namespace
-
-const std::vector<std::string>& dataset_names() {
-  static const std::vector<std::string> names = {"synthetic", "mnist", "cifar10"};
-  return names;
-}
 
 Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& options) {
   try {
@@ -28,8 +26,8 @@ Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& option
     if (!data) return data.error();
     return std::shared_ptr<const Dataset>(std::make_shared<Dataset>(*std::move(data)));
   } catch (const std::bad_alloc&) {
-    return Error{ErrorKind::kFailed,
-                 "not enough memory to hold data = " + options.name + "; free some or choose a smaller set"};
+    return Error{ErrorKind::kFailed, std::string("not enough memory to hold data = ") + to_word(options.kind) +
+                                         "; free some or choose a smaller set"};
   }
 }
 

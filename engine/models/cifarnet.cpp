@@ -5,7 +5,7 @@ namespace tg::engine {
 // The paper's CifarNet on 24x24 crops: 1,068,298 parameters. Weight decay on fc1 and fc2 only.
 Model make_cifarnet() {
   const LocalResponseNormalization normalization{.radius = 4, .bias = 1.0F, .alpha = 0.001F / 9.0F, .beta = 0.75F};
-  ModelBuilder builder("cifarnet", {3, 24, 24});
+  ModelBuilder builder(to_word(ModelKind::kCifarnet), {3, 24, 24});
   builder.convolution("conv1", 64, 5, {.weight_deviation = 0.05, .bias_value = 0, .decays = false})
       .relu()
       .max_pooling(3, 2)

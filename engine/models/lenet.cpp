@@ -4,7 +4,7 @@ namespace tg::engine {
 
 // The paper's LeNet (SAME padding, hence 7x7x50 into fc1): 1,256,080 parameters. Weight decay on every weight.
 Model make_lenet() {
-  ModelBuilder builder("lenet", {1, 28, 28});
+  ModelBuilder builder(to_word(ModelKind::kLenet), {1, 28, 28});
   builder.convolution("conv1", 20, 5, {.weight_deviation = 0.05, .bias_value = 0, .decays = true})
       .relu()
       .max_pooling(2, 2)

@@ -7,8 +7,6 @@
 namespace tg {
 namespace {
 
-constexpr std::string_view kLevelNames[] = {"debug", "info", "warning", "error"};
-
 void append_value(std::string& line, std::string_view value) {
   const bool plain = !value.empty() && value.find_first_of(" \"=\n\r\t") == std::string_view::npos;
   if (plain) {
@@ -50,7 +48,7 @@ void Log::write(LogLevel level, std::string_view event, std::initializer_list<Lo
   if (level < lowest_) return;
   std::string line = "ts=" + format_utc(unix_time_ms());
   line += " level=";
-  line += kLevelNames[static_cast<std::size_t>(level)];
+  line += to_word(level);
   line += " node=" + node_ + " event=";
   line += event;
   for (const LogField& field : fields) {

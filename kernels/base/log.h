@@ -11,9 +11,12 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/base/words.h"
+
 namespace tg {
 
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
+constexpr auto words_of(LogLevel) { return words("debug", "info", "warning", "error"); }
 
 struct LogField {
   LogField(std::string_view k, std::string_view v) : key(k), value(v) {}

@@ -14,12 +14,8 @@ namespace tg::schema {
 namespace {
 
 constexpr ErrorKind kLastErrorKind = ErrorKind::kTimeout;
-constexpr std::string_view kStateNames[] = {"PENDING", "STARTING",  "RUNNING", "STOPPING",
-                                            "STOPPED", "COMPLETED", "FAILED"};
-constexpr std::string_view kPhaseNames[] = {"idle",   "prepare", "forward",  "backward", "scaler wait",
-                                            "reduce", "gather",  "evaluate", "save"};
-static_assert(std::size(kStateNames) == static_cast<std::size_t>(RunState::kFailed) + 1);
-static_assert(std::size(kPhaseNames) == static_cast<std::size_t>(Phase::kSave) + 1);
+static_assert(words_of(RunState()).size() == static_cast<std::size_t>(RunState::kFailed) + 1);
+static_assert(words_of(Phase()).size() == static_cast<std::size_t>(Phase::kSave) + 1);
 
 // --- Requests. -------------------------------------------------------------------------------------------------------
 
@@ -274,19 +270,14 @@ Result<Value> decode(const char* what, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::string_view run_state_name(RunState state) { return kStateNames[static_cast<std::size_t>(state)]; }
-
 Result<RunState> parse_run_state(std::string_view name) {
   std::string upper(name);
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  const auto* const found = std::find(std::begin(kStateNames), std::end(kStateNames), upper);
-  if (found != std::end(kStateNames)) return static_cast<RunState>(found - std::begin(kStateNames));
+  if (const std::optional<RunState> state = from_word<RunState>(upper)) return *state;
   std::string known;
-  for (const std::string_view state : kStateNames) known += (known.empty() ? "" : ", ") + std::string(state);
+  for (const char* const word : words_of(RunState())) known += (known.empty() ? "" : ", ") + std::string(word);
   return Error{ErrorKind::kUsage, std::string("\"") + clip_text(name, 100) + "\" is not a state; there are " + known};
 }
-
-std::string_view phase_name(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
 
 std::string encode_request(const Request& request) {
   return encode<wire::Request>([&](wire::Request::Builder to) {

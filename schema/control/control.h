@@ -12,14 +12,17 @@
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "kernels/base/words.h"
 #include "schema/control/forecast.h"
 #include "schema/limits.h"
 
 namespace tg::schema {
 
 enum class RunState : std::uint16_t { kPending, kStarting, kRunning, kStopping, kStopped, kCompleted, kFailed };
-std::string_view run_state_name(RunState state);  // "RUNNING"
-Result<RunState> parse_run_state(std::string_view name);
+constexpr auto words_of(RunState) {
+  return words("PENDING", "STARTING", "RUNNING", "STOPPING", "STOPPED", "COMPLETED", "FAILED");
+}
+Result<RunState> parse_run_state(std::string_view name);  // in any case
 inline bool is_final(RunState s) { return s >= RunState::kStopped; }
 
 // Where a member is inside its step; carried by beats so that a stuck one can be named.
@@ -34,7 +37,9 @@ enum class Phase : std::uint16_t {
   kEvaluate,
   kSave
 };
-std::string_view phase_name(Phase phase);  // "scaler wait"
+constexpr auto words_of(Phase) {
+  return words("idle", "prepare", "forward", "backward", "scaler wait", "reduce", "gather", "evaluate", "save");
+}
 
 struct NodeStatus {
   std::string name;

@@ -24,6 +24,13 @@ constexpr std::size_t kAssumptionBytes = kWordBytes + text_bytes(kMostAssumption
 static_assert((kMostForecastRows + 1) * kForecastRowBytes + kMostAssumptions * kAssumptionBytes + kFrameOverheadBytes <=
               kMostControlBytes);
 
+Compute compute(capnp::Text::Reader text) {
+  const std::string read = word(text, "compute");
+  const std::optional<Compute> known = from_word<Compute>(read);
+  if (!known) throw Odd{"compute is " + read};
+  return *known;
+}
+
 double real(double value, const char* field) { return checked_real(value, kMostReal, field); }
 
 std::uint64_t between(std::uint64_t value, std::uint64_t least, std::uint64_t most, const char* field) {
@@ -185,7 +192,7 @@ ForecastRequest take_forecast(wire::ForecastRequest::Reader from) {
 void put_forecast(wire::Forecast::Builder to, const ForecastReply& reply) {
   to.setNode(text_of(reply.node));
   to.setModel(text_of(clip_text(reply.model, kMostNameBytes)));
-  to.setCompute(text_of(clip_text(reply.compute, kMostNameBytes)));
+  to.setCompute(to_word(reply.compute));
   to.setParameters(reply.parameters);
   to.setLineMbps(reply.line_mbps);
   to.setPayloadMbps(reply.payload_mbps);
@@ -210,7 +217,7 @@ ForecastReply take_forecast(wire::Forecast::Reader from) {
   ForecastReply reply;
   reply.node = checked_node(from.getNode(), "node");
   reply.model = word(from.getModel(), "model");
-  reply.compute = word(from.getCompute(), "compute");
+  reply.compute = compute(from.getCompute());
   reply.parameters = from.getParameters();
   reply.line_mbps = checked_real(from.getLineMbps(), kMostLineMbps, "line rate");
   reply.payload_mbps = real(from.getPayloadMbps(), "payload rate");

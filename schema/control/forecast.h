@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "schema/choices.h"
+
 namespace tg::schema {
 
 // Measure link, codec and compute of the asked node, and keep what was found for predictions.
@@ -64,7 +66,8 @@ struct ForecastRow {
   Outcome direct, sharded, ring;
 };
 struct ForecastReply {
-  std::string node, model, compute;
+  std::string node, model;
+  Compute compute = Compute::kTrain;
   std::uint64_t parameters = 0;
   double line_mbps = 0;     // told; 0 = the measured payload rate was used
   double payload_mbps = 0;  // used

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "schema/choices.h"
 #include "schema/limits.h"
 
 namespace tg::schema {
@@ -63,11 +64,6 @@ struct Vote {
   double link_mbps = 0;       // payload, measured towards all peers at once; 0 = not measured
   std::uint16_t workers = 1;  // threads of the exchange
 };
-
-enum class ExchangeKind : std::uint16_t { kDirect = 0, kSharded = 1 };
-
-// How ternary payloads are coded: planes as they are, or entropy-coded (rANS) where that is smaller.
-enum class Coding : std::uint16_t { kRaw = 0, kEntropy = 1 };
 
 // What the proposer decided for all.
 struct Commit {

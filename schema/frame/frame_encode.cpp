@@ -183,8 +183,8 @@ SharedFrame encode_frame(const FrameHeader& header, const FrameBody& body, Frame
 // its length is: the payload is written first, the words in front of it at the end.
 constexpr std::size_t kPayloadBytesOffset =
     (kTableWords + 1 + capnp::sizeInWords<wire::Frame>() + capnp::sizeInWords<wire::Chunk>()) * kWordBytes;
-static_assert(kPayloadBytesOffset == 64, "the payload of a block begins on a cache line");
-static_assert(kPayloadBytesOffset <= kFrameOverheadBytes);
+static_assert(kPayloadBytesOffset == kChunkHeadBytes && kChunkHeadBytes % 64 == 0, "a payload begins on a cache line");
+static_assert(kChunkHeadBytes <= kFrameOverheadBytes);
 
 struct ChunkFrameBuilder::State {
   FrameHeader header;

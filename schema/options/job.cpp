@@ -20,11 +20,10 @@ constexpr WholeRange kTimeoutRange{100, 86'400'000};
 using Row = Option<JobSpec>;
 
 void add_task_rows(std::vector<Row>& rows) {
-  rows.push_back(choice_row(
-      "model", &JobSpec::model, {"lenet", "cifarnet", "lenet-caffe", "cifarnet-32", "googlenet", "alexnet", "vgg-a"},
-      "The network that is trained; lenet-caffe and all behind it can only be replayed (compute)."));
-  rows.push_back(choice_row("data", &JobSpec::data, {"synthetic", "mnist", "cifar10"},
-                            "The training and test set; synthetic needs no files."));
+  rows.push_back(
+      choice_row("model", &JobSpec::model,
+                 "The network that is trained; lenet-caffe and all behind it can only be replayed (compute)."));
+  rows.push_back(choice_row("data", &JobSpec::data, "The training and test set; synthetic needs no files."));
   rows.push_back(text_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
                           "Folder with the data's files on every node; empty = each node's own data-dir."));
   rows.push_back(whole_row("data-seed", &JobSpec::data_seed, {}, "Seed from which the synthetic set is drawn."));
@@ -41,12 +40,26 @@ void add_task_rows(std::vector<Row>& rows) {
                            "Samples of a step per member, in place of global-batch; 0 = not used."));
 }
 
+// A word of its own, or a path.
+constexpr const char* kGaussian = "gaussian";
+Row replay_gradients_row() {
+  Row row;
+  row.name = "replay-gradients";
+  row.help = "replay: gaussian, or a file of float32 gradients on every node; {rank} is the member's.";
+  row.set = [](JobSpec& spec, const std::string& value) -> Status {
+    if (const Status status = check_text(value, kMostPathBytes); !status) return status;
+    spec.replay_gradients = value == kGaussian ? std::nullopt : std::optional(value);
+    return {};
+  };
+  row.get = [](const JobSpec& spec) { return spec.replay_gradients.value_or(kGaussian); };
+  return row;
+}
+
 void add_compute_rows(std::vector<Row>& rows) {
   rows.push_back(
-      choice_row("compute", &JobSpec::compute, {"train", "replay"},
+      choice_row("compute", &JobSpec::compute,
                  "Train on data, or replay: exchange gradients made once before the first step, to measure."));
-  rows.push_back(text_row("replay-gradients", &JobSpec::replay_gradients, kMostPathBytes,
-                          "replay: gaussian, or a file of float32 gradients on every node; {rank} is the member's."));
+  rows.push_back(replay_gradients_row());
   rows.push_back(real_row("replay-zeros", &JobSpec::replay_zeros, {0.68, 0.9999, false, false},
                           "replay: share of zero codes of gaussian gradients at clip-sigma 2.5; 0.68 = plain ones."));
 }
@@ -70,11 +83,10 @@ Row power_row() {
 
 void add_learning_rows(std::vector<Row>& rows) {
   const RealRange fraction{0, 1, false, true};
-  rows.push_back(choice_row("optimizer", &JobSpec::optimizer, {"sgd", "momentum", "adam"},
-                            "The rule that turns a mean gradient into new parameters."));
+  rows.push_back(
+      choice_row("optimizer", &JobSpec::optimizer, "The rule that turns a mean gradient into new parameters."));
   rows.push_back(real_row("learning-rate", &JobSpec::learning_rate, {0, 1e6, true, false}, "Learning rate at step 0."));
-  rows.push_back(choice_row("schedule", &JobSpec::schedule, {"constant", "staircase", "polynomial"},
-                            "How the learning rate falls."));
+  rows.push_back(choice_row("schedule", &JobSpec::schedule, "How the learning rate falls."));
   rows.push_back(real_row("schedule-factor", &JobSpec::schedule_factor, {0, 1, true, false},
                           "staircase: what the rate is multiplied by at each stair."));
   rows.push_back(
@@ -87,7 +99,7 @@ void add_learning_rows(std::vector<Row>& rows) {
   rows.push_back(real_row("epsilon", &JobSpec::epsilon, {0, 1, true, false}, "adam: added to the denominator."));
   rows.push_back(real_row("weight-decay", &JobSpec::weight_decay, {0, 1e3, false, false},
                           "Factor of the parameters that is added to the gradient; 0 = off."));
-  rows.push_back(choice_row("weight-decay-path", &JobSpec::weight_decay_path, {"inside", "outside"},
+  rows.push_back(choice_row("weight-decay-path", &JobSpec::weight_decay_path,
                             "Whether weight decay is added before ternarizing or at the update."));
   rows.push_back(real_row("ema", &JobSpec::ema, fraction,
                           "Decay of the moving average of the parameters, which is evaluated; 0 = no average."));
@@ -96,25 +108,24 @@ void add_learning_rows(std::vector<Row>& rows) {
 }
 
 void add_gradient_rows(std::vector<Row>& rows) {
-  rows.push_back(choice_row("gradients", &JobSpec::gradients, {"ternary", "float32", "float16"},
-                            "How gradients travel: ternary codes, or floats to compare with."));
+  rows.push_back(
+      choice_row("gradients", &JobSpec::gradients, "How gradients travel: ternary codes, or floats to compare with."));
   rows.push_back(real_row("clip-sigma", &JobSpec::clip_sigma, {0, 1e6, false, false},
                           "Gradients are clipped at this many standard deviations of their segment; 0 = off."));
-  rows.push_back(choice_row("scaler", &JobSpec::scaler, {"paper", "repo"},
-                            "Scaler after the paper's formula or after its authors' code."));
   rows.push_back(
-      choice_row("scaler-sharing", &JobSpec::scaler_sharing, {"max", "none"},
+      choice_row("scaler", &JobSpec::scaler, "Scaler after the paper's formula or after its authors' code."));
+  rows.push_back(
+      choice_row("scaler-sharing", &JobSpec::scaler_sharing,
                  "A segment's scaler: the largest of all members', or each member's own (direct exchange)."));
-  rows.push_back(choice_row("last-layer", &JobSpec::last_layer, {"ternary", "float32", "float16"},
-                            "How the gradient of the last layer travels."));
+  rows.push_back(choice_row("last-layer", &JobSpec::last_layer, "How the gradient of the last layer travels."));
   rows.push_back(whole_row("min-ternary-size", &JobSpec::min_ternary_size, {0, UINT32_MAX},
                            "Segments with fewer parameters travel as float32."));
   rows.push_back(whole_row("float-steps", &JobSpec::float_steps, {0, kMostSteps},
                            "The first steps whose gradients travel as float32."));
   rows.push_back(
-      choice_row("exchange", &JobSpec::exchange, {"auto", "direct", "sharded"},
+      choice_row("exchange", &JobSpec::exchange,
                  "Codes from all to all, or each chunk summed by one owner; auto predicts which is faster."));
-  rows.push_back(choice_row("coding", &JobSpec::coding, {"auto", "raw", "entropy"},
+  rows.push_back(choice_row("coding", &JobSpec::coding,
                             "Ternary payloads as bit planes or entropy-coded; auto predicts which is faster."));
   rows.push_back(whole_row("bucket-parameters", &JobSpec::bucket_parameters, {0, UINT32_MAX},
                            "Parameters after which a bucket is full and leaves; 0 = chosen from the model."));
@@ -123,12 +134,12 @@ void add_gradient_rows(std::vector<Row>& rows) {
 }
 
 void add_running_rows(std::vector<Row>& rows) {
-  rows.push_back(choice_row("members", &JobSpec::members, {"all"}, "Which nodes take part."));
+  rows.push_back(choice_row("members", &JobSpec::members, "Which nodes take part."));
   rows.push_back(whole_row("digest-every", &JobSpec::digest_every, {1, kMostSteps},
                            "Steps between comparisons of the members' states."));
-  rows.push_back(
-      whole_row("threads", &JobSpec::threads, {0, kMostThreads},
-                "Threads of the engine and of the exchange's work per member, pinned for replay; 0 = the node's own setting."));
+  rows.push_back(whole_row(
+      "threads", &JobSpec::threads, {0, kMostThreads},
+      "Threads of the engine and of the exchange's work per member, pinned for replay; 0 = the node's own setting."));
   rows.push_back(duration_row("start-timeout", &JobSpec::start_timeout_ms, kTimeoutRange,
                               "How long a start waits for absent members."));
   rows.push_back(
@@ -153,22 +164,22 @@ std::vector<Row> make_rows() {
 Error invalid(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }
 
 Status validate_compute(const JobSpec& spec) {
-  if (spec.compute == "train") {
+  if (spec.compute == Compute::kTrain) {
     const JobSpec defaults;
-    if (spec.replay_gradients != defaults.replay_gradients)
-      return invalid("replay-gradients = " + spec.replay_gradients + " needs compute = replay; compute is train");
+    if (spec.replay_gradients)
+      return invalid("replay-gradients = " + *spec.replay_gradients + " needs compute = replay; compute is train");
     if (spec.replay_zeros != defaults.replay_zeros)
       return invalid("replay-zeros = " + format_real(spec.replay_zeros) + " needs compute = replay; compute is train");
     return {};
   }
-  if (spec.replay_gradients.empty())
+  if (spec.replay_gradients && spec.replay_gradients->empty())
     return invalid("replay-gradients is empty: set it to gaussian or to the path of recorded gradients");
   if (spec.evaluate_every > 0) {
     return invalid("evaluate-every = " + std::to_string(spec.evaluate_every) +
                    " needs compute = train: a replayed run has no data to evaluate on; set evaluate-every to 0");
   }
   // It would be added to the same array in every step.
-  if (spec.weight_decay > 0 && spec.weight_decay_path == "inside") {
+  if (spec.weight_decay > 0 && spec.weight_decay_path == WeightDecayPath::kInside) {
     return invalid("weight-decay = " + format_real(spec.weight_decay) +
                    " inside the ternary path needs compute = train: replayed gradients stay as they are; set "
                    "weight-decay-path to outside or weight-decay to 0");
@@ -226,13 +237,13 @@ Status set_job_key(JobSpec& spec, std::string_view assignment) {
 }
 
 Status validate_job(const JobSpec& spec, std::size_t members) {
-  if (spec.schedule == "staircase" && spec.schedule_every == 0) {
+  if (spec.schedule == ScheduleKind::kStaircase && spec.schedule_every == 0) {
     return invalid("schedule = staircase needs schedule-every, the steps of a stair");
   }
-  if (spec.data != "synthetic" && (spec.data_train > 0 || spec.data_test > 0)) {
-    return invalid("data-train and data-test size the synthetic set; data is " + spec.data);
+  if (spec.data != DatasetKind::kSynthetic && (spec.data_train > 0 || spec.data_test > 0)) {
+    return invalid("data-train and data-test size the synthetic set; data is " + std::string(to_word(spec.data)));
   }
-  if (spec.scaler_sharing == "none" && spec.exchange == "sharded") {
+  if (spec.scaler_sharing == ScalerSharing::kNone && spec.exchange == ExchangeKind::kSharded) {
     return invalid("scaler-sharing = none sums floats and exchanges directly; set exchange to direct or auto");
   }
   if (const Status status = validate_compute(spec); !status) return status;

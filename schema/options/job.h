@@ -4,36 +4,38 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "schema/choices.h"
 #include "schema/options/options.h"
 
 namespace tg::schema {
 
 struct JobSpec {
   // What is trained, on what.
-  std::string model = "lenet";
-  std::string data = "synthetic";  // synthetic | mnist | cifar10
-  std::string data_dir;            // on every node; empty = the node's own data-dir
-  std::uint64_t data_seed = 1;     // of the synthetic set
-  std::uint64_t data_train = 0;    // images of the synthetic set, 0 = the generator's default
+  ModelKind model = ModelKind::kLenet;
+  DatasetKind data = DatasetKind::kSynthetic;
+  std::string data_dir;          // on every node; empty = the node's own data-dir
+  std::uint64_t data_seed = 1;   // of the synthetic set
+  std::uint64_t data_train = 0;  // images of the synthetic set, 0 = the generator's default
   std::uint64_t data_test = 0;
   std::uint64_t steps = 1000;
   std::uint64_t seed = 1;
   std::uint64_t global_batch = 64;
   std::uint64_t batch_per_node = 0;  // if set, global batch = this times members
   // What computes the gradients.
-  std::string compute = "train";              // train | replay
-  std::string replay_gradients = "gaussian";  // replay: gaussian, or the path of recorded ones
-  double replay_zeros = 0.68;                 // replay: share of zero codes of gaussian ones
+  Compute compute = Compute::kTrain;
+  std::optional<std::string> replay_gradients;  // replay: the path of recorded ones; none = gaussian ones
+  double replay_zeros = 0.68;                   // replay: share of zero codes of gaussian ones
   // How it learns.
-  std::string optimizer = "momentum";  // sgd | momentum | adam
+  OptimizerKind optimizer = OptimizerKind::kMomentum;
   double learning_rate = 0.01;
-  std::string schedule = "constant";  // constant | staircase | polynomial
+  ScheduleKind schedule = ScheduleKind::kConstant;
   double schedule_factor = 0.1;
   std::uint64_t schedule_every = 0;
   double schedule_power = 0.5;
@@ -42,23 +44,23 @@ struct JobSpec {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
-  std::string weight_decay_path = "inside";  // inside | outside the ternary path
+  WeightDecayPath weight_decay_path = WeightDecayPath::kInside;
   double ema = 0.9999;
   std::uint64_t evaluate_every = 0;  // steps; 0 = only at the end
   // How gradients travel.
-  std::string gradients = "ternary";    // ternary | float32 | float16
-  double clip_sigma = 2.5;              // 0 = off
-  std::string scaler = "paper";         // paper | repo
-  std::string scaler_sharing = "max";   // max | none
-  std::string last_layer = "ternary";   // ternary | float32 | float16
-  std::uint64_t min_ternary_size = 1;   // smaller segments travel as float32
-  std::uint64_t float_steps = 0;        // the first steps travel as float32
-  std::string exchange = "auto";        // auto | direct | sharded
-  std::string coding = "auto";          // auto | raw | entropy
-  std::uint64_t bucket_parameters = 0;  // 0 = chosen from the model
-  std::uint64_t chunk_parameters = 0;   // 0 = chosen from the model and N
+  GradientFormat gradients = GradientFormat::kTernary;
+  double clip_sigma = 2.5;  // 0 = off
+  ScalerRecipe scaler = ScalerRecipe::kPaper;
+  ScalerSharing scaler_sharing = ScalerSharing::kMax;
+  GradientFormat last_layer = GradientFormat::kTernary;
+  std::uint64_t min_ternary_size = 1;    // smaller segments travel as float32
+  std::uint64_t float_steps = 0;         // the first steps travel as float32
+  std::optional<ExchangeKind> exchange;  // none = auto
+  std::optional<Coding> coding;          // none = auto
+  std::uint64_t bucket_parameters = 0;   // 0 = chosen from the model
+  std::uint64_t chunk_parameters = 0;    // 0 = chosen from the model and N
   // How it is run.
-  std::string members = "all";
+  Members members = Members::kAll;
   std::uint64_t digest_every = 20;  // steps
   std::uint64_t threads = 0;        // per member; 0 = the node's own setting
   std::uint64_t start_timeout_ms = 30'000;

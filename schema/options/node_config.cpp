@@ -70,21 +70,30 @@ Row peer_row() {
 }
 
 Row fault_row() {
-  Row row = text_row("fault", &NodeConfig::fault, kMostNameBytes,
-                     "For tests: kill, hang or flip a bit at PHASE:STEP, such as kill@reduce:20.");
-  const auto set_text = row.set;
-  row.set = [set_text](NodeConfig& config, const std::string& value) -> Status {
-    const std::size_t at = value.find('@');
-    const std::size_t colon = value.rfind(':');
-    const std::string action = value.substr(0, at);
-    const bool known = action == "kill" || action == "hang" || action == "flip";
-    const bool shaped = at != std::string::npos && colon != std::string::npos && colon > at + 1 &&
-                        colon + 1 < value.size() &&
-                        value.find_first_not_of("0123456789", colon + 1) == std::string::npos;
-    if (!value.empty() && (!known || !shaped)) return bad_value(value, "kill|hang|flip@PHASE:STEP");
-    return set_text(config, value);
+  Row row;
+  row.name = "fault";
+  row.help = "For tests: kill, hang or flip a bit at PHASE:STEP, such as kill@reduce:20.";
+  row.set = [](NodeConfig& config, const std::string& value) -> Status {
+    config.fault.reset();
+    if (value.empty()) return {};
+    const Result<Fault> fault = parse_fault(value);
+    if (!fault) return fault.error();
+    config.fault = *fault;
+    return {};
   };
+  row.get = [](const NodeConfig& config) { return config.fault ? format_fault(*config.fault) : std::string(); };
   return row;
+}
+
+// The names of the variants that some processor has (kernels/dispatch.cpp).
+Row kernels_row() {
+  const std::vector<std::string> known{"auto", "avx512", "avx2", "scalar"};
+  return word_row<NodeConfig>(
+      "kernels", known, "Variant of the kernels; auto = the fastest that passes its self-test.",
+      [known](NodeConfig& config, std::size_t index) { config.kernels = known[index]; },
+      [known](const NodeConfig& config) {
+        return static_cast<std::size_t>(std::find(known.begin(), known.end(), config.kernels) - known.begin());
+      });
 }
 
 std::vector<Row> make_rows() {
@@ -108,10 +117,8 @@ std::vector<Row> make_rows() {
                            "refused. 0 = what the machine and its cgroup have left."));
   rows.push_back(duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
                               "A peer without a sign of life for this long is dead."));
-  rows.push_back(choice_row("kernels", &NodeConfig::kernels, {"auto", "avx512", "avx2", "scalar"},
-                            "Variant of the kernels; auto = the fastest that passes its self-test."));
-  rows.push_back(choice_row("log-level", &NodeConfig::log_level, {"debug", "info", "warning", "error"},
-                            "Lowest level that is written to stderr."));
+  rows.push_back(kernels_row());
+  rows.push_back(choice_row("log-level", &NodeConfig::log_level, "Lowest level that is written to stderr."));
   rows.push_back(fault_row());
   return rows;
 }

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "kernels/base/log.h"
 #include "kernels/base/status.h"
+#include "schema/options/fault.h"
 #include "schema/options/options.h"
 #include "schema/place.h"
 
@@ -33,8 +36,8 @@ struct NodeConfig {
   std::uint64_t memory_mib = 0;  // that a run may take; 0 = what the machine or the cgroup has left
   std::uint64_t peer_timeout_ms = 10'000;
   std::string kernels = "auto";  // auto | avx512 | avx2 | scalar
-  std::string log_level = "info";
-  std::string fault;  // tests: kill|hang|flip@PHASE:STEP
+  LogLevel log_level = LogLevel::kInfo;
+  std::optional<Fault> fault;  // for tests
 
   const PeerAddress& self() const;
   Seat seat() const;

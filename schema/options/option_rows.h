@@ -1,15 +1,19 @@
 // Rows of an option table by kind of value: the text of `set` errors and the canonical text of `get` are the same for
-// every option of a kind. Used by job.cpp and node_config.cpp only. Pure.
+// every option of a kind. Used in this folder only. Pure.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "kernels/base/words.h"
 #include "schema/options/options.h"
 #include "schema/text.h"
 
@@ -19,17 +23,20 @@ inline Error bad_value(std::string_view value, const std::string& expected) {
   return {ErrorKind::kUsage, "\"" + clip_text(value, 100) + "\" is not " + expected};
 }
 
-// Letters, no line break and no # (which starts a comment), so that every value survives a file.
+// Printable, without # (which starts a comment) and outer spaces: every such value survives a file.
+inline Status check_text(const std::string& value, std::size_t most_bytes) {
+  const bool padded = !value.empty() && (value.front() == ' ' || value.back() == ' ');
+  if (value.size() <= most_bytes && is_printable(value) && value.find('#') == std::string::npos && !padded) return {};
+  return bad_value(value, "a text of at most " + std::to_string(most_bytes) + " printable bytes without #");
+}
+
 template <class Target>
 Option<Target> text_row(std::string name, std::string Target::*field, std::size_t most_bytes, std::string help) {
   Option<Target> row;
   row.name = std::move(name);
   row.help = std::move(help);
   row.set = [field, most_bytes](Target& target, const std::string& value) -> Status {
-    const bool padded = !value.empty() && (value.front() == ' ' || value.back() == ' ');
-    if (value.size() > most_bytes || !is_printable(value) || value.find('#') != std::string::npos || padded) {
-      return bad_value(value, "a text of at most " + std::to_string(most_bytes) + " printable bytes without #");
-    }
+    if (const Status status = check_text(value, most_bytes); !status) return status;
     target.*field = value;
     return {};
   };
@@ -37,25 +44,49 @@ Option<Target> text_row(std::string name, std::string Target::*field, std::size_
   return row;
 }
 
-template <class Target>
-Option<Target> choice_row(std::string name, std::string Target::*field, std::vector<std::string> choices,
-                          std::string help) {
+// One of a few words. `write` is given the index of the word that was read, `read` tells that of the present one.
+template <class Target, class Write, class Read>
+Option<Target> word_row(std::string name, const std::vector<std::string>& known, std::string help, Write write,
+                        Read read) {
   Option<Target> row;
   row.name = std::move(name);
   row.help = std::move(help);
-  for (const std::string& choice : choices) row.allowed += (row.allowed.empty() ? "" : " | ") + choice;
-  row.set = [field, choices = std::move(choices), allowed = row.allowed](Target& target,
-                                                                         const std::string& value) -> Status {
-    for (const std::string& choice : choices) {
-      if (choice != value) continue;
-      target.*field = value;
-      return {};
+  for (const std::string& word : known) row.allowed += (row.allowed.empty() ? "" : " | ") + word;
+  row.set = [known, write, allowed = row.allowed](Target& target, const std::string& value) -> Status {
+    const auto found = std::find(known.begin(), known.end(), value);
+    if (found == known.end()) {
+      const std::string near = nearest(value, known);
+      return bad_value(value, "one of " + allowed + (near.empty() ? "" : "; did you mean " + near + "?"));
     }
-    const std::string near = nearest(value, choices);
-    return bad_value(value, "one of " + allowed + (near.empty() ? "" : "; did you mean " + near + "?"));
+    write(target, static_cast<std::size_t>(found - known.begin()));
+    return {};
   };
-  row.get = [field](const Target& target) { return target.*field; };
+  row.get = [known, read](const Target& target) { return known[read(target)]; };
   return row;
+}
+
+// The words of an enum (kernels/base/words.h).
+template <class Target, class Enum>
+requires std::is_enum_v<Enum> Option<Target> choice_row(std::string name, Enum Target::*field, std::string help) {
+  constexpr auto kWords = words_of(Enum());
+  return word_row<Target>(
+      std::move(name), {kWords.begin(), kWords.end()}, std::move(help),
+      [field](Target& target, std::size_t index) { target.*field = static_cast<Enum>(index); },
+      [field](const Target& target) { return static_cast<std::size_t>(target.*field); });
+}
+
+// The same, and first of all "auto", which is no value.
+template <class Target, class Enum>
+Option<Target> choice_row(std::string name, std::optional<Enum> Target::*field, std::string help) {
+  constexpr auto kWords = words_of(Enum());
+  std::vector<std::string> known{"auto"};
+  known.insert(known.end(), kWords.begin(), kWords.end());
+  return word_row<Target>(
+      std::move(name), known, std::move(help),
+      [field](Target& target, std::size_t index) {
+        target.*field = index == 0 ? std::nullopt : std::optional(static_cast<Enum>(index - 1));
+      },
+      [field](const Target& target) { return target.*field ? static_cast<std::size_t>(*(target.*field)) + 1 : 0; });
 }
 
 struct WholeRange {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ namespace {
 using namespace tg;
 
 struct Options {
-  std::string model = "lenet";
+  ModelKind model = ModelKind::kLenet;
   int batch = 64;
   int threads = 1;
   int steps = 50;
@@ -45,7 +46,9 @@ Options parse(int count, char** words) {
     if (i + 1 == count) fail("no value after " + word);
     const char* value = words[++i];
     if (word == "--model") {
-      options.model = value;
+      const std::optional<ModelKind> model = from_word<ModelKind>(value);
+      if (!model) fail(std::string("unknown model ") + value);
+      options.model = *model;
     } else if (word == "--batch") {
       options.batch = std::atoi(value);
     } else if (word == "--threads") {
@@ -71,7 +74,7 @@ struct State {
 class Trainer {
  public:
   explicit Trainer(const Options& options)
-      : model_(engine::make_model(options.model).value()),
+      : model_(engine::make_model(options.model)),
         engine_(std::move(engine::make_cpu_engine(model_, {options.threads, options.batch, 1})).value()),
         kernels_(kernels::select(options.kernels).value()),
         states_{State(model_.segments.padded_count()), State(model_.segments.padded_count())},
@@ -138,10 +141,10 @@ int main(int count, char** words) {
     std::printf(
         "{\"engine\": \"%s\", \"model\": \"%s\", \"batch\": %d, \"threads\": %d, \"steps\": %d, \"median_ms\": %.4f, "
         "\"least_ms\": %.4f, \"samples_per_s\": %.1f}\n",
-        trainer.build().c_str(), options.model.c_str(), options.batch, options.threads, options.steps, median, times[0],
-        rate);
+        trainer.build().c_str(), to_word(options.model), options.batch, options.threads, options.steps, median,
+        times[0], rate);
   } else {
-    std::printf("%s batch %d (%s): median %.3f ms, least %.3f ms, %.0f samples/s\n", options.model.c_str(),
+    std::printf("%s batch %d (%s): median %.3f ms, least %.3f ms, %.0f samples/s\n", to_word(options.model),
                 options.batch, trainer.build().c_str(), median, times[0], rate);
   }
 }

@@ -229,9 +229,10 @@ int main(int argc, char** argv) {
       rounds = std::atoi(value.c_str());
       good = rounds >= 1;
     } else if (word == "--gradients") {
-      good = equals != std::string::npos;
+      const auto model = tg::from_word<tg::ModelKind>(value.substr(0, equals));
+      good = model && equals != std::string::npos;
       if (good) {
-        auto read = read_recorded_subject(value.substr(0, equals), value.substr(equals + 1));
+        auto read = read_recorded_subject(*model, value.substr(equals + 1));
         if (!read) {
           std::fprintf(stderr, "%s\n", read.error().message.c_str());
           return 1;

@@ -48,7 +48,7 @@ schema::ForecastReply sample_forecast() {
   schema::ForecastReply reply;
   reply.node = "node-a";
   reply.model = "lenet";
-  reply.compute = "train";
+  reply.compute = schema::Compute::kTrain;
   reply.parameters = 1'256'080;
   reply.line_mbps = 1000;
   reply.payload_mbps = 941;
@@ -139,7 +139,7 @@ TEST(PlanPicture, IsOneSvgWithThreeCurves) {
   EXPECT_EQ(curves, 3u);
   for (const char* noise : {"nan", "inf", "-\""}) EXPECT_EQ(svg.find(noise), std::string::npos) << noise;
   // Nothing but zeros, nothing at all: a frame without curves, and no nonsense in it.
-  reply.compute = "replay";
+  reply.compute = schema::Compute::kReplay;
   for (schema::ForecastRow& row : reply.table) row.direct = row.sharded = row.ring = {};
   EXPECT_EQ(draw_forecast(reply).find("nan"), std::string::npos);
   reply.table.clear();

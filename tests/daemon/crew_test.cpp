@@ -180,7 +180,7 @@ struct Node : Member::Host {
   std::unique_ptr<Crew> crew;  // last: its threads use the others
 };
 
-schema::JobSpec job_of(const std::string& exchange, const std::string& gradients) {
+schema::JobSpec job_of(schema::ExchangeKind exchange, GradientFormat gradients) {
   schema::JobSpec job;
   job.seed = 5;
   job.steps = 30;
@@ -198,8 +198,7 @@ void train(const schema::JobSpec& job, const Per<Seat, std::size_t>& helpers, No
   is_caller = true;
   for (const Seat seat : helpers.places())
     nodes.push_back(std::make_unique<Node>(job, seat, helpers.size(), calls, nodes));
-  const schema::Commit choice{job.exchange == "direct" ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded,
-                              job.coding == "raw" ? schema::Coding::kRaw : schema::Coding::kEntropy,
+  const schema::Commit choice{job.exchange.value(), job.coding.value_or(schema::Coding::kEntropy),
                               schema::kLeastWindowBytes, schema::kSmallChunkParameters};
   for (const Seat seat : helpers.places()) nodes[seat]->begin(choice, helpers[seat]);
   const auto over = [&] {
@@ -223,9 +222,9 @@ void train(const schema::JobSpec& job, const Per<Seat, std::size_t>& helpers, No
 }
 
 TEST(Crew, HelpersLeaveTheBitsAsTheyAre) {
-  for (const std::string exchange : {"direct", "sharded"})
-    for (const std::string gradients : {"ternary", "float32"}) {
-      SCOPED_TRACE(exchange + " " + gradients);
+  for (const auto exchange : values_of<schema::ExchangeKind>())
+    for (const GradientFormat gradients : {GradientFormat::kTernary, GradientFormat::kFloat32}) {
+      SCOPED_TRACE(std::string(to_word(exchange)) + " " + to_word(gradients));
       const schema::JobSpec job = job_of(exchange, gradients);
       const simulation::ReferenceState reference = simulation::train_reference(job, 3, job.steps);
       Node::Nodes nodes;
@@ -239,7 +238,7 @@ TEST(Crew, HelpersLeaveTheBitsAsTheyAre) {
 }
 
 TEST(Crew, WithHelpersTheCallersThreadOnlyHandsOut) {
-  const schema::JobSpec job = job_of("sharded", "ternary");
+  const schema::JobSpec job = job_of(schema::ExchangeKind::kSharded, GradientFormat::kTernary);
   Node::Nodes with_helpers, without;
   const std::uint64_t before = caller_measured;
   train(job, {1, 2, 3}, with_helpers);
@@ -251,7 +250,8 @@ TEST(Crew, WithHelpersTheCallersThreadOnlyHandsOut) {
 TEST(Crew, StatisticsAreForIdleHelpers) {
   Calls calls;
   Node::Nodes nodes;
-  nodes.push_back(std::make_unique<Node>(job_of("direct", "ternary"), Seat(0), 1, calls, nodes));
+  nodes.push_back(std::make_unique<Node>(job_of(schema::ExchangeKind::kDirect, GradientFormat::kTernary), Seat(0), 1,
+                                         calls, nodes));
   Node& node = *nodes[Seat(0)];
   node.begin({}, 2);
   while (const auto call = calls.take(false)) call();  // three buckets are there to be measured
@@ -267,8 +267,8 @@ TEST(Crew, StatisticsAreForIdleHelpers) {
 }
 
 TEST(Crew, RawCodesAreReadByTheUpdateItself) {
-  schema::JobSpec job = job_of("direct", "ternary");
-  job.coding = "raw";
+  schema::JobSpec job = job_of(schema::ExchangeKind::kDirect, GradientFormat::kTernary);
+  job.coding = schema::Coding::kRaw;
   const std::uint64_t before = updates_of_payloads;
   Node::Nodes nodes;
   train(job, {0, 1, 2}, nodes);
@@ -283,7 +283,8 @@ TEST(Crew, RawCodesAreReadByTheUpdateItself) {
 TEST(Crew, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
   Calls calls;
   Node::Nodes nodes;
-  nodes.push_back(std::make_unique<Node>(job_of("direct", "ternary"), Seat(0), 1, calls, nodes));
+  nodes.push_back(std::make_unique<Node>(job_of(schema::ExchangeKind::kDirect, GradientFormat::kTernary), Seat(0), 1,
+                                         calls, nodes));
   Node& node = *nodes[Seat(0)];
   node.begin({}, 0);
   while (const auto call = calls.take(false)) call();

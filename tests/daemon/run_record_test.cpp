@@ -10,6 +10,7 @@
 
 #include "run_samples.h"
 #include "schema/limits.h"
+#include "tests/seeds.h"
 
 namespace tg::daemon {
 namespace {
@@ -139,14 +140,15 @@ TEST(RunRecord, DamagedTextNeverThrows) {
     EXPECT_FALSE(record_from_json(good.substr(0, length)).ok()) << length;
   }
   std::size_t refused = 0;
-  for (std::uint32_t seed = 0; seed < 3000; ++seed) {
-    std::mt19937 random(seed);
+  for (const std::uint64_t seed : seeds(3000)) {
+    TG_SEED(seed);
+    std::mt19937_64 random(seed);
     std::string damaged = good;
     for (int flips = 0; flips < 3; ++flips) damaged[random() % damaged.size()] = static_cast<char>(random());
     const Result<RunRecord> read = record_from_json(damaged);
     if (!read.ok()) {
       ++refused;
-      EXPECT_EQ(read.error().kind, ErrorKind::kCorrupt) << "seed " << seed;
+      EXPECT_EQ(read.error().kind, ErrorKind::kCorrupt);
     }
   }
   EXPECT_GT(refused, 1000u);

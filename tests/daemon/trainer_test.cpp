@@ -68,8 +68,8 @@ TrainingKit kit_in(kernels::Home& home, const schema::JobSpec& job) {
   return kit;
 }
 
-void expect_gradient(const std::string& weight_decay_path) {
-  SCOPED_TRACE(weight_decay_path);
+void expect_gradient(schema::WeightDecayPath weight_decay_path) {
+  SCOPED_TRACE(to_word(weight_decay_path));
   schema::JobSpec job;
   job.weight_decay = 0.5;
   job.weight_decay_path = weight_decay_path;
@@ -90,7 +90,7 @@ void expect_gradient(const std::string& weight_decay_path) {
     told.release();
   };
   const Trainer::Prepare prepare = [&](const std::function<void()>&) { return kit_in(*home, job); };
-  Trainer trainer({job, Rank(0), 1}, prepare, progress, Fault(), std::make_shared<Timeline>(), hooks);
+  Trainer trainer({job, Rank(0), 1}, prepare, progress, FaultInjection(), std::make_shared<Timeline>(), hooks);
   ASSERT_TRUE(told.try_acquire_for(kPatience));
   const Plan plan = make_plan(tiny_segments(), plan_options(job, 1, {}));
   trainer.train(0, plan, prepared->replica->parameters(), false);
@@ -101,7 +101,7 @@ void expect_gradient(const std::string& weight_decay_path) {
   prepared->replica->copy_out(trainer.gradients(), 0, found);
   std::vector<float> expected =
       EngineAtHome::gradient(1.0F / static_cast<float>(schema::resolved_global_batch(job, 1)));
-  if (weight_decay_path == "inside")
+  if (weight_decay_path == schema::WeightDecayPath::kInside)
     for (const engine::Segment& segment : tiny_segments().segments())
       for (std::size_t i = segment.offset; segment.decays && i < segment.offset + segment.element_count; ++i)
         expected[i] = expected[i] + 0.5F * parameters[i];
@@ -110,8 +110,7 @@ void expect_gradient(const std::string& weight_decay_path) {
 }
 
 TEST(Trainer, AddsTheWeightDecayWhereTheGradientLives) {
-  expect_gradient("inside");
-  expect_gradient("outside");
+  for (const auto path : values_of<schema::WeightDecayPath>()) expect_gradient(path);
 }
 
 }  // namespace

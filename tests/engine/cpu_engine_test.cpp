@@ -21,12 +21,12 @@ bool same_bits(const AlignedArray<float>& a, const AlignedArray<float>& b) {
 }
 
 struct Run {
-  std::string model;
+  ModelKind model;
   int threads, batch;
 };
 
 void PrintTo(const Run& value, std::ostream* out) {
-  *out << value.model << " with " << value.threads << " threads, batch " << value.batch;
+  *out << to_word(value.model) << " with " << value.threads << " threads, batch " << value.batch;
 }
 
 class CpuEngine : public testing::TestWithParam<Run> {
@@ -37,7 +37,7 @@ class CpuEngine : public testing::TestWithParam<Run> {
     return std::move(engine).value();
   }
 
-  const Model model_ = *make_model(GetParam().model);
+  const Model model_ = make_model(GetParam().model);
   const Batch batch_ = random_batch(model_, GetParam().batch, 51);
   const AlignedArray<float> parameters_ = random_parameters(model_, 0.05F, 52);
 };
@@ -146,14 +146,14 @@ TEST_P(CpuEngine, EvaluationAgreesWithTraining) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CpuEngine,
-                         testing::Values(Run{"lenet", 1, 16}, Run{"lenet", 2, 21}, Run{"cifarnet", 1, 8},
-                                         Run{"cifarnet", 2, 9}),
+                         testing::Values(Run{ModelKind::kLenet, 1, 16}, Run{ModelKind::kLenet, 2, 21},
+                                         Run{ModelKind::kCifarnet, 1, 8}, Run{ModelKind::kCifarnet, 2, 9}),
                          [](const testing::TestParamInfo<Run>& each) {
-                           return each.param.model + "_" + std::to_string(each.param.threads);
+                           return to_word(each.param.model) + ("_" + std::to_string(each.param.threads));
                          });
 
 TEST(CpuEngineErrors, AreValues) {
-  const Model model = *make_model("lenet");
+  const Model model = make_model(ModelKind::kLenet);
   for (const EngineOptions& options : {EngineOptions{0, 1, 1}, EngineOptions{1, 0, 1}, EngineOptions{1, 1, 0}}) {
     const auto engine = make_cpu_engine(model, options);
     ASSERT_FALSE(engine.ok());
@@ -162,7 +162,7 @@ TEST(CpuEngineErrors, AreValues) {
 }
 
 TEST(CpuEngineBuild, NamesLibraryAndThreads) {
-  const auto engine = make_cpu_engine(*make_model("lenet"), {.threads = 2, .batch = 2, .evaluation_batch = 1});
+  const auto engine = make_cpu_engine(make_model(ModelKind::kLenet), {.threads = 2, .batch = 2, .evaluation_batch = 1});
   ASSERT_TRUE(engine.ok());
   EXPECT_EQ((*engine)->build().rfind("oneDNN ", 0), 0u) << (*engine)->build();
   EXPECT_NE((*engine)->build().find("2 threads"), std::string::npos);

@@ -129,10 +129,10 @@ TEST_P(SmallNetwork, EveryGradientIsTheDifference) {
 INSTANTIATE_TEST_SUITE_P(Layers, SmallNetwork, testing::ValuesIn(kCases),
                          [](const testing::TestParamInfo<Case>& each) { return each.param.name; });
 
-class RealModel : public testing::TestWithParam<std::string> {};
+class RealModel : public testing::TestWithParam<ModelKind> {};
 
 TEST_P(RealModel, GradientAlongARandomDirectionIsTheDifference) {
-  const Model model = *make_model(GetParam());
+  const Model model = make_model(GetParam());
   const int kBatch = 2;
   auto engine = make_cpu_engine(model, {.threads = 2, .batch = kBatch, .evaluation_batch = 1});
   ASSERT_TRUE(engine.ok()) << engine.error().message;
@@ -170,8 +170,10 @@ TEST_P(RealModel, GradientAlongARandomDirectionIsTheDifference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, RealModel, testing::Values("lenet", "cifarnet"),
-                         [](const testing::TestParamInfo<std::string>& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(Models, RealModel, testing::Values(ModelKind::kLenet, ModelKind::kCifarnet),
+                         [](const testing::TestParamInfo<ModelKind>& each) {
+                           return std::string(to_word(each.param));
+                         });
 
 }  // namespace
 }  // namespace tg::engine

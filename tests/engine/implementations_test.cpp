@@ -25,18 +25,18 @@ class Implementations : public testing::TestWithParam<Run> {};
 TEST_P(Implementations, AreNoReferences) {
   const auto& [threads, batch, evaluation_batch] = GetParam();
   std::size_t trainable = 0;
-  for (const std::string& name : model_names()) {
-    const Model model = *make_model(name);
+  for (const ModelKind kind : values_of<ModelKind>()) {
+    const Model model = make_model(kind);
     if (!model.trainable()) continue;
     ++trainable;
     const cpu::CpuEngine engine(model, {threads, batch, evaluation_batch});
-    EXPECT_GT(engine.implementations().size(), 10u) << name;
+    EXPECT_GT(engine.implementations().size(), 10u) << model.name;
     for (const std::string& each : engine.implementations()) {  // "conv1 forward: brgconv:avx512_core"
       // oneDNN's LRN of NHWC has no other below AVX-512: up to 70 % of CifarNet's step. Ours is to come.
       if (each.find("normalization") != std::string::npos) continue;
       const std::string implementation = each.substr(each.rfind(": ") + 2);
       for (const char* slow : {"ref", "simple"}) {
-        EXPECT_EQ(implementation.find(slow), std::string::npos) << name << ", " << engine.build() << ", " << each;
+        EXPECT_EQ(implementation.find(slow), std::string::npos) << model.name << ", " << engine.build() << ", " << each;
       }
     }
   }
@@ -60,7 +60,7 @@ TEST(InstructionSet, IsTheOneAskedFor) {
   const bool has_avx512 =
       std::any_of(variants.begin(), variants.end(), [](const auto* v) { return v->name == "avx512"; });
   if (asked == "AVX512_CORE" && !has_avx512) GTEST_SKIP() << "this processor has no AVX-512";
-  const auto engine = make_cpu_engine(*make_model("lenet"), {});
+  const auto engine = make_cpu_engine(make_model(ModelKind::kLenet), {});
   ASSERT_TRUE(engine.ok());
   const std::string build = (*engine)->build();
   if (asked == "AVX2" || !has_avx512) {

@@ -24,17 +24,17 @@ std::uint64_t hash_of(const AlignedArray<float>& values) {  // FNV-1a over 32-bi
 
 // Frozen: replicas on any machine must start from these bits.
 TEST(Initialize, GivesTheSameBitsEverywhere) {
-  EXPECT_EQ(hash_of(initial(make_model("lenet")->segments, 1)), 12537999726712485806ULL);
-  EXPECT_EQ(hash_of(initial(make_model("cifarnet")->segments, 1)), 322863528315422991ULL);
+  EXPECT_EQ(hash_of(initial(make_model(ModelKind::kLenet).segments, 1)), 12537999726712485806ULL);
+  EXPECT_EQ(hash_of(initial(make_model(ModelKind::kCifarnet).segments, 1)), 322863528315422991ULL);
 }
 
 TEST(Initialize, DependsOnTheSeed) {
-  const SegmentTable segments = make_model("lenet")->segments;
+  const SegmentTable segments = make_model(ModelKind::kLenet).segments;
   EXPECT_NE(hash_of(initial(segments, 1)), hash_of(initial(segments, 2)));
 }
 
 TEST(Initialize, ConstantsAndPaddingAreExact) {
-  const SegmentTable segments = make_model("cifarnet")->segments;
+  const SegmentTable segments = make_model(ModelKind::kCifarnet).segments;
   const AlignedArray<float> parameters = initial(segments, 3);
   for (const Segment& segment : segments.segments()) {
     for (std::size_t i = 0; i < segment.padded_count(); ++i) {
@@ -53,7 +53,7 @@ TEST(Initialize, WeightsAreNormalAndCutAtTwoDeviations) {
   const double kDeviation = 0.8796256610342398;
   const double kWithinOne = 0.6826894921370859 / 0.9544997361036416;
   const double kSigmas = 4.5;  // of sampling error allowed
-  const SegmentTable segments = make_model("lenet")->segments;
+  const SegmentTable segments = make_model(ModelKind::kLenet).segments;
   const AlignedArray<float> parameters = initial(segments, 4);
   for (const Segment& segment : segments.segments()) {
     if (segment.initial_deviation == 0) continue;

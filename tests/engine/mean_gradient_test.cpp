@@ -85,12 +85,12 @@ class MeanGradient : public testing::TestWithParam<Case> {};
 
 TEST_P(MeanGradient, IsThatOfTheWholeBatchAtEveryStep) {
   const Case& c = GetParam();
-  const Model model = make_model("lenet").value();
-  const auto data = load_dataset({"synthetic", "", 3, c.samples, 10}).value();
+  const Model model = make_model(ModelKind::kLenet);
+  const auto data = load_dataset({DatasetKind::kSynthetic, "", 3, c.samples, 10}).value();
   Side whole(model, c, 1), split(model, c, c.members);
   AlignedArray<float> parameters(model.segments.padded_count()), next(model.segments.padded_count());
   initialize(model.segments, kSeed, parameters.data());
-  kernels::Update update = update_for_step({kernels::OptimizerKind::kSgd, {}, 0, 0, 0, 0}, 0);
+  kernels::Update update = update_for_step({OptimizerKind::kSgd, {}, 0, 0, 0, 0}, 0);
   update.scale = 1;
   double worst = 0;
   int ties = 0;

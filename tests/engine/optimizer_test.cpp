@@ -37,12 +37,12 @@ TEST(Schedule, PolynomialReachesZero) {
 
 TEST(Update, SgdAndMomentumCarryTheRate) {
   OptimizerOptions options;
-  options.kind = kernels::OptimizerKind::kSgd;
+  options.kind = OptimizerKind::kSgd;
   options.schedule = {.kind = ScheduleKind::kPolynomial, .base_rate = 0.5, .power = 1.0, .steps = 4};
   EXPECT_EQ(update_for_step(options, 2).rate, 0.25F);
-  options.kind = kernels::OptimizerKind::kMomentum;
+  options.kind = OptimizerKind::kMomentum;
   const kernels::Update update = update_for_step(options, 3);
-  EXPECT_EQ(update.kind, kernels::OptimizerKind::kMomentum);
+  EXPECT_EQ(update.kind, OptimizerKind::kMomentum);
   EXPECT_EQ(update.rate, 0.125F);
   EXPECT_EQ(update.momentum, 0.9F);
   EXPECT_EQ(update.scale, 0.0F);
@@ -51,7 +51,7 @@ TEST(Update, SgdAndMomentumCarryTheRate) {
 
 TEST(Update, AdamCorrectsItsBias) {
   OptimizerOptions options;
-  options.kind = kernels::OptimizerKind::kAdam;
+  options.kind = OptimizerKind::kAdam;
   options.schedule.base_rate = 0.0002;
   for (const std::uint64_t step : {0ULL, 1ULL, 9ULL, 999ULL, 100'000ULL}) {
     const double t = static_cast<double>(step) + 1;
@@ -67,9 +67,9 @@ TEST(Update, AdamCorrectsItsBias) {
 }
 
 TEST(Update, SlotsPerOptimizer) {
-  EXPECT_EQ(slot_count(kernels::OptimizerKind::kSgd), 0);
-  EXPECT_EQ(slot_count(kernels::OptimizerKind::kMomentum), 1);
-  EXPECT_EQ(slot_count(kernels::OptimizerKind::kAdam), 2);
+  EXPECT_EQ(slot_count(OptimizerKind::kSgd), 0);
+  EXPECT_EQ(slot_count(OptimizerKind::kMomentum), 1);
+  EXPECT_EQ(slot_count(OptimizerKind::kAdam), 2);
 }
 
 TEST(Average, RateFallsFromNineTenthsToOneMinusDecay) {

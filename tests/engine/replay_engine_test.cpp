@@ -80,7 +80,7 @@ TEST(GaussianGradients, DependOnSeedRankAndSegmentOnly) {
 }
 
 TEST(ReplayEngine, ReportsEverySegmentLastFirstAndKeepsItsGradients) {
-  const Model model = *make_model("lenet-caffe");
+  const Model model = make_model(ModelKind::kLenetCaffe);
   const std::unique_ptr<Engine> engine =
       make_replay_engine(model, {.seed = 1, .rank = 0, .zeros = 0.68, .path = ""}).value();
   AlignedArray<float> gradients(model.segments.padded_count());
@@ -115,7 +115,7 @@ class RecordedGradients : public ::testing::Test {
     const auto engine = make_replay_engine(model_, {.seed = 1, .rank = 3, .zeros = 0.68, .path = path_});
     return engine.ok() ? "" : engine.error().message;
   }
-  const Model model_ = *make_model("lenet-caffe");
+  const Model model_ = make_model(ModelKind::kLenetCaffe);
   const std::string path_ = ::testing::TempDir() + "recorded-" + std::to_string(getpid()) + "-3.f32";
 };
 

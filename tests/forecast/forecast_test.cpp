@@ -24,7 +24,7 @@ schema::BenchReply sample_bench(double link_mbps = 941) {
   return bench;
 }
 
-Question question(const std::string& model, std::uint64_t nodes) {
+Question question(ModelKind model, std::uint64_t nodes) {
   Question one;
   one.job = replay_task(model).job;
   one.nodes = nodes;
@@ -38,7 +38,7 @@ const schema::Outcome& chosen_of(const Forecast& forecast) {
 // A plan asks with the table, a dry run without it, a start with what it has chosen by votes of the same link.
 TEST(Forecast, PlanDryRunAndStartAgree) {
   std::size_t cases = 0;
-  for (const char* model : {"lenet", "cifarnet", "alexnet"}) {
+  for (const ModelKind model : {ModelKind::kLenet, ModelKind::kCifarnet, ModelKind::kAlexnet}) {
     for (const std::uint64_t nodes : {2u, 3u, 4u, 8u}) {
       for (const double mbps : {10.0, 1000.0, 10'000.0}) {
         Question dry = question(model, nodes);
@@ -49,7 +49,7 @@ TEST(Forecast, PlanDryRunAndStartAgree) {
         start.chosen = choose_exchange(asked_of(dry.job), std::vector<schema::Vote>(nodes, vote)).commit;
         const Forecast a = forecast(dry, sample_bench(mbps)).value(), b = forecast(plan, sample_bench(mbps)).value(),
                        c = forecast(start, sample_bench(mbps)).value();
-        EXPECT_EQ(a.chosen, *start.chosen) << model << ' ' << nodes << ' ' << mbps;
+        EXPECT_EQ(a.chosen, *start.chosen) << to_word(model) << ' ' << nodes << ' ' << mbps;
         EXPECT_EQ(a.chosen, b.chosen);
         for (const Forecast* other : {&b, &c}) {
           EXPECT_EQ(other->reply.coding, a.reply.coding);
@@ -66,7 +66,7 @@ TEST(Forecast, PlanDryRunAndStartAgree) {
 
 TEST(Forecast, ALinkThatIsToldIsALineWhoeverTellsIt) {
   for (const double line : {100.0, 720.0, 1000.0}) {  // 720: more than kRawMbps, its payload is less
-    Question by_option = question("googlenet", 4), by_job = by_option;
+    Question by_option = question(ModelKind::kGooglenet, 4), by_job = by_option;
     by_option.line_mbps = line;
     by_job.job.link_mbps = line;
     const Forecast a = forecast(by_option, sample_bench()).value(), b = forecast(by_job, sample_bench(0)).value();
@@ -80,7 +80,7 @@ TEST(Forecast, ALinkThatIsToldIsALineWhoeverTellsIt) {
 }
 
 TEST(Forecast, TheTableEndsBeyondWhatARunAllowsAndSaysSo) {
-  Question asked = question("alexnet", 4);
+  Question asked = question(ModelKind::kAlexnet, 4);
   asked.table = true;
   const schema::ForecastReply reply = forecast(asked, sample_bench())->reply;
   ASSERT_EQ(reply.table.size(), 10u);
@@ -107,16 +107,16 @@ TEST(Forecast, TheTableEndsBeyondWhatARunAllowsAndSaysSo) {
 }
 
 TEST(Forecast, WhatIsAskedBinds) {
-  Question asked = question("alexnet", 8);
-  asked.job.exchange = "direct";
-  asked.job.coding = "raw";
+  Question asked = question(ModelKind::kAlexnet, 8);
+  asked.job.exchange = ExchangeKind::kDirect;
+  asked.job.coding = schema::Coding::kRaw;
   EXPECT_EQ(forecast(asked, sample_bench(10))->reply.exchange, "direct");
   EXPECT_EQ(forecast(asked, sample_bench(10))->reply.coding, "raw");
-  asked.job.exchange = "auto";
-  asked.job.scaler_sharing = "none";
+  asked.job.exchange = std::nullopt;
+  asked.job.scaler_sharing = schema::ScalerSharing::kNone;
   EXPECT_EQ(forecast(asked, sample_bench())->chosen.exchange, ExchangeKind::kDirect);
-  asked = question("alexnet", 1);
-  asked.job.exchange = "sharded";
+  asked = question(ModelKind::kAlexnet, 1);
+  asked.job.exchange = ExchangeKind::kSharded;
   EXPECT_EQ(forecast(asked, sample_bench())->chosen.exchange, ExchangeKind::kDirect) << "alone";
 }
 
@@ -125,16 +125,16 @@ TEST(Forecast, WhatIsNotKnownIsSaid) {
     const Result<Forecast> answer = forecast(one, bench);
     return answer ? std::string() : answer.error().message;
   };
-  EXPECT_NE(error_of(question("alexnet", 2), sample_bench(0)).find("link-mbps"), std::string::npos);
-  EXPECT_EQ(error_of(question("alexnet", 1), sample_bench(0)), "") << "one node needs no link";
+  EXPECT_NE(error_of(question(ModelKind::kAlexnet, 2), sample_bench(0)).find("link-mbps"), std::string::npos);
+  EXPECT_EQ(error_of(question(ModelKind::kAlexnet, 1), sample_bench(0)), "") << "one node needs no link";
   schema::BenchReply poor = sample_bench();
   poor.codec.pop_back();
-  EXPECT_NE(error_of(question("alexnet", 2), poor).find("decode-sums-entropy"), std::string::npos);
-  Question small = question("lenet", 65);
-  small.job.compute = "train";
+  EXPECT_NE(error_of(question(ModelKind::kAlexnet, 2), poor).find("decode-sums-entropy"), std::string::npos);
+  Question small = question(ModelKind::kLenet, 65);
+  small.job.compute = schema::Compute::kTrain;
   small.job.global_batch = 64;
   EXPECT_NE(error_of(small, sample_bench()).find("65 nodes"), std::string::npos);
-  small.job.model = "vgg-a";
+  small.job.model = ModelKind::kVggA;
   small.nodes = 2;
   EXPECT_NE(error_of(small, sample_bench()).find("compute=replay"), std::string::npos);
 }
@@ -143,7 +143,7 @@ TEST(Forecast, SpeedsThatAreAssumedAreSaidToBe) {
   schema::BenchReply assumed = assumed_bench({"lenet", 16, 2e-3, 0});
   assumed.node = "node-a";
   assumed.link_mbps = 941;
-  Question asked{train_task("lenet", 64).job, 4};
+  Question asked{train_task(ModelKind::kLenet, 64).job, 4};
   const schema::ForecastReply reply = forecast(asked, assumed)->reply;
   EXPECT_EQ(reply.measured_ms, 0);
   EXPECT_DOUBLE_EQ(reply.asked.direct.compute, 16 * 2e-3) << "as the preparation timed it";

@@ -23,7 +23,7 @@ constexpr ExchangeKind kBoth[] = {ExchangeKind::kDirect, ExchangeKind::kSharded}
 const Surroundings kGigabit{941, 1, 0.92};
 
 TEST(Predict, OneNodeOnlyComputes) {
-  const Task task = train_task("lenet", 64);
+  const Task task = train_task(ModelKind::kLenet, 64);
   const ForecastRow row = predict_row(task, sample_machine(), kGigabit, 1, Coding::kRaw);
   EXPECT_DOUBLE_EQ(row.direct.step, 64e-3);
   EXPECT_DOUBLE_EQ(row.direct.compute, 64e-3);
@@ -31,18 +31,18 @@ TEST(Predict, OneNodeOnlyComputes) {
   EXPECT_DOUBLE_EQ(row.direct.step, row.sharded.step);
   EXPECT_DOUBLE_EQ(row.direct.step, row.ring.step);
   EXPECT_DOUBLE_EQ(row.direct.speed_up, 1);
-  EXPECT_EQ(predict_row(replay_task("alexnet"), sample_machine(), kGigabit, 1, Coding::kRaw).direct.step, 0);
+  EXPECT_EQ(predict_row(replay_task(ModelKind::kAlexnet), sample_machine(), kGigabit, 1, Coding::kRaw).direct.step, 0);
 }
 
 TEST(Predict, AFasterLinkIsNeverSlower) {
-  for (const char* model : {"lenet-caffe", "googlenet", "alexnet"}) {
+  for (const ModelKind model : {ModelKind::kLenetCaffe, ModelKind::kGooglenet, ModelKind::kAlexnet}) {
     const Task task = replay_task(model);
     for (const std::size_t nodes : {2u, 3u, 8u, 127u, 512u}) {
       for (const ExchangeKind exchange : kBoth) {
         double before = 1e9;
         for (const double mbps : {10.0, 100.0, 941.0, 9410.0, 1e5}) {
           const double step = predict(task, sample_machine(), {mbps, 1, 0.92}, nodes, exchange, Coding::kRaw).step;
-          EXPECT_LE(step, before) << model << ", " << nodes << " nodes, " << mbps << " Mbit/s";
+          EXPECT_LE(step, before) << to_word(model) << ", " << nodes << " nodes, " << mbps << " Mbit/s";
           EXPECT_GT(step, 0);
           before = step;
         }
@@ -52,7 +52,7 @@ TEST(Predict, AFasterLinkIsNeverSlower) {
 }
 
 TEST(Predict, MoreCoresAreNeverSlower) {
-  const Task task = train_task("cifarnet", 128);
+  const Task task = train_task(ModelKind::kCifarnet, 128);
   for (const ExchangeKind exchange : kBoth) {
     double before = 1e9;
     for (const double cores : {0.125, 0.25, 0.5, 1.0, 2.0, 8.0}) {
@@ -64,7 +64,7 @@ TEST(Predict, MoreCoresAreNeverSlower) {
 }
 
 TEST(Predict, TheRingIsItsFormula) {
-  const Task task = replay_task("alexnet");
+  const Task task = replay_task(ModelKind::kAlexnet);
   const Machine machine = sample_machine();
   for (const std::size_t nodes : {2u, 4u, 8u, 100u}) {
     const double n = static_cast<double>(nodes);
@@ -79,13 +79,13 @@ TEST(Predict, AWireBoundStepIsItsBitsOverTheRate) {
   Machine machine = sample_machine();
   machine.trip_seconds = 0;
   const Outcome direct =
-      predict(replay_task("alexnet"), machine, {10, 1, 0.68}, 2, ExchangeKind::kDirect, Coding::kEntropy);
+      predict(replay_task(ModelKind::kAlexnet), machine, {10, 1, 0.68}, 2, ExchangeKind::kDirect, Coding::kEntropy);
   EXPECT_NEAR(direct.wire, 61'100'840 * 1.22 * 1.008 / 10e6, 0.02 * direct.wire);  // H(codes) = 1.22 bits at 68 %
   EXPECT_NEAR(direct.step, direct.wire, 0.01 * direct.step);
 }
 
 TEST(Predict, AProcessorBoundStepScalesWithItsShareOfACore) {
-  const Task task = replay_task("alexnet");
+  const Task task = replay_task(ModelKind::kAlexnet);
   Machine machine = sample_machine();
   machine.trip_seconds = 0;
   const double whole = predict(task, machine, {1e6, 1, 0.92}, 4, ExchangeKind::kSharded, Coding::kRaw).step;
@@ -94,7 +94,7 @@ TEST(Predict, AProcessorBoundStepScalesWithItsShareOfACore) {
 }
 
 TEST(Predict, ComputingHidesTheExchange) {
-  const Task task = train_task("lenet", 64);
+  const Task task = train_task(ModelKind::kLenet, 64);
   Machine machine = sample_machine(4);
   const Outcome outcome = predict(task, machine, {1e6, 4, 0.92}, 2, ExchangeKind::kDirect, Coding::kRaw);
   EXPECT_GE(outcome.step, outcome.compute);
@@ -103,11 +103,12 @@ TEST(Predict, ComputingHidesTheExchange) {
 }
 
 TEST(Predict, BatchesAreShared) {
-  const ForecastRow row = predict_row(train_task("lenet", 64), sample_machine(), kGigabit, 8, Coding::kRaw);
+  const ForecastRow row = predict_row(train_task(ModelKind::kLenet, 64), sample_machine(), kGigabit, 8, Coding::kRaw);
   EXPECT_EQ(row.local_batch, 8u);
   EXPECT_EQ(row.global_batch, 64u);
   EXPECT_FALSE(row.beyond_batch);
-  EXPECT_TRUE(predict_row(train_task("lenet", 64), sample_machine(), kGigabit, 128, Coding::kRaw).beyond_batch);
+  EXPECT_TRUE(
+      predict_row(train_task(ModelKind::kLenet, 64), sample_machine(), kGigabit, 128, Coding::kRaw).beyond_batch);
   schema::JobSpec job;
   job.batch_per_node = 16;
   const ForecastRow grown = predict_row(make_task(job).value(), sample_machine(), kGigabit, 8, Coding::kRaw);
@@ -116,7 +117,7 @@ TEST(Predict, BatchesAreShared) {
 }
 
 TEST(Predict, ASlowLinkHasSmallChunks) {
-  const Task task = replay_task("googlenet");
+  const Task task = replay_task(ModelKind::kGooglenet);
   const Machine machine = sample_machine();
   // What is no byte's cost is a frame's.
   const auto frames = [&](const Task& one, double mbps) {
@@ -131,29 +132,29 @@ TEST(Predict, ASlowLinkHasSmallChunks) {
 
 TEST(Predict, WhatCannotBeTrainedSaysWhatToDo) {
   schema::JobSpec job;
-  job.model = "vgg-a";
+  job.model = ModelKind::kVggA;
   const Result<Task> task = make_task(job);
   ASSERT_FALSE(task.ok());
   EXPECT_NE(task.error().message.find("compute=replay"), std::string::npos);
 }
 
 TEST(Predict, EveryModelAtEverySize) {
-  for (const std::string& model : engine::model_names())
+  for (const ModelKind model : values_of<ModelKind>())
     for (const std::size_t nodes : {1u, 2u, 5u, 127u, 128u, 512u}) {
       const ForecastRow row = predict_row(replay_task(model), sample_machine(), kGigabit, nodes, Coding::kRaw);
-      EXPECT_EQ(row.direct.step > 0, nodes > 1) << model;
+      EXPECT_EQ(row.direct.step > 0, nodes > 1) << to_word(model);
     }
 }
 
 TEST(Flops, LeNetByHand) {
   // conv1 28*28*500 + conv2 14*14*25000 + fc1 1225000 + fc2 5000 multiply-adds.
-  const engine::Model lenet = engine::make_model("lenet").value();
+  const engine::Model lenet = engine::make_model(ModelKind::kLenet);
   EXPECT_EQ(training_operations(lenet), 6.0 * (28 * 28 * 500 + 14 * 14 * 25'000 + 1'225'000 + 5'000));
-  EXPECT_TRUE(multiply_adds(engine::make_model("alexnet").value()).empty());
+  EXPECT_TRUE(multiply_adds(engine::make_model(ModelKind::kAlexnet)).empty());
 }
 
 TEST(StepModel, LaterBucketsAreReadyLater) {
-  const Task task = train_task("cifarnet", 128);
+  const Task task = train_task(ModelKind::kCifarnet, 128);
   const StepModel step = model_of(task, sample_machine(), kGigabit, 2, ExchangeKind::kDirect, Coding::kRaw);
   ASSERT_GT(step.buckets.size(), 1u);
   for (std::size_t b = 1; b < step.buckets.size(); ++b) EXPECT_GT(step.buckets[b].ready, step.buckets[b - 1].ready);
@@ -162,7 +163,7 @@ TEST(StepModel, LaterBucketsAreReadyLater) {
 }
 
 TEST(StepModel, SeveralCoresCarryOutPiecesSideBySide) {
-  const Task task = replay_task("alexnet");
+  const Task task = replay_task(ModelKind::kAlexnet);
   const auto step = [&](double cores) {  // on a link where nothing but the kernels counts
     Machine machine = sample_machine(4);
     machine.trip_seconds = 0;
@@ -175,7 +176,7 @@ TEST(StepModel, SeveralCoresCarryOutPiecesSideBySide) {
 }
 
 TEST(StepModel, PartsAreThoseOfTheCostModel) {
-  const Task task = replay_task("googlenet");
+  const Task task = replay_task(ModelKind::kGooglenet);
   const Machine machine = sample_machine();
   Plan plan =
       make_plan(task.model.segments, {.members = 4, .exchange = ExchangeKind::kSharded, .coding = Coding::kEntropy});
@@ -194,7 +195,7 @@ TEST(StepModel, PartsAreThoseOfTheCostModel) {
 }
 
 TEST(StepModel, BitsAreThoseOfTheirFormats) {
-  const engine::Model model = replay_task("alexnet").model;
+  const engine::Model model = replay_task(ModelKind::kAlexnet).model;
   // Of an element.
   const auto bits = [&](std::size_t members, ExchangeKind exchange, GradientFormat format) {
     const Plan plan = make_plan(model.segments,

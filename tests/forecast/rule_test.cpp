@@ -21,7 +21,8 @@ TEST(Rule, IsNearTheBestChoiceOfTheStepModel) {
   double sum = 0, worst = 0;
   std::size_t cases = 0;
   std::string worst_case;
-  for (const char* model : {"lenet", "cifarnet-32", "googlenet", "alexnet"}) {
+  for (const ModelKind model :
+       {ModelKind::kLenet, ModelKind::kCifarnet32, ModelKind::kGooglenet, ModelKind::kAlexnet}) {
     const Task task = replay_task(model);
     for (const std::size_t nodes : {2u, 3u, 4u, 8u, 16u}) {
       for (const double mbps : {10.0, 50.0, 100.0, 250.0, 941.0, 2350.0, 9410.0}) {
@@ -44,8 +45,8 @@ TEST(Rule, IsNearTheBestChoiceOfTheStepModel) {
             if (regret <= worst) continue;
             worst = regret;
             char text[200];
-            std::snprintf(text, sizeof text, "%s, %zu nodes, %.0f Mbit/s, %.0f cores, %.2f zeros", model, nodes, mbps,
-                          cores, zeros);
+            std::snprintf(text, sizeof text, "%s, %zu nodes, %.0f Mbit/s, %.0f cores, %.2f zeros", to_word(model),
+                          nodes, mbps, cores, zeros);
             worst_case = text;
           }
         }

@@ -23,14 +23,14 @@ Machine sample_machine(double cores) {
   return machine;
 }
 
-Task replay_task(const std::string& model) {
+Task replay_task(ModelKind model) {
   schema::JobSpec job;
   job.model = model;
-  job.compute = "replay";
+  job.compute = schema::Compute::kReplay;
   return task_of(job);
 }
 
-Task train_task(const std::string& model, std::uint64_t global_batch) {
+Task train_task(ModelKind model, std::uint64_t global_batch) {
   schema::JobSpec job;
   job.model = model;
   job.global_batch = global_batch;

@@ -289,8 +289,8 @@ Payload mutated(Payload bytes, std::mt19937_64& random) {
 // Whatever the bytes: the scalar variant's verdict, nothing outside the spans, |sums| within the members, and what is
 // taken encodes to the same bytes.
 TEST_P(RansTest, StaysInBoundsUnderMutation) {
-  const std::uint64_t seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const std::uint64_t seed = fresh_seed();
+  TG_SEED(seed);
   std::mt19937_64 random(seed);
   constexpr std::size_t kGuard = 64;
   constexpr std::int8_t kCanary = 0x5A;

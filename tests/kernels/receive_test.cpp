@@ -82,8 +82,8 @@ TEST_P(ReceiveTest, EqualsApplyingTheSums) {
 }
 
 TEST_P(ReceiveTest, RefusesWhatTheDecoderRefuses) {
-  const std::uint64_t seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const std::uint64_t seed = fresh_seed();
+  TG_SEED(seed);
   std::mt19937_64 random(seed);
   constexpr std::size_t kElements = 1024;
   const State from(kElements);

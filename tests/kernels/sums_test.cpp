@@ -115,8 +115,8 @@ TEST_P(SumsTest, RefusePaddingThatIsNotZero) {
 // Whatever the bytes: the scalar variant's verdict, nothing outside the span, |sums| within the members, and what is
 // taken encodes to the same bytes.
 TEST_P(SumsTest, StayInBoundsUnderMutation) {
-  const std::uint64_t seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const std::uint64_t seed = fresh_seed();
+  TG_SEED(seed);
   std::mt19937_64 random(seed);
   constexpr std::size_t kElements = 1024, kGuard = 64;
   constexpr std::int8_t kCanary = 0x5A;

@@ -12,6 +12,7 @@
 
 #include "kernels/base/aligned_array.h"
 #include "kernels/kernels.h"
+#include "tests/seeds.h"
 
 namespace tg::kernels::test {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <string_view>
 
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
@@ -15,7 +14,7 @@ namespace {
 constexpr std::size_t kSliceElements = 4096;
 constexpr std::uint32_t kDitherStream = 1u << 31;
 
-enum class Format { kTernary, kFloat32, kFloat16 };
+using Format = schema::GradientFormat;
 
 struct SegmentRule {
   Format format = Format::kTernary;
@@ -45,39 +44,33 @@ const kernels::Kernels& scalar() { return *kernels::available().back(); }
 
 Error invalid(const std::string& message) { return {ErrorKind::kInvalidJob, message}; }
 
+template <class Enum>
+Status known(const char* key, Enum value, std::initializer_list<Enum> list) {
+  if (std::find(list.begin(), list.end(), value) != list.end()) return {};
+  return invalid(std::string("the reference does not know ") + key + " = " + to_word(value));
+}
+
 // Only what is known is let through: a value that jobs learn later must not pass for another one.
 Status check_job(const schema::JobSpec& job, std::size_t members) {
-  if (const Status valid = schema::validate_job(job, members); !valid) return valid;
-  struct Key {
-    const char* name;
-    const std::string& value;
-    std::initializer_list<std::string_view> known;
-  };
-  for (const Key& key : std::initializer_list<Key>{
-           {"compute", job.compute, {"replay"}},
-           {"optimizer", job.optimizer, {"sgd", "momentum"}},
-           {"schedule", job.schedule, {"constant"}},
-           {"gradients", job.gradients, {"ternary", "float32", "float16"}},
-           {"last-layer", job.last_layer, {"ternary", "float32", "float16"}},
-           {"scaler", job.scaler, {"paper", "repo"}},
-           {"scaler-sharing", job.scaler_sharing, {"max", "none"}},
-       }) {
-    if (std::find(key.known.begin(), key.known.end(), key.value) != key.known.end()) continue;
-    return invalid(std::string("the reference does not know ") + key.name + " = " + key.value);
-  }
+  using schema::ScalerRecipe, schema::ScalerSharing;
+  const std::initializer_list<Format> formats{Format::kTernary, Format::kFloat32, Format::kFloat16};
+  for (const Status& status :
+       {schema::validate_job(job, members), known("compute", job.compute, {schema::Compute::kReplay}),
+        known("optimizer", job.optimizer, {OptimizerKind::kSgd, OptimizerKind::kMomentum}),
+        known("schedule", job.schedule, {ScheduleKind::kConstant}), known("gradients", job.gradients, formats),
+        known("last-layer", job.last_layer, formats),
+        known("scaler", job.scaler, {ScalerRecipe::kPaper, ScalerRecipe::kRepo}),
+        known("scaler-sharing", job.scaler_sharing, {ScalerSharing::kMax, ScalerSharing::kNone})})
+    if (!status) return status;
   if (job.float_steps > 0)
     return invalid("the reference does not know float-steps = " + std::to_string(job.float_steps));
   return {};
 }
 
-Format format_named(const std::string& name) {
-  return name == "float32" ? Format::kFloat32 : name == "float16" ? Format::kFloat16 : Format::kTernary;
-}
-
 Format format_of(const schema::JobSpec& job, const engine::Segment& segment) {
-  if (job.gradients != "ternary") return format_named(job.gradients);
+  if (job.gradients != Format::kTernary) return job.gradients;
   if (segment.element_count < job.min_ternary_size) return Format::kFloat32;
-  return segment.last_layer ? format_named(job.last_layer) : Format::kTernary;
+  return segment.last_layer ? job.last_layer : Format::kTernary;
 }
 
 constexpr float kLargestHalf = 65504;
@@ -114,7 +107,7 @@ Status measure(const schema::JobSpec& job, const engine::SegmentTable& segments,
     const kernels::Statistics statistics =
         statistics_of(gradients.span().subspan(segment.offset, segment.padded_count()));
     const float bound = kernels::clip_bound(statistics, segment.element_count, clip_sigma);
-    const bool repo = job.scaler == "repo" && std::isfinite(bound);
+    const bool repo = job.scaler == schema::ScalerRecipe::kRepo && std::isfinite(bound);
     const float local = repo ? bound : std::min(statistics.max_abs, bound);
     rules[s].clips.push_back(bound);
     rules[s].scalers.push_back(local);
@@ -186,10 +179,11 @@ struct Counts {
 // What the codes of all members add up to: whole numbers of the shared s', or, in rank order, each member's own s'.
 std::vector<float> sum_codes(const schema::JobSpec& job, const Slice& slice, const SegmentRule& rule,
                              std::uint32_t step, Counts& counts) {
-  const bool shared = job.scaler_sharing == "max";
+  const bool shared = job.scaler_sharing == schema::ScalerSharing::kMax;
   std::vector<float> sums(slice.count);
   for (std::size_t rank = 0; rank < slice.gradients.size(); ++rank) {
-    const float scaler = rule.scalers[rank], clip = job.scaler == "repo" ? scaler : rule.clips[rank];
+    const float scaler = rule.scalers[rank],
+                clip = job.scaler == schema::ScalerRecipe::kRepo ? scaler : rule.clips[rank];
     const float unit = shared ? 1.0F : applied(scaler);
     Coder coder(job.seed, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(slice.segment), step);
     int seen[3] = {};
@@ -225,7 +219,7 @@ void update_slice(const schema::JobSpec& job, const kernels::Update& update, flo
     float& v = slice.velocity[i];
     float g = scale * sums[i];
     if (weight_decay != 0) g = g + weight_decay * w;
-    if (job.optimizer == "momentum") {
+    if (job.optimizer == OptimizerKind::kMomentum) {
       v = update.momentum * v + g;
       w = w - update.rate * v;
     } else {
@@ -301,24 +295,24 @@ Result<PlainRun> run_plainly(const schema::JobSpec& job, const engine::Model& mo
     slice.velocity.resize(slice.count);
   }
   for (std::size_t rank = 0; rank < members; ++rank) {
-    auto engine =
-        engine::make_replay_engine(model, {job.seed, static_cast<std::uint32_t>(rank), job.replay_zeros,
-                                           job.replay_gradients == "gaussian" ? std::string() : job.replay_gradients});
+    auto engine = engine::make_replay_engine(
+        model, {job.seed, static_cast<std::uint32_t>(rank), job.replay_zeros, job.replay_gradients.value_or("")});
     if (!engine.ok()) return engine.error();
     std::fill(flat.begin(), flat.end(), 0.0F);
     (*engine)->backward(1, flat.data(), [](std::size_t, std::size_t) {});
     if (const Status fits = measure(job, segments, flat, rules); !fits.ok()) return fits.error();
     for (Slice& slice : run.slices) slice.gradients.push_back(part(slice));
   }
-  if (job.scaler_sharing == "max") share_scalers(rules);
+  if (job.scaler_sharing == schema::ScalerSharing::kMax) share_scalers(rules);
 
   Counts counts{std::vector<std::vector<Histogram>>(segments.size(), std::vector<Histogram>(members)),
                 std::vector<Histogram>(segments.size())};
   engine::OptimizerOptions optimizer;
-  optimizer.kind = job.optimizer == "sgd" ? kernels::OptimizerKind::kSgd : kernels::OptimizerKind::kMomentum;
+  optimizer.kind = job.optimizer;
   optimizer.schedule.base_rate = job.learning_rate;
   optimizer.momentum = job.momentum;
-  const auto outside = job.weight_decay_path == "outside" ? static_cast<float>(job.weight_decay) : 0.0F;
+  const auto outside =
+      job.weight_decay_path == schema::WeightDecayPath::kOutside ? static_cast<float>(job.weight_decay) : 0.0F;
   for (std::uint64_t step = 0; step < job.steps; ++step) {
     const kernels::Update update = engine::update_for_step(optimizer, step);
     for (Slice& slice : run.slices) {
@@ -326,7 +320,8 @@ Result<PlainRun> run_plainly(const schema::JobSpec& job, const engine::Model& mo
       const bool ternary = rule.format == Format::kTernary;
       const std::vector<float> sums = ternary ? sum_codes(job, slice, rule, static_cast<std::uint32_t>(step), counts)
                                               : sum_floats(slice, rule.format);
-      const float magnitude = ternary && job.scaler_sharing == "max" ? applied(rule.scalers.front()) : 1.0F;
+      const float magnitude =
+          ternary && job.scaler_sharing == schema::ScalerSharing::kMax ? applied(rule.scalers.front()) : 1.0F;
       const float weight_decay = segments[slice.segment].decays ? outside : 0.0F;
       update_slice(job, update, magnitude / static_cast<float>(members), weight_decay, sums, slice);
     }

@@ -59,7 +59,7 @@ Status differentiate(const Training& training, const schema::JobSpec& job, std::
   engine::fill_training_batch(*training.data, stream, job.seed, first, training.model.input, batch);
   engine.forward(training.parameters.data(), batch);
   engine.backward(factor, gradients.data(), [](std::size_t, std::size_t) {});
-  if (job.weight_decay == 0 || job.weight_decay_path != "inside") return {};
+  if (job.weight_decay == 0 || job.weight_decay_path != schema::WeightDecayPath::kInside) return {};
   for (const engine::Segment& segment : training.model.segments.segments())
     if (segment.decays)
       kernels::available().front()->add_scaled(
@@ -111,13 +111,13 @@ Status run(const std::vector<std::string>& words) {
   Result<Arguments> arguments = parse(words);
   if (!arguments.ok()) return arguments.error();
   const schema::JobSpec& job = arguments->job;
-  Result<engine::Model> model = engine::make_model(job.model);
-  if (!model.ok()) return model.error();
-  if (!model->trainable()) return Error{ErrorKind::kInvalidJob, "model = " + job.model + " cannot be trained"};
+  engine::Model model = engine::make_model(job.model);
+  if (!model.trainable())
+    return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) + " cannot be trained"};
   auto data = engine::load_dataset({job.data, job.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train),
                                     static_cast<std::size_t>(job.data_test)});
   if (!data.ok()) return data.error();
-  Training training{std::move(model).value(), std::move(data).value(), {}};
+  Training training{std::move(model), std::move(data).value(), {}};
   if (const Status fits = engine::check_input(*training.data, training.model.input, training.model.classes); !fits.ok())
     return fits;
   training.parameters = AlignedArray<float>(training.model.segments.padded_count());

@@ -125,19 +125,18 @@ Result<std::string> compare(const std::string& path, const engine::SegmentTable&
 Result<bool> run(const std::vector<std::string>& words) {
   Result<Arguments> arguments = parse(words);
   if (!arguments.ok()) return arguments.error();
-  Result<engine::Model> model = engine::make_model(arguments->job.model);
-  if (!model.ok()) return model.error();
-  Result<PlainRun> plain = run_plainly(arguments->job, *model, arguments->members, arguments->elements);
+  const engine::Model model = engine::make_model(arguments->job.model);
+  Result<PlainRun> plain = run_plainly(arguments->job, model, arguments->members, arguments->elements);
   if (!plain.ok()) return plain.error();
   std::size_t elements = 0;
   for (const Slice& slice : plain->slices) elements += slice.count;
   nlohmann::ordered_json report;
-  report["parameters"] = model->segments.parameter_count();
+  report["parameters"] = model.segments.parameter_count();
   report["compared_files"] = arguments->files.size();
   report["compared_elements"] = elements;
   std::string difference;
   for (const std::string& path : arguments->files) {
-    Result<std::string> found = compare(path, model->segments, plain->slices);
+    Result<std::string> found = compare(path, model.segments, plain->slices);
     if (!found.ok()) return found.error();
     if (difference.empty()) difference = *found;
   }

@@ -68,7 +68,7 @@ TEST_F(NodeConfigTest, FlagsWinOverEnvironmentOverFile) {
   ASSERT_TRUE(line.ok()) << line.error().message;
   EXPECT_EQ(line->config.threads, 3u);
   EXPECT_EQ(line->config.peer_timeout_ms, 2000u);
-  EXPECT_EQ(line->config.log_level, "debug");
+  EXPECT_EQ(line->config.log_level, LogLevel::kDebug);
 }
 
 TEST_F(NodeConfigTest, PeersOfALaterSourceReplaceTheList) {

@@ -131,7 +131,7 @@ ForecastReply sample_forecast() {
   ForecastReply reply;
   reply.node = "node-a";
   reply.model = "alexnet";
-  reply.compute = "replay";
+  reply.compute = Compute::kReplay;
   reply.parameters = 61'100'840;
   reply.line_mbps = 1000;
   reply.payload_mbps = 941.5;

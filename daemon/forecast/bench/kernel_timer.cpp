@@ -67,7 +67,7 @@ KernelCosts KernelTimer::time_all() {
   const kernels::Planes planes{nonzero_.span(), negative_.span()};
   const kernels::ConstPlanes codes{nonzero_.span(), negative_.span()};
   kernels::Update update;
-  update.kind = kernels::OptimizerKind::kMomentum;
+  update.kind = OptimizerKind::kMomentum;
   update.past_caches = gradient_.size() >= kernels::kPastCaches;
   std::size_t bytes = 0;
   const auto written = [&] { return std::span<const std::byte>(payload_).first(bytes); };

@@ -24,10 +24,10 @@ constexpr std::uint64_t kSeed = 20171204;
 constexpr int kRounds = 9, kComputeRounds = 3;
 
 struct Trained {
-  const char* model;
+  ModelKind model;
   int batch;
 };
-constexpr Trained kTrained[] = {{"lenet", 64}, {"cifarnet", 128}};  // with the paper's batches
+constexpr Trained kTrained[] = {{ModelKind::kLenet, 64}, {ModelKind::kCifarnet, 128}};  // with the paper's batches
 
 Error stopped() { return {ErrorKind::kRefused, "the measurement was stopped"}; }
 
@@ -44,15 +44,14 @@ void fill(engine::Batch& batch, const engine::Model& model, int count) {
 }
 
 Result<schema::ComputeRate> measure_compute(const Trained& trained, int threads, const std::stop_token& stop) {
-  Result<engine::Model> model = engine::make_model(trained.model);
-  if (!model) return model.error();
-  Result<std::unique_ptr<engine::Engine>> made = engine::make_cpu_engine(*model, {threads, trained.batch, 1});
+  const engine::Model model = engine::make_model(trained.model);
+  Result<std::unique_ptr<engine::Engine>> made = engine::make_cpu_engine(model, {threads, trained.batch, 1});
   if (!made) return made.error();
   engine::Engine& engine = **made;
-  AlignedArray<float> parameters(model->segments.padded_count()), gradients(model->segments.padded_count());
-  engine::initialize(model->segments, kSeed, parameters.data());
+  AlignedArray<float> parameters(model.segments.padded_count()), gradients(model.segments.padded_count());
+  engine::initialize(model.segments, kSeed, parameters.data());
   engine::Batch batch;
-  fill(batch, *model, trained.batch);
+  fill(batch, model, trained.batch);
   std::vector<double> seconds;
   for (int round = 0; round <= kComputeRounds; ++round) {
     if (stop.stop_requested()) return stopped();
@@ -63,8 +62,8 @@ Result<schema::ComputeRate> measure_compute(const Trained& trained, int threads,
     if (round > 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
   const double step = median(std::move(seconds));
-  return schema::ComputeRate{trained.model, static_cast<std::uint64_t>(trained.batch), step / trained.batch,
-                             training_operations(*model) * trained.batch / step * 1e-9};
+  return schema::ComputeRate{model.name, static_cast<std::uint64_t>(trained.batch), step / trained.batch,
+                             training_operations(model) * trained.batch / step * 1e-9};
 }
 
 Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {

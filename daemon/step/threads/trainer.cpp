@@ -34,7 +34,7 @@ struct Abandoned {};  // thrown through the engine: the run is over, nobody wait
 }  // namespace
 
 struct Trainer::State {
-  State(Options o, Prepare make_kit, Progress& p, const Fault& f, std::shared_ptr<Timeline> t, Hooks h)
+  State(Options o, Prepare make_kit, Progress& p, const FaultInjection& f, std::shared_ptr<Timeline> t, Hooks h)
       : options(std::move(o)),
         prepare(std::move(make_kit)),
         progress(p),
@@ -45,7 +45,7 @@ struct Trainer::State {
   const Options options;
   const Prepare prepare;
   Progress& progress;
-  const Fault fault;
+  const FaultInjection fault;
   const std::shared_ptr<Timeline> timeline;
   Hooks hooks;
 
@@ -92,7 +92,7 @@ struct Trainer::State {
   }
 };
 
-Trainer::Trainer(Options options, Prepare prepare, Progress& progress, const Fault& fault,
+Trainer::Trainer(Options options, Prepare prepare, Progress& progress, const FaultInjection& fault,
                  std::shared_ptr<Timeline> timeline, Hooks hooks)
     : state_(std::make_shared<State>(std::move(options), std::move(prepare), progress, fault, std::move(timeline),
                                      std::move(hooks))) {
@@ -209,7 +209,7 @@ void Trainer::State::train(const Train& asked) {
 
 void Trainer::State::add_weight_decay(kernels::ConstFloats parameters, std::size_t first, std::size_t last) {
   const auto decay = static_cast<float>(options.job.weight_decay);
-  if (decay == 0 || options.job.weight_decay_path != "inside") return;
+  if (decay == 0 || options.job.weight_decay_path != schema::WeightDecayPath::kInside) return;
   for (std::size_t s = first; s < last; ++s) {
     const engine::Segment& segment = kit.prepared->model.segments[s];
     if (!segment.decays) continue;

@@ -15,7 +15,7 @@
 #include "daemon/exchange/plan.h"
 #include "daemon/step/replica.h"
 #include "daemon/step/step_event.h"
-#include "daemon/step/threads/fault.h"
+#include "daemon/step/threads/fault_injection.h"
 #include "daemon/step/threads/progress.h"
 #include "daemon/step/threads/timeline.h"
 #include "engine/dataset.h"
@@ -64,8 +64,8 @@ class Trainer {
     std::size_t members = 1;
   };
   // Starts the thread, which prepares at once.
-  Trainer(Options options, Prepare prepare, Progress& progress, const Fault& fault, std::shared_ptr<Timeline> timeline,
-          Hooks hooks);
+  Trainer(Options options, Prepare prepare, Progress& progress, const FaultInjection& fault,
+          std::shared_ptr<Timeline> timeline, Hooks hooks);
   ~Trainer();
 
   // Forward and backward of a step; one order at a time, the next one from the last GradientReady on. Weight decay

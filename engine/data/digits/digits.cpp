@@ -191,7 +191,7 @@ Result<Dataset> make_digits(const DatasetOptions& options) {
     hash.add(word);
   }
   Dataset data;
-  data.name = "synthetic";
+  data.kind = DatasetKind::kSynthetic;
   data.train = draw_set(options.seed, DrawDomain::kDigitsTrain, train, hash);
   data.test = draw_set(options.seed, DrawDomain::kDigitsTest, test, hash);
   data.hash = hash.value();

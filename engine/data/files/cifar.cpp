@@ -52,11 +52,11 @@ Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const std::string&
 }
 
 Result<Dataset> load_cifar10(const std::string& directory) {
-  if (Status status = check_directory(directory, "cifar10", "the binary batches of CIFAR-10"); !status) {
+  if (Status status = check_directory(directory, DatasetKind::kCifar10, "the binary batches of CIFAR-10"); !status) {
     return status.error();
   }
   Dataset data;
-  data.name = "cifar10";
+  data.kind = DatasetKind::kCifar10;
   data.preprocessing = Preprocessing::kCifarTraining24;
   ContentHash hash;
   for (int i = 1; i <= kTrainingFiles; ++i) {

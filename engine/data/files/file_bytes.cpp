@@ -63,9 +63,10 @@ std::string find_file(const std::string& directory, const std::string& subfolder
   return "";
 }
 
-Status check_directory(const std::string& directory, const std::string& dataset, const std::string& files) {
+Status check_directory(const std::string& directory, DatasetKind dataset, const std::string& files) {
   const std::string action = "; set data-dir to the directory that holds " + files + ", or use data = synthetic";
-  if (directory.empty()) return Error{ErrorKind::kInvalidJob, "data = " + dataset + " needs data-dir" + action};
+  if (directory.empty())
+    return Error{ErrorKind::kInvalidJob, std::string("data = ") + to_word(dataset) + " needs data-dir" + action};
   std::error_code code;
   const std::filesystem::directory_iterator entries(directory, code);
   if (code) {

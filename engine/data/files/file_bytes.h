@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/choices.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {
@@ -20,6 +21,6 @@ std::string find_file(const std::string& directory, const std::string& subfolder
                       const std::vector<std::string>& names);
 
 // kInvalidJob unless `directory` is a directory that can be listed; `dataset` and `files` go into the sentence.
-Status check_directory(const std::string& directory, const std::string& dataset, const std::string& files);
+Status check_directory(const std::string& directory, DatasetKind dataset, const std::string& files);
 
 }  // namespace tg::engine

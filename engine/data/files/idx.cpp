@@ -111,7 +111,8 @@ Result<std::vector<std::uint8_t>> parse_idx_labels(std::span<const std::uint8_t>
 }
 
 Result<Dataset> load_mnist(const std::string& directory) {
-  if (Status status = check_directory(directory, "mnist", "the four files of MNIST"); !status) return status.error();
+  if (Status status = check_directory(directory, DatasetKind::kMnist, "the four files of MNIST"); !status)
+    return status.error();
   ContentHash hash;
   auto train = read_set(directory, "train", hash);
   if (!train) return train.error();
@@ -122,7 +123,7 @@ Result<Dataset> load_mnist(const std::string& directory) {
                                           " differ in size; take all four files from the same source"};
   }
   Dataset data;
-  data.name = "mnist";
+  data.kind = DatasetKind::kMnist;
   data.train = *std::move(train);
   data.test = *std::move(test);
   data.hash = hash.value();

@@ -4,7 +4,7 @@ namespace tg::engine {
 
 // AlexNet as torchvision lays it out (one tower): 61,100,840 parameters.
 Model make_alexnet() {
-  return ModelOutline("alexnet", {3, 224, 224})
+  return ModelOutline(to_word(ModelKind::kAlexnet), {3, 224, 224})
       .convolution("features.0", 3, 64, 11)
       .convolution("features.3", 64, 192, 5)
       .convolution("features.6", 192, 384, 3)

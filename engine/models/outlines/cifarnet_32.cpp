@@ -4,7 +4,7 @@ namespace tg::engine {
 
 // CifarNet on whole 32x32 images (8x8x64 into fc1): 1,756,426 parameters.
 Model make_cifarnet_32() {
-  return ModelOutline("cifarnet-32", {3, 32, 32})
+  return ModelOutline(to_word(ModelKind::kCifarnet32), {3, 32, 32})
       .convolution("conv1", 3, 64, 5)
       .convolution("conv2", 64, 64, 5)
       .dense("fc1", 64 * 8 * 8, 384)

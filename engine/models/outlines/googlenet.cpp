@@ -21,7 +21,7 @@ constexpr Inception kInceptions[] = {
 
 // Biases everywhere, no batch normalization, without the two auxiliary classifiers: 6,998,552 parameters.
 Model make_googlenet() {
-  ModelOutline outline("googlenet", {3, 224, 224});
+  ModelOutline outline(to_word(ModelKind::kGooglenet), {3, 224, 224});
   outline.convolution("conv1", 3, 64, 7).convolution("conv2_reduce", 64, 64, 1).convolution("conv2", 64, 192, 3);
   for (const Inception& module : kInceptions) {
     const std::string name = module.name;

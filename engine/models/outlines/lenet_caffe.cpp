@@ -4,7 +4,7 @@ namespace tg::engine {
 
 // Caffe's LeNet (no padding, hence 4x4x50 into fc1): 431,080 parameters.
 Model make_lenet_caffe() {
-  return ModelOutline("lenet-caffe", {1, 28, 28})
+  return ModelOutline(to_word(ModelKind::kLenetCaffe), {1, 28, 28})
       .convolution("conv1", 1, 20, 5)
       .convolution("conv2", 20, 50, 5)
       .dense("fc1", 50 * 4 * 4, 500)

@@ -4,7 +4,7 @@ namespace tg::engine {
 
 // VGG with 11 layers, as torchvision lays it out: 132,863,336 parameters.
 Model make_vgg_a() {
-  return ModelOutline("vgg-a", {3, 224, 224})
+  return ModelOutline(to_word(ModelKind::kVggA), {3, 224, 224})
       .convolution("features.0", 3, 64, 3)
       .convolution("features.3", 64, 128, 3)
       .convolution("features.6", 128, 256, 3)

@@ -23,20 +23,19 @@ AlignedArray<float> spread(const std::vector<float>& elements, const engine::Seg
 
 }  // namespace
 
-Result<RecordedSubject> read_recorded_subject(const std::string& model_name, const std::string& path) {
-  const Result<engine::Model> model = engine::make_model(model_name);
-  if (!model) return model.error();
+Result<RecordedSubject> read_recorded_subject(ModelKind kind, const std::string& path) {
+  const engine::Model model = engine::make_model(kind);
   RecordedSubject recorded;
   Subject& subject = recorded.subject;
-  subject.name = "recorded gradients of " + model_name;
+  subject.name = "recorded gradients of " + model.name;
   const std::size_t files = engine::recorded_path(path, 0) == path ? 1 : kMembers;
   for (std::size_t rank = 0; rank < files; ++rank) {
-    const auto elements = engine::read_recorded(engine::recorded_path(path, rank), *model);
+    const auto elements = engine::read_recorded(engine::recorded_path(path, rank), model);
     if (!elements) return elements.error();
-    recorded.values.push_back(spread(*elements, model->segments));
+    recorded.values.push_back(spread(*elements, model.segments));
     subject.gradients.push_back(recorded.values.back().span());
   }
-  for (const engine::Segment& segment : model->segments.segments()) {
+  for (const engine::Segment& segment : model.segments.segments()) {
     Subject::Segment entry{segment.offset, segment.padded_count(), {}, 0};
     for (const std::span<const float> gradient : subject.gradients) {
       const Statistics statistics = available().front()->statistics(gradient.subspan(entry.begin, entry.count));

@@ -17,6 +17,6 @@ struct RecordedSubject {
 };
 
 // "{rank}" in the path stands for the member's; without it all members have one gradient.
-Result<RecordedSubject> read_recorded_subject(const std::string& model_name, const std::string& path);
+Result<RecordedSubject> read_recorded_subject(ModelKind kind, const std::string& path);
 
 }  // namespace tg::kernels

@@ -135,7 +135,7 @@ TEST(Augment, ContrastStretchesEachChannelAboutItsMean) {
 
 Dataset cifar_of(std::size_t count) {
   Dataset data;
-  data.name = "cifar10";
+  data.kind = DatasetKind::kCifar10;
   data.preprocessing = Preprocessing::kCifarTraining24;
   data.train.stored = data.test.stored = kStored;
   for (std::size_t i = 0; i < count; ++i) {

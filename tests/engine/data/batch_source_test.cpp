@@ -10,7 +10,7 @@ namespace {
 
 std::shared_ptr<const Dataset> digits() {
   DatasetOptions options;
-  options.name = "synthetic";
+  options.kind = DatasetKind::kSynthetic;
   options.synthetic_train = 50;
   options.synthetic_test = 1;
   return *load_dataset(options);

@@ -18,7 +18,7 @@ TEST(Cifar, ReadsDirectoryAndItsSubfolderAlike) {
   const Folder plain, nested;
   write_cifar(plain.path());
   write_cifar(nested / "cifar-10-batches-bin");
-  const auto data = load("cifar10", plain.path());
+  const auto data = load(DatasetKind::kCifar10, plain.path());
   ASSERT_TRUE(data.ok()) << data.error().message;
   const Dataset& d = **data;
   ASSERT_EQ(d.train.count(), 20u);
@@ -31,7 +31,7 @@ TEST(Cifar, ReadsDirectoryAndItsSubfolderAlike) {
     EXPECT_EQ(d.train.pixels[3072 * i + 2000], pattern(sample, 2000));
   }
   EXPECT_EQ(d.test.pixels[3072 * 2 + 3071], pattern(79, 3071));
-  const auto again = load("cifar10", nested.path());
+  const auto again = load(DatasetKind::kCifar10, nested.path());
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ((*again)->hash, d.hash);
   EXPECT_EQ((*again)->train.pixels, d.train.pixels);
@@ -39,23 +39,23 @@ TEST(Cifar, ReadsDirectoryAndItsSubfolderAlike) {
 
 TEST(Cifar, ErrorsNameTheFileAndWhatToDo) {
   const Folder folder;
-  expect_text(error_of("cifar10", ""), "data-dir");
-  expect_text(error_of("cifar10", folder.path()), "is empty");
+  expect_text(error_of(DatasetKind::kCifar10, ""), "data-dir");
+  expect_text(error_of(DatasetKind::kCifar10, folder.path()), "is empty");
   write_cifar(folder.path());
   std::filesystem::remove(folder / "data_batch_4.bin");
-  expect_text(error_of("cifar10", folder.path()), "no data_batch_4.bin");
+  expect_text(error_of(DatasetKind::kCifar10, folder.path()), "no data_batch_4.bin");
 
   const std::string file = folder / "data_batch_4.bin";
   Bytes bytes = cifar_records(4, 40);
   bytes.pop_back();
   write_plain(file, bytes);
-  expect_text(error_of("cifar10", folder.path()), file + " has 12291 bytes");
+  expect_text(error_of(DatasetKind::kCifar10, folder.path()), file + " has 12291 bytes");
   write_plain(file, {});
-  expect_text(error_of("cifar10", folder.path()), file + " is empty");
+  expect_text(error_of(DatasetKind::kCifar10, folder.path()), file + " is empty");
   bytes = cifar_records(4, 40);
   bytes[3073] = 10;
   write_plain(file, bytes);
-  expect_text(error_of("cifar10", folder.path()), "label 10 in record 1");
+  expect_text(error_of(DatasetKind::kCifar10, folder.path()), "label 10 in record 1");
 }
 
 TEST(Cifar, FailedParseLeavesTheSetAlone) {

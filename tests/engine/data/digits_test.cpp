@@ -16,7 +16,7 @@ namespace {
 
 Dataset make(std::uint64_t seed, std::size_t train, std::size_t test) {
   DatasetOptions options;
-  options.name = "synthetic";
+  options.kind = DatasetKind::kSynthetic;
   options.seed = seed;
   options.synthetic_train = train;
   options.synthetic_test = test;
@@ -76,7 +76,7 @@ TEST(Digits, ClassesAreBalancedAndImagesHaveInk) {
 
 TEST(Digits, TooLargeASetIsAnError) {
   DatasetOptions options;
-  options.name = "synthetic";
+  options.kind = DatasetKind::kSynthetic;
   options.synthetic_train = kMostDigits + 1;
   const auto data = load_dataset(options);
   ASSERT_FALSE(data.ok());

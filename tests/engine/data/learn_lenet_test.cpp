@@ -47,28 +47,27 @@ double accuracy_of(Engine& engine, const Dataset& data, const ImageShape& input,
 
 TEST(Learn, LenetPasses98Percent) {
   if (TG_SLOWED_BY_SANITIZER) GTEST_SKIP() << "400 training steps take minutes under a sanitizer";
-  const auto model = make_model("lenet");
-  ASSERT_TRUE(model.ok());
+  const Model model = make_model(ModelKind::kLenet);
   DatasetOptions dataset_options;
-  dataset_options.name = "synthetic";
+  dataset_options.kind = DatasetKind::kSynthetic;
   const auto data = load_dataset(dataset_options);
   ASSERT_TRUE(data.ok());
-  ASSERT_TRUE(check_input(**data, model->input, model->classes).ok());
+  ASSERT_TRUE(check_input(**data, model.input, model.classes).ok());
   EngineOptions engine_options;
   engine_options.batch = kBatch;
   engine_options.evaluation_batch = kEvaluationBatch;
-  auto made = make_cpu_engine(*model, engine_options);
+  auto made = make_cpu_engine(model, engine_options);
   ASSERT_TRUE(made.ok()) << made.error().message;
   Engine& engine = **made;
 
-  const std::size_t count = model->segments.padded_count();
+  const std::size_t count = model.segments.padded_count();
   State states[2] = {State(count), State(count)};
   AlignedArray<float> gradients(count);
-  initialize(model->segments, kSeed, states[0].parameters.data());
+  initialize(model.segments, kSeed, states[0].parameters.data());
   const auto kernels = kernels::select("auto");
   ASSERT_TRUE(kernels.ok());
   kernels::Update update;
-  update.kind = kernels::OptimizerKind::kMomentum;
+  update.kind = OptimizerKind::kMomentum;
   update.rate = 0.01f;
   update.scale = 1;
   update.momentum = 0.9f;
@@ -79,7 +78,7 @@ TEST(Learn, LenetPasses98Percent) {
   source_options.global_batch = kBatch;
   source_options.share = share_of(kBatch, 0, 1);
   source_options.last_step = kSteps;
-  source_options.input = model->input;
+  source_options.input = model.input;
   BatchSource source(*data, source_options);
   for (std::uint64_t k = 0; k < kSteps; ++k) {
     const State& from = states[k % 2];
@@ -87,7 +86,7 @@ TEST(Learn, LenetPasses98Percent) {
     engine.backward(1.0f / kBatch, gradients.data(), [](std::size_t, std::size_t) {});
     (*kernels)->apply_floats(update, gradients.span(), from.source(), states[(k + 1) % 2].target());
   }
-  const double accuracy = accuracy_of(engine, **data, model->input, states[kSteps % 2].parameters.data());
+  const double accuracy = accuracy_of(engine, **data, model.input, states[kSteps % 2].parameters.data());
   std::printf("LeNet, float: %.2f %% after %d steps\n", 100 * accuracy, static_cast<int>(kSteps));
   EXPECT_GE(accuracy, kLeastAccuracy);
 }

@@ -57,7 +57,7 @@ struct LinearModel {
 
 TEST(Learn, LinearModelStaysBelow93Percent) {
   DatasetOptions options;
-  options.name = "synthetic";
+  options.kind = DatasetKind::kSynthetic;
   const auto loaded = load_dataset(options);
   ASSERT_TRUE(loaded.ok());
   const Dataset& data = **loaded;

@@ -82,23 +82,22 @@ TEST(Safetensors, GoldenBytes) {
 }
 
 TEST(Safetensors, SegmentsLeaveTheirPaddingOut) {
-  const auto model = make_model("lenet");
-  ASSERT_TRUE(model.ok());
-  AlignedArray<float> flat(model->segments.padded_count());
+  const Model model = make_model(ModelKind::kLenet);
+  AlignedArray<float> flat(model.segments.padded_count());
   for (std::size_t i = 0; i < flat.size(); ++i) flat[i] = static_cast<float>(i);
   const auto tensors = tensors_of(
-      model->segments,
+      model.segments,
       [&flat](std::size_t first, std::span<float> values) {
         std::ranges::copy(flat.span().subspan(first, values.size()), values.begin());
       },
       ".ema");
-  ASSERT_EQ(tensors.size(), model->segments.size());
+  ASSERT_EQ(tensors.size(), model.segments.size());
   const Folder folder;
   ASSERT_TRUE(write_safetensors(folder / "m", tensors, {}).ok());
   const auto loaded = read_safetensors(folder / "m");
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   std::size_t count = 0;
-  for (const Segment& segment : model->segments.segments()) {
+  for (const Segment& segment : model.segments.segments()) {
     const auto& values = loaded->values.at(segment.name + ".ema");
     ASSERT_EQ(values.size(), segment.element_count);
     const auto expected = flat.span().subspan(segment.offset, segment.element_count);
@@ -106,7 +105,7 @@ TEST(Safetensors, SegmentsLeaveTheirPaddingOut) {
     EXPECT_EQ(loaded->shapes.at(segment.name + ".ema"), segment.shape);
     count += values.size();
   }
-  EXPECT_EQ(count, model->segments.parameter_count());
+  EXPECT_EQ(count, model.segments.parameter_count());
 }
 
 TEST(Safetensors, WriterRefusesWhatCannotBeRead) {

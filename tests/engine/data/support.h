@@ -99,16 +99,16 @@ inline Bytes cifar_records(std::size_t count, std::size_t salt) {
   return bytes;
 }
 
-inline Result<std::shared_ptr<const Dataset>> load(const std::string& name, const std::string& directory) {
+inline Result<std::shared_ptr<const Dataset>> load(DatasetKind kind, const std::string& directory) {
   DatasetOptions options;
-  options.name = name;
+  options.kind = kind;
   options.directory = directory;
   return load_dataset(options);
 }
 
 // The error of a load, which must fail; every error names what it is about and ends in something to do.
-inline std::string error_of(const std::string& name, const std::string& directory) {
-  const auto data = load(name, directory);
+inline std::string error_of(DatasetKind kind, const std::string& directory) {
+  const auto data = load(kind, directory);
   return data.ok() ? "no error" : data.error().message;
 }
 

@@ -200,7 +200,7 @@ struct Mesh {
   void expect_waiting_as_plain(Rank self) const {
     const Waiting waiting = exchanges[self]->waiting();
     const PlainWaiting plain(*exchanges[self]);
-    EXPECT_EQ(schema::phase_name(waiting.phase), schema::phase_name(plain.phase)) << "node " << self.index();
+    EXPECT_STREQ(to_word(waiting.phase), to_word(plain.phase)) << "node " << self.index();
     EXPECT_EQ(waiting.ranks, std::vector<Rank>(plain.ranks.begin(), plain.ranks.end())) << "node " << self.index();
   }
   // What exchange_bytes() counts, with a payload beyond for each piece that was being made.

@@ -55,17 +55,16 @@ TEST(ChooseExchange, WithoutALinkEntropy) {
 }
 
 TEST(ChooseExchange, WhatIsAskedBinds) {
-  EXPECT_EQ(chosen({"direct", "auto", 0}, votes(4, 100)).exchange, ExchangeKind::kDirect);
-  EXPECT_EQ(chosen({"sharded", "auto", 0}, votes(2, 100)).exchange, ExchangeKind::kSharded);
-  EXPECT_EQ(chosen({"auto", "raw", 0}, votes(4, 100)).coding, Coding::kRaw);
-  EXPECT_EQ(chosen({"auto", "entropy", 0}, votes(4, 40'000)).coding, Coding::kEntropy);
-  EXPECT_EQ(slowest_link({"auto", "auto", 250}, votes(4, 100)), 250) << "the job told";
-  EXPECT_EQ(chosen({"auto", "auto", 2 * kRawMbps}, votes(4, 0)).coding, Coding::kRaw);
-  EXPECT_EQ(chosen({"auto", "auto", kRawMbps + 1}, votes(4, 0)).coding, Coding::kEntropy)
-      << "of a line, less is payload";
-  EXPECT_TRUE(allowed({"direct", "auto", 0}, ExchangeKind::kDirect, Coding::kRaw));
-  EXPECT_FALSE(allowed({"direct", "auto", 0}, ExchangeKind::kSharded, Coding::kRaw));
-  EXPECT_FALSE(allowed({"auto", "entropy", 0}, ExchangeKind::kSharded, Coding::kRaw));
+  EXPECT_EQ(chosen({ExchangeKind::kDirect, {}, 0}, votes(4, 100)).exchange, ExchangeKind::kDirect);
+  EXPECT_EQ(chosen({ExchangeKind::kSharded, {}, 0}, votes(2, 100)).exchange, ExchangeKind::kSharded);
+  EXPECT_EQ(chosen({{}, Coding::kRaw, 0}, votes(4, 100)).coding, Coding::kRaw);
+  EXPECT_EQ(chosen({{}, Coding::kEntropy, 0}, votes(4, 40'000)).coding, Coding::kEntropy);
+  EXPECT_EQ(slowest_link({{}, {}, 250}, votes(4, 100)), 250) << "the job told";
+  EXPECT_EQ(chosen({{}, {}, 2 * kRawMbps}, votes(4, 0)).coding, Coding::kRaw);
+  EXPECT_EQ(chosen({{}, {}, kRawMbps + 1}, votes(4, 0)).coding, Coding::kEntropy) << "of a line, less is payload";
+  EXPECT_TRUE(allowed({ExchangeKind::kDirect, {}, 0}, ExchangeKind::kDirect, Coding::kRaw));
+  EXPECT_FALSE(allowed({ExchangeKind::kDirect, {}, 0}, ExchangeKind::kSharded, Coding::kRaw));
+  EXPECT_FALSE(allowed({{}, Coding::kEntropy, 0}, ExchangeKind::kSharded, Coding::kRaw));
 }
 
 TEST(ChooseExchange, SaysWhy) {
@@ -75,7 +74,8 @@ TEST(ChooseExchange, SaysWhy) {
       choose_exchange({}, votes(2, 940.6, 2)).why,
       "direct between two members, entropy at 941 Mbit/s, which is not more than 1400 (700 for each of 2 threads)");
   EXPECT_EQ(choose_exchange({}, votes(1, 0)).why, "direct for one member, entropy where no link was measured");
-  EXPECT_EQ(choose_exchange({"sharded", "raw", 0}, votes(2, 100)).why, "sharded as the job says, raw as the job says");
+  EXPECT_EQ(choose_exchange({ExchangeKind::kSharded, Coding::kRaw, 0}, votes(2, 100)).why,
+            "sharded as the job says, raw as the job says");
 }
 
 TEST(ChooseExchange, TheWindowIsAFewMillisecondsOfTheLink) {
@@ -84,7 +84,7 @@ TEST(ChooseExchange, TheWindowIsAFewMillisecondsOfTheLink) {
   EXPECT_EQ(window_for(1, 8), schema::kLeastWindowBytes);
   EXPECT_EQ(window_for(100'000, 2), schema::kMostWindowBytes);
   EXPECT_EQ(window_for(0, 2), schema::kMostWindowBytes) << "not known";
-  EXPECT_EQ(chosen({"auto", "auto", 250}, votes(4, 100)).window_bytes, window_for(250, 4));
+  EXPECT_EQ(chosen({{}, {}, 250}, votes(4, 100)).window_bytes, window_for(250, 4));
 }
 
 TEST(ChooseExchange, ChunksAreAMillisecondOfTheLink) {
@@ -97,8 +97,8 @@ TEST(ChooseExchange, ChunksAreAMillisecondOfTheLink) {
 
 TEST(ChooseExchange, OwnScalersAskForDirect) {
   schema::JobSpec job;
-  job.scaler_sharing = "none";
-  EXPECT_EQ(asked_of(job).exchange, "direct");
+  job.scaler_sharing = schema::ScalerSharing::kNone;
+  EXPECT_EQ(asked_of(job).exchange, ExchangeKind::kDirect);
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ TEST_F(AwkwardHomeTest, MemoryStaysWhileAnyCallUsesIt) {
 // Checks this suite itself: the simulator's nodes train in the home that the environment asks for.
 TEST(HomeUnderTest, IsTheOneAskedForAndTheOneUsed) {
   TrainingCluster cluster({3, 1});
-  cluster.train(tiny_job(1, 5, "direct"));
+  cluster.train(tiny_job(1, 5, schema::ExchangeKind::kDirect));
   for (const Seat rank : places<Seat>(cluster.size())) {
     ASSERT_EQ(cluster.trainer(rank).committed_steps(), 5u);
     kernels::Home& home = cluster.trainer(rank).home();

@@ -33,9 +33,7 @@ Said words(const schema::Propose& proposal) { return {"propose " + proposal.run_
 Said words(const schema::Vote& vote) {
   return vote.accepted ? Said{"vote yes", ""} : Said{"vote no", kind_name(vote.kind) + ": " + vote.message};
 }
-std::string exchange_name(const schema::Commit& commit) {
-  return commit.exchange == schema::ExchangeKind::kDirect ? "direct" : "sharded";
-}
+std::string exchange_name(const schema::Commit& commit) { return to_word(commit.exchange); }
 Said words(const schema::Commit& commit) { return {"commit " + exchange_name(commit), ""}; }
 Said words(const schema::Fail& fail) { return {"fail", fail.node + ", " + kind_name(fail.kind) + ": " + fail.message}; }
 Said words(const schema::Goodbye& goodbye) { return {"goodbye", goodbye.reason}; }
@@ -61,7 +59,7 @@ std::string words(const BeginRun& action) {
 }
 std::string words(const DropRun& action) { return "drop" + key_of(action.key); }
 std::string words(const EndRun& action) {
-  return "end " + action.id + key_of(action.key) + ": " + std::string(schema::run_state_name(action.state)) +
+  return "end " + action.id + key_of(action.key) + ": " + std::string(to_word(action.state)) +
          (action.reason.empty() ? "" : ": " + action.reason);
 }
 std::string words(const AnswerStart& action) {

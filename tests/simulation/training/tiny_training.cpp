@@ -38,7 +38,7 @@ std::vector<MemberScale> local_scales(const schema::JobSpec& job, const std::vec
     const float clip = kernels::clip_bound(statistics, one.element_count, static_cast<float>(job.clip_sigma));
     scales.push_back({clip, std::min(statistics.max_abs, clip)});
   }
-  if (job.scaler_sharing == "none") return scales;
+  if (job.scaler_sharing == schema::ScalerSharing::kNone) return scales;
   float shared = 0;  // eq. (4)
   for (const MemberScale& scale : scales) shared = std::max(shared, scale.scaler);
   for (MemberScale& scale : scales) scale.scaler = shared;
@@ -61,12 +61,13 @@ std::vector<int> codes_of(const schema::JobSpec& job, const AlignedArray<float>&
   return codes;
 }
 
-// Whether the gradient travels ternary, as float16 or as float32.
-std::string format_of(const schema::JobSpec& job, std::size_t s, std::uint64_t step) {
+using schema::GradientFormat;
+
+GradientFormat format_of(const schema::JobSpec& job, std::size_t s, std::uint64_t step) {
   const engine::Segment& one = tiny_segments()[s];
-  if (job.gradients != "ternary") return job.gradients;
-  if (step < job.float_steps || one.element_count < job.min_ternary_size) return "float32";
-  return one.last_layer ? job.last_layer : "ternary";
+  if (job.gradients != GradientFormat::kTernary) return job.gradients;
+  if (step < job.float_steps || one.element_count < job.min_ternary_size) return GradientFormat::kFloat32;
+  return one.last_layer ? job.last_layer : GradientFormat::kTernary;
 }
 
 // To the nearest of the 11-bit significands of binary16, ties to even; the numbers here stay within its range.
@@ -114,9 +115,7 @@ double draw_loss(std::uint64_t seed, std::size_t rank, std::uint64_t step) {
 
 static engine::OptimizerOptions reference_optimizer(const schema::JobSpec& job) {
   engine::OptimizerOptions options;
-  options.kind = job.optimizer == "adam"  ? kernels::OptimizerKind::kAdam
-                 : job.optimizer == "sgd" ? kernels::OptimizerKind::kSgd
-                                          : kernels::OptimizerKind::kMomentum;
+  options.kind = job.optimizer;
   options.schedule.base_rate = job.learning_rate;
   options.schedule.steps = job.steps;
   options.momentum = job.momentum;
@@ -147,9 +146,9 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
       const kernels::StateSpan to{next.parameters.span().subspan(begin, count), next.slot0.span().subspan(begin, count),
                                   next.slot1.span().subspan(begin, count)};
       kernels::Update update = engine::update_for_step(optimizer, step);
-      const std::string format = format_of(job, s, step);
+      const GradientFormat format = format_of(job, s, step);
       AlignedArray<float> sums(count);
-      if (format == "ternary") {
+      if (format == GradientFormat::kTernary) {
         const std::vector<MemberScale> scales = local_scales(job, gradients, segments[s]);
         AlignedArray<std::int8_t> integers(count);
         for (std::size_t rank = 0; rank < members; ++rank) {
@@ -161,13 +160,13 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
           }
         }
         for (const std::int8_t sum : integers) state.nonzero_sums += sum != 0 ? 1 : 0;
-        if (job.scaler_sharing == "max") {
+        if (job.scaler_sharing == schema::ScalerSharing::kMax) {
           update.scale = kernels::applied_scale(scales[0].scaler) / static_cast<float>(members);
           scalar().apply_sums(update, integers.span(), from, to);
           continue;
         }
       } else {
-        const bool half = format == "float16";
+        const bool half = format == GradientFormat::kFloat16;
         const auto on_the_wire = [half](float value) { return half ? rounded_to_half(value) : value; };
         for (std::size_t rank = 0; rank < members; ++rank)
           for (std::size_t i = 0; i < count; ++i) sums[i] = sums[i] + on_the_wire(gradients[rank][begin + i]);

@@ -7,8 +7,13 @@
 
 namespace tg::simulation {
 
+// In turns.
+inline schema::ExchangeKind exchange_of(std::uint64_t seed) {
+  return seed % 2 ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
+}
+
 // Small buckets and chunks, so that the tiny model has three buckets and seven chunks.
-inline schema::JobSpec tiny_job(std::uint64_t seed, std::uint64_t steps, const std::string& exchange) {
+inline schema::JobSpec tiny_job(std::uint64_t seed, std::uint64_t steps, schema::ExchangeKind exchange) {
   schema::JobSpec job;
   job.seed = seed;
   job.steps = steps;
@@ -18,8 +23,6 @@ inline schema::JobSpec tiny_job(std::uint64_t seed, std::uint64_t steps, const s
   job.digest_every = 4;
   return job;
 }
-
-inline std::string exchange_of(std::uint64_t seed) { return seed % 2 ? "direct" : "sharded"; }
 
 class TrainingCluster : public Cluster {
  public:

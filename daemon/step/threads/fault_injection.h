@@ -1,0 +1,26 @@
+// Carries out the fault that a test has asked this node for (schema/options/fault.h); does nothing in real use.
+// Immutable; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "schema/options/fault.h"
+
+namespace tg::daemon {
+
+class FaultInjection {
+ public:
+  explicit FaultInjection(std::optional<schema::Fault> fault = std::nullopt) : fault_(fault) {}
+
+  bool is(schema::FaultKind kind, schema::Phase phase, std::uint64_t step) const {
+    return fault_ == schema::Fault{kind, phase, step};
+  }
+  // Kills or hangs the calling thread if this is the point; returns otherwise.
+  void reached(schema::Phase phase, std::uint64_t step) const;
+
+ private:
+  std::optional<schema::Fault> fault_;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,37 @@
+#include "schema/options/fault.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "schema/options/option_rows.h"
+
+namespace tg::schema {
+
+Result<Fault> parse_fault(std::string_view text) {
+  const std::size_t at = text.find('@'), colon = text.rfind(':');
+  std::string kinds;
+  for (const char* const kind : words_of(FaultKind())) kinds += (kinds.empty() ? "" : "|") + std::string(kind);
+  const Error form = bad_value(text, "of the form " + kinds + "@PHASE:STEP");
+  if (at == std::string_view::npos || colon == std::string_view::npos || colon < at) return form;
+  Fault fault;
+  const std::optional<FaultKind> kind = from_word<FaultKind>(text.substr(0, at));
+  const char* const end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, fault.step);
+  if (!kind || code != std::errc() || stop != end) return form;
+  std::string name(text.substr(at + 1, colon - at - 1));
+  std::replace(name.begin(), name.end(), '-', ' ');
+  const std::optional<Phase> phase = from_word<Phase>(name);
+  if (!phase) return bad_value(name, "a phase of a step, such as forward, scaler-wait or reduce");
+  fault.kind = *kind;
+  fault.phase = *phase;
+  return fault;
+}
+
+std::string format_fault(const Fault& fault) {
+  std::string phase = to_word(fault.phase);
+  std::replace(phase.begin(), phase.end(), ' ', '-');
+  return std::string(to_word(fault.kind)) + "@" + phase + ":" + std::to_string(fault.step);
+}
+
+}  // namespace tg::schema
