@@ -5,11 +5,11 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/credit_book.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/exchange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/gradient_statistics.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/exchange/plan.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/reports.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/transfers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/float_payload.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/step/job_plan.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/step/job_layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/member.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/payload.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/replica.cpp

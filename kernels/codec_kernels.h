@@ -59,10 +59,10 @@ struct CodecKernels {
   void (*accumulate_scaled)(ConstPlanes codes, float scale, std::span<float> total);
   // IEEE binary16, little-endian, two bytes per value: rounded to nearest, ties to even; subnormals are kept, what is
   // too large becomes infinity, a NaN stays a NaN (made quiet).
-  void (*encode_halves)(std::span<const float> values, std::span<std::byte> payload);
-  void (*decode_halves)(std::span<const std::byte> payload, std::span<float> values);
+  void (*encode_float16)(std::span<const float> values, std::span<std::byte> payload);
+  void (*decode_float16)(std::span<const std::byte> payload, std::span<float> values);
   // total[i] += addend[i].
-  void (*accumulate_halves)(std::span<const std::byte> addend, std::span<float> total);
+  void (*accumulate_float16)(std::span<const std::byte> addend, std::span<float> total);
 };
 
 // Room for a payload in bytes, whichever of the two formats is written. Raw: one bit per element and plane (codes: mask

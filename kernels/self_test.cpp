@@ -226,18 +226,18 @@ bool received_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   return same(total, other);
 }
 
-bool halves_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
+bool float16_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   AlignedArray<std::byte> p(in.elements() * 2 + 1), q(in.elements() * 2 + 1);
   const auto x = p.span().subspan(1), y = q.span().subspan(1);  // at an odd address
   AlignedArray<float> total(in.elements()), other(in.elements());
-  a.encode_halves(in.parameters(), x);
-  b.encode_halves(in.parameters(), y);
+  a.encode_float16(in.parameters(), x);
+  b.encode_float16(in.parameters(), y);
   if (!same(p, q)) return false;
-  a.decode_halves(x, total.span());
-  b.decode_halves(x, other.span());
+  a.decode_float16(x, total.span());
+  b.decode_float16(x, other.span());
   if (!same(total, other)) return false;
-  a.accumulate_halves(x, total.span());
-  b.accumulate_halves(x, other.span());
+  a.accumulate_float16(x, total.span());
+  b.accumulate_float16(x, other.span());
   return same(total, other);
 }
 
@@ -265,7 +265,7 @@ bool self_test(const Kernels& kernels) {
            const Inputs in(elements);
            return statistics_agree(kernels, reference, in) && codes_agree(kernels, reference, in) &&
                   sums_agree(kernels, reference, in) && updates_agree(kernels, reference, in) &&
-                  received_agree(kernels, reference, in) && halves_agree(kernels, reference, in) &&
+                  received_agree(kernels, reference, in) && float16_agree(kernels, reference, in) &&
                   elementwise_agree(kernels, reference, in);
          });
 }

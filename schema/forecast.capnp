@@ -15,7 +15,7 @@ struct ForecastRequest {
   # Canonical job, at most kMostSpecBytes.
 
   nodes @1 :UInt64;
-  # 1 to kMostPlannedNodes.
+  # 1 to kMostForecastNodes.
 
   lineMbps @2 :Float64;
   # As in BenchRequest; 0 = the job's link-mbps, else as measured.
@@ -84,7 +84,7 @@ struct Forecast {
   coding @12 :Text;
   directLoses @13 :UInt64;
   shardedLoses @14 :UInt64;
-  # At most kMostPlannedNodes.
+  # At most kMostForecastNodes.
 
   asked @15 :ForecastRow;
   table @16 :List(ForecastRow);
@@ -96,7 +96,7 @@ struct Forecast {
 
 struct ForecastRow {
   nodes @0 :UInt64;
-  # 1 to kMostPlannedNodes.
+  # 1 to kMostForecastNodes.
 
   localBatch @1 :UInt64;
   globalBatch @2 :UInt64;

@@ -176,7 +176,7 @@ struct Scalers {
 struct Chunk {
   # The Data must stay the last object of the segment: the payload is written in place before its length is known.
   chunk @0 :UInt32;
-  # Number of the chunk in the run's plan, below kMostChunks. Else drop.
+  # Number of the chunk in the run's layout, below kMostChunks. Else drop.
 
   phase @1 :UInt16;
   # tg::schema::ChunkPhase. Unknown: drop.

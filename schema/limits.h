@@ -50,17 +50,17 @@ static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes, "a fil
 static_assert(kLogSliceBytes <= kFileSliceBytes, "who takes a reply knows one bound for all slices");
 
 // Measurements and predictions.
-inline constexpr std::size_t kMostPlannedNodes = 512;  // predicted; a run has at most kMostMembers
+inline constexpr std::size_t kMostForecastNodes = 512;  // predicted; a run has at most kMostMembers
 inline constexpr std::size_t kMostKernelRates = 32;
 inline constexpr std::size_t kMostComputeRates = 16;
 inline constexpr std::size_t kMostForecastRows = 32;
 inline constexpr std::size_t kMostAssumptions = 16;
 inline constexpr std::size_t kMostAssumptionBytes = 300;
-inline constexpr double kMostReal = 1e15;                       // of a rate, a time, a size
-inline constexpr double kMostLineMbps = 1e7;                    // as the job's link-mbps
-inline constexpr double kMostCores = 4096;                      // of a node
-inline constexpr double kLeastCores = 1.0 / kMostPlannedNodes;  // all of them on one core
-static_assert(kMostMembers <= kMostPlannedNodes, "whatever can be started can be predicted");
+inline constexpr double kMostReal = 1e15;                        // of a rate, a time, a size
+inline constexpr double kMostLineMbps = 1e7;                     // as the job's link-mbps
+inline constexpr double kMostCores = 4096;                       // of a node
+inline constexpr double kLeastCores = 1.0 / kMostForecastNodes;  // all of them on one core
+static_assert(kMostMembers <= kMostForecastNodes, "whatever can be started can be predicted");
 
 // Credit: chunk payload on its way to one peer.
 inline constexpr std::size_t kMostWindowBytes = 4u << 20;

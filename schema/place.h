@@ -2,7 +2,7 @@
 // members are not the same.
 //
 //   Seat   among all configured names, in the order of names; fixed for a run. Configuration, mesh and control.
-//   Rank   among the members of a view (daemon/membership/view.h). Plan, exchange and step.
+//   Rank   among the members of a view (daemon/membership/view.h). Layout, exchange and step.
 #pragma once
 
 #include <compare>

@@ -53,9 +53,9 @@ bool read_number(const std::string& text, Number& number) {
 }
 
 Status set_nodes(Command& command, const std::string& value) {
-  if (read_number(value, command.nodes) && command.nodes >= 1 && command.nodes <= schema::kMostPlannedNodes) return {};
+  if (read_number(value, command.nodes) && command.nodes >= 1 && command.nodes <= schema::kMostForecastNodes) return {};
   return usage("\"" + schema::clip_text(value, 100) + "\" is not a number of nodes from 1 to " +
-               std::to_string(schema::kMostPlannedNodes));
+               std::to_string(schema::kMostForecastNodes));
 }
 
 Status set_cores(Command& command, const std::string& value) {

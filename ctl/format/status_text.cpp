@@ -80,7 +80,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   return format_table(rows) + "\n" + format_table(members);
 }
 
-std::string format_plan(const schema::PlanReply& plan) {
+std::string format_plan(const schema::StartReply& plan) {
   std::vector<std::vector<std::string>> rows{
       {"run", or_nothing(plan.run_id)},
       {"members", std::to_string(plan.members)},
@@ -107,7 +107,7 @@ std::string format_plan(const schema::PlanReply& plan) {
   return format_table(rows);
 }
 
-std::optional<std::string> speed_up_warning(const schema::PlanReply& plan) {
+std::optional<std::string> speed_up_warning(const schema::StartReply& plan) {
   const schema::Outcome& step = plan.predicted;
   if (!plan.unpredicted.empty() || !(step.speed_up < kLeastSpeedUp) || plan.members < 2) return std::nullopt;
   return std::to_string(plan.members) + " members are predicted to be only " + format_fixed(step.speed_up, 2) +

@@ -15,9 +15,9 @@ std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms);
 std::string format_run(const schema::RunStatus& run, std::int64_t now_ms);
 // The table of runs alone.
 std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms);
-std::string format_plan(const schema::PlanReply& plan);
+std::string format_plan(const schema::StartReply& plan);
 // The warning with its numbers, where training together is predicted to gain too little (below kLeastSpeedUp).
 inline constexpr double kLeastSpeedUp = 1.2;
-std::optional<std::string> speed_up_warning(const schema::PlanReply& plan);
+std::optional<std::string> speed_up_warning(const schema::StartReply& plan);
 
 }  // namespace tg::ctl

@@ -75,7 +75,7 @@ std::string size_table(const ForecastReply& reply) {
 }
 
 std::string overtaking(const char* exchange, std::uint64_t from) {
-  const std::string most = std::to_string(schema::kMostPlannedNodes);
+  const std::string most = std::to_string(schema::kMostForecastNodes);
   return from == 0 ? std::string("a float32 ring beats ") + exchange + " nowhere up to N = " + most + "\n"
                    : std::string("a float32 ring beats ") + exchange + " from N = " + std::to_string(from) + " on\n";
 }

@@ -98,7 +98,7 @@ Result<schema::JobSpec> read_job(const Command& command) {
 
 int start(Client& client, const Command& command, const schema::JobSpec& job) {
   const int timeout_ms = static_cast<int>(job.start_timeout_ms) + kPreparationMs;
-  const Result<schema::PlanReply> plan = Client::as<schema::PlanReply>(
+  const Result<schema::StartReply> plan = Client::as<schema::StartReply>(
       client.ask_patiently(schema::StartRequest{schema::canonical_job(job), command.id, command.dry_run}, timeout_ms));
   if (interrupted()) {
     say("detached before the node answered; the run may start or not: tgctl list shows it");

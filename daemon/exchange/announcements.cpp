@@ -9,17 +9,17 @@
 
 namespace tg::daemon {
 
-void Announcements::begin_step(const Plan& plan, std::uint64_t step, std::uint32_t rate_bits) {
-  plan_ = &plan;
+void Announcements::begin_step(const Layout& layout, std::uint64_t step, std::uint32_t rate_bits) {
+  layout_ = &layout;
   step_ = step;
   rate_bits_ = rate_bits;
   step_frames_.assign(members_.count(), std::nullopt);
-  buckets_.assign(plan.buckets.size(), Bucket{Per<Rank, bool>(members_.count()), 0});
+  buckets_.assign(layout.buckets.size(), Bucket{Per<Rank, bool>(members_.count()), 0});
   scalers_.begin_step();
 }
 
 void Announcements::clip_own(std::size_t bucket, const std::vector<float>& bounds) {
-  const std::vector<std::size_t>& segments = plan_->buckets[bucket].ternary_segments;
+  const std::vector<std::size_t>& segments = layout_->buckets[bucket].ternary_segments;
   for (std::size_t i = 0; i < segments.size(); ++i) scalers_.clip_at(segments[i], bounds[i]);
 }
 
@@ -42,13 +42,13 @@ Announcements::Wrong Announcements::take(Rank from, const schema::Scalers& frame
   if (frame.bucket == 0 || frame.bucket >= buckets_.size())
     return members_.cause(from, "scaler wait",
                           members_.names[from] + " sent scalers of bucket " + std::to_string(frame.bucket) +
-                              ", which is not in the plan");
+                              ", which is not in the layout");
   return announce(from, frame.bucket, frame.flags, frame.non_finite_segment, frame.scalers);
 }
 
 Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std::uint32_t flags,
                                              std::uint32_t non_finite_segment, const std::vector<float>& scalers) {
-  const std::vector<std::size_t>& segments = plan_->buckets[bucket].ternary_segments;
+  const std::vector<std::size_t>& segments = layout_->buckets[bucket].ternary_segments;
   Bucket& state = buckets_[bucket];
   if (flags & schema::kNonFinite)
     return members_.cause(from, "backward",
@@ -59,7 +59,7 @@ Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std:
     return members_.cause(from, "scaler wait",
                           members_.names[from] + " sent " + std::to_string(scalers.size()) + " scalers of bucket " +
                               std::to_string(bucket) +
-                              (state.by[from] ? " twice" : " where the plan has " + std::to_string(segments.size())));
+                              (state.by[from] ? " twice" : " where the layout has " + std::to_string(segments.size())));
   state.by[from] = true;
   ++state.count;
   for (std::size_t i = 0; i < scalers.size(); ++i) scalers_.announced(from, segments[i], scalers[i]);
@@ -68,16 +68,19 @@ Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std:
 
 // Bounded: of the next step, every member can have sent one step frame and one scaler frame per bucket. They are
 // checked when that step begins.
-Announcements::Wrong Announcements::keep(Early early) {
-  const auto theirs = std::count_if(early_.begin(), early_.end(), [&](const Early& e) { return e.from == early.from; });
+Announcements::Wrong Announcements::keep(NextStepFrame frame) {
+  const auto theirs = std::count_if(next_step_frames_.begin(), next_step_frames_.end(),
+                                    [&](const NextStepFrame& e) { return e.from == frame.from; });
   if (theirs > static_cast<std::ptrdiff_t>(schema::kMostBuckets))
-    return members_.cause(early.from, "exchange",
-                          members_.names[early.from] + " sends more frames of the next step than it has buckets");
-  early_.push_back(std::move(early));
+    return members_.cause(frame.from, "exchange",
+                          members_.names[frame.from] + " sends more frames of the next step than it has buckets");
+  next_step_frames_.push_back(std::move(frame));
   return std::nullopt;
 }
 
-std::vector<Announcements::Early> Announcements::take_early() { return std::exchange(early_, {}); }
+std::vector<Announcements::NextStepFrame> Announcements::take_next_step_frames() {
+  return std::exchange(next_step_frames_, {});
+}
 
 std::optional<std::uint32_t> Announcements::flags() const {
   std::uint32_t flags = 0;

@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
+#include "daemon/exchange/layout.h"
 #include "daemon/exchange/members.h"
-#include "daemon/exchange/plan.h"
 #include "daemon/exchange/scalers.h"
 #include "schema/frame/frame.h"
 
@@ -26,19 +26,19 @@ class Announcements {
       : members_(members), scalers_(members.count(), members.segment_names.size()) {}
 
   // rate_bits: what this member takes the step's learning rate to be.
-  void begin_step(const Plan& plan, std::uint64_t step, std::uint32_t rate_bits);
+  void begin_step(const Layout& layout, std::uint64_t step, std::uint32_t rate_bits);
   void clip_own(std::size_t bucket, const std::vector<float>& bounds);  // by ternary segment, before it is announced
   Wrong take(Rank from, const schema::StepFrame& frame);
   Wrong take(Rank from, const schema::Scalers& frame);
 
   // Kept until the next step begins.
-  struct Early {
+  struct NextStepFrame {
     Rank from;
     schema::FrameHeader header;
     schema::FrameBody body;
   };
-  Wrong keep(Early early);
-  std::vector<Early> take_early();
+  Wrong keep(NextStepFrame frame);
+  std::vector<NextStepFrame> take_next_step_frames();
 
   // --- state ---
   bool complete(std::size_t bucket) const { return buckets_[bucket].count == members_.count(); }
@@ -58,13 +58,13 @@ class Announcements {
   Wrong compare_digests() const;
 
   const Members& members_;
-  const Plan* plan_ = nullptr;
+  const Layout* layout_ = nullptr;
   std::uint64_t step_ = 0;
   std::uint32_t rate_bits_ = 0;
   Per<Rank, std::optional<schema::StepFrame>> step_frames_;
   std::vector<Bucket> buckets_;
   Scalers scalers_;
-  std::vector<Early> early_;
+  std::vector<NextStepFrame> next_step_frames_;
 };
 
 }  // namespace tg::daemon

@@ -13,21 +13,22 @@ Exchange::Exchange(const Members& members, const engine::SegmentTable& segments,
 
 // --- a step, from its beginning to its commit ---
 
-void Exchange::begin_step(const Plan& plan, LocalStep local) {
-  TG_CHECK(plan_ == nullptr && local.step == next_step_, local.step, next_step_);
-  plan_ = &plan;
+void Exchange::begin_step(const Layout& layout, LocalStep local) {
+  TG_CHECK(layout_ == nullptr && local.step == next_step_, local.step, next_step_);
+  layout_ = &layout;
   local_ = std::move(local);
   local_.flags |= std::exchange(next_flags_, 0);
   step_frame_sent_ = false;
   ready_buckets_ = announced_buckets_ = 0;
-  announcements_.begin_step(plan, local_.step, local_.rate_bits);
-  statistics_.begin_step(plan);
-  transfers_.begin_step(plan, local_.step);
-  for (Announcements::Early& early : announcements_.take_early()) frame(early.from, early.header, early.body, nullptr);
+  announcements_.begin_step(layout, local_.step, local_.rate_bits);
+  statistics_.begin_step(layout);
+  transfers_.begin_step(layout, local_.step);
+  for (Announcements::NextStepFrame& kept : announcements_.take_next_step_frames())
+    frame(kept.from, kept.header, kept.body, nullptr);
 }
 
 void Exchange::gradient_ready(std::size_t bucket, double loss_sum) {
-  TG_CHECK(plan_ != nullptr && bucket == ready_buckets_ && bucket < plan_->buckets.size(), bucket, ready_buckets_);
+  TG_CHECK(layout_ != nullptr && bucket == ready_buckets_ && bucket < layout_->buckets.size(), bucket, ready_buckets_);
   ++ready_buckets_;
   statistics_.ready(bucket, loss_sum);
 }
@@ -69,13 +70,13 @@ void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema:
                      std::shared_ptr<const void> keep) {
   TG_CHECK(from.index() < members_.count() && from != members_.self, from.index());
   if (failed_) return;
-  const std::uint64_t now = plan_ != nullptr ? local_.step : next_step_;
+  const std::uint64_t now = layout_ != nullptr ? local_.step : next_step_;
   if (header.step < now) return;  // a late answer to what is over
   const bool announces =
       std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body);
-  const bool is_next = plan_ != nullptr ? header.step == now + 1 : header.step == now;
+  const bool is_next = layout_ != nullptr ? header.step == now + 1 : header.step == now;
   if (is_next && announces) return fail(announcements_.keep({from, header, body}));
-  if (plan_ == nullptr || header.step != now)
+  if (layout_ == nullptr || header.step != now)
     return fail(members_.cause(from, "exchange",
                                members_.names[from] + " is in step " + std::to_string(header.step) + " while " +
                                    members_.own_name() + " is in step " + std::to_string(now) +
@@ -94,7 +95,7 @@ void Exchange::give_credit(Rank to, std::optional<std::uint64_t> taken_bytes) {
 }
 
 std::optional<Piece> Exchange::next_piece(Taker taker) {
-  if (plan_ == nullptr || failed_) return std::nullopt;
+  if (layout_ == nullptr || failed_) return std::nullopt;
   // A link that has enough to carry leaves the only thread time for what comes next.
   const bool first = taker == Taker::kOnlyThread && transfers_.link_is_busy() && !transfers_.has_totals();
   if (first && statistics_.has_next()) return statistics_.next();
@@ -115,7 +116,7 @@ void Exchange::total_sent(std::size_t chunk, const std::vector<Rank>& to, std::s
 }
 
 void Exchange::applied(std::size_t chunk) {
-  TG_CHECK(plan_ != nullptr, chunk);
+  TG_CHECK(layout_ != nullptr, chunk);
   transfers_.applied(chunk);
   try_commit();
 }
@@ -125,21 +126,21 @@ void Exchange::try_commit() {
   const std::optional<std::uint32_t> flags = announcements_.flags();
   TG_CHECK(flags.has_value(), local_.step);
   actions_.emplace_back(CommitStep{local_.step, *flags, announcements_.loss_sum()});
-  plan_ = nullptr;
+  layout_ = nullptr;
   next_step_ = local_.step + 1;
 }
 
 // --- flags, causes, waiting ---
 
 void Exchange::add_flags(std::uint32_t flags) {
-  if (plan_ != nullptr && !step_frame_sent_)
+  if (layout_ != nullptr && !step_frame_sent_)
     local_.flags |= flags;
   else
     next_flags_ |= flags;
 }
 
 std::optional<std::uint32_t> Exchange::flags() const {
-  return plan_ != nullptr ? announcements_.flags() : std::nullopt;
+  return layout_ != nullptr ? announcements_.flags() : std::nullopt;
 }
 
 void Exchange::fail(std::optional<schema::Fail> cause) {
@@ -157,8 +158,8 @@ void Exchange::bad_payload(std::size_t chunk, Rank from) {
 std::vector<ExchangeAction> Exchange::take_actions() { return std::exchange(actions_, {}); }
 
 Waiting Exchange::waiting() const {
-  if (plan_ == nullptr || announced_buckets_ < plan_->buckets.size()) return {};
-  for (std::size_t bucket = 0; bucket < plan_->buckets.size(); ++bucket) {
+  if (layout_ == nullptr || announced_buckets_ < layout_->buckets.size()) return {};
+  for (std::size_t bucket = 0; bucket < layout_->buckets.size(); ++bucket) {
     if (announcements_.complete(bucket)) continue;
     Waiting waiting{schema::Phase::kScalerWait, {}};
     for (const Rank r : members_.ranks())

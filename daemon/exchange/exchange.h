@@ -1,7 +1,7 @@
 // The exchange of one member: which frame means what, what may be done now, and when a step is committed.
 //
 // Pure: events in (a bucket's gradient is complete, a frame came, a piece is done), pieces and actions out. It knows no
-// clock, socket or thread and touches no gradient: Workers carry pieces out with kernels, and the same two drive real
+// clock, socket or thread and touches no gradient: Workers execute pieces with kernels, and the same two drive real
 // runs and the simulator. Owned by one thread.
 //
 // One step, bucket by bucket:
@@ -25,8 +25,8 @@
 
 #include "daemon/exchange/announcements.h"
 #include "daemon/exchange/gradient_statistics.h"
+#include "daemon/exchange/layout.h"
 #include "daemon/exchange/members.h"
-#include "daemon/exchange/plan.h"
 #include "daemon/exchange/transfers.h"
 #include "daemon/exchange/work.h"
 #include "engine/segment.h"
@@ -48,8 +48,8 @@ class Exchange {
   Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip);
 
   // --- events ---
-  // Enters step local.step with this plan (it stays alive and unchanged until the commit). Steps ascend by one.
-  void begin_step(const Plan& plan, LocalStep local);
+  // Enters step local.step with this layout (it stays alive and unchanged until the commit). Steps ascend by one.
+  void begin_step(const Layout& layout, LocalStep local);
   // Backward has this bucket. Buckets come in order; loss_sum is used with bucket 0.
   void gradient_ready(std::size_t bucket, double loss_sum);
   void add_flags(std::uint32_t flags);  // joins the own step frame if that is not sent yet, else the next one
@@ -69,16 +69,16 @@ class Exchange {
   std::optional<Piece> next_piece(Taker taker);
 
   // --- state ---
-  bool in_step() const { return plan_ != nullptr; }
-  const Plan* plan() const { return plan_; }  // of the step, while in it
-  bool broken() const { return failed_; }     // FailRun has been said
+  bool in_step() const { return layout_ != nullptr; }
+  const Layout* layout() const { return layout_; }  // of the step, while in it
+  bool broken() const { return failed_; }           // FailRun has been said
   std::uint64_t step() const { return local_.step; }
   const Scalers& scalers() const { return announcements_.scalers(); }
   std::uint64_t bytes_on_their_way() const { return transfers_.bytes_on_their_way(); }
   // The union of the members' flags, once every step frame of this step is in.
   std::optional<std::uint32_t> flags() const;
   // Backward has all buckets.
-  bool gradient_complete() const { return plan_ != nullptr && ready_buckets_ == plan_->buckets.size(); }
+  bool gradient_complete() const { return layout_ != nullptr && ready_buckets_ == layout_->buckets.size(); }
   Waiting waiting() const;
 
  private:
@@ -96,7 +96,7 @@ class Exchange {
   std::vector<ExchangeAction> actions_;
   bool failed_ = false;
 
-  const Plan* plan_ = nullptr;
+  const Layout* layout_ = nullptr;
   LocalStep local_;
   std::uint32_t next_flags_ = 0;  // asked for after the own step frame had left
   bool step_frame_sent_ = false;

@@ -9,18 +9,18 @@
 namespace tg::daemon {
 namespace {
 
-constexpr float kLargestHalf = 65504;
+constexpr float kLargestFloat16 = 65504;
 
 }  // namespace
 
-void GradientStatistics::begin_step(const Plan& plan) {
-  plan_ = &plan;
+void GradientStatistics::begin_step(const Layout& layout) {
+  layout_ = &layout;
   open_.clear();
   to_measure_.clear();
 }
 
 void GradientStatistics::ready(std::size_t bucket, double loss_sum) {
-  const BucketPlan& plan = plan_->buckets[bucket];
+  const BucketLayout& layout = layout_->buckets[bucket];
   Open open{bucket, loss_sum, {}, {}, 0};
   Measure work{bucket, 0, {}};
   std::size_t elements = 0;  // of `work`
@@ -29,10 +29,10 @@ void GradientStatistics::ready(std::size_t bucket, double loss_sum) {
     if (!work.slices.empty()) to_measure_.push_back(std::exchange(work, {bucket, next, {}}));
     elements = 0;
   };
-  for (std::size_t s = plan.first_segment; s < plan.last_segment; ++s) {
+  for (std::size_t s = layout.first_segment; s < layout.last_segment; ++s) {
     const engine::Segment& segment = segments_[s];
-    for (std::size_t done = 0; done < segment.padded_count(); done += kSlice) {
-      const Slice slice{s, segment.offset + done, std::min(kSlice, segment.padded_count() - done)};
+    for (std::size_t first = 0; first < segment.padded_count(); first += kSlice) {
+      const Slice slice{s, segment.offset + first, std::min(kSlice, segment.padded_count() - first)};
       if (elements + slice.count > kSlice) hand_over();
       work.slices.push_back(slice);
       elements += slice.count;
@@ -74,9 +74,9 @@ LocalBucket GradientStatistics::local_bucket(const Open& open) const {
     kernels::Statistics statistics = open.statistics[i];
     for (++i; i < open.slices.size() && open.slices[i].segment == s; ++i) statistics.join(open.statistics[i]);
     // A float16 has no room for more: it would become infinite on the way.
-    const bool fits = plan_->formats[s] != GradientFormat::kFloat16 || statistics.max_abs <= kLargestHalf;
+    const bool fits = layout_->formats[s] != GradientFormat::kFloat16 || statistics.max_abs <= kLargestFloat16;
     if (!(statistics.finite && fits) && !local.non_finite_segment) local.non_finite_segment = s;
-    if (!plan_->ternary(s)) continue;
+    if (!layout_->ternary(s)) continue;
     const float bound =
         kernels::clip_bound(statistics, segments_[s].element_count, static_cast<float>(rule_.clip_sigma));
     local.clips.push_back(bound);

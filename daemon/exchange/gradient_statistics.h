@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "daemon/exchange/plan.h"
+#include "daemon/exchange/layout.h"
 #include "daemon/exchange/work.h"
 #include "engine/segment.h"
 #include "kernels/types.h"
@@ -26,7 +26,7 @@ namespace tg::daemon {
 struct LocalBucket {
   std::size_t bucket = 0;
   double loss_sum = 0;
-  // Of plan.buckets[bucket].ternary_segments, in order: eq. (2) after clipping, and the bounds that it was clipped by
+  // Of layout.buckets[bucket].ternary_segments, in order: eq. (2) after clipping, and the bounds that it was clipped by
   // (+inf: none; kernels::Scale::clip).
   std::vector<float> scalers, clips;
   std::optional<std::size_t> non_finite_segment;
@@ -43,7 +43,7 @@ class GradientStatistics {
 
   GradientStatistics(const engine::SegmentTable& segments, const ClipRule& rule) : segments_(segments), rule_(rule) {}
 
-  void begin_step(const Plan& plan);
+  void begin_step(const Layout& layout);
   void ready(std::size_t bucket, double loss_sum);
   bool has_next() const { return !to_measure_.empty(); }
   Measure next();  // about kSlice elements
@@ -64,7 +64,7 @@ class GradientStatistics {
 
   const engine::SegmentTable& segments_;
   const ClipRule rule_;
-  const Plan* plan_ = nullptr;
+  const Layout* layout_ = nullptr;
   std::deque<Open> open_;           // in the order of ready()
   std::deque<Measure> to_measure_;  // not handed out
 };

@@ -10,7 +10,7 @@
 namespace tg::daemon {
 namespace {
 
-// Coded or not is the sender's choice, chunk by chunk; whether it is codes, sums or floats is the plan's.
+// Coded or not is the sender's choice, chunk by chunk; whether it is codes, sums or floats is the layout's.
 bool fits(schema::PayloadFormat sent, GradientFormat planned, bool total) {
   using enum schema::PayloadFormat;
   switch (planned) {
@@ -26,64 +26,64 @@ bool fits(schema::PayloadFormat sent, GradientFormat planned, bool total) {
 
 // Bytes of payload, for the credit while it is being made: Gaussian gradients have 0.17 per code, sums two to three
 // bits.
-std::size_t expected_bytes(const ChunkPlan& chunk, bool total) {
+std::size_t expected_bytes(const ChunkLayout& chunk, bool total) {
   if (chunk.ternary()) return total ? chunk.size() * 3 / 8 : chunk.size() / 6;
   return chunk.size() * (chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float));
 }
 
 }  // namespace
 
-void Transfers::begin_step(const Plan& plan, std::uint64_t step) {
+void Transfers::begin_step(const Layout& layout, std::uint64_t step) {
   TG_CHECK(to_apply_.empty(), step);
-  plan_ = &plan;
+  layout_ = &layout;
   const std::size_t count = members_.count();
-  buckets_.assign(plan.buckets.size(), Bucket{false, Per<Rank, std::size_t>(count), {}, {}});
+  buckets_.assign(layout.buckets.size(), Bucket{false, Per<Rank, std::size_t>(count), {}, {}});
   ChunkState untouched;
   untouched.held.assign(count, std::nullopt);
   untouched.missing = count - 1;
-  chunks_.assign(plan.chunks.size(), untouched);
+  chunks_.assign(layout.chunks.size(), untouched);
   peers_.assign(count, Peer{});
   applied_count_ = 0;
   count_frames();
-  credit_.begin_step(count, plan.window_bytes, plan.credit_every_bytes());
+  credit_.begin_step(count, layout.window_bytes, layout.credit_every_bytes());
 }
 
 // In the sharded exchange codes come for the chunks that are summed here, and totals of the others.
 void Transfers::count_frames() {
-  for (const ChunkPlan& chunk : plan_->chunks)
+  for (const ChunkLayout& chunk : layout_->chunks)
     for (const Rank r : members_.ranks())
-      peers_[r].to_come += plan_->sharded() ? (chunk.owner == members_.self) + (chunk.owner == r) : 1;
+      peers_[r].to_come += layout_->sharded() ? (chunk.owner == members_.self) + (chunk.owner == r) : 1;
 }
 
 void Transfers::count_owed(std::size_t bucket) {
-  const BucketPlan& plan = plan_->buckets[bucket];
+  const BucketLayout& layout = layout_->buckets[bucket];
   std::size_t here = 0;
-  for (std::size_t c = plan.first_chunk; c < plan.last_chunk; ++c) {
-    if (summed_here(plan_->chunks[c]))
+  for (std::size_t c = layout.first_chunk; c < layout.last_chunk; ++c) {
+    if (summed_here(layout_->chunks[c]))
       ++here;
     else
-      ++peers_[plan_->chunks[c].owner].totals_owed;
+      ++peers_[layout_->chunks[c].owner].totals_owed;
   }
   for (const Rank r : members_.ranks())
-    if (r != members_.self) peers_[r].contributions_owed += here - buckets_[bucket].early[r];
+    if (r != members_.self) peers_[r].contributions_owed += here - buckets_[bucket].before_open[r];
 }
 
 void Transfers::open(std::size_t bucket) {
   buckets_[bucket].open = true;
   count_owed(bucket);
-  const BucketPlan& plan = plan_->buckets[bucket];
+  const BucketLayout& layout = layout_->buckets[bucket];
   const std::size_t count = members_.count();
   // Staggered: of every `count` chunks in a row, which have an owner each, a member begins with the next rank's. So no
   // owner is everybody's first, and what is summed comes together.
-  std::vector<std::size_t> order(plan.last_chunk - plan.first_chunk);
-  std::iota(order.begin(), order.end(), plan.first_chunk);
+  std::vector<std::size_t> order(layout.last_chunk - layout.first_chunk);
+  std::iota(order.begin(), order.end(), layout.first_chunk);
   const auto turn = [&](std::size_t index) {
-    const std::size_t row = (index - plan.first_chunk) / count;
-    return std::pair(row, (plan_->chunks[index].owner.index() + count - 1 - members_.self.index()) % count);
+    const std::size_t row = (index - layout.first_chunk) / count;
+    return std::pair(row, (layout_->chunks[index].owner.index() + count - 1 - members_.self.index()) % count);
   };
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return turn(a) < turn(b); });
   for (const std::size_t index : order) {
-    const bool own_codes_stay = count == 1 || (plan_->sharded() && plan_->chunks[index].owner == members_.self);
+    const bool own_codes_stay = count == 1 || (layout_->sharded() && layout_->chunks[index].owner == members_.self);
     if (!own_codes_stay) {
       buckets_[bucket].to_contribute.push_back(index);
       for (const Rank r : receivers(index)) ++peers_[r].to_contribute;
@@ -96,7 +96,7 @@ void Transfers::open(std::size_t bucket) {
 
 void Transfers::reduce_if_complete(std::size_t index) {
   ChunkState& state = chunks_[index];
-  const ChunkPlan& chunk = plan_->chunks[index];
+  const ChunkLayout& chunk = layout_->chunks[index];
   if (!summed_here(chunk) || state.missing > 0 || !state.contributed || state.reducing) return;
   state.reducing = true;
   buckets_[chunk.bucket].to_reduce.push_back(index);
@@ -108,12 +108,14 @@ Transfers::Wrong Transfers::refusal(Rank from, const schema::Chunk& chunk) const
   const std::string who = members_.names[from] + " sent chunk " + std::to_string(chunk.chunk);
   const bool total = chunk.phase == schema::ChunkPhase::kTotal;
   const auto because = [&](std::string why) { return members_.cause(from, total ? "gather" : "reduce", who + why); };
-  if (chunk.chunk >= chunks_.size()) return because(", which is not in the plan of " + std::to_string(chunks_.size()));
-  const ChunkPlan& plan = plan_->chunks[chunk.chunk];
+  if (chunk.chunk >= chunks_.size())
+    return because(", which is not in the layout of " + std::to_string(chunks_.size()));
+  const ChunkLayout& layout = layout_->chunks[chunk.chunk];
   const ChunkState& state = chunks_[chunk.chunk];
-  const bool to_me = total ? plan_->sharded() && plan.owner == from && buckets_[plan.bucket].open : summed_here(plan);
+  const bool to_me =
+      total ? layout_->sharded() && layout.owner == from && buckets_[layout.bucket].open : summed_here(layout);
   if (!to_me) return because(" to the wrong member");
-  if (!fits(chunk.format, plan.format, total)) return because(" in a format that the plan does not have");
+  if (!fits(chunk.format, layout.format, total)) return because(" in a format that the layout does not have");
   if (total && !state.contributed) return because(", summed without the codes of " + members_.own_name());
   if (total ? state.total_came : state.reducing || state.held[from].has_value()) return because(" twice");
   return std::nullopt;
@@ -123,7 +125,7 @@ Transfers::Taken Transfers::take(Rank from, const schema::Chunk& chunk, std::sha
   if (Wrong wrong = refusal(from, chunk)) return {std::move(wrong)};
   Peer& peer = peers_[from];
   --peer.to_come;
-  const std::size_t bucket = plan_->chunks[chunk.chunk].bucket;
+  const std::size_t bucket = layout_->chunks[chunk.chunk].bucket;
   ChunkState& state = chunks_[chunk.chunk];
   if (chunk.phase == schema::ChunkPhase::kTotal) {
     state.total_came = true;
@@ -136,7 +138,7 @@ Transfers::Taken Transfers::take(Rank from, const schema::Chunk& chunk, std::sha
   if (buckets_[bucket].open)
     --peer.contributions_owed;
   else
-    ++buckets_[bucket].early[from];
+    ++buckets_[bucket].before_open[from];
   reduce_if_complete(chunk.chunk);
   return {std::nullopt, took(from, chunk.payload.size())};
 }
@@ -175,44 +177,44 @@ std::optional<Piece> Transfers::next() {
 std::optional<Piece> Transfers::next_reduce(std::size_t bucket) {
   std::deque<std::size_t>& queue = buckets_[bucket].to_reduce;
   if (queue.empty()) return std::nullopt;
-  std::vector<Rank> to = plan_->sharded() ? members_.others() : std::vector<Rank>{};
+  std::vector<Rank> to = layout_->sharded() ? members_.others() : std::vector<Rank>{};
   if (!to.empty() && !credit_.lasts_for_totals()) return std::nullopt;
   const std::size_t index = queue.front();
   queue.pop_front();
-  credit_.reserve(to, expected_bytes(plan_->chunks[index], true));
+  credit_.reserve(to, expected_bytes(layout_->chunks[index], true));
   return Reduce{bucket, index, std::move(chunks_[index].held), std::move(to)};
 }
 
 // Of the own part of a chunk that is summed elsewhere, or everywhere.
 std::vector<Rank> Transfers::receivers(std::size_t chunk) const {
-  return plan_->sharded() ? std::vector<Rank>{plan_->chunks[chunk].owner} : members_.others();
+  return layout_->sharded() ? std::vector<Rank>{layout_->chunks[chunk].owner} : members_.others();
 }
 
 std::optional<Piece> Transfers::next_contribution(std::size_t bucket) {
   std::deque<std::size_t>& queue = buckets_[bucket].to_contribute;
   if (queue.empty()) return std::nullopt;
-  const bool to_all = !plan_->sharded() && credit_.lasts(members_.others());
+  const bool to_all = !layout_->sharded() && credit_.lasts(members_.others());
   for (auto at = queue.begin(); at != queue.end(); ++at) {
     const std::size_t index = *at;
-    const Rank owner = plan_->chunks[index].owner;
-    if (plan_->sharded() ? !credit_.lasts(owner) : !to_all) continue;
+    const Rank owner = layout_->chunks[index].owner;
+    if (layout_->sharded() ? !credit_.lasts(owner) : !to_all) continue;
     std::vector<Rank> to = receivers(index);
     for (const Rank r : to) --peers_[r].to_contribute;
     queue.erase(at);
-    credit_.reserve(to, expected_bytes(plan_->chunks[index], false));
+    credit_.reserve(to, expected_bytes(layout_->chunks[index], false));
     return Contribute{bucket, index, std::move(to)};
   }
   return std::nullopt;
 }
 
 void Transfers::contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
-  credit_.sent(to, payload_bytes, expected_bytes(plan_->chunks[chunk], false));
+  credit_.sent(to, payload_bytes, expected_bytes(layout_->chunks[chunk], false));
   chunks_[chunk].contributed = true;
   reduce_if_complete(chunk);
 }
 
 void Transfers::total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
-  credit_.sent(to, payload_bytes, expected_bytes(plan_->chunks[chunk], true));
+  credit_.sent(to, payload_bytes, expected_bytes(layout_->chunks[chunk], true));
 }
 
 void Transfers::applied(std::size_t chunk) {
@@ -227,7 +229,7 @@ void Transfers::applied(std::size_t chunk) {
 bool Transfers::holds_ours_up(Rank peer) const {
   if (peers_[peer].to_contribute > 0 && !credit_.lasts(peer)) return true;
   const auto has_totals = [](const Bucket& bucket) { return !bucket.to_reduce.empty(); };
-  return plan_->sharded() && credit_.holds_up_totals(peer) && std::ranges::any_of(buckets_, has_totals);
+  return layout_->sharded() && credit_.holds_up_totals(peer) && std::ranges::any_of(buckets_, has_totals);
 }
 
 Waiting Transfers::waiting() const {
@@ -238,7 +240,7 @@ Waiting Transfers::waiting() const {
     if (!waiting.ranks.empty()) waiting.phase = phase;
   };
   // In the direct exchange one full window stops a member's codes to all: what the others owe waits for the same peer.
-  if (!plan_->sharded()) add(schema::Phase::kReduce, [&](Rank r) { return holds_ours_up(r); });
+  if (!layout_->sharded()) add(schema::Phase::kReduce, [&](Rank r) { return holds_ours_up(r); });
   if (waiting.ranks.empty())
     add(schema::Phase::kReduce, [&](Rank r) { return peers_[r].contributions_owed > 0 || holds_ours_up(r); });
   if (waiting.ranks.empty()) add(schema::Phase::kGather, [&](Rank r) { return peers_[r].totals_owed > 0; });

@@ -5,7 +5,7 @@
 //                                            others: the total is in -> apply
 //
 // Which piece goes next:
-//   - a contribution goes where less than plan.window_bytes are on their way to its receiver;
+//   - a contribution goes where less than layout.window_bytes are on their way to its receiver;
 //   - a total goes to all: while less than a window for each of them is on its way to all together, and less than
 //     schema::kMostWindowsOfTotals to any. So one that is behind for a moment does not keep it from the others
 //     (AlexNet, eight members of two cores each, 1 Gbit/s: 248 ms a step, 257 where one full window stopped it);
@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "daemon/exchange/credit_book.h"
+#include "daemon/exchange/layout.h"
 #include "daemon/exchange/members.h"
-#include "daemon/exchange/plan.h"
 #include "daemon/exchange/work.h"
 #include "schema/control/control.h"
 #include "schema/frame/frame.h"
@@ -46,7 +46,7 @@ class Transfers {
 
   explicit Transfers(const Members& members) : members_(members) {}
 
-  void begin_step(const Plan& plan, std::uint64_t step);
+  void begin_step(const Layout& layout, std::uint64_t step);
   // All members have announced the bucket: its chunks may go.
   void open(std::size_t bucket);
 
@@ -75,7 +75,7 @@ class Transfers {
   bool all_applied() const { return applied_count_ == chunks_.size(); }
   std::uint64_t bytes_on_their_way() const { return credit_.bytes_on_their_way(); }  // as far as credit has told
   // Half of what may be on its way is: there is time for other work than sending.
-  bool link_is_busy() const { return 2 * bytes_on_their_way() >= plan_->window_bytes * (members_.count() - 1); }
+  bool link_is_busy() const { return 2 * bytes_on_their_way() >= layout_->window_bytes * (members_.count() - 1); }
   // Of open buckets. Work that was handed out is not looked at: whoever asks knows of it.
   Waiting waiting() const;
 
@@ -83,7 +83,7 @@ class Transfers {
   friend struct PlainWaiting;  // the test's dumb twin of waiting()
   struct Bucket {
     bool open = false;
-    Per<Rank, std::size_t> early;  // contributions that came before it was open
+    Per<Rank, std::size_t> before_open;  // contributions that came
     std::deque<std::size_t> to_contribute, to_reduce;
   };
   struct ChunkState {
@@ -103,7 +103,7 @@ class Transfers {
   };
 
   // True where the chunk is summed on this member.
-  bool summed_here(const ChunkPlan& chunk) const { return !plan_->sharded() || chunk.owner == members_.self; }
+  bool summed_here(const ChunkLayout& chunk) const { return !layout_->sharded() || chunk.owner == members_.self; }
   std::vector<Rank> receivers(std::size_t chunk) const;
   bool holds_ours_up(Rank peer) const;
   void count_frames();
@@ -115,7 +115,7 @@ class Transfers {
   Wrong refusal(Rank from, const schema::Chunk& chunk) const;
 
   const Members& members_;
-  const Plan* plan_ = nullptr;
+  const Layout* layout_ = nullptr;
   std::vector<Bucket> buckets_;
   std::vector<ChunkState> chunks_;
   Per<Rank, Peer> peers_;

@@ -49,16 +49,16 @@ CodeBits expected_bits(schema::Coding coding, double zeros, std::size_t members)
   return {2 - zeros, unary_bits(sums, members)};
 }
 
-double sent_bits(const Plan& plan, double zeros) {
-  const double members = static_cast<double>(plan.members);
-  const CodeBits ternary = expected_bits(plan.coding, zeros, plan.members);
+double sent_bits(const Layout& layout, double zeros) {
+  const double members = static_cast<double>(layout.members);
+  const CodeBits ternary = expected_bits(layout.coding, zeros, layout.members);
   double bits = 0;
-  for (const ChunkPlan& chunk : plan.chunks) {
+  for (const ChunkLayout& chunk : layout.chunks) {
     const double plain = chunk.format == GradientFormat::kFloat16 ? 16 : 32;
     const double contribution = chunk.ternary() ? ternary.codes : plain;
     const double total = chunk.ternary() ? ternary.sums : plain;
     const double per_member =
-        plan.sharded() ? (members - 1) / members * (contribution + total) : (members - 1) * contribution;
+        layout.sharded() ? (members - 1) / members * (contribution + total) : (members - 1) * contribution;
     bits += static_cast<double>(chunk.size()) * per_member;
   }
   return bits;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "daemon/exchange/plan.h"
+#include "daemon/exchange/layout.h"
 
 namespace tg::daemon {
 
@@ -17,8 +17,8 @@ struct CodeBits {
 // signs and unary planes (kernels.h); entropy: H(codes), H(sums), and kCodingLoss more.
 CodeBits expected_bits(schema::Coding coding, double zeros, std::size_t members);
 
-// Payload bits that a member of this plan sends per step, mean over the members.
-double sent_bits(const Plan& plan, double zeros);
+// Payload bits that a member of this layout sends per step, mean over the members.
+double sent_bits(const Layout& layout, double zeros);
 
 inline constexpr double kCodingLoss = 1.008;  // measured: coded size over entropy of large chunks
 

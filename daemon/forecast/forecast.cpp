@@ -9,11 +9,11 @@ namespace {
 
 using schema::ExchangeKind;
 
-// From which N on the ring is faster; 0 if nowhere up to kMostPlannedNodes.
+// From which N on the ring is faster; 0 if nowhere up to kMostForecastNodes.
 template <class RingWins>
 std::uint64_t overtakes(RingWins ring_wins) {
   std::size_t before = 1;
-  for (std::size_t nodes = 2; nodes <= schema::kMostPlannedNodes; before = nodes, nodes *= 2) {
+  for (std::size_t nodes = 2; nodes <= schema::kMostForecastNodes; before = nodes, nodes *= 2) {
     if (!ring_wins(nodes)) continue;
     std::size_t wins = nodes;
     while (wins - before > 1) {
@@ -100,7 +100,7 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   reply.asked = row(question.nodes);
   reply.assumptions = assumptions_of(task, *machine, measured);
   if (!question.table) return Forecast{std::move(reply), chosen};
-  for (std::size_t n = 1; n <= schema::kMostPlannedNodes; n *= 2) reply.table.push_back(row(n));
+  for (std::size_t n = 1; n <= schema::kMostForecastNodes; n *= 2) reply.table.push_back(row(n));
   const auto loses = [&](ExchangeKind exchange) {
     return overtakes([&](std::size_t n) {
       return predict_ring(task, *machine, where, n).step <

@@ -4,7 +4,7 @@
 
 #include "daemon/forecast/flops.h"
 #include "daemon/membership/choose_exchange.h"
-#include "daemon/step/job_plan.h"
+#include "daemon/step/job_layout.h"
 #include "daemon/step/worker.h"
 #include "kernels/base/check.h"
 #include "schema/limits.h"
@@ -56,11 +56,12 @@ Computing computing_of(const Task& task, const Machine& machine, const Surroundi
   return {processor, processor / cores, static_cast<double>(workers_for(static_cast<std::uint64_t>(cores)))};
 }
 
-Plan plan_of(const Task& task, std::size_t nodes, const schema::Commit& choice) {
+Layout layout_of(const Task& task, std::size_t nodes, const schema::Commit& choice) {
   // Beyond what a run allows the chunks are those of the largest run.
-  Plan plan = make_plan(task.model.segments, plan_options(task.job, std::min(nodes, schema::kMostMembers), choice));
-  plan.members = nodes;
-  return plan;
+  Layout layout =
+      make_layout(task.model.segments, layout_options(task.job, std::min(nodes, schema::kMostMembers), choice));
+  layout.members = nodes;
+  return layout;
 }
 
 Outcome outcome_of(const StepModel& step, const Machine& machine, std::uint64_t global_batch) {
@@ -100,8 +101,8 @@ schema::Commit choose_as_start(const Task& task, const Machine& machine, const S
 StepModel model_of(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,
                    ExchangeKind exchange, Coding coding) {
   const double link = task.job.link_mbps > 0 ? task.job.link_mbps : where.payload_mbps;
-  const Plan plan = plan_of(task, nodes, {exchange, coding, window_for(link, nodes), chunk_for(link)});
-  return model_step(plan, task.model, machine, where, computing_of(task, machine, where, nodes));
+  const Layout layout = layout_of(task, nodes, {exchange, coding, window_for(link, nodes), chunk_for(link)});
+  return model_step(layout, task.model, machine, where, computing_of(task, machine, where, nodes));
 }
 
 Outcome predict(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,
@@ -110,14 +111,14 @@ Outcome predict(const Task& task, const Machine& machine, const Surroundings& wh
 }
 
 Outcome predict_ring(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
-  const Plan plan = plan_of(task, nodes, {ExchangeKind::kDirect, Coding::kRaw});
-  return outcome_of(model_ring(plan, task.model, where, computing_of(task, machine, where, nodes)), machine,
+  const Layout layout = layout_of(task, nodes, {ExchangeKind::kDirect, Coding::kRaw});
+  return outcome_of(model_ring(layout, task.model, where, computing_of(task, machine, where, nodes)), machine,
                     batch_of(task, nodes).global);
 }
 
 schema::ForecastRow predict_row(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,
                                 Coding coding) {
-  TG_CHECK(nodes >= 1 && nodes <= schema::kMostPlannedNodes, nodes);
+  TG_CHECK(nodes >= 1 && nodes <= schema::kMostForecastNodes, nodes);
   const Batch batch = batch_of(task, nodes);
   schema::ForecastRow row;
   row.nodes = nodes;

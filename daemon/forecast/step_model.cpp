@@ -16,41 +16,41 @@ constexpr double kHeadBytes = schema::kChunkHeadBytes + schema::kMessageHeadByte
 constexpr double kDirectTrips = 2;   // scalers; the last codes
 constexpr double kShardedTrips = 3;  // scalers; the last codes; their sums
 
-// A plan of one bucket, so that the functions that say what a plan costs can say it of a bucket.
-Plan only(const Plan& plan, std::size_t bucket) {
-  Plan part;  // of its chunks only: copying all chunks for every bucket takes long where a link is slow
-  part.exchange = plan.exchange;
-  part.coding = plan.coding;
-  part.members = plan.members;
-  part.chunks.assign(plan.chunks.begin() + static_cast<std::ptrdiff_t>(plan.buckets[bucket].first_chunk),
-                     plan.chunks.begin() + static_cast<std::ptrdiff_t>(plan.buckets[bucket].last_chunk));
+// A layout of one bucket, so that the functions that say what a layout costs can say it of a bucket.
+Layout only(const Layout& layout, std::size_t bucket) {
+  Layout part;  // of its chunks only: copying all chunks for every bucket takes long where a link is slow
+  part.exchange = layout.exchange;
+  part.coding = layout.coding;
+  part.members = layout.members;
+  part.chunks.assign(layout.chunks.begin() + static_cast<std::ptrdiff_t>(layout.buckets[bucket].first_chunk),
+                     layout.chunks.begin() + static_cast<std::ptrdiff_t>(layout.buckets[bucket].last_chunk));
   return part;
 }
 
-double elements_of(const Plan& plan) {
-  return std::accumulate(plan.chunks.begin(), plan.chunks.end(), 0.0,
-                         [](double sum, const ChunkPlan& chunk) { return sum + static_cast<double>(chunk.size()); });
+double elements_of(const Layout& layout) {
+  return std::accumulate(layout.chunks.begin(), layout.chunks.end(), 0.0,
+                         [](double sum, const ChunkLayout& chunk) { return sum + static_cast<double>(chunk.size()); });
 }
 
 // Payload frames that a member sends, and as many that it takes.
-double payloads_of(const Plan& part) {
+double payloads_of(const Layout& part) {
   const double others = static_cast<double>(part.members - 1), chunks = static_cast<double>(part.chunks.size());
   return part.sharded() ? 2 * chunks * others / static_cast<double>(part.members) : chunks * others;
 }
 
 // Credit frames that a member sends in a step, and as many that it takes.
-double credits_of(const Plan& plan, double bits) {
-  const double others = static_cast<double>(plan.members - 1);
-  return others * expected_credits(payloads_of(plan) / others, bits / 8 / others, plan.credit_every_bytes());
+double credits_of(const Layout& layout, double bits) {
+  const double others = static_cast<double>(layout.members - 1);
+  return others * expected_credits(payloads_of(layout) / others, bits / 8 / others, layout.credit_every_bytes());
 }
 
 // From the arrival of the last payloads to the commit. All owners' last chunks come at the same time, each is decoded
 // and applied in its turn, by as many threads as there are.
-double last_processor_seconds(const Plan& plan, const KernelCosts& costs, double elements, double crew) {
-  const auto coding = static_cast<std::size_t>(plan.coding);
-  const double others = static_cast<double>(plan.members - 1);
-  if (!plan.sharded()) return elements * (others * (costs.decode_codes[coding] + costs.accumulate) + costs.apply);
-  const double round = std::min(static_cast<double>(plan.chunks.size()), others + 1);  // chunks that end together
+double last_processor_seconds(const Layout& layout, const KernelCosts& costs, double elements, double crew) {
+  const auto coding = static_cast<std::size_t>(layout.coding);
+  const double others = static_cast<double>(layout.members - 1);
+  if (!layout.sharded()) return elements * (others * (costs.decode_codes[coding] + costs.accumulate) + costs.apply);
+  const double round = std::min(static_cast<double>(layout.chunks.size()), others + 1);  // chunks that end together
   return elements * (costs.decode_codes[coding] + costs.accumulate + costs.encode_sums[coding] +
                      ((round - 1) * costs.decode_sums[coding] + round * costs.apply) / std::min(crew, round));
 }
@@ -70,21 +70,21 @@ StepModel start_of(const Surroundings& where, const Computing& computing) {
 
 }  // namespace
 
-KernelSeconds kernel_seconds(const Plan& plan, const KernelCosts& costs, double zeros) {
-  const auto coding = static_cast<std::size_t>(plan.coding);
-  const double others = static_cast<double>(plan.members - 1), members = static_cast<double>(plan.members);
-  const double here = plan.sharded() ? 1 / members : 1;  // share of the chunks that are summed here
-  const double sent = plan.sharded() ? others / members : plan.members > 1 ? 1 : 0;
-  const double elements = elements_of(plan);
+KernelSeconds kernel_seconds(const Layout& layout, const KernelCosts& costs, double zeros) {
+  const auto coding = static_cast<std::size_t>(layout.coding);
+  const double others = static_cast<double>(layout.members - 1), members = static_cast<double>(layout.members);
+  const double here = layout.sharded() ? 1 / members : 1;  // share of the chunks that are summed here
+  const double sent = layout.sharded() ? others / members : layout.members > 1 ? 1 : 0;
+  const double elements = elements_of(layout);
   KernelSeconds seconds;
   seconds.encode = elements * (costs.statistics + costs.ternarize + sent * costs.encode_codes[coding]);
   seconds.decode = elements * here * (others * costs.decode_codes[coding] + members * costs.accumulate);
   seconds.apply = elements * costs.apply;
-  if (plan.sharded()) {
+  if (layout.sharded()) {
     seconds.encode += elements * here * costs.encode_sums[coding];
     seconds.decode += elements * (1 - here) * costs.decode_sums[coding];
   }
-  seconds.network = sent_bits(plan, zeros) / 8 * 2 * kByteSeconds;
+  seconds.network = sent_bits(layout, zeros) / 8 * 2 * kByteSeconds;
   return seconds;
 }
 
@@ -99,12 +99,12 @@ double StepModel::step_seconds(double trip_seconds) const {
   return longest + trips * trip_seconds / share();
 }
 
-std::vector<double> ready_shares(const engine::Model& model, const Plan& plan) {
+std::vector<double> ready_shares(const engine::Model& model, const Layout& layout) {
   const std::vector<double> work = multiply_adds(model);
   const double all = std::accumulate(work.begin(), work.end(), 0.0);
   std::vector<double> shares;
   double done = 0;
-  for (const BucketPlan& bucket : plan.buckets) {
+  for (const BucketLayout& bucket : layout.buckets) {
     if (all > 0)
       for (std::size_t s = bucket.first_segment; s < bucket.last_segment; ++s) done += work[s];
     shares.push_back(all > 0 ? kForward + (1 - kForward) * done / all : 0);
@@ -112,16 +112,16 @@ std::vector<double> ready_shares(const engine::Model& model, const Plan& plan) {
   return shares;
 }
 
-StepModel model_step(const Plan& plan, const engine::Model& model, const Machine& machine, const Surroundings& where,
-                     const Computing& computing) {
+StepModel model_step(const Layout& layout, const engine::Model& model, const Machine& machine,
+                     const Surroundings& where, const Computing& computing) {
   StepModel step = start_of(where, computing);
-  if (plan.members < 2) return step;
-  const KernelCosts costs = costs_at(machine.kernels, plan.members, where.zeros);
-  const auto coding = static_cast<std::size_t>(plan.coding);
-  const double rate = where.payload_mbps * 1e6, others = static_cast<double>(plan.members - 1);
-  const double all_bits = sent_bits(plan, where.zeros), credits = credits_of(plan, all_bits);
-  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-    const Plan part = only(plan, b);
+  if (layout.members < 2) return step;
+  const KernelCosts costs = costs_at(machine.kernels, layout.members, where.zeros);
+  const auto coding = static_cast<std::size_t>(layout.coding);
+  const double rate = where.payload_mbps * 1e6, others = static_cast<double>(layout.members - 1);
+  const double all_bits = sent_bits(layout, where.zeros), credits = credits_of(layout, all_bits);
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
+    const Layout part = only(layout, b);
     KernelSeconds kernels = kernel_seconds(part, costs, where.zeros);
     const double payload_bits = sent_bits(part, where.zeros);
     const double scalers = others;  // a frame of scalers to each peer
@@ -140,23 +140,23 @@ StepModel model_step(const Plan& plan, const engine::Model& model, const Machine
     step.kernels.apply += kernels.apply;
     step.kernels.network += kernels.network;
   }
-  fill_ready(step, ready_shares(model, plan));
-  const Plan end = only(plan, plan.buckets.size() - 1);
+  fill_ready(step, ready_shares(model, layout));
+  const Layout end = only(layout, layout.buckets.size() - 1);
   const double last = static_cast<double>(end.chunks.back().size());
-  const CodeBits bits = expected_bits(plan.coding, where.zeros, plan.members);
+  const CodeBits bits = expected_bits(layout.coding, where.zeros, layout.members);
   step.last_cpu = last_processor_seconds(end, costs, last, step.crew);
-  step.last_wire = last * (plan.sharded() ? bits.sums : bits.codes) * static_cast<double>(plan.members - 1) / rate;
+  step.last_wire = last * (layout.sharded() ? bits.sums : bits.codes) * static_cast<double>(layout.members - 1) / rate;
   step.last_wire = std::min(step.last_wire, step.buckets.back().wire);
-  step.trips = plan.sharded() ? kShardedTrips : kDirectTrips;
+  step.trips = layout.sharded() ? kShardedTrips : kDirectTrips;
   return step;
 }
 
-StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroundings& where,
+StepModel model_ring(const Layout& layout, const engine::Model& model, const Surroundings& where,
                      const Computing& computing) {
   StepModel step = start_of(where, computing);
-  if (plan.members < 2) return step;
-  const double members = static_cast<double>(plan.members);
-  for (const BucketPlan& bucket : plan.buckets) {
+  if (layout.members < 2) return step;
+  const double members = static_cast<double>(layout.members);
+  for (const BucketLayout& bucket : layout.buckets) {
     double parameters = 0;
     for (std::size_t s = bucket.first_segment; s < bucket.last_segment; ++s)
       parameters += static_cast<double>(model.segments[s].element_count);
@@ -164,7 +164,7 @@ StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroun
     step.buckets.push_back({0, bits / (where.payload_mbps * 1e6), 0, 0});
     step.sent_bits += bits;
   }
-  fill_ready(step, ready_shares(model, plan));
+  fill_ready(step, ready_shares(model, layout));
   return step;
 }
 

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "daemon/exchange/plan.h"
+#include "daemon/exchange/layout.h"
 #include "daemon/forecast/machine.h"
 #include "engine/model.h"
 
@@ -29,7 +29,7 @@ inline constexpr double kByteSeconds = 0.9e-9;
 // Handling a frame beside its payload: queues on each side, wake-ups, headers, system calls. As kByteSeconds.
 inline constexpr double kFrameSeconds = 22e-6;
 
-// Processor seconds of one member's exchange in a step of this plan, frames' handling aside, by what they do.
+// Processor seconds of one member's exchange in a step of this layout, frames' handling aside, by what they do.
 struct KernelSeconds {
   double encode = 0;   // statistics, codes made and coded, sums coded
   double decode = 0;   // codes and sums of others, and their adding up
@@ -37,7 +37,7 @@ struct KernelSeconds {
   double network = 0;  // the kernel's TCP and ZeroMQ
   double total() const { return encode + decode + apply + network; }
 };
-KernelSeconds kernel_seconds(const Plan& plan, const KernelCosts& costs, double zeros);
+KernelSeconds kernel_seconds(const Layout& layout, const KernelCosts& costs, double zeros);
 
 struct StepModel {
   struct Bucket {
@@ -77,15 +77,15 @@ struct Computing {
 
 // When backward has each bucket, as a share of the computing: forward takes a third, backward the rest, each layer by
 // its operations.
-std::vector<double> ready_shares(const engine::Model& model, const Plan& plan);
+std::vector<double> ready_shares(const engine::Model& model, const Layout& layout);
 
-// A step of tgd with this plan; plan.members may be more than it was cut for.
-StepModel model_step(const Plan& plan, const engine::Model& model, const Machine& machine, const Surroundings& where,
-                     const Computing& computing);
+// A step of tgd with this layout; layout.members may be more than it was cut for.
+StepModel model_step(const Layout& layout, const engine::Model& model, const Machine& machine,
+                     const Surroundings& where, const Computing& computing);
 
 // A float32 ring all-reduce of the same buckets: 2 (N-1)/N * 32 bits of each parameter, at line rate, without a trip
 // and without a cost on a processor.
-StepModel model_ring(const Plan& plan, const engine::Model& model, const Surroundings& where,
+StepModel model_ring(const Layout& layout, const engine::Model& model, const Surroundings& where,
                      const Computing& computing);
 
 }  // namespace tg::daemon

@@ -55,7 +55,7 @@ std::string Membership::taken_message() const {
 
 void Membership::send(std::vector<Seat> to, std::uint64_t key, schema::FrameBody body) {
   if (to.empty()) return;
-  act(SendFrame{std::move(to), schema::FrameHeader{key, view_number(key), 0}, std::move(body)});
+  emit(SendFrame{std::move(to), schema::FrameHeader{key, view_number(key), 0}, std::move(body)});
 }
 
 void Membership::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms) {
@@ -151,7 +151,7 @@ Status Membership::stop(const std::string& run_id, std::uint64_t /*now_ms*/) {
       stop_asked_ = true;
       break;
     default:
-      if (!stop_asked_) act(AskStop{run_.key});
+      if (!stop_asked_) emit(AskStop{run_.key});
       stop_asked_ = true;
   }
   return {};
@@ -242,7 +242,7 @@ void Membership::frame(Seat from, const schema::FrameHeader& header, const schem
 
 void Membership::start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms) {
   const auto refuse = [&](const std::string& message) {
-    act(AnswerStart{token, run.id, Error{ErrorKind::kRefused, message}});
+    emit(AnswerStart{token, run.id, Error{ErrorKind::kRefused, message}});
   };
   if (shut_down_) return refuse(own_name() + " is being shut down");
   if (!idle() || right_.holder()) {
@@ -290,7 +290,7 @@ void Membership::propose(std::uint64_t now_ms) {
   reserve(Phase::kProposing, start.run(), peers_.self(), now_ms + prepare_timeout_ms_);
   token_ = start.token();
   send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec});
-  act(PrepareRun{run_, view_});
+  emit(PrepareRun{run_, view_});
 }
 
 void Membership::give_grant_back(std::uint64_t key) {
@@ -299,8 +299,8 @@ void Membership::give_grant_back(std::uint64_t key) {
 }
 
 void Membership::refuse_pending(const PendingStart& start, const std::string& message) {
-  act(AnswerStart{start.token(), start.run().id, Error{ErrorKind::kRefused, message}});
-  act(DropRun{start.run().key});
+  emit(AnswerStart{start.token(), start.run().id, Error{ErrorKind::kRefused, message}});
+  emit(DropRun{start.run().key});
 }
 
 // A run that never came as far as a proposal is recorded where it was asked for.
@@ -308,15 +308,15 @@ void Membership::end_pending(schema::RunState state, ErrorKind kind, const std::
   const PendingStart start = take_pending();
   if (start.claiming()) give_grant_back(start.run().key);
   // Whoever gets the answer finds the end recorded.
-  act(EndRun{start.run().key, start.run().id, state, reason});
-  act(AnswerStart{start.token(), start.run().id, Error{kind, reason}});
+  emit(EndRun{start.run().key, start.run().id, state, reason});
+  emit(AnswerStart{start.token(), start.run().id, Error{kind, reason}});
 }
 
 // --- as the proposer ---
 
 void Membership::fail_proposal(const schema::Fail& cause) {
   send(peers_.others(), run_.key, cause);
-  act(AnswerStart{token_, run_.id, Error{cause.kind, cause.message}});
+  emit(AnswerStart{token_, run_.id, Error{cause.kind, cause.message}});
   drop();
 }
 
@@ -330,7 +330,7 @@ void Membership::commit() {
   if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
   send(peers_.others(), run_.key, choice->commit);
   begin(*std::move(choice));
-  act(AnswerStart{token_, run_.id, Status()});
+  emit(AnswerStart{token_, run_.id, Status()});
 }
 
 // --- as a member ---
@@ -350,7 +350,7 @@ void Membership::on_propose(Seat from, std::uint64_t key, const schema::Propose&
   reserve(Phase::kPreparing, {key, proposal.run_id, proposal.spec}, from,
           now_ms + prepare_timeout_ms_ + claim_timeout_ms_);
   if (own) refuse_pending(*own, taken_message());
-  act(PrepareRun{run_, view_});
+  emit(PrepareRun{run_, view_});
 }
 
 // Whether the vote has left or not, the proposer hears a no; whatever it has decided by then is carried out.
@@ -363,7 +363,7 @@ void Membership::take_back_vote(schema::Fail cause) {
 void Membership::drop() {
   TG_CHECK(phase_ != Phase::kNone && !begun());
   phase_ = Phase::kNone;
-  act(DropRun{run_.key});
+  emit(DropRun{run_.key});
 }
 
 void Membership::on_commit(Seat from, std::uint64_t key, const schema::Commit& commit) {
@@ -380,7 +380,7 @@ void Membership::on_commit(Seat from, std::uint64_t key, const schema::Commit& c
   if (trouble_) {
     fail_run(*trouble_);
   } else if (stop_asked_) {
-    act(AskStop{run_.key});
+    emit(AskStop{run_.key});
   }
 }
 
@@ -388,12 +388,12 @@ void Membership::on_commit(Seat from, std::uint64_t key, const schema::Commit& c
 
 void Membership::begin(Choice choice) {
   phase_ = Phase::kRunning;
-  act(BeginRun{run_, std::move(choice)});
+  emit(BeginRun{run_, std::move(choice)});
 }
 
 void Membership::end_run(schema::RunState state, const std::string& reason) {
   phase_ = Phase::kNone;
-  act(EndRun{run_.key, run_.id, state, reason});
+  emit(EndRun{run_.key, run_.id, state, reason});
 }
 
 void Membership::fail_run(const schema::Fail& cause) {

@@ -130,7 +130,7 @@ class Membership {
   const std::string& own_name() const { return peers_.own_name(); }
   std::string taken_message() const;
 
-  void act(MembershipAction action) { actions_.push_back(std::move(action)); }
+  void emit(MembershipAction action) { actions_.push_back(std::move(action)); }
   void send(std::vector<Seat> to, std::uint64_t key, schema::FrameBody body);
   void reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms);
 

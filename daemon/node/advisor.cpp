@@ -81,8 +81,8 @@ void Advisor::foresee(Question question, std::uint64_t key, bool busy, Answer an
           });
 }
 
-schema::PlanReply Advisor::foresee(schema::PlanReply facts, const schema::JobSpec& job,
-                                   const schema::Commit& chosen) const {
+schema::StartReply Advisor::foresee(schema::StartReply facts, const schema::JobSpec& job,
+                                    const schema::Commit& chosen) const {
   std::optional<schema::BenchReply> known = kept().bench;
   if (!known) {
     known = assumed_bench(
@@ -96,7 +96,7 @@ schema::PlanReply Advisor::foresee(schema::PlanReply facts, const schema::JobSpe
   return facts;
 }
 
-void Advisor::add(schema::PlanReply& facts, const Result<Forecast>& forecast) {
+void Advisor::add(schema::StartReply& facts, const Result<Forecast>& forecast) {
   if (!forecast) {
     facts.unpredicted = forecast.error().message;
     return;

@@ -30,8 +30,8 @@ class Advisor {
   using Answer = std::function<void(const Result<Forecast>&)>;
   void foresee(Question question, std::uint64_t key, bool busy, Answer answer);
   // Of a run that was prepared here, from what is known now: adds the forecast to the run's facts.
-  schema::PlanReply foresee(schema::PlanReply facts, const schema::JobSpec& job, const schema::Commit& chosen) const;
-  static void add(schema::PlanReply& facts, const Result<Forecast>& forecast);
+  schema::StartReply foresee(schema::StartReply facts, const schema::JobSpec& job, const schema::Commit& chosen) const;
+  static void add(schema::StartReply& facts, const Result<Forecast>& forecast);
 
   bool measuring() const { return bench_ != nullptr; }
   void on_probe_reply(std::uint64_t key, Seat from, const schema::ProbeReply& reply);

@@ -47,11 +47,11 @@ std::uint64_t Node::draw() {
 }
 
 void Node::run() {
-  while (!done_) {
+  while (!stopped_) {
     take_events();
     tick();
     take_votes();
-    act();
+    carry_out_all();
   }
   context_.mesh.close(kGoodbyeLingerMs);
 }
@@ -64,7 +64,7 @@ void Node::take_events() {
     return event.has_value();
   };
   std::size_t taken = 0;
-  while (!done_ && taken < (run_ ? run_->events_at_once() : 1) && take(std::chrono::milliseconds(0))) ++taken;
+  while (!stopped_ && taken < (run_ ? run_->events_at_once() : 1) && take(std::chrono::milliseconds(0))) ++taken;
   if (run_ && run_->work()) {
     ++context_.progress.count;
     return;
@@ -172,8 +172,8 @@ void Node::on(PeerLost& event) {
 void Node::on(ShutDown&) {
   advisor_.give_way(context_.config.node + " is being shut down");
   membership_.shut_down(now_ms());
-  act();
-  done_ = true;
+  carry_out_all();
+  stopped_ = true;
 }
 
 void Node::on(ControlCall& event) {
@@ -230,10 +230,10 @@ void Node::finish_dry_run(const schema::Vote& vote) {
                    [this, vote](const Result<Forecast>& forecast) {
                      // The other members are taken to be like this one.
                      const std::vector<schema::Vote> votes(context_.names.size(), vote);
-                     schema::PlanReply plan = dry_run_->facts(
+                     schema::StartReply reply = dry_run_->facts(
                          forecast ? forecast->chosen : choose_exchange(asked_of(dry_run_->job()), votes).commit);
-                     Advisor::add(plan, forecast);
-                     answer_dry_run(std::move(plan));
+                     Advisor::add(reply, forecast);
+                     answer_dry_run(std::move(reply));
                    });
 }
 
@@ -261,7 +261,7 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
 
 // --- what Membership has decided ---
 
-void Node::act() {
+void Node::carry_out_all() {
   take_outcome();
   for (std::vector<MembershipAction> actions = membership_.take_actions(); !actions.empty();
        actions = membership_.take_actions()) {
@@ -367,7 +367,7 @@ Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
 
 void Node::carry_out(AnswerStart& action) {
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
-    schema::PlanReply facts = run_->facts(choice_.commit);
+    schema::StartReply facts = run_->facts(choice_.commit);
     facts.link_mbps = choice_.link_mbps;  // of the slowest member
     control_.reply(action.token, advisor_.foresee(std::move(facts), run_->job(), choice_.commit));
     return;

@@ -8,7 +8,7 @@
 //
 // Each event goes straight to who decides; whether it is the current run's is checked here and nowhere else. Events
 // come first, and between two of them one piece of the exchange's work (Run::work), so that neither the link nor a
-// peer's frame waits for long; helpers carry out pieces beside it. Constructed and connected in main.cpp; run() returns
+// peer's frame waits for long; helpers execute pieces beside it. Constructed and connected in main.cpp; run() returns
 // after ShutDown was posted and carried out.
 #pragma once
 
@@ -61,7 +61,7 @@ class Node {
   void give_up(const LastWords::Gone& gone);
 
   // --- what Membership has decided ---
-  void act();  // until neither membership nor the run has anything left to say
+  void carry_out_all();  // until neither membership nor the run has anything left to say
   void take_outcome();
   void carry_out(SendFrame& action);
   void carry_out(PrepareRun& action);
@@ -84,7 +84,7 @@ class Node {
   Membership membership_;
   std::unique_ptr<Run> run_;
   Choice choice_;                 // of the current run
-  std::unique_ptr<Run> dry_run_;  // a plan asked for, no run
+  std::unique_ptr<Run> dry_run_;  // what a start would do was asked, no run
   std::uint64_t dry_run_token_ = 0;
   Advisor advisor_;  // bench and plan
   BurstMeter bursts_;
@@ -92,7 +92,7 @@ class Node {
   std::string shown_id_;  // of a run that status shows and that has not begun
   std::ofstream run_log_;
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
-  bool done_ = false;
+  bool stopped_ = false;
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0;
 };
 

@@ -34,7 +34,7 @@ void Candidate::replied(Seat from, const schema::ProbeReply& reply) {
 std::optional<schema::Vote> Candidate::take_vote() {
   if (voted_ || !preparation_) return std::nullopt;
   probe_.tick(now_seconds());
-  if (preparation_->ok() && !probe_.done()) return std::nullopt;
+  if (preparation_->ok() && !probe_.over()) return std::nullopt;
   voted_ = true;
   return vote();
 }

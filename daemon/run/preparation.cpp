@@ -8,7 +8,7 @@
 
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/run/memory_check.h"
-#include "daemon/step/job_plan.h"
+#include "daemon/step/job_layout.h"
 #include "daemon/step/worker.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
@@ -69,8 +69,8 @@ std::uint64_t least_bytes(const PreparationOptions& options, const engine::Segme
     for (const schema::Coding coding : values_of<schema::Coding>()) {
       if (!allowed(asked_of(options.job), exchange, coding)) continue;
       const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
-      const Plans plans = plans_of(options.job, segments, options.members, choice);
-      least = std::min(least, member_bytes(options.job, segments, plans, workers_for(options.threads)));
+      const Layouts layouts = layouts_of(options.job, segments, options.members, choice);
+      least = std::min(least, member_bytes(options.job, segments, layouts, workers_for(options.threads)));
     }
   return least;
 }

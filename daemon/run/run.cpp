@@ -6,7 +6,7 @@
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/run/preparation.h"
-#include "daemon/step/job_plan.h"
+#include "daemon/step/job_layout.h"
 #include "daemon/store/artefacts.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
@@ -70,27 +70,27 @@ void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
   candidate_.prepared(std::move(result));
 }
 
-schema::PlanReply Run::facts(const schema::Commit& choice) const {
+schema::StartReply Run::facts(const schema::Commit& choice) const {
   TG_CHECK(prepared_ != nullptr);
   const engine::SegmentTable& segments = prepared_->model.segments;
-  const Plans plans = plans_of(job_, segments, view_.size(), choice);
-  schema::PlanReply reply;
+  const Layouts layouts = layouts_of(job_, segments, view_.size(), choice);
+  schema::StartReply reply;
   reply.run_id = identity_.id;
   reply.parameters = segments.parameter_count();
   reply.members = view_.size();
   reply.global_batch = schema::resolved_global_batch(job_, view_.size());
   reply.local_batch = prepared_->local_batch;
-  reply.exchange = to_word(plans.plan.exchange);
-  reply.coding = to_word(plans.plan.coding);
+  reply.exchange = to_word(layouts.layout.exchange);
+  reply.coding = to_word(layouts.layout.coding);
   reply.compute_seconds = prepared_->step_seconds;
   reply.link_mbps = candidate_.link_mbps();
-  reply.memory_bytes = member_bytes(job_, segments, plans, workers_for(context_.threads_for(job_)));
+  reply.memory_bytes = member_bytes(job_, segments, layouts, workers_for(context_.threads_for(job_)));
   return reply;
 }
 
 // --- the beginning ---
 
-Status Run::check_memory_of(const schema::PlanReply& facts) const {
+Status Run::check_memory_of(const schema::StartReply& facts) const {
   const engine::SegmentTable& segments = prepared_->model.segments;
   const std::uint64_t held = Replica::bytes(segments, prepared_->replica->slot_count(), keeps_average(job_)) +
                              segments.padded_count() * sizeof(float);
@@ -119,19 +119,19 @@ RunRecord Run::first_record() const {
 
 Status Run::begin(const schema::Commit& choice) {
   TG_CHECK(prepared_ != nullptr && !begun());
-  const schema::PlanReply plan = facts(choice);
-  if (Status fits = check_memory_of(plan); !fits.ok()) return fits;
+  const schema::StartReply reply = facts(choice);
+  if (Status fits = check_memory_of(reply); !fits.ok()) return fits;
   schema::RunStatus& status = numbers_.status();
   status.id = identity_.id;
   status.state = schema::RunState::kRunning;
   status.since_ms = status.started_ms = unix_time_ms();
   status.model = to_word(job_.model);
   status.data = to_word(job_.data);
-  status.exchange = plan.exchange;
-  status.coding = plan.coding;
+  status.exchange = reply.exchange;
+  status.coding = reply.coding;
   status.gradients = to_word(job_.gradients);
   status.steps = job_.steps;
-  status.parameters = plan.parameters;
+  status.parameters = reply.parameters;
   status.initial_digest = status.digest = prepared_->initial_digest;
   record_ = first_record();
   publish(true);
@@ -143,13 +143,13 @@ Status Run::begin(const schema::Commit& choice) {
                                     {"model", to_word(job_.model)},
                                     {"members", view_.size()},
                                     {"seed", job_.seed},
-                                    {"exchange", plan.exchange},
-                                    {"coding", plan.coding},
+                                    {"exchange", reply.exchange},
+                                    {"coding", reply.coding},
                                     {"link-mbps", candidate_.link_mbps()},
                                     {"kernels", context_.kernels.name},
                                     {"engine", prepared_->engine_build},
-                                    {"local-batch", plan.local_batch},
-                                    {"memory-bytes", plan.memory_bytes},
+                                    {"local-batch", reply.local_batch},
+                                    {"memory-bytes", reply.memory_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
   member_->begin(choice, {context_.home, context_.kernels, *prepared_->replica, trainer_->gradients(), context_.pool});
   make_crew();
@@ -176,8 +176,8 @@ void Run::send(const std::vector<Seat>& to, const schema::SharedFrame& frame) {
                  name + " takes no frames any more: " + std::to_string(Mesh::kMostWaitingFrames) + " wait for it"});
 }
 
-void Run::train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early) {
-  trainer_->train(step, plan, parameters, early);
+void Run::train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) {
+  trainer_->train(step, layout, parameters, early);
 }
 
 void Run::segment_ready(std::size_t segment) { trainer_->segment_ready(segment); }

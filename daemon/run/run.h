@@ -64,14 +64,14 @@ class Run : private Member::Host {
   bool begun() const { return member_ && member_->begun(); }
   std::uint64_t step_timeout_ms() const;  // max(floor, 10 x median step)
   // What this choice means: facts, no predictions. Prepared.
-  schema::PlanReply facts(const schema::Commit& choice) const;
+  schema::StartReply facts(const schema::Commit& choice) const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
   // Member::Host
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
-  void train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early) override;
+  void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) override;
   void segment_ready(std::size_t segment) override;
   void evaluate(std::uint64_t step) override;
   void reached(schema::Phase phase, std::uint64_t step) override;
@@ -82,7 +82,7 @@ class Run : private Member::Host {
   void state_digests(const std::vector<std::uint64_t>& digests) override;
 
   RunRecord first_record() const;
-  Status check_memory_of(const schema::PlanReply& facts) const;
+  Status check_memory_of(const schema::StartReply& facts) const;
   void make_crew();
   void show_stopping();
   void publish(bool now);

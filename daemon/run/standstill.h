@@ -13,16 +13,16 @@ class Standstill {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kOwnSleep{500};  // between two ticks: longer means that we were stopped
 
-  // done: a count that grows whenever anything gets done. How long it has not grown.
-  Clock::duration tick(Clock::time_point now, std::uint64_t done) {
+  // progress: a count that grows whenever anything gets done. How long it has not grown.
+  Clock::duration tick(Clock::time_point now, std::uint64_t progress) {
     const bool slept = now - std::exchange(ticked_, now) > kOwnSleep;
-    if (std::exchange(done_, done) != done || slept) since_ = now;
+    if (std::exchange(progress_, progress) != progress || slept) since_ = now;
     return now - since_;
   }
 
  private:
   Clock::time_point ticked_{}, since_{};
-  std::uint64_t done_ = 0;
+  std::uint64_t progress_ = 0;
 };
 
 }  // namespace tg::daemon

@@ -16,7 +16,7 @@ void slice_by_slice(std::size_t elements, DoSlice do_slice) {
 }  // namespace
 
 FloatPayload::FloatPayload(kernels::TensorKernels& tensors, const kernels::CodecKernels& codec)
-    : tensors_(tensors), codec_(codec), values_(kSlice), halves_(kSlice * 2) {}
+    : tensors_(tensors), codec_(codec), values_(kSlice), float16_(kSlice * 2) {}
 
 std::span<const float> FloatPayload::copy_out(kernels::ConstFloats gradient) {
   const std::span<float> values = values_.span().first(gradient.size());
@@ -32,7 +32,7 @@ PayloadCodec::Written FloatPayload::write(GradientFormat format, kernels::ConstF
     return {bytes, schema::PayloadFormat::kFloat32};
   }
   slice_by_slice(gradient.size(), [&](std::size_t first, std::size_t count) {
-    codec_.encode_halves(copy_out(gradient.subspan(first, count)), payload.subspan(first * 2, count * 2));
+    codec_.encode_float16(copy_out(gradient.subspan(first, count)), payload.subspan(first * 2, count * 2));
   });
   return {bytes, schema::PayloadFormat::kFloat16};
 }
@@ -40,26 +40,26 @@ PayloadCodec::Written FloatPayload::write(GradientFormat format, kernels::ConstF
 PayloadCodec::Written FloatPayload::write(GradientFormat format, std::span<const float> values,
                                           std::span<std::byte> payload) const {
   if (format == GradientFormat::kFloat16) {
-    codec_.encode_halves(values, payload.first(values.size() * 2));
+    codec_.encode_float16(values, payload.first(values.size() * 2));
     return {values.size() * 2, schema::PayloadFormat::kFloat16};
   }
   std::memcpy(payload.data(), values.data(), values.size_bytes());
   return {values.size_bytes(), schema::PayloadFormat::kFloat32};
 }
 
-bool FloatPayload::read(const ChunkPlan& chunk, std::span<const std::byte> payload, std::span<float> values) const {
+bool FloatPayload::read(const ChunkLayout& chunk, std::span<const std::byte> payload, std::span<float> values) const {
   if (payload.size() != bytes(chunk)) return false;
   if (chunk.format == GradientFormat::kFloat16)
-    codec_.decode_halves(payload, values);
+    codec_.decode_float16(payload, values);
   else
     std::memcpy(values.data(), payload.data(), payload.size());
   return true;
 }
 
-bool FloatPayload::add(const ChunkPlan& chunk, std::span<const std::byte> payload, std::span<float> sums) const {
+bool FloatPayload::add(const ChunkLayout& chunk, std::span<const std::byte> payload, std::span<float> sums) const {
   if (payload.size() != bytes(chunk)) return false;
   if (chunk.format == GradientFormat::kFloat16)
-    codec_.accumulate_halves(payload, sums);
+    codec_.accumulate_float16(payload, sums);
   else
     codec_.accumulate_floats(payload, sums);
   return true;
@@ -72,18 +72,18 @@ void FloatPayload::add(GradientFormat format, kernels::ConstFloats gradient, std
       codec_.accumulate_floats(std::as_bytes(values), sums.subspan(first, count));
       return;
     }
-    const std::span<std::byte> halves = halves_.span().first(count * 2);
-    codec_.encode_halves(values, halves);
-    codec_.accumulate_halves(halves, sums.subspan(first, count));
+    const std::span<std::byte> float16 = float16_.span().first(count * 2);
+    codec_.encode_float16(values, float16);
+    codec_.accumulate_float16(float16, sums.subspan(first, count));
   });
 }
 
 void FloatPayload::round(GradientFormat format, std::span<float> values) {
   if (format != GradientFormat::kFloat16) return;
   slice_by_slice(values.size(), [&](std::size_t first, std::size_t count) {
-    const std::span<std::byte> halves = halves_.span().first(count * 2);
-    codec_.encode_halves(values.subspan(first, count), halves);
-    codec_.decode_halves(halves, values.subspan(first, count));
+    const std::span<std::byte> float16 = float16_.span().first(count * 2);
+    codec_.encode_float16(values.subspan(first, count), float16);
+    codec_.decode_float16(float16, values.subspan(first, count));
   });
 }
 

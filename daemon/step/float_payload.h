@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "daemon/exchange/plan.h"
+#include "daemon/exchange/layout.h"
 #include "daemon/step/payload.h"
 #include "kernels/base/aligned_array.h"
 #include "kernels/codec_kernels.h"
@@ -19,13 +19,13 @@ class FloatPayload {
  public:
   FloatPayload(kernels::TensorKernels& tensors, const kernels::CodecKernels& codec);
 
-  static std::size_t bytes(const ChunkPlan& chunk) { return chunk.size() * element_bytes(chunk.format); }
+  static std::size_t bytes(const ChunkLayout& chunk) { return chunk.size() * element_bytes(chunk.format); }
   // The payload has room for bytes() of them.
   PayloadCodec::Written write(GradientFormat format, kernels::ConstFloats gradient, std::span<std::byte> payload);
   PayloadCodec::Written write(GradientFormat format, std::span<const float> values, std::span<std::byte> payload) const;
   // False where the payload is not as long as the chunk is.
-  bool read(const ChunkPlan& chunk, std::span<const std::byte> payload, std::span<float> values) const;
-  bool add(const ChunkPlan& chunk, std::span<const std::byte> payload, std::span<float> sums) const;
+  bool read(const ChunkLayout& chunk, std::span<const std::byte> payload, std::span<float> values) const;
+  bool add(const ChunkLayout& chunk, std::span<const std::byte> payload, std::span<float> sums) const;
   // The own gradient, as if it had travelled.
   void add(GradientFormat format, kernels::ConstFloats gradient, std::span<float> sums);
   // What the values are after they travelled.
@@ -42,8 +42,8 @@ class FloatPayload {
 
   kernels::TensorKernels& tensors_;
   const kernels::CodecKernels& codec_;
-  AlignedArray<float> values_;      // one slice
-  AlignedArray<std::byte> halves_;  // of it
+  AlignedArray<float> values_;       // one slice
+  AlignedArray<std::byte> float16_;  // of it
 };
 
 }  // namespace tg::daemon

@@ -30,16 +30,16 @@ void Member::begin_step() {
   if (job.digest_every > 0 && step % job.digest_every == 0) local.digests = digests();
   if (options_.has_test_data && job.evaluate_every > 0 && (step + 1) % job.evaluate_every == 0)
     local.flags |= schema::kEvaluateAfterStep;
-  const Plan& plan = plan_of(step);
+  const Layout& layout = layout_of(step);
   open_chunks_.assign(segments_.size(), 0);
-  for (const ChunkPlan& chunk : plan.chunks)
+  for (const ChunkLayout& chunk : layout.chunks)
     for (const ChunkPart& part : chunk.parts) ++open_chunks_[part.segment];
   traffic_ = {};
   TG_CHECK(under_way_ == 0, under_way_);
-  shared_.begin_step(segments_, plan, step, resources_->gradients, engine::update_for_step(optimizer_, step));
-  exchange_.begin_step(plan, std::move(local));
-  if (!std::exchange(early_, false)) host_.train(step, plan, resources_->replica.parameters(), false);
-  act();
+  shared_.begin_step(segments_, layout, step, resources_->gradients, engine::update_for_step(optimizer_, step));
+  exchange_.begin_step(layout, std::move(local));
+  if (!std::exchange(early_, false)) host_.train(step, layout, resources_->replica.parameters(), false);
+  carry_out_all();
 }
 
 // Backward has a bucket: its statistics can be measured.
@@ -62,7 +62,7 @@ bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::F
   } else {
     exchange_.frame(*from, header, body, std::move(keep));
   }
-  act();
+  carry_out_all();
   start_early();
   return true;
 }
@@ -71,7 +71,7 @@ bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::F
 std::optional<Piece> Member::next_piece(Taker taker) {
   if (!begun() || failed_ || finished_) return std::nullopt;
   std::optional<Piece> piece = exchange_.next_piece(taker);
-  act();
+  carry_out_all();
   if (!piece) return std::nullopt;
   ++under_way_;
   if (std::holds_alternative<Reduce>(*piece)) host_.reached(schema::Phase::kReduce, exchange_.step());
@@ -84,7 +84,7 @@ void Member::on(const PieceDone& event) {
   if (failed_) return;
   traffic_.add(event.result.traffic);
   std::visit([&](const auto& piece) { piece_done(piece, event.result); }, event.piece);
-  act();
+  carry_out_all();
   start_early();
 }
 
@@ -108,7 +108,7 @@ void Member::applied(std::size_t chunk, const std::optional<Rank>& broken) {
   if (broken) return exchange_.bad_payload(chunk, *broken);
   exchange_.applied(chunk);
   if (exchange_.broken()) return;
-  for (const ChunkPart& part : plan_of(resources_->replica.committed_steps()).chunks[chunk].parts)
+  for (const ChunkPart& part : layout_of(resources_->replica.committed_steps()).chunks[chunk].parts)
     if (--open_chunks_[part.segment] == 0 && early_) host_.segment_ready(part.segment);
 }
 
@@ -119,12 +119,12 @@ void Member::start_early() {
   if (!flags || (*flags & (schema::kStopAfterStep | schema::kEvaluateAfterStep)) != 0) return;
   if (next >= options_.job.steps || stopping_ || !host_.may_start_early(next)) return;
   early_ = true;
-  host_.train(next, plan_of(next), resources_->replica.next_parameters(), true);
+  host_.train(next, layout_of(next), resources_->replica.next_parameters(), true);
   for (std::size_t s = 0; s < open_chunks_.size(); ++s)
     if (open_chunks_[s] == 0) host_.segment_ready(s);
 }
 
-void Member::act(const CommitStep& action) {
+void Member::carry_out(const CommitStep& action) {
   const std::uint64_t step = action.step + 1;  // committed steps from now on
   resources_->replica.commit(engine::average_rate(options_.job.ema, step));
   const bool last = step == options_.job.steps;
@@ -149,7 +149,7 @@ void Member::act(const CommitStep& action) {
 void Member::on(const Evaluated& event) {
   if (!pending_ || event.step != pending_->step || failed_) return;
   report(event.counts);
-  act();
+  carry_out_all();
 }
 
 void Member::report(const engine::EvaluationCounts& counts) {
@@ -187,7 +187,7 @@ Member::Member(Options options, const engine::SegmentTable& segments, Host& host
 void Member::begin(const schema::Commit& choice, const Resources& resources) {
   TG_CHECK(!begun());
   resources_.emplace(resources);
-  plans_ = plans_of(options_.job, segments_, members_.count(), choice);
+  layouts_ = layouts_of(options_.job, segments_, members_.count(), choice);
   worker_ = make_worker();
   begin_step();
 }
@@ -222,23 +222,23 @@ void Member::fail(schema::Fail cause) {
 
 // --- the small rest ---
 
-std::uint64_t Member::carry_out(Piece piece) {
+std::uint64_t Member::execute(Piece piece) {
   PieceDone event{std::move(piece), {}};
-  event.result = worker_->carry_out(event.piece, [this](const MadeFrame& total) { on(total); });
+  event.result = worker_->execute(event.piece, [this](const MadeFrame& total) { on(total); });
   on(event);
   return event.result.sent_bytes;
 }
 
-void Member::act() {
+void Member::carry_out_all() {
   for (std::vector<ExchangeAction> actions = exchange_.take_actions(); !actions.empty() && !failed_;
        actions = exchange_.take_actions())
     for (const ExchangeAction& action : actions) {
       if (failed_) return;
-      std::visit([this](const auto& one) { act(one); }, action);
+      std::visit([this](const auto& one) { carry_out(one); }, action);
     }
 }
 
-void Member::act(const Send& action) {
+void Member::carry_out(const Send& action) {
   send(action.to, schema::encode_frame(action.header, action.body, resources_->pool));
   host_.reached(schema::Phase::kScalerWait, action.header.step);
 }

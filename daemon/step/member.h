@@ -5,7 +5,7 @@
 //
 // Events go in through on() and frame(), each handed straight to who decides; what the world has to do comes out
 // through the Host, called while an event is taken. Heavy work comes in pieces that the caller asks for, so that it
-// takes frames in between: next_piece(), then carry_out() on this thread, or a Worker of another thread's own, whose
+// takes frames in between: next_piece(), then execute() on this thread, or a Worker of another thread's own, whose
 // results come back as events, in any order. Everything is called by one thread.
 //
 // The next forward pass may begin before the commit: train(step + 1, early) is called as soon as the last bucket of the
@@ -23,7 +23,7 @@
 
 #include "daemon/exchange/exchange.h"
 #include "daemon/exchange/reports.h"
-#include "daemon/step/job_plan.h"
+#include "daemon/step/job_layout.h"
 #include "daemon/step/step_event.h"
 #include "daemon/step/worker.h"
 #include "engine/engine.h"
@@ -60,7 +60,7 @@ class Member {
     virtual ~Host() = default;
     virtual void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) = 0;
     // Forward and backward of a step, with these parameters; early: segment by segment as segment_ready tells.
-    virtual void train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early) = 0;
+    virtual void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) = 0;
     virtual void segment_ready(std::size_t segment) = 0;
     virtual void evaluate(std::uint64_t step) = 0;
     // Faults are injected here: it may not return; before a step it may spoil the committed state.
@@ -101,7 +101,7 @@ class Member {
   // What can be done now by this thread, if anything; done once on(PieceDone) was told.
   std::optional<Piece> next_piece(Taker taker);
   // Carries a piece out on this thread; says how many bytes it sent.
-  std::uint64_t carry_out(Piece piece);
+  std::uint64_t execute(Piece piece);
   // For another thread; uses what begin() was given, for as long as that lives.
   std::unique_ptr<Worker> make_worker();
 
@@ -123,8 +123,8 @@ class Member {
     bool last = false, stopped = false;
   };
 
-  const Plan& plan_of(std::uint64_t step) const {
-    return step < options_.job.float_steps ? *plans_.of_float_steps : plans_.plan;
+  const Layout& layout_of(std::uint64_t step) const {
+    return step < options_.job.float_steps ? *layouts_.of_float_steps : layouts_.layout;
   }
   void begin_step();
   void start_early();
@@ -133,10 +133,10 @@ class Member {
   void piece_done(const Reduce& piece, const PieceResult& result) { applied(piece.chunk, result.broken); }
   void piece_done(const Apply& piece, const PieceResult& result) { applied(piece.chunk, result.broken); }
   void applied(std::size_t chunk, const std::optional<Rank>& broken);
-  void act();
-  void act(const Send& action);
-  void act(const CommitStep& action);
-  void act(const FailRun& action) { fail(action.cause); }
+  void carry_out_all();
+  void carry_out(const Send& action);
+  void carry_out(const CommitStep& action);
+  void carry_out(const FailRun& action) { fail(action.cause); }
   void report(const engine::EvaluationCounts& counts);
   void finish_reports();
   void send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
@@ -152,7 +152,7 @@ class Member {
 
   // From begin() on.
   std::optional<Resources> resources_;
-  Plans plans_;
+  Layouts layouts_;
   SharedStep shared_;
   std::unique_ptr<Worker> worker_;  // the calling thread's; its buffers come with its first piece
 

@@ -4,26 +4,26 @@ namespace tg::daemon {
 
 using schema::PayloadFormat;
 
-PayloadCodec::PayloadCodec(const kernels::CodecKernels& kernels, const Plan& plan)
+PayloadCodec::PayloadCodec(const kernels::CodecKernels& kernels, const Layout& layout)
     : kernels_(kernels),
-      coding_(plan.coding),
-      members_(static_cast<int>(plan.members)),
-      words_(plan.longest_chunk / kernels::kWordBits),
-      nonzero_(words_ * slots(plan)),
-      negative_(words_ * slots(plan)) {}
+      coding_(layout.coding),
+      members_(static_cast<int>(layout.members)),
+      words_(layout.longest_chunk / kernels::kWordBits),
+      nonzero_(words_ * slots(layout)),
+      negative_(words_ * slots(layout)) {}
 
-std::size_t PayloadCodec::codes_bound(const ChunkPlan& chunk) { return kernels::codes_bound(chunk.size()); }
+std::size_t PayloadCodec::codes_bound(const ChunkLayout& chunk) { return kernels::codes_bound(chunk.size()); }
 
-std::size_t PayloadCodec::sums_bound(const ChunkPlan& chunk, std::size_t members) {
+std::size_t PayloadCodec::sums_bound(const ChunkLayout& chunk, std::size_t members) {
   return kernels::sums_bound(chunk.size(), static_cast<int>(members));
 }
 
-kernels::Planes PayloadCodec::scratch(const ChunkPlan& chunk, std::size_t slot) {
+kernels::Planes PayloadCodec::scratch(const ChunkLayout& chunk, std::size_t slot) {
   const std::size_t first = slot * words_, count = chunk.size() / kernels::kWordBits;
   return {nonzero_.span().subspan(first, count), negative_.span().subspan(first, count)};
 }
 
-PayloadCodec::Written PayloadCodec::write_codes(const ChunkPlan& chunk, kernels::ConstPlanes codes,
+PayloadCodec::Written PayloadCodec::write_codes(const ChunkLayout& chunk, kernels::ConstPlanes codes,
                                                 std::span<std::byte> payload) {
   if (coding_ == schema::Coding::kEntropy)
     if (const std::size_t bytes = kernels_.encode_codes_rans(codes, chunk.runs, payload))
@@ -31,7 +31,7 @@ PayloadCodec::Written PayloadCodec::write_codes(const ChunkPlan& chunk, kernels:
   return {kernels_.encode_codes(codes, payload), PayloadFormat::kCodesRaw};
 }
 
-PayloadCodec::Written PayloadCodec::write_sums(const ChunkPlan& chunk, std::span<const std::int8_t> sums,
+PayloadCodec::Written PayloadCodec::write_sums(const ChunkLayout& chunk, std::span<const std::int8_t> sums,
                                                std::span<std::byte> payload) {
   if (coding_ == schema::Coding::kEntropy)
     if (const std::size_t bytes = kernels_.encode_sums_rans(sums, members_, chunk.runs, payload))
@@ -39,7 +39,7 @@ PayloadCodec::Written PayloadCodec::write_sums(const ChunkPlan& chunk, std::span
   return {kernels_.encode_sums(sums, members_, payload), PayloadFormat::kSumsRaw};
 }
 
-bool PayloadCodec::read_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::size_t slot,
+bool PayloadCodec::read_codes(const ChunkLayout& chunk, const schema::Chunk& received, std::size_t slot,
                               kernels::ConstPlanes& codes) {
   const kernels::Planes planes = scratch(chunk, slot);
   codes = {planes.nonzero, planes.negative};
@@ -47,7 +47,7 @@ bool PayloadCodec::read_codes(const ChunkPlan& chunk, const schema::Chunk& recei
                                                       : kernels_.decode_codes(received.payload, planes);
 }
 
-bool PayloadCodec::add_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::span<std::int8_t> sums) {
+bool PayloadCodec::add_codes(const ChunkLayout& chunk, const schema::Chunk& received, std::span<std::int8_t> sums) {
   if (received.format == PayloadFormat::kCodesRaw) return kernels_.accumulate_codes(received.payload, sums);
   kernels::ConstPlanes codes;
   if (!read_codes(chunk, received, 0, codes)) return false;
@@ -55,7 +55,7 @@ bool PayloadCodec::add_codes(const ChunkPlan& chunk, const schema::Chunk& receiv
   return true;
 }
 
-bool PayloadCodec::read_sums(const ChunkPlan& chunk, const schema::Chunk& received, std::span<std::int8_t> sums) {
+bool PayloadCodec::read_sums(const ChunkLayout& chunk, const schema::Chunk& received, std::span<std::int8_t> sums) {
   return received.format == PayloadFormat::kSumsRans
              ? kernels_.decode_sums_rans(received.payload, members_, chunk.runs, sums)
              : kernels_.decode_sums(received.payload, members_, sums);

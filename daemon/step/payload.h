@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <span>
 
-#include "daemon/exchange/plan.h"
+#include "daemon/exchange/layout.h"
 #include "kernels/base/aligned_array.h"
 #include "kernels/codec_kernels.h"
 #include "schema/frame/frame.h"
@@ -17,28 +17,29 @@ namespace tg::daemon {
 
 class PayloadCodec {
  public:
-  PayloadCodec(const kernels::CodecKernels& kernels, const Plan& plan);
+  PayloadCodec(const kernels::CodecKernels& kernels, const Layout& layout);
 
   struct Written {
     std::size_t bytes = 0;
     schema::PayloadFormat format = schema::PayloadFormat::kCodesRaw;
   };
-  static std::size_t codes_bound(const ChunkPlan& chunk);
-  static std::size_t sums_bound(const ChunkPlan& chunk, std::size_t members);
+  static std::size_t codes_bound(const ChunkLayout& chunk);
+  static std::size_t sums_bound(const ChunkLayout& chunk, std::size_t members);
 
-  Written write_codes(const ChunkPlan& chunk, kernels::ConstPlanes codes, std::span<std::byte> payload);
-  Written write_sums(const ChunkPlan& chunk, std::span<const std::int8_t> sums, std::span<std::byte> payload);
+  Written write_codes(const ChunkLayout& chunk, kernels::ConstPlanes codes, std::span<std::byte> payload);
+  Written write_sums(const ChunkLayout& chunk, std::span<const std::int8_t> sums, std::span<std::byte> payload);
   // sums[i] += code[i].
-  bool add_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::span<std::int8_t> sums);
+  bool add_codes(const ChunkLayout& chunk, const schema::Chunk& received, std::span<std::int8_t> sums);
   // The codes themselves, valid until the next call with this slot; a direct exchange has a slot for each member.
-  bool read_codes(const ChunkPlan& chunk, const schema::Chunk& received, std::size_t slot, kernels::ConstPlanes& codes);
-  bool read_sums(const ChunkPlan& chunk, const schema::Chunk& received, std::span<std::int8_t> sums);
+  bool read_codes(const ChunkLayout& chunk, const schema::Chunk& received, std::size_t slot,
+                  kernels::ConstPlanes& codes);
+  bool read_sums(const ChunkLayout& chunk, const schema::Chunk& received, std::span<std::int8_t> sums);
 
-  static std::size_t bytes(const Plan& plan) { return plan.longest_chunk / 8 * 2 * slots(plan); }
+  static std::size_t bytes(const Layout& layout) { return layout.longest_chunk / 8 * 2 * slots(layout); }
 
  private:
-  static std::size_t slots(const Plan& plan) { return plan.sharded() ? 1 : plan.members; }
-  kernels::Planes scratch(const ChunkPlan& chunk, std::size_t slot);
+  static std::size_t slots(const Layout& layout) { return layout.sharded() ? 1 : layout.members; }
+  kernels::Planes scratch(const ChunkLayout& chunk, std::size_t slot);
 
   const kernels::CodecKernels& kernels_;
   const schema::Coding coding_;

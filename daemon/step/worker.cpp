@@ -6,14 +6,14 @@
 namespace tg::daemon {
 namespace {
 
-bool sums_floats(const Plan& plan) {
-  return !plan.shared_scalers ||
-         std::any_of(plan.chunks.begin(), plan.chunks.end(), [](const ChunkPlan& chunk) { return !chunk.ternary(); });
+bool sums_floats(const Layout& layout) {
+  return !layout.shared_scalers || std::any_of(layout.chunks.begin(), layout.chunks.end(),
+                                               [](const ChunkLayout& chunk) { return !chunk.ternary(); });
 }
 
-bool keeps_codes(const Plan& plan) { return !plan.sharded() && plan.members > 1; }
+bool keeps_codes(const Layout& layout) { return !layout.sharded() && layout.members > 1; }
 
-kernels::ConstPlanes part_of(const kernels::ConstPlanes& codes, const ChunkPlan& chunk, const ChunkPart& part) {
+kernels::ConstPlanes part_of(const kernels::ConstPlanes& codes, const ChunkLayout& chunk, const ChunkPart& part) {
   const std::size_t first = (part.begin - chunk.begin) / kernels::kWordBits, count = part.count / kernels::kWordBits;
   return {codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)};
 }
@@ -29,22 +29,22 @@ void StepTraffic::add(const StepTraffic& other) {
 
 // --- inputs ---
 
-void SharedStep::begin_step(const engine::SegmentTable& segments, const Plan& plan_of_step, std::uint64_t number,
+void SharedStep::begin_step(const engine::SegmentTable& segments, const Layout& layout_of_step, std::uint64_t number,
                             kernels::ConstFloats gradient, const kernels::Update& rule) {
-  if (plan != &plan_of_step) {
-    const std::size_t words = keeps_codes(plan_of_step) ? segments.padded_count() / kernels::kWordBits : 0;
+  if (layout != &layout_of_step) {
+    const std::size_t words = keeps_codes(layout_of_step) ? segments.padded_count() / kernels::kWordBits : 0;
     nonzero = AlignedArray<std::uint64_t>(words);
     negative = AlignedArray<std::uint64_t>(words);
   }
-  plan = &plan_of_step;
+  layout = &layout_of_step;
   step = number;
   gradients = gradient;
   update = rule;
   update.past_caches = gradients.size() >= kernels::kPastCaches;
 }
 
-std::size_t SharedStep::bytes(const engine::SegmentTable& segments, const Plan& plan) {
-  return keeps_codes(plan) ? segments.padded_count() / 8 * 2 : 0;
+std::size_t SharedStep::bytes(const engine::SegmentTable& segments, const Layout& layout) {
+  return keeps_codes(layout) ? segments.padded_count() / 8 * 2 : 0;
 }
 
 // --- pieces ---
@@ -61,32 +61,33 @@ Worker::Worker(const Options& options, std::unique_ptr<kernels::TensorKernels> t
       replica_(replica),
       pool_(pool) {}
 
-std::size_t Worker::bytes(const Plan& plan) {
-  const std::size_t codes = keeps_codes(plan) ? 0 : plan.longest_chunk / 8 * 2;
-  const std::size_t floats = sums_floats(plan) ? plan.longest_chunk * sizeof(float) + FloatPayload::kScratchBytes : 0;
-  return codes + PayloadCodec::bytes(plan) + plan.longest_chunk + floats;
+std::size_t Worker::bytes(const Layout& layout) {
+  const std::size_t codes = keeps_codes(layout) ? 0 : layout.longest_chunk / 8 * 2;
+  const std::size_t floats =
+      sums_floats(layout) ? layout.longest_chunk * sizeof(float) + FloatPayload::kScratchBytes : 0;
+  return codes + PayloadCodec::bytes(layout) + layout.longest_chunk + floats;
 }
 
 void Worker::prepare_buffers() {
-  plan_ = shared_.plan;
-  const std::size_t words = keeps_codes(*plan_) ? 0 : plan_->longest_chunk / kernels::kWordBits;
+  layout_ = shared_.layout;
+  const std::size_t words = keeps_codes(*layout_) ? 0 : layout_->longest_chunk / kernels::kWordBits;
   nonzero_ = AlignedArray<std::uint64_t>(words);
   negative_ = AlignedArray<std::uint64_t>(words);
-  sums_ = AlignedArray<std::int8_t>(plan_->longest_chunk);
-  floats_ = AlignedArray<float>(sums_floats(*plan_) ? plan_->longest_chunk : 0);
-  if (sums_floats(*plan_)) float_payload_.emplace(*tensors_, codec_);
-  payload_.emplace(codec_, *plan_);
+  sums_ = AlignedArray<std::int8_t>(layout_->longest_chunk);
+  floats_ = AlignedArray<float>(sums_floats(*layout_) ? layout_->longest_chunk : 0);
+  if (sums_floats(*layout_)) float_payload_.emplace(*tensors_, codec_);
+  payload_.emplace(codec_, *layout_);
 }
 
-PieceResult Worker::carry_out(const Piece& piece, const Send& send) {
-  if (plan_ != shared_.plan) prepare_buffers();
-  if (const auto* reduce = std::get_if<Reduce>(&piece)) return carry_out(*reduce, send);
-  if (const auto* contribute = std::get_if<Contribute>(&piece)) return carry_out(*contribute);
-  if (const auto* apply = std::get_if<Apply>(&piece)) return carry_out(*apply);
-  return carry_out(std::get<Measure>(piece));
+PieceResult Worker::execute(const Piece& piece, const Send& send) {
+  if (layout_ != shared_.layout) prepare_buffers();
+  if (const auto* reduce = std::get_if<Reduce>(&piece)) return execute(*reduce, send);
+  if (const auto* contribute = std::get_if<Contribute>(&piece)) return execute(*contribute);
+  if (const auto* apply = std::get_if<Apply>(&piece)) return execute(*apply);
+  return execute(std::get<Measure>(piece));
 }
 
-PieceResult Worker::carry_out(const Measure& work) {
+PieceResult Worker::execute(const Measure& work) {
   PieceResult result;
   for (const Slice& slice : work.slices)
     result.statistics.push_back(tensors_->statistics(shared_.gradients.subspan(slice.begin, slice.count)));
@@ -103,8 +104,8 @@ MadeFrame Worker::make_frame(std::size_t index, schema::ChunkPhase phase, const 
   return {index, to, builder.finish(written.bytes, written.format), written.bytes};
 }
 
-PieceResult Worker::carry_out(const Contribute& work) {
-  const ChunkPlan& chunk = plan_->chunks[work.chunk];
+PieceResult Worker::execute(const Contribute& work) {
+  const ChunkLayout& chunk = layout_->chunks[work.chunk];
   PieceResult result;
   if (chunk.ternary()) {
     const kernels::Planes codes = ternarize(chunk, result.traffic);
@@ -124,10 +125,10 @@ PieceResult Worker::carry_out(const Contribute& work) {
   return result;
 }
 
-PieceResult Worker::carry_out(const Reduce& work, const Send& send) {
-  const ChunkPlan& chunk = plan_->chunks[work.chunk];
+PieceResult Worker::execute(const Reduce& work, const Send& send) {
+  const ChunkLayout& chunk = layout_->chunks[work.chunk];
   PieceResult result;
-  if (reads_sums(chunk) && !plan_->sharded()) {
+  if (reads_sums(chunk) && !layout_->sharded()) {
     result.broken = apply_codes(chunk, work.contributions, result.traffic);
     return result;
   }
@@ -155,8 +156,8 @@ PieceResult Worker::carry_out(const Reduce& work, const Send& send) {
   return result;
 }
 
-PieceResult Worker::carry_out(const Apply& work) {
-  const ChunkPlan& chunk = plan_->chunks[work.chunk];
+PieceResult Worker::execute(const Apply& work) {
+  const ChunkLayout& chunk = layout_->chunks[work.chunk];
   PieceResult result;
   if (chunk.ternary()) {
     const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
@@ -176,18 +177,18 @@ PieceResult Worker::carry_out(const Apply& work) {
 
 // --- codes ---
 
-kernels::Planes Worker::own_codes(const ChunkPlan& chunk) {
-  const bool kept = keeps_codes(*plan_);
+kernels::Planes Worker::own_codes(const ChunkLayout& chunk) {
+  const bool kept = keeps_codes(*layout_);
   const std::size_t first = kept ? chunk.begin / kernels::kWordBits : 0, count = chunk.size() / kernels::kWordBits;
   return {(kept ? shared_.nonzero : nonzero_).span().subspan(first, count),
           (kept ? shared_.negative : negative_).span().subspan(first, count)};
 }
 
-kernels::Planes Worker::ternarize(const ChunkPlan& chunk, StepTraffic& traffic) {
+kernels::Planes Worker::ternarize(const ChunkLayout& chunk, StepTraffic& traffic) {
   const kernels::Planes codes = own_codes(chunk);
   for (const ChunkPart& part : chunk.parts) {
     const float scaler =
-        plan_->shared_scalers ? scalers_.shared(part.segment) : scalers_.of(options_.self, part.segment);
+        layout_->shared_scalers ? scalers_.shared(part.segment) : scalers_.of(options_.self, part.segment);
     const kernels::Scale scale{options_.repo_recipe ? scaler : scalers_.clip(part.segment), scaler};
     const kernels::DrawKey key{options_.seed, options_.seat, static_cast<std::uint32_t>(part.segment),
                                static_cast<std::uint32_t>(shared_.step)};
@@ -201,13 +202,13 @@ kernels::Planes Worker::ternarize(const ChunkPlan& chunk, StepTraffic& traffic) 
 }
 
 // For the sum: they were kept when they were sent, or nobody needed them before.
-kernels::ConstPlanes Worker::own_codes_now(const ChunkPlan& chunk, StepTraffic& traffic) {
-  const kernels::Planes codes = keeps_codes(*plan_) ? own_codes(chunk) : ternarize(chunk, traffic);
+kernels::ConstPlanes Worker::own_codes_now(const ChunkLayout& chunk, StepTraffic& traffic) {
+  const kernels::Planes codes = keeps_codes(*layout_) ? own_codes(chunk) : ternarize(chunk, traffic);
   return {codes.nonzero, codes.negative};
 }
 
 // Every member's codes as planes: codes_, by rank.
-std::optional<Rank> Worker::read_codes(const ChunkPlan& chunk, const Contributions& contributions,
+std::optional<Rank> Worker::read_codes(const ChunkLayout& chunk, const Contributions& contributions,
                                        StepTraffic& traffic) {
   codes_.resize(contributions.size());
   for (const Rank rank : contributions.places()) {
@@ -219,7 +220,7 @@ std::optional<Rank> Worker::read_codes(const ChunkPlan& chunk, const Contributio
   return std::nullopt;
 }
 
-std::optional<Rank> Worker::apply_codes(const ChunkPlan& chunk, const Contributions& contributions,
+std::optional<Rank> Worker::apply_codes(const ChunkLayout& chunk, const Contributions& contributions,
                                         StepTraffic& traffic) {
   if (apply_raw(chunk, contributions, traffic)) return std::nullopt;
   if (const std::optional<Rank> broken = read_codes(chunk, contributions, traffic)) return broken;
@@ -233,7 +234,7 @@ std::optional<Rank> Worker::apply_codes(const ChunkPlan& chunk, const Contributi
 }
 
 // What came raw is read by the update itself, where the home can, the chunk is one part and nothing breaks its format.
-bool Worker::apply_raw(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic) {
+bool Worker::apply_raw(const ChunkLayout& chunk, const Contributions& contributions, StepTraffic& traffic) {
   if (chunk.parts.size() != 1 || !tensors_->reads_payloads()) return false;
   payloads_.clear();
   for (const auto& contribution : contributions) {
@@ -247,7 +248,7 @@ bool Worker::apply_raw(const ChunkPlan& chunk, const Contributions& contribution
                                   replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
 }
 
-std::optional<Rank> Worker::sum_codes(const ChunkPlan& chunk, const Contributions& contributions,
+std::optional<Rank> Worker::sum_codes(const ChunkLayout& chunk, const Contributions& contributions,
                                       std::span<std::int8_t> sums, StepTraffic& traffic) {
   std::fill(sums.begin(), sums.end(), std::int8_t{0});
   for (const Rank rank : contributions.places()) {
@@ -259,7 +260,7 @@ std::optional<Rank> Worker::sum_codes(const ChunkPlan& chunk, const Contribution
   return std::nullopt;
 }
 
-std::optional<Rank> Worker::sum_scaled(const ChunkPlan& chunk, const Contributions& contributions,
+std::optional<Rank> Worker::sum_scaled(const ChunkLayout& chunk, const Contributions& contributions,
                                        std::span<float> sums, StepTraffic& traffic) {
   if (const std::optional<Rank> broken = read_codes(chunk, contributions, traffic)) return broken;
   std::fill(sums.begin(), sums.end(), 0.0f);
@@ -273,7 +274,7 @@ std::optional<Rank> Worker::sum_scaled(const ChunkPlan& chunk, const Contributio
 
 // --- floats ---
 
-std::optional<Rank> Worker::sum_floats(const ChunkPlan& chunk, const Contributions& contributions,
+std::optional<Rank> Worker::sum_floats(const ChunkLayout& chunk, const Contributions& contributions,
                                        std::span<float> sums) {
   std::fill(sums.begin(), sums.end(), 0.0f);
   for (const Rank rank : contributions.places()) {
@@ -300,13 +301,13 @@ float Worker::mean_scale(const ChunkPart& part) const {
   return kernels::applied_scale(scalers_.shared(part.segment)) / static_cast<float>(options_.members);
 }
 
-void Worker::apply_parts(const ChunkPlan& chunk, std::span<const std::int8_t> sums) {
+void Worker::apply_parts(const ChunkLayout& chunk, std::span<const std::int8_t> sums) {
   for (const ChunkPart& part : chunk.parts)
     tensors_->apply_sums(part_update(part, mean_scale(part)), sums.subspan(part.begin - chunk.begin, part.count),
                          replica_.committed(part.begin, part.count), replica_.next(part.begin, part.count));
 }
 
-void Worker::apply_parts(const ChunkPlan& chunk, std::span<const float> sums) {
+void Worker::apply_parts(const ChunkLayout& chunk, std::span<const float> sums) {
   const float mean = 1.0f / static_cast<float>(options_.members);
   for (const ChunkPart& part : chunk.parts)
     tensors_->apply_floats(part_update(part, mean), sums.subspan(part.begin - chunk.begin, part.count),

@@ -19,7 +19,7 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/exchange/plan.h"
+#include "daemon/exchange/layout.h"
 #include "daemon/exchange/scalers.h"
 #include "daemon/exchange/work.h"
 #include "daemon/step/float_payload.h"
@@ -33,7 +33,7 @@
 
 namespace tg::daemon {
 
-// Threads that carry out a member's pieces: as many as compute, up to where memory is the limit. One is the node's own;
+// Threads that execute a member's pieces: as many as compute, up to where memory is the limit. One is the node's own;
 // several are helpers, and the node's own only takes events and hands out.
 inline constexpr std::size_t kMostWorkers = 8;
 static_assert(kMostWorkers <= schema::kMostExchangeThreads, "a vote can say how many");
@@ -71,16 +71,16 @@ struct PieceResult {
 // What all workers of a member share in a step. Set at its beginning, before any piece is under way; the codes of a
 // chunk are written by its contribute and read by its reduce.
 struct SharedStep {
-  const Plan* plan = nullptr;
+  const Layout* layout = nullptr;
   std::uint64_t step = 0;
   kernels::ConstFloats gradients;
   kernels::Update update;  // scale and weight_decay are each part's own
   // Own codes of the whole model between contribute and reduce, in a direct exchange of several.
   AlignedArray<std::uint64_t> nonzero, negative;
 
-  void begin_step(const engine::SegmentTable& segments, const Plan& plan, std::uint64_t step,
+  void begin_step(const engine::SegmentTable& segments, const Layout& layout, std::uint64_t step,
                   kernels::ConstFloats gradients, const kernels::Update& update);
-  static std::size_t bytes(const engine::SegmentTable& segments, const Plan& plan);
+  static std::size_t bytes(const engine::SegmentTable& segments, const Layout& layout);
 };
 
 class Worker {
@@ -101,36 +101,36 @@ class Worker {
 
   // A Reduce's total is handed to send as soon as it is made, on this thread, before it is applied here.
   using Send = std::function<void(MadeFrame total)>;
-  PieceResult carry_out(const Piece& piece, const Send& send);
+  PieceResult execute(const Piece& piece, const Send& send);
 
-  static std::size_t bytes(const Plan& plan);  // of one worker's fixed buffers
+  static std::size_t bytes(const Layout& layout);  // of one worker's fixed buffers
 
  private:
   using Contributions = Per<Rank, std::optional<ReceivedChunk>>;
   void prepare_buffers();
-  PieceResult carry_out(const Measure& work);
-  PieceResult carry_out(const Contribute& work);
-  PieceResult carry_out(const Reduce& work, const Send& send);
-  PieceResult carry_out(const Apply& work);
-  kernels::Planes own_codes(const ChunkPlan& chunk);
-  kernels::Planes ternarize(const ChunkPlan& chunk, StepTraffic& traffic);
-  kernels::ConstPlanes own_codes_now(const ChunkPlan& chunk, StepTraffic& traffic);
-  std::optional<Rank> read_codes(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
-  std::optional<Rank> apply_codes(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
-  bool apply_raw(const ChunkPlan& chunk, const Contributions& contributions, StepTraffic& traffic);
-  std::optional<Rank> sum_codes(const ChunkPlan& chunk, const Contributions& contributions, std::span<std::int8_t> sums,
-                                StepTraffic& traffic);
-  std::optional<Rank> sum_scaled(const ChunkPlan& chunk, const Contributions& contributions, std::span<float> sums,
+  PieceResult execute(const Measure& work);
+  PieceResult execute(const Contribute& work);
+  PieceResult execute(const Reduce& work, const Send& send);
+  PieceResult execute(const Apply& work);
+  kernels::Planes own_codes(const ChunkLayout& chunk);
+  kernels::Planes ternarize(const ChunkLayout& chunk, StepTraffic& traffic);
+  kernels::ConstPlanes own_codes_now(const ChunkLayout& chunk, StepTraffic& traffic);
+  std::optional<Rank> read_codes(const ChunkLayout& chunk, const Contributions& contributions, StepTraffic& traffic);
+  std::optional<Rank> apply_codes(const ChunkLayout& chunk, const Contributions& contributions, StepTraffic& traffic);
+  bool apply_raw(const ChunkLayout& chunk, const Contributions& contributions, StepTraffic& traffic);
+  std::optional<Rank> sum_codes(const ChunkLayout& chunk, const Contributions& contributions,
+                                std::span<std::int8_t> sums, StepTraffic& traffic);
+  std::optional<Rank> sum_scaled(const ChunkLayout& chunk, const Contributions& contributions, std::span<float> sums,
                                  StepTraffic& traffic);
-  std::optional<Rank> sum_floats(const ChunkPlan& chunk, const Contributions& contributions, std::span<float> sums);
-  bool reads_sums(const ChunkPlan& chunk) const { return chunk.ternary() && plan_->shared_scalers; }
+  std::optional<Rank> sum_floats(const ChunkLayout& chunk, const Contributions& contributions, std::span<float> sums);
+  bool reads_sums(const ChunkLayout& chunk) const { return chunk.ternary() && layout_->shared_scalers; }
   template <class Write>
   MadeFrame make_frame(std::size_t index, schema::ChunkPhase phase, const std::vector<Rank>& to, std::size_t bound,
                        Write write);
   kernels::Update part_update(const ChunkPart& part, float scale) const;
   float mean_scale(const ChunkPart& part) const;
-  void apply_parts(const ChunkPlan& chunk, std::span<const std::int8_t> sums);
-  void apply_parts(const ChunkPlan& chunk, std::span<const float> sums);
+  void apply_parts(const ChunkLayout& chunk, std::span<const std::int8_t> sums);
+  void apply_parts(const ChunkLayout& chunk, std::span<const float> sums);
 
   const Options options_;
   const std::unique_ptr<kernels::TensorKernels> tensors_;
@@ -140,17 +140,17 @@ class Worker {
   const Scalers& scalers_;
   Replica& replica_;
   schema::FramePool& pool_;
-  std::optional<FloatPayload> float_payload_;  // where the plan sums floats
+  std::optional<FloatPayload> float_payload_;  // where the layout sums floats
 
-  // Scratch, for the chunks of this plan.
-  const Plan* plan_ = nullptr;
+  // Scratch, for the chunks of this layout.
+  const Layout* layout_ = nullptr;
   std::optional<PayloadCodec> payload_;
   Per<Rank, kernels::ConstPlanes> codes_;             // of all members: a chunk's
   std::vector<kernels::ConstPlanes> part_codes_;      // and a part's
   std::vector<std::span<const std::byte>> payloads_;  // of the others
   AlignedArray<std::uint64_t> nonzero_, negative_;    // one chunk, where the own codes are not kept
   AlignedArray<std::int8_t> sums_;                    // one chunk
-  AlignedArray<float> floats_;                        // one chunk, made when the plan sums floats
+  AlignedArray<float> floats_;                        // one chunk, made when the layout sums floats
 };
 
 }  // namespace tg::daemon

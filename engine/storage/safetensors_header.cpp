@@ -36,7 +36,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool end_object() override {
-    if (place_ == Place::kTop) return go(Place::kDone);
+    if (place_ == Place::kTop) return go(Place::kEnd);
     if (place_ == Place::kTensor && fields_.size() != 3) {
       return fail("tensor \"" + header.tensors.back().name + "\" lacks a field");
     }
@@ -102,7 +102,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     kShape,
     kOffsetsValue,
     kOffsets,
-    kDone
+    kEnd
   };
 
   bool top_key(const std::string& name) {

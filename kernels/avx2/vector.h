@@ -22,12 +22,12 @@ struct Floats {
   }
   void store(float* at) const { _mm256_storeu_ps(at, v); }
   void stream(float* at) const { _mm256_stream_ps(at, v); }  // past the caches; aligned to the register
-  static Floats load_halves(const std::byte* at) {
+  static Floats load_float16(const std::byte* at) {
     return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)))};
   }
-  void store_halves(std::byte* at) const {
-    const __m128i halves = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(at), halves);
+  void store_float16(std::byte* at) const {
+    const __m128i float16 = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(at), float16);
   }
   // b where the mask's bit is set, else a; the first kWidth bits count.
   friend Floats chosen(Floats a, Floats b, std::uint64_t mask) {

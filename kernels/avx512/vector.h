@@ -22,12 +22,12 @@ struct Floats {
   }
   void store(float* at) const { _mm512_storeu_ps(at, v); }
   void stream(float* at) const { _mm512_stream_ps(at, v); }  // past the caches; aligned to the register
-  static Floats load_halves(const std::byte* at) {
+  static Floats load_float16(const std::byte* at) {
     return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)))};
   }
-  void store_halves(std::byte* at) const {
-    const __m256i halves = _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), halves);
+  void store_float16(std::byte* at) const {
+    const __m256i float16 = _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), float16);
   }
   // b where the mask's bit is set, else a; the first kWidth bits count.
   friend Floats chosen(Floats a, Floats b, std::uint64_t mask) {

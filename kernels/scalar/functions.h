@@ -28,9 +28,9 @@ void apply_floats(const Update& update, std::span<const float> sums, ConstStateS
 bool apply_codes(const Update& update, const Received& received, ConstStateSpan from, StateSpan to);
 void accumulate_floats(std::span<const std::byte> addend, std::span<float> total);
 void accumulate_scaled(ConstPlanes codes, float scale, std::span<float> total);
-void encode_halves(std::span<const float> values, std::span<std::byte> payload);
-void decode_halves(std::span<const std::byte> payload, std::span<float> values);
-void accumulate_halves(std::span<const std::byte> addend, std::span<float> total);
+void encode_float16(std::span<const float> values, std::span<std::byte> payload);
+void decode_float16(std::span<const std::byte> payload, std::span<float> values);
+void accumulate_float16(std::span<const std::byte> addend, std::span<float> total);
 void add_scaled(std::span<const float> parameters, float factor, std::span<float> gradient);
 void average(std::span<const float> parameters, float rate, std::span<float> average);
 std::uint64_t count(std::span<const std::uint64_t> plane);

@@ -17,9 +17,9 @@ constinit const Kernels kTable = {
         .decode_sums_rans = decode_sums_rans,
         .accumulate_floats = accumulate_floats,
         .accumulate_scaled = accumulate_scaled,
-        .encode_halves = encode_halves,
-        .decode_halves = decode_halves,
-        .accumulate_halves = accumulate_halves,
+        .encode_float16 = encode_float16,
+        .decode_float16 = decode_float16,
+        .accumulate_float16 = accumulate_float16,
     },
     {
         .statistics = statistics,

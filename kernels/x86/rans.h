@@ -171,16 +171,17 @@ inline std::size_t compress(std::span<const std::byte> raw, std::size_t elements
   const std::size_t sign_bytes = (ones + 7) / 8;
   Level levels[kMostMembers];
   const std::size_t level_count = find_levels(signs + sign_bytes, raw.data() + raw.size(), ones, levels);
-  const std::size_t early = sign_bytes < kLanes ? sign_bytes : kLanes;  // signs that the states carry
+  const std::size_t carried = sign_bytes < kLanes ? sign_bytes : kLanes;  // signs that the states carry
   std::byte* const probabilities = payload + 2 * kLanes;
-  const std::size_t begin = 2 * kLanes + runs.size() + level_count + sign_bytes - early;
+  const std::size_t begin = 2 * kLanes + runs.size() + level_count + sign_bytes - carried;
   if (begin >= raw.size()) return 0;
   std::byte low[kLanes] = {}, high[kLanes];
-  if (early > 0) std::memcpy(low, signs, early);
+  if (carried > 0) std::memcpy(low, signs, carried);
   std::memset(high, 1, kLanes);
   States states[kStepWords];
   for (std::size_t s = 0; s < kStepWords; ++s) states[s] = States::load(low + s * kWordBits, high + s * kWordBits);
-  if (sign_bytes > early) std::memcpy(payload + begin - (sign_bytes - early), signs + early, sign_bytes - early);
+  if (sign_bytes > carried)
+    std::memcpy(payload + begin - (sign_bytes - carried), signs + carried, sign_bytes - carried);
   const std::byte* const limit = payload + raw.size();
   std::byte* at = payload + begin;
   for (std::size_t l = level_count; l-- > 0;) {
@@ -205,7 +206,7 @@ inline std::size_t compress(std::span<const std::byte> raw, std::size_t elements
 
 // The final states' bytes are the first signs. False if a state is none that a coder starts from.
 template <class States, std::size_t kStepWords>
-inline bool take_early_signs(const States* states, std::byte* signs, std::size_t sign_bytes) {
+inline bool take_carried_signs(const States* states, std::byte* signs, std::size_t sign_bytes) {
   constexpr std::size_t kLanes = kStepWords * kWordBits;
   std::byte low[kLanes], high[kLanes];
   for (std::size_t s = 0; s < kStepWords; ++s) states[s].store(low + s * kWordBits, high + s * kWordBits);
@@ -255,7 +256,7 @@ inline std::size_t expand(std::span<const std::byte> payload, int members, std::
   }
   const std::size_t late = sign_bytes < kLanes ? 0 : sign_bytes - kLanes;
   if (stream.position - stream.floor != late || payload.size() >= raw_bytes) return 0;
-  if (!take_early_signs<States, kStepWords>(states, signs, sign_bytes)) return 0;
+  if (!take_carried_signs<States, kStepWords>(states, signs, sign_bytes)) return 0;
   if (late > 0) std::memcpy(signs + kLanes, at + stream.floor, late);
   return raw_bytes;
 }

@@ -8,7 +8,7 @@
 #include "kernels/x86/codes.h"
 #include "kernels/x86/digest.h"
 #include "kernels/x86/elementwise.h"
-#include "kernels/x86/halves.h"
+#include "kernels/x86/float16.h"
 #include "kernels/x86/receive.h"
 #include "kernels/x86/sums.h"
 
@@ -33,9 +33,9 @@ constexpr Kernels table_x86(std::string_view name, decltype(HostKernels::statist
           .decode_sums_rans = nullptr,
           .accumulate_floats = accumulate_floats_x86<Floats>,
           .accumulate_scaled = accumulate_scaled_x86<Floats>,
-          .encode_halves = encode_halves_x86<Floats>,
-          .decode_halves = decode_halves_x86<Floats>,
-          .accumulate_halves = accumulate_halves_x86<Floats>,
+          .encode_float16 = encode_float16_x86<Floats>,
+          .decode_float16 = decode_float16_x86<Floats>,
+          .accumulate_float16 = accumulate_float16_x86<Floats>,
       },
       {
           .statistics = statistics,

@@ -131,7 +131,7 @@ void put(wire::Reply::Builder reply, const Error& body) {
 
 void put(wire::Reply::Builder reply, const MeshStatus& body) { put_mesh(reply.initMesh(), body, body.runs.size()); }
 
-void put(wire::Reply::Builder reply, const PlanReply& body) {
+void put(wire::Reply::Builder reply, const StartReply& body) {
   wire::Plan::Builder to = reply.initPlan();
   to.setRunId(text_of(body.run_id));
   to.setParameters(body.parameters);
@@ -179,22 +179,22 @@ Error take(wire::Error::Reader from) {
           checked_lines(from.getMessage(), kMostReasonBytes, "message")};
 }
 
-PlanReply take(wire::Plan::Reader from) {
-  PlanReply plan;
-  plan.run_id = checked_run_or_empty(from.getRunId(), "run id");
-  plan.parameters = from.getParameters();
-  plan.members = from.getMembers();
-  plan.global_batch = from.getGlobalBatch();
-  plan.local_batch = from.getLocalBatch();
-  plan.exchange = checked_text(from.getExchange(), kMostNameBytes, "exchange");
-  plan.coding = checked_text(from.getCoding(), kMostNameBytes, "coding");
-  plan.memory_bytes = from.getMemoryBytes();
-  plan.compute_seconds = checked_real(from.getComputeSeconds(), kMostReal, "compute seconds");
-  plan.link_mbps = checked_real(from.getLinkMbps(), kMostReal, "link rate");
-  plan.predicted = take_outcome(from.getPredicted());
-  plan.measured_ms = from.getMeasuredMs();
-  plan.unpredicted = checked_text(from.getUnpredicted(), kMostReasonBytes, "reason");
-  return plan;
+StartReply take(wire::Plan::Reader from) {
+  StartReply start;
+  start.run_id = checked_run_or_empty(from.getRunId(), "run id");
+  start.parameters = from.getParameters();
+  start.members = from.getMembers();
+  start.global_batch = from.getGlobalBatch();
+  start.local_batch = from.getLocalBatch();
+  start.exchange = checked_text(from.getExchange(), kMostNameBytes, "exchange");
+  start.coding = checked_text(from.getCoding(), kMostNameBytes, "coding");
+  start.memory_bytes = from.getMemoryBytes();
+  start.compute_seconds = checked_real(from.getComputeSeconds(), kMostReal, "compute seconds");
+  start.link_mbps = checked_real(from.getLinkMbps(), kMostReal, "link rate");
+  start.predicted = take_outcome(from.getPredicted());
+  start.measured_ms = from.getMeasuredMs();
+  start.unpredicted = checked_text(from.getUnpredicted(), kMostReasonBytes, "reason");
+  return start;
 }
 
 StopReply take(wire::Stop::Reader from) {

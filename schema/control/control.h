@@ -141,7 +141,7 @@ struct Request {
 };
 
 // Replies.
-struct PlanReply {  // what a start will do, or would do (--dry-run)
+struct StartReply {  // what a start will do, or would do (--dry-run)
   std::string run_id;
   std::uint64_t parameters = 0;
   std::uint64_t members = 0;
@@ -170,7 +170,7 @@ struct VersionReply {
   std::string node, build;
 };
 using ReplyBody =
-    std::variant<Error, MeshStatus, PlanReply, StopReply, SliceReply, VersionReply, BenchReply, ForecastReply>;
+    std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, BenchReply, ForecastReply>;
 struct Reply {
   std::uint64_t id = 0;
   ReplyBody body;

@@ -58,7 +58,7 @@ void put(wire::ForecastRow::Builder to, const ForecastRow& row) {
 
 ForecastRow take(wire::ForecastRow::Reader from) {
   ForecastRow row;
-  row.nodes = between(from.getNodes(), 1, kMostPlannedNodes, "nodes");
+  row.nodes = between(from.getNodes(), 1, kMostForecastNodes, "nodes");
   row.local_batch = from.getLocalBatch();
   row.global_batch = from.getGlobalBatch();
   row.beyond_members = from.getBeyondMembers();
@@ -183,7 +183,7 @@ void put_forecast(wire::ForecastRequest::Builder to, const ForecastRequest& requ
 ForecastRequest take_forecast(wire::ForecastRequest::Reader from) {
   ForecastRequest request;
   request.spec = checked_lines(from.getSpec(), kMostSpecBytes, "spec");
-  request.nodes = between(from.getNodes(), 1, kMostPlannedNodes, "nodes");
+  request.nodes = between(from.getNodes(), 1, kMostForecastNodes, "nodes");
   request.line_mbps = checked_real(from.getLineMbps(), kMostLineMbps, "line rate");
   request.cores = cores(from.getCores(), true, "cores");
   return request;
@@ -228,8 +228,8 @@ ForecastReply take_forecast(wire::Forecast::Reader from) {
   reply.measured_now = from.getMeasuredNow();
   reply.exchange = word(from.getExchange(), "exchange");
   reply.coding = word(from.getCoding(), "coding");
-  reply.direct_loses = checked_below(from.getDirectLoses(), kMostPlannedNodes + 1, "direct loses");
-  reply.sharded_loses = checked_below(from.getShardedLoses(), kMostPlannedNodes + 1, "sharded loses");
+  reply.direct_loses = checked_below(from.getDirectLoses(), kMostForecastNodes + 1, "direct loses");
+  reply.sharded_loses = checked_below(from.getShardedLoses(), kMostForecastNodes + 1, "sharded loses");
   reply.asked = take(from.getAsked());
   const auto table = from.getTable();
   checked_below(table.size(), kMostForecastRows + 1, "rows");

@@ -4,7 +4,7 @@
 //   frame := u32 0 (segments - 1) | u32 words | words * 8 bytes
 // decode_frame is where a peer's bytes become trusted: it checks size, segment count, every bound of limits.h,
 // enum values and the union, and never throws past frame_decode.cpp. What it cannot know (does chunk 7 exist, is that
-// its length) the exchange checks against its plan.
+// its length) the exchange checks against its layout.
 // Threads: functions are pure; FramePool and FrameBuffer handles may be used and released on any thread.
 #pragma once
 

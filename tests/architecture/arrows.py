@@ -45,7 +45,7 @@ KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zli
                      "cublas", "immintrin.h", "gtest/", "gmock/")
 # What decides knows no clock, socket or thread.
 PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/code_bits", "daemon/forecast/flops", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/forecast/predict",
-        "daemon/forecast/step_model", "daemon/step/job_plan", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
+        "daemon/forecast/step_model", "daemon/step/job_layout", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
         "daemon/mesh/probe/round_trips")
 IMPURE = ("thread", "mutex", "chrono", "condition_variable", "zmq", "atomic", "sys/", "unistd.h", "fstream", "filesystem", "random")
 
@@ -185,8 +185,8 @@ class Arrows(unittest.TestCase):
         path = pathlib.Path("schema/frame/frame_decode.cpp")
         for kind, name in (('"', "daemon/mesh/mesh.h"), ("<", "zmq.hpp"), ('"', "frame.h"), ("<", "dnnl.hpp")):
             self.assertTrue(list(violations(path, [('"', "schema/frame/frame.h"), (kind, name)])), name)
-        self.assertTrue(list(violations(pathlib.Path("daemon/exchange/plan.cpp"),
-                                        [('"', "daemon/exchange/plan.h"), ("<", "thread")])))
+        self.assertTrue(list(violations(pathlib.Path("daemon/exchange/layout.cpp"),
+                                        [('"', "daemon/exchange/layout.h"), ("<", "thread")])))
 
     def test_one_file_makes_peer_bytes_trusted(self):
         users = [str(p) for p in sources() if any("frame.capnp.h" in name for _, name in includes(p))]

@@ -45,7 +45,7 @@ struct Arrays {
         codes(codes_bound(count)),
         sums(count),
         sums_payload(sums_bound(count, kPeers + 1)),
-        halves(count * 2),
+        float16(count * 2),
         parameters(count),
         slot(count),
         parameters_to(count),
@@ -62,7 +62,7 @@ struct Arrays {
   AlignedArray<std::uint64_t> nonzero, negative;
   AlignedArray<std::byte> codes;
   AlignedArray<std::int8_t> sums;
-  AlignedArray<std::byte> sums_payload, halves;
+  AlignedArray<std::byte> sums_payload, float16;
   AlignedArray<float> parameters, slot, parameters_to, slot_to;
   std::size_t codes_bytes = 0, sums_bytes = 0;
   std::vector<AlignedArray<std::byte>> peers;  // kPeers payloads of each chunk of kInCache elements, peer by peer
@@ -144,9 +144,9 @@ void add_variant(std::vector<Timed>& list, Arrays& a, const Kernels& k, bool all
                  {a.parameters_to.span(), a.slot_to.span(), {}});
   });
   add("accumulate_scaled", [&] { k.accumulate_scaled(a.view(), 1e-9F, a.parameters_to.span()); });
-  add("encode_halves", [&] { k.encode_halves(a.gradient.span(), a.halves.span()); });
-  add("decode_halves", [&] { k.decode_halves(a.halves.span(), a.parameters_to.span()); });
-  add("accumulate_halves", [&] { k.accumulate_halves(a.halves.span(), a.parameters_to.span()); });
+  add("encode_float16", [&] { k.encode_float16(a.gradient.span(), a.float16.span()); });
+  add("decode_float16", [&] { k.decode_float16(a.float16.span(), a.parameters_to.span()); });
+  add("accumulate_float16", [&] { k.accumulate_float16(a.float16.span(), a.parameters_to.span()); });
   add("accumulate_floats", [&] { k.accumulate_floats(std::as_bytes(a.gradient.span()), a.parameters_to.span()); });
   add("add_scaled", [&] { k.add_scaled(a.gradient.span(), 1e-9F, a.parameters_to.span()); });
   add("average", [&] { k.average(a.gradient.span(), 0.5F, a.parameters_to.span()); });

@@ -23,7 +23,7 @@ MemberStatus member(const char* node, RunState state, std::uint64_t step, std::u
   return {node, state, step, digest, step, 0};
 }
 
-constexpr RunState kDone = RunState::kCompleted;
+constexpr RunState kCompleted = RunState::kCompleted;
 constexpr RunState kLost = RunState::kFailed;
 
 void expect_error(const RunStatus& run, bool partial, ErrorKind kind, const std::string& part) {
@@ -35,8 +35,8 @@ void expect_error(const RunStatus& run, bool partial, ErrorKind kind, const std:
 
 TEST(FetchSource, AgreeingMembersNeedNoChoice) {
   for (const bool partial : {false, true}) {
-    const auto source =
-        choose_fetch_source(run_of(kDone, {member("a", kDone, 10, 5), member("b", kDone, 10, 5)}), partial);
+    const auto source = choose_fetch_source(
+        run_of(kCompleted, {member("a", kCompleted, 10, 5), member("b", kCompleted, 10, 5)}), partial);
     ASSERT_TRUE(source.ok()) << source.error().message;
     EXPECT_EQ(source->node, "");
     EXPECT_TRUE(source->notes.empty());
@@ -48,23 +48,23 @@ TEST(FetchSource, RunningRunsAreRefused) {
     expect_error(run_of(RunState::kRunning, {member("a", RunState::kRunning, 10, 5)}), partial, ErrorKind::kRefused,
                  "is RUNNING at step 10");
   }
-  expect_error(run_of(kDone, {member("a", kDone, 10, 5), member("b", RunState::kRunning, 10, 5)}), false,
+  expect_error(run_of(kCompleted, {member("a", kCompleted, 10, 5), member("b", RunState::kRunning, 10, 5)}), false,
                ErrorKind::kRefused, "b is still RUNNING");
-  expect_error(run_of(kDone, {}), false, ErrorKind::kFailed, "no members");
+  expect_error(run_of(kCompleted, {}), false, ErrorKind::kFailed, "no members");
 }
 
 TEST(FetchSource, OddOneOutIsNamed) {
-  const RunStatus digest =
-      run_of(kDone, {member("a", kDone, 10, 5), member("b", kDone, 10, 6), member("c", kDone, 10, 5)});
+  const RunStatus digest = run_of(
+      kCompleted, {member("a", kCompleted, 10, 5), member("b", kCompleted, 10, 6), member("c", kCompleted, 10, 5)});
   expect_error(digest, false, ErrorKind::kFailed, "but b has 0000000000000006 at step 10");
-  const RunStatus step =
-      run_of(kDone, {member("a", kDone, 10, 5), member("b", kDone, 10, 5), member("c", kDone, 9, 5)});
+  const RunStatus step = run_of(
+      kCompleted, {member("a", kCompleted, 10, 5), member("b", kCompleted, 10, 5), member("c", kCompleted, 9, 5)});
   expect_error(step, false, ErrorKind::kFailed, "but c has");
   expect_error(step, true, ErrorKind::kFailed, "but c has");
 }
 
 TEST(FetchSource, SilentMemberIsPassedOverOnlyByChoice) {
-  const RunStatus run = run_of(kDone, {member("a", kDone, 0, 0), member("b", kDone, 10, 5)});
+  const RunStatus run = run_of(kCompleted, {member("a", kCompleted, 0, 0), member("b", kCompleted, 10, 5)});
   expect_error(run, false, ErrorKind::kFailed, "a did not tell a digest");
   const auto source = choose_fetch_source(run, true);
   ASSERT_TRUE(source.ok()) << source.error().message;

@@ -136,7 +136,7 @@ TEST(StatusText, RunShowsItsNumbersAndMembers) {
 }
 
 TEST(Plan, WarnsBelowItsThresholdWithTheNumbers) {
-  schema::PlanReply plan;
+  schema::StartReply plan;
   plan.members = 4;
   plan.predicted.compute = 0.004;
   plan.predicted.wire = 0.012;

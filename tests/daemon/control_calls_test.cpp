@@ -8,7 +8,7 @@
 namespace tg::tests {
 namespace {
 
-using schema::PlanReply;
+using schema::StartReply;
 using schema::StartRequest;
 using schema::StopReply;
 using schema::StopRequest;
@@ -31,12 +31,12 @@ TEST_F(ControlCalls, EveryTokenAnswersItsOwnClient) {
   node(kA).server().reply(start_token + stop_token + 1, Error{ErrorKind::kFailed, "nobody asked"});
   node(kA).server().reply(stop_token, StopReply{"run-1"});
   node(kA).server().reply(stop_token, Error{ErrorKind::kFailed, "twice"});
-  PlanReply plan;
-  plan.run_id = "mine";
-  node(kA).server().reply(start_token, plan);
+  StartReply start_reply;
+  start_reply.run_id = "mine";
+  node(kA).server().reply(start_token, start_reply);
 
   two.receive_reply<StopReply>(22);
-  EXPECT_EQ(one.receive_reply<PlanReply>(11).run_id, "mine");
+  EXPECT_EQ(one.receive_reply<StartReply>(11).run_id, "mine");
   // Whatever else was on its way would come before this: the second answer to one token goes nowhere.
   one.ask<VersionReply>(VersionRequest{});
   two.send({23, VersionRequest{}});

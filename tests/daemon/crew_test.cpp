@@ -128,11 +128,11 @@ struct Node : Member::Host {
       });
   }
   // An early forward pass reads each segment as it becomes final, while helpers write others.
-  void train(std::uint64_t step, const Plan& plan, kernels::ConstFloats from, bool early) override {
+  void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats from, bool early) override {
     parameters = from;
     segments_missing = early ? tiny_segments().size() : 0;
     early_steps += early ? 1 : 0;
-    compute = [this, step, buckets = plan.buckets.size()] {
+    compute = [this, step, buckets = layout.buckets.size()] {
       simulation::draw_gradient(job.seed, self.index(), step, drawn.span());
       tensors->copy_in(std::as_bytes(drawn.span()), gradient.floats());
       for (std::size_t b = 0; b < buckets; ++b) calls.post([this, step, b] { member->on(GradientReady{step, b, 0}); });

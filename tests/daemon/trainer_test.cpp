@@ -7,7 +7,7 @@
 #include <functional>
 #include <semaphore>
 
-#include "daemon/step/job_plan.h"
+#include "daemon/step/job_layout.h"
 #include "tests/simulation/simulator/awkward_home.h"
 #include "tests/simulation/training/tiny_training.h"
 
@@ -92,9 +92,9 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
   const Trainer::Prepare prepare = [&](const std::function<void()>&) { return kit_in(*home, job); };
   Trainer trainer({job, Rank(0), 1}, prepare, progress, FaultInjection(), std::make_shared<Timeline>(), hooks);
   ASSERT_TRUE(told.try_acquire_for(kPatience));
-  const Plan plan = make_plan(tiny_segments(), plan_options(job, 1, {}));
-  trainer.train(0, plan, prepared->replica->parameters(), false);
-  for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) ASSERT_TRUE(told.try_acquire_for(kPatience));
+  const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
+  trainer.train(0, layout, prepared->replica->parameters(), false);
+  for (std::size_t bucket = 0; bucket < layout.buckets.size(); ++bucket) ASSERT_TRUE(told.try_acquire_for(kPatience));
 
   std::vector<float> parameters(tiny_segments().padded_count()), found(parameters.size());
   prepared->replica->copy_out(prepared->replica->parameters(), 0, parameters);

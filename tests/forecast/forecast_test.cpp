@@ -85,7 +85,7 @@ TEST(Forecast, TheTableEndsBeyondWhatARunAllowsAndSaysSo) {
   const schema::ForecastReply reply = forecast(asked, sample_bench())->reply;
   ASSERT_EQ(reply.table.size(), 10u);
   EXPECT_EQ(reply.table.front().nodes, 1u);
-  EXPECT_EQ(reply.table.back().nodes, schema::kMostPlannedNodes);
+  EXPECT_EQ(reply.table.back().nodes, schema::kMostForecastNodes);
   for (const schema::ForecastRow& row : reply.table) EXPECT_EQ(row.beyond_members, row.nodes > schema::kMostMembers);
   EXPECT_EQ(reply.asked.nodes, 4u);
   EXPECT_FALSE(reply.assumptions.empty());

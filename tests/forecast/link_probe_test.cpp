@@ -25,7 +25,7 @@ TEST(LinkProbe, ASlowLinkIsMeasuredAtOnce) {
   EXPECT_EQ(burst->peers, std::vector<Seat>{Seat(1)});
   EXPECT_FALSE(probe.start(0).has_value()) << "begun already";
   EXPECT_FALSE(probe.replied(Seat(1), {burst->number, micros_at(2, timed_bytes(*burst))}, 1).has_value());
-  EXPECT_TRUE(probe.done());
+  EXPECT_TRUE(probe.over());
   EXPECT_NEAR(probe.mbps(), 2, 0.01);
 }
 
@@ -56,7 +56,7 @@ TEST(LinkProbe, NoBurstIsLongAndTheLastOneIsNotShort) {
     EXPECT_EQ(bursts.count, count) << mbps;
     EXPECT_LT(2 * bursts.longest, LinkProbe::kPatienceSeconds) << mbps << ": with a peer's own burst before the answer";
     EXPECT_GT(bursts.last, 0.03) << mbps;
-    EXPECT_TRUE(probe.done());
+    EXPECT_TRUE(probe.over());
     EXPECT_NEAR(probe.mbps(), mbps, 0.001 * mbps);
   }
 }
@@ -76,13 +76,13 @@ TEST(LinkProbe, AFastLinkWantsLargerBurstsAndTheBestCounts) {
   EXPECT_FALSE(probe.replied(Seat(0), {first->number, 1}, 0.02).has_value()) << "late news of the first burst";
   const std::uint64_t slowest = micros_at(941, timed_bytes(*second));
   EXPECT_FALSE(probe.replied(Seat(0), {second->number, slowest / 2}, 0.1).has_value());
-  EXPECT_FALSE(probe.done());
+  EXPECT_FALSE(probe.over());
   const auto third = probe.replied(Seat(2), {second->number, slowest}, 0.25);
   ASSERT_TRUE(third.has_value());
   EXPECT_EQ(third->frames_per_peer, second->frames_per_peer);
   EXPECT_FALSE(probe.replied(Seat(0), {third->number, 2 * slowest}, 0.55).has_value());
   EXPECT_FALSE(probe.replied(Seat(2), {third->number, slowest}, 0.6).has_value());
-  EXPECT_TRUE(probe.done());
+  EXPECT_TRUE(probe.over());
   EXPECT_NEAR(probe.mbps(), 941, 0.1) << "the slowest peer counts";
 }
 
@@ -109,12 +109,12 @@ TEST(LinkProbe, OddTimesAreBounded) {
   LinkProbe slow(2, Seat(0));
   const auto burst = slow.start(10);
   slow.replied(Seat(1), {burst->number, UINT64_MAX}, 10.5);
-  EXPECT_TRUE(slow.done());
+  EXPECT_TRUE(slow.over());
   EXPECT_NEAR(slow.mbps(), static_cast<double>(timed_bytes(*burst)) * 8e-6 / 0.5, 0.05);
   LinkProbe fast(2, Seat(0));
   auto next = fast.start(10);
   while (next) next = fast.replied(Seat(1), {next->number, 0}, 10.5);
-  EXPECT_TRUE(fast.done());
+  EXPECT_TRUE(fast.over());
   EXPECT_EQ(fast.mbps(), schema::kMostLineMbps);
 }
 
@@ -129,7 +129,7 @@ TEST(LinkProbe, ABurstThatDoesNotArriveSaysThatTheLinkIsSlow) {
     }
     const double before = probe.mbps();
     probe.tick(0.02 + LinkProbe::kPatienceSeconds);
-    EXPECT_TRUE(probe.done());
+    EXPECT_TRUE(probe.over());
     const double most = static_cast<double>(timed_bytes(*burst)) * 8e-6 / LinkProbe::kPatienceSeconds;
     const bool last = silent == std::size(LinkProbe::kBursts);
     EXPECT_EQ(probe.mbps(), last ? before : most) << silent << ": one as large as the last has come in";
@@ -141,9 +141,9 @@ TEST(LinkProbe, SilenceEndsIt) {
   LinkProbe probe(2, Seat(0));
   probe.start(10);
   probe.tick(10 + LinkProbe::kPatienceSeconds / 2);
-  EXPECT_FALSE(probe.done());
+  EXPECT_FALSE(probe.over());
   probe.tick(10.1 + LinkProbe::kPatienceSeconds);
-  EXPECT_TRUE(probe.done());
+  EXPECT_TRUE(probe.over());
   EXPECT_EQ(probe.mbps(), 0) << "nobody has answered: nothing is known";
 }
 
@@ -152,13 +152,13 @@ TEST(LinkProbe, WhoDoesNotAnswerIsBehindASlowLink) {
   const auto burst = probe.start(0);
   probe.replied(Seat(1), {burst->number, 100}, 0.01);
   probe.tick(0.1 + LinkProbe::kPatienceSeconds);
-  EXPECT_TRUE(probe.done());
+  EXPECT_TRUE(probe.over());
   EXPECT_NEAR(probe.mbps(), static_cast<double>(timed_bytes(*burst)) * 8e-6 / LinkProbe::kPatienceSeconds, 1e-9);
 }
 
 TEST(LinkProbe, AloneThereIsNoLink) {
   LinkProbe probe(1, Seat(0));
-  EXPECT_TRUE(probe.done());
+  EXPECT_TRUE(probe.over());
   EXPECT_FALSE(probe.start(0).has_value());
 }
 

@@ -178,19 +178,19 @@ TEST(StepModel, SeveralCoresCarryOutPiecesSideBySide) {
 TEST(StepModel, PartsAreThoseOfTheCostModel) {
   const Task task = replay_task(ModelKind::kGooglenet);
   const Machine machine = sample_machine();
-  Plan plan =
-      make_plan(task.model.segments, {.members = 4, .exchange = ExchangeKind::kSharded, .coding = Coding::kEntropy});
+  Layout layout =
+      make_layout(task.model.segments, {.members = 4, .exchange = ExchangeKind::kSharded, .coding = Coding::kEntropy});
   const auto frames = [&] {
-    const StepModel step = model_step(plan, task.model, machine, kGigabit, {});
+    const StepModel step = model_step(layout, task.model, machine, kGigabit, {});
     const KernelCosts costs = costs_at(machine.kernels, 4, kGigabit.zeros);
-    return (step.kernels.total() - kernel_seconds(plan, costs, kGigabit.zeros).total()) / kFrameSeconds;
+    return (step.kernels.total() - kernel_seconds(layout, costs, kGigabit.zeros).total()) / kFrameSeconds;
   };
   // Sent and taken: codes to three quarters' owners and as many sums, scalers to three peers for each bucket, credit.
-  const double payloads = 2 * 0.75 * static_cast<double>(plan.chunks.size());
-  const double scalers = 3.0 * static_cast<double>(plan.buckets.size());
-  plan.window_bytes = 1u << 30;
+  const double payloads = 2 * 0.75 * static_cast<double>(layout.chunks.size());
+  const double scalers = 3.0 * static_cast<double>(layout.buckets.size());
+  layout.window_bytes = 1u << 30;
   EXPECT_NEAR(frames(), 2 * (payloads + scalers), 1e-6) << "all of a step is below a quarter of the window";
-  plan.window_bytes = 4;
+  layout.window_bytes = 4;
   EXPECT_NEAR(frames(), 2 * (payloads + scalers + 3 * (std::ceil(payloads / 3) - 1)), 1e-6) << "for each but the last";
 }
 
@@ -198,11 +198,11 @@ TEST(StepModel, BitsAreThoseOfTheirFormats) {
   const engine::Model model = replay_task(ModelKind::kAlexnet).model;
   // Of an element.
   const auto bits = [&](std::size_t members, ExchangeKind exchange, GradientFormat format) {
-    const Plan plan = make_plan(model.segments,
-                                {.members = members, .exchange = exchange, .gradients = format, .last_layer = format});
+    const Layout layout = make_layout(
+        model.segments, {.members = members, .exchange = exchange, .gradients = format, .last_layer = format});
     double elements = 0;
-    for (const ChunkPlan& chunk : plan.chunks) elements += static_cast<double>(chunk.size());
-    return sent_bits(plan, 0.92) / elements;
+    for (const ChunkLayout& chunk : layout.chunks) elements += static_cast<double>(chunk.size());
+    return sent_bits(layout, 0.92) / elements;
   };
   EXPECT_NEAR(bits(3, ExchangeKind::kDirect, GradientFormat::kTernary), 2 * 1.08, 1e-9) << "a mask, 8 % have signs";
   EXPECT_NEAR(bits(4, ExchangeKind::kSharded, GradientFormat::kFloat16), 0.75 * 32, 1e-9) << "there and back";

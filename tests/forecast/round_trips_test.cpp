@@ -23,7 +23,7 @@ TEST(RoundTrips, EveryPeerInTurnAndTheMedian) {
     EXPECT_FALSE(trips.replied(shot->peer, shot->number - 1, now).has_value()) << "an answer to an earlier shot";
     shot = trips.replied(shot->peer, shot->number, now);
   }
-  EXPECT_TRUE(trips.done() && trips.complete());
+  EXPECT_TRUE(trips.over() && trips.complete());
   EXPECT_EQ(shots, (std::vector<int>{10, 0, 10}));
   EXPECT_NEAR(trips.median_seconds(), 0.001, 1e-9);
 }
@@ -49,15 +49,15 @@ TEST(RoundTrips, ALostShotIsSentAgainAndASilentPeerEndsIt) {
   shot = trips.replied(Seat(1), again->number, 0.31);
   ASSERT_TRUE(shot.has_value());
   double now = 0.31;
-  for (int i = 0; i < 100 && !trips.done(); ++i) (void)trips.tick(now += 0.1);
-  EXPECT_TRUE(trips.done());
+  for (int i = 0; i < 100 && !trips.over(); ++i) (void)trips.tick(now += 0.1);
+  EXPECT_TRUE(trips.over());
   EXPECT_FALSE(trips.complete());
   EXPECT_LT(now, 3);
 }
 
 TEST(RoundTrips, OneAloneHasNone) {
   RoundTrips trips(1, Seat(0));
-  EXPECT_TRUE(trips.done());
+  EXPECT_TRUE(trips.over());
   EXPECT_FALSE(trips.complete());
   EXPECT_FALSE(trips.start(0).has_value());
   EXPECT_EQ(trips.median_seconds(), 0);

@@ -56,9 +56,9 @@ TEST_P(DispatchTest, ForcingByNameGivesThatTableAndItsOwnFunctions) {
     EXPECT_NE((*chosen)->apply_floats, other->apply_floats);
     EXPECT_NE((*chosen)->apply_codes, other->apply_codes);
     EXPECT_NE((*chosen)->accumulate_scaled, other->accumulate_scaled);
-    EXPECT_NE((*chosen)->encode_halves, other->encode_halves);
-    EXPECT_NE((*chosen)->decode_halves, other->decode_halves);
-    EXPECT_NE((*chosen)->accumulate_halves, other->accumulate_halves);
+    EXPECT_NE((*chosen)->encode_float16, other->encode_float16);
+    EXPECT_NE((*chosen)->decode_float16, other->decode_float16);
+    EXPECT_NE((*chosen)->accumulate_float16, other->accumulate_float16);
     EXPECT_NE((*chosen)->accumulate_floats, other->accumulate_floats);
     EXPECT_NE((*chosen)->add_scaled, other->add_scaled);
     EXPECT_NE((*chosen)->average, other->average);
@@ -215,24 +215,24 @@ const std::pair<const char*, std::function<void(Kernels&)>> kBreakages[] = {
          if (!total.empty()) total.back() += 1;
        };
      }},
-    {"encode_halves",
+    {"encode_float16",
      [](Kernels& k) {
-       k.encode_halves = [](std::span<const float> values, std::span<std::byte> payload) {
-         scalar_variant().encode_halves(values, payload);
+       k.encode_float16 = [](std::span<const float> values, std::span<std::byte> payload) {
+         scalar_variant().encode_float16(values, payload);
          if (!payload.empty()) payload.back() ^= std::byte{1};
        };
      }},
-    {"decode_halves",
+    {"decode_float16",
      [](Kernels& k) {
-       k.decode_halves = [](std::span<const std::byte> payload, std::span<float> values) {
-         scalar_variant().decode_halves(payload, values);
+       k.decode_float16 = [](std::span<const std::byte> payload, std::span<float> values) {
+         scalar_variant().decode_float16(payload, values);
          if (!values.empty()) values.back() += 1;
        };
      }},
-    {"accumulate_halves",
+    {"accumulate_float16",
      [](Kernels& k) {
-       k.accumulate_halves = [](std::span<const std::byte> addend, std::span<float> total) {
-         scalar_variant().accumulate_halves(addend, total);
+       k.accumulate_float16 = [](std::span<const std::byte> addend, std::span<float> total) {
+         scalar_variant().accumulate_float16(addend, total);
          if (!total.empty()) total.back() += 1;
        };
      }},

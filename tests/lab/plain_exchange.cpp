@@ -73,15 +73,15 @@ Format format_of(const schema::JobSpec& job, const engine::Segment& segment) {
   return segment.last_layer ? job.last_layer : Format::kTernary;
 }
 
-constexpr float kLargestHalf = 65504;
+constexpr float kLargestFloat16 = 65504;
 
 // The nearest binary16, ties to even: multiples of 2^-10 of the value's power of two, and of 2^-24 below the normal
 // ones. Scaling by powers of two is exact.
-float to_half(float value) {
+float to_float16(float value) {
   const int exponent = std::max(value == 0 ? 0 : std::ilogb(value), -14) - 10;
   const double units = std::nearbyint(std::ldexp(static_cast<double>(value), -exponent));
   const double half = std::ldexp(units, exponent);
-  return static_cast<float>(std::fabs(half) > kLargestHalf ? std::copysign(INFINITY, half) : half);
+  return static_cast<float>(std::fabs(half) > kLargestFloat16 ? std::copysign(INFINITY, half) : half);
 }
 
 // Over a whole segment: the statistics of every 2^21 elements of it, joined in order.
@@ -112,7 +112,7 @@ Status measure(const schema::JobSpec& job, const engine::SegmentTable& segments,
     rules[s].clips.push_back(bound);
     rules[s].scalers.push_back(local);
     if (!statistics.finite) return invalid("the gradient of " + segment.name + " is not finite: a run ends there");
-    if (rules[s].format == Format::kFloat16 && statistics.max_abs > kLargestHalf)
+    if (rules[s].format == Format::kFloat16 && statistics.max_abs > kLargestFloat16)
       return invalid("the gradient of " + segment.name + " is too large for float16: a run ends there");
   }
   return {};
@@ -202,13 +202,13 @@ std::vector<float> sum_codes(const schema::JobSpec& job, const Slice& slice, con
   return sums;
 }
 
-// In rank order; halves are rounded by every member, and their sum once more.
+// In rank order; float16 numbers are rounded by every member, and their sum once more.
 std::vector<float> sum_floats(const Slice& slice, Format format) {
-  const bool halves = format == Format::kFloat16;
+  const bool float16 = format == Format::kFloat16;
   std::vector<float> sums(slice.count);
   for (const std::vector<float>& gradient : slice.gradients)
-    for (std::size_t i = 0; i < slice.count; ++i) sums[i] += halves ? to_half(gradient[i]) : gradient[i];
-  if (halves) std::transform(sums.begin(), sums.end(), sums.begin(), to_half);
+    for (std::size_t i = 0; i < slice.count; ++i) sums[i] += float16 ? to_float16(gradient[i]) : gradient[i];
+  if (float16) std::transform(sums.begin(), sums.end(), sums.begin(), to_float16);
   return sums;
 }
 

@@ -82,9 +82,9 @@ Status train(Training& training, const schema::JobSpec& job) {
   optimizer.schedule.base_rate = job.learning_rate;
   optimizer.momentum = job.momentum;
   for (std::uint64_t step = 0; step < job.steps; ++step) {
-    const Status done = differentiate(training, job, step * job.global_batch, batch, 1.0F / static_cast<float>(batch),
-                                      **engine, gradients);
-    if (!done.ok()) return done;
+    const Status status = differentiate(training, job, step * job.global_batch, batch, 1.0F / static_cast<float>(batch),
+                                        **engine, gradients);
+    if (!status.ok()) return status;
     kernels::Update update = engine::update_for_step(optimizer, step);
     update.scale = 1;
     kernels::available().front()->apply_floats(update, gradients.span(),
@@ -130,9 +130,9 @@ Status run(const std::vector<std::string>& words) {
     auto engine = make_engine(training, job, share.count);
     if (!engine.ok()) return engine.error();
     AlignedArray<float> gradients(training.model.segments.padded_count());
-    const Status done = differentiate(training, job, job.steps * job.global_batch + share.first, share.count, factor,
-                                      **engine, gradients);
-    if (!done.ok()) return done;
+    const Status status = differentiate(training, job, job.steps * job.global_batch + share.first, share.count, factor,
+                                        **engine, gradients);
+    if (!status.ok()) return status;
     const Status written = write(engine::recorded_path(arguments->out, rank), training.model.segments, gradients);
     if (!written.ok()) return written;
   }
@@ -143,8 +143,8 @@ Status run(const std::vector<std::string>& words) {
 }  // namespace tg::lab
 
 int main(int argc, char** argv) {
-  const tg::Status done = tg::lab::run({argv + 1, argv + argc});
-  if (done.ok()) return 0;
-  std::fprintf(stderr, "tgd_lab_record: %s\n", done.error().message.c_str());
-  return done.error().kind == tg::ErrorKind::kUsage ? 2 : 1;
+  const tg::Status status = tg::lab::run({argv + 1, argv + argc});
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "tgd_lab_record: %s\n", status.error().message.c_str());
+  return status.error().kind == tg::ErrorKind::kUsage ? 2 : 1;
 }

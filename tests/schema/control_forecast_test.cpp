@@ -62,7 +62,7 @@ TEST(ControlForecast, RequestsBeyondTheirBoundsAreRefused) {
   EXPECT_FALSE(refused([](auto& r) { r.cores = r.line_mbps = 0; })) << "not told";
   EXPECT_TRUE(refused([](auto& r) { r.spec = std::string(kMostSpecBytes + 1, 'a'); }));
   EXPECT_TRUE(refused([](auto& r) { r.nodes = 0; }));
-  EXPECT_TRUE(refused([](auto& r) { r.nodes = kMostPlannedNodes + 1; }));
+  EXPECT_TRUE(refused([](auto& r) { r.nodes = kMostForecastNodes + 1; }));
   EXPECT_TRUE(refused([](auto& r) { r.cores = 1e-9; }));
   for (const double odd : {-1.0, kNotANumber, kEndless, -kEndless, 1e30}) {
     EXPECT_TRUE(refused([odd](auto& r) { r.line_mbps = odd; })) << odd;
@@ -94,10 +94,10 @@ TEST(ControlForecast, RepliesBeyondTheirBoundsAreRefused) {
   EXPECT_TRUE(forecast_refused([](auto& f) { f.zeros = 1.1; }));
   EXPECT_TRUE(forecast_refused([](auto& f) { f.cores = 0; }));
   EXPECT_TRUE(forecast_refused([](auto& f) { f.asked.nodes = 0; }));
-  EXPECT_TRUE(forecast_refused([](auto& f) { f.table[1].nodes = kMostPlannedNodes + 1; }));
+  EXPECT_TRUE(forecast_refused([](auto& f) { f.table[1].nodes = kMostForecastNodes + 1; }));
   EXPECT_TRUE(forecast_refused([](auto& f) { f.asked.direct.step = kNotANumber; }));
   EXPECT_TRUE(forecast_refused([](auto& f) { f.table[0].ring.wire = -1; }));
-  EXPECT_TRUE(forecast_refused([](auto& f) { f.direct_loses = kMostPlannedNodes + 1; }));
+  EXPECT_TRUE(forecast_refused([](auto& f) { f.direct_loses = kMostForecastNodes + 1; }));
   EXPECT_TRUE(forecast_refused([](auto& f) { f.table.resize(kMostForecastRows + 1, f.asked); }));
   EXPECT_TRUE(forecast_refused([](auto& f) { f.assumptions.resize(kMostAssumptions + 1, "x"); }));
 }

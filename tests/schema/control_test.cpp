@@ -57,16 +57,16 @@ TEST(Control, FieldsKeepTheirPlaces) {
   EXPECT_EQ(run.digest, 0xfedcba9876543210);
   EXPECT_EQ(run.members[1].state, RunState::kRunning);
   EXPECT_EQ(run.members[1].digest_step, 11u);
-  const auto plan_reply = decode_reply(bytes_of(encode_reply(sample_replies()[2])));
-  const auto& plan = std::get<PlanReply>(plan_reply->body);
-  EXPECT_EQ(plan.compute_seconds, 0.004);
-  EXPECT_EQ(plan.coding, "raw");
-  EXPECT_EQ(plan.link_mbps, 941.5);
-  EXPECT_EQ(plan.predicted.step, sample_outcome(1).step);
-  EXPECT_EQ(plan.predicted.speed_up, sample_outcome(1).speed_up);
-  EXPECT_EQ(plan.measured_ms, 1'700'000'000'123);
-  EXPECT_EQ(plan.unpredicted, "no peer answered");
-  EXPECT_EQ(plan.memory_bytes, 40'000'000u);
+  const auto start_reply = decode_reply(bytes_of(encode_reply(sample_replies()[2])));
+  const auto& start = std::get<StartReply>(start_reply->body);
+  EXPECT_EQ(start.compute_seconds, 0.004);
+  EXPECT_EQ(start.coding, "raw");
+  EXPECT_EQ(start.link_mbps, 941.5);
+  EXPECT_EQ(start.predicted.step, sample_outcome(1).step);
+  EXPECT_EQ(start.predicted.speed_up, sample_outcome(1).speed_up);
+  EXPECT_EQ(start.measured_ms, 1'700'000'000'123);
+  EXPECT_EQ(start.unpredicted, "no peer answered");
+  EXPECT_EQ(start.memory_bytes, 40'000'000u);
 }
 
 TEST(Control, LargeMessagesAreOneSegment) {

@@ -72,8 +72,8 @@ void Bench::tick() {
 // The next part, once the one before is done: they would disturb each other. Where a peer does not answer, the link
 // towards all of them cannot be measured.
 void Bench::go_on() {
-  if (thread_started_ || !trips_.done()) return;
-  if (trips_.complete() && !probe_.done()) {
+  if (thread_started_ || !trips_.over()) return;
+  if (trips_.complete() && !probe_.over()) {
     if (const auto burst = probe_.start(now_seconds())) send_burst(options_.mesh, options_.pool, key(), *burst);
     return;
   }

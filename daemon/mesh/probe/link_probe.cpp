@@ -8,10 +8,10 @@
 namespace tg::daemon {
 
 LinkProbe::LinkProbe(std::size_t members, Seat self)
-    : members_(members), self_(self), missing_(members), done_(members < 2) {}
+    : members_(members), self_(self), missing_(members), over_(members < 2) {}
 
 std::optional<LinkProbe::Burst> LinkProbe::start(double now_seconds) {
-  if (done_ || running_) return std::nullopt;
+  if (over_ || running_) return std::nullopt;
   return begin(1, now_seconds);
 }
 
@@ -32,7 +32,7 @@ LinkProbe::Burst LinkProbe::begin(std::uint32_t number, double now_seconds) {
 }
 
 std::optional<LinkProbe::Burst> LinkProbe::replied(Seat from, const schema::ProbeReply& reply, double now_seconds) {
-  if (done_ || !running_ || reply.burst != number_ || from.index() >= members_ || !missing_[from]) return std::nullopt;
+  if (over_ || !running_ || reply.burst != number_ || from.index() >= members_ || !missing_[from]) return std::nullopt;
   missing_[from] = false;
   // A burst cannot have taken longer than we have waited for the answer, whatever the answer says. Clocks differ a
   // little.
@@ -42,16 +42,16 @@ std::optional<LinkProbe::Burst> LinkProbe::replied(Seat from, const schema::Prob
   const double seconds = 1e-6 * static_cast<double>(std::max<std::uint64_t>(slowest_micros_, 1));
   const double mbps = std::min(timed_mbps(seconds), schema::kMostLineMbps);
   mbps_ = number_ == std::size(kBursts) ? std::max(mbps_, mbps) : mbps;
-  done_ = number_ == std::size(kBursts) || seconds >= kBursts[number_ - 1].enough_seconds;
-  if (done_) return std::nullopt;
+  over_ = number_ == std::size(kBursts) || seconds >= kBursts[number_ - 1].enough_seconds;
+  if (over_) return std::nullopt;
   return begin(number_ + 1, now_seconds);
 }
 
 double LinkProbe::timed_mbps(double seconds) const { return static_cast<double>(timed_bytes_) * 8e-6 / seconds; }
 
 void LinkProbe::tick(double now_seconds) {
-  if (done_ || !running_ || now_seconds - started_ <= kPatienceSeconds) return;
-  done_ = true;
+  if (over_ || !running_ || now_seconds - started_ <= kPatienceSeconds) return;
+  over_ = true;
   if (number_ == std::size(kBursts)) return;  // one as large has come in
   // The link to a peer that has not answered is no faster than this, whatever a smaller burst has shown. Where nobody
   // has ever answered, nothing is known.

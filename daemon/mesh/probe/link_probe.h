@@ -38,13 +38,13 @@ class LinkProbe {
     std::vector<Seat> peers;  // in a circle after our own: not all begin with the same one
   };
 
-  // A mesh of one has no link: done at once.
+  // A mesh of one has no link: over at once.
   LinkProbe(std::size_t members, Seat self);
   std::optional<Burst> start(double now_seconds);
   std::optional<Burst> replied(Seat from, const schema::ProbeReply& reply, double now_seconds);
   void tick(double now_seconds);
 
-  bool done() const { return done_; }
+  bool over() const { return over_; }
   double mbps() const { return mbps_; }  // payload; 0 = no peer answered
 
  private:
@@ -58,7 +58,7 @@ class LinkProbe {
   std::size_t timed_bytes_ = 0;
   std::uint64_t slowest_micros_ = 0;
   double started_ = 0;
-  bool running_ = false, done_ = false;
+  bool running_ = false, over_ = false;
   double mbps_ = 0;
 };
 

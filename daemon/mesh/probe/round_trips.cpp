@@ -12,24 +12,24 @@ RoundTrips::Shot RoundTrips::shoot(double now_seconds) {
 }
 
 std::optional<RoundTrips::Shot> RoundTrips::start(double now_seconds) {
-  if (done_ || running_) return std::nullopt;
+  if (over_ || running_) return std::nullopt;
   began_ = now_seconds;
   return shoot(now_seconds);
 }
 
 std::optional<RoundTrips::Shot> RoundTrips::replied(Seat from, std::uint32_t number, double now_seconds) {
-  if (done_ || !running_ || from != peer_ || number != number_) return std::nullopt;
+  if (over_ || !running_ || from != peer_ || number != number_) return std::nullopt;
   seconds_.push_back(now_seconds - sent_);
   began_ = now_seconds;
   if (seconds_.size() < trips()) return shoot(now_seconds);
-  done_ = true;
+  over_ = true;
   return std::nullopt;
 }
 
 std::optional<RoundTrips::Shot> RoundTrips::tick(double now_seconds) {
-  if (done_ || !running_ || now_seconds - sent_ <= kAgainSeconds) return std::nullopt;
+  if (over_ || !running_ || now_seconds - sent_ <= kAgainSeconds) return std::nullopt;
   if (now_seconds - began_ <= kPatienceSeconds) return shoot(now_seconds);
-  done_ = true;
+  over_ = true;
   return std::nullopt;
 }
 

@@ -23,13 +23,13 @@ class RoundTrips {
     std::uint32_t number = 0;
   };
 
-  // A mesh of one has no trips: done at once.
-  RoundTrips(std::size_t members, Seat self) : members_(members), self_(self), done_(members < 2) {}
+  // A mesh of one has no trips: over at once.
+  RoundTrips(std::size_t members, Seat self) : members_(members), self_(self), over_(members < 2) {}
   std::optional<Shot> start(double now_seconds);
   std::optional<Shot> replied(Seat from, std::uint32_t number, double now_seconds);
   std::optional<Shot> tick(double now_seconds);
 
-  bool done() const { return done_; }
+  bool over() const { return over_; }
   bool complete() const { return members_ > 1 && seconds_.size() >= trips(); }  // every peer answers
   double median_seconds() const;                                                // 0 = not measured
 
@@ -42,7 +42,7 @@ class RoundTrips {
   Seat peer_;
   std::uint32_t number_ = kFirstNumber;
   double began_ = 0, sent_ = 0;  // with this peer; the last shot
-  bool running_ = false, done_ = false;
+  bool running_ = false, over_ = false;
   std::vector<double> seconds_;
 };
 

@@ -49,7 +49,7 @@ bool Crew::work_here(Member& member) {
   const char* const name = piece_name(*piece);
   Timeline::Detail detail = detail_of(*piece, 0);
   const Timeline::Clock::time_point begin = Timeline::Clock::now();
-  detail.bytes = member.carry_out(*std::move(piece));
+  detail.bytes = member.execute(*std::move(piece));
   if (timeline_->on()) timeline_->add(Timeline::Track::kNode, name, step, begin, Timeline::Clock::now(), detail);
   return true;
 }
@@ -79,7 +79,7 @@ void Crew::help(std::size_t index) {
     ++under_way_;
     lock.unlock();
     const Timeline::Clock::time_point begin = Timeline::Clock::now();
-    PieceResult result = workers_[index]->carry_out(given.piece, [this](MadeFrame total) { post_(std::move(total)); });
+    PieceResult result = workers_[index]->execute(given.piece, [this](MadeFrame total) { post_(std::move(total)); });
     if (timeline_->on())
       timeline_->add(Timeline::helper(index), piece_name(given.piece), given.step, begin, Timeline::Clock::now(),
                      detail_of(given.piece, result.sent_bytes));

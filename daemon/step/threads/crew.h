@@ -1,5 +1,5 @@
-// The threads that carry out an exchange's pieces: helpers, each with a Worker of its own, or none: then the node's
-// thread carries out all of them.
+// The threads that execute an exchange's pieces: helpers, each with a Worker of its own, or none: then the node's
+// thread executes all of them.
 //
 // With helpers the node's thread takes no piece itself: what a helper has made leaves at once, and a helper that has
 // ended gets the next piece at once. What comes of a piece is posted as StepEvents, on the helper's thread. At the end
@@ -33,7 +33,7 @@ class Crew {
 
   // As many pieces as the helpers take, or one on this thread if there are none; false if there is no piece now.
   bool work(Member& member);
-  // So many work() hands out or carries out at a time.
+  // So many work() hands out or executes at a time.
   std::size_t most_pieces() const { return workers_.empty() ? 1 : kMostPieces * workers_.size(); }
   // The helper that would take the next piece; none while each has one under way and one that waits.
   std::optional<Taker> free_helper() const;

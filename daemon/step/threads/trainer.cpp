@@ -108,13 +108,13 @@ Trainer::~Trainer() {
   if (state_->changed.wait_for(lock, kPatience, [this] { return state_->returned; })) kit = std::move(state_->kit);
 }
 
-void Trainer::train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early) {
+void Trainer::train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) {
   const std::lock_guard lock(state_->mutex);
   TG_CHECK(!state_->order.has_value());
   Train order{step, parameters, {}};
-  for (const BucketPlan& bucket : plan.buckets) order.first_segments.push_back(bucket.first_segment);
+  for (const BucketLayout& bucket : layout.buckets) order.first_segments.push_back(bucket.first_segment);
   state_->order = std::move(order);
-  state_->segments_ready.assign(plan.bucket_of_segment.size(), !early);
+  state_->segments_ready.assign(layout.bucket_of_segment.size(), !early);
   state_->changed.notify_all();
 }
 

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/exchange/plan.h"
+#include "daemon/exchange/layout.h"
 #include "daemon/step/replica.h"
 #include "daemon/step/step_event.h"
 #include "daemon/step/threads/fault_injection.h"
@@ -71,7 +71,7 @@ class Trainer {
   // Forward and backward of a step; one order at a time, the next one from the last GradientReady on. Weight decay
   // inside the ternary path is added here, whole, by each member. early: the parameters are not all there yet; the
   // forward pass waits for each layer's segments until segment_ready has told of them.
-  void train(std::uint64_t step, const Plan& plan, kernels::ConstFloats parameters, bool early);
+  void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early);
   void segment_ready(std::size_t segment);
   // This member's share of the test images with the averaged parameters of the committed state.
   void evaluate(std::uint64_t step);

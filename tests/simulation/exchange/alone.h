@@ -16,7 +16,7 @@ inline constexpr std::size_t kPayload = 100;       // bytes of every chunk here
 inline constexpr std::size_t kExpected = 512 / 6;  // what the exchange expects of one that is being made
 
 struct Alone {
-  Plan plan;
+  Layout layout;
   Members members;
   Exchange exchange;
   std::size_t ready = 0;  // buckets
@@ -24,18 +24,18 @@ struct Alone {
   // The first `open` buckets are announced by all, the next ones not even ready.
   explicit Alone(schema::ExchangeKind kind, std::size_t window = 2 * kPayload,
                  const Per<Seat, std::string>& names = {"node-a", "node-b"}, std::size_t open = schema::kMostBuckets)
-      : plan(make(kind, window, names.size())),
+      : layout(make(kind, window, names.size())),
         members(Members::of(77, View::of_all(names.size()), Seat(0), names, simulation::tiny_segment_names())),
         exchange(members, simulation::tiny_segments(), ClipRule{}) {
-    exchange.begin_step(plan, {});
-    while (ready < std::min(open, plan.buckets.size())) bucket_ready();
+    exchange.begin_step(layout, {});
+    while (ready < std::min(open, layout.buckets.size())) bucket_ready();
     measure_all(exchange);
     for (std::size_t b = 0; b < ready; ++b) announced_by_peers(b);
     (void)exchange.take_actions();
   }
   void bucket_ready() { exchange.gradient_ready(ready++, 0); }
   void announced_by_peers(std::size_t bucket) {
-    const std::vector<float> scalers(plan.buckets[bucket].ternary_segments.size(), 1.0f);
+    const std::vector<float> scalers(layout.buckets[bucket].ternary_segments.size(), 1.0f);
     for (const Rank peer : members.others()) {
       if (bucket == 0)
         from(peer, schema::StepFrame{0, 0, 0, 0, {}, scalers});
@@ -43,15 +43,15 @@ struct Alone {
         from(peer, schema::Scalers{static_cast<std::uint32_t>(bucket), 0, 0, scalers});
     }
   }
-  static Plan make(schema::ExchangeKind kind, std::size_t window, std::size_t members) {
-    PlanOptions options;
+  static Layout make(schema::ExchangeKind kind, std::size_t window, std::size_t members) {
+    LayoutOptions options;
     options.members = members;
     options.exchange = kind;
     options.bucket_parameters = 1'000;
     options.chunk_parameters = 512;
-    Plan plan = make_plan(simulation::tiny_segments(), options);
-    plan.window_bytes = window;
-    return plan;
+    Layout layout = make_layout(simulation::tiny_segments(), options);
+    layout.window_bytes = window;
+    return layout;
   }
   void from(Rank peer, const schema::FrameBody& body) { exchange.frame(peer, {77, 1, 0}, body, nullptr); }
   void from_peer(const schema::FrameBody& body) { from(Rank(1), body); }
@@ -79,8 +79,8 @@ struct Alone {
   }
   void total_from_owner(std::size_t chunk, std::size_t bytes) {
     payload.resize(bytes);
-    from(plan.chunks[chunk].owner, schema::Chunk{static_cast<std::uint32_t>(chunk), schema::ChunkPhase::kTotal,
-                                                 schema::PayloadFormat::kSumsRaw, payload});
+    from(layout.chunks[chunk].owner, schema::Chunk{static_cast<std::uint32_t>(chunk), schema::ChunkPhase::kTotal,
+                                                   schema::PayloadFormat::kSumsRaw, payload});
   }
   std::vector<std::byte> payload;
 };

@@ -1,5 +1,5 @@
 // Credit: what is on its way to a peer is bounded, a credit frame opens the way again, and totals wait as contributions
-// do. The exchange alone, with a plan whose window is a few bytes.
+// do. The exchange alone, with a layout whose window is a few bytes.
 #include <gtest/gtest.h>
 
 #include "daemon/exchange/credit_book.h"
@@ -15,7 +15,7 @@ using simulation::tiny_segments;
 
 TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
   Alone node(schema::ExchangeKind::kDirect);
-  ASSERT_GT(node.plan.chunks.size(), 6u);
+  ASSERT_GT(node.layout.chunks.size(), 6u);
   EXPECT_EQ(node.contribute_all(), 2u);
   EXPECT_EQ(node.exchange.bytes_on_their_way(), 2 * kPayload);
   node.from_peer(schema::Credit{kPayload});
@@ -43,7 +43,7 @@ TEST(ExchangeCredit, WhatIsBeingMadeCounts) {
 TEST(ExchangeCredit, ATotalBeforeTheOwnCodesEndsTheRun) {
   Alone node(schema::ExchangeKind::kSharded);
   std::size_t theirs = 0;
-  while (node.plan.chunks[theirs].owner != Rank(1)) ++theirs;
+  while (node.layout.chunks[theirs].owner != Rank(1)) ++theirs;
   node.total_from_owner(theirs, 8);
   const auto failure = node.failure();
   ASSERT_TRUE(failure);
@@ -54,7 +54,7 @@ TEST(ExchangeCredit, ATotalBeforeTheOwnCodesEndsTheRun) {
 TEST(ExchangeCredit, WhoKeepsItBackIsWaitedFor) {
   Alone node(schema::ExchangeKind::kDirect);
   node.contribute_all();
-  for (std::size_t c = 0; c < node.plan.chunks.size(); ++c) node.codes_from_peer(c, 8);
+  for (std::size_t c = 0; c < node.layout.chunks.size(); ++c) node.codes_from_peer(c, 8);
   const Waiting waiting = node.exchange.waiting();
   EXPECT_EQ(waiting.ranks, std::vector<Rank>{Rank(1)});
   EXPECT_EQ(waiting.phase, schema::Phase::kReduce);
@@ -93,7 +93,7 @@ TEST(ExchangeCredit, LessThanBeforeEndsTheRun) {
 }
 
 TEST(ExchangeCredit, TheWindowIsAsWideAsTheChunksNeed) {
-  PlanOptions options;
+  LayoutOptions options;
   options.exchange = schema::ExchangeKind::kSharded;
   options.chunk_parameters = 512;
   options.window_bytes = 1;
@@ -101,7 +101,7 @@ TEST(ExchangeCredit, TheWindowIsAsWideAsTheChunksNeed) {
     options.members = members;
     options.gradients = gradients;
     options.last_layer = last;
-    return make_plan(tiny_segments(), options).window_bytes;
+    return make_layout(tiny_segments(), options).window_bytes;
   };
   constexpr auto kTernary = GradientFormat::kTernary, kFloat32 = GradientFormat::kFloat32;
   EXPECT_EQ(window(2, kTernary, kTernary), 2 * 512U);
@@ -115,37 +115,37 @@ TEST(ExchangeCredit, TheWindowIsAsWideAsTheChunksNeed) {
 // AlexNet on a slow link: a millisecond of it would be chunks of 50 Ki parameters.
 TEST(ExchangeCredit, ALargeModelsChunksAreSmallerThanWindowsBetweenMany) {
   const engine::SegmentTable segments = simulation::plain_segments({61'000'000});
-  PlanOptions options;
+  LayoutOptions options;
   options.exchange = schema::ExchangeKind::kSharded;
   options.most_chunk_parameters = 50'000;
   options.window_bytes = 1;
-  const auto plan = [&](std::size_t members) {
+  const auto layout = [&](std::size_t members) {
     options.members = members;
-    return make_plan(segments, options);
+    return make_layout(segments, options);
   };
   for (const std::size_t members : {3u, 4u}) {
-    EXPECT_NEAR(static_cast<double>(plan(members).longest_chunk), 61e6 / 480, 2048) << members;
-    EXPECT_NEAR(static_cast<double>(plan(members).window_bytes), 61e6 / 480, 2048) << members;
+    EXPECT_NEAR(static_cast<double>(layout(members).longest_chunk), 61e6 / 480, 2048) << members;
+    EXPECT_NEAR(static_cast<double>(layout(members).window_bytes), 61e6 / 480, 2048) << members;
   }
-  EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 61e6 / 960, 2048);
-  EXPECT_NEAR(static_cast<double>(plan(8).window_bytes), 61e6 / 480, 2048);
-  EXPECT_NEAR(static_cast<double>(plan(16).window_bytes), 61e6 / 960, 2048) << "at a port where fifteen meet";
-  EXPECT_NEAR(static_cast<double>(plan(5).longest_chunk), 61e6 / 600, 2048);
-  EXPECT_NEAR(static_cast<double>(plan(5).window_bytes), 61e6 / 480, 2048);
+  EXPECT_NEAR(static_cast<double>(layout(8).longest_chunk), 61e6 / 960, 2048);
+  EXPECT_NEAR(static_cast<double>(layout(8).window_bytes), 61e6 / 480, 2048);
+  EXPECT_NEAR(static_cast<double>(layout(16).window_bytes), 61e6 / 960, 2048) << "at a port where fifteen meet";
+  EXPECT_NEAR(static_cast<double>(layout(5).longest_chunk), 61e6 / 600, 2048);
+  EXPECT_NEAR(static_cast<double>(layout(5).window_bytes), 61e6 / 480, 2048);
   options.exchange = schema::ExchangeKind::kDirect;
-  EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 61e6 / 480, 2048) << "no owners";
+  EXPECT_NEAR(static_cast<double>(layout(8).longest_chunk), 61e6 / 480, 2048) << "no owners";
   options.exchange = schema::ExchangeKind::kSharded;
   options.gradients = GradientFormat::kFloat32;
-  EXPECT_EQ(plan(8).window_bytes, plan(8).longest_chunk * sizeof(float));
+  EXPECT_EQ(layout(8).window_bytes, layout(8).longest_chunk * sizeof(float));
   options.gradients = GradientFormat::kTernary;
   options.most_chunk_parameters = 200'000;
-  EXPECT_NEAR(static_cast<double>(plan(8).longest_chunk), 200e3, 6000) << "a faster link";
-  EXPECT_EQ(plan(8).window_bytes, plan(8).longest_chunk);
+  EXPECT_NEAR(static_cast<double>(layout(8).longest_chunk), 200e3, 6000) << "a faster link";
+  EXPECT_EQ(layout(8).window_bytes, layout(8).longest_chunk);
 }
 
 TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
   Alone node(schema::ExchangeKind::kDirect, 4096);
-  const std::size_t half = node.plan.credit_every_bytes() / 2;
+  const std::size_t half = node.layout.credit_every_bytes() / 2;
   node.codes_from_peer(0, half);
   EXPECT_TRUE(node.exchange.take_actions().empty());
   node.codes_from_peer(1, half);
@@ -161,20 +161,20 @@ TEST(ExchangeCredit, OfATotalIsGivenWhenItIsHandedOut) {
   Alone node(schema::ExchangeKind::kSharded, 1 << 20);
   node.contribute_all();
   std::size_t theirs = 0;
-  while (node.plan.chunks[theirs].owner != Rank(1)) ++theirs;
-  node.total_from_owner(theirs, node.plan.credit_every_bytes());
+  while (node.layout.chunks[theirs].owner != Rank(1)) ++theirs;
+  node.total_from_owner(theirs, node.layout.credit_every_bytes());
   EXPECT_TRUE(node.exchange.take_actions().empty());
   const auto piece = node.exchange.next_piece(Taker::kBusyThread);
   ASSERT_TRUE(piece && std::holds_alternative<Apply>(*piece));
   const auto actions = node.exchange.take_actions();
   ASSERT_EQ(actions.size(), 1u);
-  EXPECT_EQ(std::get<schema::Credit>(std::get<Send>(actions[0]).body).taken_bytes, node.plan.credit_every_bytes());
+  EXPECT_EQ(std::get<schema::Credit>(std::get<Send>(actions[0]).body).taken_bytes, node.layout.credit_every_bytes());
 }
 
 TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
   for (const auto kind : {schema::ExchangeKind::kDirect, schema::ExchangeKind::kSharded}) {
     Alone node(kind, 1 << 20);
-    const std::size_t chunks = node.plan.chunks.size();
+    const std::size_t chunks = node.layout.chunks.size();
     node.contribute_all();
     std::size_t credits = 0;
     const auto count_credits = [&] {
@@ -184,10 +184,10 @@ TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
     };
     for (std::size_t c = 0; c < chunks; ++c) {
       EXPECT_EQ(credits, c);
-      if (!node.plan.sharded() || node.plan.chunks[c].owner == Rank(0)) {
-        node.codes_from_peer(c, node.plan.credit_every_bytes());
+      if (!node.layout.sharded() || node.layout.chunks[c].owner == Rank(0)) {
+        node.codes_from_peer(c, node.layout.credit_every_bytes());
       } else {
-        node.total_from_owner(c, node.plan.credit_every_bytes());
+        node.total_from_owner(c, node.layout.credit_every_bytes());
       }
       while (node.exchange.next_piece(Taker::kOnlyThread)) continue;
       count_credits();
@@ -199,8 +199,8 @@ TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
 TEST(ExchangeCredit, TotalsWaitForIt) {
   Alone node(schema::ExchangeKind::kSharded);
   EXPECT_EQ(node.contribute_all(), 2u);
-  for (std::size_t c = 0; c < node.plan.chunks.size(); ++c)
-    if (node.plan.chunks[c].owner == Rank(0)) node.codes_from_peer(c, 8);
+  for (std::size_t c = 0; c < node.layout.chunks.size(); ++c)
+    if (node.layout.chunks[c].owner == Rank(0)) node.codes_from_peer(c, 8);
   EXPECT_FALSE(node.exchange.next_piece(Taker::kOnlyThread)) << "no credit, no total";
   node.from_peer(schema::Credit{2 * kPayload});
   const auto work = node.exchange.next_piece(Taker::kOnlyThread);
@@ -213,9 +213,9 @@ struct Owner : Alone {
   static constexpr std::size_t kWindow = 2 * kPayload;
   Owner() : Alone(schema::ExchangeKind::kSharded, kWindow, {"node-a", "node-b", "node-c", "node-d"}) {
     EXPECT_EQ(contribute_all(), 6u);
-    for (std::size_t c = 0; c < plan.chunks.size(); ++c)
+    for (std::size_t c = 0; c < layout.chunks.size(); ++c)
       for (const Rank peer : members.others())
-        if (plan.chunks[c].owner == Rank(0)) codes_from(peer, c, 8);
+        if (layout.chunks[c].owner == Rank(0)) codes_from(peer, c, 8);
   }
   void takes(Rank peer, std::uint64_t bytes) { from(peer, schema::Credit{bytes}); }
   // Sends what may be sent; the totals among it.

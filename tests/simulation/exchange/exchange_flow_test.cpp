@@ -10,6 +10,7 @@
 #include <set>
 
 #include "daemon/exchange/exchange.h"
+#include "tests/seeds.h"
 #include "tests/simulation/exchange/measure_all.h"
 #include "tests/simulation/exchange/plain_segments.h"
 #include "tests/simulation/exchange/plain_waiting.h"
@@ -34,7 +35,7 @@ struct Mesh {
     schema::FrameHeader header;
     schema::FrameBody body;
   };
-  Plan plan;
+  Layout layout;
   Random random;
   std::vector<std::unique_ptr<const Members>> members;
   Per<Rank, std::unique_ptr<Exchange>> exchanges;
@@ -47,7 +48,7 @@ struct Mesh {
   std::optional<Rank> deaf;           // it takes nothing
 
   Mesh(std::size_t count, schema::ExchangeKind kind, std::size_t window, std::uint64_t seed)
-      : plan(make(count, kind, window)),
+      : layout(make(count, kind, window)),
         random(seed),
         links(count, Per<Rank, std::deque<Letter>>(count)),
         under_way(count),
@@ -60,20 +61,20 @@ struct Mesh {
           std::make_unique<const Members>(Members::of(77, View::of_all(count), seat, names, {"one", "two", "three"})));
       exchanges.push_back(std::make_unique<Exchange>(*members.back(), segments(), ClipRule{}));
     }
-    for (const auto& exchange : exchanges) exchange->begin_step(plan, {});
+    for (const auto& exchange : exchanges) exchange->begin_step(layout, {});
   }
   auto ranks() const { return exchanges.places(); }
-  static Plan make(std::size_t count, schema::ExchangeKind kind, std::size_t window) {
-    PlanOptions options;
+  static Layout make(std::size_t count, schema::ExchangeKind kind, std::size_t window) {
+    LayoutOptions options;
     options.members = count;
     options.exchange = kind;
     options.bucket_parameters = 600;
     options.chunk_parameters = 512;
-    Plan plan = make_plan(segments(), options);
-    plan.window_bytes = window;
-    return plan;
+    Layout layout = make_layout(segments(), options);
+    layout.window_bytes = window;
+    return layout;
   }
-  void act(Rank self) {
+  void carry_out_all(Rank self) {
     for (auto actions = exchanges[self]->take_actions(); !actions.empty(); actions = exchanges[self]->take_actions())
       for (const ExchangeAction& action : actions) {
         if (const auto* send = std::get_if<Send>(&action)) {
@@ -86,7 +87,7 @@ struct Mesh {
       }
   }
   std::size_t send_chunk(Rank self, std::size_t chunk, const std::vector<Rank>& to) {
-    const bool total = plan.sharded() && plan.chunks[chunk].owner == self;
+    const bool total = layout.sharded() && layout.chunks[chunk].owner == self;
     const auto payload = std::span<const std::byte>(bytes).first(random.between(1, kMostPayload));
     for (const Rank rank : to) {
       links[self][rank].push_back(
@@ -131,17 +132,17 @@ struct Mesh {
     } else {
       exchange.applied(std::get<Apply>(piece).chunk);
     }
-    act(self);
+    carry_out_all(self);
   }
   void next_bucket(Rank self) {
     exchanges[self]->gradient_ready(ready[self]++, 0);
-    act(self);
+    carry_out_all(self);
   }
   void deliver(Rank from, Rank to) {
     const Letter letter = std::move(links[from][to].front());
     links[from][to].pop_front();
     exchanges[to]->frame(from, letter.header, letter.body, nullptr);
-    act(to);
+    carry_out_all(to);
   }
   // Of several threads half have a piece that waits.
   std::optional<Piece> next_piece(Rank self, std::size_t most_under_way) {
@@ -149,7 +150,7 @@ struct Mesh {
     const bool idle = 2 * under_way[self].size() < most_under_way;
     const Taker taker = most_under_way == 1 ? Taker::kOnlyThread : idle ? Taker::kIdleThread : Taker::kBusyThread;
     std::optional<Piece> piece = exchange.next_piece(taker);
-    act(self);
+    carry_out_all(self);
     if (taker != Taker::kOnlyThread && piece && std::holds_alternative<Measure>(*piece)) {
       EXPECT_TRUE(idle) << "statistics wait behind a piece";
       EXPECT_FALSE(exchange.next_piece(Taker::kBusyThread)) << "statistics go before what could run";
@@ -164,7 +165,7 @@ struct Mesh {
     };
     std::vector<Choice> choices;
     for (const Rank r : ranks()) {
-      if (ready[r] < plan.buckets.size()) choices.push_back({r, r, 'b'});
+      if (ready[r] < layout.buckets.size()) choices.push_back({r, r, 'b'});
       if (!under_way[r].empty()) choices.push_back({r, r, 'f'});
       if (under_way[r].size() < most_under_way) choices.push_back({r, r, 'w'});
       for (const Rank from : ranks())
@@ -205,10 +206,10 @@ struct Mesh {
   }
   // What exchange_bytes() counts, with a payload beyond for each piece that was being made.
   void expect_within_windows(std::size_t most_under_way) const {
-    const std::size_t peers = plan.members - 1, beyond = most_under_way * kMostPayload;
-    const std::size_t of_totals = plan.sharded() ? schema::kMostWindowsOfTotals : 0;
-    EXPECT_LE(most_on_their_way, std::max<std::size_t>(of_totals, 1) * plan.window_bytes + beyond);
-    EXPECT_LE(most_sent, (peers + of_totals) * plan.window_bytes + (peers + 1) * beyond);
+    const std::size_t peers = layout.members - 1, beyond = most_under_way * kMostPayload;
+    const std::size_t of_totals = layout.sharded() ? schema::kMostWindowsOfTotals : 0;
+    EXPECT_LE(most_on_their_way, std::max<std::size_t>(of_totals, 1) * layout.window_bytes + beyond);
+    EXPECT_LE(most_sent, (peers + of_totals) * layout.window_bytes + (peers + 1) * beyond);
   }
   std::string stuck() const {
     std::string text;
@@ -223,13 +224,12 @@ struct Mesh {
 };
 
 TEST(ExchangeFlow, NobodyWaitsForEver) {
-  for (const std::uint64_t seed : simulation::seeds(300)) {
+  for (const std::uint64_t seed : seeds(300)) {
     Random random(seed);
     const std::size_t count = random.between(2, 9), most_under_way = random.between(1, 5);
     const auto kind = random.one_in(3) ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
     const std::size_t window = random.between(1, 3 * kMostPayload);
-    SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(count) + " members, window " +
-                 std::to_string(window));
+    TG_SEED(seed);
     Mesh mesh(count, kind, window, seed);
     while (mesh.step(most_under_way))
       if (random.one_in(4)) mesh.expect_waiting_as_plain(Rank(random.between(0, count - 1)));
@@ -242,11 +242,11 @@ TEST(ExchangeFlow, NobodyWaitsForEver) {
 // The others come as far as the windows let them, wait for it, and go on with it.
 TEST(ExchangeFlow, WhoTakesNothingGetsNoMoreThanItsWindows) {
   std::size_t past_a_window = 0;
-  for (const std::uint64_t seed : simulation::seeds(60)) {
+  for (const std::uint64_t seed : seeds(60)) {
     Random random(seed);
     const std::size_t count = random.between(3, 8), most_under_way = random.between(1, 5), window = 3 * kMostPayload;
     const auto kind = random.one_in(4) ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
-    SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(count) + " members");
+    TG_SEED(seed);
     Mesh mesh(count, kind, window, seed);
     for (std::size_t i = random.between(100 * count, 300 * count); i > 0; --i) mesh.step(most_under_way);
     mesh.deaf = Rank(random.between(0, count - 1));
@@ -271,9 +271,9 @@ TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
   for (std::size_t count = 2; count <= 9; ++count) {
     Mesh mesh(count, schema::ExchangeKind::kSharded, 1 << 20, 1);
     for (const Rank r : mesh.ranks()) {
-      for (std::size_t b = 0; b < mesh.plan.buckets.size(); ++b) mesh.next_bucket(r);
+      for (std::size_t b = 0; b < mesh.layout.buckets.size(); ++b) mesh.next_bucket(r);
       measure_all(*mesh.exchanges[r]);
-      mesh.act(r);
+      mesh.carry_out_all(r);
     }
     for (const Rank from : mesh.ranks())
       for (const Rank to : mesh.ranks())
@@ -281,7 +281,7 @@ TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
     Per<Rank, std::vector<Rank>> owners(count);  // of what a member sends of the large bucket, in order
     for (const Rank r : mesh.ranks()) {
       while (const auto piece = mesh.exchanges[r]->next_piece(Taker::kOnlyThread)) {
-        const ChunkPlan& chunk = mesh.plan.chunks[std::get<Contribute>(*piece).chunk];
+        const ChunkLayout& chunk = mesh.layout.chunks[std::get<Contribute>(*piece).chunk];
         if (chunk.bucket == 1) owners[r].push_back(chunk.owner);
       }
     }

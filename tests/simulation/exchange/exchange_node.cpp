@@ -100,14 +100,14 @@ void ExchangeNode::step_begins(std::uint64_t step) {
   for (std::size_t i = 0; i < kFlippedElements; ++i) replica_->flip_bit(tiny_segments()[kFaultySegment].offset + i);
 }
 
-void ExchangeNode::train(std::uint64_t step, const daemon::Plan& plan, kernels::ConstFloats, bool) {
+void ExchangeNode::train(std::uint64_t step, const daemon::Layout& layout, kernels::ConstFloats, bool) {
   draw_gradient(job_.seed, seat().index(), step, drawn_.span());
   if (faults_.not_a_number == step)
     drawn_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
   if (faults_.infinite == step) drawn_[3] = std::numeric_limits<float>::infinity();
   tensors_->copy_in(std::as_bytes(drawn_.span()), gradient_.floats());
   std::uint64_t delay_us = 0;
-  for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
+  for (std::size_t bucket = 0; bucket < layout.buckets.size(); ++bucket) {
     delay_us += network_.random().between(10, 4'000) + faults_.extra_compute_us;
     network_.after(seat(), delay_us, [this, key = running_->key, step, bucket] { ready(key, step, bucket); });
   }
@@ -118,13 +118,13 @@ void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t buck
   ++progress_;
   member_->on(daemon::GradientReady{step, bucket, draw_loss(job_.seed, seat().index(), step)});
   settle();
-  carry_out();
+  carry_out_all();
 }
 
 void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   schema::Frame frame = schema::decode_frame(message->bytes->bytes()).value();
   if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
-  if (member_->begun() && frame.header.step == member_->step() + 1) ++early_frames_;
+  if (member_->begun() && frame.header.step == member_->step() + 1) ++next_step_frames_;
   member_->frame(from, frame.header, frame.body, message);
   const auto* report = std::get_if<schema::Report>(&frame.body);
   if (report != nullptr && report->last) membership_.peer_finished(from);
@@ -139,17 +139,17 @@ void ExchangeNode::help(daemon::Piece piece) {
   network_.after(seat(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
     if (!trains(key)) return;
     daemon::PieceResult result =
-        helper_->carry_out(*given, [this](const daemon::MadeFrame& total) { member_->on(total); });
+        helper_->execute(*given, [this](const daemon::MadeFrame& total) { member_->on(total); });
     network_.after(seat(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
       if (!trains(key)) return;
       --helped_;
       ++progress_;
       member_->on(daemon::PieceDone{std::move(*given), result});
       settle();
-      carry_out();
+      carry_out_all();
     });
     settle();
-    carry_out();
+    carry_out_all();
   });
 }
 
@@ -158,7 +158,7 @@ void ExchangeNode::settle() {
   while (helpers_ == 0) {
     std::optional<daemon::Piece> piece = member_->next_piece(daemon::Taker::kOnlyThread);
     if (!piece) break;
-    member_->carry_out(*std::move(piece));
+    member_->execute(*std::move(piece));
     ++progress_;
   }
   while (helped_ < 2 * helpers_) {

@@ -36,7 +36,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Host {
   kernels::Home& home() const { return *home_; }
   std::uint64_t digest() const;
   double last_loss() const { return last_loss_; }
-  std::uint64_t early_frames() const { return early_frames_; }  // of step k+1 while this member was in k
+  std::uint64_t next_step_frames() const { return next_step_frames_; }  // of step k+1 while this member was in k
   std::uint64_t helped_pieces() const { return helped_pieces_; }
   const schema::JobSpec& job() const { return job_; }
 
@@ -52,7 +52,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Host {
  private:
   // Member::Host
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
-  void train(std::uint64_t step, const daemon::Plan& plan, kernels::ConstFloats parameters, bool early) override;
+  void train(std::uint64_t step, const daemon::Layout& layout, kernels::ConstFloats parameters, bool early) override;
   void segment_ready(std::size_t) override {}
   void evaluate(std::uint64_t) override {}
   void step_begins(std::uint64_t step) override;
@@ -80,7 +80,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Host {
   kernels::HomeArray gradient_;
   bool ended_ = false;
   double last_loss_ = 0;
-  std::uint64_t early_frames_ = 0, helped_pieces_ = 0;
+  std::uint64_t next_step_frames_ = 0, helped_pieces_ = 0;
 };
 
 }  // namespace tg::simulation

@@ -26,8 +26,8 @@ struct OneToMeasure : Alone {
 TEST(ExchangeOrder, StatisticsWaitForAllThatCanRun) {
   OneToMeasure node(schema::ExchangeKind::kSharded);
   std::vector<std::size_t> own, theirs;
-  for (std::size_t c = 0; c < node.plan.buckets[2].first_chunk; ++c)
-    (node.plan.chunks[c].owner == Rank(0) ? own : theirs).push_back(c);
+  for (std::size_t c = 0; c < node.layout.buckets[2].first_chunk; ++c)
+    (node.layout.chunks[c].owner == Rank(0) ? own : theirs).push_back(c);
   ASSERT_GT(std::min(own.size(), theirs.size()), 2u);
   for (const std::size_t chunk : own) node.codes_from_peer(chunk, kPayload);
   std::size_t contributions = 0, reductions = 0;
@@ -61,10 +61,10 @@ TEST(ExchangeOrder, TheOnlyThreadMeasuresWhileTheLinkHasEnough) {
 
 TEST(ExchangeOrder, TheBucketThatIsReadyLastGoesFirst) {
   Alone node(schema::ExchangeKind::kDirect, kWide);
-  std::size_t bucket = node.plan.buckets.size() - 1;
+  std::size_t bucket = node.layout.buckets.size() - 1;
   while (const auto work = node.exchange.next_piece(Taker::kOnlyThread)) {
     const auto& contribute = std::get<Contribute>(*work);
-    const std::size_t next = node.plan.chunks[contribute.chunk].bucket;
+    const std::size_t next = node.layout.chunks[contribute.chunk].bucket;
     EXPECT_LE(next, bucket);
     bucket = next;
     node.exchange.contributed(contribute, kPayload);

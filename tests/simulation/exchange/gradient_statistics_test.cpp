@@ -27,16 +27,16 @@ const engine::SegmentTable& segments() {
 
 struct Gradient : testing::Test {
   Gradient() {
-    PlanOptions options;
+    LayoutOptions options;
     options.members = 2;
     options.bucket_parameters = 4000;  // two buckets: the last two segments, and the first
-    plan = make_plan(segments(), options);
+    layout = make_layout(segments(), options);
     simulation::Random random(3);
     for (const engine::Segment& one : segments().segments())
       for (std::size_t i = 0; i < one.element_count; ++i)
         values[one.offset + i] = static_cast<float>(random.unit() - 0.5);
-    statistics.begin_step(plan);
-    for (std::size_t b = 0; b < plan.buckets.size(); ++b) statistics.ready(b, static_cast<double>(b));
+    statistics.begin_step(layout);
+    for (std::size_t b = 0; b < layout.buckets.size(); ++b) statistics.ready(b, static_cast<double>(b));
     while (statistics.has_next()) works.push_back(statistics.next());
   }
   void measure(const Measure& work) {
@@ -45,7 +45,7 @@ struct Gradient : testing::Test {
       all.push_back(scalar().statistics(values.span().subspan(slice.begin, slice.count)));
     statistics.measured(work, all);
   }
-  Plan plan;
+  Layout layout;
   AlignedArray<float> values = AlignedArray<float>(segments().padded_count());
   GradientStatistics statistics = GradientStatistics(segments(), {});
   std::vector<Measure> works;
@@ -63,7 +63,7 @@ TEST_F(Gradient, SlicesCoverEverySegmentOnce) {
     EXPECT_LE(elements, GradientStatistics::kSlice);
   }
   for (std::size_t s = 0; s < covered.size(); ++s) EXPECT_EQ(covered[s], segments()[s].padded_count());
-  EXPECT_EQ(plan.buckets.size(), 2u);
+  EXPECT_EQ(layout.buckets.size(), 2u);
   EXPECT_GE(works.size(), 4u) << "several threads can share a large segment";
 }
 

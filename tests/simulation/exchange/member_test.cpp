@@ -10,7 +10,7 @@ namespace {
 
 struct Nobody : Member::Host {
   void send(const std::vector<Seat>&, const schema::SharedFrame&) override {}
-  void train(std::uint64_t, const Plan&, kernels::ConstFloats, bool) override {}
+  void train(std::uint64_t, const Layout&, kernels::ConstFloats, bool) override {}
   void segment_ready(std::size_t) override {}
   void evaluate(std::uint64_t) override {}
 };

@@ -1,4 +1,4 @@
-// Segments of given sizes and nothing else, for tests of plans and flows.
+// Segments of given sizes and nothing else, for tests of layouts and flows.
 #pragma once
 
 #include <initializer_list>

@@ -13,7 +13,7 @@ struct PlainWaiting {
 
   explicit PlainWaiting(const Exchange& exchange)
       : exchange_(exchange), of_(exchange.transfers_), members_(exchange.members_) {
-    if (exchange.plan_ != nullptr && exchange.announced_buckets_ == exchange.plan_->buckets.size()) look();
+    if (exchange.layout_ != nullptr && exchange.announced_buckets_ == exchange.layout_->buckets.size()) look();
   }
 
  private:
@@ -28,20 +28,20 @@ struct PlainWaiting {
     wait_for_chunks();
   }
   Rank self() const { return members_.self; }
-  bool sharded() const { return of_.plan_->sharded(); }
-  bool here(std::size_t chunk) const { return !sharded() || of_.plan_->chunks[chunk].owner == self(); }
+  bool sharded() const { return of_.layout_->sharded(); }
+  bool here(std::size_t chunk) const { return !sharded() || of_.layout_->chunks[chunk].owner == self(); }
   bool owes(Rank rank, std::size_t chunk) const {
     return rank != self() && !of_.chunks_[chunk].reducing && !of_.chunks_[chunk].held[rank];
   }
   // Some chunk of ours is ready for it and may not go there.
   bool holds_up(Rank rank) const {
-    const std::uint64_t window = of_.plan_->window_bytes, own = of_.credit_.on_their_way(rank);
+    const std::uint64_t window = of_.layout_->window_bytes, own = of_.credit_.on_their_way(rank);
     std::uint64_t all = 0;
     for (const Rank r : members_.others()) all += of_.credit_.on_their_way(r);
     const bool used_up = all >= window * members_.others().size();
     for (const Transfers::Bucket& bucket : of_.buckets_) {
       for (const std::size_t chunk : bucket.to_contribute)
-        if ((!sharded() || of_.plan_->chunks[chunk].owner == rank) && own >= window) return true;
+        if ((!sharded() || of_.layout_->chunks[chunk].owner == rank) && own >= window) return true;
       const bool too_many = used_up ? own >= window : own >= schema::kMostWindowsOfTotals * window;
       if (sharded() && !bucket.to_reduce.empty() && too_many) return true;
     }
@@ -58,7 +58,7 @@ struct PlainWaiting {
     phase = ranks.empty() ? schema::Phase::kIdle : schema::Phase::kReduce;
     if (!ranks.empty()) return;
     for (std::size_t c = 0; c < of_.chunks_.size(); ++c)
-      if (!here(c) && !of_.chunks_[c].total_came) ranks.insert(of_.plan_->chunks[c].owner);
+      if (!here(c) && !of_.chunks_[c].total_came) ranks.insert(of_.layout_->chunks[c].owner);
     if (!ranks.empty()) phase = schema::Phase::kGather;
   }
 

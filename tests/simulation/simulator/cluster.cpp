@@ -16,20 +16,13 @@ Per<Seat, std::string> node_names(std::size_t count) {
   return names;
 }
 
-std::vector<std::uint64_t> seeds(std::size_t count) {
-  if (const char* one = std::getenv("TGD_SEED")) return {std::strtoull(one, nullptr, 10)};
-  std::vector<std::uint64_t> all;
-  for (std::uint64_t seed = 1; seed <= count; ++seed) all.push_back(seed);
-  return all;
-}
-
 void for_each_seed(std::size_t count, const Sizes& sizes,
                    const std::function<void(std::uint64_t seed, std::size_t nodes)>& scenario) {
   for (const std::uint64_t seed : seeds(count)) {
     // Mostly few nodes, now and then many.
     const std::size_t limit = seed % 25 == 0 ? sizes.most : std::min<std::size_t>(sizes.most, 8);
     const std::size_t nodes = Random(seed * 7919).between(sizes.least, std::max(sizes.least, limit));
-    SCOPED_TRACE("TGD_SEED=" + std::to_string(seed) + " with " + std::to_string(nodes) + " nodes");
+    TG_SEED(seed);
     scenario(seed, nodes);
     if (testing::Test::HasFailure()) return;
   }

@@ -3,21 +3,18 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "schema/options/job.h"
+#include "tests/seeds.h"
 #include "tests/simulation/simulator/network.h"
 #include "tests/simulation/simulator/virtual_node.h"
 
 namespace tg::simulation {
 
 Per<Seat, std::string> node_names(std::size_t count);  // "node-000": none is part of another
-
-// The seeds of a scenario: 1..count, or the one of TGD_SEED, to run a printed one again.
-std::vector<std::uint64_t> seeds(std::size_t count);
 
 struct Sizes {
   std::size_t least, most;

@@ -36,23 +36,23 @@ std::optional<std::uint64_t> VirtualNode::running_key() const {
 
 void VirtualNode::start(std::uint64_t token, const daemon::RunIdentity& run) {
   membership_.start(token, run, network_.now_ms());
-  carry_out();
+  carry_out_all();
 }
 
 Status VirtualNode::stop(const std::string& run_id) {
   Status status = membership_.stop(run_id, network_.now_ms());
-  carry_out();
+  carry_out_all();
   return status;
 }
 
 void VirtualNode::shut_down() {
   membership_.shut_down(network_.now_ms());
-  carry_out();
+  carry_out_all();
 }
 
 void VirtualNode::lose(Seat peer, const std::string& message) {
   membership_.lost(peer, message, network_.now_ms());
-  carry_out();
+  carry_out_all();
 }
 
 void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
@@ -65,13 +65,13 @@ void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
   else if (running_ || run_is_prepared())
     run_frame(from, message);
   else if (membership_.current() != nullptr && membership_.current()->key == message->header.run)
-    early_.push_back({from, message});
-  carry_out();
+    before_run_.push_back({from, message});
+  carry_out_all();
 }
 
 void VirtualNode::on_connection(Seat peer, bool up) {
   membership_.connection(peer, up, network_.now_ms());
-  carry_out();
+  carry_out_all();
 }
 
 void VirtualNode::on_beat(Seat from, const schema::Beat& beat) { liveness_.beat(from, beat, network_.now_ms()); }
@@ -92,7 +92,7 @@ void VirtualNode::on_tick() {
   }
   for (const daemon::Verdict& verdict : liveness_.tick(now_ms)) membership_.lost(verdict.seat, verdict.message, now_ms);
   membership_.tick(now_ms);
-  carry_out();
+  carry_out_all();
 }
 
 // --- what it does ---
@@ -101,28 +101,29 @@ void VirtualNode::send(const std::vector<Seat>& to, const SharedMessage& message
   for (const Seat seat : to) network_.send(options_.self, seat, message);
 }
 
-void VirtualNode::carry_out() {
+void VirtualNode::carry_out_all() {
   for (auto actions = membership_.take_actions(); !actions.empty(); actions = membership_.take_actions())
-    for (const daemon::MembershipAction& action : actions) std::visit([this](const auto& one) { act(one); }, action);
+    for (const daemon::MembershipAction& action : actions)
+      std::visit([this](const auto& one) { carry_out(one); }, action);
 }
 
-void VirtualNode::act(const daemon::SendFrame& action) {
+void VirtualNode::carry_out(const daemon::SendFrame& action) {
   send(action.to, std::make_shared<const Message>(Message{action.header, action.body, nullptr}));
 }
 
-void VirtualNode::act(const daemon::PrepareRun& action) {
+void VirtualNode::carry_out(const daemon::PrepareRun& action) {
   ids_[action.run.key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
-  early_.clear();
+  before_run_.clear();
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
   const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
   network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
     membership_.prepared(run.key, prepare_run(run), network_.now_ms());
-    carry_out();
+    carry_out_all();
   });
 }
 
-void VirtualNode::act(const daemon::BeginRun& action) {
+void VirtualNode::carry_out(const daemon::BeginRun& action) {
   TG_CHECK(!running_, action.run.id);
   if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, action.run.key, true);
   running_ = action.run;
@@ -133,17 +134,17 @@ void VirtualNode::act(const daemon::BeginRun& action) {
   step_ = 0;
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
   run_begins(action.choice.commit);
-  for (const Early& early : std::exchange(early_, {})) run_frame(early.from, early.message);
+  for (const BeforeRun& kept : std::exchange(before_run_, {})) run_frame(kept.from, kept.message);
 }
 
-void VirtualNode::act(const daemon::DropRun& action) {
+void VirtualNode::carry_out(const daemon::DropRun& action) {
   TG_CHECK(!running_);
   if (ids_.contains(action.key)) outcomes_[ids_[action.key]].dropped = true;
   liveness_.unwatch();
   phase_ = schema::Phase::kIdle;
 }
 
-void VirtualNode::act(const daemon::EndRun& action) {
+void VirtualNode::carry_out(const daemon::EndRun& action) {
   Outcome& one = outcomes_[action.id];
   TG_CHECK(!one.end, action.id);
   one.end = action.state;
@@ -158,19 +159,19 @@ void VirtualNode::act(const daemon::EndRun& action) {
   phase_ = schema::Phase::kIdle;
 }
 
-void VirtualNode::act(const daemon::AnswerStart& action) {
+void VirtualNode::carry_out(const daemon::AnswerStart& action) {
   TG_CHECK(!answers_.contains(action.token), action.token);
   answers_[action.token] = {action.run_id, action.status, network_.now_ms()};
 }
 
-void VirtualNode::act(const daemon::AskStop& action) {
+void VirtualNode::carry_out(const daemon::AskStop& action) {
   TG_CHECK(running_ && running_->key == action.key);
   run_asked_to_stop();
 }
 
 void VirtualNode::finish(schema::RunState state, const std::string& reason) {
   membership_.finished(state, reason, network_.now_ms());
-  carry_out();
+  carry_out_all();
 }
 
 // --- the clockwork in the place of a run ---

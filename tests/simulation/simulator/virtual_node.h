@@ -76,7 +76,7 @@ class VirtualNode : public Machine {
   virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
   virtual schema::Vote prepare_run(const daemon::RunIdentity&) { return options_.vote; }
 
-  void carry_out();
+  void carry_out_all();
   void send(const std::vector<Seat>& to, const SharedMessage& message);
   void finish(schema::RunState state, const std::string& reason);
   std::vector<Seat> others() const;
@@ -91,19 +91,19 @@ class VirtualNode : public Machine {
   std::uint64_t progress_ = 0;
 
  private:
-  void act(const daemon::SendFrame& action);
-  void act(const daemon::PrepareRun& action);
-  void act(const daemon::BeginRun& action);
-  void act(const daemon::DropRun& action);
-  void act(const daemon::EndRun& action);
-  void act(const daemon::AnswerStart& action);
-  void act(const daemon::AskStop& action);
+  void carry_out(const daemon::SendFrame& action);
+  void carry_out(const daemon::PrepareRun& action);
+  void carry_out(const daemon::BeginRun& action);
+  void carry_out(const daemon::DropRun& action);
+  void carry_out(const daemon::EndRun& action);
+  void carry_out(const daemon::AnswerStart& action);
+  void carry_out(const daemon::AskStop& action);
 
-  struct Early {
+  struct BeforeRun {
     Seat from;
     SharedMessage message;
   };
-  std::vector<Early> early_;  // frames of a run that has not begun here yet
+  std::vector<BeforeRun> before_run_;  // frames of a run that has not begun here yet
   std::optional<schema::Phase> hung_;
   std::uint64_t ticks_ = 0;
   std::map<std::string, Outcome> outcomes_;

@@ -71,7 +71,7 @@ GradientFormat format_of(const schema::JobSpec& job, std::size_t s, std::uint64_
 }
 
 // To the nearest of the 11-bit significands of binary16, ties to even; the numbers here stay within its range.
-float rounded_to_half(float value) {
+float rounded_to_float16(float value) {
   if (value == 0) return value;
   int exponent = 0;
   std::frexp(value, &exponent);
@@ -167,7 +167,7 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
         }
       } else {
         const bool half = format == GradientFormat::kFloat16;
-        const auto on_the_wire = [half](float value) { return half ? rounded_to_half(value) : value; };
+        const auto on_the_wire = [half](float value) { return half ? rounded_to_float16(value) : value; };
         for (std::size_t rank = 0; rank < members; ++rank)
           for (std::size_t i = 0; i < count; ++i) sums[i] = sums[i] + on_the_wire(gradients[rank][begin + i]);
         for (float& sum : sums) sum = on_the_wire(sum);

@@ -41,7 +41,7 @@ constexpr Mode kModes[] = {
        job.coding = schema::Coding::kRaw;
        job.ema = 0;
      }},
-    {"last_half",
+    {"last_float16",
      [](schema::JobSpec& job) {
        job.last_layer = GradientFormat::kFloat16;
        job.chunk_parameters = 1 << 16;
@@ -104,15 +104,15 @@ INSTANTIATE_TEST_SUITE_P(All, TrainingScenarios, testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name(); });
 
 TEST(TrainingOrder, FramesOfTheNextStepArriveWhileAMemberIsInThisOne) {
-  std::uint64_t early = 0;
+  std::uint64_t next_step_frames = 0;
   for_each_seed(20, {4, 4}, [&](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed, 50, 60'000});
     const schema::JobSpec job = tiny_job(seed, 10, exchange_of(seed));
     cluster.train(job);
     cluster.expect_reference(job, job.steps);
-    for (const Seat seat : cluster.seats()) early += cluster.trainer(seat).early_frames();
+    for (const Seat seat : cluster.seats()) next_step_frames += cluster.trainer(seat).next_step_frames();
   });
-  EXPECT_GT(early, 20u);
+  EXPECT_GT(next_step_frames, 20u);
 }
 
 TEST(TrainingOrder, HelpersChangeNothingButTime) {

@@ -1,4 +1,4 @@
-#include "daemon/step/job_plan.h"
+#include "daemon/step/job_layout.h"
 
 #include <algorithm>
 
@@ -23,8 +23,8 @@ engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
   return options;
 }
 
-PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice) {
-  PlanOptions options;
+LayoutOptions layout_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice) {
+  LayoutOptions options;
   options.members = members;
   options.exchange = choice.exchange;
   options.coding = choice.coding;
@@ -39,29 +39,29 @@ PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const 
   return options;
 }
 
-Plans plans_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
-               const schema::Commit& choice) {
-  PlanOptions options = plan_options(job, members, choice);
-  Plans plans{make_plan(segments, options), std::nullopt};
-  if (job.float_steps == 0) return plans;
+Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
+                   const schema::Commit& choice) {
+  LayoutOptions options = layout_options(job, members, choice);
+  Layouts layouts{make_layout(segments, options), std::nullopt};
+  if (job.float_steps == 0) return layouts;
   if (options.gradients == GradientFormat::kTernary) options.gradients = GradientFormat::kFloat32;
-  plans.of_float_steps = make_plan(segments, options);
-  return plans;
+  layouts.of_float_steps = make_layout(segments, options);
+  return layouts;
 }
 
 bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
 
-std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans,
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Layouts& layouts,
                            std::size_t workers) {
   // A helper's pieces, one under way and one that waits, may each hold a frame and send one beyond the window.
   const std::uint64_t handed_out = 2 * helpers_of(workers) * 2 * schema::kMostChunkPayloadBytes;
-  const auto buffers = [&](const Plan& plan) {
-    return SharedStep::bytes(segments, plan) + workers * Worker::bytes(plan) + exchange_bytes(plan) + handed_out;
+  const auto buffers = [&](const Layout& layout) {
+    return SharedStep::bytes(segments, layout) + workers * Worker::bytes(layout) + exchange_bytes(layout) + handed_out;
   };
   const std::uint64_t fixed = schema::kMostIdlePoolBytes + kProgramBytes;
   const int slots = engine::slot_count(optimizer_of(job).kind);
   return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) + fixed +
-         std::max(buffers(plans.plan), plans.of_float_steps ? buffers(*plans.of_float_steps) : 0);
+         std::max(buffers(layouts.layout), layouts.of_float_steps ? buffers(*layouts.of_float_steps) : 0);
 }
 
 }  // namespace tg::daemon

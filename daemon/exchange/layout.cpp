@@ -1,4 +1,4 @@
-#include "daemon/exchange/plan.h"
+#include "daemon/exchange/layout.h"
 
 #include <algorithm>
 
@@ -35,13 +35,13 @@ std::size_t share_of(std::size_t model_elements, std::size_t chunks) {
 
 // The most elements of a chunk. On a slow link a step has many chunks, so that the last one's travel is short beside
 // the step. A large model has many chunks anyway.
-std::size_t most_for_link(std::size_t model_elements, const PlanOptions& options, bool sharded) {
+std::size_t most_for_link(std::size_t model_elements, const LayoutOptions& options, bool sharded) {
   const std::size_t chunks = sharded ? std::max(kChunksOfAModel, kChunksOfAnOwner * options.members) : kChunksOfAModel;
   return kernels::padded(std::max(share_of(model_elements, chunks), options.most_chunk_parameters));
 }
 
 std::size_t chunk_size(std::size_t run_elements, GradientFormat format, std::size_t most_here,
-                       const PlanOptions& options) {
+                       const LayoutOptions& options) {
   const std::size_t most = most_elements(format, options.members);
   if (options.chunk_parameters != 0)
     return std::clamp(kernels::padded(options.chunk_parameters), kernels::kBlock, most);
@@ -55,15 +55,16 @@ std::size_t chunk_size(std::size_t run_elements, GradientFormat format, std::siz
 
 // Cuts the segments [first, last), all of one format, into chunks.
 void cut_run(const engine::SegmentTable& segments, std::size_t bucket, std::size_t first, std::size_t last,
-             const PlanOptions& options, Plan& plan) {
+             const LayoutOptions& options, Layout& layout) {
   const std::size_t begin = segments[first].offset;
   const std::size_t end = segments[last - 1].offset + segments[last - 1].padded_count();
-  const GradientFormat format = plan.formats[first];
+  const GradientFormat format = layout.formats[first];
   const std::size_t size =
-      chunk_size(end - begin, format, most_for_link(segments.padded_count(), options, plan.sharded()), options);
+      chunk_size(end - begin, format, most_for_link(segments.padded_count(), options, layout.sharded()), options);
   std::size_t segment = first;
   for (std::size_t at = begin; at < end; at += size) {
-    ChunkPlan chunk{bucket, at, std::min(at + size, end), format, Rank(plan.chunks.size() % options.members), {}, {}};
+    ChunkLayout chunk{bucket, at, std::min(at + size, end), format, Rank(layout.chunks.size() % options.members),
+                      {},     {}};
     for (std::size_t part = at; part < chunk.end;) {
       while (segments[segment].offset + segments[segment].padded_count() <= part) ++segment;
       const std::size_t segment_end = segments[segment].offset + segments[segment].padded_count();
@@ -72,12 +73,12 @@ void cut_run(const engine::SegmentTable& segments, std::size_t bucket, std::size
       chunk.runs.push_back(part_end - part);
       part = part_end;
     }
-    plan.longest_chunk = std::max(plan.longest_chunk, chunk.size());
-    plan.chunks.push_back(std::move(chunk));
+    layout.longest_chunk = std::max(layout.longest_chunk, chunk.size());
+    layout.chunks.push_back(std::move(chunk));
   }
 }
 
-GradientFormat format_of(const engine::Segment& segment, const PlanOptions& options) {
+GradientFormat format_of(const engine::Segment& segment, const LayoutOptions& options) {
   if (options.gradients != GradientFormat::kTernary) return options.gradients;
   if (segment.element_count < options.min_ternary_size) return GradientFormat::kFloat32;
   return segment.last_layer ? options.last_layer : GradientFormat::kTernary;
@@ -86,66 +87,66 @@ GradientFormat format_of(const engine::Segment& segment, const PlanOptions& opti
 // Room for one chunk on its way, one behind it, and a third for the time that credit takes to come back: coded sums
 // have two to three bits per element. Between more than two members more would only make a queue in the switch's port
 // to one of them, where the bytes of all peers meet. The port drops what it cannot hold, and the sender of what was
-// dropped falls behind. The few float chunks of a ternary plan do not make the window wider, since a chunk may
+// dropped falls behind. The few float chunks of a ternary layout do not make the window wider, since a chunk may
 // overshoot it. Between more than four members a large model's chunks are smaller than the window (from eight on, half
 // of it), since a total waits until nobody's window is full.
-std::size_t least_window(const Plan& plan, std::size_t model_elements) {
+std::size_t least_window(const Layout& layout, std::size_t model_elements) {
   std::size_t ternary = 0, floats = 0;
-  for (const ChunkPlan& chunk : plan.chunks) {
+  for (const ChunkLayout& chunk : layout.chunks) {
     const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
     std::size_t& most = chunk.ternary() ? ternary : floats;
     most = std::max(most, chunk.ternary() ? chunk.size() : chunk.size() * float_bytes);
   }
   const std::size_t longest = ternary > 0 ? ternary : floats;
-  if (plan.members <= 2) return 2 * longest;
-  if (ternary == 0 || !plan.sharded() || plan.members <= 4) return longest;
-  return std::max(longest, share_of(model_elements, std::max(kChunksOfAModel, kChunksOfAnOwner / 2 * plan.members)));
+  if (layout.members <= 2) return 2 * longest;
+  if (ternary == 0 || !layout.sharded() || layout.members <= 4) return longest;
+  return std::max(longest, share_of(model_elements, std::max(kChunksOfAModel, kChunksOfAnOwner / 2 * layout.members)));
 }
 
 }  // namespace
 
-Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options) {
+Layout make_layout(const engine::SegmentTable& segments, const LayoutOptions& options) {
   TG_CHECK(segments.size() > 0 && options.members > 0);
-  Plan plan;
+  Layout layout;
   const bool alone = options.members == 1 || !options.shared_scalers;
-  plan.exchange = alone ? schema::ExchangeKind::kDirect : options.exchange;
-  plan.coding = options.coding;
-  plan.shared_scalers = options.shared_scalers;
-  plan.members = options.members;
-  plan.bucket_of_segment.resize(segments.size());
-  for (const engine::Segment& segment : segments.segments()) plan.formats.push_back(format_of(segment, options));
+  layout.exchange = alone ? schema::ExchangeKind::kDirect : options.exchange;
+  layout.coding = options.coding;
+  layout.shared_scalers = options.shared_scalers;
+  layout.members = options.members;
+  layout.bucket_of_segment.resize(segments.size());
+  for (const engine::Segment& segment : segments.segments()) layout.formats.push_back(format_of(segment, options));
   const std::size_t bucket_parameters =
       options.bucket_parameters ? options.bucket_parameters : kDefaultBucketParameters;
   for (std::size_t last = segments.size(); last > 0;) {
     std::size_t first = last, elements = 0;
     while (first > 0 && elements < bucket_parameters) elements += segments[--first].padded_count();
-    const std::size_t bucket = plan.buckets.size();
-    BucketPlan entry{first, last, plan.chunks.size(), 0, {}};
+    const std::size_t bucket = layout.buckets.size();
+    BucketLayout entry{first, last, layout.chunks.size(), 0, {}};
     for (std::size_t run = first; run < last;) {
       std::size_t run_end = run;
-      while (run_end < last && plan.formats[run_end] == plan.formats[run]) ++run_end;
-      cut_run(segments, bucket, run, run_end, options, plan);
+      while (run_end < last && layout.formats[run_end] == layout.formats[run]) ++run_end;
+      cut_run(segments, bucket, run, run_end, options, layout);
       run = run_end;
     }
     for (std::size_t s = first; s < last; ++s) {
-      plan.bucket_of_segment[s] = bucket;
-      if (plan.ternary(s)) entry.ternary_segments.push_back(s);
+      layout.bucket_of_segment[s] = bucket;
+      if (layout.ternary(s)) entry.ternary_segments.push_back(s);
     }
-    entry.last_chunk = plan.chunks.size();
-    plan.buckets.push_back(std::move(entry));
+    entry.last_chunk = layout.chunks.size();
+    layout.buckets.push_back(std::move(entry));
     last = first;
   }
-  plan.window_bytes = std::max(options.window_bytes, least_window(plan, segments.padded_count()));
-  return plan;
+  layout.window_bytes = std::max(options.window_bytes, least_window(layout, segments.padded_count()));
+  return layout;
 }
 
-std::size_t exchange_bytes(const Plan& plan) {
-  const std::size_t peers = plan.members - 1;
+std::size_t exchange_bytes(const Layout& layout) {
+  const std::size_t peers = layout.members - 1;
   // Contributions as large as they get, of the chunks that a member sums: all, or its own.
-  std::vector<std::size_t> held_by(plan.members);
-  for (const ChunkPlan& chunk : plan.chunks) {
+  std::vector<std::size_t> held_by(layout.members);
+  for (const ChunkLayout& chunk : layout.chunks) {
     const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
-    held_by[plan.sharded() ? chunk.owner.index() : 0] +=
+    held_by[layout.sharded() ? chunk.owner.index() : 0] +=
         peers * (chunk.ternary() ? kernels::codes_bound(chunk.size()) : chunk.size() * float_bytes);
   }
   const std::size_t held = *std::max_element(held_by.begin(), held_by.end());
@@ -155,11 +156,11 @@ std::size_t exchange_bytes(const Plan& plan) {
   // behind may get that of each. A total is one block for all peers: those on their way are no more than who is last
   // has to get.
   const std::size_t of_totals = schema::kMostWindowsOfTotals;
-  const std::size_t to_one = plan.sharded() ? of_totals : 1, to_all = plan.sharded() ? peers + of_totals : peers;
+  const std::size_t to_one = layout.sharded() ? of_totals : 1, to_all = layout.sharded() ? peers + of_totals : peers;
   const std::size_t beyond = schema::kMostChunkPayloadBytes;
-  const std::size_t coming = peers * (to_one * plan.window_bytes + beyond);
+  const std::size_t coming = peers * (to_one * layout.window_bytes + beyond);
   const std::size_t going =
-      schema::kMostBlockPerFrame * to_all * plan.window_bytes + (plan.sharded() ? peers + 1 : peers) * beyond;
+      schema::kMostBlockPerFrame * to_all * layout.window_bytes + (layout.sharded() ? peers + 1 : peers) * beyond;
   return held + coming + going;
 }
 

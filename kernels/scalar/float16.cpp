@@ -9,7 +9,7 @@ namespace tg::kernels::scalar {
 namespace {
 
 constexpr std::uint32_t kInfinity = 0x7F800000;        // of binary32
-constexpr std::uint32_t kHalfInfinity = 0x7C00;        // of binary16
+constexpr std::uint32_t kFloat16Infinity = 0x7C00;     // of binary16
 constexpr std::uint32_t kQuiet = 0x0200;               // the bit that tells a quiet NaN from a signalling one
 constexpr std::uint32_t kSmallestNormal = 113U << 23;  // 2^-14
 constexpr std::uint32_t kTooLarge = 143U << 23;        // 2^16: infinity, whatever the rounding
@@ -20,15 +20,15 @@ std::uint32_t shifted(std::uint32_t bits, unsigned count) {
   return (bits + below_half + (bits >> count & 1U)) >> count;
 }
 
-std::uint16_t to_half(float value) {
+std::uint16_t to_float16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000U;
   const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
   std::uint32_t half = 0;
   if (magnitude > kInfinity) {
-    half = kHalfInfinity | kQuiet | (magnitude >> 13 & 0x3FFU);
+    half = kFloat16Infinity | kQuiet | (magnitude >> 13 & 0x3FFU);
   } else if (magnitude >= kTooLarge) {
-    half = kHalfInfinity;
+    half = kFloat16Infinity;
   } else if (magnitude >= kSmallestNormal) {
     half = shifted(magnitude - (112U << 23), 13);  // a carry goes into the exponent, up to infinity
   } else if (const unsigned exponent = magnitude >> 23; exponent >= 102) {
@@ -60,20 +60,20 @@ float half_at(std::span<const std::byte> payload, std::size_t i) {
 
 }  // namespace
 
-void encode_halves(std::span<const float> values, std::span<std::byte> payload) {
+void encode_float16(std::span<const float> values, std::span<std::byte> payload) {
   require_same_size(values.size() * sizeof(std::uint16_t), payload.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint16_t half = to_half(values[i]);
+    const std::uint16_t half = to_float16(values[i]);
     std::memcpy(payload.data() + i * sizeof half, &half, sizeof half);
   }
 }
 
-void accumulate_halves(std::span<const std::byte> addend, std::span<float> total) {
+void accumulate_float16(std::span<const std::byte> addend, std::span<float> total) {
   require_same_size(total.size() * sizeof(std::uint16_t), addend.size());
   for (std::size_t i = 0; i < total.size(); ++i) total[i] = total[i] + half_at(addend, i);
 }
 
-void decode_halves(std::span<const std::byte> payload, std::span<float> values) {
+void decode_float16(std::span<const std::byte> payload, std::span<float> values) {
   require_same_size(values.size() * sizeof(std::uint16_t), payload.size());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = half_at(payload, i);
 }

@@ -1,11 +1,11 @@
-// What a job's words mean to the exchange: its plan, its updates, the memory that it takes. Pure; any thread.
+// What a job's words mean to the exchange: its layout, its updates, the memory that it takes. Pure; any thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
-#include "daemon/exchange/plan.h"
+#include "daemon/exchange/layout.h"
 #include "engine/optimizer.h"
 #include "engine/segment.h"
 #include "schema/frame/frame.h"
@@ -16,18 +16,18 @@ namespace tg::daemon {
 // What a job's gradients are made into, and the scalars of its steps; shared by all who build a Member or its Replica.
 engine::OptimizerOptions optimizer_of(const schema::JobSpec& job);
 bool keeps_average(const schema::JobSpec& job);
-PlanOptions plan_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice);
-struct Plans {
-  Plan plan;
-  std::optional<Plan> of_float_steps;  // where the job begins with some
+LayoutOptions layout_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice);
+struct Layouts {
+  Layout layout;
+  std::optional<Layout> of_float_steps;  // where the job begins with some
 };
-Plans plans_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
-               const schema::Commit& choice);
+Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
+                   const schema::Commit& choice);
 // Of the program itself: code, libraries, stacks, what the allocator keeps.
 inline constexpr std::uint64_t kProgramBytes = 32u << 20;
 // What a member with so many workers holds for the whole of a run: state, gradient, buffers, frames under way, idle
 // frame buffers, the program. Without what the engine keeps between forward and backward.
-std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Plans& plans,
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Layouts& layouts,
                            std::size_t workers);
 
 }  // namespace tg::daemon

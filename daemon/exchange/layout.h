@@ -1,4 +1,4 @@
-// The exchange plan: how a model's flat arrays are cut into buckets and chunks, and who owns which chunk.
+// The exchange layout: how a model's flat arrays are cut into buckets and chunks, and who owns which chunk.
 //
 //   flat array   | conv1.w | conv1.b | conv2.w | conv2.b |        fc1.w        | fc1.b | fc2.w | fc2.b |
 //   buckets      |------------- bucket 1 --------------|------------------- bucket 0 ------------------|
@@ -6,7 +6,7 @@
 //
 // A bucket is a run of consecutive segments, numbered in backward order (bucket 0 is complete first). A chunk is a
 // slice of a bucket whose ends are multiples of kernels::kBlock; all its segments travel in the same format. Every
-// member computes the same plan from the same inputs. Immutable; any thread.
+// member computes the same layout from the same inputs. Immutable; any thread.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct ChunkPart {
 
 using schema::GradientFormat;
 
-struct ChunkPlan {
+struct ChunkLayout {
   std::size_t bucket = 0;
   std::size_t begin = 0, end = 0;  // flat elements
   GradientFormat format = GradientFormat::kTernary;
@@ -42,15 +42,15 @@ struct ChunkPlan {
   bool ternary() const { return format == GradientFormat::kTernary; }
 };
 
-struct BucketPlan {
+struct BucketLayout {
   std::size_t first_segment = 0, last_segment = 0;  // [first, last)
   std::size_t first_chunk = 0, last_chunk = 0;      // [first, last)
   std::vector<std::size_t> ternary_segments;        // ascending; a scaler each in the bucket's scaler frame
 };
 
-struct Plan {
-  std::vector<BucketPlan> buckets;
-  std::vector<ChunkPlan> chunks;
+struct Layout {
+  std::vector<BucketLayout> buckets;
+  std::vector<ChunkLayout> chunks;
   std::vector<std::size_t> bucket_of_segment;
   std::vector<GradientFormat> formats;  // by segment
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
@@ -67,7 +67,7 @@ struct Plan {
   bool sharded() const { return exchange == schema::ExchangeKind::kSharded && members > 1; }
 };
 
-struct PlanOptions {
+struct LayoutOptions {
   std::size_t members = 1;
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
   schema::Coding coding = schema::Coding::kRaw;
@@ -89,12 +89,12 @@ inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;  // below this a
 inline constexpr std::size_t kChunksOfAModel = 480;
 inline constexpr std::size_t kChunksOfAnOwner = 120;  // between more than four members, for the same reason
 
-// The plan is direct, whatever the options say, where an owner has nothing to sum: with one member, or where members
+// The layout is direct, whatever the options say, where an owner has nothing to sum: with one member, or where members
 // keep their own scalers.
-Plan make_plan(const engine::SegmentTable& segments, const PlanOptions& options);
+Layout make_layout(const engine::SegmentTable& segments, const LayoutOptions& options);
 
 // The most bytes that frames of one step may occupy on a member at once: what it holds of the others until it can sum,
 // and what is on its way to and from every peer.
-std::size_t exchange_bytes(const Plan& plan);
+std::size_t exchange_bytes(const Layout& layout);
 
 }  // namespace tg::daemon
