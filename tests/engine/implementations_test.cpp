@@ -32,8 +32,6 @@ TEST_P(Implementations, AreNoReferences) {
     const cpu::CpuEngine engine(model, {threads, batch, evaluation_batch});
     EXPECT_GT(engine.implementations().size(), 10u) << model.name;
     for (const std::string& each : engine.implementations()) {  // "conv1 forward: brgconv:avx512_core"
-      // oneDNN's LRN of NHWC has no other below AVX-512: up to 70 % of CifarNet's step. Ours is to come.
-      if (each.find("normalization") != std::string::npos) continue;
       const std::string implementation = each.substr(each.rfind(": ") + 2);
       for (const char* slow : {"ref", "simple"}) {
         EXPECT_EQ(implementation.find(slow), std::string::npos) << model.name << ", " << engine.build() << ", " << each;

@@ -1,16 +1,23 @@
-// LRN alone, forward and backward, against its formula in double.
+// The operator LRN, forward and backward, against its formula in double; with any number of threads.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <ostream>
 #include <random>
 
+#include "engine/cpu/lrn/lrn.h"
 #include "engine/cpu/operator.h"
+#include "engine/engine.h"
+#include "engine/models/builder.h"
 
 namespace tg::engine::cpu {
 namespace {
 
 constexpr double kTolerance = 1e-6;  // a few float32 roundings of values below 2
+
+constexpr LocalResponseNormalization kAnyLayer{.radius = 4, .bias = 1.0F, .alpha = 0.1F, .beta = 0.75F};
 
 struct Geometry {
   int batch, channels, side;
@@ -76,8 +83,63 @@ INSTANTIATE_TEST_SUITE_P(
                     Geometry{1, 64, 3, {.radius = 4, .bias = 1.0F, .alpha = 0.1F, .beta = 0.75F}},
                     Geometry{2, 32, 4, {.radius = 2, .bias = 2.0F, .alpha = 0.05F, .beta = 0.75F}},
                     Geometry{2, 10, 3, {.radius = 1, .bias = 1.0F, .alpha = 0.2F, .beta = 0.75F}},
-                    Geometry{1, 5, 2, {.radius = 4, .bias = 1.0F, .alpha = 0.3F, .beta = 0.5F}}),
+                    Geometry{1, 5, 2, {.radius = 4, .bias = 1.0F, .alpha = 0.3F, .beta = 0.75F}}),
     [](const testing::TestParamInfo<Geometry>& each) { return "case_" + std::to_string(each.index); });
+
+// Output and input gradient of the operator made for `threads` threads.
+std::vector<float> results(int threads, std::vector<std::string>& implementations) {
+  omp_set_num_threads(threads);
+  Device device;
+  const dnnl::memory::desc desc = image_desc({3, 20, 5, 5});
+  Activation input{device.allocate(desc), device.allocate(desc)};
+  const SegmentTable none;
+  const auto subject = make_normalization({device, none, "normalization", input, true, true}, kAnyLayer);
+  device.allocate_scratchpad();
+  const std::size_t count = desc.get_size() / sizeof(float);
+  auto* const x = static_cast<float*>(input.value.get_data_handle());
+  auto* const dy = static_cast<float*>(subject->output().gradient.get_data_handle());
+  std::mt19937_64 random(42);
+  std::uniform_real_distribution<float> value(-2.0F, 2.0F);
+  for (std::size_t i = 0; i < count; ++i) {
+    x[i] = value(random);
+    dy[i] = value(random);
+  }
+  subject->forward(nullptr);
+  subject->backward_data();
+  const auto* const y = static_cast<const float*>(subject->output().value.get_data_handle());
+  const auto* const dx = static_cast<const float*>(input.gradient.get_data_handle());
+  std::vector<float> all(y, y + count);
+  all.insert(all.end(), dx, dx + count);
+  implementations = device.implementations();
+  return all;
+}
+
+TEST(NormalizationOperator, HasTheSameBitsOnAnyNumberOfThreads) {
+  std::vector<std::string> implementations;
+  const std::vector<float> one = results(1, implementations);
+  for (const int threads : {2, 3, 80}) EXPECT_EQ(results(threads, implementations), one) << threads;  // 75 rows
+}
+
+TEST(NormalizationOperator, FollowsTheLimitOfOneDnn) {
+  std::vector<std::string> implementations;
+  results(1, implementations);
+  ASSERT_EQ(implementations.size(), 1u);
+  const char* const limit = std::getenv("ONEDNN_MAX_CPU_ISA");
+  const std::string best = lrn::available().front()->name;
+  const std::string expected = limit != nullptr && std::string(limit) == "AVX2" && best == "avx512" ? "avx2" : best;
+  EXPECT_EQ(implementations[0], "normalization: lrn:" + expected);
+}
+
+TEST(NormalizationOperator, RefusesAnotherExponent) {
+  const Model model = ModelBuilder("other", {3, 8, 8})
+                          .convolution("conv1", 4, 3, {})
+                          .normalization({.radius = 2, .bias = 1.0F, .alpha = 0.1F, .beta = 0.5F})
+                          .dense("fc1", 3, {})
+                          .build();
+  const auto engine = make_cpu_engine(model, {});
+  ASSERT_FALSE(engine.ok());
+  EXPECT_NE(engine.error().message.find("beta 0.5"), std::string::npos) << engine.error().message;
+}
 
 }  // namespace
 }  // namespace tg::engine::cpu
