@@ -39,7 +39,9 @@ struct ClipRule {
 
 class GradientStatistics {
  public:
-  static constexpr std::size_t kSlice = 2u << 20;  // elements: less than a millisecond of reading
+  // Elements: some 200 us of reading, so that a helper is free again soon; and enough for a device's whole grid.
+  static constexpr std::size_t kSlice = 512u << 10;
+  static_assert(kSlice % kernels::kBlock == 0, "every slice begins at a block");
 
   GradientStatistics(const engine::SegmentTable& segments, const ClipRule& rule) : segments_(segments), rule_(rule) {}
 

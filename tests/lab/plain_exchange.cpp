@@ -86,7 +86,7 @@ float to_float16(float value) {
 
 // Over a whole segment: the statistics of every 2^21 elements of it, joined in order.
 kernels::Statistics statistics_of(std::span<const float> gradient) {
-  constexpr std::size_t kSlice = 1U << 21;
+  constexpr std::size_t kSlice = 512U << 10;
   kernels::Statistics all = scalar().statistics(gradient.first(std::min(kSlice, gradient.size())));
   for (std::size_t at = kSlice; at < gradient.size(); at += kSlice) {
     const kernels::Statistics next = scalar().statistics(gradient.subspan(at, std::min(kSlice, gradient.size() - at)));
