@@ -23,18 +23,18 @@ constexpr std::array<const char*, sizeof...(Word)> words(Word... word) {
 
 template <class Enum>
 const char* to_word(Enum value) {
-  constexpr auto all = words_of(Enum());
+  constexpr auto kAll = words_of(Enum());
   const auto index = static_cast<std::size_t>(value);
-  TG_CHECK(index < all.size(), index);
-  return all[index];
+  TG_CHECK(index < kAll.size(), index);
+  return kAll[index];
 }
 
 // No value where it is none of the words.
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word) {
-  constexpr auto all = words_of(Enum());
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (word == all[i]) return static_cast<Enum>(i);
+  constexpr auto kAll = words_of(Enum());
+  for (std::size_t i = 0; i < kAll.size(); ++i)
+    if (word == kAll[i]) return static_cast<Enum>(i);
   return std::nullopt;
 }
 
