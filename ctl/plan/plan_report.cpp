@@ -7,6 +7,7 @@
 #include "ctl/format/table.h"
 #include "ctl/plan/link_rate.h"
 #include "kernels/base/log.h"
+#include "kernels/base/words.h"
 #include "schema/limits.h"
 
 namespace tg::ctl {
@@ -141,7 +142,7 @@ std::string format_forecast_json(const ForecastReply& reply) {
       {"schema_version", kPlanJsonVersion},
       {"node", reply.node},
       {"model", reply.model},
-      {"compute", reply.compute},
+      {"compute", to_word(reply.compute)},
       {"parameters", reply.parameters},
       {"line_mbps", number(reply.line_mbps)},
       {"payload_mbps", reply.payload_mbps},
