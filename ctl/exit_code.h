@@ -12,6 +12,7 @@ enum ExitCode : int {
   kUnreachable = 3,
   kNoSuchRun = 4,
   kRunFailed = 5,
+  kForbidden = 7,  // a wrong key, or one without the right
   kTimedOut = 124,
   kInterrupted = 130,
 };
@@ -27,6 +28,8 @@ inline ExitCode exit_code(ErrorKind kind) {
       return kNoSuchRun;
     case ErrorKind::kRunFailed:
       return kRunFailed;
+    case ErrorKind::kForbidden:
+      return kForbidden;
     case ErrorKind::kFailed:
     case ErrorKind::kRefused:
     case ErrorKind::kCorrupt:

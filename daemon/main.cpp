@@ -15,6 +15,7 @@
 #include "daemon/mesh/mesh.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
+#include "daemon/sockets/keyring.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/run_store.h"
 #include "engine/host/processors.h"
@@ -66,6 +67,8 @@ int serve(const schema::NodeConfig& config) {
   const FaultInjection fault(config.fault);
   Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
   if (!chosen.ok()) return fail(chosen.error());
+  Result<std::unique_ptr<Keyring>> keyring = Keyring::open(config);
+  if (!keyring.ok()) return fail(keyring.error());
   Log log(config.node, config.log_level);
   std::vector<std::string> warnings;
   Result<std::unique_ptr<RunStore>> store = RunStore::open(config.state_dir, config.node, warnings);
@@ -86,13 +89,13 @@ int serve(const schema::NodeConfig& config) {
   EventQueue queue;
   Progress progress;
   schema::FramePool pool;
-  ControlServer control(config, incarnation, build, **store, progress, log,
+  ControlServer control(config, incarnation, build, **keyring, **store, progress, log,
                         {[&](ControlCall call) { queue.post(std::move(call)); },
                          [&](const Verdict& verdict) {
                            queue.post(PeerLost{verdict.seat, verdict.message, false, verdict.run_id});
                          }});
   Mesh mesh(
-      config, incarnation, build, pool, log,
+      config, incarnation, build, **keyring, pool, log,
       {[&](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
          queue.post_bounded(FrameArrived{from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
        },
@@ -129,7 +132,9 @@ int serve(const schema::NodeConfig& config) {
                           {"threads", threads},
                           {"kernels", (*chosen)->name}});
   if (config.insecure)
-    log.warning("insecure", {{"what", "no keys: anybody who reaches these ports may control this node"}});
+    log.warning("insecure", {{"what",
+                              "no keys: whoever calls from an address of the peer lines or of control-allow may control "
+                              "this node"}});
   std::thread node_thread([&] { node.run(); });
   int signal_number = 0;
   sigwait(&signals, &signal_number);

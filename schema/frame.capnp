@@ -1,5 +1,5 @@
 @0x858646799c79a334;
-# Frames of the mesh, version 4 of the protocol. Every field is described from the sender's side: what it means, its
+# Frames of the mesh, version 5 of the protocol. Every field is described from the sender's side: what it means, its
 # unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
 # and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
 # Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
@@ -34,6 +34,7 @@ struct Frame {
     credit @15 :Credit;
     probe @16 :Probe;
     probeReply @17 :ProbeReply;
+    refusal @18 :Refusal;
   }
   # An unknown member is dropped.
 }
@@ -57,6 +58,25 @@ struct Hello {
 
   heard @5 :UInt64;
   # The receiver's incarnation as the sender knows it, 0 = the sender has not heard the receiver yet.
+
+  sequence @6 :UInt64;
+  # Counts the sender's hellos to this receiver, from 1.
+
+  echo @7 :UInt64;
+  # Sequence of the receiver's last hello that the sender has heard, 0 = none: a link whose echo stands still carries
+  # nothing that way.
+
+  names @8 :Text;
+  # The sender's peer names, comma between them, for people; printable, at most kMostNamesBytes. Else drop.
+}
+
+struct Refusal {
+  # The only frame that goes from a ROUTER to a DEALER: why a connection's hello is not taken.
+  node @0 :Text;
+  # Who refuses. As in Hello.
+
+  message @1 :Text;
+  # Printable, at most kMostReasonBytes. Else drop.
 }
 
 struct Claim {

@@ -6,11 +6,12 @@
 
 namespace tg::schema {
 
-inline constexpr std::uint16_t kProtocolVersion = 4;
+inline constexpr std::uint16_t kProtocolVersion = 5;
 
 // Members and names.
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
 inline constexpr std::size_t kMostNameBytes = 63;
+inline constexpr std::size_t kMostNamesBytes = kMostMembers * (kMostNameBytes + 2);  // all of them
 inline constexpr std::size_t kMostRunIdBytes = 63;
 inline constexpr std::size_t kMostReasonBytes = 2000;
 inline constexpr std::size_t kMostSpecBytes = 16 * 1024;
@@ -22,6 +23,12 @@ static_assert(kMostMembers <= INT8_MAX, "a sum of the members' codes is an int8"
 static_assert(kMostHostBytes + sizeof(":65535") - 1 <= kMostAddressBytes, "any host has an address");
 static_assert(kMostRunIdBytes <= 255, "a run's id is the name of a folder, and Linux takes no longer ones");
 static_assert(4 * kMostPathBytes <= kMostSpecBytes, "a job's two paths leave room for its other keys");
+
+// Keys.
+inline constexpr std::size_t kMostClusterKeys = 2;  // valid at once: the one in use, and another during a rotation
+inline constexpr std::size_t kMostOperators = 256;
+inline constexpr std::size_t kMostKeyFileBytes = 64 * 1024;
+static_assert(kMostOperators * (kMostNameBytes + 64 + 32) < kMostKeyFileBytes, "a full list of operators can be read");
 
 // Models and their slices.
 inline constexpr std::size_t kMostSegments = 4096;
@@ -37,7 +44,8 @@ inline constexpr std::size_t kChunkHeadBytes = 64;        // of a chunk frame, b
 inline constexpr std::size_t kMessageHeadBytes = 9;       // of ZMTP 3.1, before a message of more than 255 bytes
 inline constexpr std::size_t kFrameOverheadBytes = 1024;  // the most that any frame has besides its lists or payload
 inline constexpr std::size_t kMostFrameBytes = kMostChunkPayloadBytes + kFrameOverheadBytes;
-inline constexpr std::size_t kMostControlBytes = 1024 * 1024;
+inline constexpr std::size_t kMostControlBytes = 1024 * 1024;  // of an answer
+inline constexpr std::size_t kMostRequestBytes = 64 * 1024;    // and of what is asked: strangers may send as much
 inline constexpr std::size_t kFileSliceBytes = 512 * 1024;  // one reply of fetch
 inline constexpr std::size_t kLogSliceBytes = 64 * 1024;    // one reply of logs
 inline constexpr int kMostBadFrames = 5;                    // then the sender is cut off
@@ -45,7 +53,7 @@ static_assert(kMostSegments * sizeof(float) + kMostDigests * sizeof(std::uint64_
                   kMostFrameBytes,
               "a step frame with scalers and digests of all segments is a frame");
 static_assert(kMostRunIdBytes + kMostSpecBytes + kFrameOverheadBytes <= kMostFrameBytes, "any job can be proposed");
-static_assert(kMostRunIdBytes + kMostSpecBytes + kFrameOverheadBytes <= kMostControlBytes, "any job can be started");
+static_assert(kMostRunIdBytes + kMostSpecBytes + kFrameOverheadBytes <= kMostRequestBytes, "any job can be started");
 static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes, "a file's slice fits a reply");
 static_assert(kLogSliceBytes <= kFileSliceBytes, "who takes a reply knows one bound for all slices");
 
@@ -96,6 +104,9 @@ inline constexpr int kShutdownMs = 5000;      // hard limit of an orderly end
 // The control port and the runs on disk.
 inline constexpr std::size_t kMostRecordBytes = 256 * 1024;  // run.json; a larger one is not read
 inline constexpr std::size_t kMostPendingQuestions = 256;    // asked of a control server and not yet answered
+inline constexpr std::size_t kMostUntakenBytes = 4u << 20;   // answers that wait for one client
+inline constexpr std::size_t kMostUntakenBytesInAll = 32u << 20;
+static_assert(2 * kMostControlBytes <= kMostUntakenBytes && kMostUntakenBytes <= kMostUntakenBytesInAll);
 inline constexpr int kControlHighWaterMark = 64;             // messages per connection; beats beyond it are dropped
 inline constexpr int kMostMessagesPerTurn = 64;              // of one socket before beats and liveness get their turn
 inline constexpr int kRelayReplyMs = kControlReplyMs - 500;  // a node waits this long for another's log or file

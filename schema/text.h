@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tg::schema {
 
@@ -20,6 +21,8 @@ bool is_printable(std::string_view text);
 bool is_printable_lines(std::string_view text);
 // Control characters become spaces; cut at `most` bytes, never inside a UTF-8 sequence.
 std::string clip_text(std::string_view text, std::size_t most);
+// "a, b, c".
+std::string joined(const std::vector<std::string>& words);
 // FNV-1a, 64 bits: compares what honest nodes read, guards against nobody.
 std::uint64_t hash_text(std::string_view text);
 

@@ -10,7 +10,7 @@
 #include "daemon/control/control_sockets.h"
 #include "daemon/control/merge.h"
 #include "daemon/control/questions.h"
-#include "daemon/mesh/socket_options.h"
+#include "daemon/sockets/socket_options.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {
@@ -28,10 +28,9 @@ std::uint64_t steady_ms() {
   return static_cast<std::uint64_t>(duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count());
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
+bool reads_only(const schema::RequestBody& body) {
+  return std::holds_alternative<schema::StatusRequest>(body) || std::holds_alternative<schema::LogsRequest>(body) ||
+         std::holds_alternative<schema::FetchRequest>(body) || std::holds_alternative<schema::VersionRequest>(body);
 }
 
 struct Watch {               // what the node's thread wants watched; the control thread follows
@@ -48,8 +47,8 @@ struct NodeReply {
 }  // namespace
 
 struct ControlServer::State {
-  State(const NodeConfig& node_config, std::uint64_t own_incarnation, std::string own_build, RunStore& run_store,
-        Progress& own_progress, Log& own_log, Hooks own_hooks);
+  State(const NodeConfig& node_config, std::uint64_t own_incarnation, std::string own_build, Keyring& own_keyring,
+        RunStore& run_store, Progress& own_progress, Log& own_log, Hooks own_hooks);
 
   // The control thread.
   void loop();
@@ -87,6 +86,7 @@ struct ControlServer::State {
   const std::uint64_t incarnation;
   const std::string build;
   const std::uint64_t beat_ms;
+  Keyring& keyring;
   RunStore& store;
   Progress& progress;
   Log& log;
@@ -110,13 +110,15 @@ struct ControlServer::State {
 };
 
 ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_incarnation, std::string own_build,
-                            RunStore& run_store, Progress& own_progress, Log& own_log, Hooks own_hooks)
+                            Keyring& own_keyring, RunStore& run_store, Progress& own_progress, Log& own_log,
+                            Hooks own_hooks)
     : config(node_config),
       names(node_config.names()),
       self(node_config.seat()),
       incarnation(own_incarnation),
       build(std::move(own_build)),
       beat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMostBeatMs)),
+      keyring(own_keyring),
       store(run_store),
       progress(own_progress),
       log(own_log),
@@ -127,9 +129,10 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
 
 // --- any thread ---
 
-ControlServer::ControlServer(const NodeConfig& config, std::uint64_t incarnation, std::string build, RunStore& store,
-                             Progress& progress, Log& log, Hooks hooks)
-    : state_(std::make_unique<State>(config, incarnation, std::move(build), store, progress, log, std::move(hooks))) {}
+ControlServer::ControlServer(const NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
+                             RunStore& store, Progress& progress, Log& log, Hooks hooks)
+    : state_(std::make_unique<State>(config, incarnation, std::move(build), keyring, store, progress, log,
+                                     std::move(hooks))) {}
 
 ControlServer::~ControlServer() {
   if (!state_->thread.joinable()) return;
@@ -141,7 +144,7 @@ ControlServer::~ControlServer() {
 }
 
 Status ControlServer::start() {
-  Result<std::unique_ptr<ControlSockets>> sockets = ControlSockets::open(state_->config);
+  Result<std::unique_ptr<ControlSockets>> sockets = ControlSockets::open(state_->config, state_->keyring, state_->log);
   if (!sockets) return sockets.error();
   state_->sockets = std::move(*sockets);
   state_->thread = std::thread([this] { state_->loop(); });
@@ -199,6 +202,7 @@ void ControlServer::State::loop() {
       }
     }
     send_relays();
+    sockets->tick(!watching.run_id.empty());
     const std::uint64_t now_ms = steady_ms();
     if (now_ms >= next_beat_ms) {
       send_beats(now_ms);
@@ -245,6 +249,13 @@ void ControlServer::State::from_client(const ClientMessage& message) {
                         config.node + " (tgd " + build + ") cannot read the request: " + request.error().message});
   }
   const Client client{message.identity, request->id};
+  if (const auto* beat = std::get_if<schema::Beat>(&request->body); beat && !message.user.may_be(beat->node))
+    return complain(message.address, "a beat of " + beat->node + " with the key of " + format_user(message.user));
+  if (message.user.rights == schema::Rights::kRead && !reads_only(request->body)) {
+    return answer(client, Error{ErrorKind::kForbidden, config.node + ": operator " + message.user.name +
+                                                           " may only read (status, logs, fetch); ask for a key with "
+                                                           "full rights"});
+  }
   std::visit([&](auto& body) { handle(client, std::move(body)); }, request->body);
 }
 
@@ -314,7 +325,7 @@ void ControlServer::State::slice(const Client& client, SliceRequest request, con
 void ControlServer::State::relay(const Client& client, const std::string& node, schema::RequestBody body) {
   const auto found = std::find(names.begin(), names.end(), node);
   if (found == names.end()) {
-    return answer(client, Error{ErrorKind::kNotFound, "no node '" + node + "'; the nodes are " + joined(names)});
+    return answer(client, Error{ErrorKind::kNotFound, "no node '" + node + "'; the nodes are " + schema::joined(names)});
   }
   const auto token =
       questions.relay(client, Seat(static_cast<std::size_t>(found - names.begin())), std::move(body), steady_ms());

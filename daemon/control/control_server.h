@@ -4,7 +4,8 @@
 // Answers itself: version, status (own part from RunStore at once; the peers' parts are asked over their control ports
 // and merged within kPeerStatusMs), logs and fetch (own files, or relayed from the named node). start, stop, bench and
 // plan go to the node's thread as a ControlCall and are answered through reply(). One ROUTER (bound), one DEALER per
-// peer, all owned by this thread. merge.h says how the parts of several nodes become one answer.
+// peer, all owned by this thread. An operator with the right to read only is answered status, logs, fetch and version.
+// merge.h says how the parts of several nodes become one answer.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 
 #include "daemon/membership/liveness.h"
 #include "daemon/step/threads/progress.h"
+#include "daemon/sockets/keyring.h"
 #include "daemon/store/run_store.h"
 #include "kernels/base/log.h"
 #include "schema/control/control.h"
@@ -33,8 +35,8 @@ class ControlServer {
     std::function<void(ControlCall)> call;
     std::function<void(Verdict)> lost;
   };
-  ControlServer(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, RunStore& store,
-                Progress& progress, Log& log, Hooks hooks);
+  ControlServer(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
+                RunStore& store, Progress& progress, Log& log, Hooks hooks);
   ~ControlServer();  // stops and joins within kShutdownMs
 
   // Binds; an error names the port and what to do ("address in use: another tgd? ...").

@@ -1,15 +1,24 @@
 #include "daemon/control/control_sockets.h"
 
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <map>
+#include <utility>
 #include <vector>
+#include <zmq.hpp>
 
-#include "daemon/mesh/socket_options.h"
+#include "daemon/sockets/connections.h"
+#include "daemon/sockets/dial.h"
+#include "daemon/sockets/doorkeeper.h"
+#include "daemon/sockets/socket_options.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {
@@ -19,9 +28,17 @@ namespace {
 // Threads for peers that are given by name; 63 bits of an affinity mask are left beside thread 0.
 constexpr std::size_t kMostNamedPeerThreads = 16;
 
-SocketOptions socket_options(int linger_ms, std::uint64_t io_threads) {
+// Of a connection that says nothing. tgctl asks something each second or goes away, peers beat.
+constexpr std::chrono::milliseconds kMostSilence{60'000};
+constexpr std::size_t kMostConnections = 512;
+constexpr std::chrono::milliseconds kRedial{1000};
+constexpr std::chrono::milliseconds kLook{250};  // at connections and their limits
+constexpr const char* kLocalName = "control.sock";
+constexpr std::size_t kMostLocalPath = 107;  // of a Unix socket's name
+
+SocketOptions socket_options(int linger_ms, std::uint64_t io_threads, std::size_t most_message_bytes) {
   return {.high_water_mark = schema::kControlHighWaterMark,
-          .most_message_bytes = static_cast<std::int64_t>(schema::kMostControlBytes),
+          .most_message_bytes = static_cast<std::int64_t>(most_message_bytes),
           .linger_ms = linger_ms,
           .most_reconnect_ms = 1000,
           .io_threads = io_threads};
@@ -36,7 +53,19 @@ std::size_t named_peers(const schema::NodeConfig& config) {
 struct Message {
   std::vector<std::string> parts;  // none: no message waits
   std::string address;             // of the sender
+  std::string user;                // as the doorkeeper wrote it
+  int descriptor = -1;
 };
+
+// "" where the connection has no such property (any longer).
+std::string property(zmq::message_t& part, const char* name) {
+  try {
+    return part.gets(name);
+  } catch (const zmq::error_t& error) {
+    TG_CHECK(error.num() == EINVAL, error.what());
+    return "";
+  }
+}
 
 Message receive(zmq::socket_t& socket) {
   Message message;
@@ -44,69 +73,236 @@ Message receive(zmq::socket_t& socket) {
   try {
     do {
       if (!socket.recv(part, zmq::recv_flags::dontwait)) break;
-      // A hostile message of a million parts costs time, not memory.
+      // A message of many parts costs time here, not memory; what libzmq holds until its end, Connections watches.
       if (message.parts.size() < 3) message.parts.push_back(part.to_string());
-      if (!part.more()) message.address = part.gets("Peer-Address");
+      if (part.more()) continue;
+      message.address = property(part, "Peer-Address");
+      message.user = property(part, "User-Id");
+      message.descriptor = Connections::descriptor(part);
     } while (part.more());
   } catch (const zmq::error_t& error) {
-    // EINVAL: the connection has no address (any longer).
-    TG_CHECK(error.num() == EINTR || error.num() == EINVAL, error.what());
+    TG_CHECK(error.num() == EINTR, error.what());
   }
   return message;
 }
 
+// Answers that wait for one client, or for all.
+struct Untaken {
+  std::atomic<std::size_t> bytes{0};
+};
+
+// One answer's bytes until the connection has them. Released on a thread of libzmq's.
+struct Untold {
+  std::string bytes;
+  std::shared_ptr<Untaken> client, all;
+};
+
+void release_answer(void*, void* hint) {
+  const std::unique_ptr<Untold> answer(static_cast<Untold*>(hint));
+  answer->client->bytes -= answer->bytes.size();
+  answer->all->bytes -= answer->bytes.size();
+}
+
+struct PeerLink {
+  Dial link;
+  std::size_t cluster = 0;  // which cluster key is next
+  std::uint64_t io_threads = 0;
+  std::string problem;
+  bool redial = false;
+  std::chrono::steady_clock::time_point dialled{};
+};
+
+struct TcpClient {
+  int descriptor = -1;
+  std::shared_ptr<Untaken> untaken;
+};
+
+std::vector<std::string> allowed_hosts(const schema::NodeConfig& config) {
+  std::vector<std::string> hosts = config.control_allow;
+  for (const schema::PeerAddress& peer : config.peers) hosts.push_back(peer.host);
+  return hosts;
+}
+
+// First letter of the identities that the owner sees.
+constexpr char kTcp = 't', kLocal = 'l';
+
 }  // namespace
 
 struct ControlSockets::Impl {
-  explicit Impl(int io_threads) : context(io_threads), wake_fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  Impl(int io_threads, const schema::NodeConfig& node, Keyring& ring, Log& node_log)
+      : config(node),
+        keyring(ring),
+        log(node_log),
+        context(io_threads),
+        doorkeeper(context, "control", keyring, Networks(allowed_hosts(node)), log),
+        wake_fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+        links(node.peers.size()) {
     TG_CHECK(wake_fd >= 0, std::strerror(errno));
   }
-  ~Impl() { ::close(wake_fd); }
+  ~Impl() {
+    connections.reset();
+    ::close(wake_fd);
+  }
 
+  Status bind();
+  Status bind_local();
+  void dial(Seat peer);
+  void watch(Seat peer);
+  void watch_clients();
+  void rebind();
+  bool send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& untaken,
+            const std::string& bytes);
+  void cut_greediest();
+
+  const schema::NodeConfig config;
+  Keyring& keyring;
+  Log& log;
   zmq::context_t context;  // goes last: it waits until the sockets are gone
+  Doorkeeper doorkeeper;
   const int wake_fd;
-  zmq::socket_t router;
-  Per<Seat, zmq::socket_t> dealers;  // the own one is empty
-  std::vector<zmq::pollitem_t> poll_items;
+  zmq::socket_t router, local;
+  std::unique_ptr<Connections> connections;
+  std::uint64_t bound_keys = 0;  // version of the keyring's keys that the ROUTER is bound with
+  std::map<std::string, TcpClient> clients;  // of the open connections, by routing id
+  const std::shared_ptr<Untaken> untaken = std::make_shared<Untaken>(), untaken_locally = std::make_shared<Untaken>();
+  Per<Seat, PeerLink> links;  // the own one is empty
+  std::chrono::steady_clock::time_point looked{};
 };
+
+Status ControlSockets::Impl::bind() {
+  router = zmq::socket_t(context, zmq::socket_type::router);
+  set_socket_options(router, socket_options(schema::kControlLingerMs, 1, schema::kMostRequestBytes));
+  bound_keys = keyring.version();
+  doorkeeper.guard(router, keyring.has_keys() ? keyring.control() : schema::KeyPair());
+  connections = std::make_unique<Connections>(
+      context, router, ConnectionLimits{kMostConnections, kMostSilence, schema::kMostRequestBytes},
+      [this](const std::string& address, const std::string& why) {
+        log.warning("connection-cut", {{"port", "control"}, {"from", address}, {"why", why}});
+      });
+  return bind_socket(router, "control", config.listen, static_cast<std::uint16_t>(config.self().port + 1));
+}
+
+// Only this user and root may open it, so it needs no keys.
+Status ControlSockets::Impl::bind_local() {
+  const std::string path = std::filesystem::absolute(config.state_dir) / kLocalName;
+  if (path.size() > kMostLocalPath) {
+    log.warning("no-local-socket", {{"path", path}, {"why", "longer than a socket's name may be"}});
+    return {};
+  }
+  local = zmq::socket_t(context, zmq::socket_type::router);
+  set_socket_options(local, socket_options(schema::kControlLingerMs, 1, schema::kMostRequestBytes));
+  const mode_t before = ::umask(0177);
+  try {
+    local.bind("ipc://" + path);
+    ::umask(before);
+  } catch (const zmq::error_t& error) {
+    ::umask(before);
+    return Error{ErrorKind::kIo, "cannot bind the local control socket " + path + ": " + error.what()};
+  }
+  return {};
+}
+
+void ControlSockets::Impl::dial(Seat peer) {
+  PeerLink& link = links[peer];
+  const schema::PeerAddress& address = config.peers[peer];
+  link.dialled = std::chrono::steady_clock::now();
+  link.redial = false;
+  std::optional<Introduction> introduction;
+  if (keyring.has_keys()) {
+    introduction = Introduction{keyring.own(link.cluster), keyring.control_of_all(link.cluster)};
+    ++link.cluster;
+  }
+  link.link = daemon::dial(context, socket_options(0, link.io_threads, schema::kMostControlBytes), introduction,
+                           address.control_endpoint());
+}
+
+void ControlSockets::Impl::watch(Seat peer) {
+  PeerLink& link = links[peer];
+  const std::string& name = config.peers[peer].name;
+  while (const std::optional<DialEvent> event = next_event(link.link.monitor)) {
+    if (*event == DialEvent::kConnected) link.problem.clear();
+    if (*event != DialEvent::kKeyRefused && *event != DialEvent::kHandshakeFailed) continue;
+    link.redial = true;
+    link.problem = *event == DialEvent::kKeyRefused
+                       ? "the control port of " + name + " refuses the key of " + config.node
+                       : "the control port of " + name + " has " + (keyring.has_keys() ? "other keys, or none" : "keys");
+  }
+  if (link.redial && std::chrono::steady_clock::now() - link.dialled >= kRedial) dial(peer);
+}
+
+void ControlSockets::Impl::watch_clients() {
+  connections->take_events();
+  connections->tick(std::chrono::steady_clock::now());
+  std::erase_if(clients, [&](const auto& client) { return !connections->open(client.second.descriptor); });
+}
+
+// With the keys of now. Whoever is connected dials again.
+void ControlSockets::Impl::rebind() {
+  bound_keys = keyring.version();
+  const std::string endpoint = router.get(zmq::sockopt::last_endpoint);
+  router.unbind(endpoint);
+  doorkeeper.guard(router, keyring.control());
+  router.bind(endpoint);
+}
+
+bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& client,
+                                const std::string& bytes) {
+  auto answer = std::make_unique<Untold>(Untold{bytes, client, untaken});
+  client->bytes += bytes.size();
+  untaken->bytes += bytes.size();
+  Untold* const hint = answer.release();
+  zmq::message_t message(hint->bytes.data(), hint->bytes.size(), release_answer, hint);
+  try {
+    const auto flags = zmq::send_flags::dontwait;
+    if (!socket.send(zmq::buffer(id), flags | zmq::send_flags::sndmore)) return false;
+    return socket.send(message, flags).has_value();
+  } catch (const zmq::error_t& error) {
+    TG_CHECK(error.num() == EHOSTUNREACH || error.num() == EINTR, error.what());
+    return false;
+  }
+}
+
+void ControlSockets::Impl::cut_greediest() {
+  const auto greediest = std::max_element(clients.begin(), clients.end(), [](const auto& a, const auto& b) {
+    return a.second.untaken->bytes < b.second.untaken->bytes;
+  });
+  if (greediest == clients.end()) return;
+  connections->end(greediest->second.descriptor, "it does not take its answers");
+  clients.erase(greediest);
+}
 
 ControlSockets::ControlSockets(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ControlSockets::~ControlSockets() = default;
 
-Result<std::unique_ptr<ControlSockets>> ControlSockets::open(const schema::NodeConfig& config) {
+Result<std::unique_ptr<ControlSockets>> ControlSockets::open(const schema::NodeConfig& config, Keyring& keyring,
+                                                             Log& log) {
   const std::size_t named_threads = std::min(named_peers(config), kMostNamedPeerThreads);
-  auto impl = std::make_unique<Impl>(static_cast<int>(1 + named_threads));
+  auto impl = std::make_unique<Impl>(static_cast<int>(1 + named_threads), config, keyring, log);
   try {
-    impl->router = zmq::socket_t(impl->context, zmq::socket_type::router);
-    set_socket_options(impl->router, socket_options(schema::kControlLingerMs, 1));
-    const auto port = static_cast<std::uint16_t>(config.self().port + 1);
-    if (Status bound = bind_socket(impl->router, "control", config.listen, port); !bound) return bound.error();
-
+    impl->doorkeeper.start();
+    if (Status bound = impl->bind(); !bound) return bound.error();
+    if (Status bound = impl->bind_local(); !bound) return bound.error();
     std::size_t named = 0;
-    for (const schema::PeerAddress& peer : config.peers) {
-      zmq::socket_t& dealer = impl->dealers.emplace_back();
-      if (peer.name == config.node) continue;
-      const bool literal = is_address_literal(peer.host);
-      const std::uint64_t io_threads = literal ? 1 : std::uint64_t{2} << (named++ % named_threads);
-      dealer = zmq::socket_t(impl->context, zmq::socket_type::dealer);
-      set_socket_options(dealer, socket_options(0, io_threads));
-      if (literal && peer.host.find(':') != std::string::npos) dealer.set(zmq::sockopt::ipv6, true);
-      dealer.connect(peer.control_endpoint());
+    for (const Seat peer : config.peers.places()) {
+      if (peer == config.seat()) continue;
+      const bool literal = is_address_literal(config.peers[peer].host);
+      impl->links[peer].io_threads = literal ? 1 : std::uint64_t{2} << (named++ % named_threads);
+      impl->dial(peer);
     }
   } catch (const zmq::error_t& error) {
     return Error{ErrorKind::kIo, std::string("cannot set up the control port: ") + error.what()};
-  }
-  impl->poll_items.push_back({nullptr, impl->wake_fd, ZMQ_POLLIN, 0});
-  impl->poll_items.push_back({impl->router.handle(), 0, ZMQ_POLLIN, 0});
-  for (zmq::socket_t& dealer : impl->dealers) {
-    if (dealer) impl->poll_items.push_back({dealer.handle(), 0, ZMQ_POLLIN, 0});
   }
   return std::unique_ptr<ControlSockets>(new ControlSockets(std::move(impl)));
 }
 
 void ControlSockets::wait(std::uint64_t timeout_ms) {
+  std::vector<zmq::pollitem_t> items{{nullptr, impl_->wake_fd, ZMQ_POLLIN, 0},
+                                     {impl_->router.handle(), 0, ZMQ_POLLIN, 0}};
+  if (impl_->local) items.push_back({impl_->local.handle(), 0, ZMQ_POLLIN, 0});
+  for (PeerLink& link : impl_->links)
+    if (link.link.dealer) items.push_back({link.link.dealer.handle(), 0, ZMQ_POLLIN, 0});
   try {
-    zmq::poll(impl_->poll_items, std::chrono::milliseconds(timeout_ms));
+    zmq::poll(items, std::chrono::milliseconds(timeout_ms));
   } catch (const zmq::error_t& error) {
     TG_CHECK(error.num() == EINTR, error.what());
     return;
@@ -122,19 +318,50 @@ void ControlSockets::wake() {
   [[maybe_unused]] const ssize_t ignored = ::write(impl_->wake_fd, &one, sizeof one);
 }
 
+void ControlSockets::tick(bool in_run) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - impl_->looked < kLook) return;
+  impl_->looked = now;
+  try {
+    impl_->watch_clients();
+    for (const Seat peer : impl_->links.places())
+      if (impl_->links[peer].link.dealer) impl_->watch(peer);
+    if (!in_run && impl_->bound_keys != impl_->keyring.version()) impl_->rebind();
+  } catch (const zmq::error_t& error) {
+    impl_->log.warning("control-sockets", {{"error", error.what()}});
+  }
+}
+
 std::optional<ClientMessage> ControlSockets::receive_client() {
-  Message received = receive(impl_->router);
+  Message received;
+  char kind = kLocal;
+  if (impl_->local) received = receive(impl_->local);
+  if (received.parts.empty()) {
+    kind = kTcp;
+    received = receive(impl_->router);
+  }
   if (received.parts.empty()) return std::nullopt;
   ClientMessage message;
   message.well_formed = received.parts.size() == 2;
-  message.identity = std::move(received.parts[0]);
+  message.identity = kind + received.parts[0];
   if (message.well_formed) message.bytes = std::move(received.parts[1]);
-  message.address = std::move(received.address);
+  message.address = kind == kLocal ? "the local socket" : std::move(received.address);
+  message.user = {User::Kind::kMember, "", schema::Rights::kFull};
+  if (kind == kLocal) return message;
+  const std::optional<User> user = parse_user(received.user);
+  if (!user) message.well_formed = false;  // no doorkeeper let it in
+  message.user = user.value_or(User{});
+  if (impl_->clients.size() > 2 * kMostConnections || !impl_->connections->open(received.descriptor))
+    impl_->watch_clients();
+  TcpClient& client = impl_->clients[received.parts[0]];
+  client.descriptor = received.descriptor;
+  if (!client.untaken) client.untaken = std::make_shared<Untaken>();
+  if (message.well_formed) impl_->connections->spoke(received.descriptor);
   return message;
 }
 
 std::optional<std::string> ControlSockets::receive_peer(Seat peer) {
-  zmq::socket_t& dealer = impl_->dealers[peer];
+  zmq::socket_t& dealer = impl_->links[peer].link.dealer;
   if (!dealer) return std::nullopt;
   Message received = receive(dealer);
   if (received.parts.empty()) return std::nullopt;
@@ -142,18 +369,22 @@ std::optional<std::string> ControlSockets::receive_peer(Seat peer) {
 }
 
 bool ControlSockets::send_client(const std::string& identity, const std::string& bytes) {
-  try {
-    const auto flags = zmq::send_flags::dontwait;
-    if (!impl_->router.send(zmq::buffer(identity), flags | zmq::send_flags::sndmore)) return false;
-    return impl_->router.send(zmq::buffer(bytes), flags).has_value();
-  } catch (const zmq::error_t& error) {
-    TG_CHECK(error.num() == EHOSTUNREACH || error.num() == EINTR, error.what());
+  const std::string id = identity.substr(1);
+  if (identity[0] == kLocal) return impl_->send(impl_->local, id, impl_->untaken_locally, bytes);
+  const auto client = impl_->clients.find(id);
+  if (client == impl_->clients.end()) return false;
+  const std::shared_ptr<Untaken> untaken = client->second.untaken;
+  if (untaken->bytes > 0 && untaken->bytes + bytes.size() > schema::kMostUntakenBytes) {
+    impl_->connections->end(client->second.descriptor, "it does not take its answers");
+    impl_->clients.erase(client);
     return false;
   }
+  if (impl_->untaken->bytes + bytes.size() > schema::kMostUntakenBytesInAll) impl_->cut_greediest();
+  return impl_->send(impl_->router, id, untaken, bytes);
 }
 
 bool ControlSockets::send_peer(Seat peer, const std::string& bytes) {
-  zmq::socket_t& dealer = impl_->dealers[peer];
+  zmq::socket_t& dealer = impl_->links[peer].link.dealer;
   if (!dealer) return false;
   try {
     return dealer.send(zmq::buffer(bytes), zmq::send_flags::dontwait).has_value();
@@ -162,5 +393,7 @@ bool ControlSockets::send_peer(Seat peer, const std::string& bytes) {
     return false;
   }
 }
+
+std::string ControlSockets::problem(Seat peer) const { return impl_->links[peer].problem; }
 
 }  // namespace tg::daemon

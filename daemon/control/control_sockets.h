@@ -1,6 +1,8 @@
-// The sockets of the control port: one ROUTER (bound, for clients and peers), one DEALER per peer, and an eventfd that
-// wakes the owner. Only control_sockets.cpp calls ZeroMQ for the control port; its exceptions end there.
-// One owner thread, except wake(). Sends never wait: what cannot be sent now is not sent.
+// The sockets of the control port: a ROUTER on TCP (for clients and peers), one on a local socket that only this user
+// may open (state-dir/control.sock, mode 0600), one DEALER per peer, and an eventfd that wakes the owner. Only
+// control_sockets.cpp calls ZeroMQ for the control port; its exceptions end there.
+// One owner thread, except wake(). Sends never wait: what cannot be sent now is not sent. A client that does not take
+// its answers is cut off when kMostUntakenBytes wait for it, or when it has the most of kMostUntakenBytesInAll.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +10,9 @@
 #include <optional>
 #include <string>
 
+#include "daemon/sockets/keyring.h"
+#include "daemon/sockets/user.h"
+#include "kernels/base/log.h"
 #include "kernels/base/status.h"
 #include "schema/options/node_config.h"
 #include "schema/place.h"
@@ -18,18 +23,22 @@ struct ClientMessage {
   std::string identity;  // whom to answer
   std::string bytes;
   std::string address;       // for messages to people
+  User user;                 // as its key proves; who opens the local socket is a member
   bool well_formed = false;  // identity and one part
 };
 
 class ControlSockets {
  public:
   // Binds and begins to connect; an error names the port and what to do.
-  static Result<std::unique_ptr<ControlSockets>> open(const schema::NodeConfig& config);
+  static Result<std::unique_ptr<ControlSockets>> open(const schema::NodeConfig& config, Keyring& keyring, Log& log);
   ~ControlSockets();
 
   // Returns when something can be received, wake() was called, or the time has passed.
   void wait(std::uint64_t timeout_ms);
   void wake();  // any thread
+
+  // Connections over their limits, refused keys, keys that changed. Every kLivenessTickMs or so.
+  void tick(bool in_run);
 
   std::optional<ClientMessage> receive_client();
   // From the peer's DEALER: a reply. Messages of several parts arrive as an empty one.
@@ -38,6 +47,8 @@ class ControlSockets {
   bool send_client(const std::string& identity, const std::string& bytes);
   // False: no connection, or too much waits for this peer already.
   bool send_peer(Seat peer, const std::string& bytes);
+  // Why the peer's control port cannot be used, as far as is known.
+  std::string problem(Seat peer) const;
 
  private:
   struct Impl;

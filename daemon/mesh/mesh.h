@@ -1,11 +1,18 @@
-// The mesh: one ROUTER bound on this node's mesh port, one DEALER to every peer; data flows DEALER -> ROUTER only.
+// The mesh: one ROUTER bound on this node's mesh port, one DEALER to every peer; data flows DEALER -> ROUTER. Only a
+// refusal goes the other way.
 //
 // The receiving side has a thread of its own: it takes frames off the ROUTER, has them validated (schema::decode_frame
-// is where peer bytes become trusted), ties them to a peer by its hello and hands them to the hooks. The sending side
-// belongs to the node's thread: the DEALERs, hellos and the frames that wait for a connection. A connection is up when
-// both directions have been seen to work: the peer's hello came, and it says that it heard ours. It is down as soon as
-// TCP says so: a killed process is seen at once, without waiting for peer-timeout. A sender of malformed frames is
-// counted, named and, after kMostBadFrames, ignored until it restarts.
+// is where peer bytes become trusted), ties each connection to a peer by its hello and hands frames to the hooks. The
+// name in a hello must be the one that the connection's key proves. The sending side belongs to the node's thread: the
+// DEALERs, hellos and the frames that wait for a connection.
+//
+// A link is up when both directions have been seen to work: the peer's hello came, and it says that it heard ours. It is
+// down as soon as TCP says so: a killed process is seen at once, without waiting for peer-timeout. Between runs it is
+// down, too, and dialled again, when one direction has been silent for some seconds. A second process under a peer's
+// name is refused, and told so, as long as the first one answers; the one that our own connection reaches always wins.
+//
+// A sender of malformed frames is counted, named and, after kMostBadFrames, ignored until it restarts. Connections that
+// say nothing or never end a message are cut (daemon/sockets/connections.h).
 #pragma once
 
 #include <atomic>
@@ -16,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/sockets/keyring.h"
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
@@ -33,8 +41,8 @@ class Mesh {
     std::function<void(Seat, std::string what)> misbehaved;  // restarted in the middle, malformed frames
     std::function<void(Seat)> heard;                         // any valid bytes
   };
-  Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, schema::FramePool& pool,
-       Log& log, Hooks hooks);
+  Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
+       schema::FramePool& pool, Log& log, Hooks hooks);
   ~Mesh();
 
   // Binds, connects, starts the receiving thread. Errors name the port and the next action.
@@ -45,11 +53,14 @@ class Mesh {
   std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);  // hellos, frames that waited
   void forget_waiting();            // of a run that ended
+  // Between runs silent links are dialled again, and keys that changed are bound.
+  void set_in_run(bool in_run);
   void close(int linger_ms);        // of the sending side
 
   // --- any thread ---
   std::uint64_t sent_bytes() const;      // ZeroMQ framing included
-  std::string problem(Seat peer) const;  // why a peer's hello was refused, "" if it was not
+  // Why the link to a peer does not come up, as far as is known: what it or we refused; "" if nothing was.
+  std::string problem(Seat peer) const;
   void stop_receiving();                 // joins the receiving thread
 
   static constexpr std::size_t kMostWaitingFrames = 65536;

@@ -24,6 +24,7 @@ enum class ErrorKind : std::uint16_t {
   kCorrupt = 7,      // bytes that break their format
   kIo = 8,           // the file system said no
   kTimeout = 9,      // a deadline passed
+  kForbidden = 10,   // a key that is not known here, or that does not give the right
 };
 
 struct Error {

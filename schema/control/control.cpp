@@ -13,7 +13,7 @@
 namespace tg::schema {
 namespace {
 
-constexpr ErrorKind kLastErrorKind = ErrorKind::kTimeout;
+constexpr ErrorKind kLastErrorKind = ErrorKind::kForbidden;
 static_assert(words_of(RunState()).size() == static_cast<std::size_t>(RunState::kFailed) + 1);
 static_assert(words_of(Phase()).size() == static_cast<std::size_t>(Phase::kSave) + 1);
 

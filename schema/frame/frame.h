@@ -38,6 +38,15 @@ struct Hello {
   std::uint64_t incarnation = 0;  // drawn at start of the process
   std::uint64_t names_hash = 0;   // of the sorted member names
   std::uint64_t heard = 0;        // the receiver's incarnation as the sender knows it, 0 = not heard yet
+  std::uint64_t sequence = 0;     // of the sender's hellos to this receiver
+  std::uint64_t echo = 0;         // of the receiver's last hello that the sender heard
+  std::string names;              // the sender's peers, for people
+};
+
+// To a connection whose hello is not taken; from a ROUTER to a DEALER.
+struct Refusal {
+  std::string node;  // who refuses
+  std::string message;
 };
 
 // The right to propose, asked of the node of the first seat and granted one at a time.
@@ -153,7 +162,7 @@ struct ProbeReply {
 };
 
 using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report,
-                               Goodbye, Credit, Probe, ProbeReply>;
+                               Goodbye, Credit, Probe, ProbeReply, Refusal>;
 
 struct Frame {
   FrameHeader header;

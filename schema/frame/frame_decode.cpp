@@ -11,7 +11,7 @@
 namespace tg::schema {
 namespace {
 
-constexpr ErrorKind kLastErrorKind = ErrorKind::kTimeout;
+constexpr ErrorKind kLastErrorKind = ErrorKind::kForbidden;
 
 Hello take(wire::Hello::Reader from) {
   Hello hello;
@@ -21,7 +21,14 @@ Hello take(wire::Hello::Reader from) {
   hello.incarnation = from.getIncarnation();
   hello.names_hash = from.getNamesHash();
   hello.heard = from.getHeard();
+  hello.sequence = from.getSequence();
+  hello.echo = from.getEcho();
+  hello.names = checked_text(from.getNames(), kMostNamesBytes, "names");
   return hello;
+}
+
+Refusal take(wire::Refusal::Reader from) {
+  return {checked_node(from.getNode(), "node"), checked_text(from.getMessage(), kMostReasonBytes, "message")};
 }
 
 Claim take(wire::Claim::Reader from) { return {checked_run(from.getRunId(), "run id")}; }
@@ -191,6 +198,8 @@ FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
       return take(frame.getProbe(), message);
     case wire::Frame::PROBE_REPLY:
       return ProbeReply{frame.getProbeReply().getBurst(), frame.getProbeReply().getMicros()};
+    case wire::Frame::REFUSAL:
+      return take(frame.getRefusal());
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(frame.which()))};
 }
@@ -209,7 +218,8 @@ Result<Frame> decode_frame(std::span<const std::byte> bytes) {
 std::string_view frame_name(const FrameBody& body) {
   static constexpr std::string_view kNames[] = {"hello",  "claim",   "grant",  "propose", "vote",
                                                 "commit", "fail",    "step",   "scalers", "chunk",
-                                                "report", "goodbye", "credit", "probe",   "probe reply"};
+                                                "report", "goodbye", "credit", "probe",   "probe reply",
+                                                "refusal"};
   static_assert(std::size(kNames) == std::variant_size_v<FrameBody>);
   return kNames[body.index()];
 }

@@ -18,6 +18,15 @@ void put(wire::Frame::Builder frame, const Hello& hello) {
   to.setIncarnation(hello.incarnation);
   to.setNamesHash(hello.names_hash);
   to.setHeard(hello.heard);
+  to.setSequence(hello.sequence);
+  to.setEcho(hello.echo);
+  to.setNames(text_of(clip_text(hello.names, kMostNamesBytes)));
+}
+
+void put(wire::Frame::Builder frame, const Refusal& refusal) {
+  wire::Refusal::Builder to = frame.initRefusal();
+  to.setNode(text_of(refusal.node));
+  to.setMessage(text_of(clip_text(refusal.message, kMostReasonBytes)));
 }
 
 void put(wire::Frame::Builder frame, const Claim& claim) { frame.initClaim().setRunId(text_of(claim.run_id)); }
@@ -125,7 +134,8 @@ void put(wire::Frame::Builder frame, const ProbeReply& reply) {
 void put(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
 
 // Bytes of the texts and lists of a body, before any clipping: what its fixed fields do not cover.
-std::size_t variable_bytes(const Hello& b) { return b.build.size() + b.node.size(); }
+std::size_t variable_bytes(const Hello& b) { return b.build.size() + b.node.size() + b.names.size(); }
+std::size_t variable_bytes(const Refusal& b) { return b.node.size() + b.message.size(); }
 std::size_t variable_bytes(const Claim& b) { return b.run_id.size(); }
 std::size_t variable_bytes(const Grant& b) { return b.message.size(); }
 std::size_t variable_bytes(const Propose& b) { return b.run_id.size() + b.spec.size(); }

@@ -4,9 +4,11 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "schema/limits.h"
 #include "schema/options/option_rows.h"
+#include "schema/text.h"
 
 namespace tg::schema {
 namespace {
@@ -69,6 +71,32 @@ Row peer_row() {
   return row;
 }
 
+Row control_allow_row() {
+  Row row;
+  row.name = "control-allow";
+  row.help =
+      "Without keys: addresses, networks (10.0.0.0/8) or names, comma between them, that may ask the control port "
+      "beside loopback and the hosts of the peer lines.";
+  row.set = [](NodeConfig& config, const std::string& value) -> Status {
+    config.control_allow.clear();
+    std::istringstream items(value);
+    for (std::string item; std::getline(items, item, ',');) {
+      item.erase(0, item.find_first_not_of(' '));
+      item.erase(item.find_last_not_of(' ') + 1);
+      if (item.empty() || item.size() > kMostHostBytes || !is_printable(item))
+        return bad_value(value, "a list of addresses such as 10.0.0.9,192.168.0.0/16");
+      config.control_allow.push_back(item);
+    }
+    return {};
+  };
+  row.get = [](const NodeConfig& config) {
+    std::string text;
+    for (const std::string& host : config.control_allow) text += (text.empty() ? "" : ",") + host;
+    return text;
+  };
+  return row;
+}
+
 Row fault_row() {
   Row row;
   row.name = "fault";
@@ -102,10 +130,14 @@ std::vector<Row> make_rows() {
   rows.push_back(peer_row());
   rows.push_back(text_row("listen", &NodeConfig::listen, kMostHostBytes,
                           "Address to bind, without a port: both ports come from the own peer line. Anything but "
-                          "loopback needs insecure = true."));
-  rows.push_back(
-      flag_row("insecure", &NodeConfig::insecure,
-               "Listen beyond loopback without keys: anyone who reaches the ports can start and stop runs."));
+                          "loopback needs a key-file, or insecure = true."));
+  rows.push_back(text_row("key-file", &NodeConfig::key_file, kMostPathBytes,
+                          "Cluster key file, the same on every node; tgctl keygen makes it. Who has no key of it can "
+                          "neither join nor ask. It may change while the node runs."));
+  rows.push_back(flag_row("insecure", &NodeConfig::insecure,
+                          "Listen beyond loopback without keys: who calls from an address of the peer lines or of "
+                          "control-allow can start and stop runs."));
+  rows.push_back(control_allow_row());
   rows.push_back(text_row("state-dir", &NodeConfig::state_dir, kMostPathBytes,
                           "Folder for runs: specs, logs, metrics, models. It survives restarts."));
   rows.push_back(text_row("data-dir", &NodeConfig::data_dir, kMostPathBytes,
@@ -159,11 +191,13 @@ Status check_listen(const NodeConfig& config) {
     return usage("listen = " + config.listen + " is not an IPv4 address such as 127.0.0.1, 10.0.0.1 or 0.0.0.0");
   }
   const bool loopback = is_loopback(config.listen);
-  if (!loopback && !config.insecure) {
+  if (!loopback && config.key_file.empty() && !config.insecure) {
     return usage("listen = " + config.listen +
-                 " is not loopback and there are no keys: anyone who reaches the ports could start and stop runs; set "
-                 "insecure = true if the network is trusted");
+                 " is not loopback and there are no keys: make a cluster key file once (tgctl keygen), copy it to "
+                 "every node and set key-file; or set insecure = true if the network is trusted");
   }
+  if (config.insecure && !config.key_file.empty())
+    return usage("insecure = true and a key-file: with keys nothing is insecure; remove one of the two lines");
   const std::string& own = config.self().host;
   for (const PeerAddress& peer : config.peers) {
     if (peer.name == config.node || !is_ipv4(peer.host) || is_loopback(peer.host)) continue;
@@ -172,7 +206,7 @@ Status check_listen(const NodeConfig& config) {
       return usage(reach + ", whose peer line says " + own + ": give the address that the others see");
     if (is_ipv4(own) && loopback) {
       return usage(reach + ", which listens on " + config.listen + " only: set listen = " + own +
-                   " and insecure = true");
+                   " and a key-file");
     }
   }
   return {};

@@ -29,7 +29,9 @@ struct NodeConfig {
   std::string node;
   Per<Seat, PeerAddress> peers;      // sorted by name; the own one included
   std::string listen = "127.0.0.1";  // address to bind; the ports come from the own peer line
-  bool insecure = false;             // needed to bind anything but loopback until keys come
+  std::string key_file;              // the cluster key file; "" = no keys
+  bool insecure = false;             // needed to bind anything but loopback without keys
+  std::vector<std::string> control_allow;  // addresses, networks and names besides the peers', without keys
   std::string state_dir = "tgd-state";
   std::string data_dir;
   std::uint64_t threads = 0;     // of the engine; 0 = what the cgroup allows

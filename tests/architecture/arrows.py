@@ -25,10 +25,11 @@ ROOMS = {
     "daemon/membership": set(),
     "daemon/exchange": {"daemon/membership/view.h"},
     "daemon/step": {"daemon/exchange", "daemon/membership/view.h"},
-    "daemon/mesh": set(),
+    "daemon/sockets": set(),
+    "daemon/mesh": {"daemon/sockets"},
     "daemon/mesh/probe": {"daemon/mesh"},
     "daemon/store": {"daemon/step/replica.h"},
-    "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/mesh/socket_options.h", "daemon/step/threads/progress.h"},
+    "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/sockets", "daemon/step/threads/progress.h"},
     "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/store"},
     "daemon/forecast": {"daemon/step", "daemon/exchange", "daemon/membership/choose_exchange.h", "daemon/mesh"},
     "daemon/node": {"daemon"},
@@ -36,12 +37,12 @@ ROOMS = {
 # folder -> third-party headers it may meet (prefixes of the include's path)
 THIRD_PARTY = {
     "kernels": ("immintrin.h",),
-    "schema": ("capnp/", "kj/", "boost/program_options"),
+    "schema": ("capnp/", "kj/", "boost/program_options", "sodium.h"),
     "engine": ("dnnl.hpp", "dnnl.h", "oneapi/dnnl", "omp.h", "zlib.h", "nlohmann/"),
     "daemon": ("zmq", "nlohmann/"),
     "ctl": ("zmq", "nlohmann/", "boost/program_options"),
 }
-KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "nlohmann/", "zmq", "cuda", "cudnn",
+KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "nlohmann/", "zmq", "sodium.h", "cuda", "cudnn",
                      "cublas", "immintrin.h", "gtest/", "gmock/")
 # What decides knows no clock, socket or thread.
 PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/code_bits", "daemon/forecast/flops", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/forecast/predict",

@@ -75,6 +75,8 @@ schema::ReplyBody TestClient::ask(schema::RequestBody body) {
 }
 
 TestNode::TestNode(schema::NodeConfig config) : config_(std::move(config)), log_(config_.node, LogLevel::kWarning) {
+  config_.state_dir = directory_.path();
+  keyring_ = std::move(daemon::Keyring::open(config_)).value();
   std::vector<std::string> warnings;
   auto store = daemon::RunStore::open(directory_.path(), config_.node, warnings);
   if (!store) throw std::runtime_error(store.error().message);
@@ -97,7 +99,7 @@ Status TestNode::start() {
     verdicts_.push_back(std::move(verdict));
     changed_.notify_all();
   };
-  server_ = std::make_unique<daemon::ControlServer>(config_, 1, "0.1.0-test", *store_, progress_, log_, hooks);
+  server_ = std::make_unique<daemon::ControlServer>(config_, 1, "0.1.0-test", *keyring_, *store_, progress_, log_, hooks);
   return server_->start();
 }
 

@@ -96,8 +96,9 @@ class TestNode {
   template <class Item>
   std::optional<Item> take(std::vector<Item>& items);
 
-  const schema::NodeConfig config_;
+  schema::NodeConfig config_;
   TemporaryDirectory directory_;
+  std::unique_ptr<daemon::Keyring> keyring_;
   std::unique_ptr<daemon::RunStore> store_;
   daemon::Progress progress_;
   Log log_;

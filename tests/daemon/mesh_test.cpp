@@ -24,7 +24,9 @@ constexpr Seat kA{0}, kB{1};
 class Endpoint {
  public:
   Endpoint(schema::NodeConfig config, std::uint64_t incarnation, const std::string& build)
-      : log_(config.node, LogLevel::kError), mesh_(config, incarnation, build, pool_, log_, hooks()) {}
+      : log_(config.node, LogLevel::kError),
+        keyring_(std::move(Keyring::open(config)).value()),
+        mesh_(config, incarnation, build, *keyring_, pool_, log_, hooks()) {}
   ~Endpoint() { stop(); }
 
   Status start() {
@@ -92,6 +94,7 @@ class Endpoint {
   std::atomic<bool> stopping_{false};
   schema::FramePool pool_;
   Log log_;
+  std::unique_ptr<Keyring> keyring_;
   Mesh mesh_;
   std::thread ticker_;
 };

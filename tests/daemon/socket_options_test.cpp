@@ -1,4 +1,4 @@
-#include "daemon/mesh/socket_options.h"
+#include "daemon/sockets/socket_options.h"
 
 #include <gtest/gtest.h>
 

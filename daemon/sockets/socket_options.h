@@ -8,6 +8,7 @@
 //   MAXMSGSIZE              the size field arrives before the payload: the guard of our memory
 //   RECONNECT_IVL(_MAX)     back-off, but short: a restarted peer is seen soon
 //   CONNECT_TIMEOUT, TCP_MAXRT, HANDSHAKE_IVL   minutes by default
+//   BACKLOG                 a burst of strangers keeps nobody out
 //   TCP_KEEPALIVE           tears down connections whose other end has vanished; who is alive is decided by Liveness
 //
 // A connection is given up after give_up_ms in which the other end took nothing. On the mesh that is no less than
@@ -34,7 +35,8 @@ namespace tg::daemon {
 inline constexpr int kReconnectMs = 100;
 inline constexpr int kConnectTimeoutMs = 3000;
 inline constexpr int kTcpGiveUpMs = 10'000;  // at least
-inline constexpr int kHandshakeMs = 5000;
+inline constexpr int kHandshakeMs = 2000;  // strangers hold memory so long
+inline constexpr int kBacklog = 1024;      // connections that wait to be accepted; libzmq's 100 are overrun at once
 // Seconds: probes begin after so long a silence and follow at this distance.
 inline constexpr int kKeepAliveIdle = 5, kKeepAliveInterval = 2;
 
@@ -58,6 +60,7 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
   const int give_up_ms = static_cast<int>(std::clamp<std::uint64_t>(options.give_up_ms, kTcpGiveUpMs, 24 * 3'600'000));
   socket.set(zmq::sockopt::tcp_maxrt, give_up_ms);
   socket.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
+  socket.set(zmq::sockopt::backlog, kBacklog);
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   socket.set(zmq::sockopt::tcp_keepalive_idle, kKeepAliveIdle);
   // Linux takes 127 probes at most. With a time to give up it ends a connection by that time, not by their number.

@@ -1,0 +1,38 @@
+// A DEALER on its way to one port, and what becomes of its connection.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <zmq.hpp>
+
+#include "daemon/sockets/socket_options.h"
+#include "schema/keys/keys.h"
+
+namespace tg::daemon {
+
+// How to present oneself to a port with keys.
+struct Introduction {
+  schema::KeyPair own;
+  schema::Key server{};  // the port's public key
+};
+
+struct Dial {
+  zmq::socket_t dealer;
+  zmq::socket_t monitor;  // for next_event; another thread may take it over
+};
+
+// Throws zmq::error_t.
+Dial dial(zmq::context_t& context, const SocketOptions& options, const std::optional<Introduction>& introduction,
+          const std::string& endpoint);
+
+enum class DialEvent : std::uint8_t {
+  kConnected,        // through the handshake
+  kDisconnected,     // libzmq tries again
+  kKeyRefused,       // the port does not know our key; libzmq gives up
+  kHandshakeFailed,  // keys on one side only, the port has another key, or it speaks something else; libzmq may give up
+};
+// Nothing: no news.
+std::optional<DialEvent> next_event(zmq::socket_t& monitor);
+
+}  // namespace tg::daemon

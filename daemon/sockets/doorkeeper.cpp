@@ -1,0 +1,125 @@
+#include "daemon/sockets/doorkeeper.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace tg::daemon {
+namespace {
+
+constexpr const char* kZapAddress = "inproc://zeromq.zap.01";
+constexpr const char* kZapVersion = "1.0";
+constexpr const char* kDomain = "tgd";
+constexpr int kZapEnforceDomain = 93;  // hidden behind the draft macro in Debian's header, and there all the same
+constexpr std::chrono::milliseconds kPoll{200};
+constexpr std::chrono::seconds kRefresh{1};  // looks whether the key file is another one
+constexpr std::chrono::minutes kBetweenLines{1};
+
+// version, request id, domain, address, identity, mechanism, credentials
+enum ZapPart : std::size_t { kVersion, kRequestId, kPartDomain, kAddress, kIdentity, kMechanism, kCredentials };
+
+}  // namespace
+
+Doorkeeper::Doorkeeper(zmq::context_t& context, std::string port, Keyring& keyring, Networks allowed, Log& log)
+    : port_(std::move(port)),
+      keyring_(keyring),
+      allowed_(std::move(allowed)),
+      log_(log),
+      requests_(context, zmq::socket_type::rep) {}
+
+Doorkeeper::~Doorkeeper() {
+  ending_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void Doorkeeper::start() {
+  requests_.set(zmq::sockopt::linger, 0);
+  requests_.bind(kZapAddress);
+  thread_ = std::thread([this] { loop(); });
+}
+
+void Doorkeeper::guard(zmq::socket_t& socket, const schema::KeyPair& own) {
+  socket.set(zmq::sockopt::zap_domain, kDomain);
+  const int on = 1;
+  int is_on = 0;
+  std::size_t size = sizeof is_on;
+  if (zmq_setsockopt(socket.handle(), kZapEnforceDomain, &on, sizeof on) != 0 ||
+      zmq_getsockopt(socket.handle(), kZapEnforceDomain, &is_on, &size) != 0)
+    throw zmq::error_t();
+  TG_CHECK(is_on == 1, "this libzmq would let everybody in if its handler died");
+  if (keyring_.has_keys()) {
+    socket.set(zmq::sockopt::curve_server, 1);
+    if (zmq_setsockopt(socket.handle(), ZMQ_CURVE_SECRETKEY, own.secret.data(), own.secret.size()) != 0)
+      throw zmq::error_t();
+    return;
+  }
+  // Strangers are turned away before libzmq makes anything of them.
+  for (const std::string& filter : allowed_.accept_filters())
+    if (zmq_setsockopt(socket.handle(), ZMQ_TCP_ACCEPT_FILTER, filter.data(), filter.size()) != 0) throw zmq::error_t();
+}
+
+void Doorkeeper::loop() {
+  auto next_refresh = std::chrono::steady_clock::now() + kRefresh;
+  while (!ending_) {
+    try {
+      zmq::pollitem_t item{requests_.handle(), 0, ZMQ_POLLIN, 0};
+      if (zmq::poll(&item, 1, kPoll) > 0) answer_one();
+    } catch (const zmq::error_t& error) {
+      if (error.num() == EINTR) continue;
+      log_.error("doorkeeper-ended", {{"port", port_}, {"error", error.what()}});
+      break;
+    }
+    if (const auto now = std::chrono::steady_clock::now(); now >= next_refresh) {
+      keyring_.refresh(log_);
+      next_refresh = now + kRefresh;
+    }
+  }
+  requests_.close();
+}
+
+void Doorkeeper::answer_one() {
+  std::vector<std::string> parts;
+  zmq::message_t part;
+  do {
+    if (!requests_.recv(part, zmq::recv_flags::none)) return;
+    parts.push_back(part.to_string());
+  } while (part.more());
+  parts.resize(std::max<std::size_t>(parts.size(), kCredentials + 1));
+  const Knock knock{parts[kAddress], parts[kMechanism], parts[kCredentials]};
+  const std::optional<User> user = parts[kVersion] == kZapVersion ? admit(knock) : std::nullopt;
+  if (!user) refuse(knock);
+  const std::string reply[] = {kZapVersion, parts[kRequestId], user ? "200" : "400", user ? "" : "unknown",
+                               user ? format_user(*user) : "", ""};
+  for (const std::string& one : reply)
+    requests_.send(zmq::buffer(one), &one == std::end(reply) - 1 ? zmq::send_flags::none : zmq::send_flags::sndmore);
+}
+
+std::optional<User> Doorkeeper::admit(const Knock& knock) {
+  if (!keyring_.has_keys()) return allowed_.contains(knock.address) ? std::optional(User{}) : std::nullopt;
+  schema::Key key{};
+  if (knock.mechanism != "CURVE" || knock.credentials.size() != key.size()) return std::nullopt;
+  std::memcpy(key.data(), knock.credentials.data(), key.size());
+  return keyring_.user(key);
+}
+
+void Doorkeeper::refuse(const Knock& knock) {
+  ++refused_;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_line_) return;
+  next_line_ = now + kBetweenLines;
+  std::string key = "none";
+  if (schema::Key open{}; knock.credentials.size() == open.size()) {
+    std::memcpy(open.data(), knock.credentials.data(), open.size());
+    key = schema::short_key(open);
+  }
+  log_.warning("connection-refused", {{"port", port_},
+                                      {"from", knock.address},
+                                      {"key", key},
+                                      {"why", keyring_.has_keys() ? "no node and no operator of this mesh has that key"
+                                                                  : "no peer line and no control-allow names that address"},
+                                      {"since-last-line", refused_ - told_}});
+  told_ = refused_;
+}
+
+}  // namespace tg::daemon

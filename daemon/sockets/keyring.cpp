@@ -1,0 +1,106 @@
+#include "daemon/sockets/keyring.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+namespace tg::daemon {
+
+using schema::Key;
+using schema::KeyPair;
+
+Keyring::Keyring(const schema::NodeConfig& config)
+    : path_(config.key_file), node_(config.node), names_(config.names()) {}
+
+Result<std::unique_ptr<Keyring>> Keyring::open(const schema::NodeConfig& config) {
+  std::unique_ptr<Keyring> keyring(new Keyring(config));
+  if (!keyring->has_keys()) return keyring;
+  keyring->read_ = keyring->stamp();
+  Result<Keys> keys = keyring->read();
+  if (!keys) return keys.error();
+  keyring->keys_ = *std::move(keys);
+  return keyring;
+}
+
+Keyring::Stamp Keyring::stamp() const {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) != 0) return {};
+  return {status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
+}
+
+Result<Keyring::Keys> Keyring::read() const {
+  const Result<std::string> text = schema::read_key_file(path_);
+  if (!text) return text.error();
+  Result<schema::ClusterKeys> file = schema::parse_cluster_keys(*text, path_);
+  if (!file) return file.error();
+  Keys keys{*std::move(file), {}};
+  for (const schema::Operator& listed : keys.file.operators)
+    keys.users[listed.open] = {User::Kind::kOperator, listed.name, listed.rights};
+  for (const Key& cluster : keys.file.clusters) {
+    for (const std::string& name : names_)
+      keys.users[schema::node_keys(cluster, name).open] = {User::Kind::kNode, name, schema::Rights::kFull};
+    keys.users[schema::member_keys(cluster).open] = {User::Kind::kMember, "", schema::Rights::kFull};
+  }
+  return keys;
+}
+
+std::optional<User> Keyring::user(const Key& open) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = keys_.users.find(open);
+  return found == keys_.users.end() ? std::nullopt : std::optional(found->second);
+}
+
+const Key& Keyring::cluster(std::size_t which) const {
+  TG_CHECK(has_keys());
+  return keys_.file.clusters[which % keys_.file.clusters.size()];
+}
+
+std::size_t Keyring::clusters() const {
+  const std::lock_guard lock(mutex_);
+  return keys_.file.clusters.size();
+}
+
+KeyPair Keyring::own(std::size_t which) const {
+  const std::lock_guard lock(mutex_);
+  return schema::node_keys(cluster(which), node_);
+}
+
+KeyPair Keyring::control() const {
+  const std::lock_guard lock(mutex_);
+  return schema::control_keys(cluster(0));
+}
+
+Key Keyring::node(std::size_t which, const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  return schema::node_keys(cluster(which), name).open;
+}
+
+Key Keyring::control_of_all(std::size_t which) const {
+  const std::lock_guard lock(mutex_);
+  return schema::control_keys(cluster(which)).open;
+}
+
+std::uint64_t Keyring::version() const {
+  const std::lock_guard lock(mutex_);
+  return version_;
+}
+
+void Keyring::refresh(Log& log) {
+  if (!has_keys()) return;
+  const Stamp now = stamp();
+  const std::lock_guard lock(mutex_);
+  if (now == read_) return;
+  read_ = now;  // a bad file is complained about once
+  Result<Keys> keys = read();
+  if (!keys) {
+    log.warning("keys-kept", {{"why", keys.error().message}, {"next", "the keys read before stay in use"}});
+    return;
+  }
+  keys_ = *std::move(keys);
+  ++version_;
+  log.info("keys-read", {{"file", path_},
+                         {"cluster-keys", keys_.file.clusters.size()},
+                         {"operators", keys_.file.operators.size()}});
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,66 @@
+// The keys of this node, from its cluster key file, and whose any other key is. The file may change while the node
+// runs (a rotation, a new operator): refresh() reads it again. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "daemon/sockets/user.h"
+#include "kernels/base/log.h"
+#include "kernels/base/status.h"
+#include "schema/keys/keys.h"
+#include "schema/options/node_config.h"
+
+namespace tg::daemon {
+
+class Keyring {
+ public:
+  // Without `key-file` in the configuration it holds no key: has_keys() is false and stays so. An error names the
+  // file.
+  static Result<std::unique_ptr<Keyring>> open(const schema::NodeConfig& config);
+
+  bool has_keys() const { return !path_.empty(); }
+  // Whose public key it is: of a node of the peer lines, or of an operator.
+  std::optional<User> user(const schema::Key& open) const;
+
+  // The functions below need keys. `which` counts from 0, the cluster key in use, modulo their number: who dials tries
+  // one after the other.
+  std::size_t clusters() const;
+  schema::KeyPair own(std::size_t which) const;
+  schema::KeyPair control() const;  // of this node's control port
+  schema::Key node(std::size_t which, const std::string& name) const;
+  schema::Key control_of_all(std::size_t which) const;
+
+  // Changes whenever the keys do.
+  std::uint64_t version() const;
+  // Reads the file again if it is another one. One that cannot be used leaves the keys as they are, and is logged.
+  void refresh(Log& log);
+
+ private:
+  struct Keys {
+    schema::ClusterKeys file;
+    std::map<schema::Key, User> users;
+  };
+  struct Stamp {  // of the file: whether it is another one
+    std::int64_t seconds = 0, nanoseconds = 0;
+    std::uint64_t inode = 0, size = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  explicit Keyring(const schema::NodeConfig& config);
+  Stamp stamp() const;
+  Result<Keys> read() const;
+  const schema::Key& cluster(std::size_t which) const;  // lock held
+
+  const std::string path_, node_;
+  const Per<Seat, std::string> names_;
+  mutable std::mutex mutex_;
+  Keys keys_;
+  Stamp read_;
+  std::uint64_t version_ = 1;
+};
+
+}  // namespace tg::daemon

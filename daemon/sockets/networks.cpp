@@ -1,0 +1,104 @@
+#include "daemon/sockets/networks.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::chrono::seconds kResolveAgain{1};
+constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+void unmap(Network& network) {
+  if (!network.ipv6 || network.bits < 96 || std::memcmp(network.bytes, kMapped, sizeof kMapped) != 0) return;
+  std::memmove(network.bytes, network.bytes + sizeof kMapped, 4);
+  std::fill(network.bytes + 4, std::end(network.bytes), std::uint8_t{0});
+  network.ipv6 = false;
+  network.bits -= 96;
+}
+
+bool is_loopback(const Network& address) {
+  static const Network kIpv4 = *parse_network("127.0.0.0/8"), kIpv6 = *parse_network("::1");
+  return kIpv4.contains(address) || kIpv6.contains(address);
+}
+
+}  // namespace
+
+bool Network::contains(const Network& address) const {
+  if (ipv6 != address.ipv6 || bits > address.bits) return false;
+  const int whole = bits / 8, rest = bits % 8;
+  if (std::memcmp(bytes, address.bytes, static_cast<std::size_t>(whole)) != 0) return false;
+  return rest == 0 || (bytes[whole] ^ address.bytes[whole]) >> (8 - rest) == 0;
+}
+
+std::optional<Network> parse_network(std::string text) {
+  Network network;
+  const std::size_t slash = text.find('/');
+  const std::string prefix = slash == std::string::npos ? "" : text.substr(slash + 1);
+  text = text.substr(0, slash);
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  text = text.substr(0, text.find('%'));  // the interface of a link-local address
+  network.ipv6 = text.find(':') != std::string::npos;
+  if (inet_pton(network.ipv6 ? AF_INET6 : AF_INET, text.c_str(), network.bytes) != 1) return std::nullopt;
+  const int most = network.ipv6 ? 128 : 32;
+  network.bits = most;
+  if (slash != std::string::npos) {
+    const char* const end = prefix.data() + prefix.size();
+    const auto [stop, code] = std::from_chars(prefix.data(), end, network.bits);
+    if (code != std::errc() || stop != end || network.bits < 0 || network.bits > most) return std::nullopt;
+  }
+  unmap(network);
+  return network;
+}
+
+Networks::Networks(const std::vector<std::string>& hosts) {
+  for (const std::string& host : hosts) {
+    if (const std::optional<Network> network = parse_network(host)) {
+      fixed_.push_back(*network);
+      texts_.push_back(host.starts_with('[') ? host.substr(1, host.size() - 2) : host);
+    } else {
+      names_.push_back(host);
+    }
+  }
+}
+
+bool Networks::contains(const std::string& address) {
+  const std::optional<Network> known = parse_network(address);
+  if (!known) return false;
+  const auto holds = [&](const std::vector<Network>& all) {
+    return std::any_of(all.begin(), all.end(), [&](const Network& network) { return network.contains(*known); });
+  };
+  if (is_loopback(*known) || holds(fixed_) || holds(resolved_)) return true;
+  if (names_.empty() || std::chrono::steady_clock::now() < next_resolve_) return false;
+  resolve();
+  next_resolve_ = std::chrono::steady_clock::now() + kResolveAgain;
+  return holds(resolved_);
+}
+
+std::vector<std::string> Networks::accept_filters() const {
+  if (!names_.empty()) return {};
+  std::vector<std::string> all{"127.0.0.0/8", "::1"};
+  all.insert(all.end(), texts_.begin(), texts_.end());
+  return all;
+}
+
+void Networks::resolve() {
+  resolved_.clear();
+  for (const std::string& name : names_) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) continue;
+    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+      char text[NI_MAXHOST];
+      if (::getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) continue;
+      if (const std::optional<Network> network = parse_network(text)) resolved_.push_back(*network);
+    }
+    ::freeaddrinfo(found);
+  }
+}
+
+}  // namespace tg::daemon

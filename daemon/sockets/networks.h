@@ -1,0 +1,42 @@
+// Which addresses may connect where there are no keys: the hosts of the peer lines, and others that the configuration
+// names. Loopback always may. Hosts given by name are resolved, again when somebody else knocks, at most once a second.
+// One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace tg::daemon {
+
+// An IPv4 or IPv6 network: 10.0.0.0/8, fd00::/8, 10.0.0.7. IPv4 in IPv6's clothes (::ffff:10.0.0.7) is IPv4.
+struct Network {
+  bool ipv6 = false;
+  std::uint8_t bytes[16] = {};
+  int bits = 0;
+  bool contains(const Network& address) const;
+};
+// No value where it is none.
+std::optional<Network> parse_network(std::string text);
+
+class Networks {
+ public:
+  // hosts: addresses, networks or names.
+  explicit Networks(const std::vector<std::string>& hosts);
+  bool contains(const std::string& address);
+  // The networks as libzmq's accept filter takes them; empty where a host is a name, whose address may change.
+  std::vector<std::string> accept_filters() const;
+
+ private:
+  void resolve();
+
+  std::vector<Network> fixed_, resolved_;
+  std::vector<std::string> texts_, names_;
+  std::chrono::steady_clock::time_point next_resolve_{};
+};
+
+}  // namespace tg::daemon
