@@ -90,7 +90,7 @@ Result<std::unique_ptr<ControlSockets>> ControlSockets::open(const schema::NodeC
       const std::uint64_t io_threads = literal ? 1 : std::uint64_t{2} << (named++ % named_threads);
       dealer = zmq::socket_t(impl->context, zmq::socket_type::dealer);
       set_socket_options(dealer, socket_options(0, io_threads));
-      if (literal && peer.host.find(':') != std::string::npos) dealer.set(zmq::sockopt::ipv6, true);
+      set_family(dealer, peer.host, config.listen);
       dealer.connect(peer.control_endpoint());
     }
   } catch (const zmq::error_t& error) {

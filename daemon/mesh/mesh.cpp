@@ -112,6 +112,7 @@ Status Mesh::start() {
       zmq::socket_t& dealer = s.links[seat].dealer;
       dealer = zmq::socket_t(s.context, zmq::socket_type::dealer);
       set_socket_options(dealer, options);
+      set_family(dealer, s.config.peers[seat].host, s.config.listen);
       dealer.set(zmq::sockopt::routing_id, self.name);
       s.monitor_dealer(seat);
       dealer.connect(s.config.peers[seat].mesh_endpoint());
