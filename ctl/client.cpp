@@ -29,10 +29,13 @@ int remaining_ms(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
 }
 
+// host:port; an IPv6 address stands in brackets.
 bool is_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || address.size() > schema::kMostAddressBytes) return false;
   if (address.find_first_of("/ *@") != std::string::npos || !schema::is_printable(address)) return false;
+  const std::string host = address.substr(0, colon);
+  if (host.find_first_of("[]:") != std::string::npos && !(host.front() == '[' && schema::is_ipv6(host))) return false;
   unsigned port = 0;
   const char* const end = address.data() + address.size();
   const auto [stop, code] = std::from_chars(address.data() + colon + 1, end, port);
@@ -50,6 +53,7 @@ struct Client::State {
     socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(schema::kMostControlBytes));
     socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMostMs);
     socket.set(zmq::sockopt::connect_timeout, schema::kControlReplyMs);
+    socket.set(zmq::sockopt::ipv6, address.front() == '[');
     socket.connect("tcp://" + address);
   }
 
@@ -133,8 +137,9 @@ Client::Client(Client&&) noexcept = default;
 
 Result<Client> Client::connect(const std::string& address) {
   if (!is_address(address)) {
-    return Error{ErrorKind::kUsage, std::string("\"") + schema::clip_text(address, 100) +
-                                        "\" is not an address of the form host:port, such as 127.0.0.1:7701"};
+    return Error{ErrorKind::kUsage,
+                 std::string("\"") + schema::clip_text(address, 100) +
+                     "\" is not an address of the form host:port, such as 127.0.0.1:7701 or [::1]:7701"};
   }
   try {
     return Client(std::make_unique<State>(address));

@@ -1,5 +1,7 @@
 #include "schema/text.h"
 
+#include <arpa/inet.h>
+
 #include "schema/limits.h"
 
 namespace tg::schema {
@@ -74,6 +76,22 @@ std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
+}
+
+bool is_ipv4(std::string_view text) {
+  in_addr address{};
+  return inet_pton(AF_INET, std::string(text).c_str(), &address) == 1;
+}
+
+bool is_ipv6(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  in6_addr address{};
+  return inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
+}
+
+std::string host_and_port(const std::string& host, std::uint16_t port) {
+  const bool bare_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  return (bare_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
 std::uint64_t hash_text(std::string_view text) {

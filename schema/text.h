@@ -23,6 +23,11 @@ bool is_printable_lines(std::string_view text);
 std::string clip_text(std::string_view text, std::size_t most);
 // "a, b, c".
 std::string joined(const std::vector<std::string>& words);
+// An IPv4 or IPv6 address, not a name; is_ipv6 takes it with or without brackets.
+bool is_ipv4(std::string_view text);
+bool is_ipv6(std::string_view text);
+// "10.0.0.1:7700", "[fd00::1]:7700"; an IPv6 address may come with or without brackets.
+std::string host_and_port(const std::string& host, std::uint16_t port);
 // FNV-1a, 64 bits: compares what honest nodes read, guards against nobody.
 std::uint64_t hash_text(std::string_view text);
 

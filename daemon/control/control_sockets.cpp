@@ -212,8 +212,9 @@ void ControlSockets::Impl::dial(Seat peer) {
     introduction = Introduction{keyring.own(link.cluster), keyring.control_of_all(link.cluster)};
     ++link.cluster;
   }
-  link.link = daemon::dial(context, socket_options(0, link.io_threads, schema::kMostControlBytes), introduction,
-                           address.control_endpoint());
+  SocketOptions options = socket_options(0, link.io_threads, schema::kMostControlBytes);
+  options.ipv6 = takes_ipv6(address.host, config.listen);
+  link.link = daemon::dial(context, options, introduction, address.control_endpoint());
 }
 
 void ControlSockets::Impl::watch(Seat peer) {

@@ -484,7 +484,9 @@ void Mesh::State::dial(Seat peer, std::uint64_t now_ms) {
     introduction = Introduction{keyring.own(link.cluster), keyring.node(link.cluster, address.name)};
     ++link.cluster;
   }
-  Dial made = daemon::dial(context, mesh_options(config), introduction, address.mesh_endpoint());
+  SocketOptions options = mesh_options(config);
+  options.ipv6 = takes_ipv6(address.host, config.listen);
+  Dial made = daemon::dial(context, options, introduction, address.mesh_endpoint());
   link.dealer = std::move(made.dealer);  // the one before closes
   const std::lock_guard lock(monitors_mutex);
   monitors.emplace_back(peer, std::move(made.monitor));

@@ -19,8 +19,6 @@
 // a client that floods and leaves, would take us along.
 #pragma once
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -29,6 +27,7 @@
 #include <zmq.hpp>
 
 #include "kernels/base/status.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 
@@ -46,6 +45,7 @@ struct SocketOptions {
   int linger_ms = 0;
   int most_reconnect_ms = 1000;
   std::uint64_t give_up_ms = kTcpGiveUpMs;
+  bool ipv6 = false;
   std::uint64_t io_threads = 0;  // bit mask of the context's I/O threads that serve it, 0 = any
 };
 
@@ -69,6 +69,7 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
   const int interval = std::max(kKeepAliveInterval, silence / kMostProbes + 1);
   socket.set(zmq::sockopt::tcp_keepalive_intvl, interval);
   socket.set(zmq::sockopt::tcp_keepalive_cnt, std::clamp(silence / interval + 1, 1, kMostProbes));
+  socket.set(zmq::sockopt::ipv6, options.ipv6);
   if (options.io_threads != 0) socket.set(zmq::sockopt::affinity, options.io_threads);
   if (socket.get(zmq::sockopt::type) == static_cast<int>(zmq::socket_type::router)) {
     socket.set(zmq::sockopt::router_mandatory, true);
@@ -79,22 +80,20 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
 
 // libzmq resolves names on the I/O thread that reconnects, and a resolver may take seconds to say that a dead peer's
 // name is gone. So a peer given by name gets an I/O thread away from the others'.
-inline bool is_address_literal(const std::string& host) {
-  unsigned char scratch[sizeof(in6_addr)];
-  const std::string bare = host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
-  return inet_pton(AF_INET, bare.c_str(), scratch) == 1 || inet_pton(AF_INET6, bare.c_str(), scratch) == 1;
+inline bool is_address_literal(const std::string& host) { return schema::is_ipv4(host) || schema::is_ipv6(host); }
+
+// How to dial a host: a name is looked up as IPv6 (and IPv4 where there is none) if we listen on IPv6 ourselves.
+inline bool takes_ipv6(const std::string& host, const std::string& listen) {
+  return schema::is_ipv6(is_address_literal(host) ? host : listen);
 }
 
-inline std::string host_and_port(const std::string& host, std::uint16_t port) {
-  const bool bare_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
-  return (bare_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
+using schema::host_and_port;
 
 // Binds to host:port; an error says which port ("mesh", "control"), where, and what to do.
 inline Status bind_socket(zmq::socket_t& socket, std::string_view what, const std::string& host, std::uint16_t port) {
   const std::string place = host_and_port(host, port);
   try {
-    if (host.find(':') != std::string::npos) socket.set(zmq::sockopt::ipv6, true);
+    if (schema::is_ipv6(host)) socket.set(zmq::sockopt::ipv6, true);
     socket.bind("tcp://" + place);
     return {};
   } catch (const zmq::error_t& error) {
@@ -106,7 +105,7 @@ inline Status bind_socket(zmq::socket_t& socket, std::string_view what, const st
     if (error.num() == EADDRNOTAVAIL || error.num() == ENODEV) {
       return Error{ErrorKind::kIo, start +
                                        "this machine has no such address; set listen to one that it has "
-                                       "(ip -brief address), or to 0.0.0.0"};
+                                       "(ip -brief address), or to 0.0.0.0 or ::"};
     }
     if (error.num() == EACCES) {
       return Error{ErrorKind::kIo, start + "permission denied; use a port from 1024 on"};

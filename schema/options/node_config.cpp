@@ -30,30 +30,18 @@ bool is_host(std::string_view host) {
   });
 }
 
-// Four numbers below 256 with dots between.
-bool is_ipv4(std::string_view text) {
-  int parts = 0;
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  while (parts < 4) {
-    unsigned value = 0;
-    const auto [stop, code] = std::from_chars(at, end, value);
-    if (code != std::errc() || value > 255) return false;
-    at = stop;
-    if (++parts == 4) break;
-    if (at == end || *at++ != '.') return false;
-  }
-  return at == end;
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host == "[::1]" || (is_ipv4(host) && host.starts_with("127."));
 }
 
-bool is_loopback(std::string_view host) { return host == "localhost" || (is_ipv4(host) && host.starts_with("127.")); }
+bool is_literal(std::string_view host) { return is_ipv4(host) || is_ipv6(host); }
 
 Row peer_row() {
   Row row;
   row.name = "peer";
   row.help =
-      "NAME@host:port of a node, the own one too; once per node, the same lines in every node's file. The port is "
-      "the mesh's, the one above it is for control.";
+      "NAME@host:port of a node, the own one too; once per node, the same lines in every node's file. The host is a "
+      "name or an address, an IPv6 one in brackets. The port is the mesh's, the one above it is for control.";
   row.repeated = true;
   row.set = [](NodeConfig& config, const std::string& value) -> Status {
     Result<PeerAddress> peer = parse_peer(value);
@@ -64,7 +52,7 @@ Row peer_row() {
   row.get = [](const NodeConfig& config) {
     std::string text;
     for (const PeerAddress& peer : config.peers) {
-      text += (text.empty() ? "" : ",") + peer.name + "@" + peer.host + ":" + std::to_string(peer.port);
+      text += (text.empty() ? "" : ",") + peer.name + "@" + host_and_port(peer.host, peer.port);
     }
     return text;
   };
@@ -167,7 +155,7 @@ Status check_peers(const NodeConfig& config) {
   for (const PeerAddress& peer : config.peers) {
     if (!names.insert(peer.name).second) return usage("two peer lines are named " + peer.name);
     for (int port = peer.port; port <= peer.port + 1; ++port) {
-      const std::string endpoint = peer.host + ":" + std::to_string(port);
+      const std::string endpoint = host_and_port(peer.host, static_cast<std::uint16_t>(port));
       const auto [other, fresh] = endpoints.emplace(endpoint, peer.name);
       if (!fresh) {
         return usage(other->second + " and " + peer.name + " both use " + endpoint +
@@ -182,14 +170,25 @@ Status check_peers(const NodeConfig& config) {
                " Every file lists all nodes, its own included");
 }
 
+// An own line that nobody can reach, because the socket is of the other kind. :: takes both.
+Status check_family(const NodeConfig& config) {
+  const std::string& own = config.self().host;
+  const bool any = config.listen == "::" || config.listen == "[::]";
+  if (any || !is_literal(own) || is_ipv6(own) == is_ipv6(config.listen)) return {};
+  return usage("the peer line of " + config.node + " says " + own + ", but it listens on " + config.listen +
+               ", which is an IPv" + (is_ipv6(config.listen) ? "6" : "4") + " address: set listen = " + own + " or ::");
+}
+
 Status check_listen(const NodeConfig& config) {
-  if (config.listen.find(':') != std::string::npos) {
-    return usage("listen = " + config.listen + ": give an address only; the ports come from the peer line of " +
-                 config.node);
+  if (!is_literal(config.listen) && config.listen != "localhost") {
+    if (config.listen.find(':') != std::string::npos) {
+      return usage("listen = " + config.listen + ": give an address only; the ports come from the peer line of " +
+                   config.node);
+    }
+    return usage("listen = " + config.listen +
+                 " is not an address such as 127.0.0.1, 10.0.0.1, 0.0.0.0 (any IPv4) or :: (any IPv4 and IPv6)");
   }
-  if (!is_ipv4(config.listen) && config.listen != "localhost") {
-    return usage("listen = " + config.listen + " is not an IPv4 address such as 127.0.0.1, 10.0.0.1 or 0.0.0.0");
-  }
+  if (const Status status = check_family(config); !status) return status;
   const bool loopback = is_loopback(config.listen);
   if (!loopback && config.key_file.empty() && !config.insecure) {
     return usage("listen = " + config.listen +
@@ -200,11 +199,11 @@ Status check_listen(const NodeConfig& config) {
     return usage("insecure = true and a key-file: with keys nothing is insecure; remove one of the two lines");
   const std::string& own = config.self().host;
   for (const PeerAddress& peer : config.peers) {
-    if (peer.name == config.node || !is_ipv4(peer.host) || is_loopback(peer.host)) continue;
+    if (peer.name == config.node || !is_literal(peer.host) || is_loopback(peer.host)) continue;
     const std::string reach = peer.name + " at " + peer.host + " cannot reach " + config.node;
     if (is_loopback(own))
       return usage(reach + ", whose peer line says " + own + ": give the address that the others see");
-    if (is_ipv4(own) && loopback) {
+    if (is_literal(own) && loopback) {
       return usage(reach + ", which listens on " + config.listen + " only: set listen = " + own +
                    " and a key-file");
     }
@@ -214,9 +213,11 @@ Status check_listen(const NodeConfig& config) {
 
 }  // namespace
 
-std::string PeerAddress::mesh_endpoint() const { return "tcp://" + host + ":" + std::to_string(port); }
+std::string PeerAddress::mesh_endpoint() const { return "tcp://" + host_and_port(host, port); }
 
-std::string PeerAddress::control_endpoint() const { return "tcp://" + host + ":" + std::to_string(port + 1); }
+std::string PeerAddress::control_endpoint() const {
+  return "tcp://" + host_and_port(host, static_cast<std::uint16_t>(port + 1));
+}
 
 const PeerAddress& NodeConfig::self() const { return peers[seat()]; }
 
@@ -250,7 +251,11 @@ Result<PeerAddress> parse_peer(std::string_view text) {
     return bad_value(peer.name, "a node's name: a-z, 0-9, dots and dashes, a letter or digit first, at most " +
                                     std::to_string(kMostNameBytes));
   }
-  if (!is_host(peer.host)) return bad_value(peer.host, "a host name or IPv4 address");
+  if (peer.host.starts_with('[') && is_ipv6(peer.host)) {
+    peer.host = peer.host.substr(1, peer.host.size() - 2);
+  } else if (!is_host(peer.host)) {
+    return bad_value(peer.host, "a host name, an IPv4 address, or an IPv6 address in brackets such as [fd00::1]");
+  }
   const std::string_view port = text.substr(colon + 1);
   const auto [stop, code] = std::from_chars(port.data(), port.data() + port.size(), peer.port);
   if (code != std::errc() || stop != port.data() + port.size() || peer.port < 1 || peer.port > 65534) {

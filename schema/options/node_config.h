@@ -18,7 +18,7 @@ namespace tg::schema {
 
 struct PeerAddress {
   std::string name;
-  std::string host;
+  std::string host;                      // a name or an address; an IPv6 one without its brackets
   std::uint16_t port = 0;                // mesh; control = port + 1
   std::string mesh_endpoint() const;     // tcp://host:port
   std::string control_endpoint() const;  // tcp://host:port+1

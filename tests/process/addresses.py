@@ -5,6 +5,11 @@ import os
 import socket
 
 
+def with_port(host, port):
+    """host:port as the programs write it: an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def own_loopback_address():
     """Linux answers on all of 127/8: an address of its own for each test process keeps parallel tests apart."""
     pid = os.getpid()
@@ -21,7 +26,7 @@ def free_port_pair(host):
             break
         try:
             for one in (port, port + 1):
-                with socket.socket() as probe:
+                with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     probe.bind((host, one))
             return port

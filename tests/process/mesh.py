@@ -18,7 +18,7 @@ import sys
 import tempfile
 import unittest
 
-from addresses import free_port_pair, own_loopback_address
+from addresses import free_port_pair, own_loopback_address, with_port
 from asking import FINAL, TGCTL, Answer, Follower
 from node import Node
 from patience import PATIENCE, wait_until
@@ -69,7 +69,7 @@ class Mesh:
         own |= {key.replace("_", "-"): value for key, value in changes.items()}
         node = self.nodes[index]
         lines = [f"node = {node.name}"]
-        lines += [f"peer = {one.name}@{one.host}:{one.port}" for one in self.nodes]
+        lines += [f"peer = {one.name}@{with_port(one.host, one.port)}" for one in self.nodes]
         keys = {"listen": node.host, "state-dir": node.state_dir} | self.settings | own
         lines += [f"{key} = {value}" for key, value in keys.items() if value is not None]
         with open(node.config, "w") as file:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 
+from addresses import with_port
 from patience import PATIENCE
 
 TGD = os.environ.get("TGD", "tgd")
@@ -33,7 +34,7 @@ class Node:
 
     @property
     def address(self):
-        return f"{self.host}:{self.port + 1}"
+        return with_port(self.host, self.port + 1)
 
     def start(self):
         with open(self.log, "ab") as log:

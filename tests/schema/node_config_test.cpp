@@ -150,8 +150,27 @@ TEST_F(NodeConfigTest, ListeningBeyondLoopbackIsAChoice) {
   EXPECT_EQ(error_of(file + "listen = 127.0.0.2\n"), "");
   EXPECT_EQ(error_of(file + "listen = localhost\n"), "");
   expect_error(file + "listen = 127.0.0.1:7700\n", "give an address only");
-  expect_error(file + "listen = *\n", "is not an IPv4 address");
-  expect_error(file + "listen = 127.0.0.256\n", "is not an IPv4 address");
+  expect_error(file + "listen = *\n", "is not an address such as");
+  expect_error(file + "listen = 127.0.0.256\n", "is not an address such as");
+}
+
+TEST_F(NodeConfigTest, Ipv6StandsInBrackets) {
+  const auto peer = parse_peer("node-a@[fd00::1]:7700");
+  ASSERT_TRUE(peer.ok()) << peer.error().message;
+  EXPECT_EQ(peer->host, "fd00::1");
+  EXPECT_EQ(peer->mesh_endpoint(), "tcp://[fd00::1]:7700");
+  EXPECT_EQ(peer->control_endpoint(), "tcp://[fd00::1]:7701");
+  for (const char* bad : {"a@fd00::1:7700", "a@[fd00::1:7700", "a@[fd00::g]:7700", "a@[10.0.0.1]:7700", "a@[]:1"})
+    EXPECT_FALSE(parse_peer(bad).ok()) << bad;
+  const std::string mesh = "node = a\npeer = a@[fd00::1]:7700\npeer = b@[fd00::2]:7700\n";
+  for (const char* listen : {"::", "[::]", "fd00::1"})
+    EXPECT_EQ(error_of(mesh + "insecure = true\nlisten = " + listen + "\n"), "") << listen;
+  expect_error(mesh + "insecure = true\nlisten = 0.0.0.0\n", "set listen = fd00::1 or ::");
+  expect_error(mesh + "listen = ::1\n", "b at fd00::2 cannot reach a, which listens on ::1 only");
+  expect_error(mesh + "listen = ::\n", "insecure = true");
+  EXPECT_EQ(error_of("node = a\nlisten = ::1\npeer = a@[::1]:7700\npeer = b@[::1]:7702\n"), "");
+  expect_error("node = a\nlisten = ::1\npeer = a@[::1]:7700\npeer = b@[::1]:7701\n", "both use [::1]:7701");
+  EXPECT_EQ(error_of("node = a\nlisten = ::\ninsecure = true\npeer = a@10.0.0.1:7700\n"), "");
 }
 
 TEST_F(NodeConfigTest, WhatPeersCannotReachIsRefused) {
