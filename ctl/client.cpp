@@ -1,14 +1,19 @@
 #include "ctl/client.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstring>
 #include <optional>
 #include <random>
 #include <utility>
 #include <zmq.hpp>
 
 #include "ctl/terminal/interrupt.h"
+#include "schema/keys/keys.h"
 #include "schema/limits.h"
 #include "schema/text.h"
 
@@ -29,6 +34,9 @@ int remaining_ms(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
 }
 
+// A local socket's path.
+bool is_local(const std::string& address) { return address.find('/') != std::string::npos; }
+
 // host:port; an IPv6 address stands in brackets.
 bool is_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
@@ -42,25 +50,99 @@ bool is_address(const std::string& address) {
   return code == std::errc() && stop == end && port >= 1 && port <= 65535;
 }
 
+void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {
+  if (zmq_setsockopt(socket.handle(), option, key.data(), key.size()) != 0) throw zmq::error_t();
+}
+
 }  // namespace
 
 struct Client::State {
-  explicit State(std::string node_address)
+  State(std::string node_address, schema::OperatorKeys operator_keys)
       : address(std::move(node_address)),
-        socket(context, zmq::socket_type::dealer),
+        keys(std::move(operator_keys)),
         next_id(std::uint64_t{std::random_device{}()} + kFirstId) {
+    dial();
+  }
+
+  // With the next way of our keys, if there are any.
+  void dial() {
+    socket = zmq::socket_t(context, zmq::socket_type::dealer);
     socket.set(zmq::sockopt::linger, kLingerMs);
     socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(schema::kMostControlBytes));
     socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMostMs);
     socket.set(zmq::sockopt::connect_timeout, schema::kControlReplyMs);
+    socket.set(zmq::sockopt::handshake_ivl, schema::kControlReplyMs);
     socket.set(zmq::sockopt::ipv6, address.front() == '[');
-    socket.connect("tcp://" + address);
+    if (!keys.ways.empty() && !is_local(address)) {
+      const schema::OperatorKeys::Way& way = keys.ways[dials % keys.ways.size()];
+      set_key(socket, ZMQ_CURVE_SERVERKEY, way.control);
+      set_key(socket, ZMQ_CURVE_PUBLICKEY, way.own.open);
+      set_key(socket, ZMQ_CURVE_SECRETKEY, way.own.secret);
+    }
+    const std::string endpoint = "inproc://dial-" + std::to_string(++dials);
+    constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+    if (zmq_socket_monitor(socket.handle(), endpoint.c_str(), kEvents) != 0) throw zmq::error_t();
+    monitor = zmq::socket_t(context, zmq::socket_type::pair);
+    monitor.set(zmq::sockopt::linger, 0);
+    monitor.connect(endpoint);
+    socket.connect(is_local(address) ? "ipc://" + address : "tcp://" + address);
+  }
+
+  // What became of the connection. Another key is tried as long as there is one.
+  void take_events(std::uint64_t id, const schema::RequestBody& body) {
+    zmq::message_t event, place;
+    bool failed = false;
+    while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(place, zmq::recv_flags::dontwait)) {
+      std::uint16_t what = 0;
+      if (event.size() >= sizeof what) std::memcpy(&what, event.data(), sizeof what);
+      connected = connected || what == ZMQ_EVENT_CONNECTED;
+      accepted = accepted || what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+      refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+      failed = failed || (what != ZMQ_EVENT_CONNECTED && what != ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
+    }
+    if (!failed || accepted) return;
+    if (dials >= std::max<std::size_t>(keys.ways.size(), 1)) {
+      forbidden = true;
+      return;
+    }
+    dial();
+    (void)send(id, body);
+  }
+
+  Error why_forbidden() const {
+    const std::string who = "the node at " + address;
+    if (refused)
+      return {ErrorKind::kForbidden, who + " does not know this key; list its operator line in the cluster key file of "
+                                           "the nodes (tgctl keygen --help)"};
+    if (keys.ways.empty())
+      return {ErrorKind::kForbidden, who + " is no tgd, or one that wants a key: give --key FILE or TGCTL_KEY, or ask "
+                                           "its local socket (--address STATE-DIR/control.sock)"};
+    return {ErrorKind::kForbidden, who + " is no tgd, or has another cluster key than this key file, or none"};
   }
 
   Error unreachable(const std::string& why) const {
+    if (connected && !accepted)
+      return {ErrorKind::kUnreachable, "something answers at " + address + ", but it is no tgd. Is this the control port "
+                                       "(the mesh port + 1)?"};
+    if (const std::string unresolved = unresolved_name(); !unresolved.empty())
+      return {ErrorKind::kUnreachable, "the name in " + address + " cannot be resolved: " + unresolved};
     return {ErrorKind::kUnreachable, "no tgd answers at " + address + why +
                                          ". Is it running there, and is this its control port (the mesh port + 1)? "
                                          "Another address is given with --address or TGCTL_ADDRESS"};
+  }
+
+  // Asked only when nothing answered. "" if the name, or address, is good.
+  std::string unresolved_name() const {
+    if (is_local(address)) return "";
+    std::string host = address.substr(0, address.rfind(':'));
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+    if (failed != 0) return ::gai_strerror(failed);
+    ::freeaddrinfo(found);
+    return "";
   }
 
   bool send(std::uint64_t id, const schema::RequestBody& body) {
@@ -68,16 +150,18 @@ struct Client::State {
     return socket.send(zmq::buffer(bytes), zmq::send_flags::dontwait).has_value();
   }
 
-  // The next reply of any id, or nothing by the deadline or upon Ctrl-C.
-  std::optional<Result<schema::Reply>> receive(Clock::time_point deadline) {
-    while (!interrupted()) {
-      zmq::pollitem_t item{socket.handle(), 0, ZMQ_POLLIN, 0};
+  // The next reply of any id, or nothing by the deadline, upon Ctrl-C or where the node lets us not in.
+  std::optional<Result<schema::Reply>> receive(Clock::time_point deadline, std::uint64_t id,
+                                               const schema::RequestBody& body) {
+    while (!interrupted() && !forbidden) {
+      zmq::pollitem_t items[] = {{socket.handle(), 0, ZMQ_POLLIN, 0}, {monitor.handle(), 0, ZMQ_POLLIN, 0}};
       const int left = remaining_ms(deadline);
       try {
-        if (zmq::poll(&item, 1, std::chrono::milliseconds(left)) == 0) {
+        if (zmq::poll(items, 2, std::chrono::milliseconds(left)) == 0) {
           if (left == 0) return std::nullopt;
           continue;
         }
+        if (items[1].revents != 0) take_events(id, body);
       } catch (const zmq::error_t& error) {
         if (error.num() == EINTR) continue;
         throw;
@@ -92,8 +176,11 @@ struct Client::State {
   Result<schema::ReplyBody> ask(const schema::RequestBody& body, int timeout_ms, bool probe);
 
   const std::string address;
+  const schema::OperatorKeys keys;
   zmq::context_t context;
-  zmq::socket_t socket;
+  zmq::socket_t socket, monitor;
+  std::size_t dials = 0;
+  bool connected = false, accepted = false, refused = false, forbidden = false;
   std::uint64_t next_id;
 };
 
@@ -104,8 +191,9 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
   Clock::time_point heard = Clock::now();
   Clock::time_point next_probe = heard + std::chrono::milliseconds(kProbeMs);
   while (true) {
-    std::optional<Result<schema::Reply>> reply = receive(probe ? std::min(deadline, next_probe) : deadline);
+    std::optional<Result<schema::Reply>> reply = receive(probe ? std::min(deadline, next_probe) : deadline, id, body);
     if (interrupted()) return Error{ErrorKind::kFailed, "interrupted"};
+    if (forbidden) return why_forbidden();
     const Clock::time_point now = Clock::now();
     if (reply) {
       if (!reply->ok()) {
@@ -135,14 +223,23 @@ Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 
-Result<Client> Client::connect(const std::string& address) {
-  if (!is_address(address)) {
+Result<Client> Client::connect(const std::string& address, const std::string& key_file) {
+  if (!is_local(address) && !is_address(address)) {
     return Error{ErrorKind::kUsage,
                  std::string("\"") + schema::clip_text(address, 100) +
-                     "\" is not an address of the form host:port, such as 127.0.0.1:7701 or [::1]:7701"};
+                     "\" is not an address of the form host:port, such as 127.0.0.1:7701 or [::1]:7701, and no path of "
+                     "a node's local socket"};
+  }
+  schema::OperatorKeys keys;
+  if (!key_file.empty()) {
+    const Result<std::string> text = schema::read_key_file(key_file);
+    if (!text) return text.error();
+    Result<schema::OperatorKeys> read = schema::parse_operator_keys(*text, key_file);
+    if (!read) return read.error();
+    keys = *std::move(read);
   }
   try {
-    return Client(std::make_unique<State>(address));
+    return Client(std::make_unique<State>(address, std::move(keys)));
   } catch (const zmq::error_t& error) {
     return Error{ErrorKind::kUnreachable, address + " cannot be connected to: " + error.what()};
   }

@@ -1,7 +1,7 @@
 // A connection to one node's control port: a request out, its reply back, never without a deadline.
 // One DEALER socket, used by the main thread only; the only file that meets cppzmq. Requests carry ids of our own, so a
 // late reply to an earlier request is never taken for this one's. Errors: kUnreachable when nobody answers in time,
-// kCorrupt when what answers is no tgd, and whatever error the node replied.
+// kForbidden when our key is not taken, kCorrupt when what answers is no tgd, and whatever error the node replied.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,9 @@ namespace tg::ctl {
 
 class Client {
  public:
-  // address: host:port of a node's control port. Connects in the background; the first ask finds out.
-  static Result<Client> connect(const std::string& address);
+  // address: host:port of a node's control port, or the path of its local socket. key_file: an operator's or a cluster
+  // key file, "" for none. Connects in the background; the first ask finds out.
+  static Result<Client> connect(const std::string& address, const std::string& key_file);
   ~Client();
   Client(Client&&) noexcept;
 

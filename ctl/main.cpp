@@ -18,7 +18,8 @@ int run(const Command& command) {
     if (!read) return fail(read.error());
     job = *std::move(read);
   }
-  Result<Client> client = Client::connect(command.address);
+  if (command.verb == Verb::kKeygen) return keygen(command);
+  Result<Client> client = Client::connect(command.address, command.key_file);
   if (!client) return fail(client.error());
   switch (command.verb) {
     case Verb::kStart:
@@ -39,6 +40,8 @@ int run(const Command& command) {
       return bench(*client, command);
     case Verb::kPlan:
       return plan(*client, command, job);
+    case Verb::kKeygen:
+      break;  // done above
     case Verb::kVersion:
       return version(*client, command);
   }
@@ -51,7 +54,7 @@ int run(const Command& command) {
 int main(int argc, char** argv) {
   using namespace tg::ctl;
   catch_interrupt();
-  const tg::Result<Command> command = parse_command(argc, argv, std::getenv("TGCTL_ADDRESS"));
+  const tg::Result<Command> command = parse_command(argc, argv, std::getenv("TGCTL_ADDRESS"), std::getenv("TGCTL_KEY"));
   if (!command) return fail(command.error());
   if (!command->help.empty()) {
     print(command->help);

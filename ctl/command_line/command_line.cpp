@@ -19,10 +19,10 @@ Error unknown_verb(const std::string& name) {
                (near.empty() ? "; tgctl --help lists them" : "; did you mean " + near + "?"));
 }
 
-// What stands before the verb: --address, --help, --version.
+// What stands before the verb: --address, --key, --help, --version.
 struct Leading {
   std::size_t verb_at = 0;  // index in the arguments; their count if there is no verb
-  std::optional<std::string> address;
+  std::optional<std::string> address, key_file;
   bool help = false, version = false;
 };
 
@@ -40,8 +40,13 @@ Result<Leading> parse_leading(const std::vector<std::string>& arguments) {
       leading.address = arguments[i];
     } else if (argument.starts_with("--address=")) {
       leading.address = argument.substr(std::string_view("--address=").size());
+    } else if (argument == "--key") {
+      if (++i == arguments.size()) return usage("--key needs a value: an operator's key file");
+      leading.key_file = arguments[i];
+    } else if (argument.starts_with("--key=")) {
+      leading.key_file = argument.substr(std::string_view("--key=").size());
     } else {
-      const std::string near = schema::nearest(argument, {"--help", "--version", "--address"});
+      const std::string near = schema::nearest(argument, {"--help", "--version", "--address", "--key"});
       return usage("unknown option " + schema::clip_text(argument, 100) + " before the command" +
                    (near.empty() ? "; tgctl --help shows how" : "; did you mean " + near + "?"));
     }
@@ -102,6 +107,17 @@ Status parse_verb(Command& command, const VerbRow& verb, const std::vector<std::
   return {};
 }
 
+Status check_keygen(const Command& command, const std::string& example) {
+  const std::string& name = command.operator_name;
+  if (!name.empty() && !schema::is_node_name(name))
+    return usage("--operator \"" + schema::clip_text(name, 100) + "\" is not a name: a-z, 0-9, dots and dashes");
+  if (name.empty() != command.output.empty())
+    return usage("keygen --operator NAME needs -o FILE for the operator's keys, and -o belongs to --operator" + example);
+  if (name.empty() && command.read_only) return usage("--read-only belongs to --operator" + example);
+  if (!name.empty() && !command.rotate.empty()) return usage("--operator and --rotate are two steps" + example);
+  return {};
+}
+
 Status check(const Command& command, const VerbRow& verb) {
   const std::string operand = verb.operand;
   const std::string example = std::string("; for example: ") + verb.examples[0];
@@ -120,6 +136,7 @@ Status check(const Command& command, const VerbRow& verb) {
   if (verb.verb == Verb::kLogs && !command.node.empty() && !schema::is_node_name(command.node)) {
     return usage("--node \"" + schema::clip_text(command.node, 100) + "\" is not a node's name");
   }
+  if (verb.verb == Verb::kKeygen) return check_keygen(command, example);
   const bool names_run = operand == "RUN" || operand == "[RUN]";
   if (names_run && !command.operand.empty() && !schema::is_run_id(command.operand)) {
     return Error{ErrorKind::kNotFound,
@@ -130,7 +147,8 @@ Status check(const Command& command, const VerbRow& verb) {
 
 }  // namespace
 
-Result<Command> parse_command(int argc, const char* const* argv, const char* environment_address) {
+Result<Command> parse_command(int argc, const char* const* argv, const char* environment_address,
+                              const char* environment_key) {
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   Result<Leading> leading = parse_leading(arguments);
   if (!leading) return leading.error();
@@ -159,6 +177,7 @@ Result<Command> parse_command(int argc, const char* const* argv, const char* env
   command.verb = verb->verb;
   command.address = leading->address.value_or(
       environment_address != nullptr && *environment_address != '\0' ? environment_address : kDefaultAddress);
+  command.key_file = leading->key_file.value_or(environment_key != nullptr ? environment_key : "");
   if (const Status status = parse_verb(command, *verb, rest); !status) return status.error();
   if (!command.help.empty()) return command;
   if (const Status status = check(command, *verb); !status) return status.error();

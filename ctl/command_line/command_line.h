@@ -13,13 +13,14 @@ namespace tg::ctl {
 
 inline constexpr const char* kDefaultAddress = "127.0.0.1:7701";
 
-enum class Verb : std::uint8_t { kStart, kStatus, kStop, kFetch, kList, kLogs, kWait, kBench, kPlan, kVersion };
+enum class Verb : std::uint8_t { kStart, kStatus, kStop, kFetch, kList, kLogs, kWait, kBench, kPlan, kKeygen, kVersion };
 
 struct Command {
   Verb verb = Verb::kVersion;
   std::string help;      // if not empty, print this and nothing else
   bool version = false;  // --version: tgctl's own, asks nobody
   std::string address;
+  std::string key_file;  // --key, TGCTL_KEY; "" = none
   std::string operand;  // JOB or RUN, "" where it may be left out and was
   // start
   std::vector<std::string> settings;
@@ -44,10 +45,15 @@ struct Command {
   std::uint64_t nodes = 0;
   double cores = 0;  // 0 = the asked node's
   std::string svg;
+  // keygen
+  std::string operator_name;
+  bool read_only = false;
+  std::string rotate;  // add, use, drop
 };
 
-// environment_address: the value of TGCTL_ADDRESS, null if not set.
-Result<Command> parse_command(int argc, const char* const* argv, const char* environment_address);
+// The values of TGCTL_ADDRESS and TGCTL_KEY, null where not set.
+Result<Command> parse_command(int argc, const char* const* argv, const char* environment_address,
+                              const char* environment_key = nullptr);
 
 std::string general_help();
 std::string verb_help(Verb verb);

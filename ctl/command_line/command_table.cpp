@@ -65,10 +65,18 @@ Status set_cores(Command& command, const std::string& value) {
                "\" is not a number of cores; where nodes share a machine, give each its part, such as 0.5");
 }
 
+Status set_rotate(Command& command, const std::string& value) {
+  if (value != "add" && value != "use" && value != "drop")
+    return usage("\"" + schema::clip_text(value, 100) + "\" is not add, use or drop");
+  command.rotate = value;
+  return {};
+}
+
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
       {"address", "", "HOST:PORT", "control port of any node; else TGCTL_ADDRESS, else 127.0.0.1:7701",
        text(&Command::address)},
+      {"key", "", "FILE", "an operator's key file, or a cluster's; else TGCTL_KEY", text(&Command::key_file)},
       {"help", "h", "", "print this", nullptr},
       {"set", "", "KEY=VALUE", "set a key of the job over its file; may be repeated", add_setting},
       {"id", "", "ID", "id of the run; else the node draws one", text(&Command::id)},
@@ -86,6 +94,9 @@ const std::vector<OptionRow>& option_rows() {
       {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
       {"link", "", "RATE", "of each node's link, such as 1Gbps; else as measured", set_link},
       {"cores", "", "C", "of a node, for all it does; less than the asked node's: several share one", set_cores},
+      {"operator", "", "NAME", "make keys for this operator, and list the operator", text(&Command::operator_name)},
+      {"read-only", "", "", "the operator may ask status, logs and fetch, nothing else", on(&Command::read_only)},
+      {"rotate", "", "STEP", "add a second cluster key, use it first, or drop the one before", set_rotate},
       {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
   };
   return rows;
@@ -102,21 +113,21 @@ const std::vector<VerbRow>& verb_rows() {
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
        "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches, the run goes on.\n"
        "Ends with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED.\n",
-       {"set", "id", "detach", "dry-run", "address", "help"}},
+       {"set", "id", "detach", "dry-run", "address", "key", "help"}},
       {Verb::kStatus,
        "status",
        "[RUN]",
        "show nodes and runs, or one run and its members",
        {"tgctl status", "tgctl status first --json"},
        "RUN is an id or a unique beginning of one.\n",
-       {"json", "watch", "address", "help"}},
+       {"json", "watch", "address", "key", "help"}},
       {Verb::kStop,
        "stop",
        "RUN",
        "end a run after its current step; its state is kept",
        {"tgctl stop first", "tgctl stop f"},
        "Waits until the run has ended (60 s) and prints its state. A run that has ended already is no error.\n",
-       {"address", "help"}},
+       {"address", "key", "help"}},
       {Verb::kFetch,
        "fetch",
        "RUN",
@@ -124,21 +135,21 @@ const std::vector<VerbRow>& verb_rows() {
        {"tgctl fetch first -o first-model", "tgctl fetch first -o rescued --partial"},
        "Checks that all members agree on the state, then writes model.safetensors (moving average),\n"
        "model-raw.safetensors, metrics.jsonl and run.json, and prints their paths.\n",
-       {"output", "partial", "force", "address", "help"}},
+       {"output", "partial", "force", "address", "key", "help"}},
       {Verb::kList,
        "list",
        "",
        "show the runs, newest first",
        {"tgctl list", "tgctl list --address 10.0.0.2:7701"},
        "",
-       {"address", "help"}},
+       {"address", "key", "help"}},
       {Verb::kLogs,
        "logs",
        "RUN",
        "print a run's log",
        {"tgctl logs first", "tgctl logs first -f --node node-b"},
        "",
-       {"follow", "node", "address", "help"}},
+       {"follow", "node", "address", "key", "help"}},
       {Verb::kWait,
        "wait",
        "RUN",
@@ -146,14 +157,14 @@ const std::vector<VerbRow>& verb_rows() {
        {"tgctl wait first --for completed --timeout 10m", "tgctl wait first --for step=1000"},
        "Ends with 0 when it is reached, 124 when the time is over, 5 when the run FAILED (unless that was\n"
        "waited for), 1 when it ended otherwise and cannot reach it any more.\n",
-       {"for", "timeout", "address", "help"}},
+       {"for", "timeout", "address", "key", "help"}},
       {Verb::kBench,
        "bench",
        "",
        "measure link, codec and compute of a node, with ratios to their limits",
        {"tgctl bench", "tgctl bench --link 1Gbps --json"},
        "The asked node measures for some seconds and keeps the result for plan; refused while a run is on.\n",
-       {"link", "json", "address", "help"}},
+       {"link", "json", "address", "key", "help"}},
       {Verb::kPlan,
        "plan",
        "JOB",
@@ -162,14 +173,23 @@ const std::vector<VerbRow>& verb_rows() {
         "tgctl plan deploy/jobs/alexnet-replay.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
        "Starts nothing. Predicts from the asked node's bench, which is made first if there is none, for both\n"
        "exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.\n",
-       {"nodes", "link", "cores", "set", "svg", "json", "address", "help"}},
+       {"nodes", "link", "cores", "set", "svg", "json", "address", "key", "help"}},
+      {Verb::kKeygen,
+       "keygen",
+       "FILE",
+       "make the mesh's cluster key file, keys of operators, a new cluster key",
+       {"tgctl keygen cluster.key", "tgctl keygen cluster.key --operator alice -o alice.key"},
+       "FILE is the cluster key file. Copy it to every node and name it there: key-file = FILE. Nodes see within\n"
+       "seconds that it changed.\n"
+       "Rotation, while runs go on: --rotate add, copy the file to all nodes; --rotate use, copy; --rotate drop, copy.\n",
+       {"operator", "read-only", "output", "rotate", "help"}},
       {Verb::kVersion,
        "version",
        "",
        "print the versions of tgctl and of the node",
        {"tgctl version", "tgctl --version"},
        "",
-       {"address", "help"}},
+       {"address", "key", "help"}},
   };
   return rows;
 }

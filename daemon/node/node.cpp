@@ -92,6 +92,7 @@ void Node::tick() {
   const std::uint64_t now = now_ms();
   if (now - last_tick_ms_ < kTickMs) return;
   last_tick_ms_ = now;
+  context_.mesh.set_in_run(run_ != nullptr);
   context_.mesh.tick(now);
   for (const LastWords::Gone& gone : last_words_.take_due(now)) {
     membership_.lost(gone.peer, gone.message, now);
