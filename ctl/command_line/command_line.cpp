@@ -111,8 +111,6 @@ Status check_keygen(const Command& command, const std::string& example) {
   const std::string& name = command.operator_name;
   if (!name.empty() && !schema::is_node_name(name))
     return usage("--operator \"" + schema::clip_text(name, 100) + "\" is not a name: a-z, 0-9, dots and dashes");
-  if (name.empty() != command.output.empty())
-    return usage("keygen --operator NAME needs -o FILE for the operator's keys, and -o belongs to --operator" + example);
   if (name.empty() && command.read_only) return usage("--read-only belongs to --operator" + example);
   if (!name.empty() && !command.rotate.empty()) return usage("--operator and --rotate are two steps" + example);
   return {};

@@ -178,11 +178,11 @@ const std::vector<VerbRow>& verb_rows() {
        "keygen",
        "FILE",
        "make the mesh's cluster key file, keys of operators, a new cluster key",
-       {"tgctl keygen cluster.key", "tgctl keygen cluster.key --operator alice -o alice.key"},
+       {"tgctl keygen cluster.key", "tgctl keygen cluster.key --operator alice"},
        "FILE is the cluster key file. Copy it to every node and name it there: key-file = FILE. Nodes see within\n"
-       "seconds that it changed.\n"
+       "seconds that it changed. An operator's keys go to NAME.key in this folder.\n"
        "Rotation, while runs go on: --rotate add, copy the file to all nodes; --rotate use, copy; --rotate drop, copy.\n",
-       {"operator", "read-only", "output", "rotate", "help"}},
+       {"operator", "read-only", "rotate", "help"}},
       {Verb::kVersion,
        "version",
        "",

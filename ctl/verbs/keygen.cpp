@@ -54,6 +54,8 @@ Result<schema::ClusterKeys> read_cluster(const std::string& path) {
   return schema::parse_cluster_keys(*text, path);
 }
 
+std::string operator_file(const Command& command) { return command.operator_name + ".key"; }
+
 Status add_operator(const Command& command, schema::ClusterKeys& keys) {
   for (const schema::Operator& listed : keys.operators)
     if (listed.name == command.operator_name)
@@ -62,7 +64,7 @@ Status add_operator(const Command& command, schema::ClusterKeys& keys) {
   const schema::KeyPair own = schema::draw_pair();
   keys.operators.push_back(
       {command.operator_name, command.read_only ? schema::Rights::kRead : schema::Rights::kFull, own.open});
-  return write_new(command.output,
+  return write_new(operator_file(command),
                    kOperatorHead + schema::format_operator_keys(command.operator_name, own, keys.clusters));
 }
 
@@ -94,7 +96,7 @@ Status make(const Command& command) {
 
 int keygen(const Command& command) {
   if (const Status made = make(command); !made) return fail(made.error());
-  if (!command.output.empty()) print(command.output + "\n");
+  if (!command.operator_name.empty()) print(operator_file(command) + "\n");
   print(command.operand + "\n");
   say("copy " + command.operand + " to every node (mode 0600); its path there is the node's key-file");
   return kOk;

@@ -6,12 +6,16 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <zmq.hpp>
 
+#include "daemon/sockets/dial.h"
+#include "schema/keys/keys.h"
 #include "tests/daemon/control_fixture.h"
+#include "tests/daemon/temporary_directory.h"
 
 namespace tg::daemon {
 namespace {
@@ -48,6 +52,11 @@ class Endpoint {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kDeadline, condition);
   }
+  template <class Condition>
+  bool wait_briefly(Condition condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(200), condition);
+  }
   bool wait_until_up(Seat peer) {
     return wait([&] { return up_[peer]; });
   }
@@ -58,6 +67,7 @@ class Endpoint {
   std::vector<std::string> misbehaved_;
 
   std::string problem(Seat peer) const { return mesh_.problem(peer); }
+  void refresh() { keyring_->refresh(log_); }
 
  private:
   Mesh::Hooks hooks() {
@@ -97,6 +107,39 @@ class Endpoint {
   std::unique_ptr<Keyring> keyring_;
   Mesh mesh_;
   std::thread ticker_;
+};
+
+// A process of our own making: it speaks the protocol, and is no node.
+class Stranger {
+ public:
+  Stranger(const schema::NodeConfig& asked, Seat seat, const std::optional<Introduction>& introduction = {})
+      : names_hash_(schema::names_hash(asked.peers)),
+        dial_(dial(context_, {}, introduction, asked.peers[seat].mesh_endpoint())) {
+    socket_.set(zmq::sockopt::rcvtimeo, static_cast<int>(tests::kPatienceMs));
+  }
+  void send_bytes(std::string_view bytes) { socket_.send(zmq::buffer(bytes), zmq::send_flags::none); }
+  void send(const schema::FrameHeader& header, const schema::FrameBody& body) {
+    const schema::SharedFrame frame = schema::encode_frame(header, body, pool_);
+    socket_.send(zmq::buffer(frame->bytes().data(), frame->bytes().size()), zmq::send_flags::none);
+  }
+  void greet(const std::string& name, std::uint64_t incarnation) {
+    send({}, schema::Hello{schema::kProtocolVersion, "build", name, incarnation, names_hash_, 0, ++hellos_, 0, name});
+  }
+  std::optional<schema::Refusal> refusal() {
+    zmq::message_t message;
+    if (!socket_.recv(message)) return std::nullopt;
+    Result<schema::Frame> frame = schema::decode_frame({message.data<std::byte>(), message.size()});
+    const auto* refusal = frame.ok() ? std::get_if<schema::Refusal>(&frame->body) : nullptr;
+    return refusal == nullptr ? std::nullopt : std::optional(*refusal);
+  }
+
+ private:
+  const std::uint64_t names_hash_;
+  std::uint64_t hellos_ = 0;
+  schema::FramePool pool_;
+  zmq::context_t context_;
+  Dial dial_;
+  zmq::socket_t& socket_ = dial_.dealer;
 };
 
 std::vector<schema::NodeConfig> configs(std::size_t count) {
@@ -162,25 +205,164 @@ TEST(Mesh, ASenderOfMalformedFramesIsCutOff) {
   ASSERT_TRUE(b.start().ok());
   ASSERT_TRUE(a.wait_until_up(kB));
   b.stop();
-  zmq::context_t context;
-  zmq::socket_t impostor(context, zmq::socket_type::dealer);
-  impostor.set(zmq::sockopt::routing_id, "node-b");
-  impostor.set(zmq::sockopt::linger, 0);
-  impostor.connect(config[0].peers[kA].mesh_endpoint());
-  for (int i = 0; i < schema::kMostBadFrames; ++i) impostor.send(zmq::buffer("no frame at all"), zmq::send_flags::none);
-  ASSERT_TRUE(a.wait([&] { return !a.misbehaved_.empty(); }));
-  EXPECT_NE(a.misbehaved_[0].find("node-b sent 5 malformed frames"), std::string::npos) << a.misbehaved_[0];
+  Stranger stranger(config[0], kA);
+  stranger.greet("node-b", 13);
+  for (int i = 0; i < schema::kMostBadFrames; ++i) stranger.send_bytes("no frame at all");
+  ASSERT_TRUE(a.wait([&] { return a.misbehaved_.size() == 2; }));
+  EXPECT_EQ(a.misbehaved_[0], "node-b was restarted");
+  EXPECT_NE(a.misbehaved_[1].find("node-b sent 5 malformed frames"), std::string::npos) << a.misbehaved_[1];
   // Cut off: a valid frame of that incarnation is not heard any more. The hello of a new incarnation, sent after it,
   // proves that the frame was read.
-  schema::FramePool pool;
-  const auto valid = schema::encode_frame({7, 1, 3}, schema::Goodbye{"bye"}, pool);
-  impostor.send(zmq::buffer(valid->bytes().data(), valid->bytes().size()), zmq::send_flags::none);
-  const auto hello = schema::encode_frame(
-      {}, schema::Hello{schema::kProtocolVersion, "build", "node-b", 14, schema::names_hash(config[0].peers), 11},
-      pool);
-  impostor.send(zmq::buffer(hello->bytes().data(), hello->bytes().size()), zmq::send_flags::none);
-  ASSERT_TRUE(a.wait([&] { return a.misbehaved_.size() == 2; }));  // the new incarnation is news, and welcome again
+  stranger.send({7, 1, 3}, schema::Goodbye{"bye"});
+  stranger.greet("node-b", 14);
+  ASSERT_TRUE(a.wait([&] { return a.misbehaved_.size() == 3; }));  // the new incarnation is news, and welcome again
   EXPECT_TRUE(a.wait([&] { return a.frames_.empty(); }));
+}
+
+TEST(Mesh, ASecondProcessOfANameWaitsWhileTheFirstAnswers) {
+  const auto config = configs(2);
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  ASSERT_TRUE(a.wait_until_up(kB));
+  ASSERT_TRUE(b.wait_until_up(kA));
+  Stranger second(config[0], kA);
+  second.greet("node-b", 13);
+  second.greet("node-b", 13);
+  const std::optional<schema::Refusal> refusal = second.refusal();
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->node, "node-a");
+  EXPECT_NE(refusal->message.find("another process called node-b is connected from 127.0.0.1:"), std::string::npos)
+      << refusal->message;
+  EXPECT_NE(a.problem(kB).find("another process called node-b calls from 127.0.0.1:"), std::string::npos) << a.problem(kB);
+  // Its frames are nobody's, and the first one's go on.
+  second.send({7, 1, 3}, schema::Goodbye{"of the second"});
+  b.send(kA, {7, 1, 3}, schema::Goodbye{"of the first"});
+  ASSERT_TRUE(a.wait([&] { return !a.frames_.empty(); }));
+  EXPECT_EQ(std::get<schema::Goodbye>(a.frames_[0].body).reason, "of the first");
+  EXPECT_TRUE(a.wait([&] { return a.up_[kB] && a.misbehaved_.empty(); }));
+}
+
+// Whoever came first: the process that our own connection reaches is the one of the peer line.
+TEST(Mesh, TheProcessAtThePeersAddressTakesItsPlaceFromAnother) {
+  const auto config = configs(2);
+  Endpoint a(config[0], 11, "build");
+  ASSERT_TRUE(a.start().ok());
+  Stranger first(config[0], kA);
+  first.greet("node-b", 13);
+  Endpoint b(config[1], 12, "build");
+  ASSERT_TRUE(b.start().ok());
+  EXPECT_TRUE(a.wait_until_up(kB));
+  EXPECT_TRUE(b.wait_until_up(kA));
+}
+
+TEST(Mesh, OtherPeerNamesAreNamedOnBothSides) {
+  auto config = configs(2);
+  config[1].peers.push_back({"node-c", "127.0.0.1", 1});
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  EXPECT_TRUE(tests::eventually([&] {
+    return a.problem(kB).find("node-a, node-b, node-c") != std::string::npos;
+  })) << a.problem(kB);
+  EXPECT_TRUE(tests::eventually([&] { return b.problem(kA).find("peer lines differ") != std::string::npos; }))
+      << b.problem(kA);
+}
+
+// Nodes with a cluster key file each; the files may differ.
+class MeshWithKeys : public testing::Test {
+ protected:
+  std::string key_file(const std::string& name, const std::vector<schema::Key>& clusters) {
+    const std::string path = directory_.path() + "/" + name;
+    std::string text;
+    for (const schema::Key& cluster : clusters) text += schema::format_cluster(cluster);
+    tests::write_text(path + ".new", text);
+    std::filesystem::permissions(path + ".new", std::filesystem::perms::owner_read);
+    std::filesystem::rename(path + ".new", path);
+    return path;
+  }
+  tests::TemporaryDirectory directory_;
+};
+
+TEST_F(MeshWithKeys, NodesOfOneClusterKeyConnect) {
+  auto config = configs(2);
+  config[0].key_file = config[1].key_file = key_file("key", {schema::draw_cluster_key()});
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  ASSERT_TRUE(a.wait_until_up(kB));
+  ASSERT_TRUE(b.wait_until_up(kA));
+  a.send(kB, {7, 1, 3}, schema::Goodbye{"bye"});
+  EXPECT_TRUE(b.wait([&] { return !b.frames_.empty(); }));
+}
+
+TEST_F(MeshWithKeys, AnotherClusterKeyIsNamedOnBothSides) {
+  auto config = configs(2);
+  config[0].key_file = key_file("one", {schema::draw_cluster_key()});
+  config[1].key_file = key_file("two", {schema::draw_cluster_key()});
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  for (auto* problem : {&a, &b}) {
+    const Seat other = problem == &a ? kB : kA;
+    EXPECT_TRUE(tests::eventually([&] { return problem->problem(other).find("cluster key") != std::string::npos; }))
+        << problem->problem(other);
+  }
+  EXPECT_TRUE(a.wait([&] { return !a.up_[kB]; }));
+}
+
+TEST_F(MeshWithKeys, KeysOnOneSideOnlyAreNamedOnBothSides) {
+  auto config = configs(2);
+  config[0].key_file = key_file("one", {schema::draw_cluster_key()});
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  EXPECT_TRUE(tests::eventually([&] { return a.problem(kB).find("no keys") != std::string::npos; })) << a.problem(kB);
+  EXPECT_TRUE(tests::eventually([&] { return b.problem(kA).find("with keys") != std::string::npos; })) << b.problem(kA);
+}
+
+// node-c has the cluster key file, and a configuration that was copied from node-b.
+TEST_F(MeshWithKeys, AHelloUnderAnotherNameThanItsKeysIsRefused) {
+  auto config = configs(3);
+  const schema::Key cluster = schema::draw_cluster_key();
+  for (auto& one : config) one.key_file = key_file("key", {cluster});
+  Endpoint a(config[0], 11, "build");
+  ASSERT_TRUE(a.start().ok());
+  Stranger liar(config[0], kA, Introduction{schema::node_keys(cluster, "node-c"), schema::node_keys(cluster, "node-a").open});
+  liar.greet("node-b", 12);
+  const std::optional<schema::Refusal> refusal = liar.refusal();
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->message, "it says that it is node-b, but its key is of node node-c");
+}
+
+// Every step of a rotation, on one node after the other: whatever mixture there is, the link stays or comes back.
+TEST_F(MeshWithKeys, ARotationKeepsTheLinkUp) {
+  auto config = configs(2);
+  const schema::Key before = schema::draw_cluster_key(), after = schema::draw_cluster_key();
+  config[0].key_file = key_file("a", {before});
+  config[1].key_file = key_file("b", {before});
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  ASSERT_TRUE(a.wait_until_up(kB));
+  int sent = 0;
+  for (const std::vector<schema::Key>& keys :
+       {std::vector{before, after}, std::vector{after, before}, std::vector{after}}) {
+    for (auto [node, name] : {std::pair{&a, "a"}, std::pair{&b, "b"}}) {
+      key_file(name, keys);
+      node->refresh();
+      ++sent;
+      // The node binds anew between runs; until the link is up again, nothing is taken from it.
+      EXPECT_TRUE(tests::eventually([&] {
+        b.send(kA, {7, 1, 3}, schema::Claim{"run-" + std::to_string(sent)});
+        return a.wait_briefly([&] {
+          return !a.frames_.empty() && std::get<schema::Claim>(a.frames_.back().body).run_id == "run-" + std::to_string(sent);
+        });
+      })) << "step " << sent;
+      EXPECT_TRUE(a.wait_until_up(kB));
+      EXPECT_TRUE(b.wait_until_up(kA));
+    }
+  }
 }
 
 TEST(Mesh, APortInUseIsNamed) {

@@ -105,10 +105,13 @@ void expect_refused(const FrameBody& body, const char* why) {
 }
 
 TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
-  expect_refused(Hello{1, "b", "Node", 1, 2, 3}, "upper case");
-  expect_refused(Hello{1, "b", "", 1, 2, 3}, "no name");
-  expect_refused(Hello{1, "b", "-a", 1, 2, 3}, "dash first");
-  expect_refused(Hello{1, "b", std::string(kMostNameBytes + 1, 'a'), 1, 2, 3}, "long name");
+  expect_refused(Hello{1, "b", "Node", 1, 2, 3, 4, 5, "a"}, "upper case");
+  expect_refused(Hello{1, "b", "", 1, 2, 3, 4, 5, "a"}, "no name");
+  expect_refused(Hello{1, "b", "-a", 1, 2, 3, 4, 5, "a"}, "dash first");
+  expect_refused(Hello{1, "b", std::string(kMostNameBytes + 1, 'a'), 1, 2, 3, 4, 5, "a"}, "long name");
+  expect_refused(Hello{1, "b", "a", 1, 2, 3, 4, 5, "a\x1b[2J"}, "escape in names");
+  expect_refused(Refusal{"Node", "why"}, "upper case of who refuses");
+  expect_refused(Refusal{"a", "\x1b[2J"}, "escape in a refusal");
   expect_refused(Claim{"../etc"}, "a path as id");
   expect_refused(Claim{std::string(kMostRunIdBytes + 1, 'a')}, "long id");
   expect_refused(Propose{"a", std::string(kMostSpecBytes + 1, 'a')}, "long spec");

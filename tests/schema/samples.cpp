@@ -29,7 +29,10 @@ struct Describe {
     (put(values), ...);
   }
 
-  void operator()(const Hello& b) { all(b.protocol, b.build, b.node, b.incarnation, b.names_hash, b.heard); }
+  void operator()(const Hello& b) { 
+    all(b.protocol, b.build, b.node, b.incarnation, b.names_hash, b.heard, b.sequence, b.echo, b.names);
+  }
+  void operator()(const Refusal& b) { all(b.node, b.message); }
   void operator()(const Claim& b) { all(b.run_id); }
   void operator()(const Grant& b) { all(b.granted, b.message); }
   void operator()(const Propose& b) { all(b.run_id, b.spec); }
@@ -152,7 +155,7 @@ ForecastReply sample_forecast() {
 
 std::vector<FrameBody> sample_bodies() {
   return {
-      Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 22, 33},
+      Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 22, 33, 44, 55, "node-a, node-b"},
       Claim{"first"},
       Grant{false, "node-b is starting run second"},
       Propose{"first", "model = lenet\nsteps = 5\n"},
@@ -167,6 +170,7 @@ std::vector<FrameBody> sample_bodies() {
       Credit{123456},
       Probe{3, true, kFiller},
       ProbeReply{3, 17825},
+      Refusal{"node-b", "peer lines differ"},
   };
 }
 

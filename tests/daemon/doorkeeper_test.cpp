@@ -1,0 +1,241 @@
+// Who gets in: real sockets on loopback, and handlers that die.
+#include "daemon/sockets/doorkeeper.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "daemon/sockets/connections.h"
+#include "daemon/sockets/dial.h"
+#include "daemon/sockets/networks.h"
+#include "tests/daemon/control_fixture.h"
+#include "tests/daemon/temporary_directory.h"
+
+namespace tg::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kNever{1500};  // what has not come by then was refused; a refusal takes a few milliseconds
+
+schema::NodeConfig node_a(const std::string& key_file = "") {
+  schema::NodeConfig config;
+  config.node = "node-a";
+  config.peers.push_back({"node-a", "127.0.0.1", 7700});
+  config.peers.push_back({"node-b", "127.0.0.1", 7702});
+  config.key_file = key_file;
+  return config;
+}
+
+// A guarded ROUTER on a port of its own.
+class Door : public testing::Test {
+ protected:
+  void open(const std::string& cluster_file = "") {
+    std::string path;
+    if (!cluster_file.empty()) {
+      path = directory_.path() + "/cluster.key";
+      tests::write_text(path, cluster_file);
+      std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+    }
+    keyring_ = std::move(Keyring::open(node_a(path))).value();
+    keeper_ = std::make_unique<Doorkeeper>(context_, "mesh", *keyring_, Networks({}), log_);
+    keeper_->start();
+    keeper_->guard(router_, keyring_->has_keys() ? keyring_->own(0) : schema::KeyPair());
+    router_.set(zmq::sockopt::linger, 0);
+    router_.bind("tcp://127.0.0.1:*");
+    endpoint_ = router_.get(zmq::sockopt::last_endpoint);
+  }
+  // Sends one message over a new connection: as whom it was let in, if it was.
+  std::optional<std::string> knock(const std::optional<Introduction>& introduction, milliseconds patience) {
+    Dial dialled = dial(clients_, {}, introduction, endpoint_);
+    dialled.dealer.set(zmq::sockopt::sndtimeo, static_cast<int>(patience.count()));
+    dialled.dealer.send(zmq::str_buffer("hello"), zmq::send_flags::none);
+    router_.set(zmq::sockopt::rcvtimeo, static_cast<int>(patience.count()));
+    zmq::message_t id, body;
+    if (!router_.recv(id) || !router_.recv(body)) return std::nullopt;
+    return body.gets("User-Id");
+  }
+  Introduction as(const schema::KeyPair& own) { return {own, keyring_->own(0).open}; }
+
+  tests::TemporaryDirectory directory_;
+  Log log_{"node-a", LogLevel::kError};
+  zmq::context_t context_, clients_;
+  std::unique_ptr<Keyring> keyring_;
+  zmq::socket_t router_{context_, zmq::socket_type::router};
+  std::unique_ptr<Doorkeeper> keeper_;
+  std::string endpoint_;
+};
+
+const schema::Key kCluster = schema::draw_cluster_key();
+
+TEST_F(Door, KnowsNodesAndOperatorsByTheirKeys) {
+  const schema::KeyPair alice = schema::draw_pair();
+  open(schema::format_cluster(kCluster) + schema::format_operator({"alice", schema::Rights::kRead, alice.open}));
+  EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-b")), milliseconds(5000)), "node node-b");
+  EXPECT_EQ(knock(as(schema::member_keys(kCluster)), milliseconds(5000)), "member");
+  EXPECT_EQ(knock(as(alice), milliseconds(5000)), "operator alice read");
+  EXPECT_EQ(keeper_->refused(), 0u);
+}
+
+TEST_F(Door, RefusesUnknownKeysNodesOfNoPeerLineAndWhoHasNone) {
+  open(schema::format_cluster(kCluster));
+  EXPECT_EQ(knock(as(schema::draw_pair()), kNever), std::nullopt);
+  EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-z")), kNever), std::nullopt);
+  EXPECT_EQ(knock(as(schema::node_keys(schema::draw_cluster_key(), "node-b")), kNever), std::nullopt);
+  EXPECT_GE(keeper_->refused(), 3u);
+  EXPECT_EQ(knock(std::nullopt, kNever), std::nullopt);  // fails before it is asked about
+}
+
+// Without ZMQ_ZAP_ENFORCE_DOMAIN libzmq would let both in.
+TEST_F(Door, LetsNobodyInOnceTheHandlerHasDied) {
+  open(schema::format_cluster(kCluster));
+  EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-b")), milliseconds(5000)), "node node-b");
+  keeper_.reset();
+  EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-b")), kNever), std::nullopt);
+  EXPECT_EQ(knock(as(schema::draw_pair()), kNever), std::nullopt);
+}
+
+TEST_F(Door, WithoutKeysLoopbackGetsIn) {
+  open();
+  EXPECT_EQ(knock(std::nullopt, milliseconds(5000)), "anybody");
+  keeper_.reset();
+  EXPECT_EQ(knock(std::nullopt, kNever), std::nullopt);
+}
+
+TEST_F(Door, AKeyFileThatChangesIsReadAgainAndABadOneIsNot) {
+  open(schema::format_cluster(kCluster));
+  const schema::KeyPair alice = schema::draw_pair();
+  const std::string path = directory_.path() + "/cluster.key";
+  const auto replace = [&](const std::string& text) {
+    tests::write_text(path + ".new", text);
+    std::filesystem::permissions(path + ".new", std::filesystem::perms::owner_read);
+    std::filesystem::rename(path + ".new", path);
+    keyring_->refresh(log_);
+  };
+  replace("nonsense\n");
+  EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-b")), milliseconds(5000)), "node node-b");
+  EXPECT_EQ(knock(as(alice), kNever), std::nullopt);
+  replace(schema::format_cluster(kCluster) + schema::format_operator({"alice", schema::Rights::kFull, alice.open}));
+  EXPECT_EQ(knock(as(alice), milliseconds(5000)), "operator alice full");
+}
+
+TEST(Networks, HoldWhatTheyName) {
+  Networks networks({"10.0.0.0/8", "192.168.1.7", "fd00::/8", "[2001:db8::1]"});
+  for (const char* in : {"10.1.2.3", "192.168.1.7", "::ffff:10.1.2.3", "fd12::1", "2001:db8::1", "127.0.0.1", "::1"})
+    EXPECT_TRUE(networks.contains(in)) << in;
+  for (const char* out : {"11.0.0.1", "192.168.1.8", "fe80::1", "2001:db8::2", "", "localhost", "::ffff:11.0.0.1"})
+    EXPECT_FALSE(networks.contains(out)) << out;
+  EXPECT_EQ(networks.accept_filters().size(), 6u);
+}
+
+TEST(Networks, NamesAreResolvedAndHaveNoFilter) {
+  Networks networks({"localhost", "no-such-host.invalid"});
+  EXPECT_TRUE(networks.contains("127.0.0.1"));
+  EXPECT_FALSE(networks.contains("10.0.0.1"));
+  EXPECT_TRUE(networks.accept_filters().empty());
+}
+
+TEST(Networks, OddOnesAreNone) {
+  for (const char* odd : {"10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "10.0.0", "fd00::/129", "a/8", "10.0.0.0/8x"})
+    EXPECT_FALSE(parse_network(odd).has_value()) << odd;
+}
+
+TEST(User, TextReadsBack) {
+  for (const User& user : {User{}, User{User::Kind::kNode, "node-b", schema::Rights::kFull},
+                           User{User::Kind::kOperator, "alice", schema::Rights::kRead},
+                           User{User::Kind::kMember, "", schema::Rights::kFull}})
+    EXPECT_EQ(parse_user(format_user(user)), user);
+  for (const char* odd : {"", "node", "operator alice", "operator alice all", "root"})
+    EXPECT_FALSE(parse_user(odd).has_value()) << odd;
+}
+
+// A ROUTER whose connections are watched.
+class Watched : public testing::Test {
+ protected:
+  void open(ConnectionLimits limits) {
+    router_.set(zmq::sockopt::linger, 0);
+    connections_ = std::make_unique<Connections>(context_, router_, limits, [this](const std::string& from, const std::string& why) {
+      cut_.push_back(from + ": " + why);
+    });
+    router_.bind("tcp://127.0.0.1:*");
+    endpoint_ = router_.get(zmq::sockopt::last_endpoint);
+  }
+  // Takes whole messages as an owner does, and looks at the limits.
+  bool eventually(const std::function<bool()>& condition) {
+    return tests::eventually([&] {
+      connections_->take_events();
+      zmq::message_t id, body;
+      while (router_.recv(id, zmq::recv_flags::dontwait)) {
+        while (router_.get(zmq::sockopt::rcvmore)) (void)router_.recv(body);
+        connections_->spoke(Connections::descriptor(body));
+        ++messages_;
+      }
+      connections_->tick(Connections::Clock::now());
+      return condition();
+    });
+  }
+  zmq::socket_t client() {
+    zmq::socket_t socket(clients_, zmq::socket_type::dealer);
+    socket.set(zmq::sockopt::linger, 0);
+    socket.connect(endpoint_);
+    return socket;
+  }
+
+  zmq::context_t context_, clients_;
+  zmq::socket_t router_{context_, zmq::socket_type::router};
+  std::unique_ptr<Connections> connections_;
+  std::vector<std::string> cut_;
+  int messages_ = 0;
+  std::string endpoint_;
+};
+
+constexpr std::uint64_t kMessage = 64 * 1024;
+
+TEST_F(Watched, AMessageWithoutEndIsCutAndNobodyElse) {
+  open({16, std::chrono::minutes(10), kMessage});
+  zmq::socket_t honest = client(), hostile = client();
+  for (int i = 0; i < 20; ++i) honest.send(zmq::message_t(kMessage), zmq::send_flags::none);
+  ASSERT_TRUE(eventually([&] { return messages_ == 20; }));
+  for (int i = 0; i < 200'000 && cut_.empty(); ++i) {
+    hostile.send(zmq::message_t(0), zmq::send_flags::sndmore);
+    if (i % 1000 == 0) eventually([] { return true; });
+  }
+  ASSERT_TRUE(eventually([&] { return !cut_.empty(); }));
+  EXPECT_NE(cut_[0].find("127.0.0.1:"), std::string::npos) << cut_[0];
+  EXPECT_NE(cut_[0].find("no end of a message"), std::string::npos) << cut_[0];
+  for (int i = 0; i < 20; ++i) honest.send(zmq::message_t(kMessage), zmq::send_flags::none);
+  EXPECT_TRUE(eventually([&] { return messages_ == 40; }));
+  EXPECT_EQ(cut_.size(), 1u);
+}
+
+TEST_F(Watched, WhoSaysNothingIsCut) {
+  open({16, milliseconds(300), kMessage});
+  const zmq::socket_t silent = client();
+  ASSERT_TRUE(eventually([&] { return !cut_.empty(); }));
+  EXPECT_NE(cut_[0].find("no message for"), std::string::npos) << cut_[0];
+}
+
+TEST_F(Watched, OneConnectionTooManyIsCut) {
+  open({2, std::chrono::minutes(10), kMessage});
+  const zmq::socket_t first = client(), second = client();
+  ASSERT_TRUE(eventually([&] { return connections_->size() == 2; }));
+  const zmq::socket_t third = client();
+  ASSERT_TRUE(eventually([&] { return !cut_.empty(); }));
+  EXPECT_NE(cut_[0].find("more than 2 connections"), std::string::npos) << cut_[0];
+  EXPECT_EQ(connections_->size(), 2u);
+}
+
+TEST_F(Watched, AClosedConnectionIsForgotten) {
+  open({16, std::chrono::minutes(10), kMessage});
+  zmq::socket_t gone = client();
+  ASSERT_TRUE(eventually([&] { return connections_->size() == 1; }));
+  gone.close();
+  EXPECT_TRUE(eventually([&] { return connections_->size() == 0; }));
+  EXPECT_TRUE(cut_.empty());
+}
+
+}  // namespace
+}  // namespace tg::daemon
