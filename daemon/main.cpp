@@ -87,12 +87,17 @@ int serve(const schema::NodeConfig& config) {
   const std::uint64_t threads =
       config.threads ? config.threads : static_cast<std::uint64_t>(engine::usable_processors());
   EventQueue queue;
+  Mesh* links = nullptr;  // made last of all, and there before anybody asks
   Progress progress;
   schema::FramePool pool;
   ControlServer control(config, incarnation, build, **keyring, **store, progress, log,
                         {[&](ControlCall call) { queue.post(std::move(call)); },
                          [&](const Verdict& verdict) {
                            queue.post(PeerLost{verdict.seat, verdict.message, false, verdict.run_id});
+                         },
+                         [&](Seat peer) {
+                           const std::optional<LinkProblem> problem = links->problem(peer);
+                           return LinkView{links->up(peer), problem ? problem->why : ""};
                          }});
   Mesh mesh(
       config, incarnation, build, **keyring, pool, log,
@@ -106,6 +111,7 @@ int serve(const schema::NodeConfig& config) {
          queue.post(PeerLost{peer, what, true});
        },
        [&](Seat peer) { control.heard(peer); }});
+  links = &mesh;
   static kernels::HostHome home(**chosen);  // never destroyed: a compute thread that was left behind holds arrays of it
   const RunContext context{config,
                            config.names(),

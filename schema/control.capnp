@@ -136,8 +136,11 @@ struct Node {
   address @1 :Text;
   # Control address, host:port.
 
-  state @2 :Text;
-  # up, unreachable or unknown.
+  state @2 :UInt16;
+  # tg::schema::NodeState.
+
+  problem @3 :Text;
+  # Why it is not up; empty where nothing is wrong. At most kMostReasonBytes.
 }
 
 struct Run {

@@ -59,7 +59,7 @@ Json run_json(const schema::RunStatus& run) {
 std::string format_status_json(const schema::MeshStatus& mesh, int indent) {
   Json nodes = Json::array();
   for (const schema::NodeStatus& node : mesh.nodes) {
-    nodes.push_back({{"name", node.name}, {"address", node.address}, {"state", node.state}});
+    nodes.push_back({{"name", node.name}, {"address", node.address}, {"state", to_word(node.state)}, {"problem", node.problem}});
   }
   Json runs = Json::array();
   for (const schema::RunStatus& run : mesh.runs) runs.push_back(run_json(run));

@@ -41,8 +41,12 @@ std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t
 
 std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms) {
   std::vector<std::vector<std::string>> rows{{"NODE", "ADDRESS", "STATE"}};
-  for (const schema::NodeStatus& node : mesh.nodes) rows.push_back({node.name, node.address, node.state});
-  std::string text = format_table(rows) + "\n" + format_runs(mesh.runs, now_ms);
+  std::string problems;
+  for (const schema::NodeStatus& node : mesh.nodes) {
+    rows.push_back({node.name, node.address, to_word(node.state)});
+    if (!node.problem.empty()) problems += node.name + ": " + node.problem + "\n";
+  }
+  std::string text = format_table(rows) + problems + "\n" + format_runs(mesh.runs, now_ms);
   if (mesh.insecure) text += "\n" + mesh.node + " listens beyond loopback without keys (insecure = true)\n";
   return text;
 }

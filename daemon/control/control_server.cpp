@@ -371,9 +371,16 @@ MeshStatus ControlServer::State::own_status() {
   const std::uint64_t now_ms = steady_ms();
   for (const Seat peer : names.places()) {
     const schema::PeerAddress& address = config.peers[peer];
-    const bool up = peer == self || liveness.alive(peer, now_ms);
-    status.nodes.push_back({address.name, host_and_port(address.host, static_cast<std::uint16_t>(address.port + 1)),
-                            up ? "up" : "unreachable"});
+    schema::NodeStatus node{address.name, host_and_port(address.host, static_cast<std::uint16_t>(address.port + 1)),
+                            schema::NodeState::kUp, ""};
+    if (peer != self) {
+      const LinkView link = hooks.link ? hooks.link(peer) : LinkView{};
+      const std::string problem = sockets->problem(peer);
+      node.problem = problem.empty() ? link.problem : problem;
+      if (!link.up || !problem.empty()) node.state = schema::NodeState::kNoLink;
+      if (!liveness.alive(peer, now_ms)) node.state = schema::NodeState::kUnreachable;
+    }
+    status.nodes.push_back(std::move(node));
   }
   status.runs = store.statuses();
   return status;

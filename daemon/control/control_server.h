@@ -29,11 +29,17 @@ struct ControlCall {  // for the node's thread; answered by reply(token, ...)
   schema::RequestBody body;  // StartRequest, StopRequest, BenchRequest or ForecastRequest
 };
 
+struct LinkView {
+  bool up = true;
+  std::string problem;  // what is wrong with it, "" if nothing is
+};
+
 class ControlServer {
  public:
   struct Hooks {  // all called on the control thread; must not block
     std::function<void(ControlCall)> call;
     std::function<void(Verdict)> lost;
+    std::function<LinkView(Seat)> link;  // of the mesh; without it every link is up
   };
   ControlServer(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
                 RunStore& store, Progress& progress, Log& log, Hooks hooks);

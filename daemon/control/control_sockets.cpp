@@ -20,6 +20,7 @@
 #include "daemon/sockets/doorkeeper.h"
 #include "daemon/sockets/socket_options.h"
 #include "schema/limits.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 
@@ -117,6 +118,10 @@ struct TcpClient {
   std::shared_ptr<Untaken> untaken;
 };
 
+std::string place_of(const schema::PeerAddress& peer) {
+  return schema::host_and_port(peer.host, static_cast<std::uint16_t>(peer.port + 1));
+}
+
 std::vector<std::string> allowed_hosts(const schema::NodeConfig& config) {
   std::vector<std::string> hosts = config.control_allow;
   for (const schema::PeerAddress& peer : config.peers) hosts.push_back(peer.host);
@@ -206,6 +211,7 @@ void ControlSockets::Impl::dial(Seat peer) {
   PeerLink& link = links[peer];
   const schema::PeerAddress& address = config.peers[peer];
   link.dialled = std::chrono::steady_clock::now();
+  if (link.problem.empty()) link.problem = "its control port " + place_of(address) + " cannot be reached";
   link.redial = false;
   std::optional<Introduction> introduction;
   if (keyring.has_keys()) {
@@ -222,6 +228,8 @@ void ControlSockets::Impl::watch(Seat peer) {
   const std::string& name = config.peers[peer].name;
   while (const std::optional<DialEvent> event = next_event(link.link.monitor)) {
     if (*event == DialEvent::kConnected) link.problem.clear();
+    if (*event == DialEvent::kDisconnected)
+      link.problem = "its control port " + place_of(config.peers[peer]) + " cannot be reached";
     if (*event != DialEvent::kKeyRefused && *event != DialEvent::kHandshakeFailed) continue;
     link.redial = true;
     link.problem = *event == DialEvent::kKeyRefused

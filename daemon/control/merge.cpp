@@ -68,9 +68,26 @@ bool newer(const RunStatus& a, const RunStatus& b) {
 std::string except_silent(const MeshStatus& status) {
   std::string silent;
   for (const schema::NodeStatus& node : status.nodes) {
-    if (node.state != "up") silent += (silent.empty() ? "" : ", ") + node.name;
+    if (node.state == schema::NodeState::kUnreachable) silent += (silent.empty() ? "" : ", ") + node.name;
   }
   return silent.empty() ? "" : " that answers (not " + silent + ")";
+}
+
+}  // namespace
+
+namespace {
+
+// A node that the asked one sees as up is not, where another node cannot reach it.
+void add_hearsay(MeshStatus& own, const MeshStatus& answer) {
+  for (const schema::NodeStatus& told : answer.nodes) {
+    if (told.state == schema::NodeState::kUp || told.name == own.node) continue;
+    for (schema::NodeStatus& node : own.nodes) {
+      if (node.name != told.name || node.name == answer.node || node.state != schema::NodeState::kUp) continue;
+      node.state = schema::NodeState::kNoLink;
+      node.problem = "as " + answer.node + " sees it: " +
+                     (told.problem.empty() ? "nothing answers at " + told.address : told.problem);
+    }
+  }
 }
 
 }  // namespace
@@ -84,7 +101,9 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   }
   for (const MeshStatus& answer : answers) {
     for (schema::NodeStatus& node : own.nodes) {
-      if (node.name == answer.node) node.state = "up";
+      // Who answers lives, even if its beats have not come yet.
+      if (node.name == answer.node && node.state == schema::NodeState::kUnreachable)
+        node.state = node.problem.empty() ? schema::NodeState::kUp : schema::NodeState::kNoLink;
     }
     for (const RunStatus& run : answer.runs) {
       ++views[run.id];
@@ -96,6 +115,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
       }
     }
   }
+  for (const MeshStatus& answer : answers) add_hearsay(own, answer);
   own.runs.clear();
   for (auto& [id, run] : merged) {
     // Each row holds the sum of what the other members' views say of it; a member says nothing of itself.
@@ -106,6 +126,9 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
     own.runs.push_back(std::move(run));
   }
   std::sort(own.runs.begin(), own.runs.end(), newer);
+  for (schema::NodeStatus& node : own.nodes)
+    if (node.state == schema::NodeState::kUnreachable && node.problem.empty())
+      node.problem = "nothing answers at " + node.address;
   return own;
 }
 

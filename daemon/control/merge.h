@@ -12,8 +12,8 @@
 
 namespace tg::daemon {
 
-// own.nodes holds the state of every node as the asked one sees it; nodes that answered are "up". `answers` in the
-// order of seats.
+// own.nodes holds the state of every node as the asked one sees it; whoever answered lives, and whom an answer cannot
+// reach is not up. `answers` in the order of seats.
 schema::MeshStatus merge_statuses(schema::MeshStatus own, const std::vector<schema::MeshStatus>& answers);
 
 // Keeps the run that `run` (an id or a unique prefix) names, all if it is empty; an Error if there is no such run, or

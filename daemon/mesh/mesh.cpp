@@ -11,6 +11,7 @@
 #include "daemon/sockets/connections.h"
 #include "daemon/sockets/dial.h"
 #include "daemon/sockets/doorkeeper.h"
+#include "daemon/sockets/name_watch.h"
 #include "daemon/sockets/socket_options.h"
 #include "schema/limits.h"
 
@@ -27,6 +28,7 @@ constexpr std::chrono::milliseconds kWatch{10};    // how soon it sees a broken 
 constexpr std::chrono::milliseconds kTick{250};    // connections over their limits, links that only look up
 // Between runs, a link that was up and has been silent this long in one direction is dialled again.
 constexpr std::chrono::milliseconds kMostLinkSilence{4000};
+constexpr std::chrono::milliseconds kProblemHolds{5000};  // since it was last noted
 constexpr std::uint64_t kRedialMs = 1000;          // between two dials of one peer
 constexpr std::uint64_t kMostSilenceMs = 30'000;   // of a connection, at least; every node says hello each second
 constexpr std::size_t kMostConnections = 4 * schema::kMostMembers;
@@ -106,7 +108,8 @@ struct Mesh::State {
         log(l),
         hooks(std::move(h)),
         doorkeeper(context, "mesh", keyring, Networks(hosts_of(config)), log),
-        links(c.peers.size()) {
+        links(c.peers.size()),
+        name_watch(hosts_of(config)) {
     for (const Seat seat : config.peers.places()) seat_of[config.peers[seat].name] = seat;
   }
 
@@ -135,7 +138,7 @@ struct Mesh::State {
   void refuse(const std::string& id, const std::string& why);
   void stranger(const std::string& from, const std::string& why);
   // --- any thread ---
-  void note_problem(Seat peer, const std::string& why);
+  void note_problem(Seat peer, const std::string& why, bool waiting_helps = false);
   void forget_problem(Seat peer);
 
   const schema::NodeConfig config;
@@ -161,8 +164,13 @@ struct Mesh::State {
   std::atomic<std::uint64_t> sent_bytes{0};
   std::mutex monitors_mutex;
   std::vector<std::pair<Seat, zmq::socket_t>> monitors;  // of new connections, for the receiving thread
+  NameWatch name_watch;
   mutable std::mutex problems_mutex;
-  std::map<Seat, std::string> problems;
+  struct Noted {
+    LinkProblem problem;
+    Clock::time_point at;
+  };
+  std::map<Seat, Noted> problems;
 };
 
 Mesh::Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
@@ -308,7 +316,8 @@ void Mesh::State::tick(Clock::time_point now) {
     if (!link.up || (now - link.heard_at < kMostLinkSilence && now - link.echo_at < kMostLinkSilence)) continue;
     note_problem(peer, now - link.heard_at >= kMostLinkSilence
                            ? "nothing comes from " + config.peers[peer].name + " over its mesh connection"
-                           : "nothing arrives at the mesh port of " + config.peers[peer].name);
+                           : "nothing arrives at the mesh port of " + config.peers[peer].name,
+                 true);
     lost(peer);
     link.redial = true;
   }
@@ -595,10 +604,11 @@ void Mesh::close(int linger_ms) {
 
 std::uint64_t Mesh::sent_bytes() const { return state_->sent_bytes; }
 
-void Mesh::State::note_problem(Seat peer, const std::string& why) {
+void Mesh::State::note_problem(Seat peer, const std::string& why, bool waiting_helps) {
   const std::lock_guard lock(problems_mutex);
-  if (problems[peer] != why) log.warning("link-problem", {{"peer", config.peers[peer].name}, {"why", why}});
-  problems[peer] = why;
+  Noted& noted = problems[peer];
+  if (noted.problem.why != why) log.warning("link-problem", {{"peer", config.peers[peer].name}, {"why", why}});
+  noted = {{why, waiting_helps}, Clock::now()};
 }
 
 void Mesh::State::forget_problem(Seat peer) {
@@ -606,11 +616,29 @@ void Mesh::State::forget_problem(Seat peer) {
   problems.erase(peer);
 }
 
-std::string Mesh::problem(Seat peer) const {
-  const std::lock_guard lock(state_->problems_mutex);
-  const auto found = state_->problems.find(peer);
-  return found == state_->problems.end() ? "" : found->second;
+std::optional<LinkProblem> Mesh::problem(Seat peer) const {
+  const State& s = *state_;
+  if (peer == s.config.seat()) return std::nullopt;
+  const PeerLink& link = s.links[peer];
+  const schema::PeerAddress& address = s.config.peers[peer];
+  {
+    // What was refused is refused again each second; older news are of another time.
+    const std::lock_guard lock(s.problems_mutex);
+    const auto found = s.problems.find(peer);
+    if (found != s.problems.end() && Clock::now() - found->second.at < kProblemHolds) return found->second.problem;
+  }
+  if (link.up) return std::nullopt;
+  if (const std::string unresolved = s.name_watch.problem(address.host); !unresolved.empty())
+    return LinkProblem{unresolved, true};
+  const std::string port = schema::host_and_port(address.host, address.port);
+  if (link.connection == 0) return LinkProblem{"its mesh port " + port + " cannot be reached", true};
+  const schema::PeerAddress& own = s.config.self();
+  return LinkProblem{"it does not reach the mesh port of " + own.name + ", " +
+                         schema::host_and_port(own.host, own.port) + " in its peer lines",
+                     true};
 }
+
+bool Mesh::up(Seat peer) const { return peer == state_->config.seat() || state_->links[peer].up; }
 
 void Mesh::stop_receiving() {
   State& s = *state_;

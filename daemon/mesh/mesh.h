@@ -32,6 +32,11 @@
 
 namespace tg::daemon {
 
+struct LinkProblem {
+  std::string why;             // names the peer or what it refuses; for people
+  bool waiting_helps = false;  // a cable, a name or a process may come back; another build or key does not
+};
+
 class Mesh {
  public:
   // Called on the receiving thread; may block while the node's queue is full (ZeroMQ and TCP then hold the peers back).
@@ -59,8 +64,10 @@ class Mesh {
 
   // --- any thread ---
   std::uint64_t sent_bytes() const;      // ZeroMQ framing included
-  // Why the link to a peer does not come up, as far as is known: what it or we refused; "" if nothing was.
-  std::string problem(Seat peer) const;
+  bool up(Seat peer) const;
+  // What is wrong with the link to a peer, as far as this node knows; nothing where it is up and nobody else claims
+  // the peer's name.
+  std::optional<LinkProblem> problem(Seat peer) const;
   void stop_receiving();                 // joins the receiving thread
 
   static constexpr std::size_t kMostWaitingFrames = 65536;

@@ -387,7 +387,7 @@ void Node::carry_out(AskStop& action) {
 std::string Node::absent_problems() const {
   std::string text;
   for (const Seat seat : context_.names.places())
-    if (const std::string problem = context_.mesh.problem(seat); !problem.empty()) text += "; " + problem;
+    if (const std::optional<LinkProblem> problem = context_.mesh.problem(seat)) text += "; " + context_.names[seat] + ": " + problem->why;
   return text;
 }
 

@@ -41,10 +41,15 @@ constexpr auto words_of(Phase) {
   return words("idle", "prepare", "forward", "backward", "scaler wait", "reduce", "gather", "evaluate", "save");
 }
 
+// up: both directions of both its ports work, so it could join a run. no link: it lives, but something of that does not.
+enum class NodeState : std::uint8_t { kUp, kNoLink, kUnreachable };
+constexpr auto words_of(NodeState) { return words("up", "no link", "unreachable"); }
+
 struct NodeStatus {
   std::string name;
   std::string address;  // control address, host:port
-  std::string state;    // "up", "unreachable", "unknown"
+  NodeState state = NodeState::kUnreachable;
+  std::string problem;  // why it is not up, or what else is wrong with it; "" = nothing
 };
 
 // A member that the others wait for longer than this share of their time is marked: it holds the run up.

@@ -110,7 +110,8 @@ void put_mesh(wire::MeshStatus::Builder to, const MeshStatus& mesh, std::size_t 
     wire::Node::Builder slot = nodes[static_cast<capnp::uint>(i)];
     slot.setName(text_of(mesh.nodes[i].name));
     slot.setAddress(text_of(clip_text(mesh.nodes[i].address, kMostAddressBytes)));
-    slot.setState(text_of(clip_text(mesh.nodes[i].state, kMostNameBytes)));
+    slot.setState(static_cast<std::uint16_t>(mesh.nodes[i].state));
+    slot.setProblem(text_of(clip_text(mesh.nodes[i].problem, kMostReasonBytes)));
   }
   auto runs = to.initRuns(static_cast<capnp::uint>(run_count));
   for (std::size_t i = 0; i < run_count; ++i) put_run(runs[static_cast<capnp::uint>(i)], mesh.runs[i]);
@@ -126,7 +127,8 @@ MeshStatus take_mesh(wire::MeshStatus::Reader from) {
   for (const wire::Node::Reader node : nodes) {
     mesh.nodes.push_back({checked_node(node.getName(), "node"),
                           checked_text(node.getAddress(), kMostAddressBytes, "address"),
-                          checked_text(node.getState(), kMostNameBytes, "node state")});
+                          checked_enum(node.getState(), NodeState::kUnreachable, "node state"),
+                          checked_text(node.getProblem(), kMostReasonBytes, "problem")});
   }
   const auto runs = from.getRuns();
   checked_below(runs.size(), kMostRunsKept + 1, "runs");

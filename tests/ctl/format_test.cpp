@@ -47,7 +47,8 @@ schema::MeshStatus sample_mesh() {
   return {"node-a",
           "tgd",
           false,
-          {{"node-a", "127.0.0.1:7701", "up"}, {"node-b", "127.0.0.1:7711", "unreachable"}},
+          {{"node-a", "127.0.0.1:7701", schema::NodeState::kUp, ""},
+           {"node-b", "127.0.0.1:7711", schema::NodeState::kUnreachable, "nothing answers at 127.0.0.1:7711"}},
           {sample_run()}};
 }
 

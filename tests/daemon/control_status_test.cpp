@@ -108,7 +108,7 @@ TEST_F(ControlStatus, ASilentNodeIsWaitedForUntilTheDeadlineOnly) {
   EXPECT_GE(took_ms, static_cast<std::uint64_t>(schema::kPeerStatusMs) - 1);
   EXPECT_LT(took_ms, static_cast<std::uint64_t>(schema::kControlReplyMs));
   ASSERT_EQ(mesh.nodes.size(), 3u);
-  EXPECT_EQ(mesh.nodes[2].state, "unreachable");
+  EXPECT_EQ(mesh.nodes[2].state, schema::NodeState::kUnreachable);
 }
 
 }  // namespace

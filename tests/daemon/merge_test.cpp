@@ -37,7 +37,7 @@ MeshStatus mesh(const std::string& node, std::vector<RunStatus> runs) {
   MeshStatus status;
   status.node = node;
   for (const char* name : {"node-a", "node-b", "node-c"}) {
-    status.nodes.push_back({name, "127.0.0.1:7701", name == node ? "up" : "unreachable"});
+    status.nodes.push_back({name, "127.0.0.1:7701", name == node ? schema::NodeState::kUp : schema::NodeState::kUnreachable, ""});
   }
   status.runs = std::move(runs);
   return status;
@@ -55,7 +55,7 @@ TEST(Merge, EveryNodeTellsItsOwnRow) {
   ASSERT_EQ(run.members.size(), 3u);
   for (const MemberStatus& row : run.members) EXPECT_EQ(row.digest, 0xd1u) << row.node;
   EXPECT_EQ(run.members[2].state, RunState::kStopping);
-  for (const auto& node : merged.nodes) EXPECT_EQ(node.state, "up") << node.name;
+  for (const auto& node : merged.nodes) EXPECT_EQ(node.state, schema::NodeState::kUp) << node.name;
 }
 
 TEST(Merge, WaitSharesAreWhatTheOthersSay) {
@@ -81,8 +81,8 @@ TEST(Merge, ASilentNodeKeepsARowWithoutADigest) {
   EXPECT_EQ(run.members[2].node, "node-c");
   EXPECT_EQ(run.members[2].digest, 0u);
   EXPECT_EQ(run.members[2].digest_step, 0u);
-  EXPECT_EQ(merged.nodes[1].state, "up");
-  EXPECT_EQ(merged.nodes[2].state, "unreachable");
+  EXPECT_EQ(merged.nodes[1].state, schema::NodeState::kUp);
+  EXPECT_EQ(merged.nodes[2].state, schema::NodeState::kUnreachable);
 }
 
 TEST(Merge, ANodeThatDoesNotKnowTheRunIsNoHindrance) {
@@ -157,7 +157,7 @@ class SelectRun : public testing::Test {
         mesh("node-a", {told("node-a", "abc", RunState::kRunning), told("node-a", "abcd", RunState::kRunning),
                         told("node-a", "xyz", RunState::kRunning)});
     if (all_up) {
-      for (auto& node : status.nodes) node.state = "up";
+      for (auto& node : status.nodes) node.state = schema::NodeState::kUp;
     }
     return status;
   }

@@ -44,7 +44,8 @@ TEST(Control, FieldsKeepTheirPlaces) {
   ASSERT_TRUE(decoded.ok());
   const auto& mesh = std::get<MeshStatus>(decoded->body);
   EXPECT_TRUE(mesh.insecure);
-  EXPECT_EQ(mesh.nodes[1].state, "unreachable");
+  EXPECT_EQ(mesh.nodes[1].state, NodeState::kUnreachable);
+  EXPECT_EQ(mesh.nodes[1].problem, "nothing answers");
   const RunStatus& run = mesh.runs[0];
   EXPECT_EQ(run.state, RunState::kFailed);
   EXPECT_EQ(run.reason, "node-c was lost in reduce");
