@@ -80,12 +80,11 @@ namespace {
 // A node that the asked one sees as up is not, where another node cannot reach it.
 void add_hearsay(MeshStatus& own, const MeshStatus& answer) {
   for (const schema::NodeStatus& told : answer.nodes) {
-    if (told.state == schema::NodeState::kUp || told.name == own.node) continue;
+    if (told.state == schema::NodeState::kUp || told.problem.empty() || told.name == own.node) continue;
     for (schema::NodeStatus& node : own.nodes) {
       if (node.name != told.name || node.name == answer.node || node.state != schema::NodeState::kUp) continue;
       node.state = schema::NodeState::kNoLink;
-      node.problem = "as " + answer.node + " sees it: " +
-                     (told.problem.empty() ? "nothing answers at " + told.address : told.problem);
+      node.problem = "as " + answer.node + " sees it: " + told.problem;
     }
   }
 }

@@ -160,7 +160,7 @@ schema::MeshStatus ControlMesh::status(Seat asked, const std::string& run) {
 
 std::string ControlMesh::states(Seat asked) {
   std::string text;
-  for (const schema::NodeStatus& node : status(asked).nodes) text += (text.empty() ? "" : " ") + node.state;
+  for (const schema::NodeStatus& node : status(asked).nodes) text += std::string(text.empty() ? "" : " ") + to_word(node.state);
   return text;
 }
 

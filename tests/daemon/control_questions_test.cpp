@@ -22,7 +22,7 @@ MeshStatus part(const std::string& node) {
 
 std::string states(const Answer& answer) {
   std::string text;
-  for (const auto& node : std::get<MeshStatus>(answer.body).nodes) text += node.state + " ";
+  for (const auto& node : std::get<MeshStatus>(answer.body).nodes) text += std::string(to_word(node.state)) + " ";
   return text;
 }
 

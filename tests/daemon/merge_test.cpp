@@ -85,6 +85,26 @@ TEST(Merge, ASilentNodeKeepsARowWithoutADigest) {
   EXPECT_EQ(merged.nodes[2].state, schema::NodeState::kUnreachable);
 }
 
+// Only one pair of nodes is cut: the asked node sees both, and none of them could join a run with the other.
+TEST(Merge, ANodeThatAnotherOneCannotReachIsNotUp) {
+  MeshStatus own = mesh("node-a", {});
+  for (auto& node : own.nodes) node.state = schema::NodeState::kUp;
+  MeshStatus answer = mesh("node-b", {});
+  answer.nodes[2] = {"node-c", "127.0.0.1:7701", schema::NodeState::kNoLink, "its mesh port cannot be reached"};
+  const MeshStatus merged = merge_statuses(own, {answer, mesh("node-c", {})});
+  EXPECT_EQ(merged.nodes[1].state, schema::NodeState::kUp);
+  EXPECT_EQ(merged.nodes[2].state, schema::NodeState::kNoLink);
+  EXPECT_EQ(merged.nodes[2].problem, "as node-b sees it: its mesh port cannot be reached");
+}
+
+TEST(Merge, WhoAnswersLivesButIsUpOnlyWithALink) {
+  MeshStatus own = mesh("node-a", {});
+  own.nodes[2].problem = "builds differ";
+  const MeshStatus merged = merge_statuses(own, {mesh("node-b", {}), mesh("node-c", {})});
+  EXPECT_EQ(merged.nodes[1].state, schema::NodeState::kUp);
+  EXPECT_EQ(merged.nodes[2].state, schema::NodeState::kNoLink);
+}
+
 TEST(Merge, ANodeThatDoesNotKnowTheRunIsNoHindrance) {
   const MeshStatus merged =
       merge_statuses(mesh("node-a", {}), {mesh("node-b", {told("node-b", "r", RunState::kCompleted)}),
