@@ -89,6 +89,12 @@ void Membership::connection(Seat peer, bool up, std::uint64_t now_ms) {
   lost(peer, own_name() + " lost the connection to " + name(peer), now_ms);
 }
 
+void Membership::cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms) {
+  TG_CHECK(peers_.is_other(peer), peer.index());
+  if (!pending_ || pending_->claiming() || peers_.connected(peer) || !pending_->hopeless(now_ms)) return;
+  end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, name(peer) + " cannot join: " + why);
+}
+
 void Membership::lost(Seat peer, const std::string& message, std::uint64_t /*now_ms*/) {
   TG_CHECK(peers_.knows(peer), peer.index());
   const schema::Fail cause{ErrorKind::kUnreachable, name(peer), "", message};

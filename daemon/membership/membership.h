@@ -89,6 +89,10 @@ class Membership {
 
   // --- events ---
   void connection(Seat peer, bool up, std::uint64_t now_ms);  // both directions work, or no longer
+  // Waiting will not bring this peer: another build, another mesh, a wrong key. Told again as long as it is so; a
+  // pending start that waits for the peer ends, once it has waited kHopelessMs in which that might have been a moment's
+  // trouble.
+  void cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms);
   // A client's start. key is drawn by the caller. Answered by AnswerStart with this token, sooner or later.
   void start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms);
   void prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms);  // the own vote
@@ -115,6 +119,10 @@ class Membership {
   // PENDING .. STOPPING of the current run; nothing when idle.
   std::optional<schema::RunState> state() const;
   const RunIdentity* current() const;
+  // Whom a pending start waits for; nobody where there is none.
+  std::vector<Seat> waited_for() const {
+    return pending_ && !pending_->claiming() ? peers_.disconnected() : std::vector<Seat>{};
+  }
 
  private:
   static constexpr Seat kGranter = ProposalRight::kGranter;

@@ -17,9 +17,10 @@ namespace tg::daemon {
 
 class PendingStart {
  public:
+  static constexpr std::uint64_t kHopelessMs = 1500;
   // token: of the client that waits for an answer.
   PendingStart(std::uint64_t token, RunIdentity run, std::uint64_t now_ms)
-      : token_(token), run_(std::move(run)), deadline_ms_(now_ms + run_.start_timeout_ms) {}
+      : token_(token), run_(std::move(run)), since_ms_(now_ms), deadline_ms_(now_ms + run_.start_timeout_ms) {}
 
   std::uint64_t token() const { return token_; }
   const RunIdentity& run() const { return run_; }
@@ -27,6 +28,8 @@ class PendingStart {
 
   void claim(std::uint64_t now_ms) { claimed_ms_ = now_ms; }
   void wait_again() { claimed_ms_.reset(); }
+  // Has whatever is wrong been so for long enough?
+  bool hopeless(std::uint64_t now_ms) const { return now_ms >= since_ms_ + kHopelessMs; }
   // Why it has come to nothing by now, "" if it has not.
   std::string overdue(const Peers& peers, std::uint64_t claim_timeout_ms, std::uint64_t now_ms) const {
     if (now_ms < (claimed_ms_ ? *claimed_ms_ + claim_timeout_ms : deadline_ms_)) return "";
@@ -41,7 +44,7 @@ class PendingStart {
  private:
   std::uint64_t token_;
   RunIdentity run_;
-  std::uint64_t deadline_ms_;
+  std::uint64_t since_ms_, deadline_ms_;
   std::optional<std::uint64_t> claimed_ms_;  // since when its claim waits for an answer
 };
 

@@ -98,6 +98,7 @@ void Node::tick() {
     membership_.lost(gone.peer, gone.message, now);
     give_up(gone);
   }
+  look_at_links(now);
   membership_.tick(now);
   advisor_.tick();
   if (!run_ || !run_->begun()) return;
@@ -106,6 +107,21 @@ void Node::tick() {
   if (timeout == step_timeout_ms_) return;
   step_timeout_ms_ = timeout;
   control_.set_step_timeout(timeout);
+}
+
+// A start that waits says for whom; what waiting does not mend ends it.
+void Node::look_at_links(std::uint64_t now) {
+  std::string waits;
+  for (const Seat peer : membership_.waited_for()) {
+    const std::optional<LinkProblem> problem = context_.mesh.problem(peer);
+    waits += (waits.empty() ? "waits for " : "; ") + context_.names[peer] + (problem ? ": " + problem->why : "");
+    if (problem && !problem->waiting_helps) membership_.cannot_join(peer, problem->why, now);
+  }
+  if (waits == std::exchange(waits_, waits) || shown_id_.empty()) return;
+  if (std::optional<RunRecord> record = context_.store.find(shown_id_)) {
+    record->status.reason = waits;
+    context_.store.update(record->status);
+  }
 }
 
 void Node::give_up(const LastWords::Gone& gone) {

@@ -43,6 +43,7 @@ class Node {
   void take_events();
   void tick();
   void take_votes();
+  void look_at_links(std::uint64_t now);
 
   // --- events ---
   void on(FrameArrived& event);
@@ -89,6 +90,7 @@ class Node {
   Advisor advisor_;  // bench and plan
   BurstMeter bursts_;
   LastWords last_words_;
+  std::string waits_;     // for whom a pending start waits, as status shows it
   std::string shown_id_;  // of a run that status shows and that has not begun
   std::ofstream run_log_;
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run

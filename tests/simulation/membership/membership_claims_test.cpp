@@ -91,6 +91,21 @@ TEST(Membership, TheAbsentAreNamed) {
             start_ends("FAILED", "run failed", "node-a did not connect within 30 s; is it running and reachable?"));
 }
 
+TEST(Membership, WhatWaitingDoesNotMendEndsAStartWithinTwoSeconds) {
+  Machine a(kA, 3, false);
+  EXPECT_EQ(a.cannot_join(kC, "builds differ"), "") << "nobody waits for it";
+  EXPECT_EQ(a.start(), "");
+  EXPECT_EQ(a.cannot_join(kC, "builds differ"), "") << "it may be a moment's trouble";
+  EXPECT_EQ(a.waits(1'499), "");
+  EXPECT_EQ(a.cannot_join(kC, "builds differ"), "");
+  EXPECT_EQ(a.waits(1), "");
+  EXPECT_EQ(a->waited_for(), (std::vector<Seat>{kB, kC}));
+  EXPECT_EQ(a.cannot_join(kC, "builds differ"),
+            start_ends("FAILED", "run failed", "node-c cannot join: builds differ"));
+  EXPECT_TRUE(a->idle());
+  EXPECT_TRUE(a->waited_for().empty());
+}
+
 TEST(Membership, AClaimWithoutAnAnswerHasADeadline) {
   Machine b(kB, 3);
   EXPECT_EQ(b.start(), "claim run-1 to a");

@@ -93,6 +93,11 @@ std::string Machine::connects(Seat peer) {
   machine_.connection(peer, true, now_ms_);
   return did();
 }
+std::string Machine::cannot_join(Seat peer, const std::string& why) {
+  machine_.cannot_join(peer, why, now_ms_);
+  return did();
+}
+
 std::string Machine::disconnects(Seat peer) {
   machine_.connection(peer, false, now_ms_);
   return did();

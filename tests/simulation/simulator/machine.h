@@ -29,6 +29,7 @@ class Machine {
                     const std::string& spec = schema::canonical_job({}));
   std::string connects(Seat peer);
   std::string disconnects(Seat peer);
+  std::string cannot_join(Seat peer, const std::string& why);
   std::string hears(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
                     std::uint32_t view = View::kFirst);
   std::string prepares(const schema::Vote& vote);            // run-1, with this own vote
