@@ -64,6 +64,7 @@ struct ControlServer::State {
   void handle(const Client& client, schema::FetchRequest request);
   void handle(const Client& client, schema::VersionRequest request);
   void handle(const Client& client, const schema::Beat& beat);
+  std::string why_forbidden(const User& user, const schema::RequestBody& body) const;
   void pass_on(const Client& client, schema::RequestBody body);
   template <class SliceRequest>
   void slice(const Client& client, SliceRequest request, const std::string& file, std::size_t most_bytes);
@@ -251,12 +252,19 @@ void ControlServer::State::from_client(const ClientMessage& message) {
   const Client client{message.identity, request->id};
   if (const auto* beat = std::get_if<schema::Beat>(&request->body); beat && !message.user.may_be(beat->node))
     return complain(message.address, "a beat of " + beat->node + " with the key of " + format_user(message.user));
-  if (message.user.rights == schema::Rights::kRead && !reads_only(request->body)) {
-    return answer(client, Error{ErrorKind::kForbidden, config.node + ": operator " + message.user.name +
-                                                           " may only read (status, logs, fetch); ask for a key with "
-                                                           "full rights"});
-  }
+  if (const std::string forbidden = why_forbidden(message.user, request->body); !forbidden.empty())
+    return answer(client, Error{ErrorKind::kForbidden, config.node + ": " + forbidden});
   std::visit([&](auto& body) { handle(client, std::move(body)); }, request->body);
+}
+
+// Asked for each request: an operator may have been taken out of the list while connected.
+std::string ControlServer::State::why_forbidden(const User& user, const schema::RequestBody& body) const {
+  if (user.kind != User::Kind::kOperator) return "";
+  const std::optional<schema::Rights> rights = keyring.rights_of(user.name);
+  if (!rights) return "operator " + user.name + " is not listed any more in the cluster key file";
+  if (*rights == schema::Rights::kRead && !reads_only(body))
+    return "operator " + user.name + " may only read (status, logs, fetch); ask for a key with full rights";
+  return "";
 }
 
 void ControlServer::State::from_peer(Seat peer, const std::string& bytes) {

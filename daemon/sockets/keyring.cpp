@@ -50,6 +50,13 @@ std::optional<User> Keyring::user(const Key& open) const {
   return found == keys_.users.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<schema::Rights> Keyring::rights_of(const std::string& operator_name) const {
+  const std::lock_guard lock(mutex_);
+  for (const schema::Operator& listed : keys_.file.operators)
+    if (listed.name == operator_name) return listed.rights;
+  return std::nullopt;
+}
+
 const Key& Keyring::cluster(std::size_t which) const {
   TG_CHECK(has_keys());
   return keys_.file.clusters[which % keys_.file.clusters.size()];

@@ -26,6 +26,8 @@ class Keyring {
   bool has_keys() const { return !path_.empty(); }
   // Whose public key it is: of a node of the peer lines, or of an operator.
   std::optional<User> user(const schema::Key& open) const;
+  // What an operator may do now; nothing where the file lists the operator no longer.
+  std::optional<schema::Rights> rights_of(const std::string& operator_name) const;
 
   // The functions below need keys. `which` counts from 0, the cluster key in use, modulo their number: who dials tries
   // one after the other.

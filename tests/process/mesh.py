@@ -40,10 +40,15 @@ class Mesh:
     """`count` nodes named node-a, node-b, ... Settings go to every configuration, those of `per_node` (by index) win.
 
     hosts and prefixes, one per node, put the nodes into namespaces; `absent` ones are configured but not started.
+    keys: all have one cluster key file, and tgctl takes it too.
     """
 
-    def __init__(self, count, settings=None, per_node=None, hosts=None, prefixes=None, absent=()):
+    def __init__(self, count, settings=None, per_node=None, hosts=None, prefixes=None, absent=(), keys=False):
         self.folder = tempfile.mkdtemp(prefix="tgd-test-")
+        self.key_file = os.path.join(self.folder, "cluster.key") if keys else None
+        if keys:
+            self.keygen(self.key_file)
+            settings = {"key-file": self.key_file} | (settings or {})
         self.settings = {"threads": 1, "peer-timeout": "5s"} | (settings or {})
         self.per_node = {index: dict(keys) for index, keys in (per_node or {}).items()}
         self.absent = set(absent)
@@ -165,7 +170,10 @@ class Mesh:
         return self.nodes[node] if isinstance(node, int) else node
 
     def _environment(self, node):
-        return os.environ | {"TGCTL_ADDRESS": self._node(node).address}
+        return os.environ | {"TGCTL_ADDRESS": self._node(node).address} | ({"TGCTL_KEY": self.key_file} if self.key_file else {})
+
+    def keygen(self, *arguments):
+        subprocess.run([TGCTL, "keygen", *arguments], cwd=self.folder, check=True, capture_output=True, timeout=PATIENCE)
 
     def ctl(self, *arguments, node=0, patience=None):
         """tgctl, asking that node: exit code, stdout, stderr."""

@@ -1,0 +1,122 @@
+"""A mesh with keys: who gets in, who may do what, what a wrong key says, and a rotation in the middle of a run."""
+
+import json
+import os
+import shutil
+import time
+import unittest
+
+from mesh import Mesh
+from patience import wait_until
+
+FORBIDDEN = 7
+SOON = 5  # seconds in which a wrong key is told
+
+
+class WithKeys(unittest.TestCase):
+    def test_a_run_has_the_same_digest_with_and_without_keys(self):
+        digests = set()
+        for keys in (False, True):
+            with Mesh(3, keys=keys) as mesh:
+                run = mesh.start({"steps": 5})
+                digests.add(mesh.run(run)["digest"])
+                mesh.fetch(run, node=2)
+        self.assertEqual(len(digests), 1, digests)
+
+    def test_operators(self):
+        with Mesh(2, keys=True) as mesh:
+            mesh.keygen(mesh.key_file, "--operator", "alice")
+            mesh.keygen(mesh.key_file, "--operator", "bob", "--read-only")
+            alice, bob = (os.path.join(mesh.folder, name + ".key") for name in ("alice", "bob"))
+            wait_until("the nodes have read the new operators", lambda: all("operators=2" in node.log_text() for node in mesh.nodes))
+            run = mesh.ctl_ok("--key", alice, "start", mesh.job_file({"steps": 3}), node=1).out.strip()
+            self.assertIn(run, mesh.ctl_ok("--key", bob, "status").out)
+            mesh.ctl_ok("--key", bob, "logs", run)
+            mesh.ctl_ok("--key", bob, "fetch", run, "-o", os.path.join(mesh.folder, "of-bob"))
+            for refused in (("start", mesh.job_file({})), ("stop", run), ("bench",)):
+                mesh.ctl("--key", bob, *refused).ends(FORBIDDEN, "operator bob may only read")
+
+    def test_strangers(self):
+        with Mesh(2, keys=True) as mesh:
+            other = os.path.join(mesh.folder, "other.key")
+            mesh.keygen(other)
+            mesh.keygen(mesh.key_file, "--operator", "carol")
+            carol = os.path.join(mesh.folder, "carol.key")
+            wait_until("the nodes have read the new operator", lambda: all("operators=1" in node.log_text() for node in mesh.nodes))
+            shutil.copy(mesh.key_file, mesh.key_file + ".with")
+            with open(mesh.key_file) as file:
+                lines = [line for line in file if not line.startswith("operator")]
+            with open(mesh.key_file + ".new", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+                file.writelines(lines)
+            os.rename(mesh.key_file + ".new", mesh.key_file)
+            wait_until("the nodes have read that it is gone", lambda: all("operators=0" in node.log_text() for node in mesh.nodes))
+            begun = time.monotonic()
+            mesh.ctl("--key", "", "status").refuses(FORBIDDEN, "wants a key", "--key")
+            mesh.ctl("--key", other, "status").refuses(FORBIDDEN, "another cluster key")
+            mesh.ctl("--key", carol, "status").refuses(FORBIDDEN, "does not know this key")
+            self.assertLess(time.monotonic() - begun, 3 * SOON)
+            log = mesh[0].log_text()
+            self.assertIn("event=connection-refused", log)
+            self.assertIn("from=127.", log)
+            # The own user's local socket needs no key.
+            self.assertIn("node-b", mesh.ctl_ok("--key", "", "--address", os.path.join(mesh[0].state_dir, "control.sock"), "status").out)
+
+    def test_a_key_where_there_are_none(self):
+        with Mesh(1) as mesh:
+            other = os.path.join(mesh.folder, "other.key")
+            mesh.keygen(other)
+            mesh.ctl("--key", other, "status").refuses(FORBIDDEN, "another cluster key", "or none")
+
+    def test_a_key_file_that_others_may_read(self):
+        with Mesh(1, keys=True) as mesh:
+            os.chmod(mesh.key_file, 0o644)
+            mesh.ctl("status").refuses(2, "chmod 600 " + mesh.key_file)
+            mesh.ctl("keygen", mesh.key_file).refuses(1, "is there already")
+
+
+class AnotherKey(unittest.TestCase):
+    def test_it_is_named_on_both_sides_and_ends_a_start_at_once(self):
+        with Mesh(2, keys=True, absent={1}) as mesh:
+            other = os.path.join(mesh.folder, "other.key")
+            mesh.keygen(other)
+            mesh.configure(1, key_file=other)
+            mesh[1].start()
+            for node, peer in ((0, "node-b"), (1, "node-a")):
+                key = mesh.key_file if node == 0 else other
+
+                def told():
+                    rows = {row["name"]: row for row in self.nodes(mesh, node, key)}
+                    return rows[peer]["state"] != "up" and "cluster key" in rows[peer]["problem"]
+
+                wait_until(f"{mesh[node].name} says that {peer} has another cluster key", told, patience=SOON)
+            begun = time.monotonic()
+            mesh.ctl("start", mesh.job_file({})).ends(5, "node-b cannot join", "cluster key")
+            self.assertLess(time.monotonic() - begun, SOON)
+
+    def nodes(self, mesh, node, key):
+        return json.loads(mesh.ctl_ok("--key", key, "status", "--json", node=node).out)["nodes"]
+
+
+class Rotation(unittest.TestCase):
+    def test_a_run_goes_on_through_all_its_steps(self):
+        with Mesh(3, keys=True) as mesh:
+            old = os.path.join(mesh.folder, "old.key")
+            shutil.copy(mesh.key_file, old)
+            run = mesh.detach({"steps": 100000, "data-train": 1024})
+            for number, step in enumerate(("add", "use", "drop"), start=1):
+                mesh.keygen(mesh.key_file, "--rotate", step)
+                wait_until(f"--rotate {step} is read", lambda: all(node.log_text().count("event=keys-read") == number for node in mesh.nodes))
+                before = mesh.run(run)["step"]
+                mesh.wait_for_step(run, before + 20)
+            mesh.ctl_ok("stop", run)
+            self.assertEqual(mesh.run(run)["state"], "STOPPED")
+            for node in mesh.nodes:
+                self.assertNotIn("connection-lost", node.log_text().split("event=run-ended")[0])
+            # Between runs the new key is bound, and the old one is nobody's.
+            mesh.wait_ready()
+            wait_until("the old key is refused", lambda: mesh.ctl("--key", old, "status").code == FORBIDDEN)
+            mesh.start({"steps": 3})
+
+
+if __name__ == "__main__":
+    unittest.main()
