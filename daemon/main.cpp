@@ -133,8 +133,8 @@ int serve(const schema::NodeConfig& config) {
   if (const Status started = mesh.start(); !started.ok()) return fail(started.error());
   log.info("node-ready", {{"build", build},
                           {"nodes", config.peers.size()},
-                          {"mesh-port", config.self().port},
-                          {"control-port", config.self().port + 1},
+                          {"mesh-port", config.mesh_port()},
+                          {"control-port", config.control_port()},
                           {"threads", threads},
                           {"kernels", (*chosen)->name}});
   if (config.insecure)

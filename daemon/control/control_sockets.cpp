@@ -184,7 +184,7 @@ Status ControlSockets::Impl::bind() {
       [this](const std::string& address, const std::string& why) {
         log.warning("connection-cut", {{"port", "control"}, {"from", address}, {"why", why}});
       });
-  return bind_socket(router, "control", config.listen, static_cast<std::uint16_t>(config.self().port + 1));
+  return bind_socket(router, "control", config.listen, config.control_port());
 }
 
 // Only this user and root may open it, so it needs no keys.

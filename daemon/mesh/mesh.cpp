@@ -184,7 +184,6 @@ Mesh::~Mesh() {
 
 Status Mesh::start() {
   State& s = *state_;
-  const schema::PeerAddress& self = s.config.self();
   try {
     s.doorkeeper.start();
     s.router = zmq::socket_t(s.context, zmq::socket_type::router);
@@ -199,7 +198,7 @@ Status Mesh::start() {
         [&s](const std::string& address, const std::string& why) {
           s.log.warning("connection-cut", {{"port", "mesh"}, {"from", address}, {"why", why}});
         });
-    if (Status bound = bind_socket(s.router, "mesh", s.config.listen, self.port); !bound.ok()) return bound;
+    if (Status bound = bind_socket(s.router, "mesh", s.config.listen, s.config.mesh_port()); !bound.ok()) return bound;
     for (const Seat seat : s.links.places())
       if (seat != s.config.seat()) s.dial(seat, 0);
   } catch (const zmq::error_t& error) {

@@ -36,6 +36,15 @@ bool is_loopback(std::string_view host) {
 
 bool is_literal(std::string_view host) { return is_ipv4(host) || is_ipv6(host); }
 
+// Of the mesh: there has to be one above it.
+Result<std::uint16_t> parse_port(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (code != std::errc() || stop != text.data() + text.size() || port < 1 || port > 65534)
+    return bad_value(text, "a port from 1 to 65534 (the one above it is the control port)");
+  return port;
+}
+
 Row peer_row() {
   Row row;
   row.name = "peer";
@@ -55,6 +64,30 @@ Row peer_row() {
       text += (text.empty() ? "" : ",") + peer.name + "@" + host_and_port(peer.host, peer.port);
     }
     return text;
+  };
+  return row;
+}
+
+Row listen_row() {
+  Row row;
+  row.name = "listen";
+  row.help =
+      "Address to bind, and a port where it is not the peer line's: 0.0.0.0, [::]:7700. The port is the mesh's, the one "
+      "above it is for control. The peer line says where the others reach this node. Anything but loopback needs a "
+      "key-file, or insecure = true.";
+  row.set = [](NodeConfig& config, const std::string& value) -> Status {
+    config.listen = value;
+    config.listen_port = 0;
+    const std::size_t colon = value.rfind(':');
+    if (colon == std::string::npos || is_ipv6(value)) return {};
+    config.listen = value.substr(0, colon);
+    const Result<std::uint16_t> port = parse_port(std::string_view(value).substr(colon + 1));
+    if (!port) return port.error();
+    config.listen_port = *port;
+    return {};
+  };
+  row.get = [](const NodeConfig& config) {
+    return config.listen_port == 0 ? config.listen : host_and_port(config.listen, config.listen_port);
   };
   return row;
 }
@@ -116,9 +149,7 @@ std::vector<Row> make_rows() {
   std::vector<Row> rows;
   rows.push_back(text_row("node", &NodeConfig::node, kMostNameBytes, "Name of this node, one of the peer lines."));
   rows.push_back(peer_row());
-  rows.push_back(text_row("listen", &NodeConfig::listen, kMostHostBytes,
-                          "Address to bind, without a port: both ports come from the own peer line. Anything but "
-                          "loopback needs a key-file, or insecure = true."));
+  rows.push_back(listen_row());
   rows.push_back(text_row("key-file", &NodeConfig::key_file, kMostPathBytes,
                           "Cluster key file, the same on every node; tgctl keygen makes it. Who has no key of it can "
                           "neither join nor ask. It may change while the node runs."));
@@ -181,10 +212,6 @@ Status check_family(const NodeConfig& config) {
 
 Status check_listen(const NodeConfig& config) {
   if (!is_literal(config.listen) && config.listen != "localhost") {
-    if (config.listen.find(':') != std::string::npos) {
-      return usage("listen = " + config.listen + ": give an address only; the ports come from the peer line of " +
-                   config.node);
-    }
     return usage("listen = " + config.listen +
                  " is not an address such as 127.0.0.1, 10.0.0.1, 0.0.0.0 (any IPv4) or :: (any IPv4 and IPv6)");
   }
@@ -256,11 +283,9 @@ Result<PeerAddress> parse_peer(std::string_view text) {
   } else if (!is_host(peer.host)) {
     return bad_value(peer.host, "a host name, an IPv4 address, or an IPv6 address in brackets such as [fd00::1]");
   }
-  const std::string_view port = text.substr(colon + 1);
-  const auto [stop, code] = std::from_chars(port.data(), port.data() + port.size(), peer.port);
-  if (code != std::errc() || stop != port.data() + port.size() || peer.port < 1 || peer.port > 65534) {
-    return bad_value(port, "a port from 1 to 65534 (the one above it is the control port)");
-  }
+  const Result<std::uint16_t> port = parse_port(text.substr(colon + 1));
+  if (!port) return port.error();
+  peer.port = *port;
   return peer;
 }
 

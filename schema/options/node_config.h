@@ -28,7 +28,9 @@ struct PeerAddress {
 struct NodeConfig {
   std::string node;
   Per<Seat, PeerAddress> peers;      // sorted by name; the own one included
-  std::string listen = "127.0.0.1";  // address to bind; the ports come from the own peer line
+  // Where to bind, which need not be where the others reach this node: that is the own peer line.
+  std::string listen = "127.0.0.1";
+  std::uint16_t listen_port = 0;  // of the mesh; 0 = the peer line's
   std::string key_file;              // the cluster key file; "" = no keys
   bool insecure = false;             // needed to bind anything but loopback without keys
   std::vector<std::string> control_allow;  // addresses, networks and names besides the peers', without keys
@@ -42,6 +44,8 @@ struct NodeConfig {
   std::optional<Fault> fault;  // for tests
 
   const PeerAddress& self() const;
+  std::uint16_t mesh_port() const { return listen_port != 0 ? listen_port : self().port; }
+  std::uint16_t control_port() const { return static_cast<std::uint16_t>(mesh_port() + 1); }
   Seat seat() const;
   Per<Seat, std::string> names() const;
 };

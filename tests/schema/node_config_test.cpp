@@ -62,6 +62,16 @@ TEST_F(NodeConfigTest, ReadsAFile) {
   EXPECT_EQ(config.listen, "127.0.0.1");
 }
 
+TEST_F(NodeConfigTest, ANodeMayBindElsewhereThanOthersReachIt) {
+  const auto line = parse("node = node-a\nlisten = 127.0.0.1:7800\ncontrol-allow = 10.0.0.9, fd00::/8\n" + kPeers);
+  ASSERT_TRUE(line.ok()) << line.error().message;
+  EXPECT_EQ(line->config.listen, "127.0.0.1");
+  EXPECT_EQ(line->config.mesh_port(), 7800);
+  EXPECT_EQ(line->config.control_port(), 7801);
+  EXPECT_EQ(line->config.self().mesh_endpoint(), "tcp://127.0.0.1:7700");
+  EXPECT_EQ(line->config.control_allow, (std::vector<std::string>{"10.0.0.9", "fd00::/8"}));
+}
+
 TEST_F(NodeConfigTest, FlagsWinOverEnvironmentOverFile) {
   const std::string file = "node = node-a\nthreads = 1\npeer-timeout = 1s\nlog-level = debug\n" + kPeers;
   const auto line = parse(file, {"--threads", "3"}, {"TGD_THREADS=2", "TGD_PEER_TIMEOUT=2s", "HOME=/x"});
@@ -149,7 +159,11 @@ TEST_F(NodeConfigTest, ListeningBeyondLoopbackIsAChoice) {
   EXPECT_EQ(error_of(file + "listen = 0.0.0.0\n", {"--insecure"}), "");
   EXPECT_EQ(error_of(file + "listen = 127.0.0.2\n"), "");
   EXPECT_EQ(error_of(file + "listen = localhost\n"), "");
-  expect_error(file + "listen = 127.0.0.1:7700\n", "give an address only");
+  EXPECT_EQ(error_of(file + "listen = 127.0.0.1:7800\n"), "");
+  expect_error(file + "listen = 127.0.0.1:65535\n", "a port from 1 to 65534");
+  expect_error(file + "listen = 0.0.0.0\n", "tgctl keygen");
+  EXPECT_EQ(error_of(file + "listen = 0.0.0.0\nkey-file = cluster.key\n"), "");
+  expect_error(file + "listen = 0.0.0.0\nkey-file = cluster.key\ninsecure = true\n", "remove one of the two lines");
   expect_error(file + "listen = *\n", "is not an address such as");
   expect_error(file + "listen = 127.0.0.256\n", "is not an address such as");
 }
@@ -176,7 +190,7 @@ TEST_F(NodeConfigTest, Ipv6StandsInBrackets) {
 TEST_F(NodeConfigTest, WhatPeersCannotReachIsRefused) {
   expect_error("node = a\npeer = a@127.0.0.1:7700\npeer = b@10.0.0.2:7700\n", "b at 10.0.0.2 cannot reach a");
   expect_error("node = a\npeer = a@10.0.0.1:7700\npeer = b@10.0.0.2:7700\n",
-               "set listen = 10.0.0.1 and insecure = true");
+               "set listen = 10.0.0.1 and a key-file");
   EXPECT_EQ(error_of("node = a\nlisten = 10.0.0.1\ninsecure = true\npeer = a@10.0.0.1:7700\npeer = b@10.0.0.2:7700\n"),
             "");
 }
