@@ -97,7 +97,7 @@ int serve(const schema::NodeConfig& config) {
                          },
                          [&](Seat peer) {
                            const std::optional<LinkProblem> problem = links->problem(peer);
-                           return LinkView{links->up(peer), problem ? problem->why : ""};
+                           return LinkView{links->up(peer), problem ? problem->why : "", links->incarnation(peer)};
                          }});
   Mesh mesh(
       config, incarnation, build, **keyring, pool, log,

@@ -10,6 +10,7 @@
 #include "daemon/control/control_sockets.h"
 #include "daemon/control/merge.h"
 #include "daemon/control/questions.h"
+#include "daemon/sockets/networks.h"
 #include "daemon/sockets/socket_options.h"
 #include "schema/limits.h"
 
@@ -21,7 +22,8 @@ using schema::MeshStatus;
 using schema::NodeConfig;
 using schema::ReplyBody;
 
-constexpr std::uint64_t kComplaintMs = 1000;  // at most one line about bad messages in this time
+// Between two lines about bad messages: of another kind, and of the same.
+constexpr std::uint64_t kComplaintMs = 1000, kSameComplaintMs = 60'000;
 
 std::uint64_t steady_ms() {
   using namespace std::chrono;
@@ -64,6 +66,7 @@ struct ControlServer::State {
   void handle(const Client& client, schema::FetchRequest request);
   void handle(const Client& client, schema::VersionRequest request);
   void handle(const Client& client, const schema::Beat& beat);
+  bool is_rival(const schema::Beat& beat) const;
   std::string why_forbidden(const User& user, const schema::RequestBody& body) const;
   void pass_on(const Client& client, schema::RequestBody body);
   template <class SliceRequest>
@@ -80,6 +83,7 @@ struct ControlServer::State {
            Error{ErrorKind::kRefused, "too many questions wait at " + config.node + " already; ask again later"});
   }
   void complain(const std::string& from, const std::string& what);
+  std::string own_problem() const;
 
   const NodeConfig config;
   const Per<Seat, std::string> names;
@@ -98,7 +102,8 @@ struct ControlServer::State {
   Liveness liveness;
   Questions questions;
   Watch watching;
-  std::uint64_t bad_messages = 0, bad_messages_told = 0, next_complaint_ms = 0;
+  std::uint64_t bad_messages = 0, bad_messages_told = 0, last_complaint_ms = 0;
+  std::string last_complaint;
 
   // Set by any thread.
   Per<Seat, std::atomic<bool>> heard;  // a frame costs a store, not a wake-up
@@ -252,9 +257,19 @@ void ControlServer::State::from_client(const ClientMessage& message) {
   const Client client{message.identity, request->id};
   if (const auto* beat = std::get_if<schema::Beat>(&request->body); beat && !message.user.may_be(beat->node))
     return complain(message.address, "a beat of " + beat->node + " with the key of " + format_user(message.user));
+  else if (beat && is_rival(*beat))
+    return complain(message.address, "a beat of another process called " + beat->node + "; are two nodes called so?");
   if (const std::string forbidden = why_forbidden(message.user, request->body); !forbidden.empty())
     return answer(client, Error{ErrorKind::kForbidden, config.node + ": " + forbidden});
   std::visit([&](auto& body) { handle(client, std::move(body)); }, request->body);
+}
+
+// The mesh's link decides which process a peer is, and as long as it stands no other one counts.
+bool ControlServer::State::is_rival(const schema::Beat& beat) const {
+  const auto found = std::find(names.begin(), names.end(), beat.node);
+  if (found == names.end() || !hooks.link) return false;
+  const LinkView link = hooks.link(Seat(static_cast<std::size_t>(found - names.begin())));
+  return link.up && link.incarnation != 0 && link.incarnation != beat.incarnation;
 }
 
 // Asked for each request: an operator may have been taken out of the list while connected.
@@ -381,7 +396,9 @@ MeshStatus ControlServer::State::own_status() {
     const schema::PeerAddress& address = config.peers[peer];
     schema::NodeStatus node{address.name, host_and_port(address.host, static_cast<std::uint16_t>(address.port + 1)),
                             schema::NodeState::kUp, ""};
-    if (peer != self) {
+    if (peer == self) {
+      node.problem = own_problem();
+    } else {
       const LinkView link = hooks.link ? hooks.link(peer) : LinkView{};
       const std::string problem = sockets->problem(peer);
       node.problem = problem.empty() ? link.problem : problem;
@@ -392,6 +409,15 @@ MeshStatus ControlServer::State::own_status() {
   }
   status.runs = store.statuses();
   return status;
+}
+
+// A peer line that leads elsewhere, as long as nobody has found the way here.
+std::string ControlServer::State::own_problem() const {
+  const std::string& host = config.self().host;
+  if (!hooks.link || names.size() == 1 || !is_address_literal(host) || is_local_address(host)) return "";
+  for (const Seat peer : names.places())
+    if (peer != self && hooks.link(peer).up) return "";
+  return "its peer line says " + host + ", which is no address of this machine (ip -brief address)";
 }
 
 void ControlServer::State::answer(const Client& client, ReplyBody body) {
@@ -406,8 +432,9 @@ void ControlServer::State::answer(std::optional<Answer> ready) {
 void ControlServer::State::complain(const std::string& from, const std::string& what) {
   ++bad_messages;
   const std::uint64_t now_ms = steady_ms();
-  if (now_ms < next_complaint_ms) return;
-  next_complaint_ms = now_ms + kComplaintMs;
+  if (now_ms < last_complaint_ms + (what == last_complaint ? kSameComplaintMs : kComplaintMs)) return;
+  last_complaint_ms = now_ms;
+  last_complaint = what;
   log.warning("bad-control-message", {{"from", from},
                                       {"problem", what},
                                       {"since_last_line", bad_messages - bad_messages_told},

@@ -31,7 +31,8 @@ struct ControlCall {  // for the node's thread; answered by reply(token, ...)
 
 struct LinkView {
   bool up = true;
-  std::string problem;  // what is wrong with it, "" if nothing is
+  std::string problem;            // what is wrong with it, "" if nothing is
+  std::uint64_t incarnation = 0;  // of the process at its other end, 0 = none known
 };
 
 class ControlServer {

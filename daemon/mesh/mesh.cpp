@@ -639,6 +639,8 @@ std::optional<LinkProblem> Mesh::problem(Seat peer) const {
 
 bool Mesh::up(Seat peer) const { return peer == state_->config.seat() || state_->links[peer].up; }
 
+std::uint64_t Mesh::incarnation(Seat peer) const { return state_->links[peer].incarnation; }
+
 void Mesh::stop_receiving() {
   State& s = *state_;
   s.stopping = true;

@@ -65,6 +65,7 @@ class Mesh {
   // --- any thread ---
   std::uint64_t sent_bytes() const;      // ZeroMQ framing included
   bool up(Seat peer) const;
+  std::uint64_t incarnation(Seat peer) const;  // as its hello said, 0 = none came
   // What is wrong with the link to a peer, as far as this node knows; nothing where it is up and nobody else claims
   // the peer's name.
   std::optional<LinkProblem> problem(Seat peer) const;

@@ -1,6 +1,7 @@
 #include "daemon/sockets/networks.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 
 #include <algorithm>
@@ -53,6 +54,25 @@ std::optional<Network> parse_network(std::string text) {
   }
   unmap(network);
   return network;
+}
+
+bool is_local_address(const std::string& address) {
+  const std::optional<Network> wanted = parse_network(address);
+  ifaddrs* all = nullptr;
+  if (!wanted || ::getifaddrs(&all) != 0) return false;
+  bool found = is_loopback(*wanted);
+  for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr) continue;
+    const bool ipv6 = one->ifa_addr->sa_family == AF_INET6;
+    if (!ipv6 && one->ifa_addr->sa_family != AF_INET) continue;
+    char text[NI_MAXHOST];
+    const socklen_t size = ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+    if (::getnameinfo(one->ifa_addr, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) continue;
+    const std::optional<Network> own = parse_network(text);
+    found = own && own->contains(*wanted);
+  }
+  ::freeifaddrs(all);
+  return found;
 }
 
 Networks::Networks(const std::vector<std::string>& hosts) {

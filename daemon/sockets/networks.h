@@ -23,6 +23,9 @@ struct Network {
 // No value where it is none.
 std::optional<Network> parse_network(std::string text);
 
+// Has this machine that address?
+bool is_local_address(const std::string& address);
+
 class Networks {
  public:
   // hosts: addresses, networks or names.
