@@ -16,6 +16,8 @@
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
 #include "daemon/sockets/keyring.h"
+#include "daemon/sockets/networks.h"
+#include "daemon/sockets/socket_options.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/run_store.h"
 #include "engine/host/processors.h"
@@ -137,6 +139,9 @@ int serve(const schema::NodeConfig& config) {
                           {"control-port", config.control_port()},
                           {"threads", threads},
                           {"kernels", (*chosen)->name}});
+  if (const std::string& own = config.self().host; is_address_literal(own) && !is_local_address(own))
+    log.warning("own-address", {{"what", "the own peer line says " + own + ", which is no address of this machine"},
+                                {"next", "right only if something forwards it here; else mend the line"}});
   if (config.insecure)
     log.warning("insecure", {{"what",
                               "no keys: whoever calls from an address of the peer lines or of control-allow may control "
