@@ -123,9 +123,10 @@ def measure(options):
     options.grain_asked = options.grain
     if options.grain == "auto":
         options.grain = grain_for(expected_bytes(options), options.rate)
-    settings = {"insecure": "true", "threads": options.threads, "peer-timeout": "30s"}
+    keys = getattr(options, "keys", False)
+    settings = {"insecure": None if keys else "true", "threads": options.threads, "peer-timeout": "30s"}
     with Shaped(options.nodes, options.rate, options.grain) as lab:
-        with Mesh(options.nodes, settings, hosts=lab.addresses, prefixes=lab.prefixes) as mesh:
+        with Mesh(options.nodes, settings, hosts=lab.addresses, prefixes=lab.prefixes, keys=keys) as mesh:
             job_file = mesh.job_file(job_of(options) | {"data": None, "data-train": None, "data-test": None, "learning-rate": None})
             wait_idle(options.wait_idle)
             with Meter([node.process.pid for node in mesh.nodes], lab.INTERFACE) as meter:
@@ -174,6 +175,7 @@ def describe(options, lab, mesh, run, status, meter, report):
         "grain_asked": options.grain_asked,
         "exchange": record["exchange"],
         "coding": record["coding"],
+        "keys": keys,
         "job": job_of(options),
         "kernels": record["own"]["kernels"],
         "zeros": statistics.mean(report["zeros"]),

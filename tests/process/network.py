@@ -81,7 +81,30 @@ class Network:
 
     def cut(self, index):
         """Drops whatever this node sends; what is sent to it still arrives."""
-        _do(*self.prefixes[index], "iptables", "-A", "OUTPUT", "-o", self.INTERFACE, "-j", "DROP")
+        self._refuse(index, "OUTPUT", "-o", self.INTERFACE)
+
+    def isolate(self, index):
+        """Nothing leaves this node, nothing arrives."""
+        self.cut(index)
+        self._refuse(index, "INPUT", "-i", self.INTERFACE)
+
+    def part(self, one, other):
+        """These two do not hear each other; everybody else hears both."""
+        self._refuse(one, "OUTPUT", "-d", self.addresses[other])
+        self._refuse(one, "INPUT", "-s", self.addresses[other])
+
+    def close_port(self, one, other, port, reset=False):
+        """What this node sends to that port of the other one is dropped, or its connections are reset."""
+        target = ("REJECT", "--reject-with", "tcp-reset") if reset else ("DROP",)
+        self._refuse(one, "OUTPUT", "-d", self.addresses[other], "-p", "tcp", "--dport", str(port), target=target)
+
+    def _refuse(self, index, chain, *match, target=("DROP",)):
+        _do(*self.prefixes[index], "iptables", "-A", chain, *match, "-j", *target)
+
+    def heal(self):
+        """Everything arrives again."""
+        for prefix in self.prefixes:
+            _do(*prefix, "iptables", "-F")
 
     def sent_bytes(self, index):
         """As the interface counts them, headers included."""

@@ -1,0 +1,102 @@
+"""Links that are cut in the middle of a run, and heal: who is named, when, and that the next start works at once.
+
+TGD_CUTS in the environment: how often each cut is made (1)."""
+
+import os
+import subprocess
+import time
+import unittest
+
+from asking import FINAL
+from mesh import Mesh
+from network import Network, NetworkUnavailable
+from node import TGD
+from patience import wait_until
+
+PEER_TIMEOUT = 3
+SLACK = 2  # seconds beyond the peer-timeout in which all have to know
+HEALED = 5  # seconds after which a start works again
+CUTS = int(os.environ.get("TGD_CUTS", "1"))
+LONG_JOB = {"steps": 100000, "data-train": 1024}
+
+
+class Links(unittest.TestCase):
+    """Three nodes in namespaces; node-b or node-c is to blame, node-a never."""
+
+    def setUp(self):
+        try:
+            self.network = Network(3, cut=True).__enter__()
+        except NetworkUnavailable as reason:
+            self.skipTest(str(reason))
+        self.addCleanup(self.network.__exit__)
+        self.mesh = Mesh(3, {"insecure": "true", "peer-timeout": f"{PEER_TIMEOUT}s"}, hosts=self.network.addresses, prefixes=self.network.prefixes)
+
+    def heals(self, what, cut, *guilty):
+        """Each time: a run, the cut, the same right names at every node in time, healing, and a run that ends well."""
+        with self.mesh as mesh:
+            for number in range(CUTS):
+                run = mesh.detach(LONG_JOB)
+                mesh.wait_for_step(run, 3)
+                begun = time.monotonic()
+                cut()
+                told = {}
+                for node in mesh.nodes:
+                    wait_until(
+                        lambda node=node: f"{what} {number}: {node.name} (log {node.log}) has recorded the end of {run}",
+                        lambda node=node: node.record(run)["state"] in FINAL,
+                        patience=PEER_TIMEOUT + SLACK + 10,
+                    )
+                    told[node.name] = (time.monotonic() - begun, node.record(run)["reason"])
+                self.network.heal()
+                healed = time.monotonic()
+                print(f"{what} {number}: " + "; ".join(f"{name} after {after:.1f} s: {reason}" for name, (after, reason) in told.items()))
+                for name, (after, reason) in told.items():
+                    self.assertTrue(any(one in reason for one in guilty), f"{name} blames somebody else: {reason}")
+                    self.assertLess(after, PEER_TIMEOUT + SLACK, f"{name}: {reason}")
+                mesh.start({"steps": 3}, patience=HEALED + 10)
+                print(f"{what} {number}: a run of three steps had ended {time.monotonic() - healed:.1f} s after healing")
+
+    def test_full(self):
+        self.heals("full", lambda: self.network.isolate(2), "node-c")
+
+    def test_one_way(self):
+        self.heals("one way", lambda: self.network.cut(2), "node-c")
+
+    def test_pair(self):
+        self.heals("pair", lambda: self.network.part(1, 2), "node-b", "node-c")
+
+    def test_port(self):
+        self.heals("port", lambda: self.network.close_port(1, 2, self.mesh[2].port), "node-b", "node-c")
+
+    def test_reset(self):
+        self.heals("reset", lambda: self.network.close_port(1, 2, self.mesh[2].port, reset=True), "node-b", "node-c")
+
+    def test_a_second_process_of_a_name(self):
+        """node-c's machine runs a copy of node-b's configuration, too: it is refused, told so, and costs nothing."""
+        with self.mesh as mesh:
+            second = os.path.join(mesh.folder, "second.conf")
+            with open(mesh[1].config) as file:
+                text = file.read().replace(mesh[1].state_dir, mesh[1].state_dir + "-2").replace(f"listen = {mesh[1].host}", f"listen = {mesh[2].host}:7800")
+            with open(second, "w") as file:
+                file.write(text)
+            for number in range(CUTS):
+                run = mesh.detach(LONG_JOB)
+                log = second + ".log"
+                with open(log, "w") as out:
+                    twin = subprocess.Popen([*self.network.prefixes[2], TGD, "--config", second], stdout=out, stderr=out)
+                try:
+                    address = self.network.addresses[2]
+                    wait_until("node-a names both addresses", lambda: f"node-b calls from {address}" in mesh[0].log_text(), patience=HEALED)
+                    wait_until("the second one knows why", lambda: "are two nodes called node-b?" in open(log).read(), patience=HEALED)
+                    step = mesh.run(run)["step"]
+                    mesh.wait_for_step(run, step + 20)
+                finally:
+                    twin.kill()
+                    twin.wait()
+                mesh.ctl_ok("stop", run)
+                mesh.wait_ended(run)
+                mesh.start({"steps": 3}, patience=HEALED + 10)
+
+
+if __name__ == "__main__":
+    unittest.main()
