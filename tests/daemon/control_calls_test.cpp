@@ -45,17 +45,13 @@ TEST_F(ControlCalls, EveryTokenAnswersItsOwnClient) {
 
 TEST_F(ControlCalls, RepliesMayComeFromTheHookItself) {
   start_mesh(10'000, {true});
-  std::atomic<bool> done{false};
+  constexpr int kCalls = 50;
   std::thread node_thread([&] {
-    while (!done) {
+    for (int i = 0; i < kCalls; ++i)
       if (const auto call = node(kA).next_call()) node(kA).server().reply(call->token, StopReply{"run-1"});
-    }
   });
   TestClient client(control_port(kA));
-  for (int i = 0; i < 50; ++i) {
-    if (i == 49) done = true;
-    client.ask<StopReply>(StopRequest{"run-1"});
-  }
+  for (int i = 0; i < kCalls; ++i) client.ask<StopReply>(StopRequest{"run-1"});
   node_thread.join();
 }
 
