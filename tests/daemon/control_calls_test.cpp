@@ -1,5 +1,4 @@
 // start and stop: handed to the node's thread, and answered to the client that asked.
-#include <atomic>
 #include <thread>
 
 #include "control_fixture.h"
