@@ -1,4 +1,4 @@
-// Frozen bytes of protocol version 4. If this test fails, the protocol changed: kProtocolVersion must change with it,
+// Frozen bytes of protocol version 5. If this test fails, the protocol changed: kProtocolVersion must change with it,
 // for nodes of different versions refuse each other.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace tg::schema {
 namespace {
 
-static_assert(kProtocolVersion == 4);
+static_assert(kProtocolVersion == 5);
 
 std::string hex(std::span<const std::byte> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -33,9 +33,10 @@ std::vector<std::byte> unhex(std::string_view text) {
 
 const std::map<std::string_view, std::string_view> kGolden = {
     {"hello",
-     "000000000e0000000000000003000100efcdab8967452301010000000010000000000000000000000000000004000200"
-     "04000000000000000b00000000000000160000000000000021000000000000000500000072000000090000003a000000"
-     "74676420302e312e30206370750000006e6f64652d610000"},
+     "00000000130000000000000003000100efcdab8967452301010000000010000000000000000000000000000006000300"
+     "05000000000000000b00000000000000160000000000000021000000000000002c000000000000003700000000000000"
+     "09000000720000000d0000003a0000000d0000007a00000074676420302e312e30206370750000006e6f64652d610000"
+     "6e6f64652d612c206e6f64652d620000"},
     {"claim",
      "00000000070000000000000003000100efcdab8967452301010000000010000001000000000000000000000000000100"
      "01000000320000006669727374000000"},
@@ -83,9 +84,12 @@ const std::map<std::string_view, std::string_view> kGolden = {
     {"probe reply",
      "00000000070000000000000003000100efcdab896745230101000000001000000e000000000000000000000002000000"
      "0300000000000000a145000000000000"},
+    {"refusal",
+     "000000000b0000000000000003000100efcdab896745230101000000001000000f000000000000000000000000000200"
+     "050000003a00000005000000920000006e6f64652d62000070656572206c696e65732064696666657200000000000000"},
 };
 
-TEST(FrameGolden, BytesOfVersion4) {
+TEST(FrameGolden, BytesOfVersion5) {
   FramePool pool;
   for (const FrameBody& body : sample_bodies()) {
     const std::string name(frame_name(body));

@@ -109,14 +109,12 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Hello{1, "b", "", 1, 2, 3, 4, 5, "a"}, "no name");
   expect_refused(Hello{1, "b", "-a", 1, 2, 3, 4, 5, "a"}, "dash first");
   expect_refused(Hello{1, "b", std::string(kMostNameBytes + 1, 'a'), 1, 2, 3, 4, 5, "a"}, "long name");
-  expect_refused(Hello{1, "b", "a", 1, 2, 3, 4, 5, "a\x1b[2J"}, "escape in names");
   expect_refused(Refusal{"Node", "why"}, "upper case of who refuses");
-  expect_refused(Refusal{"a", "\x1b[2J"}, "escape in a refusal");
   expect_refused(Claim{"../etc"}, "a path as id");
   expect_refused(Claim{std::string(kMostRunIdBytes + 1, 'a')}, "long id");
   expect_refused(Propose{"a", std::string(kMostSpecBytes + 1, 'a')}, "long spec");
   expect_refused(Propose{"a", "steps = 1\x1b[2J"}, "escape in spec");
-  expect_refused(Vote{true, static_cast<ErrorKind>(10), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
+  expect_refused(Vote{true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, -1, 0}, "negative time");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, kNotANumber, 0}, "time is no number");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, 0, 0, 0, 0}, "nobody works");
