@@ -176,7 +176,9 @@ struct ControlSockets::Impl {
 
 Status ControlSockets::Impl::bind() {
   router = zmq::socket_t(context, zmq::socket_type::router);
-  set_socket_options(router, socket_options(schema::kControlLingerMs, 1, schema::kMostRequestBytes));
+  SocketOptions options = socket_options(schema::kControlLingerMs, 1, schema::kMostRequestBytes);
+  options.ipv6 = schema::is_ipv6(config.listen);
+  set_socket_options(router, options);
   bound_keys = keyring.version();
   doorkeeper.guard(router, keyring.has_keys() ? keyring.control() : schema::KeyPair());
   connections = std::make_unique<Connections>(

@@ -187,7 +187,9 @@ Status Mesh::start() {
   try {
     s.doorkeeper.start();
     s.router = zmq::socket_t(s.context, zmq::socket_type::router);
-    set_socket_options(s.router, mesh_options(s.config));
+    SocketOptions options = mesh_options(s.config);
+    options.ipv6 = schema::is_ipv6(s.config.listen);
+    set_socket_options(s.router, options);
     s.bound_keys = s.keyring.version();
     s.doorkeeper.guard(s.router, s.keyring.has_keys() ? s.keyring.own(0) : schema::KeyPair());
     s.connections = std::make_unique<Connections>(

@@ -55,7 +55,8 @@ void Doorkeeper::guard(zmq::socket_t& socket, const schema::KeyPair& own) {
     return;
   }
   // Strangers are turned away before libzmq makes anything of them.
-  for (const std::string& filter : allowed_.accept_filters())
+  if (socket.get(zmq::sockopt::ipv6)) return;
+  for (const std::string& filter : allowed_.ipv4_filters())
     if (zmq_setsockopt(socket.handle(), ZMQ_TCP_ACCEPT_FILTER, filter.data(), filter.size()) != 0) throw zmq::error_t();
 }
 

@@ -79,7 +79,7 @@ Networks::Networks(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts) {
     if (const std::optional<Network> network = parse_network(host)) {
       fixed_.push_back(*network);
-      texts_.push_back(host.starts_with('[') ? host.substr(1, host.size() - 2) : host);
+      if (!network->ipv6) filters_.push_back(host);
     } else {
       names_.push_back(host);
     }
@@ -99,10 +99,10 @@ bool Networks::contains(const std::string& address) {
   return holds(resolved_);
 }
 
-std::vector<std::string> Networks::accept_filters() const {
+std::vector<std::string> Networks::ipv4_filters() const {
   if (!names_.empty()) return {};
-  std::vector<std::string> all{"127.0.0.0/8", "::1"};
-  all.insert(all.end(), texts_.begin(), texts_.end());
+  std::vector<std::string> all{"127.0.0.0/8"};
+  all.insert(all.end(), filters_.begin(), filters_.end());
   return all;
 }
 

@@ -31,14 +31,15 @@ class Networks {
   // hosts: addresses, networks or names.
   explicit Networks(const std::vector<std::string>& hosts);
   bool contains(const std::string& address);
-  // The networks as libzmq's accept filter takes them; empty where a host is a name, whose address may change.
-  std::vector<std::string> accept_filters() const;
+  // For libzmq's accept filter on an IPv4 socket; empty where a host is a name, whose address may change. (An IPv6
+  // socket would compare mapped addresses with these, and refuse them.)
+  std::vector<std::string> ipv4_filters() const;
 
  private:
   void resolve();
 
   std::vector<Network> fixed_, resolved_;
-  std::vector<std::string> texts_, names_;
+  std::vector<std::string> filters_, names_;
   std::chrono::steady_clock::time_point next_resolve_{};
 };
 

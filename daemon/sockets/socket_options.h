@@ -93,7 +93,6 @@ using schema::host_and_port;
 inline Status bind_socket(zmq::socket_t& socket, std::string_view what, const std::string& host, std::uint16_t port) {
   const std::string place = host_and_port(host, port);
   try {
-    if (schema::is_ipv6(host)) socket.set(zmq::sockopt::ipv6, true);
     socket.bind("tcp://" + place);
     return {};
   } catch (const zmq::error_t& error) {

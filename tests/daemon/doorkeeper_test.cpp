@@ -1,7 +1,11 @@
 // Who gets in: real sockets on loopback, and handlers that die.
 #include "daemon/sockets/doorkeeper.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -128,14 +132,14 @@ TEST(Networks, HoldWhatTheyName) {
     EXPECT_TRUE(networks.contains(in)) << in;
   for (const char* out : {"11.0.0.1", "192.168.1.8", "fe80::1", "2001:db8::2", "", "localhost", "::ffff:11.0.0.1"})
     EXPECT_FALSE(networks.contains(out)) << out;
-  EXPECT_EQ(networks.accept_filters().size(), 6u);
+  EXPECT_EQ(networks.ipv4_filters(), (std::vector<std::string>{"127.0.0.0/8", "10.0.0.0/8", "192.168.1.7"}));
 }
 
 TEST(Networks, NamesAreResolvedAndHaveNoFilter) {
   Networks networks({"localhost", "no-such-host.invalid"});
   EXPECT_TRUE(networks.contains("127.0.0.1"));
   EXPECT_FALSE(networks.contains("10.0.0.1"));
-  EXPECT_TRUE(networks.accept_filters().empty());
+  EXPECT_TRUE(networks.ipv4_filters().empty());
 }
 
 TEST(Networks, OddOnesAreNone) {
@@ -194,15 +198,39 @@ class Watched : public testing::Test {
 
 constexpr std::uint64_t kMessage = 64 * 1024;
 
+// ZMTP 3.1 by hand: libzmq sends no part of a message before its last one is there.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& endpoint) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    std::string greeting("\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL", 16);
+    greeting.resize(64);
+    send(greeting);
+    send(std::string("\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06", 24) + "DEALER");
+  }
+  ~RawClient() { ::close(socket_); }
+  // False: the other end takes nothing any more.
+  bool send(const std::string& bytes) {
+    return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
+
+ private:
+  const int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+};
+
 TEST_F(Watched, AMessageWithoutEndIsCutAndNobodyElse) {
   open({16, std::chrono::minutes(10), kMessage});
-  zmq::socket_t honest = client(), hostile = client();
+  zmq::socket_t honest = client();
+  RawClient hostile(endpoint_);
   for (int i = 0; i < 20; ++i) honest.send(zmq::message_t(kMessage), zmq::send_flags::none);
   ASSERT_TRUE(eventually([&] { return messages_ == 20; }));
-  for (int i = 0; i < 200'000 && cut_.empty(); ++i) {
-    hostile.send(zmq::message_t(0), zmq::send_flags::sndmore);
-    if (i % 1000 == 0) eventually([] { return true; });
-  }
+  std::string parts;  // empty ones, and more to come
+  for (int i = 0; i < 4096; ++i) parts += std::string("\x01\0", 2);
+  ASSERT_TRUE(eventually([&] { return !hostile.send(parts) || !cut_.empty(); }));
   ASSERT_TRUE(eventually([&] { return !cut_.empty(); }));
   EXPECT_NE(cut_[0].find("127.0.0.1:"), std::string::npos) << cut_[0];
   EXPECT_NE(cut_[0].find("no end of a message"), std::string::npos) << cut_[0];
