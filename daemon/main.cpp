@@ -1,6 +1,6 @@
 // tgd: one per node. This file is the table of contents: it makes every part and connects them.
 
-#include <pthread.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -13,6 +13,7 @@
 
 #include "daemon/control/control_server.h"
 #include "daemon/mesh/mesh.h"
+#include "daemon/node/end_signals.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
 #include "daemon/step/threads/fault_injection.h"
@@ -34,6 +35,16 @@ using namespace tg::daemon;  // NOLINT
 
 constexpr int kExitUsage = 2;
 constexpr int kExitError = 1;
+constexpr std::chrono::seconds kEndPatience{2 * schema::kShutdownMs / 1000};
+
+// A standard stream that is closed would become a file's or a socket's descriptor, and the log would be written there.
+// A reader of one that has gone is an error of that write, no signal.
+void keep_standard_streams() {
+  int descriptor = ::open("/dev/null", O_RDWR);
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = ::open("/dev/null", O_RDWR);
+  ::close(descriptor);
+  std::signal(SIGPIPE, SIG_IGN);
+}
 
 // libgomp reads its settings before main: idle engine threads must sleep, not spin, on cores that the exchange needs.
 void make_openmp_passive(char** argv) {
@@ -45,7 +56,7 @@ void make_openmp_passive(char** argv) {
 }
 
 int fail(const Error& error) {
-  std::fprintf(stderr, "tgd: %s\n", error.message.c_str());
+  LineWriter(STDERR_FILENO, [](std::uint64_t) { return ""; }).write("tgd: " + error.message);
   return error.kind == ErrorKind::kUsage ? kExitUsage : kExitError;
 }
 
@@ -54,15 +65,8 @@ std::uint64_t draw_incarnation() {
   return ((std::uint64_t{device()} << 32) | device()) | 1;  // never 0
 }
 
-// The end must not hang, whatever an engine call or a peer does.
-void exit_at_the_latest(std::chrono::milliseconds patience, int status) {
-  std::thread([patience, status] {
-    std::this_thread::sleep_for(patience);
-    _exit(status);
-  }).detach();
-}
-
 int serve(const schema::NodeConfig& config) {
+  EndSignals end_signals;
   const FaultInjection fault(config.fault);
   Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
   if (!chosen.ok()) return fail(chosen.error());
@@ -71,13 +75,6 @@ int serve(const schema::NodeConfig& config) {
   Result<std::unique_ptr<RunStore>> store = RunStore::open(config.state_dir, config.node, warnings);
   if (!store.ok()) return fail(store.error());
   for (const std::string& warning : warnings) log.warning("state-dir", {{"what", warning}});
-
-  // Signals are taken by this thread alone; every thread made from here on inherits the mask.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   const std::uint64_t incarnation = draw_incarnation();
   const std::string build = schema::build_id();
@@ -131,10 +128,8 @@ int serve(const schema::NodeConfig& config) {
   if (config.insecure)
     log.warning("insecure", {{"what", "no keys: anybody who reaches these ports may control this node"}});
   std::thread node_thread([&] { node.run(); });
-  int signal_number = 0;
-  sigwait(&signals, &signal_number);
+  const int signal_number = end_signals.wait(kEndPatience);
   log.info("shutting-down", {{"signal", strsignal(signal_number)}});
-  exit_at_the_latest(std::chrono::milliseconds(2 * schema::kShutdownMs), 0);
   queue.post(ShutDown{});
   node_thread.join();
   queue.close();
@@ -145,6 +140,7 @@ int serve(const schema::NodeConfig& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_streams();
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) {
