@@ -1,5 +1,6 @@
 #include "daemon/node/node.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <random>
 #include <utility>
@@ -26,13 +27,21 @@ bool of_a_step(const schema::FrameBody& body) {
          std::holds_alternative<schema::Report>(body);
 }
 
+// A proposer that stands still for less than peer-timeout may go on deciding.
+MembershipOptions membership_options(const RunContext& context) {
+  MembershipOptions options{context.names, context.config.seat()};
+  options.proposer_timeout_ms =
+      std::max(options.proposer_timeout_ms, context.config.peer_timeout_ms + options.claim_timeout_ms);
+  return options;
+}
+
 }  // namespace
 
 Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control)
     : context_(context),
       queue_(queue),
       control_(control),
-      membership_({context.names, context.config.seat()}),
+      membership_(membership_options(context)),
       advisor_(context, queue, control),
       bursts_(context.names.size()) {}
 
