@@ -82,7 +82,7 @@ struct MembershipOptions {
   Per<Seat, std::string> names;  // of all nodes
   Seat self;
   std::uint64_t claim_timeout_ms = 5'000;                 // a granted claim without a proposal is void after this
-  std::uint64_t prepare_timeout_ms = 300'000;  // from the proposal to the last vote
+  std::uint64_t prepare_timeout_ms = schema::kPrepareMs;  // from the proposal to the last vote
   std::uint64_t proposer_timeout_ms = 15'000;             // a member waits so long for a proposer that does not go on
 };
 
