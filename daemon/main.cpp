@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +19,7 @@
 #include "daemon/node/node.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/run_store.h"
+#include "engine/host/descriptors.h"
 #include "engine/host/processors.h"
 #include "kernels/base/log.h"
 #include "kernels/host_home.h"
@@ -67,6 +69,10 @@ std::uint64_t draw_incarnation() {
 
 int serve(const schema::NodeConfig& config) {
   EndSignals end_signals;
+  if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(config.peers.size()),
+                                                        "a mesh of " + std::to_string(config.peers.size()) + " nodes");
+      !enough.ok())
+    return fail(enough.error());
   const FaultInjection fault(config.fault);
   Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
   if (!chosen.ok()) return fail(chosen.error());
@@ -78,8 +84,12 @@ int serve(const schema::NodeConfig& config) {
 
   const std::uint64_t incarnation = draw_incarnation();
   const std::string build = schema::build_id();
-  const std::uint64_t threads =
-      config.threads ? config.threads : static_cast<std::uint64_t>(engine::usable_processors());
+  const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
+  const std::uint64_t threads = config.threads ? std::min(config.threads, processors) : processors;
+  if (config.threads > threads)
+    log.warning("threads-limited", {{"configured", config.threads},
+                                    {"used", threads},
+                                    {"why", "more threads than processors that this process may use"}});
   EventQueue queue;
   Progress progress;
   schema::FramePool pool;

@@ -79,6 +79,16 @@ inline constexpr std::size_t kSmallChunkParameters = 16 * 1024;
 static_assert(kSmallChunkParameters <= kLargeChunkParameters);
 static_assert(2 * kLargeChunkParameters / 8 <= kMostChunkPayloadBytes, "raw codes, two bits each, fit a frame");
 
+// Open files and connections of a node. A peer takes, on both ports, a connection each way and the sockets' own pipes;
+// a peer that is given by name an I/O thread as well.
+inline constexpr std::size_t kDescriptorsPerPeer = 12;
+inline constexpr std::size_t kOwnDescriptors = 48;      // sockets, I/O threads, standard streams, a run's files
+inline constexpr std::size_t kReserveDescriptors = 64;  // for tgctl, strangers and restarts
+constexpr std::size_t descriptors_of(std::size_t nodes) {
+  return kOwnDescriptors + kReserveDescriptors + nodes * kDescriptorsPerPeer;
+}
+static_assert(descriptors_of(kMostMembers) <= 4096, "the hard limit of open files is 4096 or more wherever we looked");
+
 // Queues.
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
 inline constexpr std::size_t kMostBlockPerFrame = 4;        // times a chunk frame's bytes, while it waits for the wire
