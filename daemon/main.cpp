@@ -90,7 +90,7 @@ int serve(const schema::NodeConfig& config) {
     log.warning("threads-limited", {{"configured", config.threads},
                                     {"used", threads},
                                     {"why", "more threads than processors that this process may use"}});
-  EventQueue queue;
+  EventQueue queue(config.peers.size());
   Progress progress;
   schema::FramePool pool;
   ControlServer control(config, incarnation, build, **store, progress, log,
@@ -101,7 +101,15 @@ int serve(const schema::NodeConfig& config) {
   Mesh mesh(
       config, incarnation, build, pool, log,
       {[&](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
-         queue.post_bounded(FrameArrived{from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
+         const auto posted =
+             queue.post_frame({from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
+         if (posted != EventQueue::Posted::kFloods) return;
+         log.warning("flood-refused",
+                     {{"peer", config.peers[from].name}, {"most-bytes", schema::kMostQueuedBytesPerPeer}});
+         queue.post(PeerLost{from,
+                             config.peers[from].name + " floods " + config.node + ": " +
+                                 std::to_string(schema::kMostQueuedBytesPerPeer >> 20) + " MiB of its frames wait",
+                             true});
        },
        [&](Seat peer, bool up) {
          queue.post(ConnectionChanged{peer, up});

@@ -94,8 +94,15 @@ inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers k
 inline constexpr std::size_t kMostBlockPerFrame = 4;        // times a chunk frame's bytes, while it waits for the wire
 inline constexpr std::size_t kSmallBlockBytes = 16u << 10;  // not worth being smaller
 inline constexpr int kMeshHighWaterMark = 4096;             // messages per peer; the protocol's gates bound the bytes
-inline constexpr std::size_t kMostQueuedEvents = 16384;     // towards the node's thread
-inline constexpr std::size_t kMostRunsKept = 200;           // finished runs remembered per node
+// Frames on their way to the node's thread, each with its message and kQueuedEventBytes. A member has two windows of
+// totals there at most: who has more than its share floods. All together wait beyond the sum, at their ports.
+inline constexpr std::size_t kQueuedEventBytes = 512;
+inline constexpr std::size_t kMostQueuedBytesPerPeer = 32u << 20;
+inline constexpr std::size_t kMostQueuedBytes = 2 * kMostQueuedBytesPerPeer;
+static_assert(kMostWindowsOfTotals * kMostWindowBytes + kMostFrameBytes < kMostQueuedBytesPerPeer / 2,
+              "who keeps to its windows is far from a flood, with small chunks too");
+static_assert(kMostQueuedBytesPerPeer < kMostQueuedBytes, "who floods is named before it stops the others");
+inline constexpr std::size_t kMostRunsKept = 200;  // finished runs remembered per node
 static_assert(kMostFrameBytes <= kMostIdlePoolBytes, "a pool can keep a buffer of any size");
 
 // Deadlines, milliseconds.
