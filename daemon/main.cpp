@@ -1,8 +1,9 @@
 // tgd: one per node. This file is the table of contents: it makes every part and connects them.
 
-#include <pthread.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 
 #include "daemon/control/control_server.h"
 #include "daemon/mesh/mesh.h"
+#include "daemon/node/end_signals.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
 #include "daemon/sockets/keyring.h"
@@ -20,6 +22,7 @@
 #include "daemon/sockets/socket_options.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/run_store.h"
+#include "engine/host/descriptors.h"
 #include "engine/host/processors.h"
 #include "kernels/base/log.h"
 #include "kernels/host_home.h"
@@ -37,6 +40,16 @@ using namespace tg::daemon;  // NOLINT
 
 constexpr int kExitUsage = 2;
 constexpr int kExitError = 1;
+constexpr std::chrono::seconds kEndPatience{2 * schema::kShutdownMs / 1000};
+
+// A standard stream that is closed would become a file's or a socket's descriptor, and the log would be written there.
+// A reader of one that has gone is an error of that write, no signal.
+void keep_standard_streams() {
+  int descriptor = ::open("/dev/null", O_RDWR);
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = ::open("/dev/null", O_RDWR);
+  ::close(descriptor);
+  std::signal(SIGPIPE, SIG_IGN);
+}
 
 // libgomp reads its settings before main: idle engine threads must sleep, not spin, on cores that the exchange needs.
 void make_openmp_passive(char** argv) {
@@ -48,7 +61,7 @@ void make_openmp_passive(char** argv) {
 }
 
 int fail(const Error& error) {
-  std::fprintf(stderr, "tgd: %s\n", error.message.c_str());
+  LineWriter(STDERR_FILENO, [](std::uint64_t) { return ""; }).write("tgd: " + error.message);
   return error.kind == ErrorKind::kUsage ? kExitUsage : kExitError;
 }
 
@@ -57,15 +70,12 @@ std::uint64_t draw_incarnation() {
   return ((std::uint64_t{device()} << 32) | device()) | 1;  // never 0
 }
 
-// The end must not hang, whatever an engine call or a peer does.
-void exit_at_the_latest(std::chrono::milliseconds patience, int status) {
-  std::thread([patience, status] {
-    std::this_thread::sleep_for(patience);
-    _exit(status);
-  }).detach();
-}
-
 int serve(const schema::NodeConfig& config) {
+  EndSignals end_signals;
+  if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(config.peers.size()),
+                                                        "a mesh of " + std::to_string(config.peers.size()) + " nodes");
+      !enough.ok())
+    return fail(enough.error());
   const FaultInjection fault(config.fault);
   Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
   if (!chosen.ok()) return fail(chosen.error());
@@ -77,18 +87,15 @@ int serve(const schema::NodeConfig& config) {
   if (!store.ok()) return fail(store.error());
   for (const std::string& warning : warnings) log.warning("state-dir", {{"what", warning}});
 
-  // Signals are taken by this thread alone; every thread made from here on inherits the mask.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-
   const std::uint64_t incarnation = draw_incarnation();
   const std::string build = schema::build_id();
-  const std::uint64_t threads =
-      config.threads ? config.threads : static_cast<std::uint64_t>(engine::usable_processors());
-  EventQueue queue;
+  const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
+  const std::uint64_t threads = config.threads ? std::min(config.threads, processors) : processors;
+  if (config.threads > threads)
+    log.warning("threads-limited", {{"configured", config.threads},
+                                    {"used", threads},
+                                    {"why", "more threads than processors that this process may use"}});
+  EventQueue queue(config.peers.size());
   Mesh* links = nullptr;  // made last of all, and there before anybody asks
   Progress progress;
   schema::FramePool pool;
@@ -104,7 +111,15 @@ int serve(const schema::NodeConfig& config) {
   Mesh mesh(
       config, incarnation, build, **keyring, pool, log,
       {[&](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
-         queue.post_bounded(FrameArrived{from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
+         const auto posted =
+             queue.post_frame({from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
+         if (posted != EventQueue::Posted::kFloods) return;
+         log.warning("flood-refused",
+                     {{"peer", config.peers[from].name}, {"most-bytes", schema::kMostQueuedBytesPerPeer}});
+         queue.post(PeerLost{from,
+                             config.peers[from].name + " floods " + config.node + ": " +
+                                 std::to_string(schema::kMostQueuedBytesPerPeer >> 20) + " MiB of its frames wait",
+                             true});
        },
        [&](Seat peer, bool up) {
          queue.post(ConnectionChanged{peer, up});
@@ -147,10 +162,8 @@ int serve(const schema::NodeConfig& config) {
                               "no keys: whoever calls from an address of the peer lines or of control-allow may control "
                               "this node"}});
   std::thread node_thread([&] { node.run(); });
-  int signal_number = 0;
-  sigwait(&signals, &signal_number);
+  const int signal_number = end_signals.wait(kEndPatience);
   log.info("shutting-down", {{"signal", strsignal(signal_number)}});
-  exit_at_the_latest(std::chrono::milliseconds(2 * schema::kShutdownMs), 0);
   queue.post(ShutDown{});
   node_thread.join();
   queue.close();
@@ -161,6 +174,7 @@ int serve(const schema::NodeConfig& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_streams();
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) {

@@ -209,6 +209,13 @@ struct Member {
   digestStep @4 :UInt64;
   waitShare @5 :Float64;
   # Share of their time that the other members, on average, wait for this one, 0..1.
+
+  phase @6 :UInt16;
+  # tg::schema::Phase: what it does.
+
+  phaseMs @7 :UInt64;
+  phaseLimitMs @8 :UInt64;
+  # For how long it has got nothing done there, and after what time of that the run ends; limit 0 = not known.
 }
 
 struct Plan {

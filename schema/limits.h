@@ -87,19 +87,37 @@ inline constexpr std::size_t kSmallChunkParameters = 16 * 1024;
 static_assert(kSmallChunkParameters <= kLargeChunkParameters);
 static_assert(2 * kLargeChunkParameters / 8 <= kMostChunkPayloadBytes, "raw codes, two bits each, fit a frame");
 
+// Open files and connections of a node. A peer takes, on both ports, a connection each way and the sockets' own pipes;
+// a peer that is given by name an I/O thread as well.
+inline constexpr std::size_t kDescriptorsPerPeer = 12;
+inline constexpr std::size_t kOwnDescriptors = 48;      // sockets, I/O threads, standard streams, a run's files
+inline constexpr std::size_t kReserveDescriptors = 64;  // for tgctl, strangers and restarts
+constexpr std::size_t descriptors_of(std::size_t nodes) {
+  return kOwnDescriptors + kReserveDescriptors + nodes * kDescriptorsPerPeer;
+}
+static_assert(descriptors_of(kMostMembers) <= 4096, "the hard limit of open files is 4096 or more wherever we looked");
+
 // Queues.
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
 inline constexpr std::size_t kMostBlockPerFrame = 4;        // times a chunk frame's bytes, while it waits for the wire
 inline constexpr std::size_t kSmallBlockBytes = 16u << 10;  // not worth being smaller
 inline constexpr int kMeshHighWaterMark = 4096;             // messages per peer; the protocol's gates bound the bytes
-inline constexpr std::size_t kMostQueuedEvents = 16384;     // towards the node's thread
-inline constexpr std::size_t kMostRunsKept = 200;           // finished runs remembered per node
+// Frames on their way to the node's thread, each with its message and kQueuedEventBytes. A member has two windows of
+// totals there at most: who has more than its share floods. All together wait beyond the sum, at their ports.
+inline constexpr std::size_t kQueuedEventBytes = 512;
+inline constexpr std::size_t kMostQueuedBytesPerPeer = 32u << 20;
+inline constexpr std::size_t kMostQueuedBytes = 2 * kMostQueuedBytesPerPeer;
+static_assert(kMostWindowsOfTotals * kMostWindowBytes + kMostFrameBytes < kMostQueuedBytesPerPeer / 2,
+              "who keeps to its windows is far from a flood, with small chunks too");
+static_assert(kMostQueuedBytesPerPeer < kMostQueuedBytes, "who floods is named before it stops the others");
+inline constexpr std::size_t kMostRunsKept = 200;  // finished runs remembered per node
 static_assert(kMostFrameBytes <= kMostIdlePoolBytes, "a pool can keep a buffer of any size");
 
 // Deadlines, milliseconds.
 inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an answer
 inline constexpr int kPeerStatusMs = 500;     // a node waits this long for its peers' part of an answer
 inline constexpr int kShutdownMs = 5000;      // hard limit of an orderly end
+inline constexpr int kPrepareMs = 300'000;    // from a run's proposal to its last vote
 
 // The control port and the runs on disk.
 inline constexpr std::size_t kMostRecordBytes = 256 * 1024;  // run.json; a larger one is not read

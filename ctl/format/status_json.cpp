@@ -21,12 +21,20 @@ Json evaluation(const schema::RunStatus& run) {
           {"loss", number(run.evaluation_loss)}};
 }
 
+Json phase(const schema::MemberStatus& member) {
+  if (member.phase_limit_ms == 0) return nullptr;
+  return {{"name", to_word(member.phase)},
+          {"seconds", static_cast<double>(member.phase_ms) / 1000},
+          {"limit_seconds", static_cast<double>(member.phase_limit_ms) / 1000}};
+}
+
 Json member_json(const schema::MemberStatus& member) {
   return {{"node", member.node},
           {"state", to_word(member.state)},
           {"step", member.step},
           {"digest", digest(member.digest)},
           {"wait_share", number(member.wait_share)},
+          {"phase", phase(member)},
           {"holds_up", member.holds_up()}};
 }
 

@@ -24,6 +24,13 @@ std::string age(std::int64_t since_ms, std::int64_t now_ms) {
 
 std::string digest(std::uint64_t value) { return value == 0 ? std::string(kNothing) : hex_digest(value); }
 
+// "backward 12 s of 60 s": for how long it has got nothing done there, and after what time the run ends.
+std::string phase(const schema::MemberStatus& member) {
+  if (member.phase_limit_ms == 0) return std::string(kNothing);
+  return std::string(to_word(member.phase)) + " " + std::to_string(member.phase_ms / 1000) + " s of " +
+         std::to_string(member.phase_limit_ms / 1000) + " s";
+}
+
 }  // namespace
 
 std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms) {
@@ -75,10 +82,10 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   }
   rows.push_back({"digest", digest(run.digest)});
 
-  std::vector<std::vector<std::string>> members{{"MEMBER", "STATE", "STEP", "DIGEST", "WAITED FOR"}};
+  std::vector<std::vector<std::string>> members{{"MEMBER", "STATE", "STEP", "DIGEST", "PHASE", "WAITED FOR"}};
   for (const schema::MemberStatus& member : run.members) {
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
-                       digest(member.digest),
+                       digest(member.digest), phase(member),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }
   return format_table(rows) + "\n" + format_table(members);

@@ -408,6 +408,18 @@ MeshStatus ControlServer::State::own_status() {
     status.nodes.push_back(std::move(node));
   }
   status.runs = store.statuses();
+  for (schema::RunStatus& run : status.runs) {
+    if (run.id != watching.run_id || schema::is_final(run.state)) continue;
+    for (schema::MemberStatus& member : run.members) {
+      const auto found = std::find(names.begin(), names.end(), member.node);
+      if (found == names.end()) continue;
+      const auto time = liveness.phase_time(Seat(static_cast<std::size_t>(found - names.begin())), now_ms);
+      if (!time) continue;
+      member.phase = time->phase;
+      member.phase_ms = time->ms;
+      member.phase_limit_ms = time->limit_ms;
+    }
+  }
   return status;
 }
 

@@ -50,6 +50,7 @@ void Liveness::beat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms) {
 void Liveness::watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms) {
   run_id_ = std::move(run_id);
   step_timeout_ms_ = step_timeout_ms;
+  watched_ms_ = now_ms;
   watching_ = true;
   for (Member& member : members_) {
     member.quiet_ms = member.in_run_ms = member.progress_ms = now_ms;
@@ -112,6 +113,17 @@ bool Liveness::alive(Seat peer, std::uint64_t now_ms) const {
   if (peer == options_.self) return true;
   const std::optional<std::uint64_t>& heard_ms = members_[peer].heard_ms;
   return heard_ms && now_ms < *heard_ms + std::min(options_.peer_timeout_ms, kAliveMs);
+}
+
+std::optional<PhaseTime> Liveness::phase_time(Seat seat, std::uint64_t now_ms) const {
+  TG_CHECK(seat.index() < members_.size(), seat.index());
+  const Member& member = members_[seat];
+  if (!watching_ || !member.beat) return std::nullopt;
+  const auto since = [now_ms](std::uint64_t ms) { return now_ms > ms ? now_ms - ms : 0; };
+  const schema::Phase phase = member.beat->phase;
+  if (phase == schema::Phase::kPrepare) return PhaseTime{phase, since(watched_ms_), schema::kPrepareMs};
+  const bool waits = waits_for_others(phase);
+  return PhaseTime{phase, since(member.progress_ms), waits ? step_timeout_ms_ * 3 / 2 : step_timeout_ms_};
 }
 
 }  // namespace tg::daemon

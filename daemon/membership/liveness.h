@@ -8,8 +8,9 @@
 //     "node-c got nothing in reduce of step 12 for 120 s"
 //   beats go on, but belong to no or another run for peer-timeout:
 //     "node-c is up, but not in run R; was it restarted?"
-// Our own compute counts as a member too. If our own ticks were late (the process was stopped), every deadline moves by
-// the gap: a node that wakes up does not accuse the others of its own sleep.
+// Waiting may end before that: a member that has waited 3/2 of step-timeout names whom it waits for (daemon/run), and
+// that is the limit that status shows. Our own compute counts as a member too. If our own ticks were late (the process
+// was stopped), every deadline moves by the gap: a node that wakes up does not accuse the others of its own sleep.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,13 @@ struct Verdict {
   std::string run_id = {};  // that was watched
 };
 
+// Of a member of the watched run.
+struct PhaseTime {
+  schema::Phase phase = schema::Phase::kIdle;
+  std::uint64_t ms = 0;        // without progress; of preparing, since it was asked for
+  std::uint64_t limit_ms = 0;  // then the run ends
+};
+
 class Liveness {
  public:
   explicit Liveness(LivenessOptions options);
@@ -49,6 +57,8 @@ class Liveness {
   std::vector<Verdict> tick(std::uint64_t now_ms);
   // For status: has the peer been heard within peer-timeout (or 3 s, whichever is less)?
   bool alive(Seat peer, std::uint64_t now_ms) const;
+  // For status: as its last beat says; nothing without a run, or before a beat of it came.
+  std::optional<PhaseTime> phase_time(Seat seat, std::uint64_t now_ms) const;
 
  private:
   struct Member {
@@ -67,7 +77,7 @@ class Liveness {
   Per<Seat, Member> members_;
   std::string run_id_;
   bool watching_ = false;
-  std::uint64_t step_timeout_ms_ = 0;
+  std::uint64_t step_timeout_ms_ = 0, watched_ms_ = 0;
   std::optional<std::uint64_t> ticked_ms_;
 };
 

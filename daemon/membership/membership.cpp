@@ -10,6 +10,7 @@ namespace tg::daemon {
 Membership::Membership(MembershipOptions options)
     : claim_timeout_ms_(options.claim_timeout_ms),
       prepare_timeout_ms_(options.prepare_timeout_ms),
+      proposer_timeout_ms_(options.proposer_timeout_ms),
       peers_(std::move(options.names), options.self),
       right_(claim_timeout_ms_),
       votes_(peers_.names()) {}
@@ -80,7 +81,7 @@ void Membership::connection(Seat peer, bool up, std::uint64_t now_ms) {
   peers_.set_connected(peer, up);
   if (up) {
     if (pending_ && !pending_->claiming()) try_to_claim(now_ms);
-    if (phase_ == Phase::kPreparing && own_vote_) try_to_vote(now_ms);
+    if (phase_ == Phase::kPreparing && own_vote_ && !stop_asked_) try_to_vote(now_ms);
     return;
   }
   right_.left(peer);
@@ -118,7 +119,7 @@ void Membership::lost(Seat peer, const std::string& message, std::uint64_t /*now
 void Membership::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms) {
   if (!current_is(key)) return;
   if (phase_ == Phase::kProposing) return take_vote(peers_.self(), vote);
-  if (phase_ != Phase::kPreparing || own_vote_) return;
+  if (phase_ != Phase::kPreparing || own_vote_ || stop_asked_) return;
   own_vote_ = vote;
   // Members connect to each other at their own pace; the proposer's word is only about its own connections.
   deadline_ms_ = now_ms + claim_timeout_ms_;
@@ -139,7 +140,7 @@ void Membership::try_to_vote(std::uint64_t now_ms) {
   send({proposer_}, run_.key, vote);
 }
 
-Status Membership::stop(const std::string& run_id, std::uint64_t /*now_ms*/) {
+Status Membership::stop(const std::string& run_id, std::uint64_t now_ms) {
   if (idle() || current()->id != run_id)
     return Error{ErrorKind::kNotFound, "no run " + run_id + " is in progress on " + own_name()};
   const std::string reason = "run " + run_id + " was stopped at " + own_name() + " before it began";
@@ -153,8 +154,10 @@ Status Membership::stop(const std::string& run_id, std::uint64_t /*now_ms*/) {
     case Phase::kPreparing:
     case Phase::kVoted:
       // The proposer ends the proposal when it reads this; if it has committed by then, the run stops at once.
-      if (!stop_asked_) send({proposer_}, run_.key, schema::Vote{false, ErrorKind::kRefused, reason});
+      if (stop_asked_) break;
+      send({proposer_}, run_.key, schema::Vote{false, ErrorKind::kRefused, reason});
       stop_asked_ = true;
+      deadline_ms_ = now_ms + claim_timeout_ms_;
       break;
     default:
       if (!stop_asked_) emit(AskStop{run_.key});
@@ -214,7 +217,12 @@ void Membership::tick(std::uint64_t now_ms) {
   if (pending_)
     if (const std::string reason = pending_->overdue(peers_, claim_timeout_ms_, now_ms); !reason.empty())
       return end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, reason);
-  if (phase_ == Phase::kNone || begun() || now_ms < deadline_ms_) return;
+  if (phase_ == Phase::kNone || begun()) return;
+  if (now_ms < deadline_ms_) {
+    if (phase_ == Phase::kProposing) return propose_again(now_ms);
+    if (now_ms >= proposed_ms_ + proposer_timeout_ms_) drop();
+    return;
+  }
   switch (phase_) {
     case Phase::kProposing: {
       const std::vector<Seat> missing = votes_.missing();
@@ -223,7 +231,7 @@ void Membership::tick(std::uint64_t now_ms) {
            peers_.names_of(missing) + " did not prepare the run within " + seconds_text(prepare_timeout_ms_)});
     }
     case Phase::kPreparing:
-      if (own_vote_) return try_to_vote(now_ms);
+      if (own_vote_ && !stop_asked_) return try_to_vote(now_ms);
       return drop();
     default:
       return drop();
@@ -295,8 +303,16 @@ void Membership::propose(std::uint64_t now_ms) {
   const PendingStart start = take_pending();
   reserve(Phase::kProposing, start.run(), peers_.self(), now_ms + prepare_timeout_ms_);
   token_ = start.token();
+  proposed_ms_ = now_ms;
   send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec});
   emit(PrepareRun{run_, view_});
+}
+
+// So that the members know that this node goes on deciding.
+void Membership::propose_again(std::uint64_t now_ms) {
+  if (now_ms < proposed_ms_ + kProposeAgainMs) return;
+  proposed_ms_ = now_ms;
+  send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec});
 }
 
 void Membership::give_grant_back(std::uint64_t key) {
@@ -345,7 +361,10 @@ void Membership::on_propose(Seat from, std::uint64_t key, const schema::Propose&
   const auto refuse = [&](const std::string& message) {
     send({from}, key, schema::Vote{false, ErrorKind::kRefused, message});
   };
-  if (current_is(key)) return;
+  if (current_is(key)) {
+    if (from == proposer_) proposed_ms_ = now_ms;
+    return;
+  }
   if (shut_down_) return refuse(own_name() + " is being shut down");
   if (phase_ != Phase::kNone) return refuse(taken_message());
   if (peers_.self() == kGranter && !right_.spend(key, from))
@@ -355,6 +374,7 @@ void Membership::on_propose(Seat from, std::uint64_t key, const schema::Propose&
   if (own && own->claiming()) give_grant_back(own->run().key);
   reserve(Phase::kPreparing, {key, proposal.run_id, proposal.spec}, from,
           now_ms + prepare_timeout_ms_ + claim_timeout_ms_);
+  proposed_ms_ = now_ms;
   if (own) refuse_pending(*own, taken_message());
   emit(PrepareRun{run_, view_});
 }
@@ -418,14 +438,18 @@ void Membership::on_fail(Seat from, std::uint64_t key, const schema::Fail& cause
   if (!trouble_) trouble_ = cause;
 }
 
+// A node that leaves says which run it was in, 0 = none: another run's goodbye is no news to this one. Whoever was in
+// none can still not take part in what is proposed.
 void Membership::on_goodbye(Seat from, std::uint64_t key) {
   const std::string reason = name(from) + " was shut down";
   right_.left(from);
+  const bool leaves_proposal = phase_ == Phase::kProposing && key == 0;
+  if (!current_is(key) && !leaves_proposal) return;
   if (begun()) {
     if (!finished_[from]) end_run(schema::RunState::kFailed, reason);
   } else if (phase_ == Phase::kProposing) {
     fail_proposal({ErrorKind::kUnreachable, name(from), "prepare", reason});
-  } else if (current_is(key) && (phase_ == Phase::kPreparing || phase_ == Phase::kVoted)) {
+  } else if (phase_ == Phase::kPreparing || phase_ == Phase::kVoted) {
     if (from == proposer_) return drop();
     if (!trouble_) trouble_ = schema::Fail{ErrorKind::kUnreachable, name(from), "prepare", reason};
   }

@@ -15,7 +15,9 @@
 //
 // Until the commit only the proposer decides: a member that has voted and then sees trouble takes its vote back and
 // waits for the verdict; if the commit had already left, the run begins there and fails at once, so that all members
-// agree on what happened. A commit that reaches a node which no longer waits for it is answered with Fail.
+// agree on what happened. A commit that reaches a node which no longer waits for it is answered with Fail. A proposer
+// proposes again every kProposeAgainMs until it decides: one that beats on, but is stuck, holds its members for
+// proposer_timeout_ms at most. A member that was asked to stop waits claim_timeout_ms for the verdict.
 //
 // End. Any member that sees a cause (a lost peer, a non-finite gradient, an error of its own) sends Fail to all; the
 // first cause seen wins, later ones change nothing. In view 1 there is one transition: FAILED. Carrying on will add
@@ -79,8 +81,9 @@ using MembershipAction = std::variant<SendFrame, PrepareRun, BeginRun, DropRun, 
 struct MembershipOptions {
   Per<Seat, std::string> names;  // of all nodes
   Seat self;
-  std::uint64_t claim_timeout_ms = 5'000;      // a granted claim without a proposal is void after this
-  std::uint64_t prepare_timeout_ms = 300'000;  // from the proposal to the last vote
+  std::uint64_t claim_timeout_ms = 5'000;                 // a granted claim without a proposal is void after this
+  std::uint64_t prepare_timeout_ms = schema::kPrepareMs;  // from the proposal to the last vote
+  std::uint64_t proposer_timeout_ms = 15'000;             // a member waits so long for a proposer that does not go on
 };
 
 class Membership {
@@ -126,6 +129,7 @@ class Membership {
 
  private:
   static constexpr Seat kGranter = ProposalRight::kGranter;
+  static constexpr std::uint64_t kProposeAgainMs = 5'000;
   enum class Phase : std::uint8_t { kNone, kProposing, kPreparing, kVoted, kRunning, kStopping };
 
   bool begun() const { return phase_ == Phase::kRunning || phase_ == Phase::kStopping; }
@@ -145,6 +149,7 @@ class Membership {
   // a pending start
   void try_to_claim(std::uint64_t now_ms);
   void propose(std::uint64_t now_ms);
+  void propose_again(std::uint64_t now_ms);
   PendingStart take_pending() { return *std::exchange(pending_, std::nullopt); }
   void give_grant_back(std::uint64_t key);
   void refuse_pending(const PendingStart& start, const std::string& message);
@@ -169,7 +174,7 @@ class Membership {
   void on_fail(Seat from, std::uint64_t key, const schema::Fail& cause);
   void on_goodbye(Seat from, std::uint64_t key);
 
-  const std::uint64_t claim_timeout_ms_, prepare_timeout_ms_;
+  const std::uint64_t claim_timeout_ms_, prepare_timeout_ms_, proposer_timeout_ms_;
   Peers peers_;
   ProposalRight right_;  // held by nobody where this node is not the one that grants
   std::vector<MembershipAction> actions_;
@@ -183,6 +188,7 @@ class Membership {
   View view_;
   Seat proposer_;
   std::uint64_t deadline_ms_ = 0;         // of the phase
+  std::uint64_t proposed_ms_ = 0;         // the proposal was sent last, or heard last
   std::uint64_t token_ = 0;               // of a proposer: the client that waits for an answer
   Votes votes_;                           // of a proposer
   std::optional<schema::Vote> own_vote_;  // a member's, held until it is connected to all

@@ -1,10 +1,13 @@
 // The one queue into the node's thread. Everything that happens to a node arrives here as an Event, in order.
-// Any thread posts; the node's thread pops. Frames are posted with post_bounded, which waits while kMostQueuedEvents
-// are queued.
+// Any thread posts; the node's thread pops. Frames are bounded in bytes: a peer whose frames take more than
+// kMostQueuedBytesPerPeer floods, and its frames are dropped until those that wait are taken; where all together take
+// kMostQueuedBytes, post_frame waits. Everything else is bounded by who posts it: a few events of each piece of work,
+// call or connection.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -47,6 +50,13 @@ using Event =
 
 class EventQueue {
  public:
+  enum class Posted : std::uint8_t {
+    kQueued,
+    kFloods,   // dropped, and it is the first one
+    kDropped,  // like those before it
+  };
+  explicit EventQueue(std::size_t nodes) : from_peers_(nodes) {}
+
   // Wakes the other thread after giving the lock back, so that it finds the lock free.
   void post(Event event) {
     {
@@ -55,14 +65,27 @@ class EventQueue {
     }
     changed_.notify_one();
   }
-  void post_bounded(Event event) {
+  Posted post_frame(FrameArrived frame) {
+    // A probe's filler has done its work by arriving.
+    if (auto* probe = std::get_if<schema::Probe>(&frame.frame.body)) {
+      probe->filler = {};
+      frame.frame.bytes = 0;
+      frame.keep.reset();
+    }
+    const std::size_t bytes = bytes_of(frame);
     {
       std::unique_lock lock(mutex_);
-      room_.wait(lock, [this] { return events_.size() < schema::kMostQueuedEvents || closed_; });
-      if (closed_) return;
-      events_.push_back(std::move(event));
+      FromPeer& from = from_peers_[frame.from];
+      if (from.floods || from.bytes + bytes > schema::kMostQueuedBytesPerPeer)
+        return std::exchange(from.floods, true) ? Posted::kDropped : Posted::kFloods;
+      room_.wait(lock, [&] { return frame_bytes_ + bytes <= schema::kMostQueuedBytes || closed_; });
+      if (closed_) return Posted::kDropped;
+      from.bytes += bytes;
+      frame_bytes_ += bytes;
+      events_.emplace_back(std::move(frame));
     }
     changed_.notify_one();
+    return Posted::kQueued;
   }
   // at_most 0: only what is there.
   std::optional<Event> pop(std::chrono::microseconds at_most) {
@@ -73,6 +96,7 @@ class EventQueue {
       if (!changed_.wait_for(lock, at_most, [this] { return !events_.empty(); })) return std::nullopt;
       event = std::move(events_.front());
       events_.pop_front();
+      if (const auto* frame = std::get_if<FrameArrived>(&*event)) taken(*frame);
     }
     room_.notify_one();
     return event;
@@ -84,9 +108,24 @@ class EventQueue {
   }
 
  private:
+  struct FromPeer {
+    std::size_t bytes = 0;  // of its frames here
+    bool floods = false;    // until they are all taken
+  };
+
+  static std::size_t bytes_of(const FrameArrived& frame) { return frame.frame.bytes + schema::kQueuedEventBytes; }
+  void taken(const FrameArrived& frame) {
+    FromPeer& from = from_peers_[frame.from];
+    from.bytes -= bytes_of(frame);
+    frame_bytes_ -= bytes_of(frame);
+    if (from.bytes == 0) from.floods = false;
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_, room_;
   std::deque<Event> events_;
+  Per<Seat, FromPeer> from_peers_;
+  std::size_t frame_bytes_ = 0;
   bool closed_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "daemon/node/node.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <random>
 #include <utility>
@@ -26,13 +27,21 @@ bool of_a_step(const schema::FrameBody& body) {
          std::holds_alternative<schema::Report>(body);
 }
 
+// A proposer that stands still for less than peer-timeout may go on deciding.
+MembershipOptions membership_options(const RunContext& context) {
+  MembershipOptions options{context.names, context.config.seat()};
+  options.proposer_timeout_ms =
+      std::max(options.proposer_timeout_ms, context.config.peer_timeout_ms + options.claim_timeout_ms);
+  return options;
+}
+
 }  // namespace
 
 Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control)
     : context_(context),
       queue_(queue),
       control_(control),
-      membership_({context.names, context.config.seat()}),
+      membership_(membership_options(context)),
       advisor_(context, queue, control),
       bursts_(context.names.size()) {}
 
@@ -331,8 +340,8 @@ void Node::carry_out(BeginRun& action) {
   const std::string directory = context_.store.directory(action.run.id);
   std::error_code ignored;  // begin() writes there and says what is wrong
   std::filesystem::create_directories(directory, ignored);
-  run_log_.open(directory + "/log.txt", std::ios::app);
-  context_.log.set_sink([this](std::string_view line) { run_log_ << line << '\n' << std::flush; });
+  context_.log.set_sink([run_log = std::make_shared<LineWriter>(directory + "/log.txt", context_.log.lost_note())](
+                            std::string_view line) { run_log->write(std::string(line)); });
   if (!choice_.why.empty()) context_.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
   if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
     membership_.failed(
@@ -361,7 +370,6 @@ void Node::carry_out(EndRun& action) {
   if (const std::uint64_t dropped = std::exchange(dropped_frames_, 0); dropped > 0)
     context_.log.info("frames-dropped", {{"run", action.id}, {"of-other-runs-or-views", dropped}});
   context_.log.set_sink(nullptr);
-  run_log_.close();
   control_.unwatch();
   context_.mesh.forget_waiting();
   context_.progress.phase = schema::Phase::kIdle;

@@ -14,7 +14,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -90,9 +89,8 @@ class Node {
   Advisor advisor_;  // bench and plan
   BurstMeter bursts_;
   LastWords last_words_;
-  std::string waits_;     // for whom a pending start waits, as status shows it
-  std::string shown_id_;  // of a run that status shows and that has not begun
-  std::ofstream run_log_;
+  std::string waits_;                 // for whom a pending start waits, as status shows it
+  std::string shown_id_;              // of a run that status shows and that has not begun
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
   bool stopped_ = false;
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0;

@@ -10,6 +10,7 @@
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/step/worker.h"
+#include "engine/host/processors.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
 #include "kernels/base/median.h"
@@ -28,6 +29,16 @@ std::uint64_t global_batch(const PreparationOptions& options) {
 
 Error on_node(const PreparationOptions& options, const Error& error) {
   return {error.kind, options.node + ": " + error.message};
+}
+
+// More threads than processors only wait for each other, and enough of them keep the whole node from answering.
+Status check_threads(const PreparationOptions& options) {
+  const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
+  if (options.job.threads <= processors) return {};
+  return Error{ErrorKind::kInvalidJob, "threads = " + std::to_string(options.job.threads) + ", and this node may use " +
+                                           std::to_string(processors) +
+                                           (processors == 1 ? " processor" : " processors") +
+                                           "; ask for no more, or leave threads to each node's configuration"};
 }
 
 Result<engine::Model> make_model(const schema::JobSpec& job) {
@@ -100,6 +111,7 @@ double probe(const PreparationOptions& options, const Prepared& prepared, Traini
 Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& home,
                              const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
+  if (const Status fits = check_threads(options); !fits.ok()) return on_node(options, fits.error());
   const auto prepared = std::make_shared<Prepared>();
   Result<engine::Model> model = make_model(job);
   if (!model.ok()) return model.error();

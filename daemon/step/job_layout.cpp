@@ -58,7 +58,9 @@ std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTabl
   const auto buffers = [&](const Layout& layout) {
     return SharedStep::bytes(segments, layout) + workers * Worker::bytes(layout) + exchange_bytes(layout) + handed_out;
   };
-  const std::uint64_t fixed = schema::kMostIdlePoolBytes + kProgramBytes;
+  const std::uint64_t queued =
+      std::min<std::uint64_t>(schema::kMostQueuedBytes, (layouts.layout.members - 1) * schema::kMostQueuedBytesPerPeer);
+  const std::uint64_t fixed = schema::kMostIdlePoolBytes + kProgramBytes + queued;
   const int slots = engine::slot_count(optimizer_of(job).kind);
   return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) + fixed +
          std::max(buffers(layouts.layout), layouts.of_float_steps ? buffers(*layouts.of_float_steps) : 0);

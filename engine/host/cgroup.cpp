@@ -16,6 +16,12 @@ std::string_view next_word(std::string_view& text) {
   return word;
 }
 
+std::string_view next_line(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
+}
+
 std::optional<long long> positive_number(std::string_view word) {
   long long value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
@@ -32,10 +38,54 @@ std::optional<std::uint64_t> bytes_in(std::string_view word) {
 // The number behind the line's first word, which is `name`.
 std::optional<std::uint64_t> number_of_line(std::string_view text, std::string_view name) {
   while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    std::string_view line = next_line(text);
     if (next_word(line) != name) continue;
     return bytes_in(next_word(line));
+  }
+  return std::nullopt;
+}
+
+// Is `word` one of those between commas?
+bool listed(std::string_view words, std::string_view word) {
+  while (!words.empty()) {
+    const std::string_view one = words.substr(0, words.find(','));
+    if (one == word) return true;
+    words.remove_prefix(std::min(one.size() + 1, words.size()));
+  }
+  return false;
+}
+
+// ID:CONTROLLERS:PATH, and 0::PATH in version 2. "" where there is no such line.
+std::string group_of(std::string_view self, std::string_view controller) {
+  while (!self.empty()) {
+    const std::string_view line = next_line(self);
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    if (controller.empty() ? line.starts_with("0::") : listed(controllers, controller))
+      return std::string(line.substr(second + 1));
+  }
+  return "";
+}
+
+struct Mount {
+  std::string root, point;  // which group is mounted, and where
+};
+
+// ID PARENT DEVICE ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE SUPER-OPTIONS
+std::optional<Mount> mount_of(std::string_view mounts, std::string_view controller) {
+  while (!mounts.empty()) {
+    std::string_view line = next_line(mounts);
+    const std::size_t separator = line.find(" - ");
+    if (separator == std::string_view::npos) continue;
+    std::string_view tail = line.substr(separator + 3);
+    const std::string_view type = next_word(tail);
+    next_word(tail);
+    if (controller.empty() ? type != "cgroup2" : type != "cgroup" || !listed(next_word(tail), controller)) continue;
+    for (int i = 0; i < 3; ++i) next_word(line);
+    const std::string_view root = next_word(line);
+    return Mount{std::string(root), std::string(next_word(line))};
   }
   return std::nullopt;
 }
@@ -78,21 +128,21 @@ std::optional<std::uint64_t> memory_left_in_machine(std::string_view meminfo) {
   return *kibibytes * 1024;
 }
 
-std::vector<std::string> cgroup_directories(std::string_view self, const std::string& mount) {
-  constexpr std::string_view kUnified = "0::/";
+std::vector<std::string> cgroup_directories(std::string_view self, std::string_view mounts,
+                                            std::string_view controller) {
+  const std::optional<Mount> mount = mount_of(mounts, controller);
+  if (!mount) return {};
+  std::string inside = group_of(self, controller);
+  // A container may see a mount of its own group only, and still be told the whole path.
+  if (mount->root != "/")
+    inside = inside.starts_with(mount->root + "/") ? inside.substr(mount->root.size()) : std::string();
   std::vector<std::string> directories;
-  while (!self.empty()) {
-    const std::string_view line = self.substr(0, self.find('\n'));
-    self.remove_prefix(std::min(line.size() + 1, self.size()));
-    if (!line.starts_with(kUnified)) continue;
-    std::string path(line.substr(kUnified.size() - 1));
-    while (path.size() > 1) {
-      directories.push_back(mount + path);
-      path.resize(std::max<std::size_t>(path.rfind('/'), 1));
-    }
-    break;
+  const bool outside = inside.find("/..") != std::string::npos;  // of this namespace
+  while (!outside && inside.starts_with('/') && inside.size() > 1) {
+    directories.push_back(mount->point + inside);
+    inside.resize(inside.rfind('/'));
   }
-  directories.push_back(mount);
+  directories.push_back(mount->point);
   return directories;
 }
 

@@ -25,8 +25,10 @@ std::optional<std::uint64_t> memory_left_in_group(std::string_view most, std::st
 // /proc/meminfo: bytes that can be had without swapping; nothing if it does not say.
 std::optional<std::uint64_t> memory_left_in_machine(std::string_view meminfo);
 
-// The directories that can limit this process under cgroup v2, the process's own first, up to the mount point. `self`
-// is the content of /proc/self/cgroup; its line "0::/a/b" gives mount/a/b, mount/a, mount.
-std::vector<std::string> cgroup_directories(std::string_view self, const std::string& mount);
+// The directories that can limit this process, its own group's first, then those around it, up to the mount point;
+// none where no such hierarchy is mounted. `self` is the content of /proc/self/cgroup, `mounts` of
+// /proc/self/mountinfo. controller: "memory" or "cpu" of version 1; "" = version 2.
+std::vector<std::string> cgroup_directories(std::string_view self, std::string_view mounts,
+                                            std::string_view controller);
 
 }  // namespace tg::engine

@@ -7,21 +7,26 @@
 #include "engine/storage/file_content.h"
 
 namespace tg::engine {
+namespace {
 
-std::uint64_t available_memory() {
+struct Files {
+  const char *controller, *most, *current;
+};
+constexpr Files kVersions[] = {{"memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes"},
+                               {"", "/memory.max", "/memory.current"}};
+
+}  // namespace
+
+std::uint64_t available_memory(const std::string& root) {
   std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();
-  if (const auto left = memory_left_in_machine(content_of("/proc/meminfo"))) bytes = *left;
-  const std::string first_version = kCgroupMount + "/memory";
-  if (const auto left = memory_left_in_group(content_of(first_version + "/memory.limit_in_bytes"),
-                                             content_of(first_version + "/memory.usage_in_bytes"),
-                                             content_of(first_version + "/memory.stat"))) {
-    bytes = std::min(bytes, *left);
-  }
-  for (const std::string& directory : cgroup_directories(content_of("/proc/self/cgroup"), kCgroupMount)) {
-    if (const auto left =
-            memory_left_in_group(content_of(directory + "/memory.max"), content_of(directory + "/memory.current"),
-                                 content_of(directory + "/memory.stat"))) {
-      bytes = std::min(bytes, *left);
+  if (const auto left = memory_left_in_machine(content_of(root + "/proc/meminfo"))) bytes = *left;
+  const std::string self = content_of(root + "/proc/self/cgroup"), mounts = content_of(root + "/proc/self/mountinfo");
+  for (const Files& files : kVersions) {
+    for (const std::string& directory : cgroup_directories(self, mounts, files.controller)) {
+      const std::string group = root + directory;
+      const auto left = memory_left_in_group(content_of(group + files.most), content_of(group + files.current),
+                                             content_of(group + "/memory.stat"));
+      if (left) bytes = std::min(bytes, *left);
     }
   }
   return bytes;

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace tg::engine {
 
-// Bytes; the largest number where nothing can be found out.
-std::uint64_t available_memory();
+// Bytes; the largest number where nothing can be found out. root: of the file system, for tests.
+std::uint64_t available_memory(const std::string& root = "");
 
 }  // namespace tg::engine

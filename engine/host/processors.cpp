@@ -22,16 +22,19 @@ int processors_in_affinity_mask() {
 
 }  // namespace
 
-int usable_processors() {
+int usable_processors(const std::string& root) {
   int count = processors_in_affinity_mask();
   const unsigned present = std::thread::hardware_concurrency();  // 0 = unknown
   if (present > 0) count = std::min(count, static_cast<int>(present));
-  for (const std::string& directory : cgroup_directories(content_of("/proc/self/cgroup"), kCgroupMount)) {
-    if (const auto limit = processors_in_cpu_max(content_of(directory + "/cpu.max"))) count = std::min(count, *limit);
+  const std::string self = content_of(root + "/proc/self/cgroup"), mounts = content_of(root + "/proc/self/mountinfo");
+  for (const std::string& directory : cgroup_directories(self, mounts, "")) {
+    if (const auto limit = processors_in_cpu_max(content_of(root + directory + "/cpu.max")))
+      count = std::min(count, *limit);
   }
-  if (const auto limit = processors_in_cfs(content_of(kCgroupMount + "/cpu/cpu.cfs_quota_us"),
-                                           content_of(kCgroupMount + "/cpu/cpu.cfs_period_us"))) {
-    count = std::min(count, *limit);
+  for (const std::string& directory : cgroup_directories(self, mounts, "cpu")) {
+    if (const auto limit = processors_in_cfs(content_of(root + directory + "/cpu.cfs_quota_us"),
+                                             content_of(root + directory + "/cpu.cfs_period_us")))
+      count = std::min(count, *limit);
   }
   return count;
 }

@@ -2,8 +2,10 @@
 // whichever is least, at least 1. Read once at start.
 #pragma once
 
+#include <string>
+
 namespace tg::engine {
 
-int usable_processors();
+int usable_processors(const std::string& root = "");  // of the file system, for tests
 
 }  // namespace tg::engine

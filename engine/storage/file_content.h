@@ -5,8 +5,6 @@
 
 namespace tg::engine {
 
-inline const std::string kCgroupMount = "/sys/fs/cgroup";
-
 // An absent file reads as empty, which says nothing about limits.
 std::string content_of(const std::string& path);
 

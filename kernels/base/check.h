@@ -2,19 +2,20 @@
 // expression and its values on stderr. Never for anything a peer, a file or a user can cause.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
 #include <sstream>
 #include <string>
 
 namespace tg {
 
+// Says it on stderr and aborts; a stderr that nobody reads delays that by some seconds at most.
+[[noreturn]] void abort_with(const std::string& text);
+
 template <class... Values>
 [[noreturn]] void check_failed(const char* expression, const char* file, int line, const Values&... values) {
   std::ostringstream text;
+  text << "bug: " << expression << " is false at " << file << ':' << line << ';';
   ((text << ' ' << values), ...);
-  std::fprintf(stderr, "bug: %s is false at %s:%d;%s\n", expression, file, line, text.str().c_str());
-  std::abort();
+  abort_with(text.str());
 }
 
 }  // namespace tg

@@ -1,5 +1,7 @@
 #include "kernels/base/log.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -19,6 +21,15 @@ void append_value(std::string& line, std::string_view value) {
     line += (c == '\n' || c == '\r' || c == '\t') ? ' ' : c;
   }
   line += '"';
+}
+
+std::string head(LogLevel level, const std::string& node, std::string_view event) {
+  std::string line = "ts=" + format_utc(unix_time_ms());
+  line += " level=";
+  line += to_word(level);
+  line += " node=" + node + " event=";
+  line += event;
+  return line;
 }
 
 }  // namespace
@@ -44,13 +55,18 @@ std::string format_utc(std::int64_t unix_ms) {
   return text;
 }
 
+Log::Log(std::string node, LogLevel lowest)
+    : node_(std::move(node)), lowest_(lowest), stderr_(STDERR_FILENO, lost_note()) {}
+
+LineWriter::Note Log::lost_note() const {
+  return [node = node_](std::uint64_t lost) {
+    return head(LogLevel::kWarning, node, "log-lines-lost") + " lines=" + std::to_string(lost);
+  };
+}
+
 void Log::write(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
   if (level < lowest_) return;
-  std::string line = "ts=" + format_utc(unix_time_ms());
-  line += " level=";
-  line += to_word(level);
-  line += " node=" + node_ + " event=";
-  line += event;
+  std::string line = head(level, node_, event);
   for (const LogField& field : fields) {
     line += ' ';
     line += field.key;
@@ -58,13 +74,13 @@ void Log::write(LogLevel level, std::string_view event, std::initializer_list<Lo
     append_value(line, field.value);
   }
   const std::lock_guard lock(mutex_);
-  std::fprintf(stderr, "%s\n", line.c_str());
   if (sink_) sink_(line);
+  stderr_.write(std::move(line));
 }
 
 void Log::set_sink(Sink sink) {
   const std::lock_guard lock(mutex_);
-  sink_ = std::move(sink);
+  sink_.swap(sink);  // the old one goes when the lock is free: it may wait for its last lines
 }
 
 }  // namespace tg

@@ -1,6 +1,7 @@
 // One event, one line, logfmt: ts=... level=... node=... event=... key=value... on stderr, and to a
 // sink (a run's log file) where one is set. Stable event names, so that people can grep.
-// Any thread may log; a line is written whole.
+// Any thread may log; a line is written whole. Nobody waits for who reads stderr (line_writer.h): lines that it does
+// not take are lost, and event=log-lines-lost says how many.
 #pragma once
 
 #include <concepts>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/base/line_writer.h"
 #include "kernels/base/words.h"
 
 namespace tg {
@@ -32,7 +34,7 @@ class Log {
  public:
   using Sink = std::function<void(std::string_view line)>;  // line without its newline; called under the log's lock
 
-  Log(std::string node, LogLevel lowest) : node_(std::move(node)), lowest_(lowest) {}
+  Log(std::string node, LogLevel lowest);
 
   void write(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
   void debug(std::string_view event, std::initializer_list<LogField> fields) { write(LogLevel::kDebug, event, fields); }
@@ -44,10 +46,13 @@ class Log {
 
   // Lines go to this sink too from now on; an empty function ends that.
   void set_sink(Sink sink);
+  // For a sink that may lose lines.
+  LineWriter::Note lost_note() const;
 
  private:
   const std::string node_;
   const LogLevel lowest_;
+  LineWriter stderr_;
   std::mutex mutex_;
   Sink sink_;
 };

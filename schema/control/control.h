@@ -62,6 +62,9 @@ struct MemberStatus {
   std::uint64_t digest = 0;  // of the state at digest_step
   std::uint64_t digest_step = 0;
   double wait_share = 0;  // share of their time that the others, on average, wait for this member
+  // What it does, for how long it has got nothing done, and after what time of that the run ends; limit 0 = not known.
+  Phase phase = Phase::kIdle;
+  std::uint64_t phase_ms = 0, phase_limit_ms = 0;
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }

@@ -50,6 +50,9 @@ void put_run(wire::Run::Builder to, const RunStatus& run) {
     slot.setDigest(member.digest);
     slot.setDigestStep(member.digest_step);
     slot.setWaitShare(member.wait_share);
+    slot.setPhase(static_cast<std::uint16_t>(member.phase));
+    slot.setPhaseMs(member.phase_ms);
+    slot.setPhaseLimitMs(member.phase_limit_ms);
   }
 }
 
@@ -61,6 +64,9 @@ MemberStatus take_member(wire::Member::Reader from) {
   member.digest = from.getDigest();
   member.digest_step = from.getDigestStep();
   member.wait_share = from.getWaitShare();
+  member.phase = checked_enum(from.getPhase(), Phase::kSave, "member phase");
+  member.phase_ms = from.getPhaseMs();
+  member.phase_limit_ms = from.getPhaseLimitMs();
   return member;
 }
 

@@ -167,6 +167,7 @@ using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail,
 struct Frame {
   FrameHeader header;
   FrameBody body;
+  std::size_t bytes = 0;  // of the message that it was decoded from
 };
 
 // Pooled, 8-byte aligned bytes of one frame. The pool may die before its buffers.

@@ -211,7 +211,7 @@ Result<Frame> decode_frame(std::span<const std::byte> bytes) {
     const AlignedMessage message(bytes, kMostFrameBytes);
     capnp::FlatArrayMessageReader reader(message.words(), reader_options(message.words().size()));
     const wire::Frame::Reader from = reader.getRoot<wire::Frame>();
-    return Frame{{from.getRun(), from.getView(), from.getStep()}, take_body(from, message)};
+    return Frame{{from.getRun(), from.getView(), from.getStep()}, take_body(from, message), bytes.size()};
   });
 }
 

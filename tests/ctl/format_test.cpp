@@ -38,8 +38,9 @@ schema::RunStatus sample_run() {
   run.sent_bytes_per_step = 235'515;
   run.zeros = 0.93;
   run.digest = 0xfedcba9876543210;
-  run.members = {{"node-a", RunState::kRunning, 120, 0xfedcba9876543210, 120, 0.25},
-                 {"node-b", RunState::kStarting, 0, 0, 0, 0}};
+  run.members = {
+      {"node-a", RunState::kRunning, 120, 0xfedcba9876543210, 120, 0.25, schema::Phase::kBackward, 12'345, 60'000},
+      {"node-b", RunState::kStarting, 0, 0, 0, 0}};
   return run;
 }
 
@@ -75,7 +76,9 @@ TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   EXPECT_TRUE(run["evaluation"].is_null());
   EXPECT_EQ(run["digest"], "fedcba9876543210");
   EXPECT_EQ(keys(run["members"][0]),
-            (std::vector<std::string>{"node", "state", "step", "digest", "wait_share", "holds_up"}));
+            (std::vector<std::string>{"node", "state", "step", "digest", "wait_share", "phase", "holds_up"}));
+  EXPECT_EQ(run["members"][0]["phase"].dump(), R"({"name":"backward","seconds":12.345,"limit_seconds":60.0})");
+  EXPECT_TRUE(run["members"][1]["phase"].is_null()) << "not known";
   EXPECT_EQ(run["members"][0]["wait_share"], 0.25);
   EXPECT_EQ(run["members"][0]["holds_up"], false);
   EXPECT_TRUE(run["members"][1]["digest"].is_null());
@@ -130,8 +133,9 @@ TEST(StatusText, RunShowsItsNumbersAndMembers) {
   run.evaluated = true;
   run.evaluation_accuracy = 0.98765;
   const std::string text = format_run(run, kNowMs);
-  for (const char* part : {"FAILED for 42s", "node-b was lost in reduce", "120 of 1000", "98.77 %", "fedcba9876543210",
-                           "0.500 codes, 1.500 sent, 93.0 % zeros", "235.5 kB", "node-a  RUNNING", "25 %"}) {
+  for (const char* part :
+       {"FAILED for 42s", "node-b was lost in reduce", "120 of 1000", "98.77 %", "fedcba9876543210",
+        "0.500 codes, 1.500 sent, 93.0 % zeros", "235.5 kB", "node-a  RUNNING", "backward 12 s of 60 s", "25 %"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
 }

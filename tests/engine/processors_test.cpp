@@ -1,7 +1,10 @@
 #include "engine/host/processors.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "engine/host/cgroup.h"
@@ -30,13 +33,89 @@ TEST(Cgroup, ReadsTheQuotaOfVersionOne) {
   EXPECT_EQ(processors_in_cfs("", ""), std::nullopt);
 }
 
+constexpr const char* kUnified =
+    "23 1 0:21 / /proc rw - proc proc rw\n"
+    "31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+constexpr const char* kFirstVersion =
+    "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"
+    "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+    "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+
 TEST(Cgroup, WalksUpToTheMount) {
   using Paths = std::vector<std::string>;
-  EXPECT_EQ(cgroup_directories("0::/system.slice/tgd.service\n", "/m"),
-            (Paths{"/m/system.slice/tgd.service", "/m/system.slice", "/m"}));
-  EXPECT_EQ(cgroup_directories("0::/\n", "/m"), (Paths{"/m"}));
-  EXPECT_EQ(cgroup_directories("12:cpu:/a\n0::/b\n", "/m"), (Paths{"/m/b", "/m"}));
-  EXPECT_EQ(cgroup_directories("", "/m"), (Paths{"/m"}));
+  const std::string mount = "/sys/fs/cgroup";
+  EXPECT_EQ(cgroup_directories("0::/system.slice/tgd.service\n", kUnified, ""),
+            (Paths{mount + "/system.slice/tgd.service", mount + "/system.slice", mount}));
+  EXPECT_EQ(cgroup_directories("0::/\n", kUnified, ""), (Paths{mount}));
+  EXPECT_EQ(cgroup_directories("12:cpu:/a\n0::/b\n", kUnified, ""), (Paths{mount + "/b", mount}));
+  EXPECT_EQ(cgroup_directories("", kUnified, ""), (Paths{mount}));
+  EXPECT_EQ(cgroup_directories("0::/../../other\n", kUnified, ""), (Paths{mount})) << "outside of this namespace";
+  EXPECT_EQ(cgroup_directories("0::/b\n", "", ""), Paths{}) << "nothing is mounted";
+  EXPECT_EQ(cgroup_directories("odd\n0:\n::\n", "odd - \n - cgroup2\n", ""), (Paths{""}));
+
+  const std::string self = "4:memory:/user/tgd\n1:cpu,cpuacct:/slice\n0::/\n";
+  EXPECT_EQ(cgroup_directories(self, kFirstVersion, "memory"),
+            (Paths{mount + "/memory/user/tgd", mount + "/memory/user", mount + "/memory"}));
+  EXPECT_EQ(cgroup_directories(self, kFirstVersion, "cpu"),
+            (Paths{mount + "/cpu,cpuacct/slice", mount + "/cpu,cpuacct"}));
+  EXPECT_EQ(cgroup_directories(self, kFirstVersion, ""), Paths{});
+  EXPECT_EQ(cgroup_directories(self, kUnified, "memory"), Paths{});
+}
+
+TEST(Cgroup, AContainerSeesItsOwnGroupsMount) {
+  using Paths = std::vector<std::string>;
+  const std::string mounts = "35 31 0:32 /docker/abc /cg rw - cgroup cgroup rw,memory\n";
+  EXPECT_EQ(cgroup_directories("4:memory:/docker/abc/job\n", mounts, "memory"), (Paths{"/cg/job", "/cg"}));
+  EXPECT_EQ(cgroup_directories("4:memory:/docker/abc\n", mounts, "memory"), (Paths{"/cg"}));
+  EXPECT_EQ(cgroup_directories("4:memory:/docker/abcd\n", mounts, "memory"), (Paths{"/cg"}));
+}
+
+// A file system of its own, with the files that Linux would show.
+class HostTree : public testing::Test {
+ protected:
+  ~HostTree() override { std::filesystem::remove_all(root_); }
+  void write(const std::string& path, const std::string& content) {
+    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << content;
+  }
+  static constexpr std::uint64_t kMebi = 1u << 20;
+  std::string root_ = [] {
+    std::string path = testing::TempDir() + "/tgd-host-XXXXXX";
+    EXPECT_NE(::mkdtemp(path.data()), nullptr);
+    return path;
+  }();
+};
+
+TEST_F(HostTree, TheOwnGroupOfVersionTwoLimits) {
+  write("/proc/meminfo", "MemAvailable: 8388608 kB\n");
+  write("/proc/self/mountinfo", kUnified);
+  write("/proc/self/cgroup", "0::/lab/tgd\n");
+  EXPECT_EQ(available_memory(root_), 8192 * kMebi);
+  write("/sys/fs/cgroup/lab/tgd/memory.max", "1048576000\n");
+  write("/sys/fs/cgroup/lab/tgd/memory.current", "104857600\n");
+  EXPECT_EQ(available_memory(root_), 900 * kMebi);
+  write("/sys/fs/cgroup/lab/memory.max", "314572800\n");
+  write("/sys/fs/cgroup/lab/memory.current", "209715200\n");
+  EXPECT_EQ(available_memory(root_), 100 * kMebi) << "the group around it has less left";
+  write("/sys/fs/cgroup/lab/tgd/cpu.max", "max 100000\n");
+  write("/sys/fs/cgroup/lab/cpu.max", "100000 100000\n");
+  EXPECT_EQ(usable_processors(root_), 1);
+}
+
+TEST_F(HostTree, TheOwnGroupOfVersionOneLimits) {
+  write("/proc/meminfo", "MemAvailable: 8388608 kB\n");
+  write("/proc/self/mountinfo", kFirstVersion);
+  write("/proc/self/cgroup", "4:memory:/lab/tgd\n1:cpu,cpuacct:/lab\n");
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "409715200\n");
+  EXPECT_EQ(available_memory(root_), 8192 * kMebi);
+  write("/sys/fs/cgroup/memory/lab/tgd/memory.limit_in_bytes", "1048576000\n");
+  write("/sys/fs/cgroup/memory/lab/tgd/memory.usage_in_bytes", "209715200\n");
+  write("/sys/fs/cgroup/memory/lab/tgd/memory.stat", "inactive_file 104857600\n");
+  EXPECT_EQ(available_memory(root_), 900 * kMebi);
+  write("/sys/fs/cgroup/cpu,cpuacct/lab/cpu.cfs_quota_us", "100000\n");
+  write("/sys/fs/cgroup/cpu,cpuacct/lab/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(usable_processors(root_), 1);
 }
 
 TEST(Cgroup, SaysWhatMemoryIsLeft) {

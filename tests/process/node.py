@@ -30,6 +30,7 @@ class Node:
         self.config = os.path.join(folder, name + ".conf")
         self.log = os.path.join(folder, name + ".log")
         self.state_dir = os.path.join(folder, name)
+        self.stderr = None  # a descriptor that takes its log instead of the file
         self.process = None
 
     @property
@@ -42,7 +43,7 @@ class Node:
                 self.prefix + [TGD, "--config", self.config],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
-                stderr=log,
+                stderr=log if self.stderr is None else self.stderr,
                 env={name: value for name, value in os.environ.items() if name not in OF_TESTS},
                 preexec_fn=_die_with_us,
             )

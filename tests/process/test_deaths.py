@@ -141,12 +141,20 @@ class Silent(Death):
             mesh.wait_for_step(run, 5, node=1)
             hung = time.time()  # at the latest now, or it is about to
             watches = [Watch(mesh, i, run) for i in range(4)]
+            shown = wait_until("status shows where node-d is, and how long it may be", lambda: self.stuck(mesh, run), timeout)
+            self.assertEqual(shown, {"name": "backward", "seconds": shown["seconds"], "limit_seconds": timeout})
+            self.assertRegex(mesh.ctl_ok("status", run, node=0).out, rf"node-d +RUNNING .* backward [1-{timeout}] s of {timeout} s")
             report = self.see_failed(
                 mesh, run, mesh[3], hung, timeout + SLACK, watches, ["node-d is stuck in backward of step 5"]
             )
             print(f"hung in backward: {report}")
             follower.finish().ends(5, mesh[3].name)
             self.assertEqual(mesh[3].end(), 0, f"a hung computation does not keep node-d from ending; log {mesh[3].log}")
+
+    def stuck(self, mesh, run):
+        """What status at another node says of node-d's phase, once it lasts."""
+        phase = next(member["phase"] for member in mesh.run(run, node=0)["members"] if member["node"] == "node-d")
+        return phase if phase is not None and phase["seconds"] >= 1 else None
 
     def test_shut_down(self):
         with Mesh(4, MESH) as mesh:

@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kClasses = 10;
 constexpr int kTrainingFiles = 5;
+constexpr std::size_t kMostBatchBytes = 100'000 * kCifarRecordBytes;  // ten times a real one
 constexpr const char* kFolder = "cifar-10-batches-bin";
 
 Status read_batch(const std::string& directory, const std::string& name, ImageSet& set, ContentHash& hash) {
@@ -16,10 +17,17 @@ Status read_batch(const std::string& directory, const std::string& name, ImageSe
     return Error{ErrorKind::kInvalidJob, "data-dir " + directory + " has no " + name + ", nor has " + directory + "/" +
                                              kFolder + "; unpack the binary version of CIFAR-10 there"};
   }
-  const auto bytes = read_file_bytes(path);
-  if (!bytes) return bytes.error();
-  hash.add(*bytes);
-  return parse_cifar_batch(*bytes, path, set);
+  Result<DataFile> file = DataFile::open(path);
+  if (!file) return file.error();
+  std::vector<std::uint8_t> bytes;
+  if (Status read = file->read_up_to(kMostBatchBytes + 1, bytes); !read) return read;
+  if (bytes.size() > kMostBatchBytes) {
+    return Error{ErrorKind::kCorrupt, path + " holds more than " + std::to_string(kMostBatchBytes) +
+                                          " bytes, so it is no batch of CIFAR-10; fetch the binary version of CIFAR-10 "
+                                          "again"};
+  }
+  hash.add(bytes);
+  return parse_cifar_batch(bytes, path, set);
 }
 
 }  // namespace

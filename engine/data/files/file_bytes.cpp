@@ -2,10 +2,10 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <system_error>
 
 namespace tg::engine {
@@ -13,42 +13,41 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 
-struct GzClose {
-  void operator()(gzFile file) const { gzclose(file); }
-};
-using GzHandle = std::unique_ptr<gzFile_s, GzClose>;
-
 Error unreadable(const std::string& path, const std::string& cause) {
   return {ErrorKind::kIo, "cannot read " + path + ": " + cause + "; check the path and its permissions"};
 }
 
 }  // namespace
 
-Result<std::vector<std::uint8_t>> read_file_bytes(const std::string& path, std::size_t most_bytes) {
+void DataFile::Close::operator()(void* file) const { gzclose(static_cast<gzFile>(file)); }
+
+Result<DataFile> DataFile::open(const std::string& path) {
   errno = 0;
-  const GzHandle file(gzopen(path.c_str(), "rb"));
-  if (!file) return unreadable(path, errno != 0 ? std::strerror(errno) : "out of memory");
-  gzbuffer(file.get(), 128 * 1024);
-  std::vector<std::uint8_t> bytes;
-  for (;;) {
-    const std::size_t old = bytes.size();
-    bytes.resize(old + kReadBytes);
+  gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr) return unreadable(path, errno != 0 ? std::strerror(errno) : "out of memory");
+  gzbuffer(file, 128 * 1024);
+  return DataFile(path, file);
+}
+
+Status DataFile::read_up_to(std::size_t size, std::vector<std::uint8_t>& bytes) {
+  const auto file = static_cast<gzFile>(file_.get());
+  bytes.reserve(size);  // takes no memory until it is written to
+  while (bytes.size() < size) {
+    const std::size_t old = bytes.size(), wanted = std::min(kReadBytes, size - old);
+    bytes.resize(old + wanted);
     errno = 0;
-    const int got = gzread(file.get(), bytes.data() + old, kReadBytes);
+    const int got = gzread(file, bytes.data() + old, static_cast<unsigned>(wanted));
     int code = Z_OK;
-    const char* text = gzerror(file.get(), &code);
-    if (code == Z_ERRNO) return unreadable(path, std::strerror(errno));
+    const char* text = gzerror(file, &code);
+    if (code == Z_ERRNO) return unreadable(path_, std::strerror(errno));
     if (got < 0 || code != Z_OK) {
       const std::string cause = code == Z_BUF_ERROR ? "the gzip data ends too early" : text;
-      return Error{ErrorKind::kCorrupt, path + " is damaged: " + cause + "; fetch the file again"};
+      return Error{ErrorKind::kCorrupt, path_ + " is damaged: " + cause + "; fetch the file again"};
     }
     bytes.resize(old + static_cast<std::size_t>(got));
-    if (bytes.size() > most_bytes) {
-      return Error{ErrorKind::kCorrupt, path + " holds more than " + std::to_string(most_bytes) +
-                                            " bytes, so it is not the data file that its name says; fetch it again"};
-    }
-    if (got == 0) return bytes;
+    if (got == 0) break;
   }
+  return {};
 }
 
 std::string find_file(const std::string& directory, const std::string& subfolder,

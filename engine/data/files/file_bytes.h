@@ -1,10 +1,12 @@
-// A data file's content in memory, decompressed where it is a gzip file (zlib looks at the bytes, not at the name).
+// A data file's content, decompressed where it is a gzip file (zlib looks at the bytes, not at the name).
 // Errors name the file, what is wrong with it and what to do. Any thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/choices.h"
@@ -14,7 +16,23 @@ namespace tg::engine {
 
 inline constexpr std::size_t kMostDataFileBytes = std::size_t{1} << 30;  // decompressed; MNIST 47 MB, CIFAR-10 31 MB
 
-Result<std::vector<std::uint8_t>> read_file_bytes(const std::string& path, std::size_t most_bytes = kMostDataFileBytes);
+// Reads a file piece by piece: never more of it is in memory than was asked for, however much a gzip file unpacks to.
+class DataFile {
+ public:
+  static Result<DataFile> open(const std::string& path);
+
+  // Reads on until `bytes` holds `size`, or the file has ended.
+  Status read_up_to(std::size_t size, std::vector<std::uint8_t>& bytes);
+
+ private:
+  struct Close {
+    void operator()(void* file) const;
+  };
+  DataFile(std::string path, void* file) : path_(std::move(path)), file_(file) {}
+
+  std::string path_;
+  std::unique_ptr<void, Close> file_;  // zlib's
+};
 
 // The first of directory/name and directory/subfolder/name that exists, for the names in order; "" if none does.
 std::string find_file(const std::string& directory, const std::string& subfolder,

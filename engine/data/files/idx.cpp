@@ -20,13 +20,13 @@ Error damaged(const std::string& file, const std::string& what) {
   return {ErrorKind::kCorrupt, file + " " + what + "; fetch the file again"};
 }
 
-// The data behind a header of `rank` sizes, once magic and length agree.
-Result<std::span<const std::uint8_t>> idx_data(std::span<const std::uint8_t> bytes, std::uint8_t rank,
-                                               const std::string& file) {
-  const std::size_t header_bytes = 4 + std::size_t{4} * rank;
-  if (bytes.size() < header_bytes) {
+constexpr std::size_t header_bytes(std::uint8_t rank) { return 4 + std::size_t{4} * rank; }
+
+// Bytes of data that a header of `rank` sizes promises.
+Result<std::uint64_t> promised_bytes(std::span<const std::uint8_t> bytes, std::uint8_t rank, const std::string& file) {
+  if (bytes.size() < header_bytes(rank)) {
     return damaged(file, "is truncated: " + std::to_string(bytes.size()) + " bytes do not hold an IDX header of " +
-                             std::to_string(header_bytes));
+                             std::to_string(header_bytes(rank)));
   }
   if (bytes[0] != 0 || bytes[1] != 0 || bytes[2] != kUnsignedByte || bytes[3] != rank) {
     char text[96];
@@ -35,40 +35,68 @@ Result<std::span<const std::uint8_t>> idx_data(std::span<const std::uint8_t> byt
     return damaged(file, text);
   }
   if (big_endian(bytes, 4) == 0) return damaged(file, "holds no samples");
-  std::uint64_t expected = 1;
+  std::uint64_t promised = 1;
   for (std::uint8_t i = 0; i < rank; ++i) {
     const std::uint32_t size = big_endian(bytes, 4 + std::size_t{4} * i);
     if (i > 0 && (size == 0 || size > kMostIdxSide)) {
       return damaged(file, "claims images with a side of " + std::to_string(size) + " pixels, outside 1 to " +
                                std::to_string(kMostIdxSide));
     }
-    expected *= size;  // below 2^32 * 2^10 * 2^10
+    promised *= size;  // below 2^32 * 2^10 * 2^10
   }
-  const std::uint64_t present = bytes.size() - header_bytes;
-  if (present != expected) {
-    return damaged(file, std::string(present < expected ? "is truncated" : "is too long") + ": its header promises " +
-                             std::to_string(expected) + " bytes of data and " + std::to_string(present) + " follow");
-  }
-  return bytes.subspan(header_bytes);
+  return promised;
 }
 
-Result<std::vector<std::uint8_t>> read_part(const std::string& directory, const std::string& part,
-                                            const std::string& rank, std::string& path) {
-  const std::string dashed = part + "-" + rank + "-ubyte";
-  const std::string dotted = part + "." + rank + "-ubyte";
+// The data behind a header of `rank` sizes, once magic and length agree.
+Result<std::span<const std::uint8_t>> idx_data(std::span<const std::uint8_t> bytes, std::uint8_t rank,
+                                               const std::string& file) {
+  const Result<std::uint64_t> promised = promised_bytes(bytes, rank, file);
+  if (!promised) return promised.error();
+  const std::uint64_t present = bytes.size() - header_bytes(rank);
+  if (present < *promised) {
+    return damaged(file, "is truncated: its header promises " + std::to_string(*promised) + " bytes of data and " +
+                             std::to_string(present) + " follow");
+  }
+  if (present > *promised)
+    return damaged(file,
+                   "is too long: its header promises " + std::to_string(*promised) + " bytes of data and more follow");
+  return bytes.subspan(header_bytes(rank));
+}
+
+// As much of the file as its header promises, and a byte more where there is one: what is wrong with it is said by the
+// parser.
+Result<std::vector<std::uint8_t>> read_idx(const std::string& path, std::uint8_t rank) {
+  Result<DataFile> file = DataFile::open(path);
+  if (!file) return file.error();
+  std::vector<std::uint8_t> bytes;
+  if (Status read = file->read_up_to(header_bytes(rank), bytes); !read) return read.error();
+  const Result<std::uint64_t> promised = promised_bytes(bytes, rank, path);
+  if (!promised) return promised.error();
+  if (*promised > kMostDataFileBytes)
+    return damaged(path, "claims " + std::to_string(*promised) + " bytes of data, more than the " +
+                             std::to_string(kMostDataFileBytes) + " that a data file may have");
+  if (Status read = file->read_up_to(header_bytes(rank) + *promised + 1, bytes); !read) return read.error();
+  return bytes;
+}
+
+Result<std::vector<std::uint8_t>> read_part(const std::string& directory, const std::string& part, std::uint8_t rank,
+                                            std::string& path) {
+  const std::string kind = "idx" + std::to_string(rank) + "-ubyte";
+  const std::string dashed = part + "-" + kind;
+  const std::string dotted = part + "." + kind;
   path = find_file(directory, "mnist", {dashed, dotted, dashed + ".gz", dotted + ".gz"});
   if (path.empty()) {
     return Error{ErrorKind::kInvalidJob, "data-dir " + directory + " has no " + dashed + "[.gz], nor has " + directory +
                                              "/mnist; put the four files of MNIST there, or use data = synthetic"};
   }
-  return read_file_bytes(path);
+  return read_idx(path, rank);
 }
 
 Result<ImageSet> read_set(const std::string& directory, const std::string& prefix, ContentHash& hash) {
   std::string image_path, label_path;
-  const auto image_bytes = read_part(directory, prefix + "-images", "idx3", image_path);
+  const auto image_bytes = read_part(directory, prefix + "-images", 3, image_path);
   if (!image_bytes) return image_bytes.error();
-  const auto label_bytes = read_part(directory, prefix + "-labels", "idx1", label_path);
+  const auto label_bytes = read_part(directory, prefix + "-labels", 1, label_path);
   if (!label_bytes) return label_bytes.error();
   auto set = parse_idx_images(*image_bytes, image_path);
   if (!set) return set;

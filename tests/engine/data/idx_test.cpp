@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "tests/engine/data/support.h"
 
@@ -96,7 +97,8 @@ TEST(Idx, ErrorsNameTheFileAndWhatToDo) {
   with(images, idx_images(kTrain - 1, 28), "labels");
   bytes.push_back(0);
   with(images, bytes, "too long");
-  with(images, {0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0, 0, 4, 0, 0, 0, 4, 0}, "truncated");
+  with(images, {0, 0, 8, 3, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0}, "truncated");
+  with(images, {0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0, 0, 4, 0, 0, 0, 4, 0}, "claims 4503599626321920 bytes");
   with(images, {0, 0, 8, 3, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1}, "side");
   with(images, {0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 28}, "no samples");
   Bytes bad_label = idx_labels(kTrain);
@@ -115,6 +117,38 @@ TEST(Idx, DamagedGzipIsAnError) {
   flipped[flipped.size() / 2] ^= 0x10;
   write_plain(file, flipped);
   expect_text(error_of(DatasetKind::kMnist, folder.path()), file);
+}
+
+// The most memory that this process has had since it was asked before, in KiB.
+long peak_kib() {
+  std::ifstream status("/proc/self/status");
+  long peak = 0;
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) peak = std::stol(line.substr(6));
+  std::ofstream("/proc/self/clear_refs") << "5";
+  return peak;
+}
+
+// A small gzip file that unpacks to gigabytes: a member of 16 MiB of zeros, many times over.
+TEST(Idx, AGzipBombTakesNoMoreMemoryThanItsHeaderPromises) {
+  const Folder folder;
+  write_mnist(folder.path(), "-idx", true);
+  const std::string images = folder / "train-images-idx3-ubyte.gz";
+  Bytes bomb = read_plain(images);
+  write_gzip(folder / "zeros", Bytes(std::size_t{16} << 20));
+  const Bytes zeros = read_plain(folder / "zeros");
+  for (int i = 0; i < 256; ++i) bomb.insert(bomb.end(), zeros.begin(), zeros.end());  // 4 GiB
+  write_plain(images, bomb);
+  peak_kib();
+  const long before = peak_kib();
+  expect_text(error_of(DatasetKind::kMnist, folder.path()),
+              images + " is too long: its header promises " + std::to_string(kTrain * 784) + " bytes");
+  const long peak = peak_kib();
+  std::printf("a bomb of %zu KiB that unpacks to 4 GiB: %ld KiB before, %ld KiB at most\n", bomb.size() / 1024, before,
+              peak);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what was freed
+  EXPECT_LT(peak - before, 8 * 1024);
+#endif
 }
 
 TEST(Idx, DirectoryInPlaceOfAFileIsAnError) {

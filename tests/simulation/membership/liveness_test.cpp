@@ -170,6 +170,30 @@ TEST_F(LivenessTest, NobodyIsAccusedWithoutARun) {
             "c: no sign of life from node-c for 10 s (not seen since the run began)");
 }
 
+TEST_F(LivenessTest, SaysForStatusHowLongAPhaseMayTake) {
+  const auto shown = [&](Seat seat) {
+    const auto time = liveness_.phase_time(seat, now_ms_);
+    return time ? std::string(to_word(time->phase)) + " " + std::to_string(time->ms) + " of " +
+                      std::to_string(time->limit_ms)
+                : "nothing";
+  };
+  EXPECT_EQ(shown(kB), "nothing") << "no beat yet";
+  run(4'900, [&] {
+    beat(kA, Phase::kPrepare, now_ms_);
+    beat(kB, Phase::kBackward, 4);
+    beat(kC, Phase::kReduce, 5);
+  });
+  now_ms_ = 12'000;
+  EXPECT_EQ(shown(kA), "prepare 12000 of 300000") << "of preparing all of it counts";
+  EXPECT_EQ(shown(kB), "backward 12000 of 60000");
+  EXPECT_EQ(shown(kC), "reduce 12000 of 90000");
+  liveness_.set_step_timeout(200'000);
+  beat(kB, Phase::kGather, 4);
+  EXPECT_EQ(shown(kB), "gather 0 of 300000") << "each phase has its own time";
+  liveness_.unwatch();
+  EXPECT_EQ(shown(kB), "nothing");
+}
+
 TEST_F(LivenessTest, AliveForStatusNeedsNoRun) {
   Liveness liveness({{"node-a", "node-b"}, kA, 10'000});
   EXPECT_TRUE(liveness.alive(kA, 0));

@@ -30,7 +30,15 @@ TEST(Membership, StrangersAreIgnored) {
   Machine c = running_member();
   EXPECT_EQ(c.hears(kA, Fail{ErrorKind::kFailed, "", "", "old news"}, 99), "");
   EXPECT_EQ(c.hears(kC, Commit{}), "") << "the second one";
+  EXPECT_EQ(c.hears(kA, Goodbye{"node-a was shut down"}, 99), "") << "of another run";
+  EXPECT_EQ(c.hears(kA, Goodbye{"node-a was shut down"}, 0), "") << "of no run: its connection says the rest";
   EXPECT_EQ(c->state(), RunState::kRunning);
+
+  Machine d = proposing();
+  EXPECT_EQ(d.hears(kB, Goodbye{"node-b was shut down"}, 99), "");
+  EXPECT_EQ(d.hears(kB, Goodbye{"node-b was shut down"}, 0),
+            proposal_fails("node-b", "unreachable", "node-b was shut down"))
+      << "it had not read the proposal";
 }
 
 TEST(Membership, TheFirstCauseWinsAndIsShownAsReceived) {
@@ -72,7 +80,15 @@ TEST(Membership, StopBeforeTheRunBegins) {
 
   Machine b = voted();
   EXPECT_EQ(b.stops(), "vote no to c: refused: run run-1 was stopped at node-b before it began");
+  Machine late = b, prepared = preparing();
   EXPECT_EQ(b.hears(kC, Commit{}), "begin run-1, direct\nask to stop") << "it had left already";
+
+  // A proposer that does not decide holds nobody who was asked to stop.
+  EXPECT_EQ(late.waits(4'999), "");
+  EXPECT_EQ(late.waits(1), "drop");
+  EXPECT_EQ(prepared.stops(), "vote no to c: refused: run run-1 was stopped at node-b before it began");
+  EXPECT_EQ(prepared.prepares(yes()), "") << "its vote is no";
+  EXPECT_EQ(prepared.waits(5'000), "drop");
 }
 
 TEST(Membership, StopOfARunningRunIsAskedOnce) {

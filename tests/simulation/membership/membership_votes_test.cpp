@@ -83,15 +83,33 @@ TEST(Membership, ACommitAfterARefusalBeginsNothing) {
       << "no honest proposer commits then";
 }
 
-TEST(Membership, AMemberDoesNotWaitForEver) {
+TEST(Membership, AProposerSaysAgainThatItGoesOn) {
+  Machine a = proposing();
+  EXPECT_EQ(a.waits(4'999), "");
+  EXPECT_EQ(a.waits(1), "propose run-1 to b c");
+  EXPECT_EQ(a.waits(4'999), "");
+  EXPECT_EQ(a.waits(1), "propose run-1 to b c");
+  const auto again = a.sent<schema::Propose>();
   Machine b = voted();
-  EXPECT_EQ(b.waits(299'999), "");
-  EXPECT_EQ(b.waits(1), "drop");
-  EXPECT_EQ(b.hears(kC, Commit{}), "fail to c: node-b, run failed: node-b had given up waiting for the run to begin")
-      << "too late: the others must know";
-  EXPECT_TRUE(b->idle());
-  EXPECT_EQ(running_proposer().hears(kB, b.sent<schema::Fail>()),
-            "end run-1: FAILED: node-b had given up waiting for the run to begin");
+  for (int i = 0; i < 29; ++i) {
+    EXPECT_EQ(b.waits(10'000), "") << i;
+    EXPECT_EQ(b.hears(kC, again), "") << "it votes once";
+  }
+  EXPECT_EQ(b->state(), RunState::kStarting) << "another member may still prepare";
+  EXPECT_EQ(b.waits(10'000), "drop") << "but not for ever";
+}
+
+TEST(Membership, AMemberDoesNotWaitForAProposerThatIsStuck) {
+  for (Machine b : {preparing(), voted()}) {
+    EXPECT_EQ(b.waits(14'999), "");
+    EXPECT_EQ(b.hears(kA, schema::Propose{"run-1", ""}), "") << "not the proposer";
+    EXPECT_EQ(b.waits(1), "drop");
+    EXPECT_EQ(b.hears(kC, Commit{}), "fail to c: node-b, run failed: node-b had given up waiting for the run to begin")
+        << "too late: the others must know";
+    EXPECT_TRUE(b->idle());
+    EXPECT_EQ(running_proposer().hears(kB, b.sent<schema::Fail>()),
+              "end run-1: FAILED: node-b had given up waiting for the run to begin");
+  }
 }
 
 TEST(Membership, TheProposersLossDropsAndAMembersLossFailsTheProposal) {

@@ -1,4 +1,6 @@
 // Starts on a virtual network: many seeds, many sizes, everything that can go wrong on the way to a run.
+#include <algorithm>
+
 #include "tests/simulation/simulator/cluster.h"
 
 namespace tg::simulation {
@@ -183,6 +185,31 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
       }
       EXPECT_TRUE(completed == 0 || began == nodes) << id << " began on " << began << ", completed on " << completed;
     }
+  });
+}
+
+// Its control thread beats on, its node's thread does nothing any more.
+TEST(StartScenarios, AProposerThatNeverDecidesHoldsNobodyForLong) {
+  for_each_seed(300, {3, 32}, [](std::uint64_t seed, std::size_t nodes) {
+    Cluster cluster({nodes, seed}, {});
+    cluster.network().connect_all();
+    cluster.network().run_for(300);
+    const Seat stuck = cluster.any(), stopper = cluster.any_but(stuck);
+    cluster.start(stuck, "run-1");
+    const auto reserved = [&](Seat seat) { return !cluster.node(seat).membership().idle(); };
+    EXPECT_TRUE(cluster.run_until(
+        [&] { return std::ranges::all_of(cluster.seats(), reserved) || cluster.node(stuck).running(); }, 2'000));
+    if (cluster.node(stuck).running()) return;  // it decided at once
+    cluster.node(stuck).stick();
+    const std::uint64_t since_ms = cluster.network().now_ms();
+    EXPECT_TRUE(cluster.node(stopper).stop("run-1").ok());
+    EXPECT_TRUE(cluster.run_until([&] { return !reserved(stopper); }, 5'200)) << "a stop waits for nobody";
+    const auto others_free = [&] {
+      return std::ranges::none_of(cluster.seats(), [&](Seat seat) { return seat != stuck && reserved(seat); });
+    };
+    EXPECT_TRUE(cluster.run_until(others_free, 20'000));
+    EXPECT_LE(cluster.network().now_ms() - since_ms, 15'300u);
+    EXPECT_EQ(cluster.runs_begun(), 0u);
   });
 }
 

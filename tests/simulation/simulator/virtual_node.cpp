@@ -57,6 +57,7 @@ void VirtualNode::lose(Seat peer, const std::string& message) {
 
 void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
   liveness_.heard(from, network_.now_ms());
+  if (stuck_) return;
   const bool of_a_run = message->bytes || std::holds_alternative<schema::StepFrame>(message->body) ||
                         std::holds_alternative<schema::Scalers>(message->body) ||
                         std::holds_alternative<schema::Report>(message->body);
@@ -90,6 +91,7 @@ void VirtualNode::on_tick() {
     for (const Seat peer : others()) network_.send_beat(options_.self, peer, beat);
     liveness_.beat(options_.self, beat, now_ms);
   }
+  if (stuck_) return;
   for (const daemon::Verdict& verdict : liveness_.tick(now_ms)) membership_.lost(verdict.seat, verdict.message, now_ms);
   membership_.tick(now_ms);
   carry_out_all();
@@ -118,6 +120,7 @@ void VirtualNode::carry_out(const daemon::PrepareRun& action) {
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
   const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
   network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
+    if (stuck_) return;
     membership_.prepared(run.key, prepare_run(run), network_.now_ms());
     carry_out_all();
   });

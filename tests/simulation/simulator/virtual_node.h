@@ -52,6 +52,8 @@ class VirtualNode : public Machine {
   void lose(Seat peer, const std::string& message);
   // The engine hangs from now on: beats go on, progress does not.
   void hang(schema::Phase phase) { hung_ = phase; }
+  // Its node's thread is stuck from now on: membership takes no event; its beats go on, its connections stand.
+  void stick() { stuck_ = true; }
 
   daemon::Membership& membership() { return membership_; }
   Seat seat() const { return options_.self; }
@@ -105,6 +107,7 @@ class VirtualNode : public Machine {
   };
   std::vector<BeforeRun> before_run_;  // frames of a run that has not begun here yet
   std::optional<schema::Phase> hung_;
+  bool stuck_ = false;
   std::uint64_t ticks_ = 0;
   std::map<std::string, Outcome> outcomes_;
   std::map<std::uint64_t, StartAnswer> answers_;

@@ -1,0 +1,15 @@
+// How many files and connections this process may have open. A library that finds none left aborts or stops accepting,
+// so a node asks once, at its start.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/base/status.h"
+
+namespace tg::engine {
+
+// Raises the process's soft limit to `needed` where it is lower. The error says how many are missing and what to do.
+// what: who needs them, such as "a mesh of 4 nodes".
+Status reserve_descriptors(std::uint64_t needed, const std::string& what);
+
+}  // namespace tg::engine

@@ -1,0 +1,17 @@
+#include "kernels/base/check.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace tg {
+
+void abort_with(const std::string& text) {
+  constexpr unsigned kPatienceSeconds = 5;
+  ::alarm(kPatienceSeconds);  // its signal kills a process that is stuck in the next line
+  std::fprintf(stderr, "%s\n", text.c_str());
+  std::abort();
+}
+
+}  // namespace tg

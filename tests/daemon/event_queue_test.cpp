@@ -1,0 +1,130 @@
+// The queue into the node's thread: order, and the bounds in bytes of the frames in it.
+#include "daemon/node/event_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace tg::daemon {
+namespace {
+
+using Posted = EventQueue::Posted;
+using schema::kMostQueuedBytes;
+using schema::kMostQueuedBytesPerPeer;
+using schema::kQueuedEventBytes;
+
+constexpr Seat kA{0}, kB{1}, kC{2};
+constexpr std::size_t kLarge = schema::kMostFrameBytes;
+constexpr std::chrono::milliseconds kAtOnce{0};
+
+FrameArrived frame(Seat from, std::size_t bytes, std::uint32_t step = 0) {
+  return {from, {{1, 1, step}, schema::Credit{}, bytes}, nullptr, {}};
+}
+
+// How many frames of that size are taken until the first is not.
+std::size_t fill(EventQueue& queue, Seat from, std::size_t bytes) {
+  for (std::size_t count = 0;; ++count)
+    if (queue.post_frame(frame(from, bytes)) != Posted::kQueued) return count;
+}
+
+TEST(EventQueue, KeepsTheOrder) {
+  EventQueue queue(2);
+  EXPECT_FALSE(queue.pop(kAtOnce));
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    EXPECT_EQ(queue.post_frame(frame(kB, 100, step)), Posted::kQueued);
+    queue.post(ConnectionChanged{kB, step == 1});
+  }
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    EXPECT_EQ(std::get<FrameArrived>(*queue.pop(kAtOnce)).frame.header.step, step);
+    EXPECT_EQ(std::get<ConnectionChanged>(*queue.pop(kAtOnce)).up, step == 1);
+  }
+}
+
+TEST(EventQueue, AFloodIsDroppedAndHoldsBackNobodyElse) {
+  for (const std::size_t bytes : {std::size_t{60}, std::size_t{4096}, kLarge}) {
+    EventQueue queue(3);
+    const std::size_t taken = kMostQueuedBytesPerPeer / (bytes + kQueuedEventBytes);
+    for (std::size_t i = 0; i < taken; ++i) ASSERT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kQueued) << i;
+    EXPECT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kFloods) << "it is named once";
+    EXPECT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kDropped);
+    EXPECT_EQ(queue.post_frame(frame(kB, 0)), Posted::kDropped)
+        << "a frame between two that are missing is worth nothing";
+    // Nobody waits, and who keeps to its share is heard.
+    for (std::uint32_t step = 0; step < 3; ++step)
+      EXPECT_EQ(queue.post_frame(frame(kC, kLarge, step)), Posted::kQueued);
+    queue.post(ShutDown{});
+    std::size_t of_b = 0, of_c = 0;
+    while (const std::optional<Event> event = queue.pop(kAtOnce)) {
+      const auto* one = std::get_if<FrameArrived>(&*event);
+      of_b += one != nullptr && one->from == kB;
+      of_c += one != nullptr && one->from == kC;
+    }
+    EXPECT_EQ(of_b, taken);
+    EXPECT_EQ(of_c, 3u);
+    // All are taken: what it sends from now on is heard again.
+    EXPECT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kQueued);
+  }
+}
+
+TEST(EventQueue, ASecondFloodIsNamedAgain) {
+  EventQueue queue(2);
+  for (int i = 0; i < 2; ++i) {
+    for (std::size_t count = 0; count < kMostQueuedBytesPerPeer / (kLarge + kQueuedEventBytes); ++count)
+      ASSERT_EQ(queue.post_frame(frame(kB, kLarge)), Posted::kQueued);
+    EXPECT_EQ(queue.post_frame(frame(kB, kLarge)), Posted::kFloods);
+    while (queue.pop(kAtOnce)) {
+    }
+  }
+}
+
+TEST(EventQueue, AllTogetherWaitBeyondTheirSum) {
+  EventQueue queue(4);
+  const std::size_t share = fill(queue, kA, kLarge);
+  EXPECT_EQ(fill(queue, kB, kLarge), share);
+  const std::size_t left = kMostQueuedBytes / (kLarge + kQueuedEventBytes) - 2 * share;
+  std::atomic<std::size_t> taken{0};
+  std::thread poster([&] {
+    for (std::size_t i = 0; i < left + 2; ++i) {
+      EXPECT_EQ(queue.post_frame(frame(kC, kLarge)), Posted::kQueued);
+      ++taken;
+    }
+  });
+  while (taken < left) std::this_thread::yield();
+  EXPECT_TRUE(queue.pop(kAtOnce));
+  while (taken < left + 1) std::this_thread::yield();
+  EXPECT_EQ(taken, left + 1) << "no room for another one";
+  EXPECT_TRUE(queue.pop(kAtOnce));
+  poster.join();
+}
+
+TEST(EventQueue, WhoWaitsForRoomGoesOnWhenItCloses) {
+  EventQueue queue(4);
+  fill(queue, kA, kLarge);
+  fill(queue, kB, kLarge);
+  std::thread poster([&] {
+    while (queue.post_frame(frame(kC, kLarge)) == Posted::kQueued) {
+    }
+  });
+  queue.close();
+  poster.join();
+}
+
+TEST(EventQueue, AProbeLeavesItsFillerBehind) {
+  EventQueue queue(2);
+  const auto message = std::make_shared<const std::vector<std::byte>>(kLarge);
+  const std::weak_ptr<const void> kept = message;
+  FrameArrived probe{kB, {{}, schema::Probe{3, true, *message}, kLarge}, message, {}};
+  for (std::size_t i = 0; i < 2 * kMostQueuedBytesPerPeer / kLarge; ++i)
+    ASSERT_EQ(queue.post_frame(probe), Posted::kQueued) << "a link's measurement is no flood";
+  EXPECT_EQ(kept.use_count(), 2) << "this test's own";
+  const std::optional<Event> event = queue.pop(kAtOnce);
+  const auto& arrived = std::get<schema::Probe>(std::get<FrameArrived>(*event).frame.body);
+  EXPECT_EQ(arrived.burst, 3u);
+  EXPECT_TRUE(arrived.last);
+  EXPECT_TRUE(arrived.filler.empty());
+}
+
+}  // namespace
+}  // namespace tg::daemon
