@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -49,6 +50,11 @@ int fail(const Error& error) {
   return error.kind == ErrorKind::kUsage ? kExitUsage : kExitError;
 }
 
+int print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
+  return fail({ErrorKind::kIo, std::string("cannot write to stdout: ") + std::strerror(errno)});
+}
+
 std::uint64_t draw_incarnation() {
   std::random_device device;
   return ((std::uint64_t{device()} << 32) | device()) | 1;  // never 0
@@ -62,7 +68,7 @@ void exit_at_the_latest(std::chrono::milliseconds patience, int status) {
   }).detach();
 }
 
-int serve(const schema::NodeConfig& config) {
+int serve(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
   const FaultInjection fault(config.fault);
   Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
   if (!chosen.ok()) return fail(chosen.error());
@@ -71,6 +77,7 @@ int serve(const schema::NodeConfig& config) {
   Result<std::unique_ptr<RunStore>> store = RunStore::open(config.state_dir, config.node, warnings);
   if (!store.ok()) return fail(store.error());
   for (const std::string& warning : warnings) log.warning("state-dir", {{"what", warning}});
+  for (const std::string& warning : config_warnings) log.warning("configuration", {{"what", warning}});
 
   // Signals are taken by this thread alone; every thread made from here on inherits the mask.
   sigset_t signals;
@@ -147,20 +154,14 @@ int serve(const schema::NodeConfig& config) {
 int main(int argc, char** argv) {
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
-  if (parsed->help) {
-    std::fputs(parsed->help_text.c_str(), stdout);
-    return 0;
-  }
-  if (parsed->version) {
-    std::printf("tgd %s\n", schema::build_id().c_str());
-    return 0;
-  }
+  if (parsed->help) return print(parsed->help_text);
+  if (parsed->version) return print("tgd " + schema::build_id() + "\n");
   if (parsed->check_config) {
-    std::printf("tgd: %s is in order\n", parsed->config.node.c_str());
-    return 0;
+    if (!parsed->warnings.empty()) return fail({ErrorKind::kUsage, parsed->warnings.front()});
+    return print("tgd: " + parsed->config.node + " is in order\n");
   }
   make_openmp_passive(argv);
-  const int status = serve(parsed->config);
+  const int status = serve(parsed->config, parsed->warnings);
   // An engine call that never came back may still run: no static destructor under its feet.
   std::fflush(nullptr);
   _exit(status);

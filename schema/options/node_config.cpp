@@ -37,6 +37,7 @@ bool is_literal(std::string_view host) { return is_ipv4(host) || is_ipv6(host); 
 Row peer_row() {
   Row row;
   row.name = "peer";
+  row.form = "NAME@host:port";
   row.help =
       "NAME@host:port of a node, the own one too; once per node, the same lines in every node's file. The host is a "
       "name or an address, an IPv6 one in brackets. The port is the mesh's, the one above it is for control.";
@@ -60,6 +61,7 @@ Row peer_row() {
 Row fault_row() {
   Row row;
   row.name = "fault";
+  row.form = "KIND@PHASE:STEP";
   row.help = "For tests: kill, hang or flip a bit at PHASE:STEP, such as kill@reduce:20.";
   row.set = [](NodeConfig& config, const std::string& value) -> Status {
     config.fault.reset();
@@ -94,9 +96,9 @@ std::vector<Row> make_rows() {
   rows.push_back(
       flag_row("insecure", &NodeConfig::insecure,
                "Listen beyond loopback without keys: anyone who reaches the ports can start and stop runs."));
-  rows.push_back(text_row("state-dir", &NodeConfig::state_dir, kMostPathBytes,
+  rows.push_back(path_row("state-dir", &NodeConfig::state_dir, kMostPathBytes,
                           "Folder for runs: specs, logs, metrics, models. It survives restarts."));
-  rows.push_back(text_row("data-dir", &NodeConfig::data_dir, kMostPathBytes,
+  rows.push_back(path_row("data-dir", &NodeConfig::data_dir, kMostPathBytes,
                           "Folder with data sets on this node, for jobs that name no data-dir."));
   rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMostThreads},
                            "Threads of the engine, and (up to 8) of the exchange's work; 0 = what the cgroup allows."));
