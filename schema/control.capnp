@@ -206,6 +206,9 @@ struct Member {
   digestStep @4 :UInt64;
   waitShare @5 :Float64;
   # Share of their time that the other members, on average, wait for this one, 0..1.
+
+  phase @6 :UInt16;
+  # tg::schema::Phase: what it does now, as it says itself.
 }
 
 struct Plan {

@@ -365,6 +365,11 @@ MeshStatus ControlServer::State::own_status() {
                             up ? "up" : "unreachable"});
   }
   status.runs = store.statuses();
+  for (schema::RunStatus& run : status.runs) {
+    if (schema::is_final(run.state)) continue;
+    for (schema::MemberStatus& member : run.members)
+      if (member.node == config.node) member.phase = progress.phase;
+  }
   return status;
 }
 

@@ -56,7 +56,8 @@ struct MemberStatus {
   std::uint64_t step = 0;    // committed steps
   std::uint64_t digest = 0;  // of the state at digest_step
   std::uint64_t digest_step = 0;
-  double wait_share = 0;  // share of their time that the others, on average, wait for this member
+  double wait_share = 0;       // share of their time that the others, on average, wait for this member
+  Phase phase = Phase::kIdle;  // what it does now, as it says itself
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }

@@ -50,6 +50,7 @@ void put_run(wire::Run::Builder to, const RunStatus& run) {
     slot.setDigest(member.digest);
     slot.setDigestStep(member.digest_step);
     slot.setWaitShare(member.wait_share);
+    slot.setPhase(static_cast<std::uint16_t>(member.phase));
   }
 }
 
@@ -61,6 +62,7 @@ MemberStatus take_member(wire::Member::Reader from) {
   member.digest = from.getDigest();
   member.digest_step = from.getDigestStep();
   member.wait_share = from.getWaitShare();
+  member.phase = checked_enum(from.getPhase(), Phase::kSave, "phase");
   return member;
 }
 
