@@ -8,6 +8,7 @@
 #include <utility>
 #include <zmq.hpp>
 
+#include "ctl/diagnosis.h"
 #include "ctl/terminal/interrupt.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -19,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kLingerMs = 200;  // a request that could not be sent by then never will be
 constexpr int kProbeMs = 2000;  // between signs of life asked of a busy node
+constexpr int kMeanwhileMs = 1000;
 constexpr int kSilenceMs = 2 * kProbeMs + schema::kControlReplyMs;  // without any, the node is gone
 constexpr int kReconnectMostMs = 1000;
 constexpr std::uint64_t kUnreadable = 0;  // the id of a reply to a request that the node could not read
@@ -58,9 +60,8 @@ struct Client::State {
   }
 
   Error unreachable(const std::string& why) const {
-    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why +
-                                         ". Is it running there, and is this its control port (the mesh port + 1)? "
-                                         "Another address is given with --address or TGCTL_ADDRESS"};
+    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + why_silent(address) +
+                                         " Another address is given with --address or TGCTL_ADDRESS"};
   }
 
   bool send(std::uint64_t id, const schema::RequestBody& body) {
@@ -89,7 +90,8 @@ struct Client::State {
     return std::nullopt;
   }
 
-  Result<schema::ReplyBody> ask(const schema::RequestBody& body, int timeout_ms, bool probe);
+  Result<schema::ReplyBody> ask(const schema::RequestBody& body, int timeout_ms, bool probe,
+                                const Meanwhile* meanwhile = nullptr);
 
   const std::string address;
   zmq::context_t context;
@@ -97,12 +99,15 @@ struct Client::State {
   std::uint64_t next_id;
 };
 
-Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, int timeout_ms, bool probe) {
+Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, int timeout_ms, bool probe,
+                                             const Meanwhile* meanwhile) {
   const std::uint64_t id = next_id++;
   if (!send(id, body)) return unreachable("");
   const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
   Clock::time_point heard = Clock::now();
-  Clock::time_point next_probe = heard + std::chrono::milliseconds(kProbeMs);
+  const std::chrono::milliseconds probe_every(meanwhile != nullptr ? kMeanwhileMs : kProbeMs);
+  const schema::RequestBody question = meanwhile != nullptr ? meanwhile->question : schema::VersionRequest{};
+  Clock::time_point next_probe = heard + probe_every;
   while (true) {
     std::optional<Result<schema::Reply>> reply = receive(probe ? std::min(deadline, next_probe) : deadline);
     if (interrupted()) return Error{ErrorKind::kFailed, "interrupted"};
@@ -114,7 +119,10 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       }
       heard = now;
       const std::uint64_t answered = reply->value().id;
-      if (answered != id && answered != kUnreadable) continue;
+      if (answered != id && answered != kUnreadable) {
+        if (meanwhile != nullptr && answered > id) meanwhile->answered(reply->value().body);
+        continue;
+      }
       schema::ReplyBody& answer = reply->value().body;
       if (const auto* error = std::get_if<Error>(&answer)) return *error;
       return std::move(answer);
@@ -126,8 +134,8 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
                                             std::to_string(timeout_ms / 1000) + " s; see tgctl list"};
     }
     if (now < next_probe) continue;
-    next_probe = now + std::chrono::milliseconds(kProbeMs);
-    if (!send(next_id++, schema::VersionRequest{})) return unreachable(" any more");
+    next_probe = now + probe_every;
+    if (!send(next_id++, question)) return unreachable(" any more");
   }
 }
 
@@ -156,9 +164,10 @@ Result<schema::ReplyBody> Client::ask(const schema::RequestBody& body) {
   }
 }
 
-Result<schema::ReplyBody> Client::ask_patiently(const schema::RequestBody& body, int timeout_ms) {
+Result<schema::ReplyBody> Client::ask_patiently(const schema::RequestBody& body, int timeout_ms,
+                                                const Meanwhile* meanwhile) {
   try {
-    return state_->ask(body, timeout_ms, true);
+    return state_->ask(body, timeout_ms, true, meanwhile);
   } catch (const zmq::error_t& error) {
     return Error{ErrorKind::kUnreachable, state_->address + ": " + error.what()};
   }

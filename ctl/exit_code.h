@@ -12,6 +12,7 @@ enum ExitCode : int {
   kUnreachable = 3,
   kNoSuchRun = 4,
   kRunFailed = 5,
+  kNotWhole = 6,  // status --check: not every node is up
   kTimedOut = 124,
   kInterrupted = 130,
 };
