@@ -1,8 +1,5 @@
 #include "ctl/client.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -12,6 +9,7 @@
 #include <utility>
 #include <zmq.hpp>
 
+#include "ctl/diagnosis.h"
 #include "ctl/terminal/interrupt.h"
 #include "schema/keys/keys.h"
 #include "schema/limits.h"
@@ -24,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kLingerMs = 200;  // a request that could not be sent by then never will be
 constexpr int kProbeMs = 2000;  // between signs of life asked of a busy node
+constexpr int kMeanwhileMs = 1000;
 constexpr int kSilenceMs = 2 * kProbeMs + schema::kControlReplyMs;  // without any, the node is gone
 constexpr int kReconnectMostMs = 1000;
 constexpr std::uint64_t kUnreadable = 0;  // the id of a reply to a request that the node could not read
@@ -80,7 +79,7 @@ struct Client::State {
       set_key(socket, ZMQ_CURVE_SECRETKEY, way.own.secret);
     }
     const std::string endpoint = "inproc://dial-" + std::to_string(++dials);
-    constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+    constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
     if (zmq_socket_monitor(socket.handle(), endpoint.c_str(), kEvents) != 0) throw zmq::error_t();
     monitor = zmq::socket_t(context, zmq::socket_type::pair);
@@ -96,10 +95,9 @@ struct Client::State {
     while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(place, zmq::recv_flags::dontwait)) {
       std::uint16_t what = 0;
       if (event.size() >= sizeof what) std::memcpy(&what, event.data(), sizeof what);
-      connected = connected || what == ZMQ_EVENT_CONNECTED;
       accepted = accepted || what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
       refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-      failed = failed || (what != ZMQ_EVENT_CONNECTED && what != ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
+      failed = failed || (what != ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
     }
     if (!failed || accepted) return;
     if (dials >= std::max<std::size_t>(keys.ways.size(), 1)) {
@@ -122,27 +120,10 @@ struct Client::State {
   }
 
   Error unreachable(const std::string& why) const {
-    if (connected && !accepted)
-      return {ErrorKind::kUnreachable, "something answers at " + address + ", but it is no tgd. Is this the control port "
-                                       "(the mesh port + 1)?"};
-    if (const std::string unresolved = unresolved_name(); !unresolved.empty())
-      return {ErrorKind::kUnreachable, "the name in " + address + " cannot be resolved: " + unresolved};
-    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why +
-                                         ". Is it running there, and is this its control port (the mesh port + 1)? "
-                                         "Another address is given with --address or TGCTL_ADDRESS"};
-  }
-
-  // Asked only when nothing answered. "" if the name, or address, is good.
-  std::string unresolved_name() const {
-    if (is_local(address)) return "";
-    std::string host = address.substr(0, address.rfind(':'));
-    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-    if (failed != 0) return ::gai_strerror(failed);
-    ::freeaddrinfo(found);
-    return "";
+    if (is_local(address))
+      return {ErrorKind::kUnreachable, "no tgd answers at the local socket " + address + why + "; is it running?"};
+    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + why_silent(address) +
+                                         " Another address is given with --address or TGCTL_ADDRESS"};
   }
 
   bool send(std::uint64_t id, const schema::RequestBody& body) {
@@ -173,23 +154,27 @@ struct Client::State {
     return std::nullopt;
   }
 
-  Result<schema::ReplyBody> ask(const schema::RequestBody& body, int timeout_ms, bool probe);
+  Result<schema::ReplyBody> ask(const schema::RequestBody& body, int timeout_ms, bool probe,
+                                const Meanwhile* meanwhile = nullptr);
 
   const std::string address;
   const schema::OperatorKeys keys;
   zmq::context_t context;
   zmq::socket_t socket, monitor;
   std::size_t dials = 0;
-  bool connected = false, accepted = false, refused = false, forbidden = false;
+  bool accepted = false, refused = false, forbidden = false;
   std::uint64_t next_id;
 };
 
-Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, int timeout_ms, bool probe) {
+Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, int timeout_ms, bool probe,
+                                             const Meanwhile* meanwhile) {
   const std::uint64_t id = next_id++;
   if (!send(id, body)) return unreachable("");
   const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
   Clock::time_point heard = Clock::now();
-  Clock::time_point next_probe = heard + std::chrono::milliseconds(kProbeMs);
+  const std::chrono::milliseconds probe_every(meanwhile != nullptr ? kMeanwhileMs : kProbeMs);
+  const schema::RequestBody question = meanwhile != nullptr ? meanwhile->question : schema::VersionRequest{};
+  Clock::time_point next_probe = heard + probe_every;
   while (true) {
     std::optional<Result<schema::Reply>> reply = receive(probe ? std::min(deadline, next_probe) : deadline, id, body);
     if (interrupted()) return Error{ErrorKind::kFailed, "interrupted"};
@@ -202,7 +187,10 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       }
       heard = now;
       const std::uint64_t answered = reply->value().id;
-      if (answered != id && answered != kUnreadable) continue;
+      if (answered != id && answered != kUnreadable) {
+        if (meanwhile != nullptr && answered > id) meanwhile->answered(reply->value().body);
+        continue;
+      }
       schema::ReplyBody& answer = reply->value().body;
       if (const auto* error = std::get_if<Error>(&answer)) return *error;
       return std::move(answer);
@@ -214,8 +202,8 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
                                             std::to_string(timeout_ms / 1000) + " s; see tgctl list"};
     }
     if (now < next_probe) continue;
-    next_probe = now + std::chrono::milliseconds(kProbeMs);
-    if (!send(next_id++, schema::VersionRequest{})) return unreachable(" any more");
+    next_probe = now + probe_every;
+    if (!send(next_id++, question)) return unreachable(" any more");
   }
 }
 
@@ -253,9 +241,10 @@ Result<schema::ReplyBody> Client::ask(const schema::RequestBody& body) {
   }
 }
 
-Result<schema::ReplyBody> Client::ask_patiently(const schema::RequestBody& body, int timeout_ms) {
+Result<schema::ReplyBody> Client::ask_patiently(const schema::RequestBody& body, int timeout_ms,
+                                                const Meanwhile* meanwhile) {
   try {
-    return state_->ask(body, timeout_ms, true);
+    return state_->ask(body, timeout_ms, true, meanwhile);
   } catch (const zmq::error_t& error) {
     return Error{ErrorKind::kUnreachable, state_->address + ": " + error.what()};
   }

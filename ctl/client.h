@@ -4,6 +4,7 @@
 // kForbidden when our key is not taken, kCorrupt when what answers is no tgd, and whatever error the node replied.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,12 @@
 #include "schema/control/control.h"
 
 namespace tg::ctl {
+
+// What is asked each second while another answer is waited for, and who takes the replies.
+struct Meanwhile {
+  schema::RequestBody question;
+  std::function<void(const schema::ReplyBody&)> answered;
+};
 
 class Client {
  public:
@@ -23,7 +30,8 @@ class Client {
   // Waits kControlReplyMs.
   Result<schema::ReplyBody> ask(const schema::RequestBody& body);
   // For requests that a node answers late: waits timeout_ms, but asks every two seconds whether the node still lives.
-  Result<schema::ReplyBody> ask_patiently(const schema::RequestBody& body, int timeout_ms);
+  Result<schema::ReplyBody> ask_patiently(const schema::RequestBody& body, int timeout_ms,
+                                          const Meanwhile* meanwhile = nullptr);
 
   // The reply as the kind that belongs to the request.
   template <class Reply>

@@ -13,6 +13,7 @@ enum ExitCode : int {
   kNoSuchRun = 4,
   kRunFailed = 5,
   kForbidden = 7,  // a wrong key, or one without the right
+  kNotWhole = 8,   // status --check: not every node is up
   kTimedOut = 124,
   kInterrupted = 130,
 };

@@ -3,6 +3,7 @@
 
 #include "ctl/client.h"
 #include "ctl/command_line/command_line.h"
+#include "ctl/job_file.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -56,13 +57,13 @@ int main(int argc, char** argv) {
   catch_interrupt();
   const tg::Result<Command> command = parse_command(argc, argv, std::getenv("TGCTL_ADDRESS"), std::getenv("TGCTL_KEY"));
   if (!command) return fail(command.error());
+  int code = kOk;
   if (!command->help.empty()) {
     print(command->help);
-    return kOk;
-  }
-  if (command->version) {
+  } else if (command->version) {
     print(version_line());
-    return kOk;
+  } else {
+    code = run(*command);
   }
-  return run(*command);
+  return close_output(code);
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -65,12 +66,17 @@ int fail(const Error& error) {
   return error.kind == ErrorKind::kUsage ? kExitUsage : kExitError;
 }
 
+int print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
+  return fail({ErrorKind::kIo, std::string("cannot write to stdout: ") + std::strerror(errno)});
+}
+
 std::uint64_t draw_incarnation() {
   std::random_device device;
   return ((std::uint64_t{device()} << 32) | device()) | 1;  // never 0
 }
 
-int serve(const schema::NodeConfig& config) {
+int serve(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
   EndSignals end_signals;
   if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(config.peers.size()),
                                                         "a mesh of " + std::to_string(config.peers.size()) + " nodes");
@@ -86,6 +92,7 @@ int serve(const schema::NodeConfig& config) {
   Result<std::unique_ptr<RunStore>> store = RunStore::open(config.state_dir, config.node, warnings);
   if (!store.ok()) return fail(store.error());
   for (const std::string& warning : warnings) log.warning("state-dir", {{"what", warning}});
+  for (const std::string& warning : config_warnings) log.warning("configuration", {{"what", warning}});
 
   const std::uint64_t incarnation = draw_incarnation();
   const std::string build = schema::build_id();
@@ -177,20 +184,14 @@ int main(int argc, char** argv) {
   keep_standard_streams();
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
-  if (parsed->help) {
-    std::fputs(parsed->help_text.c_str(), stdout);
-    return 0;
-  }
-  if (parsed->version) {
-    std::printf("tgd %s\n", schema::build_id().c_str());
-    return 0;
-  }
+  if (parsed->help) return print(parsed->help_text);
+  if (parsed->version) return print("tgd " + schema::build_id() + "\n");
   if (parsed->check_config) {
-    std::printf("tgd: %s is in order\n", parsed->config.node.c_str());
-    return 0;
+    if (!parsed->warnings.empty()) return fail({ErrorKind::kUsage, parsed->warnings.front()});
+    return print("tgd: " + parsed->config.node + " is in order\n");
   }
   make_openmp_passive(argv);
-  const int status = serve(parsed->config);
+  const int status = serve(parsed->config, parsed->warnings);
   // An engine call that never came back may still run: no static destructor under its feet.
   std::fflush(nullptr);
   _exit(status);

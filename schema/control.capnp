@@ -211,7 +211,7 @@ struct Member {
   # Share of their time that the other members, on average, wait for this one, 0..1.
 
   phase @6 :UInt16;
-  # tg::schema::Phase: what it does.
+  # tg::schema::Phase: what it does now.
 
   phaseMs @7 :UInt64;
   phaseLimitMs @8 :UInt64;

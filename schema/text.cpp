@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
+
 #include "schema/limits.h"
 
 namespace tg::schema {
@@ -92,6 +94,33 @@ bool is_ipv6(std::string_view text) {
 std::string host_and_port(const std::string& host, std::uint16_t port) {
   const bool bare_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
   return (bare_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+std::size_t text_width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::vector<std::string> wrap_text(std::string_view text, std::size_t columns) {
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty()) continue;
+    const std::size_t used = text_width(lines.back());
+    if (used > 0 && used + 1 + text_width(word) > columns) lines.emplace_back();
+    if (!lines.back().empty()) lines.back() += ' ';
+    for (std::size_t width = 0, at = 0; at < word.size(); ++at) {
+      const bool begins = (static_cast<unsigned char>(word[at]) & 0xc0) != 0x80;
+      if (begins && width++ == columns) {
+        lines.emplace_back();
+        width = 1;
+      }
+      lines.back() += word[at];
+    }
+  }
+  return lines;
 }
 
 std::uint64_t hash_text(std::string_view text) {

@@ -28,6 +28,10 @@ bool is_ipv4(std::string_view text);
 bool is_ipv6(std::string_view text);
 // "10.0.0.1:7700", "[fd00::1]:7700"; an IPv6 address may come with or without brackets.
 std::string host_and_port(const std::string& host, std::uint16_t port);
+// How many columns of a terminal a text takes: its code points.
+std::size_t text_width(std::string_view text);
+// Lines of at most so many columns, broken at spaces; a longer word is cut. No text: one empty line.
+std::vector<std::string> wrap_text(std::string_view text, std::size_t columns);
 // FNV-1a, 64 bits: compares what honest nodes read, guards against nobody.
 std::uint64_t hash_text(std::string_view text);
 

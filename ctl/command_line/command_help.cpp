@@ -2,8 +2,20 @@
 #include <algorithm>
 
 #include "ctl/command_line/command_table.h"
+#include "schema/text.h"
 
 namespace tg::ctl {
+namespace {
+
+constexpr std::size_t kColumns = 80;
+
+std::string wrapped(const std::string& paragraph) {
+  std::string text;
+  for (const std::string& line : schema::wrap_text(paragraph, kColumns)) text += line + "\n";
+  return text;
+}
+
+}  // namespace
 
 std::vector<std::string> verb_names() {
   std::vector<std::string> names;
@@ -16,18 +28,22 @@ std::string general_help() {
   std::string text =
       "  tgctl start deploy/jobs/lenet-synthetic.job\n"
       "  tgctl status --watch\n\n"
-      "tgctl starts, watches and ends training runs of a mesh of tgd nodes; it may ask any one of them.\n\n"
+      "tgctl starts, watches and ends training runs of a mesh of tgd nodes. It may ask\nany one of them.\n\n"
       "usage: tgctl [--address HOST:PORT] COMMAND [...]\n\n";
-  for (const VerbRow& row : verb_rows()) {
-    std::string left = "  " + std::string(row.name) + (*row.operand == '\0' ? "" : " ") + row.operand;
-    left.resize(std::max<std::size_t>(left.size(), 16), ' ');
-    text += left + row.summary + "\n";
-  }
-  text +=
-      "\nThe node is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701. tgctl COMMAND --help says more.\n"
-      "stdout is data, stderr is talk. Exit codes: 0 ok, 1 error, 2 usage or invalid job, 3 daemon unreachable,\n"
-      "4 no such run, 5 run failed, 124 wait timed out, 130 interrupted.\n";
-  return text;
+  const auto add = [&text](std::string left, const char* summary) {
+    left.resize(std::max<std::size_t>(left.size(), 18), ' ');
+    text += "  " + left + summary + "\n";
+  };
+  for (const VerbRow& row : verb_rows())
+    add(std::string(row.name) + (*row.operand == '\0' ? "" : " ") + row.operand, row.summary);
+  add("help COMMAND", "say more about one of these");
+  add("help job", "explain all keys of a job file");
+  add("help node", "explain all keys of a node's configuration");
+  return text + "\n" +
+         wrapped(
+             "The node is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701; a path is a node's local socket. stdout is data, stderr is talk. Exit "
+             "codes: 0 ok, 1 error, 2 usage or invalid job, 3 daemon unreachable, 4 no such run, 5 run failed, 6 not "
+             "saved, 7 wrong key, 8 mesh not whole (status --check), 124 wait timed out, 130 interrupted.");
 }
 
 std::string verb_help(Verb verb) {
@@ -42,7 +58,7 @@ std::string verb_help(Verb verb) {
     left.resize(std::max<std::size_t>(left.size() + 2, 28), ' ');
     text += left + option.help + "\n";
   }
-  if (*row.details != '\0') text += std::string("\n") + row.details;
+  if (*row.details != '\0') text += "\n" + wrapped(row.details);
   return text;
 }
 

@@ -6,6 +6,7 @@
 
 #include "ctl/command_line/command_table.h"
 #include "schema/options/options.h"
+#include "schema/options/reference.h"
 #include "schema/text.h"
 
 namespace tg::ctl {
@@ -13,10 +14,47 @@ namespace {
 
 namespace po = boost::program_options;
 
+// What other programs call it.
+struct OtherVerb {
+  const char* word;
+  const char* meant;
+};
+constexpr OtherVerb kOtherVerbs[] = {{"ls", "list"},
+                                     {"runs", "list"},
+                                     {"jobs", "list"},
+                                     {"ps", "status"},
+                                     {"nodes", "status"},
+                                     {"info", "status"},
+                                     {"show", "status"},
+                                     {"top", "status --watch"},
+                                     {"doctor", "status --check"},
+                                     {"ping", "status --check"},
+                                     {"health", "status --check"},
+                                     {"run", "start"},
+                                     {"submit", "start"},
+                                     {"create", "start"},
+                                     {"train", "start"},
+                                     {"cancel", "stop"},
+                                     {"kill", "stop"},
+                                     {"end", "stop"},
+                                     {"abort", "stop"},
+                                     {"get", "fetch"},
+                                     {"download", "fetch"},
+                                     {"pull", "fetch"},
+                                     {"cp", "fetch"},
+                                     {"tail", "logs -f"},
+                                     {"attach", "logs -f"},
+                                     {"predict", "plan"},
+                                     {"keys", "help job"},
+                                     {"options", "help job"},
+                                     {"config", "help node"}};
+
 Error unknown_verb(const std::string& name) {
-  const std::string near = schema::nearest(name, verb_names());
+  std::string near = schema::nearest(name, verb_names());
+  for (const OtherVerb& other : kOtherVerbs)
+    if (name == other.word) near = other.meant;
   return usage("unknown command \"" + schema::clip_text(name, 100) + "\"" +
-               (near.empty() ? "; tgctl --help lists them" : "; did you mean " + near + "?"));
+               (near.empty() ? "; tgctl help lists them" : "; did you mean tgctl " + near + "?"));
 }
 
 // What stands before the verb: --address, --key, --help, --version.
@@ -125,6 +163,9 @@ Status check(const Command& command, const VerbRow& verb) {
   if (verb.verb == Verb::kFetch && command.output.empty()) {
     return usage("fetch needs -o DIR, the folder to write to" + example);
   }
+  if (verb.verb == Verb::kFetch && command.output == "-") {
+    return usage("fetch -o -: it writes several files and cannot write them to stdout; give a folder" + example);
+  }
   if (verb.verb == Verb::kPlan && command.nodes == 0) {
     return usage("plan needs --nodes N, how many there would be" + example);
   }
@@ -169,6 +210,10 @@ Result<Command> parse_command(int argc, const char* const* argv, const char* env
     }
     name = rest[0];
     rest = {"--help"};
+    if (name == "job" || name == "node") {
+      command.help = name == "job" ? schema::job_reference() : schema::node_reference();
+      return command;
+    }
   }
   const VerbRow* verb = find_verb(name);
   if (verb == nullptr) return unknown_verb(name);

@@ -27,9 +27,10 @@ struct Command {
   std::string id;
   bool detach = false;
   bool dry_run = false;
-  // status
+  // status, list
   bool json = false;
   bool watch = false;
+  bool check = false;
   // fetch
   std::string output;
   bool partial = false;

@@ -34,6 +34,10 @@ Status set_timeout(Command& command, const std::string& value) {
 }
 
 Status add_setting(Command& command, const std::string& value) {
+  if (value.find('=') == std::string::npos) {
+    const std::string key = schema::clip_text(value, 100);
+    return usage("\"" + key + "\" is not of the form key=value, in one word: --set " + key + "=VALUE");
+  }
   command.settings.push_back(value);
   return {};
 }
@@ -74,29 +78,29 @@ Status set_rotate(Command& command, const std::string& value) {
 
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
-      {"address", "", "HOST:PORT", "control port of any node; else TGCTL_ADDRESS, else 127.0.0.1:7701",
-       text(&Command::address)},
-      {"key", "", "FILE", "an operator's key file, or a cluster's; else TGCTL_KEY", text(&Command::key_file)},
+      {"address", "", "HOST:PORT", "of any node; else TGCTL_ADDRESS or 127.0.0.1:7701", text(&Command::address)},
+      {"key", "", "FILE", "an operator's keys, or a cluster's; else TGCTL_KEY", text(&Command::key_file)},
       {"help", "h", "", "print this", nullptr},
-      {"set", "", "KEY=VALUE", "set a key of the job over its file; may be repeated", add_setting},
+      {"set", "", "KEY=VALUE", "set a key of the job (tgctl help job); repeatable", add_setting},
       {"id", "", "ID", "id of the run; else the node draws one", text(&Command::id)},
       {"detach", "d", "", "return as soon as the run is started", on(&Command::detach)},
-      {"dry-run", "", "", "validate and predict as plan does, but start nothing", on(&Command::dry_run)},
+      {"dry-run", "", "", "validate and predict, but start nothing", on(&Command::dry_run)},
       {"json", "", "", "for programs: stable keys, schema_version 1", on(&Command::json)},
       {"watch", "", "", "again each second, until Ctrl-C", on(&Command::watch)},
+      {"check", "", "", "end with 8 unless every node is up", on(&Command::check)},
       {"output", "o", "DIR", "folder to write to; made if it does not exist", text(&Command::output)},
-      {"partial", "", "", "of a FAILED run: the furthest member's last committed state", on(&Command::partial)},
+      {"partial", "", "", "of a FAILED run: the furthest member's last state", on(&Command::partial)},
       {"force", "", "", "overwrite files that are there", on(&Command::force)},
       {"follow", "f", "", "go on until the run ends or Ctrl-C", on(&Command::follow)},
       {"node", "", "NAME", "the log of this node; else of the node that is asked", text(&Command::node)},
-      {"for", "", "STATE", "a state in any case, finished (the default), or step=N", text(&Command::until)},
-      {"timeout", "", "DURATION", "wait at most this long, such as 60s (the default), 10m", set_timeout},
+      {"for", "", "STATE", "a state, step=N, or finished (the default)", text(&Command::until)},
+      {"timeout", "", "DURATION", "wait at most so long, such as 10m; else 60s", set_timeout},
       {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
       {"link", "", "RATE", "of each node's link, such as 1Gbps; else as measured", set_link},
-      {"cores", "", "C", "of a node, for all it does; less than the asked node's: several share one", set_cores},
-      {"operator", "", "NAME", "make keys for this operator, and list the operator", text(&Command::operator_name)},
-      {"read-only", "", "", "the operator may ask status, logs and fetch, nothing else", on(&Command::read_only)},
-      {"rotate", "", "STEP", "add a second cluster key, use it first, or drop the one before", set_rotate},
+      {"cores", "", "C", "of a node; less than 1: several nodes share one", set_cores},
+      {"operator", "", "NAME", "make keys for this operator, and list it", text(&Command::operator_name)},
+      {"read-only", "", "", "the operator may ask status, logs, fetch only", on(&Command::read_only)},
+      {"rotate", "", "STEP", "a second cluster key: add it, use it, drop the old", set_rotate},
       {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
   };
   return rows;
@@ -111,38 +115,39 @@ const std::vector<VerbRow>& verb_rows() {
        "JOB",
        "start a run of a job file and follow it",
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
-       "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches, the run goes on.\n"
-       "Ends with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED.\n",
+       "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches, the run goes on. "
+       "Ends with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED.",
        {"set", "id", "detach", "dry-run", "address", "key", "help"}},
       {Verb::kStatus,
        "status",
        "[RUN]",
        "show nodes and runs, or one run and its members",
        {"tgctl status", "tgctl status first --json"},
-       "RUN is an id or a unique beginning of one.\n",
-       {"json", "watch", "address", "key", "help"}},
+       "Runs that go on come first. RUN is an id or a beginning that one run has, or one run that goes on. "
+       "--check is for health checks: it also says on stderr who is not up, and why.",
+       {"json", "watch", "check", "address", "key", "help"}},
       {Verb::kStop,
        "stop",
        "RUN",
        "end a run after its current step; its state is kept",
        {"tgctl stop first", "tgctl stop f"},
-       "Waits until the run has ended (60 s) and prints its state. A run that has ended already is no error.\n",
+       "Waits until the run has ended (60 s) and prints its state. A run that has ended already is no error.",
        {"address", "key", "help"}},
       {Verb::kFetch,
        "fetch",
        "RUN",
        "get the model and records of an ended run",
        {"tgctl fetch first -o first-model", "tgctl fetch first -o rescued --partial"},
-       "Checks that all members agree on the state, then writes model.safetensors (moving average),\n"
-       "model-raw.safetensors, metrics.jsonl and run.json, and prints their paths.\n",
+       "Checks that all members agree on the state, then writes model.safetensors (moving average), "
+       "model-raw.safetensors, metrics.jsonl and run.json, and prints their paths.",
        {"output", "partial", "force", "address", "key", "help"}},
       {Verb::kList,
        "list",
        "",
-       "show the runs, newest first",
-       {"tgctl list", "tgctl list --address 10.0.0.2:7701"},
+       "show the runs: those that go on, then the newest",
+       {"tgctl list", "tgctl list --json --address 10.0.0.2:7701"},
        "",
-       {"address", "key", "help"}},
+       {"json", "address", "key", "help"}},
       {Verb::kLogs,
        "logs",
        "RUN",
@@ -155,33 +160,34 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "wait until a run reaches a state",
        {"tgctl wait first --for completed --timeout 10m", "tgctl wait first --for step=1000"},
-       "Ends with 0 when it is reached, 124 when the time is over, 5 when the run FAILED (unless that was\n"
-       "waited for), 1 when it ended otherwise and cannot reach it any more.\n",
+       "Ends with 0 when it is reached, 124 when the time is over, 5 when the run FAILED (unless that was "
+       "waited for), 1 when it ended otherwise and cannot reach it any more.",
        {"for", "timeout", "address", "key", "help"}},
       {Verb::kBench,
        "bench",
        "",
-       "measure link, codec and compute of a node, with ratios to their limits",
+       "measure a node's link, codec and computing",
        {"tgctl bench", "tgctl bench --link 1Gbps --json"},
-       "The asked node measures for some seconds and keeps the result for plan; refused while a run is on.\n",
+       "Every number has its ratio to what the hardware does with nothing else to do. The asked node measures "
+       "for some seconds and keeps the result for plan; refused while a run is on.",
        {"link", "json", "address", "key", "help"}},
       {Verb::kPlan,
        "plan",
        "JOB",
-       "predict steps and speed-ups of a job on more nodes, or another link",
+       "predict a job's steps on more nodes, or another link",
        {"tgctl plan deploy/jobs/lenet-synthetic.job --nodes 8 --link 1Gbps",
-        "tgctl plan deploy/jobs/alexnet-replay.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
-       "Starts nothing. Predicts from the asked node's bench, which is made first if there is none, for both\n"
-       "exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.\n",
+        "tgctl plan my.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
+       "Starts nothing. Predicts from the asked node's bench, which is made first if there is none, for both "
+       "exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.",
        {"nodes", "link", "cores", "set", "svg", "json", "address", "key", "help"}},
       {Verb::kKeygen,
        "keygen",
        "FILE",
-       "make the mesh's cluster key file, keys of operators, a new cluster key",
+       "make a cluster key file, or keys of operators",
        {"tgctl keygen cluster.key", "tgctl keygen cluster.key --operator alice"},
-       "FILE is the cluster key file. Copy it to every node and name it there: key-file = FILE. Nodes see within\n"
-       "seconds that it changed. An operator's keys go to NAME.key in this folder.\n"
-       "Rotation, while runs go on: --rotate add, copy the file to all nodes; --rotate use, copy; --rotate drop, copy.\n",
+       "FILE is the cluster key file. Copy it to every node and name it there: key-file = FILE. Nodes see within "
+       "seconds that it changed. An operator's keys go to NAME.key in this folder. Rotation, while runs go on: "
+       "--rotate add, copy the file to all nodes; --rotate use, copy; --rotate drop, copy.",
        {"operator", "read-only", "rotate", "help"}},
       {Verb::kVersion,
        "version",

@@ -1,6 +1,12 @@
 #include "ctl/format/progress.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "ctl/format/status_text.h"
 #include "ctl/format/table.h"
+#include "schema/text.h"
 
 namespace tg::ctl {
 namespace {
@@ -10,34 +16,72 @@ constexpr std::int64_t kLeastWindowMs = 1'000;  // a shorter one gives no rate w
 constexpr std::int64_t kPlainMs = 10'000;
 constexpr std::uint64_t kPlainSteps = 100;
 
+// Parts two spaces apart; what does not fit any more is left out, and all behind it.
+std::string join_parts(const std::vector<std::string>& parts, std::size_t columns) {
+  std::string line;
+  for (const std::string& part : parts) {
+    if (part.empty()) continue;
+    if (!line.empty() && schema::text_width(line) + 2 + schema::text_width(part) > columns) break;
+    line += (line.empty() ? "" : "  ") + part;
+  }
+  return fit_line(std::move(line), columns);
+}
+
+bool evaluating(const schema::RunStatus& run) {
+  return std::any_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
+    return member.phase == schema::Phase::kEvaluate && !schema::is_final(member.state);
+  });
+}
+
+std::string span_since(std::int64_t since_ms, std::int64_t now_ms) {
+  return since_ms > 0 && now_ms > since_ms ? format_span(static_cast<double>(now_ms - since_ms) / 1000) : "";
+}
+
 }  // namespace
 
-std::string ProgressLine::update(const schema::RunStatus& run, std::int64_t now_ms) {
+std::optional<double> seconds_left(const schema::RunStatus& run, std::int64_t now_ms) {
+  const bool on = run.state == schema::RunState::kRunning;
+  if (!on || run.step == 0 || run.step > run.steps || run.since_ms <= 0 || now_ms <= run.since_ms) return std::nullopt;
+  const double seconds = static_cast<double>(now_ms - run.since_ms) / 1000;
+  return seconds * static_cast<double>(run.steps - run.step) / static_cast<double>(run.step);
+}
+
+std::string ProgressLine::update(const schema::RunStatus& run, std::int64_t now_ms, std::size_t columns) {
   window_.push_back({now_ms, run.step});
   while (window_.size() > 2 && now_ms - window_.front().at_ms > kWindowMs) window_.pop_front();
 
-  std::string line(to_word(run.state));
-  line += "  step " + std::to_string(run.step) + "/" + std::to_string(run.steps);
-  if (run.step > 0) line += "  loss " + format_fixed(run.loss, 4);
-  if (run.evaluated) line += "  accuracy " + format_percent(run.evaluation_accuracy, 2);
-  if (run.step > 0) {
-    line += "  " + format_fixed(run.samples_per_second, 0) + " samples/s";
-    line += "  " + format_fixed(run.sent_bits_per_parameter, 2) + " bits/parameter";
-  }
+  std::vector<std::string> parts{to_word(run.state),
+                                 "step " + std::to_string(run.step) + "/" + std::to_string(run.steps)};
   const Observation& first = window_.front();
   const double seconds = static_cast<double>(now_ms - first.at_ms) / 1000;
   if (!schema::is_final(run.state) && run.step > first.step && now_ms - first.at_ms >= kLeastWindowMs) {
     const double rate = static_cast<double>(run.step - first.step) / seconds;
     const std::uint64_t left = run.steps > run.step ? run.steps - run.step : 0;
-    line += "  ETA " + format_span(static_cast<double>(left) / rate);
+    parts.push_back(format_span(static_cast<double>(left) / rate) + " left");
   }
-  return line;
+  if (evaluating(run)) parts.emplace_back("evaluating");
+  if (run.step > 0) parts.push_back("loss " + format_fixed(run.loss, 4));
+  if (run.evaluated) parts.push_back("accuracy " + format_percent(run.evaluation_accuracy, 2));
+  if (run.step > 0) parts.push_back(format_fixed(run.samples_per_second, 0) + " samples/s");
+  return join_parts(parts, columns);
+}
+
+std::string preparing_line(const schema::MeshStatus& mesh, const schema::RunStatus& run, std::int64_t now_ms,
+                           std::size_t columns) {
+  const std::string away = nodes_away(mesh);
+  const std::string waiting = "waiting for " + (away.empty() ? "its turn" : away);
+  return join_parts({to_word(run.state), span_since(run.since_ms, now_ms),
+                     run.state == schema::RunState::kPending ? fit_line(waiting, columns > 20 ? columns - 20 : 0)
+                                                             : "nodes load data, build engines, measure links"},
+                    columns);
 }
 
 bool PlainPace::due(const schema::RunStatus& run, std::int64_t now_ms) {
-  const bool due =
-      first_ || run.state != last_state_ || now_ms - last_ms_ >= kPlainMs || run.step >= last_step_ + kPlainSteps;
+  const bool evaluates = evaluating(run);
+  const bool due = first_ || run.state != last_state_ || evaluates != evaluated_ || now_ms - last_ms_ >= kPlainMs ||
+                   run.step >= last_step_ + kPlainSteps;
   if (!due) return false;
+  evaluated_ = evaluates;
   first_ = false;
   last_ms_ = now_ms;
   last_step_ = run.step;

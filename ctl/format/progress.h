@@ -3,17 +3,21 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "schema/control/control.h"
 
 namespace tg::ctl {
 
+// How long a run still takes at its mean rate since it began; nothing where that cannot be told.
+std::optional<double> seconds_left(const schema::RunStatus& run, std::int64_t now_ms);
+
 class ProgressLine {
  public:
-  // Takes one observation and returns the line: "RUNNING  step 120/1000  loss 0.1234  accuracy 97.10 %  ...  ETA
-  // 1m12s".
-  std::string update(const schema::RunStatus& run, std::int64_t now_ms);
+  // Takes one observation and returns the line, at most `columns` wide: "RUNNING  step 120/1000  1m12s left  loss
+  // 0.1234  accuracy 97.10 %  512 samples/s". What does not fit is left out from the end; the time left never is.
+  std::string update(const schema::RunStatus& run, std::int64_t now_ms, std::size_t columns);
 
  private:
   struct Observation {
@@ -23,7 +27,11 @@ class ProgressLine {
   std::deque<Observation> window_;  // the last kWindowMs, to tell the rate
 };
 
-// Whether a plain line is due: the first, every 10 s, every 100 steps, and when the state changed.
+// The same before a run has begun: who is waited for, or that the members prepare.
+std::string preparing_line(const schema::MeshStatus& mesh, const schema::RunStatus& run, std::int64_t now_ms,
+                           std::size_t columns);
+
+// Whether a plain line is due: the first, every 10 s, every 100 steps, and when the state or what is done changed.
 class PlainPace {
  public:
   bool due(const schema::RunStatus& run, std::int64_t now_ms);
@@ -33,6 +41,7 @@ class PlainPace {
   std::int64_t last_ms_ = 0;
   std::uint64_t last_step_ = 0;
   schema::RunState last_state_ = schema::RunState::kPending;
+  bool evaluated_ = false;  // last time a member was evaluating
 };
 
 // Cut to a terminal's width, at a code point.

@@ -2,7 +2,10 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "ctl/format/progress.h"
+#include "ctl/format/table.h"
 #include "kernels/base/hex.h"
 
 namespace tg::ctl {
@@ -22,30 +25,36 @@ Json evaluation(const schema::RunStatus& run) {
 }
 
 Json phase(const schema::MemberStatus& member) {
-  if (member.phase_limit_ms == 0) return nullptr;
+  const bool limited = member.phase_limit_ms > 0;
   return {{"name", to_word(member.phase)},
-          {"seconds", static_cast<double>(member.phase_ms) / 1000},
-          {"limit_seconds", static_cast<double>(member.phase_limit_ms) / 1000}};
+          {"seconds", limited ? Json(static_cast<double>(member.phase_ms) / 1000) : Json(nullptr)},
+          {"limit_seconds", limited ? Json(static_cast<double>(member.phase_limit_ms) / 1000) : Json(nullptr)}};
 }
 
 Json member_json(const schema::MemberStatus& member) {
   return {{"node", member.node},
           {"state", to_word(member.state)},
+          {"phase", phase(member)},
           {"step", member.step},
           {"digest", digest(member.digest)},
           {"wait_share", number(member.wait_share)},
-          {"phase", phase(member)},
           {"holds_up", member.holds_up()}};
 }
 
-Json run_json(const schema::RunStatus& run) {
+Json time(std::int64_t unix_ms) { return unix_ms <= 0 ? Json(nullptr) : Json(format_second(unix_ms)); }
+
+Json run_json(const schema::RunStatus& run, std::int64_t now_ms) {
   // What only a step can measure has no value before the first.
   const auto measured = [&run](double value) { return run.step == 0 ? Json(nullptr) : number(value); };
   Json members = Json::array();
   for (const schema::MemberStatus& member : run.members) members.push_back(member_json(member));
+  const std::optional<double> left = seconds_left(run, now_ms);
   return {{"id", run.id},
           {"state", to_word(run.state)},
           {"reason", run.reason},
+          {"started", time(run.started_ms)},
+          {"since", time(run.since_ms)},
+          {"seconds_left", left ? number(*left) : Json(nullptr)},
           {"model", run.model},
           {"exchange", run.exchange},
           {"coding", run.coding},
@@ -62,19 +71,31 @@ Json run_json(const schema::RunStatus& run) {
           {"members", std::move(members)}};
 }
 
+Json runs_json(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms) {
+  Json rows = Json::array();
+  for (const schema::RunStatus& run : runs) rows.push_back(run_json(run, now_ms));
+  return rows;
+}
+
+// A text that is no UTF-8 (a path in a reason) must not end the program.
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
-std::string format_status_json(const schema::MeshStatus& mesh, int indent) {
+std::string format_status_json(const schema::MeshStatus& mesh, std::int64_t now_ms, int indent) {
   Json nodes = Json::array();
   for (const schema::NodeStatus& node : mesh.nodes) {
     nodes.push_back({{"name", node.name}, {"address", node.address}, {"state", to_word(node.state)}, {"problem", node.problem}});
   }
-  Json runs = Json::array();
-  for (const schema::RunStatus& run : mesh.runs) runs.push_back(run_json(run));
-  const Json status = {
-      {"schema_version", kStatusSchemaVersion}, {"nodes", std::move(nodes)}, {"runs", std::move(runs)}};
-  // A text that is no UTF-8 (a path in a reason) must not end the program.
-  return status.dump(indent, ' ', false, Json::error_handler_t::replace);
+  return text_of(
+      {{"schema_version", kStatusSchemaVersion}, {"nodes", std::move(nodes)}, {"runs", runs_json(mesh.runs, now_ms)}},
+      indent);
+}
+
+std::string format_list_json(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms, int indent) {
+  return text_of({{"schema_version", kStatusSchemaVersion}, {"runs", runs_json(runs, now_ms)}}, indent);
 }
 
 }  // namespace tg::ctl

@@ -1,9 +1,11 @@
-// status --json: the stable form for programs. Numbers are numbers, digests are strings of 16 hexadecimal digits
-// (JSON's numbers do not hold 64 bits), null stands where there is no value yet. Keys are only ever added within a
-// schema_version. Pure.
+// status --json and list --json: the stable form for programs. Numbers are numbers, times are UTC (RFC 3339), digests
+// are strings of 16 hexadecimal digits (JSON's numbers do not hold 64 bits), null stands where there is no value yet.
+// Keys are only ever added within a schema_version. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "schema/control/control.h"
 
@@ -12,6 +14,8 @@ namespace tg::ctl {
 inline constexpr int kStatusSchemaVersion = 1;
 
 // indent < 0: one line.
-std::string format_status_json(const schema::MeshStatus& mesh, int indent);
+std::string format_status_json(const schema::MeshStatus& mesh, std::int64_t now_ms, int indent);
+// The runs alone.
+std::string format_list_json(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms, int indent);
 
 }  // namespace tg::ctl

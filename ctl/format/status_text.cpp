@@ -1,5 +1,8 @@
 #include "ctl/format/status_text.h"
 
+#include <algorithm>
+
+#include "ctl/format/progress.h"
 #include "ctl/format/table.h"
 #include "kernels/base/hex.h"
 
@@ -22,48 +25,67 @@ std::string age(std::int64_t since_ms, std::int64_t now_ms) {
   return since_ms <= 0 ? std::string(kNothing) : format_span(static_cast<double>(now_ms - since_ms) / 1000);
 }
 
+std::string left(const schema::RunStatus& run, std::int64_t now_ms) {
+  const std::optional<double> seconds = seconds_left(run, now_ms);
+  return seconds ? format_span(*seconds) : std::string(kNothing);
+}
+
 std::string digest(std::uint64_t value) { return value == 0 ? std::string(kNothing) : hex_digest(value); }
 
 // "backward 12 s of 60 s": for how long it has got nothing done there, and after what time the run ends.
 std::string phase(const schema::MemberStatus& member) {
-  if (member.phase_limit_ms == 0) return std::string(kNothing);
+  if (schema::is_final(member.state)) return std::string(kNothing);
+  if (member.phase_limit_ms == 0) return to_word(member.phase);
   return std::string(to_word(member.phase)) + " " + std::to_string(member.phase_ms / 1000) + " s of " +
          std::to_string(member.phase_limit_ms / 1000) + " s";
 }
 
 }  // namespace
 
+std::string nodes_away(const schema::MeshStatus& mesh) {
+  std::string away;
+  for (const schema::NodeStatus& node : mesh.nodes)
+    if (node.state != schema::NodeState::kUp)
+      away += (away.empty() ? "" : ", ") + node.name + ": " +
+              (node.problem.empty() ? std::string(to_word(node.state)) : node.problem);
+  return away;
+}
+
 std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms) {
   if (runs.empty()) return "no runs\n";
-  std::vector<std::vector<std::string>> rows{
-      {"RUN", "STATE", "FOR", "MODEL", "STEP", "LOSS", "ACCURACY", "SAMPLES/S", "REASON"}};
+  Rows rows{{"RUN", "STATE", "FOR", "LEFT", "STEP", "LOSS", "ACCURACY"}};
+  std::vector<std::string> notes{""};
   for (const schema::RunStatus& run : runs) {
-    rows.push_back({run.id, std::string(to_word(run.state)), age(run.since_ms, now_ms), or_nothing(run.model),
+    rows.push_back({run.id, std::string(to_word(run.state)), age(run.since_ms, now_ms), left(run, now_ms),
                     std::to_string(run.step) + "/" + std::to_string(run.steps),
-                    when_stepped(run, format_fixed(run.loss, 4)), accuracy(run),
-                    when_stepped(run, format_fixed(run.samples_per_second, 0)), run.reason});
+                    when_stepped(run, format_fixed(run.loss, 4)), accuracy(run)});
+    notes.push_back(run.reason);
   }
-  return format_table(rows);
+  return format_table(rows, notes);
 }
 
 std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms) {
-  std::vector<std::vector<std::string>> rows{{"NODE", "ADDRESS", "STATE"}};
-  std::string problems;
+  Rows rows{{"NODE", "ADDRESS", "STATE"}};
+  std::vector<std::string> notes{""};
   for (const schema::NodeStatus& node : mesh.nodes) {
     rows.push_back({node.name, node.address, to_word(node.state)});
-    if (!node.problem.empty()) problems += node.name + ": " + node.problem + "\n";
+    notes.push_back(node.problem);
   }
-  std::string text = format_table(rows) + problems + "\n" + format_runs(mesh.runs, now_ms);
-  if (mesh.insecure) text += "\n" + mesh.node + " listens beyond loopback without keys (insecure = true)\n";
+  std::string text = format_table(rows, notes) + "\n" + format_runs(mesh.runs, now_ms);
+  if (mesh.insecure) text += "\n" + format_text(mesh.node + " listens beyond loopback without keys (insecure = true)");
   return text;
 }
 
 std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
-  std::vector<std::vector<std::string>> rows{
+  const std::string rest = left(run, now_ms);
+  Rows rows{
       {"run", run.id},
-      {"state", std::string(to_word(run.state)) + " for " + age(run.since_ms, now_ms)},
+      {"state", std::string(to_word(run.state)) + " for " + age(run.since_ms, now_ms) +
+                    (rest == kNothing ? "" : ", about " + rest + " left")},
   };
   if (!run.reason.empty()) rows.push_back({"reason", run.reason});
+  rows.push_back({"started", or_nothing(format_second(run.started_ms))});
+  if (schema::is_final(run.state)) rows.push_back({"ended", or_nothing(format_second(run.since_ms))});
   rows.push_back({"model, data", or_nothing(run.model) + ", " + or_nothing(run.data)});
   rows.push_back({"gradients", or_nothing(run.gradients) + ", exchange " + or_nothing(run.exchange) + ", coding " +
                                    or_nothing(run.coding)});
@@ -82,7 +104,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   }
   rows.push_back({"digest", digest(run.digest)});
 
-  std::vector<std::vector<std::string>> members{{"MEMBER", "STATE", "STEP", "DIGEST", "PHASE", "WAITED FOR"}};
+  Rows members{{"MEMBER", "STATE", "STEP", "DIGEST", "PHASE", "WAITED FOR"}};
   for (const schema::MemberStatus& member : run.members) {
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
                        digest(member.digest), phase(member),
@@ -92,14 +114,16 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
 }
 
 std::string format_plan(const schema::StartReply& plan) {
-  std::vector<std::vector<std::string>> rows{
+  const bool replays = plan.unpredicted.empty() && plan.predicted.speed_up <= 0;
+  Rows rows{
       {"run", or_nothing(plan.run_id)},
       {"members", std::to_string(plan.members)},
       {"global batch",
        std::to_string(plan.global_batch) + ", at most " + std::to_string(plan.local_batch) + " per member"},
       {"parameters", std::to_string(plan.parameters)},
       {"exchange", or_nothing(plan.exchange) + ", coding " + or_nothing(plan.coding)},
-      {"compute", format_seconds(plan.compute_seconds) + " per step, measured"},
+      {"compute",
+       replays ? "nothing, gradients are replayed" : format_seconds(plan.compute_seconds) + " per step, measured"},
       {"memory", format_bytes(static_cast<double>(plan.memory_bytes)) + " per node"},
   };
   if (!plan.unpredicted.empty()) {
@@ -113,14 +137,22 @@ std::string format_plan(const schema::StartReply& plan) {
   rows.push_back({"step", format_seconds(step.step) + ", of it compute " + format_seconds(step.compute) + ", wire " +
                               format_seconds(step.wire) + " at " + format_mbps(plan.link_mbps) + " of payload"});
   rows.push_back({"sent", format_bytes(step.sent_bytes) + " per node and step"});
-  rows.push_back({"one node alone", format_seconds(step.step * step.speed_up) + " per step"});
-  rows.push_back({"speed-up", format_fixed(step.speed_up, 2) + " x over one node"});
+  if (!replays) {
+    rows.push_back({"one node alone", format_seconds(step.step * step.speed_up) + " per step"});
+    rows.push_back({"speed-up", format_fixed(step.speed_up, 2) + " x over one node"});
+  }
   return format_table(rows);
+}
+
+void running_first(std::vector<schema::RunStatus>& runs) {
+  std::stable_partition(runs.begin(), runs.end(),
+                        [](const schema::RunStatus& run) { return !schema::is_final(run.state); });
 }
 
 std::optional<std::string> speed_up_warning(const schema::StartReply& plan) {
   const schema::Outcome& step = plan.predicted;
-  if (!plan.unpredicted.empty() || !(step.speed_up < kLeastSpeedUp) || plan.members < 2) return std::nullopt;
+  if (!plan.unpredicted.empty() || step.speed_up <= 0 || !(step.speed_up < kLeastSpeedUp) || plan.members < 2)
+    return std::nullopt;
   return std::to_string(plan.members) + " members are predicted to be only " + format_fixed(step.speed_up, 2) +
          " x as fast as one node: a step of " + format_seconds(step.step) + " computes for " +
          format_seconds(step.compute) + " and sends for " + format_seconds(step.wire) + " at " +

@@ -9,10 +9,14 @@
 
 namespace tg::ctl {
 
+// Who is not up, and why: "node-b: unreachable, node-c: unreachable", "" if all are.
+std::string nodes_away(const schema::MeshStatus& mesh);
 // Nodes, then runs.
 std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms);
 // One run: its numbers, then its members.
 std::string format_run(const schema::RunStatus& run, std::int64_t now_ms);
+// Runs that go on before those that have ended, each kind in the order that it had.
+void running_first(std::vector<schema::RunStatus>& runs);
 // The table of runs alone.
 std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms);
 std::string format_plan(const schema::StartReply& plan);

@@ -1,13 +1,27 @@
 // Numbers and tables for people. Pure.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tg::ctl {
 
-// Columns as wide as their widest cell, two spaces apart, a line per row; the first row is the heading.
-std::string format_table(const std::vector<std::vector<std::string>>& rows);
+using Rows = std::vector<std::vector<std::string>>;
+
+// What a terminal is taken to hold: no line of a table is longer.
+inline constexpr std::size_t kColumns = 80;
+
+// Columns as wide as their widest cell, two spaces apart, a line per row; the first row is the heading. Where that is
+// too wide the last column is wrapped, and where that does not help the first column gets lines of its own.
+// notes: below each row, indented; "" for none, and there may be fewer notes than rows.
+std::string format_table(const Rows& rows, const std::vector<std::string>& notes = {});
+// As much as fits a screen of so many lines; what is left out is counted in the last one.
+std::string first_lines(const std::string& text, std::size_t lines);
+// A paragraph; every line begins with `indent` spaces.
+std::string format_text(std::string_view text, std::size_t indent = 0);
 
 // printf's %.*f, "-" for what is not finite.
 std::string format_fixed(double value, int digits);
@@ -15,6 +29,7 @@ std::string format_mbps(double mbps);                  // "941 Mbit/s", "5.6 Mbi
 std::string format_percent(double share, int digits);  // 0.981 -> "98.1 %"
 std::string format_seconds(double seconds);            // "950 us", "4.1 ms", "2.50 s"
 std::string format_span(double seconds);               // for waits and ages: "42s", "3m05s", "2h10m"
+std::string format_second(std::int64_t unix_ms);       // "2026-11-23T04:52:10Z", "" for 0
 std::string format_bytes(double bytes);                // "1.2 MB", powers of 1000
 
 }  // namespace tg::ctl

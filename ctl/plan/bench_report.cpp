@@ -53,11 +53,11 @@ std::string format_bench(const schema::BenchReply& bench) {
                        format_fixed(1 / rate.seconds_per_sample, 0), format_fixed(rate.gflops, 1),
                        times(rate.gflops, bench.peak_gflops)});
   text += "\n" + format_table(compute);
-  text += bench.peak_gflops > 0
-              ? "peak: " + format_fixed(bench.peak_gflops, 0) + " GFLOP/s of fused multiply-adds on the same threads\n"
-              : "peak: not known for this processor, hence no ratio\n";
-  text += bench.saved.empty() ? "not saved: the node could not write its state-dir\n"
-                              : "saved by " + bench.node + " in " + bench.saved + " for tgctl plan\n";
+  text += format_text(bench.peak_gflops > 0 ? "peak: " + format_fixed(bench.peak_gflops, 0) +
+                                                  " GFLOP/s of fused multiply-adds on the same threads"
+                                            : "peak: not known for this processor, hence no ratio");
+  text += format_text(bench.saved.empty() ? "not saved: the node could not write its state-dir"
+                                          : "saved by " + bench.node + " in " + bench.saved + " for tgctl plan");
   return text;
 }
 

@@ -1,5 +1,6 @@
 #include "ctl/plan/plan_report.h"
 
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -22,63 +23,66 @@ double over_ring(const Outcome& outcome, const Outcome& ring) {
   return outcome.step > 0 && ring.step > 0 ? ring.step / outcome.step : 0;
 }
 
-std::string times(double value) { return value > 0 ? format_fixed(value, 2) : "-"; }
+// Three digits: 0.45, 3.96, 39.6, 396.
+std::string times(double value) {
+  return value > 0 ? format_fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0) : "-";
+}
 
 std::string seconds(double value) { return value > 0 ? format_seconds(value) : "-"; }
 
 std::string rate(double value) { return value > 0 ? format_fixed(value, value < 100 ? 1 : 0) : "-"; }
 
-std::vector<std::string> split_row(const std::string& name, const Outcome& outcome, const Outcome& ring) {
-  return {name,
-          seconds(outcome.compute),
-          seconds(outcome.encode),
-          seconds(outcome.wire),
-          seconds(outcome.decode),
-          seconds(outcome.apply),
-          seconds(outcome.network),
-          seconds(outcome.trips),
-          seconds(outcome.step),
-          format_bytes(outcome.sent_bytes),
-          rate(outcome.samples_per_second),
-          times(outcome.speed_up),
-          times(over_ring(outcome, ring))};
-}
-
+// A part of a step on each line, an exchange in each column.
 std::string split_table(const ForecastRow& row, const std::string& coding) {
-  std::vector<std::vector<std::string>> rows{{"N = " + std::to_string(row.nodes), "COMPUTE", "ENCODE", "WIRE", "DECODE",
-                                              "APPLY", "TCP", "TRIPS", "STEP", "SENT", "SAMPLES/S", "X ONE NODE",
-                                              "X RING"}};
-  rows.push_back(split_row("direct, " + coding, row.direct, row.ring));
-  rows.push_back(split_row("sharded, " + coding, row.sharded, row.ring));
-  rows.push_back(split_row("float32 ring", row.ring, row.ring));
+  const std::array<const Outcome*, 3> exchanges{&row.direct, &row.sharded, &row.ring};
+  Rows rows{{"N = " + std::to_string(row.nodes), "DIRECT", "SHARDED", "FLOAT32 RING"}, {"coding", coding, coding, "-"}};
+  const auto add = [&](const char* name, auto text_of) {
+    std::vector<std::string>& cells = rows.emplace_back(1, name);
+    for (const Outcome* outcome : exchanges) cells.push_back(text_of(*outcome));
+  };
+  const auto add_seconds = [&](const char* name, double Outcome::*part) {
+    add(name, [part](const Outcome& outcome) { return seconds(outcome.*part); });
+  };
+  add_seconds("compute", &Outcome::compute);
+  add_seconds("encode", &Outcome::encode);
+  add_seconds("wire", &Outcome::wire);
+  add_seconds("decode", &Outcome::decode);
+  add_seconds("apply", &Outcome::apply);
+  add_seconds("TCP", &Outcome::network);
+  add_seconds("trips", &Outcome::trips);
+  add_seconds("step", &Outcome::step);
+  add("sent", [](const Outcome& outcome) { return format_bytes(outcome.sent_bytes); });
+  add("samples/s", [](const Outcome& outcome) { return rate(outcome.samples_per_second); });
+  add("x one node", [](const Outcome& outcome) { return times(outcome.speed_up); });
+  add("x ring", [&row](const Outcome& outcome) { return times(over_ring(outcome, row.ring)); });
   return format_table(rows);
 }
 
 std::string size_table(const ForecastReply& reply) {
-  std::vector<std::vector<std::string>> rows{
-      {"N", "LOCAL BATCH", "DIRECT", "X ONE NODE", "X RING", "SHARDED", "X ONE NODE", "X RING", "RING", "X ONE NODE"}};
+  Rows rows{{"N", "BATCH", "DIRECT", "X ONE", "X RING", "SHARDED", "X ONE", "X RING", "RING", "X ONE"}};
+  bool members = false, batch = false;
   for (const ForecastRow& row : reply.table) {
-    const std::string mark = std::string(row.beyond_members ? " *" : "") + (row.beyond_batch ? " +" : "");
+    const std::string mark = std::string(row.beyond_members ? "*" : "") + (row.beyond_batch ? "+" : "");
     rows.push_back({std::to_string(row.nodes) + mark, std::to_string(row.local_batch), seconds(row.direct.step),
                     times(row.direct.speed_up), times(over_ring(row.direct, row.ring)), seconds(row.sharded.step),
                     times(row.sharded.speed_up), times(over_ring(row.sharded, row.ring)), seconds(row.ring.step),
                     times(row.ring.speed_up)});
-  }
-  std::string text = format_table(rows);
-  bool members = false, batch = false;
-  for (const ForecastRow& row : reply.table) {
     members = members || row.beyond_members;
     batch = batch || row.beyond_batch;
   }
-  if (members) text += "* more nodes than a run allows (" + std::to_string(schema::kMostMembers) + ")\n";
-  if (batch) text += "+ fewer samples than nodes: one for each is taken, which this job would need as batch\n";
+  std::string text = format_table(rows);
+  text += format_text("BATCH: samples of one node. X ONE, X RING: times as fast as one node, as the float32 ring.");
+  if (members) text += format_text("*: more nodes than a run allows (" + std::to_string(schema::kMostMembers) + ")");
+  if (batch)
+    text += format_text("+: fewer samples than nodes; one for each is taken, which this job would need as batch");
   return text;
 }
 
-std::string overtaking(const char* exchange, std::uint64_t from) {
+std::string ring_ahead(const char* exchange, std::uint64_t from) {
   const std::string most = std::to_string(schema::kMostForecastNodes);
-  return from == 0 ? std::string("a float32 ring beats ") + exchange + " nowhere up to N = " + most + "\n"
-                   : std::string("a float32 ring beats ") + exchange + " from N = " + std::to_string(from) + " on\n";
+  return format_text(
+      from == 0 ? std::string("a float32 ring does not stay ahead of ") + exchange + ", up to N = " + most
+                : std::string("a float32 ring is ahead of ") + exchange + " from N = " + std::to_string(from) + " on");
 }
 
 // --- JSON ---
@@ -129,8 +133,8 @@ std::string format_forecast(const ForecastReply& reply) {
   });
   text += "\n" + split_table(reply.asked, reply.coding) + "The parts overlap: a step is not their sum.\n";
   text += "\n" + size_table(reply);
-  text += overtaking("direct", reply.direct_loses) + overtaking("sharded", reply.sharded_loses) + "\nassumed:\n";
-  for (const std::string& assumption : reply.assumptions) text += "  " + assumption + "\n";
+  text += ring_ahead("direct", reply.direct_loses) + ring_ahead("sharded", reply.sharded_loses) + "\nassumed:\n";
+  for (const std::string& assumption : reply.assumptions) text += format_text("- " + assumption, 2);
   return text;
 }
 

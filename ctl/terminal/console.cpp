@@ -3,26 +3,42 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
-#include "ctl/format/progress.h"
+#include "ctl/format/table.h"
 #include "ctl/terminal/interrupt.h"
 
 namespace tg::ctl {
 namespace {
 
-constexpr std::size_t kUsualColumns = 80;
+constexpr std::size_t kUsualLines = 24;
 
-std::size_t terminal_columns() {
+int write_error = 0;  // the first errno of stdout, 0 = all was written
+
+winsize size_of(int descriptor) {
   winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualColumns;
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size : winsize{};
 }
 
 }  // namespace
 
 void print(const std::string& data) {
-  std::fwrite(data.data(), 1, data.size(), stdout);
-  std::fflush(stdout);
+  errno = 0;
+  const bool taken = std::fwrite(data.data(), 1, data.size(), stdout) == data.size();
+  if (std::fflush(stdout) == 0 && taken) return;
+  if (write_error == 0) write_error = errno != 0 ? errno : EIO;
+}
+
+bool output_works() { return write_error == 0; }
+
+int close_output(int code) {
+  errno = 0;
+  if (std::fclose(stdout) != 0 && write_error == 0) write_error = errno != 0 ? errno : EIO;
+  if (write_error == 0) return code;
+  say(std::string("tgctl: cannot write to stdout: ") + std::strerror(write_error));
+  return code == kOk ? static_cast<int>(kError) : code;
 }
 
 void say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
@@ -41,8 +57,7 @@ int fail(const Error& error) {
 bool LiveLine::possible() { return isatty(STDERR_FILENO) == 1; }
 
 void LiveLine::show(const std::string& line) {
-  // The last column stays free: a terminal that wraps there would leave lines behind.
-  std::fprintf(stderr, "\r%s\x1b[K", fit_line(line, terminal_columns() - 1).c_str());
+  std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
   std::fflush(stderr);
   shown_ = true;
 }
@@ -53,5 +68,15 @@ void LiveLine::end() {
 }
 
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
+
+std::size_t talk_columns() {
+  const winsize size = size_of(STDERR_FILENO);
+  return size.ws_col > 0 ? size.ws_col : kColumns;
+}
+
+std::size_t data_lines() {
+  const winsize size = size_of(STDOUT_FILENO);
+  return size.ws_row > 0 ? size.ws_row : kUsualLines;
+}
 
 }  // namespace tg::ctl

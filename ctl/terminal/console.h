@@ -1,6 +1,7 @@
 // Where tgctl's words go: stdout is data, stderr is talk. Main thread only.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "ctl/exit_code.h"
@@ -8,17 +9,21 @@
 
 namespace tg::ctl {
 
-void print(const std::string& data);  // stdout, flushed, as it is
-void say(const std::string& line);    // stderr, a line
-void warn(const std::string& line);   // stderr, "warning: ..."
+// stdout, flushed, as it is. What could not be written is remembered for close_output().
+void print(const std::string& data);
+bool output_works();  // all that was printed has been written
+// The program's exit code: an error, said, where anything that was printed did not arrive; else the given code.
+int close_output(int code);
+void say(const std::string& line);   // stderr, a line
+void warn(const std::string& line);  // stderr, "warning: ..."
 // Says the error unless Ctrl-C was its cause, and gives its exit code.
 int fail(const Error& error);
 
 // One line on stderr that overwrites itself; ends with the line left standing.
 class LiveLine {
  public:
-  static bool possible();  // stderr is a terminal
-  void show(const std::string& line);
+  static bool possible();              // stderr is a terminal
+  void show(const std::string& line);  // at most talk_columns() - 1 wide
   void end();
   ~LiveLine() { end(); }
 
@@ -27,5 +32,8 @@ class LiveLine {
 };
 
 bool stdout_is_terminal();
+// Of the terminal: stderr's width, stdout's height; the usual ones where it is no terminal.
+std::size_t talk_columns();
+std::size_t data_lines();
 
 }  // namespace tg::ctl

@@ -23,6 +23,8 @@ void catch_interrupt() {
 
 bool interrupted() { return raised != 0; }
 
+void forget_interrupt() { raised = 0; }
+
 bool sleep_unless_interrupted(int milliseconds) {
   if (!interrupted()) poll(nullptr, 0, milliseconds);
   return !interrupted();

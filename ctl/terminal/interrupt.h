@@ -6,6 +6,7 @@ namespace tg::ctl {
 
 void catch_interrupt();
 bool interrupted();
+void forget_interrupt();  // for what is still to be done after it; the next one counts again
 // False if interrupted before or while sleeping.
 bool sleep_unless_interrupted(int milliseconds);
 

@@ -10,7 +10,9 @@ constexpr int kPollMs = 500;
 }  // namespace
 
 int logs(Client& client, const Command& command) {
-  schema::LogsRequest request{command.operand, command.node, 0};
+  const Result<schema::RunStatus> run = ask_run(client, command.operand);
+  if (!run) return fail(run.error());
+  schema::LogsRequest request{run->id, command.node, 0};
   while (true) {
     const Result<schema::SliceReply> slice = client.ask_for<schema::SliceReply>(request);
     if (!slice) return fail(slice.error());
@@ -18,7 +20,7 @@ int logs(Client& client, const Command& command) {
     request.offset += slice->data.size();
     if (slice->final) return kOk;
     if (!slice->data.empty()) continue;
-    if (!command.follow) return kOk;
+    if (!command.follow || !output_works()) return kOk;
     if (!sleep_unless_interrupted(kPollMs)) return kInterrupted;
   }
 }

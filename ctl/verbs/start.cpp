@@ -1,14 +1,13 @@
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <random>
 
 #include "ctl/format/progress.h"
 #include "ctl/format/status_text.h"
+#include "ctl/format/table.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 #include "kernels/base/log.h"
-#include "schema/limits.h"
+#include "schema/run_id.h"
 
 namespace tg::ctl {
 namespace {
@@ -16,17 +15,7 @@ namespace {
 constexpr int kPollMs = 500;
 constexpr int kPreparationMs = 120'000;  // beyond start-timeout: loading data, building engines, measuring a step
 constexpr int kMostSilentPolls = 3;      // each of kControlReplyMs
-
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const Error unreadable{ErrorKind::kInvalidJob, path + " cannot be read: " + std::strerror(errno)};
-  if (!file) return unreadable;
-  std::string text(schema::kMostSpecBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return Error{ErrorKind::kInvalidJob, path + " cannot be read; is it a file?"};
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
-}
+constexpr int kWithdrawMs = 5000, kWithdrawPollMs = 100;
 
 int ended(const schema::RunStatus& run) {
   if (run.state == schema::RunState::kFailed) {
@@ -34,48 +23,96 @@ int ended(const schema::RunStatus& run) {
         (run.reason.empty() ? "no reason was recorded" : run.reason));
     return kRunFailed;
   }
-  say("run " + run.id + " " + std::string(to_word(run.state)) + (run.reason.empty() ? "" : ": " + run.reason) +
-      "; tgctl fetch " + run.id + " -o DIR gets the model");
+  say("run " + run.id + " " + std::string(to_word(run.state)) + (run.reason.empty() ? "" : ": " + run.reason));
+  say("tgctl fetch " + run.id + " -o DIR gets the model");
   return kOk;
 }
 
 int detached(const std::string& id) {
-  say("detached; run " + id + " goes on. tgctl status " + id + " shows it, tgctl stop " + id + " ends it");
+  say("detached; run " + id + " goes on");
+  say("tgctl status " + id + " shows it");
+  say("tgctl stop " + id + " ends it");
   return kInterrupted;
 }
 
-int follow(Client& client, const std::string& id) {
-  ProgressLine progress;
-  PlainPace pace;
-  LiveLine live;
-  const bool terminal = LiveLine::possible();
+// Ctrl-C before the node has answered: the run is not wanted any more.
+int withdraw(Client& client, const std::string& id) {
+  forget_interrupt();
+  const Result<schema::StopReply> told = client.ask_for<schema::StopReply>(schema::StopRequest{id});
+  if (!told && told.error().kind != ErrorKind::kNotFound) {
+    say("interrupted; run " + id + " may begin all the same: " + told.error().message + ". tgctl stop " + id +
+        " ends it");
+    return kInterrupted;
+  }
+  for (int waited_ms = 0; waited_ms < kWithdrawMs; waited_ms += kWithdrawPollMs) {
+    const Result<schema::RunStatus> run = ask_run(client, id);
+    const bool gone = !run && run.error().kind == ErrorKind::kNotFound;
+    if (gone || (run && schema::is_final(run->state))) {
+      say("interrupted; run " + id +
+          (run && run->step > 0 ? " was stopped at step " + std::to_string(run->step)
+                                : " was stopped before it began"));
+      return kInterrupted;
+    }
+    if (!run || !sleep_unless_interrupted(kWithdrawPollMs)) break;
+  }
+  say("interrupted; run " + id + " was told to stop, and tgctl status " + id + " shows whether it has");
+  return kInterrupted;
+}
+
+// Where a run's progress goes: a line that changes on a terminal, else now and then a new one.
+class Talk {
+ public:
+  void preparing(const schema::ReplyBody& reply) {
+    const auto* mesh = std::get_if<schema::MeshStatus>(&reply);
+    if (mesh == nullptr || mesh->runs.size() != 1 || mesh->runs[0].state > schema::RunState::kStarting) return;
+    const std::int64_t now_ms = unix_time_ms();
+    tell(mesh->runs[0], now_ms, preparing_line(*mesh, mesh->runs[0], now_ms, columns()));
+  }
+  void running(const schema::RunStatus& run) {
+    const std::int64_t now_ms = unix_time_ms();
+    tell(run, now_ms, progress_.update(run, now_ms, columns()));
+  }
+  void end() { live_.end(); }
+
+ private:
+  // The last column stays free: a terminal that wraps there would leave lines behind.
+  std::size_t columns() const { return terminal_ ? talk_columns() - 1 : kColumns; }
+  void tell(const schema::RunStatus& run, std::int64_t now_ms, const std::string& line) {
+    if (terminal_) {
+      live_.show(line);
+    } else if (pace_.due(run, now_ms)) {
+      say(line);
+    }
+  }
+
+  const bool terminal_ = LiveLine::possible();
+  ProgressLine progress_;
+  PlainPace pace_;
+  LiveLine live_;
+};
+
+int follow(Client& client, const std::string& id, Talk& talk) {
   int silent_polls = 0;
   while (true) {
     const Result<schema::RunStatus> run = ask_run(client, id);
     if (interrupted()) {
-      live.end();
+      talk.end();
       return detached(id);
     }
     if (!run) {
       // One lost answer is no reason to leave a run that goes on.
       if (run.error().kind == ErrorKind::kUnreachable && ++silent_polls < kMostSilentPolls) continue;
-      live.end();
+      talk.end();
       return fail(run.error());
     }
     silent_polls = 0;
-    const std::int64_t now_ms = unix_time_ms();
-    const std::string line = progress.update(*run, now_ms);
-    if (terminal) {
-      live.show(line);
-    } else if (pace.due(*run, now_ms)) {
-      say(line);
-    }
+    talk.running(*run);
     if (schema::is_final(run->state)) {
-      live.end();
+      talk.end();
       return ended(*run);
     }
     if (!sleep_unless_interrupted(kPollMs)) {
-      live.end();
+      talk.end();
       return detached(id);
     }
   }
@@ -83,27 +120,23 @@ int follow(Client& client, const std::string& id) {
 
 }  // namespace
 
-Result<schema::JobSpec> read_job(const Command& command) {
-  const Result<std::string> text = read_text(command.operand);
-  if (!text) return text.error();
-  Result<schema::JobSpec> job = schema::parse_job(*text, command.operand);
-  if (!job) return job;
-  for (const std::string& setting : command.settings) {
-    const Status status = schema::set_job_key(*job, setting);
-    if (!status) return Error{status.error().kind, "--set " + setting + ": " + status.error().message};
-  }
-  if (const Status status = schema::validate_job(*job, 0); !status) return status.error();
-  return job;
-}
-
 int start(Client& client, const Command& command, const schema::JobSpec& job) {
+  // Named here, so that whoever is interrupted before the node answers can say which run to stop.
+  std::random_device device;
+  const std::string id =
+      !command.id.empty() || command.dry_run
+          ? command.id
+          : schema::draw_run_id(to_word(job.model), unix_time_ms(), (std::uint64_t{device()} << 32) | device());
   const int timeout_ms = static_cast<int>(job.start_timeout_ms) + kPreparationMs;
+  Talk talk;
+  const Meanwhile meanwhile{schema::StatusRequest{id, false},
+                            [&talk](const schema::ReplyBody& reply) { talk.preparing(reply); }};
   const Result<schema::StartReply> plan = Client::as<schema::StartReply>(
-      client.ask_patiently(schema::StartRequest{schema::canonical_job(job), command.id, command.dry_run}, timeout_ms));
-  if (interrupted()) {
-    say("detached before the node answered; the run may start or not: tgctl list shows it");
-    return kInterrupted;
-  }
+      client.ask_patiently(schema::StartRequest{schema::canonical_job(job), id, command.dry_run}, timeout_ms,
+                           command.dry_run ? nullptr : &meanwhile));
+  talk.end();
+  if (interrupted() && command.dry_run) return fail(plan ? Error{ErrorKind::kFailed, "interrupted"} : plan.error());
+  if (interrupted()) return withdraw(client, id);
   if (!plan) return fail(plan.error());
   // A replayed run computes nothing that more nodes could make faster.
   const std::optional<std::string> warning =
@@ -115,7 +148,7 @@ int start(Client& client, const Command& command, const schema::JobSpec& job) {
   }
   print(plan->run_id + "\n");
   if (warning) warn(*warning);
-  return command.detach ? static_cast<int>(kOk) : follow(client, plan->run_id);
+  return command.detach ? static_cast<int>(kOk) : follow(client, plan->run_id, talk);
 }
 
 }  // namespace tg::ctl

@@ -1,5 +1,6 @@
 #include "ctl/format/status_json.h"
 #include "ctl/format/status_text.h"
+#include "ctl/format/table.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -17,9 +18,17 @@ Error no_such_run(const std::string& run) {
 }
 
 std::string render(const Command& command, const schema::MeshStatus& mesh) {
-  if (command.json) return format_status_json(mesh, command.watch ? -1 : kJsonIndent) + "\n";
   const std::int64_t now_ms = unix_time_ms();
+  if (command.json) return format_status_json(mesh, now_ms, command.watch ? -1 : kJsonIndent) + "\n";
   return command.operand.empty() ? format_mesh(mesh, now_ms) : format_run(mesh.runs.front(), now_ms);
+}
+
+// 0 if every node is up; else says who is not.
+int check_whole(const schema::MeshStatus& mesh) {
+  const std::string away = nodes_away(mesh);
+  if (away.empty()) return kOk;
+  say("the mesh is not whole: " + away);
+  return kNotWhole;
 }
 
 }  // namespace
@@ -33,21 +42,27 @@ Result<schema::RunStatus> ask_run(Client& client, const std::string& run) {
 
 int status(Client& client, const Command& command) {
   const bool redraw = command.watch && !command.json && stdout_is_terminal();
+  std::string run = command.operand;
   while (true) {
-    const Result<schema::MeshStatus> mesh =
-        client.ask_for<schema::MeshStatus>(schema::StatusRequest{command.operand, false});
+    Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{run, false});
     if (!mesh) return fail(mesh.error());
-    if (!command.operand.empty() && mesh->runs.empty()) return fail(no_such_run(command.operand));
-    print((redraw ? kClearScreen : "") + render(command, *mesh));
-    if (!command.watch) return kOk;
+    if (!run.empty() && mesh->runs.empty()) return fail(no_such_run(run));
+    if (!run.empty()) run = mesh->runs.front().id;  // a beginning that one run has may soon be another's, too
+    running_first(mesh->runs);
+    const std::string text = render(command, *mesh);
+    print(redraw ? kClearScreen + first_lines(text, data_lines()) : text);
+    const int code = command.check ? check_whole(*mesh) : static_cast<int>(kOk);
+    if (!command.watch || !output_works()) return code;
     if (!sleep_unless_interrupted(kWatchMs)) return kInterrupted;
   }
 }
 
-int list(Client& client, const Command&) {
-  const Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{});
+int list(Client& client, const Command& command) {
+  Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{});
   if (!mesh) return fail(mesh.error());
-  print(format_runs(mesh->runs, unix_time_ms()));
+  running_first(mesh->runs);
+  const std::int64_t now_ms = unix_time_ms();
+  print(command.json ? format_list_json(mesh->runs, now_ms, kJsonIndent) + "\n" : format_runs(mesh->runs, now_ms));
   return kOk;
 }
 

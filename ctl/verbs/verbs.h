@@ -7,9 +7,6 @@
 
 namespace tg::ctl {
 
-// The job file with the --set values on top, validated as far as a single machine can.
-Result<schema::JobSpec> read_job(const Command& command);
-
 int start(Client& client, const Command& command, const schema::JobSpec& job);
 int status(Client& client, const Command& command);
 int stop(Client& client, const Command& command);

@@ -19,9 +19,11 @@ int wait(Client& client, const Command& command) {
   const Result<WaitGoal> goal = WaitGoal::parse(command.until);
   if (!goal) return fail(goal.error());
   const Clock::time_point begin = Clock::now();
+  std::string id = command.operand;
   while (true) {
-    const Result<schema::RunStatus> run = ask_run(client, command.operand);
+    const Result<schema::RunStatus> run = ask_run(client, id);
     if (!run) return fail(run.error());
+    id = run->id;  // a beginning may soon be that of another run, too
     const std::string state(to_word(run->state));
     switch (goal->look(*run)) {
       case WaitOutcome::kReached:

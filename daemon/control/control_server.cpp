@@ -409,10 +409,11 @@ MeshStatus ControlServer::State::own_status() {
   }
   status.runs = store.statuses();
   for (schema::RunStatus& run : status.runs) {
-    if (run.id != watching.run_id || schema::is_final(run.state)) continue;
+    if (schema::is_final(run.state)) continue;
     for (schema::MemberStatus& member : run.members) {
+      if (member.node == config.node) member.phase = progress.phase;
       const auto found = std::find(names.begin(), names.end(), member.node);
-      if (found == names.end()) continue;
+      if (found == names.end() || run.id != watching.run_id) continue;
       const auto time = liveness.phase_time(Seat(static_cast<std::size_t>(found - names.begin())), now_ms);
       if (!time) continue;
       member.phase = time->phase;

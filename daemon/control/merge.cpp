@@ -64,6 +64,13 @@ bool newer(const RunStatus& a, const RunStatus& b) {
   return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
 }
 
+std::string first_ids(const std::vector<RunStatus>& runs) {
+  constexpr std::size_t kShown = 5;
+  std::string ids;
+  for (std::size_t i = 0; i < std::min(runs.size(), kShown); ++i) ids += (i == 0 ? "" : ", ") + runs[i].id;
+  return ids + (runs.size() > kShown ? " and " + std::to_string(runs.size() - kShown) + " more" : "");
+}
+
 // " that answers (not node-c)": what the others do not know, a silent one still may.
 std::string except_silent(const MeshStatus& status) {
   std::string silent;
@@ -146,9 +153,13 @@ schema::ReplyBody select_run(MeshStatus merged, const std::string& run) {
       return Error{ErrorKind::kNotFound,
                    "no run '" + run + "' on any node" + except_silent(merged) + "; list them: tgctl list"};
     }
+    // Who types a beginning while one such run goes on means that one.
+    const auto goes_on = [](const RunStatus& one) { return !schema::is_final(one.state); };
+    if (fitting.size() > 1 && std::count_if(fitting.begin(), fitting.end(), goes_on) == 1)
+      fitting = {std::move(*std::find_if(fitting.begin(), fitting.end(), goes_on))};
     if (fitting.size() > 1) {
       return Error{ErrorKind::kUsage, "run '" + run + "' is not unique: " + std::to_string(fitting.size()) +
-                                          " begin so, among them " + fitting[0].id + " and " + fitting[1].id};
+                                          " begin so: " + first_ids(fitting)};
     }
     merged.runs = std::move(fitting);
   }

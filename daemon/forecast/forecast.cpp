@@ -9,20 +9,19 @@ namespace {
 
 using schema::ExchangeKind;
 
-// From which N on the ring is faster; 0 if nowhere up to kMostForecastNodes.
+// From which N on the ring is faster up to kMostForecastNodes; 0 if not even there. It may be faster at two nodes,
+// where it sends least, and behind from then on: so from above, by halves, then between the last half that it wins and
+// the next.
 template <class RingWins>
-std::uint64_t overtakes(RingWins ring_wins) {
-  std::size_t before = 1;
-  for (std::size_t nodes = 2; nodes <= schema::kMostForecastNodes; before = nodes, nodes *= 2) {
-    if (!ring_wins(nodes)) continue;
-    std::size_t wins = nodes;
-    while (wins - before > 1) {
-      const std::size_t middle = (before + wins) / 2;
-      (ring_wins(middle) ? wins : before) = middle;
-    }
-    return wins;
+std::uint64_t stays_ahead_from(RingWins ring_wins) {
+  std::size_t wins = 0, loses = schema::kMostForecastNodes;
+  for (; loses >= 2 && ring_wins(loses); loses /= 2) wins = loses;
+  if (wins == 0) return 0;
+  while (wins - loses > 1) {
+    const std::size_t middle = (wins + loses) / 2;
+    (ring_wins(middle) ? wins : loses) = middle;
   }
-  return 0;
+  return wins;
 }
 
 double zeros_of(const schema::JobSpec& job) {
@@ -102,7 +101,7 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   if (!question.table) return Forecast{std::move(reply), chosen};
   for (std::size_t n = 1; n <= schema::kMostForecastNodes; n *= 2) reply.table.push_back(row(n));
   const auto loses = [&](ExchangeKind exchange) {
-    return overtakes([&](std::size_t n) {
+    return stays_ahead_from([&](std::size_t n) {
       return predict_ring(task, *machine, where, n).step <
              predict(task, *machine, where, n, exchange, coding_at(n)).step;
     });

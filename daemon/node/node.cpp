@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "daemon/membership/choose_exchange.h"
-#include "daemon/node/run_id.h"
 #include "kernels/base/check.h"
+#include "schema/run_id.h"
 
 namespace tg::daemon {
 namespace {
@@ -219,7 +219,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   const std::size_t members = context_.names.size();
   if (const Status valid = schema::validate_job(*job, members); !valid.ok()) return refuse(valid.error());
   RunIdentity identity{draw(), request.run_id, schema::canonical_job(*job), job->start_timeout_ms};
-  if (identity.id.empty()) identity.id = draw_run_id(to_word(job->model), unix_time_ms(), draw());
+  if (identity.id.empty()) identity.id = schema::draw_run_id(to_word(job->model), unix_time_ms(), draw());
   if (context_.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {

@@ -15,6 +15,7 @@ namespace tg::daemon {
 namespace {
 
 constexpr std::chrono::milliseconds kPublishEvery{100};  // how old the numbers of status may be
+constexpr std::chrono::seconds kLogEvery{10};
 
 Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& job, Rank self, std::size_t members) {
   const PreparationOptions options{job,
@@ -138,6 +139,7 @@ Status Run::begin(const schema::Commit& choice) {
   record_.status = status;
   if (Status written = context_.store.write(record_); !written.ok()) return written;
   numbers_.open_metrics(context_.store.directory(identity_.id));
+  logged_ = Clock::now();
   numbers_.start_counting(context_.mesh.sent_bytes());  // what earlier runs sent is not this one's
   context_.log.info("run-started", {{"run", identity_.id},
                                     {"model", to_word(job_.model)},
@@ -206,11 +208,32 @@ void Run::committed(const Member::Committed& committed) {
   context_.progress.step = committed.step;
   numbers_.committed(committed, context_.mesh.sent_bytes());
   publish(committed.ends);
+  log_progress(committed.ends);
   if (!committed.ends) numbers_.write_metrics(false);
 }
 
+// The loss in the log: ten times a run, and every ten seconds.
+void Run::log_progress(bool ends) {
+  const schema::RunStatus& status = numbers_.status();
+  const Clock::time_point time = Clock::now();
+  const std::uint64_t tenth = std::max<std::uint64_t>(status.steps / 10, 1);
+  if (!ends && status.step % tenth != 0 && time - logged_ < kLogEvery) return;
+  logged_ = time;
+  context_.log.info("progress", {{"run", identity_.id},
+                                 {"step", status.step},
+                                 {"steps", status.steps},
+                                 {"loss", status.loss},
+                                 {"learning-rate", status.learning_rate}});
+}
+
 void Run::reported(const std::optional<Member::Evaluation>& evaluation) {
-  if (evaluation) numbers_.evaluated(*evaluation);
+  if (evaluation) {
+    numbers_.evaluated(*evaluation);
+    context_.log.info("evaluated", {{"run", identity_.id},
+                                    {"step", numbers_.status().evaluation_step},
+                                    {"accuracy", numbers_.status().evaluation_accuracy},
+                                    {"loss", numbers_.status().evaluation_loss}});
+  }
   numbers_.write_metrics(evaluation.has_value());
   publish(true);
 }

@@ -85,6 +85,7 @@ class Run : private Member::Host {
   Status check_memory_of(const schema::StartReply& facts) const;
   void make_crew();
   void show_stopping();
+  void log_progress(bool ends);
   void publish(bool now);
 
   const RunContext& context_;
@@ -97,7 +98,7 @@ class Run : private Member::Host {
   RunNumbers numbers_;
   RunRecord record_;
   const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with their threads
-  Clock::time_point published_{};
+  Clock::time_point published_{}, logged_{};
   Standstill standstill_;
 
   std::unique_ptr<Trainer> trainer_;  // last but one: its thread goes before what it uses

@@ -76,7 +76,8 @@ struct ForecastReply {
   std::int64_t measured_ms = 0;  // of the bench behind it; 0 = speeds are assumed
   bool measured_now = false;     // there was none: this request made it
   std::string exchange, coding;  // as a start of the job chooses at the asked N; coding of all rows
-  std::uint64_t direct_loses = 0, sharded_loses = 0;  // from this N on the ring is faster; 0 = nowhere in the table
+  std::uint64_t direct_loses = 0,
+                sharded_loses = 0;  // from this N on the ring is always faster; 0 = not at the most nodes
   ForecastRow asked;
   std::vector<ForecastRow> table;
   std::vector<std::string> assumptions;

@@ -20,11 +20,11 @@ constexpr WholeRange kTimeoutRange{100, 86'400'000};
 using Row = Option<JobSpec>;
 
 void add_task_rows(std::vector<Row>& rows) {
-  rows.push_back(
-      choice_row("model", &JobSpec::model,
-                 "The network that is trained; lenet-caffe and all behind it can only be replayed (compute)."));
+  rows.push_back(choice_row(
+      "model", &JobSpec::model,
+      "The network that is trained; lenet-caffe and all behind it can only be replayed (compute = replay)."));
   rows.push_back(choice_row("data", &JobSpec::data, "The training and test set; synthetic needs no files."));
-  rows.push_back(text_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
+  rows.push_back(path_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
                           "Folder with the data's files on every node; empty = each node's own data-dir."));
   rows.push_back(whole_row("data-seed", &JobSpec::data_seed, {}, "Seed from which the synthetic set is drawn."));
   rows.push_back(whole_row("data-train", &JobSpec::data_train, {0, kMostImages},
@@ -45,9 +45,10 @@ constexpr const char* kGaussian = "gaussian";
 Row replay_gradients_row() {
   Row row;
   row.name = "replay-gradients";
+  row.form = "gaussian, or a path";
   row.help = "replay: gaussian, or a file of float32 gradients on every node; {rank} is the member's.";
   row.set = [](JobSpec& spec, const std::string& value) -> Status {
-    if (const Status status = check_text(value, kMostPathBytes); !status) return status;
+    if (const Status status = check_path(value, kMostPathBytes); !status) return status;
     spec.replay_gradients = value == kGaussian ? std::nullopt : std::optional(value);
     return {};
   };
@@ -56,9 +57,9 @@ Row replay_gradients_row() {
 }
 
 void add_compute_rows(std::vector<Row>& rows) {
-  rows.push_back(
-      choice_row("compute", &JobSpec::compute,
-                 "Train on data, or replay: exchange gradients made once before the first step, to measure."));
+  rows.push_back(choice_row(
+      "compute", &JobSpec::compute,
+      "train on data, or replay: exchange gradients made once before the first step, to measure a network."));
   rows.push_back(replay_gradients_row());
   rows.push_back(real_row("replay-zeros", &JobSpec::replay_zeros, {0.68, 0.9999, false, false},
                           "replay: share of zero codes of gaussian gradients at clip-sigma 2.5; 0.68 = plain ones."));
@@ -100,7 +101,7 @@ void add_learning_rows(std::vector<Row>& rows) {
   rows.push_back(real_row("weight-decay", &JobSpec::weight_decay, {0, 1e3, false, false},
                           "Factor of the parameters that is added to the gradient; 0 = off."));
   rows.push_back(choice_row("weight-decay-path", &JobSpec::weight_decay_path,
-                            "Whether weight decay is added before ternarizing or at the update."));
+                            "inside: weight decay is added before ternarizing; outside: at the update."));
   rows.push_back(real_row("ema", &JobSpec::ema, fraction,
                           "Decay of the moving average of the parameters, which is evaluated; 0 = no average."));
   rows.push_back(whole_row("evaluate-every", &JobSpec::evaluate_every, {0, kMostSteps},
@@ -113,10 +114,10 @@ void add_gradient_rows(std::vector<Row>& rows) {
   rows.push_back(real_row("clip-sigma", &JobSpec::clip_sigma, {0, 1e6, false, false},
                           "Gradients are clipped at this many standard deviations of their segment; 0 = off."));
   rows.push_back(
-      choice_row("scaler", &JobSpec::scaler, "Scaler after the paper's formula or after its authors' code."));
-  rows.push_back(
-      choice_row("scaler-sharing", &JobSpec::scaler_sharing,
-                 "A segment's scaler: the largest of all members', or each member's own (direct exchange)."));
+      choice_row("scaler", &JobSpec::scaler, "Scaler after the paper's formula, or after its authors' code (repo)."));
+  rows.push_back(choice_row(
+      "scaler-sharing", &JobSpec::scaler_sharing,
+      "A segment's scaler: the largest of all members' (max), or each member's own (none; direct exchange)."));
   rows.push_back(choice_row("last-layer", &JobSpec::last_layer, "How the gradient of the last layer travels."));
   rows.push_back(whole_row("min-ternary-size", &JobSpec::min_ternary_size, {0, UINT32_MAX},
                            "Segments with fewer parameters travel as float32."));
@@ -124,17 +125,30 @@ void add_gradient_rows(std::vector<Row>& rows) {
                            "The first steps whose gradients travel as float32."));
   rows.push_back(
       choice_row("exchange", &JobSpec::exchange,
-                 "Codes from all to all, or each chunk summed by one owner; auto predicts which is faster."));
-  rows.push_back(choice_row("coding", &JobSpec::coding,
-                            "Ternary payloads as bit planes or entropy-coded; auto predicts which is faster."));
+                 "direct: codes go from all to all; sharded: each chunk is summed by one owner; auto: by the number of "
+                 "members."));
+  rows.push_back(
+      choice_row("coding", &JobSpec::coding,
+                 "Ternary payloads as bit planes (raw) or entropy-coded (entropy); auto: by the measured link."));
   rows.push_back(whole_row("bucket-parameters", &JobSpec::bucket_parameters, {0, UINT32_MAX},
                            "Parameters after which a bucket is full and leaves; 0 = chosen from the model."));
   rows.push_back(whole_row("chunk-parameters", &JobSpec::chunk_parameters, {0, kMostChunkParameters},
                            "Parameters of a chunk; 0 = chosen from the model and the members."));
 }
 
+Row members_row() {
+  Row row = choice_row("members", &JobSpec::members, "Which nodes take part: all that the peer lines name.");
+  row.set = [](JobSpec&, const std::string& value) -> Status {
+    if (value == to_word(Members::kAll)) return {};
+    return bad_value(value,
+                     "all, the only value: every node of the mesh takes part. To train on some of them, give these "
+                     "files with peer lines of their own");
+  };
+  return row;
+}
+
 void add_running_rows(std::vector<Row>& rows) {
-  rows.push_back(choice_row("members", &JobSpec::members, "Which nodes take part."));
+  rows.push_back(members_row());
   rows.push_back(whole_row("digest-every", &JobSpec::digest_every, {1, kMostSteps},
                            "Steps between comparisons of the members' states."));
   rows.push_back(whole_row(
@@ -159,6 +173,30 @@ std::vector<Row> make_rows() {
   add_gradient_rows(rows);
   add_running_rows(rows);
   return rows;
+}
+
+// What other programs call it.
+struct OtherWord {
+  const char* word;
+  const char* key;
+};
+constexpr OtherWord kOtherWords[] = {{"epochs", "steps"},         {"epoch", "steps"},
+                                     {"iterations", "steps"},     {"max-steps", "steps"},
+                                     {"lr", "learning-rate"},     {"rate", "learning-rate"},
+                                     {"batch", "global-batch"},   {"batch-size", "global-batch"},
+                                     {"network", "model"},        {"arch", "model"},
+                                     {"dataset", "data"},         {"data-path", "data-dir"},
+                                     {"random-seed", "seed"},     {"nodes", "members"},
+                                     {"workers", "members"},      {"decay", "weight-decay"},
+                                     {"lr-schedule", "schedule"}, {"eval-every", "evaluate-every"}};
+
+std::string unknown_job_key(std::string_view name) {
+  std::string dashed(name);
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  std::string meant;
+  for (const OtherWord& other : kOtherWords)
+    if (dashed == other.word) meant = other.key;
+  return unknown_key(job_options(), name, meant, "tgctl help job");
 }
 
 Error invalid(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }
@@ -206,7 +244,7 @@ Result<JobSpec> parse_job(std::string_view text, std::string_view file) {
   for (const Assignment& assignment : *assignments) {
     const std::string place = std::string(file) + ":" + std::to_string(assignment.line) + ": ";
     const Row* row = find_option(job_options(), assignment.key);
-    if (row == nullptr) return Error{ErrorKind::kUsage, place + unknown_key(job_options(), assignment.key)};
+    if (row == nullptr) return Error{ErrorKind::kUsage, place + unknown_job_key(assignment.key)};
     const auto [first, fresh] = seen.emplace(assignment.key, assignment.line);
     if (!fresh) {
       return Error{ErrorKind::kUsage,
@@ -230,7 +268,7 @@ Status set_job_key(JobSpec& spec, std::string_view assignment) {
   };
   const std::string_view key = trim(assignment.substr(0, equals));
   const Row* row = find_option(job_options(), key);
-  if (row == nullptr) return Error{ErrorKind::kUsage, unknown_key(job_options(), key)};
+  if (row == nullptr) return Error{ErrorKind::kUsage, unknown_job_key(key)};
   const Status status = row->set(spec, std::string(trim(assignment.substr(equals + 1))));
   if (!status) return Error{status.error().kind, std::string(key) + ": " + status.error().message};
   return {};

@@ -3,6 +3,7 @@
 #include <boost/program_options.hpp>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -18,6 +19,7 @@ namespace po = boost::program_options;
 using Row = Option<NodeConfig>;
 
 constexpr std::size_t kMostConfigBytes = 256 * 1024;
+constexpr std::size_t kHelpColumns = 74;  // of 80, behind six spaces
 constexpr std::string_view kEnvironmentPrefix = "TGD_";
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
@@ -40,7 +42,7 @@ Status apply(NodeConfig& config, const Source& source) {
   std::map<std::string, std::string> seen;
   for (const Source::Value& given : source.values) {
     const Row* row = find_option(node_options(), given.key);
-    if (row == nullptr) return usage(given.place + unknown_key(node_options(), given.key));
+    if (row == nullptr) return usage(given.place + unknown_key(node_options(), given.key, "", "tgctl help node"));
     const auto [first, fresh] = seen.emplace(given.key, given.place);
     if (!fresh && !row->repeated) return usage(given.place + given.key + " is set twice");
     if (fresh && row->repeated) config.peers.clear();
@@ -149,23 +151,35 @@ Result<Flags> read_flags(int argc, const char* const* argv) {
   return flags;
 }
 
+// Of data-dir: a folder that may still be mounted, so it is no error yet.
+std::string missing_folder(const std::string& path) {
+  std::error_code code;
+  if (path.empty() || std::filesystem::is_directory(path, code)) return "";
+  return "data-dir = " + path + (code ? ": " + code.message() : " is no folder") +
+         "; jobs that need data will be refused here";
+}
+
 std::string make_help() {
   std::string text =
       "tgd: a node that trains neural networks together with its peers.\n\n"
       "  tgd --config tgd.conf\n"
       "  tgd --config tgd.conf --node node-b --threads 2\n\n"
-      "Options; in the file as `key = value`, in the environment as TGD_KEY (TGD_PEER_TIMEOUT). Flags win over the\n"
-      "environment, the environment over the file.\n\n"
+      "Options; in the file as `key = value`, in the environment as TGD_KEY\n"
+      "(TGD_PEER_TIMEOUT). Flags win over the environment, that over the file.\n\n"
       "  --config FILE, -c FILE\n      Read this file.\n"
       "  --check-config\n      Say whether the configuration is good, and end.\n"
       "  --version\n      Print version and engines.\n"
       "  --help, -h\n      Print this.\n";
   const NodeConfig defaults;
   for (const Row& row : node_options()) {
-    text += "  --" + row.name + (row.repeated ? " VALUE, repeated" : " VALUE") + "\n      " + row.help + "\n";
+    text += "  --" + row.name + (row.repeated ? " VALUE, repeated" : " VALUE") + "\n";
+    const std::string& values = row.allowed.empty() ? row.form : row.allowed;
     const std::string value = row.get(defaults);
-    if (!row.allowed.empty()) text += "      Allowed: " + row.allowed + ".\n";
-    if (!value.empty()) text += "      Default: " + value + ".\n";
+    for (const std::string& part :
+         {row.help, values.empty() ? "" : "Allowed: " + values + ".", value.empty() ? "" : "Default: " + value + "."}) {
+      if (part.empty()) continue;
+      for (const std::string& line : wrap_text(part, kHelpColumns)) text += "      " + line + "\n";
+    }
   }
   return text;
 }
@@ -198,6 +212,8 @@ Result<CommandLine> parse_node_command_line(int argc, const char* const* argv, c
   if (const Status status = validate_node(line.config); !status) {
     return Error{status.error().kind, (config_path ? *config_path + ": " : std::string()) + status.error().message};
   }
+  if (std::string missing = missing_folder(line.config.data_dir); !missing.empty())
+    line.warnings.push_back(std::move(missing));
   return line;
 }
 

@@ -48,6 +48,7 @@ Result<std::uint16_t> parse_port(std::string_view text) {
 Row peer_row() {
   Row row;
   row.name = "peer";
+  row.form = "NAME@host:port";
   row.help =
       "NAME@host:port of a node, the own one too; once per node, the same lines in every node's file. The host is a "
       "name or an address, an IPv6 one in brackets. The port is the mesh's, the one above it is for control.";
@@ -121,6 +122,7 @@ Row control_allow_row() {
 Row fault_row() {
   Row row;
   row.name = "fault";
+  row.form = "KIND@PHASE:STEP";
   row.help = "For tests: kill, hang or flip a bit at PHASE:STEP, such as kill@reduce:20.";
   row.set = [](NodeConfig& config, const std::string& value) -> Status {
     config.fault.reset();
@@ -150,16 +152,16 @@ std::vector<Row> make_rows() {
   rows.push_back(text_row("node", &NodeConfig::node, kMostNameBytes, "Name of this node, one of the peer lines."));
   rows.push_back(peer_row());
   rows.push_back(listen_row());
-  rows.push_back(text_row("key-file", &NodeConfig::key_file, kMostPathBytes,
+  rows.push_back(path_row("key-file", &NodeConfig::key_file, kMostPathBytes,
                           "Cluster key file, the same on every node; tgctl keygen makes it. Who has no key of it can "
                           "neither join nor ask. It may change while the node runs."));
   rows.push_back(flag_row("insecure", &NodeConfig::insecure,
                           "Listen beyond loopback without keys: who calls from an address of the peer lines or of "
                           "control-allow can start and stop runs."));
   rows.push_back(control_allow_row());
-  rows.push_back(text_row("state-dir", &NodeConfig::state_dir, kMostPathBytes,
+  rows.push_back(path_row("state-dir", &NodeConfig::state_dir, kMostPathBytes,
                           "Folder for runs: specs, logs, metrics, models. It survives restarts."));
-  rows.push_back(text_row("data-dir", &NodeConfig::data_dir, kMostPathBytes,
+  rows.push_back(path_row("data-dir", &NodeConfig::data_dir, kMostPathBytes,
                           "Folder with data sets on this node, for jobs that name no data-dir."));
   rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMostThreads},
                            "Threads of the engine, and (up to 8) of the exchange's work; 0 = what the cgroup allows."));

@@ -58,6 +58,7 @@ Status validate_node(const NodeConfig& config);
 struct CommandLine {
   NodeConfig config;
   bool help = false, version = false, check_config = false;
+  std::vector<std::string> warnings;  // what will be wrong as soon as it is needed
   std::string help_text;
 };
 // node_command_line.cpp: argv and environment as given; reads the --config file. Validates everything that one node can

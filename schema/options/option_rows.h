@@ -30,17 +30,38 @@ inline Status check_text(const std::string& value, std::size_t most_bytes) {
   return bad_value(value, "a text of at most " + std::to_string(most_bytes) + " printable bytes without #");
 }
 
+// A folder or file: the same, and what only a shell understands is refused.
+inline Status check_path(const std::string& value, std::size_t most_bytes) {
+  if (const Status status = check_text(value, most_bytes); !status) return status;
+  if (!value.starts_with('~') && !value.starts_with('$')) return {};
+  return bad_value(value, std::string("a path: nobody expands ") + (value[0] == '~' ? "~" : "variables") +
+                              " here; write it from / on, such as /home/NAME/mnist");
+}
+
 template <class Target>
 Option<Target> text_row(std::string name, std::string Target::*field, std::size_t most_bytes, std::string help) {
   Option<Target> row;
   row.name = std::move(name);
   row.help = std::move(help);
+  row.form = "text";
   row.set = [field, most_bytes](Target& target, const std::string& value) -> Status {
     if (const Status status = check_text(value, most_bytes); !status) return status;
     target.*field = value;
     return {};
   };
   row.get = [field](const Target& target) { return target.*field; };
+  return row;
+}
+
+template <class Target>
+Option<Target> path_row(std::string name, std::string Target::*field, std::size_t most_bytes, std::string help) {
+  Option<Target> row = text_row(std::move(name), field, most_bytes, std::move(help));
+  row.form = "path";
+  row.set = [field, most_bytes](Target& target, const std::string& value) -> Status {
+    if (const Status status = check_path(value, most_bytes); !status) return status;
+    target.*field = value;
+    return {};
+  };
   return row;
 }
 
@@ -99,14 +120,13 @@ Option<Target> whole_row(std::string name, std::uint64_t Target::*field, WholeRa
   Option<Target> row;
   row.name = std::move(name);
   row.help = std::move(help);
-  row.set = [field, range](Target& target, const std::string& value) -> Status {
+  row.form = "whole number from " + std::to_string(range.least) + " to " + std::to_string(range.most);
+  row.set = [field, range, form = row.form](Target& target, const std::string& value) -> Status {
     std::uint64_t number = 0;
     const char* const end = value.data() + value.size();
     const auto [stop, code] = std::from_chars(value.data(), end, number);
-    if (code != std::errc() || stop != end || number < range.least || number > range.most) {
-      return bad_value(value,
-                       "a whole number from " + std::to_string(range.least) + " to " + std::to_string(range.most));
-    }
+    if (code != std::errc() || stop != end || number < range.least || number > range.most)
+      return bad_value(value, "a " + form);
     target.*field = number;
     return {};
   };
@@ -133,17 +153,16 @@ Option<Target> real_row(std::string name, double Target::*field, RealRange range
   Option<Target> row;
   row.name = std::move(name);
   row.help = std::move(help);
-  row.set = [field, range](Target& target, const std::string& value) -> Status {
+  row.form = std::string("number ") + (range.least_excluded ? "above " : "from ") + format_real(range.least) +
+             (range.most_excluded ? " to below " : " to ") + format_real(range.most);
+  row.set = [field, range, form = row.form](Target& target, const std::string& value) -> Status {
     double number = 0;
     const char* const end = value.data() + value.size();
     const auto [stop, code] = std::from_chars(value.data(), end, number);
     const bool above = range.least_excluded ? number > range.least : number >= range.least;
     const bool below = range.most_excluded ? number < range.most : number <= range.most;
-    if (code != std::errc() || stop != end || !std::isfinite(number) || !above || !below) {
-      return bad_value(value, std::string("a number ") + (range.least_excluded ? "above " : "from ") +
-                                  format_real(range.least) + (range.most_excluded ? " to below " : " to ") +
-                                  format_real(range.most));
-    }
+    if (code != std::errc() || stop != end || !std::isfinite(number) || !above || !below)
+      return bad_value(value, "a " + form);
     target.*field = number;
     return {};
   };
@@ -156,13 +175,11 @@ Option<Target> duration_row(std::string name, std::uint64_t Target::*field, Whol
   Option<Target> row;
   row.name = std::move(name);
   row.help = std::move(help);
-  row.set = [field, range_ms](Target& target, const std::string& value) -> Status {
+  row.form = "duration from " + format_duration(range_ms.least) + " to " + format_duration(range_ms.most);
+  row.set = [field, range_ms, form = row.form](Target& target, const std::string& value) -> Status {
     Result<std::uint64_t> ms = parse_duration_ms(value);
     if (!ms) return ms.error();
-    if (*ms < range_ms.least || *ms > range_ms.most) {
-      return bad_value(value,
-                       "a duration from " + format_duration(range_ms.least) + " to " + format_duration(range_ms.most));
-    }
+    if (*ms < range_ms.least || *ms > range_ms.most) return bad_value(value, "a " + form);
     target.*field = *ms;
     return {};
   };
@@ -193,13 +210,16 @@ const Option<Target>* find_option(const std::vector<Option<Target>>& table, std:
   return nullptr;
 }
 
-// "unknown key "stepz"; did you mean "steps"?", to be put behind the place.
+// "unknown key "stepz"; did you mean "steps"? tgctl help job explains all keys", to be put behind the place. meant: the
+// key that other programs call so, "" if none does. page: what prints the reference.
 template <class Target>
-std::string unknown_key(const std::vector<Option<Target>>& table, std::string_view name) {
+std::string unknown_key(const std::vector<Option<Target>>& table, std::string_view name, std::string meant,
+                        const std::string& page) {
   std::vector<std::string> known;
   for (const Option<Target>& row : table) known.push_back(row.name);
-  const std::string near = nearest(name, known);
-  return "unknown key \"" + clip_text(name, 100) + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?");
+  if (meant.empty()) meant = nearest(name, known);
+  return "unknown key \"" + clip_text(name, 100) + "\"" +
+         (meant.empty() ? "; " : "; did you mean \"" + meant + "\"? ") + page + " explains all keys";
 }
 
 }  // namespace tg::schema

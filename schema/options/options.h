@@ -20,6 +20,7 @@ struct Option {
   std::function<std::string(const Target&)> get;  // canonical text, "" = not set
   bool repeated = false;                          // may be given more than once (peer)
   std::string allowed;                            // "direct | sharded | auto", for messages and help
+  std::string form;                               // of a value that is no such word: "number from 0 to 1"
 };
 
 struct Assignment {

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "ctl/command_line/command_table.h"
+#include "schema/options/reference.h"
+#include "schema/text.h"
+
 namespace tg::ctl {
 namespace {
 
@@ -61,13 +67,22 @@ TEST(CommandLine, AddressIsFlagThenEnvironmentThenDefault) {
 }
 
 TEST(CommandLine, MisspellingsGetTheNearest) {
-  expect_error({"statsu"}, "did you mean status?");
-  expect_error({"strat", "x"}, "did you mean start?");
-  expect_error({"frobnicate"}, "tgctl --help");
+  expect_error({"statsu"}, "did you mean tgctl status?");
+  expect_error({"strat", "x"}, "did you mean tgctl start?");
+  expect_error({"frobnicate"}, "tgctl help");
   expect_error({"status", "--jsno"}, "did you mean --json?");
   expect_error({"start", "a.job", "--steps", "5"}, "unknown option --steps");
   expect_error({"--adress", "h:1", "list"}, "did you mean --address?");
   expect_error({"list", "-x"}, "unknown option -x");
+}
+
+TEST(CommandLine, WordsOfOtherProgramsLeadToOurs) {
+  for (const auto& [word, meant] :
+       {std::pair("ls", "list"), std::pair("cancel", "stop"), std::pair("get", "fetch"), std::pair("run", "start"),
+        std::pair("ps", "status"), std::pair("doctor", "status --check"), std::pair("top", "status --watch")}) {
+    expect_error({word}, (std::string("did you mean tgctl ") + meant + "?"));
+    EXPECT_EQ(find_verb(word), nullptr) << word << " is a verb by now";
+  }
 }
 
 TEST(CommandLine, WhatIsMissingOrTooMuchIsNamed) {
@@ -78,6 +93,9 @@ TEST(CommandLine, WhatIsMissingOrTooMuchIsNamed) {
   expect_error({"list", "first"}, "list takes no \"first\"");
   expect_error({"stop", "a", "b"}, "\"b\" is one too many");
   expect_error({"start", "a.job", "--set"}, "--set");
+  expect_error({"start", "a.job", "--set", "steps", "100"}, "in one word: --set steps=VALUE");
+  expect_error({"start", "--set", "steps", "100", "a.job"}, "in one word: --set steps=VALUE");
+  expect_error({"fetch", "first", "-o", "-"}, "cannot write them to stdout; give a folder");
   expect_error({"plan", "a.job"}, "plan needs --nodes N");
   expect_error({"plan", "--nodes", "2"}, "plan needs a JOB");
   for (const char* nodes : {"0", "513", "-1", "two", "2.5", ""})
@@ -108,6 +126,17 @@ TEST(CommandLine, EveryVerbHasHelpThatBeginsWithTwoExamples) {
   }
   EXPECT_FALSE(parse({"--help"})->help.empty());
   EXPECT_FALSE(parse({"help"})->help.empty());
+  EXPECT_EQ(parse({"help", "job"})->help, schema::job_reference());
+  EXPECT_EQ(parse({"help", "node"})->help, schema::node_reference());
+}
+
+TEST(CommandLine, HelpFitsATerminal) {
+  std::vector<std::string> pages{general_help()};
+  for (const VerbRow& row : verb_rows()) pages.push_back(verb_help(row.verb));
+  for (const std::string& page : pages) {
+    std::istringstream lines(page);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(schema::text_width(line), 80u) << line;
+  }
 }
 
 }  // namespace

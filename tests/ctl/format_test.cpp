@@ -1,8 +1,11 @@
 // What people and programs read: tables, the live line, the warning, and the JSON's exact fields.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <type_traits>
 
 #include "ctl/exit_code.h"
 #include "ctl/format/progress.h"
@@ -10,6 +13,7 @@
 #include "ctl/format/status_text.h"
 #include "ctl/format/table.h"
 #include "kernels/base/hex.h"
+#include "schema/text.h"
 
 namespace tg::ctl {
 namespace {
@@ -23,6 +27,7 @@ schema::RunStatus sample_run() {
   schema::RunStatus run;
   run.id = "first";
   run.state = RunState::kRunning;
+  run.started_ms = kNowMs - 60'000;
   run.since_ms = kNowMs - 42'000;
   run.model = "lenet";
   run.data = "mnist";
@@ -40,7 +45,7 @@ schema::RunStatus sample_run() {
   run.digest = 0xfedcba9876543210;
   run.members = {
       {"node-a", RunState::kRunning, 120, 0xfedcba9876543210, 120, 0.25, schema::Phase::kBackward, 12'345, 60'000},
-      {"node-b", RunState::kStarting, 0, 0, 0, 0}};
+      {"node-b", RunState::kStarting, 0, 0, 0, 0, schema::Phase::kPrepare}};
   return run;
 }
 
@@ -60,28 +65,68 @@ std::vector<std::string> keys(const ordered_json& object) {
 }
 
 TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
-  const auto json = ordered_json::parse(format_status_json(sample_mesh(), 2));
+  const auto json = ordered_json::parse(format_status_json(sample_mesh(), kNowMs, 2));
   EXPECT_EQ(keys(json), (std::vector<std::string>{"schema_version", "nodes", "runs"}));
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(keys(json["nodes"][0]), (std::vector<std::string>{"name", "address", "state"}));
   EXPECT_EQ(json["nodes"][1]["state"], "unreachable");
   const auto& run = json["runs"][0];
-  EXPECT_EQ(keys(run),
-            (std::vector<std::string>{"id", "state", "reason", "model", "exchange", "coding", "step", "steps", "loss",
-                                      "evaluation", "samples_per_second", "code_bits_per_parameter",
-                                      "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "members"}));
+  EXPECT_EQ(keys(run), (std::vector<std::string>{"id",
+                                                 "state",
+                                                 "reason",
+                                                 "started",
+                                                 "since",
+                                                 "seconds_left",
+                                                 "model",
+                                                 "exchange",
+                                                 "coding",
+                                                 "step",
+                                                 "steps",
+                                                 "loss",
+                                                 "evaluation",
+                                                 "samples_per_second",
+                                                 "code_bits_per_parameter",
+                                                 "sent_bits_per_parameter",
+                                                 "sent_bytes_per_step",
+                                                 "zeros",
+                                                 "digest",
+                                                 "members"}));
   EXPECT_EQ(run["state"], "RUNNING");
   EXPECT_TRUE(run["step"].is_number_unsigned());
   EXPECT_EQ(run["loss"], 0.12345);
   EXPECT_TRUE(run["evaluation"].is_null());
   EXPECT_EQ(run["digest"], "fedcba9876543210");
   EXPECT_EQ(keys(run["members"][0]),
-            (std::vector<std::string>{"node", "state", "step", "digest", "wait_share", "phase", "holds_up"}));
+            (std::vector<std::string>{"node", "state", "phase", "step", "digest", "wait_share", "holds_up"}));
   EXPECT_EQ(run["members"][0]["phase"].dump(), R"({"name":"backward","seconds":12.345,"limit_seconds":60.0})");
-  EXPECT_TRUE(run["members"][1]["phase"].is_null()) << "not known";
+  EXPECT_EQ(run["members"][1]["phase"].dump(), R"({"name":"prepare","seconds":null,"limit_seconds":null})");
+  EXPECT_EQ(run["started"], "2023-11-14T22:14:00Z");
+  EXPECT_EQ(run["since"], "2023-11-14T22:14:18Z");
+  EXPECT_EQ(run["seconds_left"], 308) << "880 steps at the rate of 120 in 42 s";
   EXPECT_EQ(run["members"][0]["wait_share"], 0.25);
   EXPECT_EQ(run["members"][0]["holds_up"], false);
   EXPECT_TRUE(run["members"][1]["digest"].is_null());
+}
+
+TEST(StatusJson, ListIsTheRunsOfStatus) {
+  const auto status = ordered_json::parse(format_status_json(sample_mesh(), kNowMs, 2));
+  const auto list = ordered_json::parse(format_list_json(sample_mesh().runs, kNowMs, 2));
+  EXPECT_EQ(keys(list), (std::vector<std::string>{"schema_version", "runs"}));
+  EXPECT_EQ(list["runs"], status["runs"]);
+}
+
+// A number in place of a word would not compile.
+static_assert(!std::is_constructible_v<ordered_json, RunState>);
+
+TEST(StatusJson, TimesThatAreNotKnownAreNull) {
+  schema::MeshStatus mesh = sample_mesh();
+  mesh.runs[0].started_ms = mesh.runs[0].since_ms = 0;
+  auto run = ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0];
+  for (const char* key : {"started", "since", "seconds_left"}) EXPECT_TRUE(run[key].is_null()) << key;
+  mesh = sample_mesh();
+  mesh.runs[0].state = RunState::kCompleted;
+  run = ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0];
+  EXPECT_TRUE(run["seconds_left"].is_null());
 }
 
 TEST(StatusJson, EvaluationAppearsOnceThereIsOne) {
@@ -90,7 +135,7 @@ TEST(StatusJson, EvaluationAppearsOnceThereIsOne) {
   mesh.runs[0].evaluation_step = 100;
   mesh.runs[0].evaluation_accuracy = 0.98;
   mesh.runs[0].evaluation_loss = 0.05;
-  const auto evaluation = ordered_json::parse(format_status_json(mesh, -1))["runs"][0]["evaluation"];
+  const auto evaluation = ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0]["evaluation"];
   EXPECT_EQ(keys(evaluation), (std::vector<std::string>{"step", "accuracy", "loss"}));
   EXPECT_EQ(evaluation["accuracy"], 0.98);
 }
@@ -98,7 +143,7 @@ TEST(StatusJson, EvaluationAppearsOnceThereIsOne) {
 TEST(StatusJson, WhatHasNoValueYetIsNull) {
   schema::MeshStatus mesh = sample_mesh();
   mesh.runs[0].step = 0;
-  auto run = ordered_json::parse(format_status_json(mesh, -1))["runs"][0];
+  auto run = ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0];
   for (const char* key : {"loss", "samples_per_second", "code_bits_per_parameter", "sent_bits_per_parameter",
                           "sent_bytes_per_step", "zeros"}) {
     EXPECT_TRUE(run[key].is_null()) << key;
@@ -106,9 +151,9 @@ TEST(StatusJson, WhatHasNoValueYetIsNull) {
   mesh = sample_mesh();
   mesh.runs[0].loss = std::numeric_limits<double>::infinity();
   mesh.runs[0].reason = "a path \xff that is no UTF-8";
-  run = ordered_json::parse(format_status_json(mesh, -1))["runs"][0];
+  run = ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0];
   EXPECT_TRUE(run["loss"].is_null());
-  EXPECT_EQ(format_status_json(mesh, -1).find('\n'), std::string::npos);
+  EXPECT_EQ(format_status_json(mesh, kNowMs, -1).find('\n'), std::string::npos);
 }
 
 TEST(StatusText, MeshShowsNodesAndRuns) {
@@ -118,12 +163,79 @@ TEST(StatusText, MeshShowsNodesAndRuns) {
             "node-a  127.0.0.1:7701  up\n"
             "node-b  127.0.0.1:7711  unreachable\n"
             "\n"
-            "RUN    STATE    FOR  MODEL  STEP      LOSS    ACCURACY  SAMPLES/S  REASON\n"
-            "first  RUNNING  42s  lenet  120/1000  0.1235  -         1234\n");
+            "RUN    STATE    FOR  LEFT   STEP      LOSS    ACCURACY\n"
+            "first  RUNNING  42s  5m08s  120/1000  0.1235  -\n");
   schema::MeshStatus open = sample_mesh();
   open.insecure = true;
   EXPECT_NE(format_mesh(open, kNowMs).find("without keys"), std::string::npos);
   EXPECT_EQ(format_runs({}, kNowMs), "no runs\n");
+}
+
+void expect_narrow(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(schema::text_width(line), kColumns) << line;
+}
+
+TEST(StatusText, NoLineWrapsAtEightyColumns) {
+  schema::MeshStatus mesh = sample_mesh();
+  mesh.insecure = true;
+  schema::RunStatus usual = sample_run();
+  usual.id = "lenet-20261123-0452-5f6e";
+  usual.state = RunState::kCompleted;
+  usual.step = usual.steps = 10'000;
+  usual.evaluated = true;
+  usual.evaluation_accuracy = 1;
+  schema::RunStatus long_one = usual;
+  long_one.id = std::string(63, 'r');
+  long_one.state = RunState::kFailed;
+  long_one.step = long_one.steps = 4'294'967'294;
+  long_one.loss = 1e300;
+  long_one.reason = "node-b lost the connection to node-c in reduce of step 812; is it running? Its address is " +
+                    std::string(100, 'x');
+  long_one.exchange = long_one.coding = long_one.gradients = long_one.model = long_one.data = std::string(63, 'w');
+  long_one.members[0].node = std::string(63, 'n');
+  long_one.members[0].state = RunState::kRunning;
+  long_one.members[0].wait_share = 0.99;
+  mesh.runs = {usual};
+  const std::string one_line = format_runs(mesh.runs, kNowMs);
+  EXPECT_EQ(std::count(one_line.begin(), one_line.end(), '\n'), 2) << one_line;
+  expect_narrow(one_line);
+  mesh.runs = {long_one, usual};
+  mesh.nodes = {{std::string(63, 'n'), std::string(260, 'a'), schema::NodeState::kUp, ""},
+                {"node-b", "127.0.0.1:7711", schema::NodeState::kNoLink,
+                 "its mesh port 127.0.0.1:7710 is not reachable: is a firewall between?"}};
+  expect_narrow(format_mesh(mesh, kNowMs));
+  expect_narrow(format_run(long_one, kNowMs));
+  schema::StartReply plan;
+  plan.run_id = std::string(63, 'r');
+  plan.exchange = plan.coding = std::string(63, 'w');
+  plan.predicted.step = 1e9;
+  plan.predicted.speed_up = 1e9;
+  expect_narrow(format_plan(plan));
+  plan.unpredicted = long_one.reason;
+  expect_narrow(format_plan(plan));
+}
+
+TEST(StatusText, ReasonsStandBelowTheirRun) {
+  schema::RunStatus run = sample_run();
+  run.reason = "node-b was lost";
+  EXPECT_NE(format_runs({run, sample_run()}, kNowMs).find("  -\n  node-b was lost\nfirst"), std::string::npos);
+}
+
+TEST(StatusText, RunsThatGoOnComeFirst) {
+  std::vector<schema::RunStatus> runs(4, sample_run());
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = std::to_string(i);
+  runs[0].state = runs[1].state = RunState::kCompleted;
+  runs[3].state = RunState::kPending;
+  running_first(runs);
+  std::string order;
+  for (const schema::RunStatus& run : runs) order += run.id;
+  EXPECT_EQ(order, "2301");
+}
+
+TEST(Table, AScreenThatIsTooSmallSaysWhatIsMissing) {
+  EXPECT_EQ(first_lines("a\nb\nc\n", 4), "a\nb\nc\n");
+  EXPECT_EQ(first_lines("a\nb\nc\nd\n", 4), "a\nb\n(2 more lines; tgctl status shows all)\n");
 }
 
 TEST(StatusText, RunShowsItsNumbersAndMembers) {
@@ -132,12 +244,23 @@ TEST(StatusText, RunShowsItsNumbersAndMembers) {
   run.reason = "node-b was lost in reduce";
   run.evaluated = true;
   run.evaluation_accuracy = 0.98765;
+  EXPECT_NE(format_run(sample_run(), kNowMs).find("RUNNING for 42s, about 5m08s left"), std::string::npos);
   const std::string text = format_run(run, kNowMs);
   for (const char* part :
        {"FAILED for 42s", "node-b was lost in reduce", "120 of 1000", "98.77 %", "fedcba9876543210",
-        "0.500 codes, 1.500 sent, 93.0 % zeros", "235.5 kB", "node-a  RUNNING", "backward 12 s of 60 s", "25 %"}) {
+        "0.500 codes, 1.500 sent, 93.0 % zeros", "235.5 kB", "node-a  RUNNING", "backward 12 s of 60 s", "25 %",
+        "started", "2023-11-14T22:14:00Z", "ended", "2023-11-14T22:14:18Z"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
+}
+
+TEST(Plan, WhereNothingIsComputedNothingIsSaidOfSpeedUps) {
+  schema::StartReply plan;
+  plan.members = 4;
+  plan.predicted.step = 0.016;
+  EXPECT_EQ(format_plan(plan).find("one node"), std::string::npos) << format_plan(plan);
+  EXPECT_NE(format_plan(plan).find("nothing, gradients are replayed"), std::string::npos) << format_plan(plan);
+  EXPECT_FALSE(speed_up_warning(plan).has_value());
 }
 
 TEST(Plan, WarnsBelowItsThresholdWithTheNumbers) {
@@ -179,7 +302,7 @@ TEST(StatusText, WhoIsWaitedForMostOfTheTimeIsMarked) {
   EXPECT_NE(format_run(run, kNowMs).find("62 %, holds the run up"), std::string::npos);
   schema::MeshStatus mesh = sample_mesh();
   mesh.runs = {run};
-  const auto json = ordered_json::parse(format_status_json(mesh, 2));
+  const auto json = ordered_json::parse(format_status_json(mesh, kNowMs, 2));
   EXPECT_EQ(json["runs"][0]["members"][0]["holds_up"], false);
   EXPECT_EQ(json["runs"][0]["members"][1]["holds_up"], true);
   run.members[1].state = schema::RunState::kCompleted;
@@ -190,28 +313,66 @@ TEST(Progress, LineSaysWhereTheRunIsAndWhenItEnds) {
   ProgressLine progress;
   schema::RunStatus run = sample_run();
   run.step = 100;
-  EXPECT_EQ(progress.update(run, 0).find("ETA"), std::string::npos) << "no rate yet";
+  EXPECT_EQ(progress.update(run, 0, 80).find("left"), std::string::npos) << "no rate yet";
   run.step = 110;
   run.evaluated = true;
   run.evaluation_accuracy = 0.971;
-  EXPECT_EQ(progress.update(run, 5000),
-            "RUNNING  step 110/1000  loss 0.1235  accuracy 97.10 %  1234 samples/s  1.50 bits/parameter  ETA 7m25s");
+  EXPECT_EQ(progress.update(run, 5000, 100),
+            "RUNNING  step 110/1000  7m25s left  loss 0.1235  accuracy 97.10 %  1234 samples/s");
   run.state = RunState::kCompleted;
   run.step = 1000;
-  EXPECT_EQ(progress.update(run, 6000).find("ETA"), std::string::npos);
+  EXPECT_EQ(progress.update(run, 6000, 80).find("left"), std::string::npos);
+}
+
+TEST(Progress, TheTimeLeftIsNeverCut) {
+  schema::RunStatus run = sample_run();
+  run.steps = 4'294'967'294;
+  run.evaluated = true;
+  for (std::size_t columns = 60; columns <= 100; ++columns) {
+    ProgressLine progress;
+    run.step = 1'000'000'000;
+    progress.update(run, 0, columns);
+    run.step = 1'000'000'100;
+    const std::string line = progress.update(run, 5000, columns);
+    EXPECT_LE(schema::text_width(line), columns) << line;
+    EXPECT_NE(line.find("  1906d left"), std::string::npos) << line;
+  }
+}
+
+TEST(Progress, EvaluatingIsSaid) {
+  ProgressLine progress;
+  PlainPace pace;
+  schema::RunStatus run = sample_run();
+  EXPECT_EQ(progress.update(run, 0, 80).find("evaluating"), std::string::npos);
+  EXPECT_TRUE(pace.due(run, 0));
+  run.members[0].phase = schema::Phase::kEvaluate;
+  EXPECT_NE(progress.update(run, 500, 80).find("  evaluating  "), std::string::npos);
+  EXPECT_TRUE(pace.due(run, 500)) << "a pipe reads it, too";
+  EXPECT_FALSE(pace.due(run, 1000));
+}
+
+TEST(Progress, PreparingNamesWhoIsWaitedFor) {
+  schema::MeshStatus mesh = sample_mesh();
+  schema::RunStatus& run = mesh.runs[0];
+  run.state = RunState::kPending;
+  EXPECT_EQ(preparing_line(mesh, run, kNowMs, 80), "PENDING  42s  waiting for node-b: unreachable");
+  mesh.nodes[1].state = std::string(300, 'x');
+  EXPECT_LE(schema::text_width(preparing_line(mesh, run, kNowMs, 80)), 80u);
+  run.state = RunState::kStarting;
+  EXPECT_EQ(preparing_line(mesh, run, kNowMs, 80), "STARTING  42s  nodes load data, build engines, measure links");
 }
 
 TEST(Progress, RateForgetsWhatIsLongAgo) {
   ProgressLine progress;
   schema::RunStatus run = sample_run();
   run.step = 0;
-  progress.update(run, 0);  // a slow minute of start-up
+  progress.update(run, 0, 80);  // a slow minute of start-up
   run.step = 1;
-  progress.update(run, 60'000);
+  progress.update(run, 60'000, 80);
   run.step = 101;
-  progress.update(run, 70'000);
+  progress.update(run, 70'000, 80);
   run.step = 201;
-  EXPECT_NE(progress.update(run, 80'000).find("ETA 1m20s"), std::string::npos);  // 799 steps at 10 a second
+  EXPECT_NE(progress.update(run, 80'000, 80).find("1m20s left"), std::string::npos);  // 799 steps at 10 a second
 }
 
 TEST(Progress, PipesGetALineEveryTenSecondsOrHundredSteps) {
@@ -264,6 +425,7 @@ TEST(ExitCode, FollowsTheKind) {
   EXPECT_EQ(exit_code(ErrorKind::kUnreachable), 3);
   EXPECT_EQ(exit_code(ErrorKind::kNotFound), 4);
   EXPECT_EQ(exit_code(ErrorKind::kRunFailed), 5);
+  EXPECT_EQ(kNotWhole, 8);
   EXPECT_EQ(kTimedOut, 124);
   EXPECT_EQ(kInterrupted, 130);
 }

@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "ctl/format/table.h"
 #include "ctl/plan/bench_report.h"
 #include "ctl/plan/link_rate.h"
 #include "ctl/plan/plan_picture.h"
 #include "ctl/plan/plan_report.h"
+#include "schema/text.h"
 
 namespace tg::ctl {
 namespace {
@@ -80,7 +83,7 @@ void expect_parts(const std::string& text, const std::vector<std::string>& parts
 
 TEST(BenchText, ShowsRatesWithTheirRatios) {
   const std::string text = format_bench(sample_bench());
-  expect_parts(text, {"470 Mbit/s of payload towards 3 peers at once, 0.47 x the line's 1 Gbit/s", "210 us",
+  expect_parts(text, {"470 Mbit/s of payload towards 3 peers at once, 0.47 x the line's 1\n", "210 us",
                       "statistics        4.00", "0.80", "1.60", "lenet, batch 64", "0.25", "/state/bench.json"});
   expect_parts(text, {"encode-codes-raw  10.00", "over 220.2 MB"});
   schema::BenchReply poor = sample_bench();
@@ -106,13 +109,35 @@ TEST(BenchJson, NullWhereNothingIsKnown) {
 
 TEST(PlanText, SaysStepsRatiosMarksAndAssumptions) {
   const std::string text = format_forecast(sample_forecast());
-  expect_parts(text, {"1 Gbit/s, 941 Mbit/s of payload", "sharded, coding raw, as a start would choose", "direct, raw",
-                      "8.00", "4.00", "128 * +", "more nodes than a run allows (127)", "fewer samples than nodes",
-                      "a float32 ring beats direct from N = 125 on", "beats sharded nowhere up to N = 512",
-                      "all nodes are alike"});
+  expect_parts(text, {"1 Gbit/s, 941 Mbit/s of payload", "sharded, coding raw, as a start would choose", "8.00", "4.00",
+                      "128*+", "more nodes than a run allows (127)", "fewer samples than nodes",
+                      "a float32 ring is ahead of direct from N = 125 on",
+                      "a float32 ring does not stay ahead of sharded, up to N = 512", "all nodes are alike"});
   schema::ForecastReply now = sample_forecast();
   now.measured_now = true;
   expect_parts(format_forecast(now), {"just now"});
+}
+
+TEST(PlanText, NoLineWrapsAtEightyColumns) {
+  schema::ForecastReply wide = sample_forecast();
+  for (schema::ForecastRow& row : wide.table) {
+    row.nodes = 512;
+    row.local_batch = 65'536;
+    row.beyond_members = row.beyond_batch = true;
+    for (schema::Outcome* one : {&row.direct, &row.sharded, &row.ring}) *one = outcome(0.9994, 511.9);
+  }
+  wide.asked = wide.table[0];
+  wide.assumptions = {std::string(200, 'w'),
+                      "words and words and words and words and words and words and words and so on"};
+  schema::BenchReply bench = sample_bench();
+  bench.saved = "/" + std::string(300, 's');
+  bench.node = std::string(63, 'n');
+  bench.build = "0.1.0+" + std::string(100, 'b');
+  bench.compute = {{"cifarnet-32", 16'777'216, 500e-6, 50}};
+  for (const std::string& text : {format_forecast(sample_forecast()), format_forecast(wide), format_bench(bench)}) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(schema::text_width(line), kColumns) << line;
+  }
 }
 
 TEST(PlanJson, HasItsFields) {

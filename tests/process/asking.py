@@ -24,10 +24,11 @@ class Answer(collections.namedtuple("Answer", "code out err")):
         return self
 
     def refuses(self, code, *words):
-        """The same, in one clear line, and with nothing on stdout."""
+        """The same, in one clear line (beside those of progress), and with nothing on stdout."""
         self.ends(code, *words)
+        lines = [line for line in self.err.strip().splitlines() if not line.startswith(("PENDING  ", "STARTING  "))]
         noise = [word for word in ("terminate called", "what():", "Traceback", "std::") if word in self.err]
-        if self.out or noise or len(self.err.strip().splitlines()) != 1:
+        if self.out or noise or len(lines) != 1:
             raise AssertionError(f"one clear line on stderr and nothing on stdout expected: {self}")
         return self
 

@@ -26,7 +26,7 @@ class Network:
 
     INTERFACE = "eth0"
 
-    def __init__(self, count, cut=False):
+    def __init__(self, count, cut=False, addresses=None):
         if os.geteuid() != 0:
             raise NetworkUnavailable("network namespaces need root")
         for tool in ("ip", "iptables") if cut else ("ip",):
@@ -34,7 +34,7 @@ class Network:
                 raise NetworkUnavailable(f"{tool} is not installed")
         self._id = f"tg{os.getpid()}"  # an interface's name has at most 15 bytes
         self.spaces = [f"{self._id}n{i}" for i in range(count)]
-        self.addresses = [f"10.213.{os.getpid() % 250}.{i + 1}" for i in range(count)]
+        self.addresses = addresses or [f"10.213.{os.getpid() % 250}.{i + 1}" for i in range(count)]
         self.prefixes = [("ip", "netns", "exec", space) for space in self.spaces]
 
     def __enter__(self):

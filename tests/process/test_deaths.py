@@ -154,7 +154,7 @@ class Silent(Death):
     def stuck(self, mesh, run):
         """What status at another node says of node-d's phase, once it lasts."""
         phase = next(member["phase"] for member in mesh.run(run, node=0)["members"] if member["node"] == "node-d")
-        return phase if phase is not None and phase["seconds"] >= 1 else None
+        return phase if phase is not None and (phase["seconds"] or 0) >= 1 else None
 
     def test_shut_down(self):
         with Mesh(4, MESH) as mesh:

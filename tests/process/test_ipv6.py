@@ -6,15 +6,14 @@ import unittest
 from mesh import Mesh
 
 
-def setUpModule():
-    try:
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.bind(("::1", 0))
-    except OSError as error:
-        raise unittest.SkipTest(f"this machine has no IPv6 loopback address ::1: {error}") from None
-
-
 class Ipv6(unittest.TestCase):
+    def setUp(self):
+        try:
+            with socket.socket(socket.AF_INET6) as probe:
+                probe.bind(("::1", 0))
+        except OSError as error:
+            self.skipTest(f"this machine has no IPv6 loopback address ::1: {error}")
+
     def run_at(self, settings):
         with Mesh(2, settings=settings, hosts=["::1", "::1"]) as mesh:
             run = mesh.start({"steps": 3})

@@ -1,9 +1,11 @@
 """Every mistake a new user makes gets one clear line on stderr and the right exit code."""
 
 import os
+import pathlib
 import re
 import socket
 import subprocess
+import threading
 import unittest
 
 from addresses import free_port_pair, own_loopback_address
@@ -37,6 +39,54 @@ class NoMesh(unittest.TestCase):
             address = f"{self.host}:{server.getsockname()[1]}"
             self.tgctl("--address", address, "status").refuses(UNREACHABLE, address)
 
+    def test_the_name_does_not_resolve(self):
+        self.tgctl("--address", "no-such-host.invalid:7701", "status").refuses(UNREACHABLE, "the name no-such-host.invalid does not resolve")
+
+    def test_nothing_listens(self):
+        self.tgctl("status", address=self.nobody).refuses(UNREACHABLE, "nothing listens there; is tgd running", "the mesh port + 1")
+
+    def test_another_server_answers(self):
+        """What it says is shown: an ssh server greets whoever connects."""
+        with socket.create_server((self.host, 0)) as server:
+            def greet_all():
+                connections = []  # open until the server closes: it waits for the client's words
+                try:
+                    while True:
+                        connections.append(server.accept()[0])
+                        connections[-1].sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
+                except OSError:
+                    for connection in connections:
+                        connection.close()
+
+            threading.Thread(target=greet_all, daemon=True).start()
+            address = f"{self.host}:{server.getsockname()[1]}"
+            self.tgctl("--address", address, "status").refuses(UNREACHABLE, address, 'what listens there is no tgd: it says "SSH-2.0-OpenSSH_9.2p1"')
+
+    def test_a_mesh_port_is_no_control_port(self):
+        with Mesh(1) as mesh:
+            self.tgctl("--address", f"{mesh[0].host}:{mesh[0].port}", "status").refuses(UNREACHABLE, "control port (the mesh port + 1)")
+
+    def test_job_by_name(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        for name, words in (("lenet", ["deploy/jobs/lenet-mnist.job or deploy/jobs/lenet-synthetic.job?"]),
+                            ("lenet-mnits.job", ["did you mean deploy/jobs/lenet-mnist.job?"]),
+                            ("something", ["some are in deploy/jobs"])):  # fmt: skip
+            with self.subTest(name=name):
+                done = subprocess.run([TGCTL, "start", name], cwd=root, capture_output=True, text=True, timeout=60)
+                Answer(done.returncode, done.stdout, done.stderr).refuses(USAGE, f"{name} cannot be read", *words)
+
+    def test_what_cannot_be_written_is_an_error(self):
+        with Mesh(1) as mesh:
+            run = mesh.start({"steps": 2})
+            for arguments in (["--help"], ["--version"], ["help", "job"], ["status"], ["status", "--json"], ["status", run], ["list"],
+                              ["logs", run], ["version"], ["wait", run], ["stop", run], ["fetch", run, "-o", os.path.join(mesh.folder, "full")],
+                              ["start", mesh.job_file({}), "--dry-run"], ["start", mesh.job_file({"steps": 2}), "--detach"]):  # fmt: skip
+                with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
+                    done = subprocess.run([TGCTL, *arguments], env=os.environ | {"TGCTL_ADDRESS": mesh[0].address}, stdout=full,
+                                          stderr=subprocess.PIPE, text=True, timeout=60)  # fmt: skip
+                    self.assertEqual(done.returncode, 1, done)
+                    self.assertIn("tgctl: cannot write to stdout: No space left on device", done.stderr)
+
     def test_addresses(self):
         for address in ("nonsense", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:99999", ":7701"):
             with self.subTest(address=address):
@@ -47,6 +97,11 @@ class NoMesh(unittest.TestCase):
             (["strat"], ["start"]),
             (["status", "--jsn"], ["--json"]),
             (["start"], ["JOB"]),
+            (["ls"], ["tgctl list"]),
+            (["cancel", "x"], ["tgctl stop"]),
+            (["doctor"], ["tgctl status --check"]),
+            (["fetch", "x", "-o", "-"], ["give a folder"]),
+            (["start", "a.job", "--set", "steps", "100"], ["--set steps=VALUE"]),
             (["fetch", "x"], ["-o"]),
             (["wait", "x", "--for", "finishd"], ["COMPLETED"]),
             (["wait", "x", "--timeout", "soon"], ["soon"]),
@@ -70,12 +125,20 @@ class OneNode(unittest.TestCase):
     def test_unknown_key(self):
         self.start({"stepz": 3}).refuses(USAGE, "stepz", '"steps"', ".job:")
         self.start({}, "--set", "global-bach=3").refuses(USAGE, "global-bach", "global-batch")
+        self.start({"epochs": 3}).refuses(USAGE, "epochs", '"steps"', "tgctl help job")
+
+    def test_fetch_into_a_file(self):
+        run = self.mesh.start({"steps": 1})
+        path = self.mesh.job_file({})
+        self.mesh.ctl("fetch", run, "-o", path).refuses(USAGE, f"{path} is a file", "a folder")
 
     def test_bad_values(self):
         for key, value in (("steps", "many"), ("steps", "0"), ("model", "lenett"), ("learning-rate", "-1"), ("gradients", "binary")):
             with self.subTest(key=key, value=value):
                 self.start({key: value}).refuses(USAGE, key, value)
         self.start({}, "--set", "steps").refuses(USAGE, "key=value")
+        self.start({"data-dir": "~/mnist"}).refuses(USAGE, "data-dir", "nobody expands ~")
+        self.start({"members": "node-a,node-b"}).refuses(USAGE, "members", "every node of the mesh takes part")
         self.start({"schedule": "staircase"}).refuses(USAGE, "schedule-every")
 
     def test_same_key_twice(self):
@@ -83,6 +146,17 @@ class OneNode(unittest.TestCase):
         with open(job, "a") as file:
             file.write("steps = 4\n")
         self.mesh.ctl("start", job).refuses(USAGE, "steps", "again")
+
+    def test_byte_order_mark(self):
+        path = os.path.join(self.mesh.folder, "windows.job")
+        with open(self.mesh.job_file({"steps": 1}), "rb") as file:
+            text = file.read().replace(b"\n", b"\r\n")
+        with open(path, "wb") as file:
+            file.write(b"\xef\xbb\xbf" + text)
+        self.mesh.ctl_ok("start", path)
+        with open(path, "wb") as file:
+            file.write(text.decode().encode("utf-16"))
+        self.mesh.ctl("start", path).refuses(USAGE, path, "UTF-16", "save it as UTF-8")
 
     def test_picture_as_job(self):
         path = os.path.join(self.mesh.folder, "picture.job")
@@ -137,6 +211,14 @@ class BadData(unittest.TestCase):
             answer = self.start(mesh, {"data-dir": picture})
             self.assertIn(answer.code, (1, USAGE), answer)
             answer.refuses(answer.code, "node-", path)
+
+            letters = os.path.join(mesh.folder, "letters")
+            write_idx(letters)
+            path = os.path.join(letters, "train-labels-idx1-ubyte")
+            with open(path, "r+b") as file:
+                file.seek(-1, os.SEEK_END)
+                file.write(bytes([26]))
+            self.start(mesh, {"data-dir": letters}).refuses(USAGE, "node-", path, "labels up to 26", "another set, such as EMNIST")
             # Nothing of all that is left over.
             mesh.start(MNIST | {"data-dir": good, "steps": 2})
 
@@ -197,6 +279,14 @@ class BadNode(unittest.TestCase):
             with self.subTest(line=line):
                 answer, place = self.with_line(line)
                 answer.refuses(USAGE, place, *words)
+
+    def test_data_dir_that_is_not_there(self):
+        """--check-config says so, and a node that starts all the same logs it at once."""
+        self.mesh.configure(0, data_dir="/srv/mnsit")
+        self.tgd("--config", self.mesh[0].config, "--check-config").refuses(USAGE, "data-dir = /srv/mnsit: No such file or directory")
+        with self.mesh:
+            self.assertIn("event=configuration", self.mesh[0].log_text())
+            self.assertIn("/srv/mnsit", self.mesh[0].log_text())
 
     def test_unknown_phase_of_a_fault(self):
         self.with_line("fault = kill@breakfast:3")[0].refuses(USAGE, "breakfast")

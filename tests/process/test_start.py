@@ -1,14 +1,23 @@
 """Starting, stopping, waiting for and leaving runs; several users at once."""
 
+import fcntl
+import json
 import os
+import pty
 import re
+import select
 import signal
+import struct
+import subprocess
+import termios
 import threading
+import time
 import unittest
 
+from asking import TGCTL
 from files import write_idx
 from mesh import Mesh
-from patience import wait_until
+from patience import PATIENCE, wait_until
 
 ROUNDS = int(os.environ.get("TGD_STARTS", "5"))
 LONG = {"steps": 100000}
@@ -93,6 +102,77 @@ class Life(unittest.TestCase):
             mesh.ctl_ok("stop", run)
             watcher.finish().ends(0)
 
+    def test_progress_says_that_it_evaluates_and_the_log_has_losses(self):
+        with Mesh(2) as mesh:
+            # An evaluation of that many images takes much longer than a step.
+            follower = mesh.follow("start", mesh.job_file({"steps": 20, "data-test": 12000, "evaluate-every": 10}))
+            answer = follower.finish().ends(0, "evaluating", "  step 20/20  ")
+            run = answer.out.strip()
+            for line in answer.err.splitlines():
+                self.assertTrue(len(line) <= 80 or line.startswith("warning: "), line)
+            log = mesh.ctl_ok("logs", run).out
+            steps = re.findall(r"event=progress .*step=(\d+) steps=20 loss=\d", log)
+            self.assertLessEqual({str(step) for step in range(2, 21, 2)}, set(steps), log)
+            self.assertRegex(log, r"event=evaluated .*step=10 accuracy=\d.* loss=\d")
+
+    def test_line_on_a_terminal_of_eighty_columns(self):
+        with Mesh(1) as mesh:
+            ours, theirs = pty.openpty()
+            self.addCleanup(os.close, ours)
+            fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+            command = [TGCTL, "start", mesh.job_file(LONG | {"evaluate-every": 5})]
+            tgctl = subprocess.Popen(command, env=mesh._environment(0), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs)
+            self.addCleanup(tgctl.stdout.close)
+            self.addCleanup(tgctl.kill)
+            os.close(theirs)
+            text = ""
+            deadline = time.monotonic() + PATIENCE
+            while " left  " not in text or "accuracy" not in text:
+                self.assertLess(time.monotonic(), deadline, text)
+                if select.select([ours], [], [], 1)[0]:
+                    text += os.read(ours, 4096).decode()
+            tgctl.send_signal(signal.SIGINT)
+            self.assertEqual(tgctl.wait(PATIENCE), 130)
+            for line in re.split(r"[\r\n]+", text.replace("\x1b[K", "")):
+                self.assertLessEqual(len(line), 79, line)
+
+    def test_times_in_json_and_text(self):
+        with Mesh(1) as mesh:
+            run = mesh.detach(LONG)
+            mesh.wait_for_step(run, 5)
+            moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+            shown = mesh.run(run)
+            self.assertRegex(shown["started"], moment)
+            self.assertRegex(shown["since"], moment)
+            self.assertGreater(shown["seconds_left"], 0)
+            self.assertRegex(mesh.ctl_ok("status", run).out, rf"started +{moment}")
+            self.assertRegex(mesh.ctl_ok("status", run).out, r"RUNNING for .*, about \S+ left")
+            listed = json.loads(mesh.ctl_ok("list", "--json").out)
+            self.assertEqual((listed["schema_version"], [one["id"] for one in listed["runs"]]), (1, [run]))
+            self.assertEqual(mesh.ctl_ok("stop", run).out, "STOPPED\n")
+            self.assertIsNone(mesh.run(run)["seconds_left"])
+            self.assertRegex(mesh.ctl_ok("status", run).out, rf"ended +{moment}")
+
+    def test_runs_that_go_on_come_first(self):
+        with Mesh(1) as mesh:
+            job = mesh.job_file({"steps": 2})
+            for name in ("lenet-old", "lenet-older"):
+                mesh.ctl_ok("start", job, "--id", name)
+            mesh.ctl("status", "lenet").ends(2, "lenet-old", "lenet-older")
+            long = mesh.job_file(LONG)
+            mesh.ctl_ok("start", long, "--id", "lenet-on", "--detach")
+            for asked in (["list"], ["status"]):
+                rows = [line.split()[0] for line in mesh.ctl_ok(*asked).out.splitlines() if line.startswith("lenet-")]
+                self.assertEqual(rows[0], "lenet-on")
+                self.assertEqual(len(rows), 3)
+            # A beginning that several have means the one that goes on, until it ends.
+            self.assertEqual(mesh.run("lenet")["id"], "lenet-on")
+            watcher = mesh.follow("wait", "lenet", "--timeout", "60s")
+            wait_until("a waiting tgctl has asked once", lambda: mesh.run("lenet")["step"] > 2)
+            self.assertEqual(mesh.ctl_ok("stop", "lenet").out, "STOPPED\n")
+            watcher.finish().ends(0)
+            mesh.ctl("stop", "lenet").ends(2, "lenet-old", "lenet-older", "lenet-on")
+
     def test_id_and_prefixes(self):
         with Mesh(1) as mesh:
             job = mesh.job_file({"steps": 2})
@@ -144,6 +224,40 @@ class Absent(unittest.TestCase):
             follower = self.start_pending(mesh, {"steps": 3})
             mesh[1].start()
             follower.finish().ends(0)
+
+    def test_health_check(self):
+        with Mesh(2, absent={1}) as mesh:
+            answer = mesh.ctl("status", "--check").ends(8, "the mesh is not whole", "node-b: ")
+            self.assertIn("node-b", answer.out)
+            mesh[1].start()
+            mesh.wait_ready()
+            mesh.ctl("status", "--check").ends(0)
+
+    def test_progress_names_who_is_waited_for(self):
+        with Mesh(2, absent={1}) as mesh:
+            answer = mesh.ctl("start", mesh.job_file({"start-timeout": "3s"})).ends(5, "node-b")
+            self.assertRegex(answer.err, r"(?m)^PENDING  \d+s  waiting for node-b: unreachable$")
+
+    def test_control_c_while_pending_stops_the_run(self):
+        with Mesh(2, absent={1}) as mesh:
+            follower = self.start_pending(mesh, {"start-timeout": "60s"})
+            follower.process.send_signal(signal.SIGINT)
+            answer = follower.finish().ends(130, "interrupted; run patient was stopped before it began")
+            self.assertEqual(answer.out, "")
+            self.assertEqual(mesh.run("patient")["state"], "STOPPED")
+            mesh[1].start()
+            mesh.wait_ready()
+            mesh.start({"steps": 2})
+
+    def test_control_c_while_preparing_stops_the_run(self):
+        with Mesh(2) as mesh:
+            # Drawing that many images takes long enough to be interrupted in.
+            follower = mesh.follow("start", mesh.job_file({"data-train": 60000, "steps": 100000}), "--id", "slow")
+            wait_until("run slow is shown as STARTING", lambda: [run["state"] for run in mesh.status()["runs"]] == ["STARTING"])
+            follower.process.send_signal(signal.SIGINT)
+            follower.finish().ends(130, "interrupted; run slow was stopped before it began")
+            wait_until("no node has a run that goes on", lambda: all(run["state"] in ("STOPPED", "FAILED") for node in (0, 1) for run in mesh.status(node=node)["runs"]))
+            mesh.start({"steps": 2})
 
     def test_pending_run_is_stopped(self):
         with Mesh(2, absent={1}) as mesh:

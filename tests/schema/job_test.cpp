@@ -37,9 +37,34 @@ TEST(Job, ReadsAFile) {
 
 TEST(Job, UnknownKeyNamesLineAndNearest) {
   EXPECT_EQ(error_of("steps = 5\n\nglobal-batc = 3\n"),
-            "x.job:3: unknown key \"global-batc\"; did you mean \"global-batch\"?");
-  EXPECT_EQ(error_of("global_batch = 3\n"), "x.job:1: unknown key \"global_batch\"; did you mean \"global-batch\"?");
-  EXPECT_EQ(error_of("colour = red\n"), "x.job:1: unknown key \"colour\"");
+            "x.job:3: unknown key \"global-batc\"; did you mean \"global-batch\"? tgctl help job explains all keys");
+  EXPECT_EQ(error_of("global_batch = 3\n"),
+            "x.job:1: unknown key \"global_batch\"; did you mean \"global-batch\"? tgctl help job explains all keys");
+  EXPECT_EQ(error_of("colour = red\n"), "x.job:1: unknown key \"colour\"; tgctl help job explains all keys");
+  for (const auto& [word, key] : {std::pair("epochs", "steps"), std::pair("lr", "learning-rate"),
+                                  std::pair("batch_size", "global-batch"), std::pair("dataset", "data")}) {
+    const std::string message = error_of(std::string(word) + " = 3\n");
+    EXPECT_NE(message.find("did you mean \"" + std::string(key) + "\"?"), std::string::npos) << message;
+  }
+}
+
+TEST(Job, WhatOnlyAShellUnderstandsIsNamed) {
+  EXPECT_EQ(error_of("data-dir = ~/mnist\n"),
+            "x.job:1: data-dir: \"~/mnist\" is not a path: nobody expands ~ here; write it from / on, such as "
+            "/home/NAME/mnist");
+  EXPECT_NE(error_of("data-dir = $HOME/mnist\n").find("nobody expands variables"), std::string::npos);
+  EXPECT_NE(error_of("compute = replay\nreplay-gradients = ~/g.f32\n").find("expands ~"), std::string::npos);
+}
+
+TEST(Job, AFileMayBeginWithAByteOrderMark) {
+  EXPECT_EQ(error_of("\xef\xbb\xbfsteps = 5\r\nseed = 2\r\n"), "");
+  EXPECT_EQ(error_of(std::string("\xff\xfes\0t\0", 6)), "x.job is UTF-16 text; save it as UTF-8");
+}
+
+TEST(Job, MembersAreAllOrAMeshOfItsOwn) {
+  const std::string message = error_of("members = node-a,node-b\n");
+  EXPECT_NE(message.find("every node of the mesh takes part"), std::string::npos) << message;
+  EXPECT_NE(message.find("peer lines of their own"), std::string::npos) << message;
 }
 
 TEST(Job, BadValuesNameKeyValueAndWhatIsAllowed) {
@@ -93,7 +118,7 @@ TEST(Job, SettingsGoOnTop) {
   EXPECT_EQ(job.steps, 7u);
   EXPECT_EQ(job.data_dir, "/a=b");
   const Status unknown = set_job_key(job, "stepz=7");
-  EXPECT_EQ(unknown.error().message, "unknown key \"stepz\"; did you mean \"steps\"?");
+  EXPECT_EQ(unknown.error().message, "unknown key \"stepz\"; did you mean \"steps\"? tgctl help job explains all keys");
   EXPECT_EQ(unknown.error().kind, ErrorKind::kUsage);
   EXPECT_FALSE(set_job_key(job, "steps").ok());
   EXPECT_FALSE(set_job_key(job, "steps=x").ok());

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "schema/limits.h"
 
@@ -113,6 +114,18 @@ TEST_F(NodeConfigTest, UnknownKeysNamePlaceAndNearest) {
   expect_error("node node-a\n", ":1: \"node node-a\" is not of the form key = value");
 }
 
+TEST_F(NodeConfigTest, AFolderThatIsNotThereIsAWarning) {
+  const std::string file = "node = node-a\n" + kPeers;
+  EXPECT_TRUE(parse(file)->warnings.empty());
+  EXPECT_TRUE(parse(file + "data-dir = /tmp\n")->warnings.empty());
+  const auto missing = parse(file + "data-dir = /srv/mnsit\n");
+  ASSERT_TRUE(missing.ok()) << missing.error().message;
+  ASSERT_EQ(missing->warnings.size(), 1u);
+  EXPECT_NE(missing->warnings[0].find("data-dir = /srv/mnsit: No such file or directory"), std::string::npos);
+  EXPECT_NE(parse(file + "data-dir = /etc/hostname\n")->warnings.at(0).find("is no folder"), std::string::npos);
+  expect_error(file + "data-dir = ~/mnist\n", ":4: data-dir: \"~/mnist\" is not a path: nobody expands ~");
+}
+
 TEST_F(NodeConfigTest, BadValuesAreNamed) {
   expect_error("kernels = avx\n", ":1: kernels: \"avx\" is not one of auto | avx512 | avx2 | scalar");
   expect_error("log-level = loud\n", "log-level");
@@ -213,6 +226,8 @@ TEST_F(NodeConfigTest, HelpNamesEveryOption) {
     EXPECT_NE(line->help_text.find("--" + option.name), std::string::npos) << option.name;
     EXPECT_GE(option.help.size(), 20u) << option.name;
   }
+  std::istringstream lines(line->help_text);
+  for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 80u) << text;
 }
 
 TEST_F(NodeConfigTest, NamesHashKnowsNamesOnly) {

@@ -92,8 +92,8 @@ RunStatus sample_run() {
   run.digest = 0xfedcba9876543210;
   run.digest_step = 12;
   run.initial_digest = 7;
-  run.members = {{"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1},
-                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9}};
+  run.members = {{"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1, Phase::kIdle},
+                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave}};
   return run;
 }
 

@@ -42,6 +42,23 @@ TEST(Text, ClipCutsBetweenCharacters) {
   EXPECT_TRUE(is_printable(clip_text("\x01\x02\xc2\x80\x7f", 10)));
 }
 
+TEST(Text, WrapBreaksAtSpacesAndCutsLongWords) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(wrap_text("", 5), Lines{""});
+  EXPECT_EQ(wrap_text("one two three", 7), (Lines{"one two", "three"}));
+  EXPECT_EQ(wrap_text("one  two", 8), Lines{"one two"});
+  EXPECT_EQ(wrap_text("a abcdefgh b", 3), (Lines{"a", "abc", "def", "gh", "b"}));
+  EXPECT_EQ(wrap_text("\xc3\xb6\xc3\xb6\xc3\xb6", 2), (Lines{"\xc3\xb6\xc3\xb6", "\xc3\xb6"}));
+}
+
+TEST(Text, AddressesOfBothFamilies) {
+  EXPECT_TRUE(is_ipv4("10.0.0.1"));
+  for (const char* no : {"10.0.0", "10.0.0.256", "::1", "node-a", ""}) EXPECT_FALSE(is_ipv4(no)) << no;
+  for (const char* yes : {"::", "::1", "[::1]", "fd00::1"}) EXPECT_TRUE(is_ipv6(yes)) << yes;
+  for (const char* no : {"10.0.0.1", "[10.0.0.1]", "fd00::g", "[::1", "node-a", "[]", ""})
+    EXPECT_FALSE(is_ipv6(no)) << no;
+}
+
 // FNV-1a's published test vectors.
 TEST(Text, HashIsFnv1a) {
   EXPECT_EQ(hash_text(""), 0xcbf29ce484222325u);

@@ -1,5 +1,6 @@
 #include "engine/data/files/idx.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "engine/data/content_hash.h"
@@ -129,11 +130,14 @@ Result<std::vector<std::uint8_t>> parse_idx_labels(std::span<const std::uint8_t>
                                                    const std::string& file) {
   const auto data = idx_data(bytes, 1, file);
   if (!data) return data.error();
-  for (std::size_t i = 0; i < data->size(); ++i) {
-    if ((*data)[i] >= classes) {
-      return damaged(file, "has label " + std::to_string((*data)[i]) + " at sample " + std::to_string(i) +
-                               ", outside 0 to " + std::to_string(classes - 1));
-    }
+  const int most = *std::max_element(data->begin(), data->end());
+  if (most >= classes) {
+    // The file is whole: another set, as EMNIST's letters are.
+    return Error{ErrorKind::kInvalidJob, file + " has labels up to " + std::to_string(most) + ", but MNIST has " +
+                                             std::to_string(classes) + " classes, labelled 0 to " +
+                                             std::to_string(classes - 1) +
+                                             ": is it another set, such as EMNIST? Only sets of ten classes can be "
+                                             "trained on; put the four files of MNIST there"};
   }
   return std::vector<std::uint8_t>(data->begin(), data->end());
 }

@@ -103,7 +103,8 @@ TEST(Idx, ErrorsNameTheFileAndWhatToDo) {
   with(images, {0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 28}, "no samples");
   Bytes bad_label = idx_labels(kTrain);
   bad_label.back() = 10;
-  with(labels, bad_label, "label 10");
+  with(labels, bad_label, "labels up to 10");
+  with(labels, bad_label, "another set, such as EMNIST");
 }
 
 TEST(Idx, DamagedGzipIsAnError) {

@@ -1,11 +1,11 @@
-#include "daemon/node/run_id.h"
+#include "schema/run_id.h"
 
 #include <cctype>
 
 #include "kernels/base/hex.h"
 #include "kernels/base/log.h"
 
-namespace tg::daemon {
+namespace tg::schema {
 
 std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uint64_t draw) {
   std::string stamp;  // 2017-12-04T09:00:00.000Z -> 20171204-0900
@@ -16,4 +16,4 @@ std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uin
   return model + "-" + stamp + "-" + hex_digest(draw).substr(0, 4);
 }
 
-}  // namespace tg::daemon
+}  // namespace tg::schema

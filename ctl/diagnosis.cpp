@@ -1,0 +1,121 @@
+#include "ctl/diagnosis.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "schema/text.h"
+
+namespace tg::ctl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kIsItThePort = "is this its control port (the mesh port + 1)?";
+constexpr std::size_t kGreetingBytes = 64;
+constexpr unsigned char kZmtp = 0xff;  // the first byte of every ZMTP greeting
+
+int remaining_ms(Clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::max<std::int64_t>(left, 0));
+}
+
+struct Resolved {
+  int error = 0;  // of getaddrinfo
+  sockaddr_storage address{};
+  socklen_t bytes = 0;
+};
+
+Resolved resolve(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  Resolved resolved;
+  resolved.error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (resolved.error != 0) return resolved;
+  resolved.bytes = found->ai_addrlen;
+  std::memcpy(&resolved.address, found->ai_addr, found->ai_addrlen);
+  freeaddrinfo(found);
+  return resolved;
+}
+
+// A resolver may take long and cannot be stopped: it is left to itself.
+std::shared_future<Resolved> resolve_beside(const std::string& host, const std::string& port) {
+  auto promise = std::make_shared<std::promise<Resolved>>();
+  std::shared_future<Resolved> result = promise->get_future().share();
+  std::thread([promise, host, port] { promise->set_value(resolve(host, port)); }).detach();
+  return result;
+}
+
+struct Descriptor {
+  explicit Descriptor(int number) : fd(number) {}
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  const int fd;
+};
+
+bool wait_for(int fd, short events, Clock::time_point deadline) {
+  pollfd item{fd, events, 0};
+  return poll(&item, 1, remaining_ms(deadline)) > 0;
+}
+
+// 0, or the errno of the attempt.
+int connect_until(int fd, const Resolved& to, Clock::time_point deadline) {
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&to.address), to.bytes) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  if (!wait_for(fd, POLLOUT, deadline)) return ETIMEDOUT;
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+std::string about_greeting(const std::string& greeting) {
+  if (greeting.empty()) return std::string("something listens there and says nothing; ") + kIsItThePort;
+  if (static_cast<unsigned char>(greeting[0]) == kZmtp)
+    return std::string("a ZeroMQ program listens there and does not answer; is it a tgd that stands still, and ") +
+           kIsItThePort;
+  return "what listens there is no tgd: it says \"" +
+         schema::clip_text(greeting.substr(0, greeting.find_first_of("\r\n")), kGreetingBytes) + "\"; " + kIsItThePort;
+}
+
+}  // namespace
+
+std::string why_silent(const std::string& address) {
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(kDiagnosisMs);
+  const std::size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  const std::shared_future<Resolved> result = resolve_beside(host, address.substr(colon + 1));
+  if (result.wait_until(deadline) != std::future_status::ready)
+    return "looking up the name " + host + " takes long; does the name server answer?";
+  const Resolved& resolved = result.get();
+  if (resolved.error != 0)
+    return "the name " + host + " does not resolve (" + gai_strerror(resolved.error) +
+           "); is it spelled as in the peer lines?";
+  const Descriptor socket(::socket(resolved.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.fd < 0) return std::string(std::strerror(errno)) + ".";
+  const int error = connect_until(socket.fd, resolved, deadline);
+  if (error == ECONNREFUSED) return std::string("nothing listens there; is tgd running, and ") + kIsItThePort;
+  if (error == ETIMEDOUT || error == EAGAIN)
+    return "the machine does not answer; is it on, and does a firewall let the port through?";
+  if (error != 0) return std::string(std::strerror(error)) + "; is the machine on, and the address right?";
+  char greeting[kGreetingBytes];
+  ssize_t bytes = 0;
+  if (wait_for(socket.fd, POLLIN, deadline)) bytes = recv(socket.fd, greeting, sizeof greeting, 0);
+  return about_greeting(std::string(greeting, static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))));
+}
+
+}  // namespace tg::ctl

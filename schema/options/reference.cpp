@@ -1,0 +1,51 @@
+#include "schema/options/reference.h"
+
+#include <string_view>
+
+#include "schema/options/job.h"
+#include "schema/options/node_config.h"
+#include "schema/text.h"
+
+namespace tg::schema {
+namespace {
+
+constexpr std::size_t kColumns = 80;
+
+std::string comment(std::string_view text) {
+  std::string lines;
+  for (const std::string& line : wrap_text(text, kColumns - 2)) lines += "# " + line + "\n";
+  return lines;
+}
+
+// A key without a default is commented out.
+template <class Target>
+std::string keys_of(const std::vector<Option<Target>>& table, const Target& defaults) {
+  std::string text;
+  for (const Option<Target>& row : table) {
+    text += "\n" + comment(row.help);
+    if (const std::string& values = row.allowed.empty() ? row.form : row.allowed; !values.empty())
+      text += comment("(" + values + ")");
+    const std::string value = row.get(defaults);
+    text += (value.empty() ? "#" + row.name + " =" : row.name + " = " + value) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string job_reference() {
+  return comment(
+             "Every key of a job file, with its default: a key that is left out has the value that stands here. "
+             "tgctl start FILE --set KEY=VALUE goes over the file. This page is what tgctl help job prints.") +
+         keys_of(job_options(), JobSpec());
+}
+
+std::string node_reference() {
+  return comment(
+             "Every key of a node's configuration, with its default. In a file as here, on tgd's command line as --KEY "
+             "VALUE, in the environment as TGD_KEY (TGD_PEER_TIMEOUT); flags win over the environment, the environment "
+             "over the file. This page is what tgctl help node prints.") +
+         keys_of(node_options(), NodeConfig());
+}
+
+}  // namespace tg::schema

@@ -1,0 +1,13 @@
+// All keys of a job and of a node, each with its meaning, what it may be, and its default: made from the option tables,
+// as text that is itself such a file. `tgctl help job` and `tgctl help node` print it; deploy/jobs/reference.job holds
+// the first, and a test compares them. At most 80 columns. Pure; any thread.
+#pragma once
+
+#include <string>
+
+namespace tg::schema {
+
+std::string job_reference();
+std::string node_reference();
+
+}  // namespace tg::schema

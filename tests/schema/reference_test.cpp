@@ -1,0 +1,59 @@
+// The pages with all keys say what the tables say, and the file that is a copy of one is that copy.
+#include "schema/options/reference.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "schema/options/job.h"
+#include "schema/options/node_config.h"
+#include "schema/text.h"
+
+namespace tg::schema {
+namespace {
+
+std::string read(const std::string& name) {
+  std::ifstream file(std::string(TGD_SOURCE_DIR) + "/" + name);
+  EXPECT_TRUE(file) << name;
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+template <class Target>
+void expect_all_keys(const std::string& page, const std::vector<Option<Target>>& table) {
+  for (const Option<Target>& row : table) {
+    EXPECT_TRUE(page.find("\n" + row.name + " =") != std::string::npos ||
+                page.find("\n#" + row.name + " =") != std::string::npos)
+        << row.name;
+  }
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(text_width(line), 80u) << line;
+}
+
+TEST(Reference, HasAllKeysOfAJobAndIsOneWithTheDefaults) {
+  expect_all_keys(job_reference(), job_options());
+  const Result<JobSpec> job = parse_job(job_reference(), "reference.job");
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_EQ(*job, JobSpec());
+}
+
+TEST(Reference, FileOfAJobIsThePage) {
+  EXPECT_EQ(read("deploy/jobs/reference.job"), job_reference())
+      << "write it again: tgctl help job > deploy/jobs/reference.job";
+}
+
+TEST(Reference, HasAllKeysOfANode) { expect_all_keys(node_reference(), node_options()); }
+
+TEST(Reference, SampleConfigurationKnowsAllKeysOfANode) {
+  const std::string sample = "\n" + read("deploy/tgd.conf");
+  for (const Option<NodeConfig>& row : node_options()) {
+    if (row.name == "fault") continue;  // for tests
+    EXPECT_TRUE(sample.find("\n" + row.name + " =") != std::string::npos ||
+                sample.find("\n#" + row.name + " =") != std::string::npos)
+        << row.name;
+  }
+}
+
+}  // namespace
+}  // namespace tg::schema
