@@ -284,11 +284,21 @@ Status Run::save(schema::RunState state, const std::string& reason) {
   numbers_.flush_metrics();
   context_.progress.phase = schema::Phase::kSave;
   const std::string directory = context_.store.directory(identity_.id);
-  Status written = write_artefacts(directory, prepared_->model.segments, *prepared_->replica,
-                                   {{"format", "pt"},
-                                    {"run", identity_.id},
-                                    {"step", std::to_string(status.step)},
-                                    {"digest", hex_digest(status.digest)}});
+  Status written;
+  const Result<Artefacts> artefacts = artefacts_of(prepared_->model.segments, *prepared_->replica,
+                                                   {{"format", "pt"},
+                                                    {"run", identity_.id},
+                                                    {"step", std::to_string(status.step)},
+                                                    {"digest", hex_digest(status.digest)}},
+                                                   [this] { ++context_.progress.count; });
+  Result<FileMarks> marks = artefacts ? write_artefacts(directory, *artefacts) : Result<FileMarks>(artefacts.error());
+  if (marks) {
+    record_.files = *std::move(marks);
+  } else {
+    written = marks.error();
+  }
+  if (const Result<engine::FileMark> metrics = engine::mark_of_file(directory + "/metrics.jsonl"); metrics)
+    record_.files["metrics.jsonl"] = *metrics;
   if (timeline_->on()) {
     timeline_->stop();
     if (Status traced = timeline_->write(directory + "/trace.json"); written.ok()) written = traced;

@@ -10,6 +10,7 @@
 
 #include "kernels/base/hex.h"
 #include "kernels/base/log.h"
+#include "kernels/base/sha256.h"
 #include "schema/limits.h"
 #include "schema/text.h"
 
@@ -183,6 +184,23 @@ void members_from_json(Fields fields, RunRecord& record) {
   }
 }
 
+json files_to_json(const RunRecord& record) {
+  json files = json::object();
+  for (const auto& [name, mark] : record.files) files[name] = {{"bytes", mark.bytes}, {"sha256", mark.sha256}};
+  return files;
+}
+
+void files_from_json(const json& files, RunRecord& record, std::string& problem) {
+  for (const auto& [name, about] : files.items()) {
+    if (!about.is_object()) return Fields(files, problem).complain("files", "an object of objects");
+    engine::FileMark mark;
+    Fields fields(about, problem);
+    fields.count("bytes", mark.bytes);
+    fields.text("sha256", mark.sha256, kSha256HexDigits);
+    record.files.emplace(name, std::move(mark));
+  }
+}
+
 void spec_from_json(Fields fields, RunRecord& record) {
   const json& spec = fields.object("spec");
   for (const auto& [key, value] : spec.items()) {
@@ -257,6 +275,7 @@ Result<RunRecord> from_json(const json& root) {
   own_from_json(Fields(fields.object("own"), problem), record);
   members_from_json(fields, record);
   spec_from_json(fields, record);
+  files_from_json(fields.object("files"), record, problem);
   if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
   return record;
 }
@@ -303,6 +322,7 @@ std::string record_to_json(const RunRecord& record) {
   root["members"] = record.member_names;
   root["own"] = own_to_json(record);
   root["spec"] = spec_to_json(record.spec);
+  root["files"] = files_to_json(record);
   // Foreign bytes in a reason (a library's message in another encoding) must not cost the record.
   return root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

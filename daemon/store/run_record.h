@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "engine/storage/safetensors.h"
 #include "kernels/base/status.h"
 #include "schema/control/control.h"
 
@@ -28,7 +30,8 @@ struct RunRecord {
   MemberRecord own;
   std::uint32_t view = 1;
   std::string build;
-  schema::RunStatus status;  // as of the last write; members holds the own row only
+  std::map<std::string, engine::FileMark> files;  // that were written at the end, by name
+  schema::RunStatus status;                       // as of the last write; members holds the own row only
 };
 
 std::string record_to_json(const RunRecord& record);
