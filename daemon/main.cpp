@@ -68,7 +68,12 @@ int serve(const schema::NodeConfig& config) {
   if (!chosen.ok()) return fail(chosen.error());
   Log log(config.node, config.log_level);
   std::vector<std::string> warnings;
-  Result<std::unique_ptr<RunStore>> store = RunStore::open(config.state_dir, config.node, warnings);
+  Result<std::unique_ptr<RunStore>> store = RunStore::open(
+      config.state_dir, config.node, warnings,
+      {{config.keep_runs, config.keep_age_ms, config.keep_mib << 20}, [&](const Deletion& deletion) {
+         log.write(deletion.unfetched ? LogLevel::kWarning : LogLevel::kInfo, "run-deleted",
+                   {{"run", deletion.id}, {"why", deletion.why}, {"model-never-fetched", deletion.unfetched}});
+       }});
   if (!store.ok()) return fail(store.error());
   for (const std::string& warning : warnings) log.warning("state-dir", {{"what", warning}});
 

@@ -85,7 +85,9 @@ inline constexpr std::size_t kMostBlockPerFrame = 4;        // times a chunk fra
 inline constexpr std::size_t kSmallBlockBytes = 16u << 10;  // not worth being smaller
 inline constexpr int kMeshHighWaterMark = 4096;             // messages per peer; the protocol's gates bound the bytes
 inline constexpr std::size_t kMostQueuedEvents = 16384;     // towards the node's thread
-inline constexpr std::size_t kMostRunsKept = 200;           // finished runs remembered per node
+inline constexpr std::size_t kMostRunsKept = 200;           // runs of a node that a status shows
+inline constexpr std::size_t kMostUnbegunKept = 20;         // starts that never began, beside them
+static_assert(kMostUnbegunKept < kMostRunsKept);
 static_assert(kMostFrameBytes <= kMostIdlePoolBytes, "a pool can keep a buffer of any size");
 
 // Deadlines, milliseconds.

@@ -125,6 +125,14 @@ const std::vector<VerbRow>& verb_rows() {
        "Checks that all members agree on the state, then writes model.safetensors (moving average),\n"
        "model-raw.safetensors, metrics.jsonl and run.json, and prints their paths.\n",
        {"output", "partial", "force", "address", "help"}},
+      {Verb::kDelete,
+       "delete",
+       "RUN",
+       "delete an ended run on all nodes",
+       {"tgctl delete first", "tgctl delete lenet-20171204-0900-3f2a"},
+       "Its models, metrics and logs are gone then. A node that does not answer keeps its copy and is named; the\n"
+       "exit code is 1 then.\n",
+       {"address", "help"}},
       {Verb::kList,
        "list",
        "",

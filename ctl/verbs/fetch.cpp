@@ -109,6 +109,11 @@ class Fetcher {
     return sync_folder(folder_);
   }
   const std::vector<PartFile>& files() const { return files_; }
+  // Their copies are not the only ones any more. A member that does not hear of it keeps its copy longer.
+  void tell_members() {
+    for (const MemberRecord& record : records_)
+      (void)client_.ask_for<schema::DoneReply>(schema::FetchedRequest{run_.id, record.node});
+  }
 
  private:
   PartFile part(const std::string& name) const { return PartFile((fs::path(folder_) / name).string()); }
@@ -236,6 +241,7 @@ int fetch(Client& client, const Command& command) {
   Fetcher fetcher(client, run, *source, command.output);
   if (const Status status = fetcher.fetch(); !status) return fail(status.error());
   if (const Status status = fetcher.keep(); !status) return fail(status.error());
+  fetcher.tell_members();
   if (source->notes.empty())
     say("all " + std::to_string(run.members.size()) + " members agree on digest " + hex_digest(source->digest) +
         " at step " + std::to_string(source->step));

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint64_t kTickMs = 20;
 constexpr int kGoodbyeLingerMs = 500;
+constexpr std::uint64_t kDeletionMs = 600'000;  // between looks for runs that are too old
 
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
   return static_cast<std::uint64_t>(
@@ -99,6 +100,10 @@ void Node::tick() {
   }
   membership_.tick(now);
   advisor_.tick();
+  if (!run_ && now - last_deletion_ms_ >= kDeletionMs) {
+    last_deletion_ms_ = now;
+    context_.store.delete_what_is_due();
+  }
   if (!run_ || !run_->begun()) return;
   run_->tick();
   const std::uint64_t timeout = run_->step_timeout_ms();

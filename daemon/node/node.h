@@ -93,7 +93,7 @@ class Node {
   std::ofstream run_log_;
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
   bool stopped_ = false;
-  std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0;
+  std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_deletion_ms_ = 0;
 };
 
 }  // namespace tg::daemon

@@ -254,6 +254,8 @@ Result<RunRecord> from_json(const json& root) {
   fields.text("reason", status.reason, schema::kMostReasonBytes);
   fields.time("since", status.since_ms);
   fields.time("started", status.started_ms);
+  if (const json* fetched = fields.find("fetched"); fetched != nullptr && !fetched->is_null())
+    fields.time("fetched", record.fetched_ms);
   fields.text("build", record.build, schema::kMostBuildBytes);
   fields.text("model", status.model, schema::kMostNameBytes);
   fields.text("data", status.data, schema::kMostNameBytes);
@@ -323,6 +325,7 @@ std::string record_to_json(const RunRecord& record) {
   root["own"] = own_to_json(record);
   root["spec"] = spec_to_json(record.spec);
   root["files"] = files_to_json(record);
+  root["fetched"] = record.fetched_ms == 0 ? json(nullptr) : json(format_utc(record.fetched_ms));
   // Foreign bytes in a reason (a library's message in another encoding) must not cost the record.
   return root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

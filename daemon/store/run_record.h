@@ -31,7 +31,9 @@ struct RunRecord {
   std::uint32_t view = 1;
   std::string build;
   std::map<std::string, engine::FileMark> files;  // that were written at the end, by name
+  std::int64_t fetched_ms = 0;                    // when its model was fetched last, from whatever node; 0 = never
   schema::RunStatus status;                       // as of the last write; members holds the own row only
+  bool begun() const { return !spec.empty(); }    // as opposed to a start that came to nothing
 };
 
 std::string record_to_json(const RunRecord& record);

@@ -29,6 +29,7 @@ using schema::RunStatus;
 constexpr const char* kRecordFile = "run.json";
 constexpr const char* kLogFile = "log.txt";
 constexpr const char* kMetricsFile = "metrics.jsonl";
+constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins so
 constexpr std::array kFiles = {
     kRecordFile,         kMetricsFile, kLogFile, "model.safetensors", "model-raw.safetensors",
     "state.safetensors", "trace.json"};
@@ -95,17 +96,23 @@ struct RunStore::State {
     bool written = false;  // as opposed to known from update() alone
   };
 
-  State(std::string state_dir, std::string own_node)
-      : root(state_dir + "/runs"), node(std::move(own_node)), lock_file(state_dir + "/lock", O_RDWR | O_CREAT) {}
+  State(std::string state_dir, std::string own_node, Retention own_retention)
+      : root(state_dir + "/runs"),
+        node(std::move(own_node)),
+        retention(std::move(own_retention)),
+        lock_file(state_dir + "/lock", O_RDWR | O_CREAT) {}
 
   std::string directory(const std::string& id) const { return root + "/" + id; }
   void load(const std::string& id, std::vector<std::string>& warnings);
   void fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const;
   Status write_record(const RunRecord& record) const;
-  void drop_oldest();
+  Status delete_directory(const std::string& id) const;
+  EndedRun ended_run(const RunRecord& record) const;
+  void delete_what_is_due();
 
   const std::string root;
   const std::string node;
+  const Retention retention;
   const OpenFile lock_file;  // held as long as the store lives
 
   std::mutex writing;        // serializes what touches the disk; taken before `mutex`
@@ -114,14 +121,14 @@ struct RunStore::State {
 };
 
 Result<std::unique_ptr<RunStore>> RunStore::open(const std::string& state_dir, const std::string& node,
-                                                 std::vector<std::string>& warnings) {
+                                                 std::vector<std::string>& warnings, Retention retention) {
   std::error_code problem;
   fs::create_directories(state_dir + "/runs", problem);
   if (problem) {
     return Error{ErrorKind::kIo, "cannot create state-dir " + state_dir + ": " + problem.message() +
                                      "; give a directory that " + node + " may write with state-dir"};
   }
-  auto state = std::make_shared<State>(state_dir, node);
+  auto state = std::make_shared<State>(state_dir, node, std::move(retention));
   if (state->lock_file.fd() < 0) {
     return Error{ErrorKind::kIo, "cannot write in state-dir " + state_dir + ": " + errno_text()};
   }
@@ -131,10 +138,16 @@ Result<std::unique_ptr<RunStore>> RunStore::open(const std::string& state_dir, c
   }
   fs::directory_iterator entries(state->root, problem);
   for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
-    state->load(entries->path().filename().string(), warnings);
+    const std::string name = entries->path().filename().string();
+    if (name.starts_with(kDeletedPrefix)) {  // its deletion was cut off
+      std::error_code ignored;
+      fs::remove_all(entries->path(), ignored);
+      continue;
+    }
+    state->load(name, warnings);
   }
   if (problem) return Error{ErrorKind::kIo, "cannot list " + state->root + ": " + problem.message()};
-  state->drop_oldest();
+  state->delete_what_is_due();
 
   auto store = std::make_unique<RunStore>();
   store->state_ = std::move(state);
@@ -183,24 +196,91 @@ Status RunStore::State::write_record(const RunRecord& record) const {
   return engine::write_file_atomically(directory(record.id) + "/" + kRecordFile, record_to_json(record));
 }
 
-// Finished runs beyond kMostRunsKept go, oldest first. The caller holds `writing`, or is alone.
-void RunStore::State::drop_oldest() {
-  std::vector<std::string> dropped;
+// Out of sight in one instant: a crash leaves no half of it.
+Status RunStore::State::delete_directory(const std::string& id) const {
+  std::error_code problem;
+  const std::string aside = root + "/" + kDeletedPrefix + id;
+  fs::remove_all(aside, problem);
+  fs::rename(directory(id), aside, problem);
+  if (problem && problem != std::errc::no_such_file_or_directory)
+    return Error{ErrorKind::kIo, "cannot delete " + directory(id) + ": " + problem.message()};
+  fs::remove_all(aside, problem);  // what cannot go now goes at the next start
+  return {};
+}
+
+EndedRun RunStore::State::ended_run(const RunRecord& record) const {
+  EndedRun run;
+  run.id = record.id;
+  run.ended_ms = record.status.since_ms;
+  run.begun = record.begun();
+  run.failed = record.status.state == RunState::kFailed;
+  run.fetched = record.fetched_ms != 0;
+  std::error_code problem;
+  fs::directory_iterator entries(directory(record.id), problem);
+  for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
+    std::error_code unknown;
+    const std::uint64_t bytes = entries->file_size(unknown);
+    if (unknown) continue;
+    run.bytes += bytes;
+    if (entries->path().extension() == ".safetensors") run.has_model = true;
+  }
+  return run;
+}
+
+// The caller holds `writing`, or is alone.
+void RunStore::State::delete_what_is_due() {
+  std::vector<RunRecord> ended;
   {
     const std::lock_guard lock(mutex);
-    std::vector<const RunStatus*> finished;
     for (const auto& [id, entry] : runs) {
-      if (schema::is_final(entry.record.status.state)) finished.push_back(&entry.record.status);
+      if (entry.written && schema::is_final(entry.record.status.state)) ended.push_back(entry.record);
     }
-    if (finished.size() <= schema::kMostRunsKept) return;
-    std::sort(finished.begin(), finished.end(), [](const RunStatus* a, const RunStatus* b) { return newer(*a, *b); });
-    for (std::size_t i = schema::kMostRunsKept; i < finished.size(); ++i) dropped.push_back(finished[i]->id);
-    for (const std::string& id : dropped) runs.erase(id);
   }
-  for (const std::string& id : dropped) {
-    std::error_code ignored;  // what cannot be removed now is found, and dropped again, at the next start
-    fs::remove_all(directory(id), ignored);
+  std::vector<EndedRun> all;
+  for (const RunRecord& record : ended) all.push_back(ended_run(record));
+  for (Deletion& deletion : runs_to_delete(std::move(all), retention.limits, unix_time_ms())) {
+    const Status deleted = delete_directory(deletion.id);
+    if (deleted.ok()) {
+      const std::lock_guard lock(mutex);
+      runs.erase(deletion.id);
+    } else {
+      deletion.why += ", but " + deleted.error().message;  // it is tried again
+    }
+    retention.deleted(deletion);
   }
+}
+
+void RunStore::delete_what_is_due() {
+  const std::lock_guard writers(state_->writing);
+  state_->delete_what_is_due();
+}
+
+Result<std::uint64_t> RunStore::remove(const std::string& id) {
+  const std::lock_guard writers(state_->writing);
+  const std::optional<RunRecord> record = find(id);
+  if (!record || record->id != id)
+    return Error{ErrorKind::kNotFound, "no run '" + id + "' on " + state_->node + "; list the runs: tgctl list"};
+  if (!schema::is_final(record->status.state))
+    return Error{ErrorKind::kRefused, "run " + id + " is " + std::string(to_word(record->status.state)) + " on " +
+                                          state_->node + "; stop it first: tgctl stop " + id};
+  const std::uint64_t bytes = state_->ended_run(*record).bytes;
+  if (Status deleted = state_->delete_directory(id); !deleted) return deleted.error();
+  const std::lock_guard lock(state_->mutex);
+  state_->runs.erase(id);
+  return bytes;
+}
+
+Status RunStore::mark_fetched(const std::string& id) {
+  const std::lock_guard writers(state_->writing);
+  std::optional<RunRecord> record = find(id);
+  if (!record || record->id != id)
+    return Error{ErrorKind::kNotFound, "no run '" + id + "' on " + state_->node + "; list the runs: tgctl list"};
+  record->fetched_ms = unix_time_ms();
+  Status written = state_->write_record(*record);
+  const std::lock_guard lock(state_->mutex);
+  if (const auto found = state_->runs.find(id); found != state_->runs.end())
+    found->second.record.fetched_ms = record->fetched_ms;
+  return written;
 }
 
 Status RunStore::write(const RunRecord& record) {
@@ -217,7 +297,7 @@ Status RunStore::write(const RunRecord& record) {
     const std::lock_guard lock(state_->mutex);
     state_->runs[record.id] = {std::move(own), true};
   }
-  state_->drop_oldest();
+  state_->delete_what_is_due();
   return written;
 }
 

@@ -124,6 +124,14 @@ struct FetchRequest {
   std::string file;  // "model.safetensors", "model-raw.safetensors", "metrics.jsonl", "run.json"
   std::uint64_t offset = 0;
 };
+struct DeleteRequest {
+  std::string run;   // the whole id
+  std::string node;  // empty = the asked one
+};
+struct FetchedRequest {
+  std::string run;  // the whole id
+  std::string node;
+};
 struct VersionRequest {};
 struct Beat {  // one way, node to node
   std::string node;
@@ -134,7 +142,7 @@ struct Beat {  // one way, node to node
   std::uint64_t progress = 0;  // grows whenever the member gets anything done
 };
 using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
-                                 Beat, BenchRequest, ForecastRequest>;
+                                 Beat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest>;
 struct Request {
   std::uint64_t id = 0;
   RequestBody body;
@@ -166,11 +174,16 @@ struct SliceReply {  // of a log or a file
   std::string data;    // from the asked offset
   bool final = false;  // nothing more will come
 };
+struct DoneReply {  // a run was deleted, or marked as fetched
+  std::string run_id;
+  std::string node;
+  std::uint64_t freed_bytes = 0;
+};
 struct VersionReply {
   std::string node, build;
 };
-using ReplyBody =
-    std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, BenchReply, ForecastReply>;
+using ReplyBody = std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, BenchReply,
+                               ForecastReply, DoneReply>;
 struct Reply {
   std::uint64_t id = 0;
   ReplyBody body;

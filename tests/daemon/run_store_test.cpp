@@ -207,7 +207,7 @@ TEST_F(RunStoreTest, ALogIsFinalOnlyWhenItsRunIs) {
 TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   const std::size_t more = schema::kMostRunsKept + 3;
   const auto put = [&](RunRecord record, std::int64_t started_ms) {
-    record.status.started_ms = started_ms;
+    record.status.started_ms = record.status.since_ms = started_ms;
     write_text(run_file(record.id, "run.json"), record_to_json(record));  // as write() would, without 200 fsyncs
   };
   for (std::size_t i = 0; i + 1 < more; ++i) {
@@ -220,7 +220,7 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   live.status.started_ms = 1;
   ASSERT_TRUE(store->write(live).ok());
   RunRecord last = sample_record("run-" + std::to_string(more - 1), "node-a", RunState::kCompleted);
-  last.status.started_ms = static_cast<std::int64_t>(1000 + more);
+  last.status.started_ms = last.status.since_ms = static_cast<std::int64_t>(1000 + more);
   ASSERT_TRUE(store->write(last).ok());
   EXPECT_EQ(store->statuses().size(), schema::kMostRunsKept + 1);
   EXPECT_EQ(store->statuses()[0].id, "run-" + std::to_string(more - 1));
@@ -228,6 +228,78 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   EXPECT_FALSE(store->exists("run-2"));
   EXPECT_TRUE(store->exists("run-3"));
   EXPECT_TRUE(store->exists("live")) << "a live run is kept, however old";
+}
+
+TEST_F(RunStoreTest, StartsThatNeverBeganPushNobodyOut) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("trained", "node-a", RunState::kCompleted)).ok());
+  for (int i = 0; i < 220; ++i) {
+    RunRecord record;
+    record.id = record.status.id = "start-" + std::to_string(1000 + i);
+    record.status.state = RunState::kFailed;
+    record.status.since_ms = record.status.started_ms = 1'600'000'000'000 + i;
+    write_text(run_file(record.id, "run.json"), [&] {
+      record.node = "node-a";
+      return record_to_json(record);
+    }());
+  }
+  open();
+  EXPECT_TRUE(store->exists("trained"));
+  EXPECT_TRUE(store->exists("start-1219"));
+  EXPECT_FALSE(store->exists("start-1199"));
+  EXPECT_EQ(store->statuses().size(), 1 + schema::kMostUnbegunKept);
+}
+
+TEST_F(RunStoreTest, EveryDeletionIsTold) {
+  std::vector<Deletion> told;
+  auto opened = RunStore::open(directory.path(), "node-a", warnings,
+                               {{1, 0, 0}, [&](const Deletion& deletion) { told.push_back(deletion); }});
+  ASSERT_TRUE(opened.ok());
+  RunRecord first = sample_record("first", "node-a", RunState::kCompleted);
+  first.fetched_ms = 0;
+  write_text(run_file("first", "model.safetensors"), "model");
+  ASSERT_TRUE((*opened)->write(first).ok());
+  EXPECT_TRUE(told.empty());
+  RunRecord second = sample_record("second", "node-a", RunState::kCompleted);
+  ++second.status.since_ms;
+  ASSERT_TRUE((*opened)->write(second).ok());
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].id, "first");
+  EXPECT_EQ(told[0].why, "keep-runs = 1");
+  EXPECT_TRUE(told[0].unfetched);
+  EXPECT_FALSE(std::filesystem::exists(run_file("first", "")));
+}
+
+TEST_F(RunStoreTest, ADeletedRunIsGoneAndARunningOneIsNot) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("run-1", "node-a", RunState::kCompleted)).ok());
+  ASSERT_TRUE(store->write(sample_record("run-2")).ok());
+  write_text(run_file("run-1", "model.safetensors"), std::string(5000, 'm'));
+  EXPECT_EQ(store->remove("run-2").error().kind, ErrorKind::kRefused);
+  EXPECT_NE(store->remove("run-2").error().message.find("tgctl stop run-2"), std::string::npos);
+  EXPECT_EQ(store->remove("run").error().kind, ErrorKind::kNotFound) << "a beginning is not enough";
+  EXPECT_EQ(store->remove("run-3").error().kind, ErrorKind::kNotFound);
+  const auto freed = store->remove("run-1");
+  ASSERT_TRUE(freed.ok()) << freed.error().message;
+  EXPECT_GT(*freed, 5000u);
+  EXPECT_FALSE(store->exists("run-1"));
+  EXPECT_TRUE(std::filesystem::exists(run_file("run-2", "run.json")));
+  // A deletion that a crash cut off is finished at the next start.
+  write_text(directory.path() + "/runs/.deleted-run-9/model.safetensors", "half");
+  open();
+  EXPECT_FALSE(std::filesystem::exists(directory.path() + "/runs/.deleted-run-9"));
+  EXPECT_EQ(warnings.size(), 1u) << "run-2 was cut off";
+}
+
+TEST_F(RunStoreTest, AFetchedRunStaysMarked) {
+  open();
+  RunRecord record = sample_record("run-1", "node-a", RunState::kCompleted);
+  record.fetched_ms = 0;
+  ASSERT_TRUE(store->write(record).ok());
+  ASSERT_TRUE(store->mark_fetched("run-1").ok());
+  EXPECT_EQ(store->mark_fetched("run-2").error().kind, ErrorKind::kNotFound);
+  open();
+  EXPECT_GT(store->find("run-1")->fetched_ms, 1'700'000'000'000);
 }
 
 TEST_F(RunStoreTest, StatusesShowTheLiveRunAndAllItsMembers) {

@@ -6,6 +6,7 @@ import unittest
 
 from files import read_safetensors
 from mesh import Mesh
+from patience import wait_until
 
 MODELS = ("model.safetensors", "model-raw.safetensors")
 
@@ -94,6 +95,29 @@ class Verified(unittest.TestCase):
         self.assertEqual(answer.code, 0, answer)
         self.assertIn("node-a's run.json is damaged", answer.err)
         self.assertEqual(content(os.path.join(folder, "run.json")), content(mesh[1].run_file(run, "run.json")))
+
+
+class Deleted(unittest.TestCase):
+    def test_on_all_nodes_that_answer(self):
+        with Mesh(3) as mesh:
+            run = mesh.start()
+            mesh.wait_ended(run)
+            mesh.fetch(run)
+            for node in mesh.nodes:
+                wait_until(f"{node.name}'s {run} is marked as fetched", lambda: node.record(run)["fetched"])
+            live = mesh.detach({"steps": 100000})
+            mesh.ctl("delete", live, node=1).ends(1, f"tgctl stop {live}")
+            mesh.ctl_ok("stop", live)
+            mesh[2].end()
+            wait_until("node-c is missed", lambda: mesh.status()["nodes"][2]["state"] != "up")
+            answer = mesh.ctl("delete", run).ends(1, "node-c did not answer and keeps its copy", f"tgctl delete {run}")
+            self.assertIn("node-a, node-b", answer.out)
+            self.assertFalse(os.path.exists(os.path.dirname(mesh[0].run_file(run, "run.json"))))
+            self.assertIn("event=run-deleted", mesh[1].log_text())
+            mesh[2].start()
+            mesh.wait_ready()
+            self.assertIn("node-c", mesh.ctl_ok("delete", run, node=1).out)
+            mesh.ctl("status", run, node=2).ends(4)
 
 
 if __name__ == "__main__":

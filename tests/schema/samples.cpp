@@ -181,6 +181,8 @@ std::vector<Request> sample_requests() {
       {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456}},
       {8, BenchRequest{1000}},
       {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25}},
+      {10, DeleteRequest{"first", "node-b"}},
+      {11, FetchedRequest{"first", "node-b"}},
   };
 }
 
@@ -197,6 +199,7 @@ std::vector<Reply> sample_replies() {
       {4, StopReply{"first", RunState::kStopping}},
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
       {6, VersionReply{"node-a", "tgd 0.1.0"}},
+      {9, DoneReply{"first", "node-b", 123456}},
       {7, sample_bench()},
       {8, sample_forecast()},
   };
