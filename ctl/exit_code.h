@@ -12,6 +12,7 @@ enum ExitCode : int {
   kUnreachable = 3,
   kNoSuchRun = 4,
   kRunFailed = 5,
+  kNotSaved = 6,  // the run came to its end, but not every member has saved what it made
   kTimedOut = 124,
   kInterrupted = 130,
 };

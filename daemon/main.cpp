@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +20,7 @@
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/run_store.h"
 #include "engine/host/processors.h"
+#include "engine/storage/disk_fault.h"
 #include "kernels/base/log.h"
 #include "kernels/host_home.h"
 #include "kernels/kernels.h"
@@ -62,8 +65,24 @@ void exit_at_the_latest(std::chrono::milliseconds patience, int status) {
   }).detach();
 }
 
+// For tests: the disk as the configured fault has it.
+void break_disk(const std::optional<schema::Fault>& fault) {
+  if (!fault || !fault->disk) return;
+  engine::set_disk_fault([fault = *fault](engine::DiskCall call) {
+    static std::atomic<std::uint64_t> calls{0};
+    if (static_cast<std::uint8_t>(call) != static_cast<std::uint8_t>(*fault.disk)) return 0;
+    const std::uint64_t count = ++calls;
+    if (fault.kind == schema::FaultKind::kFull) return count >= fault.step ? ENOSPC : 0;
+    if (count != fault.step) return 0;
+    if (fault.kind == schema::FaultKind::kKill) ::kill(::getpid(), SIGKILL);
+    while (fault.kind == schema::FaultKind::kHang) std::this_thread::sleep_for(std::chrono::hours(1));
+    return EIO;
+  });
+}
+
 int serve(const schema::NodeConfig& config) {
   const FaultInjection fault(config.fault);
+  break_disk(config.fault);
   Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
   if (!chosen.ok()) return fail(chosen.error());
   Log log(config.node, config.log_level);
@@ -108,6 +127,7 @@ int serve(const schema::NodeConfig& config) {
          queue.post(PeerLost{peer, what, true});
        },
        [&](Seat peer) { control.heard(peer); }});
+  Saver saver;
   static kernels::HostHome home(**chosen);  // never destroyed: a compute thread that was left behind holds arrays of it
   const RunContext context{config,
                            config.names(),
@@ -116,11 +136,14 @@ int serve(const schema::NodeConfig& config) {
                            mesh,
                            pool,
                            **store,
+                           saver,
                            progress,
                            fault,
                            log,
                            [&](RunPrepared event) { queue.post(std::move(event)); },
                            [&](StepHappened&& event) { queue.post(std::move(event)); },
+                           [&](RunSaved event) { queue.post(std::move(event)); },
+                           [&](CheckpointWritten event) { queue.post(std::move(event)); },
                            threads,
                            build};
   Node node(context, queue, control);

@@ -227,6 +227,12 @@ struct Member {
   digestStep @4 :UInt64;
   waitShare @5 :Float64;
   # Share of their time that the other members, on average, wait for this one, 0..1.
+
+  save @6 :UInt16;
+  # tg::schema::SaveState of the state at digestStep.
+
+  problem @7 :Text;
+  # Why it is not saved, at most kMostProblemBytes.
 }
 
 struct Plan {

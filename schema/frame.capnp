@@ -1,5 +1,5 @@
 @0x858646799c79a334;
-# Frames of the mesh, version 4 of the protocol. Every field is described from the sender's side: what it means, its
+# Frames of the mesh, version 5 of the protocol. Every field is described from the sender's side: what it means, its
 # unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
 # and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
 # Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
@@ -34,6 +34,7 @@ struct Frame {
     credit @15 :Credit;
     probe @16 :Probe;
     probeReply @17 :ProbeReply;
+    ended @18 :Ended;
   }
   # An unknown member is dropped.
 }
@@ -237,4 +238,35 @@ struct ProbeReply {
 
   micros @1 :UInt64;
   # Between the arrivals of its first and of its last frame. More than the time since the burst was sent: taken for that.
+}
+
+struct Ended {
+  # How the run of the header's key ended for the sender, and what it has of it: sent to all when it has saved, and again
+  # to whom it does not know the end of. STOPPED and COMPLETED are facts: whoever knows one records it, whatever it
+  # thought before.
+  state @0 :UInt16;
+  # tg::schema::RunState: STOPPED, COMPLETED or FAILED. Else drop.
+
+  reason @1 :Text;
+  # Printable, at most kMostReasonBytes. Else drop.
+
+  sinceMs @2 :Int64;
+  # Unix time in milliseconds of that end. Of several causes of a FAILED run the first one is the cause.
+
+  step @3 :UInt64;
+  digest @4 :UInt64;
+  # The state that a STOPPED or COMPLETED run ended with; 0 where it FAILED.
+
+  save @5 :UInt16;
+  # tg::schema::SaveState of the state that the sender has. Unknown: drop.
+
+  problem @6 :Text;
+  # Why it is not saved; printable, at most kMostProblemBytes. Else drop.
+
+  asks @7 :Bool;
+  # True: the sender does not know how the receiver's part of the run ended.
+
+  heldStep @8 :UInt64;
+  heldDigest @9 :UInt64;
+  # The state that the sender has, or had; 0 = none.
 }

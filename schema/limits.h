@@ -6,13 +6,14 @@
 
 namespace tg::schema {
 
-inline constexpr std::uint16_t kProtocolVersion = 4;
+inline constexpr std::uint16_t kProtocolVersion = 5;
 
 // Members and names.
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
 inline constexpr std::size_t kMostNameBytes = 63;
 inline constexpr std::size_t kMostRunIdBytes = 63;
 inline constexpr std::size_t kMostReasonBytes = 2000;
+inline constexpr std::size_t kMostProblemBytes = 300;  // why a member could not save
 inline constexpr std::size_t kMostSpecBytes = 16 * 1024;
 inline constexpr std::size_t kMostBuildBytes = 400;
 inline constexpr std::size_t kMostHostBytes = 253;     // of a DNS name

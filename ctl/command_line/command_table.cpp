@@ -101,7 +101,7 @@ const std::vector<VerbRow>& verb_rows() {
        "start a run of a job file and follow it",
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
        "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches, the run goes on.\n"
-       "Ends with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED.\n",
+       "Ends with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it.\n",
        {"set", "id", "detach", "dry-run", "address", "help"}},
       {Verb::kStatus,
        "status",

@@ -12,10 +12,14 @@ namespace {
 using schema::MemberStatus;
 using schema::RunStatus;
 
-bool answers(const MemberStatus& member) { return member.digest != 0; }
+// It can give the state that it tells of.
+bool answers(const MemberStatus& member) {
+  return member.digest != 0 && (member.save == schema::SaveState::kNone || schema::has_state(member.save));
+}
 
 std::string describe(const MemberStatus& member) {
-  if (!answers(member)) return member.node + " tells no digest";
+  if (member.digest != 0 && !answers(member)) return member.node + " has not saved its state";
+  if (!answers(member)) return member.node + " tells no state";
   return member.node + " has " + hex_digest(member.digest) + " at step " + std::to_string(member.digest_step);
 }
 
@@ -35,7 +39,7 @@ std::pair<std::uint64_t, std::uint64_t> common_state(const RunStatus& run) {
   return best;
 }
 
-Result<FetchSource> agreed_source(const RunStatus& run, bool partial) {
+Result<FetchSource> agreed_source(const RunStatus& run) {
   const auto common = common_state(run);
   FetchSource source;
   source.step = common.first;
@@ -59,14 +63,10 @@ Result<FetchSource> agreed_source(const RunStatus& run, bool partial) {
                                          hex_digest(common.second) + " at step " + std::to_string(common.first) +
                                          ", but " + odd + ". Nothing was fetched"};
   }
-  if (!silent.empty()) {
-    if (!partial || source.nodes.empty()) {
-      return Error{ErrorKind::kFailed, silent + " did not tell a digest of run " + run.id +
-                                           ", so that not all members could be compared; is its tgd running? --partial "
-                                           "goes without it"};
-    }
-    source.notes.push_back(silent + " did not answer and was not compared");
-  }
+  if (source.nodes.empty())
+    return Error{ErrorKind::kFailed, "no member that answers has the state of run " + run.id + "; not there: " +
+                                         silent + ". Are their tgd running? tgctl status " + run.id + " says more"};
+  if (!silent.empty()) source.notes.push_back(silent + " has no copy, or did not answer; it was not compared");
   return source;
 }
 
@@ -103,8 +103,7 @@ Result<FetchSource> choose_fetch_source(const RunStatus& run, const std::string&
                  "run " + run.id + " FAILED at step " + std::to_string(run.step) +
                      "; --partial fetches its last committed state. It failed because: " + run.reason};
   }
-  Result<FetchSource> source =
-      run.state == schema::RunState::kFailed ? furthest_source(run) : agreed_source(run, partial);
+  Result<FetchSource> source = run.state == schema::RunState::kFailed ? furthest_source(run) : agreed_source(run);
   if (source)
     std::stable_partition(source->nodes.begin(), source->nodes.end(),
                           [&](const std::string& node) { return node == asked; });

@@ -15,7 +15,8 @@ struct FetchSource {
 };
 
 // A COMPLETED or STOPPED run: all members must have ended at one step with one digest; else the error names the odd
-// ones. partial: a FAILED run gives its furthest members, and members that do not answer are passed over. asked: the
+// ones. Members that do not answer, or have saved nothing, are passed over. partial: a FAILED run gives its
+// furthest members. asked: the
 // node that is asked; it comes first where it can.
 Result<FetchSource> choose_fetch_source(const schema::RunStatus& run, const std::string& asked, bool partial);
 

@@ -71,11 +71,14 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   }
   rows.push_back({"digest", digest(run.digest)});
 
-  std::vector<std::vector<std::string>> members{{"MEMBER", "STATE", "STEP", "DIGEST", "WAITED FOR"}};
+  std::vector<std::vector<std::string>> members{
+      {"MEMBER", "STATE", "STEP", "DIGEST", schema::is_final(run.state) ? "STATE IS" : "WAITED FOR"}};
   for (const schema::MemberStatus& member : run.members) {
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
                        digest(member.digest),
-                       format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
+                       schema::is_final(run.state)
+                           ? std::string(to_word(member.save))
+                           : format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }
   return format_table(rows) + "\n" + format_table(members);
 }

@@ -242,9 +242,10 @@ int fetch(Client& client, const Command& command) {
   if (const Status status = fetcher.fetch(); !status) return fail(status.error());
   if (const Status status = fetcher.keep(); !status) return fail(status.error());
   fetcher.tell_members();
-  if (source->notes.empty())
-    say("all " + std::to_string(run.members.size()) + " members agree on digest " + hex_digest(source->digest) +
-        " at step " + std::to_string(source->step));
+  if (!command.partial || run.state != schema::RunState::kFailed)
+    say((source->nodes.size() == run.members.size() ? "all " : std::to_string(source->nodes.size()) + " of ") +
+        std::to_string(run.members.size()) + " members agree on digest " + hex_digest(source->digest) + " at step " +
+        std::to_string(source->step));
   for (const PartFile& file : fetcher.files()) print(file.path() + "\n");
   return kOk;
 }

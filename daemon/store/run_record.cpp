@@ -140,6 +140,30 @@ class Fields {
   std::string& problem_;
 };
 
+schema::SaveState parse_save(const std::string& word) {
+  return from_word<schema::SaveState>(word).value_or(schema::SaveState::kNone);
+}
+
+json others_to_json(const RunRecord& record) {
+  json others = json::object();
+  for (const auto& [node, end] : record.others) others[node] = {{"save", to_word(end.save)}, {"problem", end.problem}};
+  return others;
+}
+
+void others_from_json(const json& others, RunRecord& record, std::string& problem) {
+  for (const auto& [node, about] : others.items()) {
+    if (!schema::is_node_name(node) || !about.is_object() || record.others.size() >= schema::kMostMembers)
+      return Fields(others, problem).complain("others", "an object of nodes");
+    Fields fields(about, problem);
+    std::string save;
+    MemberEnd end;
+    fields.text("save", save, schema::kMostNameBytes);
+    fields.text("problem", end.problem, schema::kMostProblemBytes);
+    end.save = parse_save(save);
+    record.others.emplace(node, std::move(end));
+  }
+}
+
 json own_to_json(const RunRecord& record) {
   MemberStatus row;
   for (const MemberStatus& member : record.status.members) {
@@ -153,7 +177,9 @@ json own_to_json(const RunRecord& record) {
           {"step", row.step},
           {"digest", hex_digest(row.digest)},
           {"digest_step", row.digest_step},
-          {"wait_share", row.wait_share}};
+          {"wait_share", row.wait_share},
+          {"save", to_word(row.save)},
+          {"problem", row.problem}};
 }
 
 void own_from_json(Fields fields, RunRecord& record) {
@@ -168,6 +194,10 @@ void own_from_json(Fields fields, RunRecord& record) {
   fields.hash("digest", row.digest);
   fields.count("digest_step", row.digest_step);
   fields.real("wait_share", row.wait_share);
+  std::string save;
+  fields.text("save", save, schema::kMostNameBytes);
+  fields.text("problem", row.problem, schema::kMostProblemBytes);
+  row.save = parse_save(save);
   record.status.members = {row};
 }
 
@@ -278,11 +308,20 @@ Result<RunRecord> from_json(const json& root) {
   members_from_json(fields, record);
   spec_from_json(fields, record);
   files_from_json(fields.object("files"), record, problem);
+  others_from_json(fields.object("others"), record, problem);
+  fields.hash("key", record.key);
+  fields.text("checkpoint", record.checkpoint, schema::kMostNameBytes);
   if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
   return record;
 }
 
 }  // namespace
+
+schema::MemberStatus& RunRecord::own_row() {
+  for (MemberStatus& row : status.members)
+    if (row.node == node) return row;
+  return status.members.emplace_back(MemberStatus{node, status.state, 0, 0, 0, 0});
+}
 
 std::string record_to_json(const RunRecord& record) {
   const RunStatus& status = record.status;
@@ -325,6 +364,9 @@ std::string record_to_json(const RunRecord& record) {
   root["own"] = own_to_json(record);
   root["spec"] = spec_to_json(record.spec);
   root["files"] = files_to_json(record);
+  root["others"] = others_to_json(record);
+  root["key"] = hex_digest(record.key);
+  root["checkpoint"] = record.checkpoint;
   root["fetched"] = record.fetched_ms == 0 ? json(nullptr) : json(format_utc(record.fetched_ms));
   // Foreign bytes in a reason (a library's message in another encoding) must not cost the record.
   return root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

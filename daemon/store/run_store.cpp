@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
 
+#include "daemon/store/checkpoints.h"
 #include "engine/storage/safetensors.h"
+#include "kernels/base/hex.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -29,6 +32,8 @@ using schema::RunStatus;
 constexpr const char* kRecordFile = "run.json";
 constexpr const char* kLogFile = "log.txt";
 constexpr const char* kMetricsFile = "metrics.jsonl";
+constexpr const char* kReserveFile = "reserve";  // room for the last record, given back when it does not fit otherwise
+constexpr std::size_t kReserveBytes = 64 * 1024;
 constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins so
 constexpr std::array kFiles = {
     kRecordFile,         kMetricsFile, kLogFile, "model.safetensors", "model-raw.safetensors",
@@ -95,6 +100,11 @@ struct RunStore::State {
     RunRecord record;
     bool written = false;  // as opposed to known from update() alone
   };
+  struct HeldState {
+    Artefacts artefacts;
+    std::shared_ptr<const void> alive;
+    std::uint64_t bytes = 0;
+  };
 
   State(std::string state_dir, std::string own_node, Retention own_retention)
       : root(state_dir + "/runs"),
@@ -106,6 +116,9 @@ struct RunStore::State {
   void load(const std::string& id, std::vector<std::string>& warnings);
   void fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const;
   Status write_record(const RunRecord& record) const;
+  bool recover_checkpoint(RunRecord& record) const;
+  Result<Slice> read_state(const RunRecord& record, const std::string& file, std::uint64_t offset,
+                           std::size_t most_bytes);
   Status delete_directory(const std::string& id) const;
   EndedRun ended_run(const RunRecord& record) const;
   void delete_what_is_due();
@@ -118,6 +131,9 @@ struct RunStore::State {
   std::mutex writing;        // serializes what touches the disk; taken before `mutex`
   mutable std::mutex mutex;  // guards runs
   std::map<std::string, Entry> runs;
+  std::mutex reading;  // guards what follows; held while a state is read, so never taken under `mutex`
+  std::map<std::string, HeldState> held;
+  std::pair<std::string, Artefacts> opened;  // the checkpoint that was read last, by its path
 };
 
 Result<std::unique_ptr<RunStore>> RunStore::open(const std::string& state_dir, const std::string& node,
@@ -171,20 +187,50 @@ void RunStore::State::load(const std::string& id, std::vector<std::string>& warn
 
 // Its record says that the run goes on, but nothing can go on in a process that has only just begun.
 void RunStore::State::fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const {
-  if (schema::is_final(record.status.state)) return;
+  schema::MemberStatus& own = record.own_row();
+  if (schema::is_final(record.status.state)) {
+    if (own.save == schema::SaveState::kInMemory) own.save = schema::SaveState::kNotSaved;  // it went with the process
+    return;
+  }
   record.status.reason = node + " ended without a word (crash, kill or power loss) while the run was " +
                          std::string(to_word(record.status.state));
-  record.status.state = RunState::kFailed;
+  record.status.state = own.state = RunState::kFailed;
   record.status.since_ms = unix_time_ms();
-  // What it had committed went with it.
-  record.status.digest = record.status.digest_step = 0;
-  for (schema::MemberStatus& member : record.status.members) {
-    member.state = RunState::kFailed;
-    member.digest = member.digest_step = 0;
+  if (!recover_checkpoint(record)) {
+    // What it had committed went with it.
+    record.status.digest = record.status.digest_step = own.digest = own.digest_step = 0;
+    own.save = schema::SaveState::kNothing;
   }
   if (const Status written = write_record(record); !written) {
     warnings.push_back("run " + record.id + " is FAILED, but its record cannot be written: " + written.error().message);
   }
+}
+
+// The furthest state file that is whole stands for the state: the last one, if only its record is missing, or a
+// checkpoint.
+bool RunStore::State::recover_checkpoint(RunRecord& record) const {
+  std::vector<std::string> names = checkpoints_in(directory(record.id));
+  names.insert(names.begin(), kStateFile);
+  for (const std::string& name : names) {
+    const Result<StateFile> state = open_state_file(directory(record.id) + "/" + name, true);
+    if (!state) continue;
+    const auto text = [&](const char* key) {
+      const auto found = state->metadata.find(key);
+      return found == state->metadata.end() ? std::string() : found->second;
+    };
+    const std::string step_text = text("step");
+    std::uint64_t step = 0;
+    const auto [stop, code] = std::from_chars(step_text.data(), step_text.data() + step_text.size(), step);
+    const std::optional<std::uint64_t> digest = parse_hex_digest(text("digest"));
+    if (!digest || code != std::errc() || text("run") != record.id) continue;
+    schema::MemberStatus& own = record.own_row();
+    record.checkpoint = name;
+    record.status.digest = own.digest = *digest;
+    record.status.step = record.status.digest_step = own.step = own.digest_step = step;
+    own.save = schema::SaveState::kSaved;
+    return true;
+  }
+  return false;
 }
 
 Status RunStore::State::write_record(const RunRecord& record) const {
@@ -193,7 +239,18 @@ Status RunStore::State::write_record(const RunRecord& record) const {
   if (problem) {
     return Error{ErrorKind::kIo, "cannot create " + directory(record.id) + ": " + problem.message()};
   }
-  return engine::write_file_atomically(directory(record.id) + "/" + kRecordFile, record_to_json(record));
+  const std::string path = directory(record.id) + "/" + kRecordFile,
+                    reserve = directory(record.id) + "/" + kReserveFile;
+  const std::string json = record_to_json(record);
+  Status written = engine::write_file_atomically(path, json);
+  if (!written && fs::remove(reserve, problem)) written = engine::write_file_atomically(path, json);
+  if (schema::is_final(record.status.state)) {
+    fs::remove(reserve, problem);
+  } else if (written && !fs::exists(reserve, problem)) {
+    const OpenFile file(reserve, O_WRONLY | O_CREAT);  // none is no harm
+    [[maybe_unused]] const int ignored = file.fd() < 0 ? 0 : ::posix_fallocate(file.fd(), 0, kReserveBytes);
+  }
+  return written;
 }
 
 // Out of sight in one instant: a crash leaves no half of it.
@@ -265,8 +322,12 @@ Result<std::uint64_t> RunStore::remove(const std::string& id) {
                                           state_->node + "; stop it first: tgctl stop " + id};
   const std::uint64_t bytes = state_->ended_run(*record).bytes;
   if (Status deleted = state_->delete_directory(id); !deleted) return deleted.error();
-  const std::lock_guard lock(state_->mutex);
-  state_->runs.erase(id);
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->runs.erase(id);
+  }
+  const std::lock_guard readers(state_->reading);
+  state_->held.erase(id);
   return bytes;
 }
 
@@ -276,10 +337,14 @@ Status RunStore::mark_fetched(const std::string& id) {
   if (!record || record->id != id)
     return Error{ErrorKind::kNotFound, "no run '" + id + "' on " + state_->node + "; list the runs: tgctl list"};
   record->fetched_ms = unix_time_ms();
+  if (record->own_row().save == schema::SaveState::kInMemory) record->own_row().save = schema::SaveState::kNotSaved;
   Status written = state_->write_record(*record);
-  const std::lock_guard lock(state_->mutex);
-  if (const auto found = state_->runs.find(id); found != state_->runs.end())
-    found->second.record.fetched_ms = record->fetched_ms;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (const auto found = state_->runs.find(id); found != state_->runs.end()) found->second.record = *record;
+  }
+  const std::lock_guard readers(state_->reading);
+  state_->held.erase(id);
   return written;
 }
 
@@ -299,6 +364,83 @@ Status RunStore::write(const RunRecord& record) {
   }
   state_->delete_what_is_due();
   return written;
+}
+
+Status RunStore::keep(const RunRecord& record) {
+  const std::lock_guard writers(state_->writing);
+  RunRecord own = record;
+  own.node = state_->node;
+  return state_->write_record(own);
+}
+
+bool RunStore::amend(std::uint64_t key, const std::function<void(RunRecord&)>& change) {
+  const std::lock_guard writers(state_->writing);
+  std::optional<RunRecord> changed;
+  bool found = false;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (auto& [id, entry] : state_->runs) {
+      if (key == 0 || entry.record.key != key || !schema::is_final(entry.record.status.state)) continue;
+      found = true;
+      const std::string before = record_to_json(entry.record);
+      change(entry.record);
+      if (record_to_json(entry.record) != before) changed = entry.record;
+    }
+  }
+  if (changed) (void)state_->write_record(*changed);  // what cannot be written is asked for again at the next start
+  return found;
+}
+
+std::vector<RunRecord> RunStore::records() const {
+  std::vector<RunRecord> all;
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& [id, entry] : state_->runs)
+    if (entry.written && entry.record.key != 0) all.push_back(entry.record);
+  return all;
+}
+
+void RunStore::hold(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive,
+                    std::uint64_t bytes) {
+  const std::lock_guard readers(state_->reading);
+  state_->held.insert_or_assign(id, State::HeldState{std::move(artefacts), std::move(alive), bytes});
+}
+
+RunStore::Held RunStore::held() const {
+  Held all;
+  const std::lock_guard readers(state_->reading);
+  for (const auto& [id, state] : state_->held) {
+    all.bytes += state.bytes;
+    all.runs += (all.runs.empty() ? "" : ", ") + id;
+  }
+  return all;
+}
+
+std::vector<std::uint64_t> RunStore::save_held() {
+  std::map<std::string, State::HeldState> tries;
+  {
+    const std::lock_guard readers(state_->reading);
+    tries = state_->held;
+  }
+  std::vector<std::uint64_t> keys;
+  for (const auto& [id, state] : tries) {
+    const std::optional<RunRecord> record = find(id);
+    if (!record) continue;
+    Result<FileMarks> marks = Error{ErrorKind::kIo, ""};
+    {
+      const std::lock_guard readers(state_->reading);  // one thread at a time reads a state
+      marks = write_artefacts(directory(id), state.artefacts);
+    }
+    if (!marks) continue;
+    amend(record->key, [&](RunRecord& changed) {
+      for (const auto& [name, mark] : *marks) changed.files[name] = mark;
+      changed.own_row().save = schema::SaveState::kSaved;
+      changed.own_row().problem.clear();
+    });
+    keys.push_back(record->key);
+    const std::lock_guard readers(state_->reading);
+    state_->held.erase(id);
+  }
+  return keys;
 }
 
 void RunStore::update(const RunStatus& status) {
@@ -358,6 +500,12 @@ std::vector<RunStatus> RunStore::statuses() const {
   const std::lock_guard lock(state_->mutex);
   for (const auto& [id, entry] : state_->runs) {
     RunStatus status = entry.record.status;
+    for (schema::MemberStatus& row : status.members) {
+      const auto end = entry.record.others.find(row.node);
+      if (end == entry.record.others.end()) continue;
+      row.save = end->second.save;
+      row.problem = end->second.problem;
+    }
     for (const std::string& name : entry.record.member_names) {
       const bool has_row = std::any_of(status.members.begin(), status.members.end(),
                                        [&](const schema::MemberStatus& member) { return member.node == name; });
@@ -365,6 +513,10 @@ std::vector<RunStatus> RunStore::statuses() const {
       schema::MemberStatus row;
       row.node = name;
       row.state = status.state;
+      if (const auto end = entry.record.others.find(name); end != entry.record.others.end()) {
+        row.save = end->second.save;
+        row.problem = end->second.problem;
+      }
       status.members.push_back(std::move(row));
     }
     std::sort(status.members.begin(), status.members.end(),
@@ -385,6 +537,33 @@ bool RunStore::exists(const std::string& id) const {
   return state_->runs.contains(id);
 }
 
+// One of the files of a state that lies elsewhere: in memory, or in a checkpoint. kNotFound: there is none.
+Result<Slice> RunStore::State::read_state(const RunRecord& record, const std::string& file, std::uint64_t offset,
+                                          std::size_t most_bytes) {
+  const std::lock_guard readers(reading);
+  const Artefacts* artefacts = nullptr;
+  if (const auto found = held.find(record.id); found != held.end()) {
+    artefacts = &found->second.artefacts;
+  } else if (!record.checkpoint.empty()) {
+    const std::string path = directory(record.id) + "/" + record.checkpoint;
+    if (opened.first != path) {
+      Result<StateFile> state = open_state_file(path, false);
+      if (!state) return state.error();
+      opened = {path, std::move(state->artefacts)};
+    }
+    artefacts = &opened.second;
+  }
+  const auto image = artefacts == nullptr ? Artefacts::const_iterator() : artefacts->find(file);
+  if (artefacts == nullptr || image == artefacts->end()) return Error{ErrorKind::kNotFound, file};
+  Slice slice;
+  slice.total_bytes = image->second.bytes();
+  if (offset >= slice.total_bytes) return slice;
+  slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));
+  if (Status status = image->second.read(offset, std::as_writable_bytes(std::span(slice.data))); !status)
+    return status.error();
+  return slice;
+}
+
 Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std::string& file, std::uint64_t offset,
                                                 std::size_t most_bytes) const {
   if (std::find(kFiles.begin(), kFiles.end(), file) == kFiles.end()) {
@@ -399,8 +578,10 @@ Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std
   }
   // The state is read before the file's size: of a finished run, the file does not grow any more.
   const bool finished = schema::is_final(record->status.state);
-  Result<Slice> slice =
-      read_file(directory(record->id) + "/" + file, offset, std::min(most_bytes, schema::kFileSliceBytes));
+  const std::size_t bytes = std::min(most_bytes, schema::kFileSliceBytes);
+  Result<Slice> slice = state_->read_state(*record, file, offset, bytes);
+  if (!slice && slice.error().kind == ErrorKind::kNotFound)
+    slice = read_file(directory(record->id) + "/" + file, offset, bytes);
   const bool grows = file == kLogFile || file == kMetricsFile;
   if (!slice && slice.error().kind == ErrorKind::kNotFound) {
     if (!grows) {

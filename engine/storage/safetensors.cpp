@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "engine/storage/atomic_file.h"
@@ -40,7 +42,13 @@ Result<std::uint64_t> open_file(const std::string& path, std::ifstream& file) {
   return static_cast<std::uint64_t>(size);
 }
 
-Result<LoadedTensors> read_tensors(const std::string& path, std::ifstream& file, std::uint64_t file_bytes) {
+struct Opening {
+  TensorHeader header;
+  std::uint64_t values_at = 0;  // bytes of the file
+};
+
+// The header, with the stream left at the values.
+Result<Opening> read_header(const std::string& path, std::ifstream& file, std::uint64_t file_bytes) {
   std::uint64_t header_bytes = 0;
   if (file_bytes < kSizeBytes || !file.read(reinterpret_cast<char*>(&header_bytes), kSizeBytes)) {
     return damaged(path, "it is too short for a safetensors file");
@@ -52,7 +60,13 @@ Result<LoadedTensors> read_tensors(const std::string& path, std::ifstream& file,
   if (!file.read(json.data(), static_cast<std::streamsize>(header_bytes))) return damaged(path, "it is truncated");
   auto header = parse_tensor_header(json, file_bytes - kSizeBytes - header_bytes);
   if (!header) return damaged(path, header.error().message);
+  return Opening{*std::move(header), kSizeBytes + header_bytes};
+}
 
+Result<LoadedTensors> read_tensors(const std::string& path, std::ifstream& file, std::uint64_t file_bytes) {
+  Result<Opening> opening = read_header(path, file, file_bytes);
+  if (!opening) return opening.error();
+  TensorHeader* const header = &opening->header;
   LoadedTensors loaded;
   loaded.metadata = std::move(header->metadata);
   for (TensorEntry& tensor : header->tensors) {
@@ -113,6 +127,33 @@ Result<LoadedTensors> read_safetensors(const std::string& path) {
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kFailed, "not enough memory to read " + path};
   }
+}
+
+Result<OpenTensors> open_safetensors(const std::string& path) {
+  struct Shared {
+    std::mutex mutex;
+    std::ifstream file;
+  };
+  const auto shared = std::make_shared<Shared>();
+  const auto file_bytes = open_file(path, shared->file);
+  if (!file_bytes) return file_bytes.error();
+  Result<Opening> opening = read_header(path, shared->file, *file_bytes);
+  if (!opening) return opening.error();
+  OpenTensors open;
+  open.metadata = std::move(opening->header.metadata);
+  for (TensorEntry& tensor : opening->header.tensors) {
+    const std::uint64_t at = opening->values_at + tensor.begin;
+    open.tensors.push_back({std::move(tensor.name), std::move(tensor.shape),
+                            [shared, path, at](std::size_t first, std::span<float> values) -> Status {
+                              const std::lock_guard lock(shared->mutex);
+                              shared->file.clear();
+                              shared->file.seekg(static_cast<std::streamoff>(at + first * sizeof(float)));
+                              const auto bytes = static_cast<std::streamsize>(values.size_bytes());
+                              if (shared->file.read(reinterpret_cast<char*>(values.data()), bytes)) return {};
+                              return Error{ErrorKind::kIo, "cannot read " + path};
+                            }});
+  }
+  return open;
 }
 
 std::vector<TensorSource> tensors_of(const SegmentTable& segments, const ReadFloats& read, const std::string& suffix) {

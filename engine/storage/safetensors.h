@@ -34,6 +34,12 @@ Status write_safetensors(const std::string& path, std::vector<TensorSource> tens
                          const std::map<std::string, std::string>& metadata);
 Result<FileMark> mark_of_file(const std::string& path);
 Result<LoadedTensors> read_safetensors(const std::string& path);
+// The same without the values, which are read from the file when they are asked for; any thread.
+struct OpenTensors {
+  std::map<std::string, std::string> metadata;
+  std::vector<TensorSource> tensors;  // in the file's order; they keep the file open
+};
+Result<OpenTensors> open_safetensors(const std::string& path);
 
 // A flat array's segments as tensors, padding left out; `read` is of the whole array.
 std::vector<TensorSource> tensors_of(const SegmentTable& segments, const ReadFloats& read,

@@ -15,6 +15,7 @@ namespace {
 
 constexpr ErrorKind kLastErrorKind = ErrorKind::kTimeout;
 static_assert(words_of(RunState()).size() == static_cast<std::size_t>(RunState::kFailed) + 1);
+static_assert(words_of(SaveState()).size() == static_cast<std::size_t>(kLastSaveState) + 1);
 static_assert(words_of(Phase()).size() == static_cast<std::size_t>(Phase::kSave) + 1);
 
 // --- Requests. -------------------------------------------------------------------------------------------------------
@@ -306,6 +307,13 @@ Result<Value> decode(const char* what, std::span<const std::byte> bytes) {
 }
 
 }  // namespace
+
+bool RunStatus::saved_by_all() const {
+  if (!is_final(state) || state == RunState::kFailed) return true;
+  return std::all_of(members.begin(), members.end(), [](const MemberStatus& member) {
+    return member.save == SaveState::kNone || member.save == SaveState::kSaved;
+  });
+}
 
 Result<RunState> parse_run_state(std::string_view name) {
   std::string upper(name);

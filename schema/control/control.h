@@ -25,6 +25,19 @@ constexpr auto words_of(RunState) {
 Result<RunState> parse_run_state(std::string_view name);  // in any case
 inline bool is_final(RunState s) { return s >= RunState::kStopped; }
 
+// What has become of a member's state of an ended run.
+enum class SaveState : std::uint16_t {
+  kNone,      // nothing was said: the run goes on, or the record is an older one
+  kSaved,     // on its disk
+  kInMemory,  // nobody could save it: in its memory until it is fetched or deleted
+  kNotSaved,  // it could not save it
+  kNothing,   // it ended before it had saved
+  kUnknown,   // it was lost before it said
+};
+inline constexpr SaveState kLastSaveState = SaveState::kUnknown;
+constexpr auto words_of(SaveState) { return words("-", "saved", "in memory", "not saved", "nothing saved", "unknown"); }
+inline bool has_state(SaveState s) { return s == SaveState::kSaved || s == SaveState::kInMemory; }
+
 // Where a member is inside its step; carried by beats so that a stuck one can be named.
 enum class Phase : std::uint16_t {
   kIdle,
@@ -56,7 +69,9 @@ struct MemberStatus {
   std::uint64_t step = 0;    // committed steps
   std::uint64_t digest = 0;  // of the state at digest_step
   std::uint64_t digest_step = 0;
-  double wait_share = 0;  // share of their time that the others, on average, wait for this member
+  double wait_share = 0;              // share of their time that the others, on average, wait for this member
+  SaveState save = SaveState::kNone;  // of the state at digest_step, once the run has ended
+  std::string problem = {};           // why it is not saved
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }
@@ -90,6 +105,8 @@ struct RunStatus {
   std::uint64_t digest_step = 0;
   std::uint64_t initial_digest = 0;
   std::vector<MemberStatus> members;
+  // A run that came to its end, but not every member has its state on its disk.
+  bool saved_by_all() const;
 };
 
 struct MeshStatus {

@@ -50,6 +50,8 @@ void put_run(wire::Run::Builder to, const RunStatus& run) {
     slot.setDigest(member.digest);
     slot.setDigestStep(member.digest_step);
     slot.setWaitShare(member.wait_share);
+    slot.setSave(static_cast<std::uint16_t>(member.save));
+    slot.setProblem(text_of(clip_text(member.problem, kMostProblemBytes)));
   }
 }
 
@@ -61,6 +63,8 @@ MemberStatus take_member(wire::Member::Reader from) {
   member.digest = from.getDigest();
   member.digest_step = from.getDigestStep();
   member.wait_share = from.getWaitShare();
+  member.save = checked_enum(from.getSave(), kLastSaveState, "save");
+  member.problem = checked_text(from.getProblem(), kMostProblemBytes, "problem");
   return member;
 }
 

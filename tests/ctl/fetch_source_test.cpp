@@ -65,13 +65,23 @@ TEST(FetchSource, OddOneOutIsNamed) {
   expect_error(step, true, ErrorKind::kFailed, "but c has");
 }
 
-TEST(FetchSource, SilentMemberIsPassedOverOnlyByChoice) {
+TEST(FetchSource, SilentMembersArePassedOverAndNamed) {
   const RunStatus run = run_of(kCompleted, {member("a", kCompleted, 0, 0), member("b", kCompleted, 10, 5)});
-  expect_error(run, false, ErrorKind::kFailed, "a did not tell a digest");
-  const auto source = choose_fetch_source(run, "b", true);
+  const auto source = choose_fetch_source(run, "a", false);
   ASSERT_TRUE(source.ok()) << source.error().message;
   EXPECT_EQ(source->nodes, std::vector<std::string>{"b"});
-  EXPECT_EQ(source->notes.size(), 1u);
+  ASSERT_EQ(source->notes.size(), 1u);
+  EXPECT_EQ(source->notes[0].find("a "), 0u) << source->notes[0];
+  expect_error(run_of(kCompleted, {member("a", kCompleted, 0, 0)}), false, ErrorKind::kFailed, "no member");
+}
+
+TEST(FetchSource, WhoCouldNotSaveIsNoSource) {
+  RunStatus run = run_of(kCompleted, {member("a", kCompleted, 10, 5), member("b", kCompleted, 10, 5)});
+  run.members[0].save = schema::SaveState::kNotSaved;
+  run.members[1].save = schema::SaveState::kInMemory;
+  EXPECT_EQ(choose_fetch_source(run, "a", false)->nodes, std::vector<std::string>{"b"});
+  run.members[1].save = schema::SaveState::kNothing;
+  expect_error(run, false, ErrorKind::kFailed, "no member");
 }
 
 TEST(FetchSource, FailedRunGivesItsFurthestMemberByChoice) {

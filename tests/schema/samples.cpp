@@ -52,6 +52,9 @@ struct Describe {
   void operator()(const Credit& b) { all(b.taken_bytes); }
   void operator()(const Probe& b) { all(b.burst, b.last, b.filler.size()); }
   void operator()(const ProbeReply& b) { all(b.burst, b.micros); }
+  void operator()(const Ended& b) {
+    all(b.state, b.reason, b.since_ms, b.step, b.digest, b.held_step, b.held_digest, b.save, b.problem, b.asks);
+  }
 };
 
 RunStatus young_run() {
@@ -90,7 +93,7 @@ RunStatus sample_run() {
   run.digest_step = 12;
   run.initial_digest = 7;
   run.members = {{"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1},
-                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9}};
+                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9, SaveState::kNotSaved, "the disk is full"}};
   return run;
 }
 
@@ -167,6 +170,8 @@ std::vector<FrameBody> sample_bodies() {
       Credit{123456},
       Probe{3, true, kFiller},
       ProbeReply{3, 17825},
+      Ended{RunState::kCompleted, "", 1'700'000'000'123, 1000, 0xfedcba9876543210, 960, 4, SaveState::kNotSaved,
+            "cannot write model.safetensors: No space left on device", true},
   };
 }
 

@@ -14,7 +14,7 @@ TEST(Membership, OneNodeAloneNeedsNoFrames) {
   EXPECT_EQ(a.start(), "prepare run-1 with a");
   EXPECT_EQ(a->state(), RunState::kStarting);
   EXPECT_EQ(a.prepares(yes()), "begin run-1, direct\nanswer run-1: RUNNING");
-  EXPECT_EQ(a.finishes(RunState::kCompleted, ""), "end run-1: COMPLETED");
+  EXPECT_EQ(a.finishes(RunState::kCompleted, ""), "save run-1: COMPLETED");
   EXPECT_TRUE(a->idle());
 }
 
@@ -91,7 +91,7 @@ TEST(Membership, AMemberDoesNotWaitForEver) {
       << "too late: the others must know";
   EXPECT_TRUE(b->idle());
   EXPECT_EQ(running_proposer().hears(kB, b.sent<schema::Fail>()),
-            "end run-1: FAILED: node-b had given up waiting for the run to begin");
+            "save run-1: FAILED: node-b had given up waiting for the run to begin");
 }
 
 TEST(Membership, TheProposersLossDropsAndAMembersLossFailsTheProposal) {
