@@ -1,5 +1,7 @@
 #include "ctl/format/status_text.h"
 
+#include <algorithm>
+
 #include "ctl/format/table.h"
 #include "kernels/base/hex.h"
 
@@ -71,14 +73,16 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   }
   rows.push_back({"digest", digest(run.digest)});
 
+  const bool ended = std::any_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
+    return member.save != schema::SaveState::kNone;
+  });
   std::vector<std::vector<std::string>> members{
-      {"MEMBER", "STATE", "STEP", "DIGEST", schema::is_final(run.state) ? "STATE IS" : "WAITED FOR"}};
+      {"MEMBER", "STATE", "STEP", "DIGEST", ended ? "STATE IS" : "WAITED FOR"}};
   for (const schema::MemberStatus& member : run.members) {
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
                        digest(member.digest),
-                       schema::is_final(run.state)
-                           ? std::string(to_word(member.save))
-                           : format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
+                       ended ? std::string(to_word(member.save))
+                             : format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }
   return format_table(rows) + "\n" + format_table(members);
 }

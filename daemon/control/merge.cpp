@@ -73,7 +73,8 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
     if (row.node != node) {  // of the others it knows how long it waited for them
       if (known == nullptr) continue;
       known->wait_share += row.wait_share;
-      if (known->save == schema::SaveState::kNone || known->save == schema::SaveState::kUnknown) {
+      const bool unheard = known->save == schema::SaveState::kNone || known->save == schema::SaveState::kUnknown;
+      if (unheard && row.save != schema::SaveState::kNone) {
         known->save = row.save;
         known->problem = row.problem;
       }

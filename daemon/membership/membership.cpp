@@ -463,9 +463,9 @@ void Membership::settle(std::uint64_t now_ms) {
   const RunEnd end = settled(ends_, peers_.self());
   emit(EndRun{run_.key, run_.id, end.truth.state, end.truth.reason, end});
   aftermath_.add(run_.key, {run_.id, std::move(members), end});
+  if (shut_down_) return send(peers_.others(), run_.key, schema::Goodbye{own_name() + " was shut down"});
   for (const Seat peer : peers_.others())
     if (peers_.connected(peer)) aftermath_.connected(peer);
-  if (shut_down_) send(peers_.others(), run_.key, schema::Goodbye{own_name() + " was shut down"});
 }
 
 void Membership::remember(std::uint64_t key, PastRun run) { aftermath_.add(key, std::move(run)); }

@@ -99,6 +99,7 @@ struct RunStore::State {
   struct Entry {
     RunRecord record;
     bool written = false;  // as opposed to known from update() alone
+    bool on_disk = true;   // false: the disk holds an older one
   };
   struct HeldState {
     Artefacts artefacts;
@@ -117,6 +118,7 @@ struct RunStore::State {
   void fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const;
   Status write_record(const RunRecord& record) const;
   bool recover_checkpoint(RunRecord& record) const;
+  Result<Slice> read_unwritten_record(const RunRecord& record, std::uint64_t offset, std::size_t most_bytes);
   Result<Slice> read_state(const RunRecord& record, const std::string& file, std::uint64_t offset,
                            std::size_t most_bytes);
   Status delete_directory(const std::string& id) const;
@@ -182,7 +184,7 @@ void RunStore::State::load(const std::string& id, std::vector<std::string>& warn
   if (record->id != id) return warn("holds the record of run " + record->id);
   if (record->node != node) return warn("holds the record of node '" + record->node + "', this is " + node);
   fail_if_unfinished(*record, warnings);
-  runs[id] = {std::move(*record), true};
+  runs[id] = {std::move(*record), true, true};
 }
 
 // Its record says that the run goes on, but nothing can go on in a process that has only just begun.
@@ -341,7 +343,10 @@ Status RunStore::mark_fetched(const std::string& id) {
   Status written = state_->write_record(*record);
   {
     const std::lock_guard lock(state_->mutex);
-    if (const auto found = state_->runs.find(id); found != state_->runs.end()) found->second.record = *record;
+    if (const auto found = state_->runs.find(id); found != state_->runs.end()) {
+      found->second.record = *record;
+      found->second.on_disk = written.ok();
+    }
   }
   const std::lock_guard readers(state_->reading);
   state_->held.erase(id);
@@ -360,7 +365,7 @@ Status RunStore::write(const RunRecord& record) {
   Status written = state_->write_record(own);
   {
     const std::lock_guard lock(state_->mutex);
-    state_->runs[record.id] = {std::move(own), true};
+    state_->runs[record.id] = {std::move(own), true, written.ok()};
   }
   state_->delete_what_is_due();
   return written;
@@ -387,7 +392,11 @@ bool RunStore::amend(std::uint64_t key, const std::function<void(RunRecord&)>& c
       if (record_to_json(entry.record) != before) changed = entry.record;
     }
   }
-  if (changed) (void)state_->write_record(*changed);  // what cannot be written is asked for again at the next start
+  if (!changed) return found;
+  // What cannot be written is asked for again at the next start.
+  const bool on_disk = state_->write_record(*changed).ok();
+  const std::lock_guard lock(state_->mutex);
+  if (const auto at = state_->runs.find(changed->id); at != state_->runs.end()) at->second.on_disk = on_disk;
   return found;
 }
 
@@ -564,6 +573,18 @@ Result<Slice> RunStore::State::read_state(const RunRecord& record, const std::st
   return slice;
 }
 
+// The record where the disk has not taken it. kNotFound: it has.
+Result<Slice> RunStore::State::read_unwritten_record(const RunRecord& record, std::uint64_t offset,
+                                                     std::size_t most_bytes) {
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = runs.find(record.id);
+    if (found == runs.end() || found->second.on_disk) return Error{ErrorKind::kNotFound, kRecordFile};
+  }
+  const std::string json = record_to_json(record);
+  return Slice{json.size(), offset < json.size() ? json.substr(offset, most_bytes) : ""};
+}
+
 Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std::string& file, std::uint64_t offset,
                                                 std::size_t most_bytes) const {
   if (std::find(kFiles.begin(), kFiles.end(), file) == kFiles.end()) {
@@ -580,6 +601,7 @@ Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std
   const bool finished = schema::is_final(record->status.state);
   const std::size_t bytes = std::min(most_bytes, schema::kFileSliceBytes);
   Result<Slice> slice = state_->read_state(*record, file, offset, bytes);
+  if (file == kRecordFile && finished) slice = state_->read_unwritten_record(*record, offset, bytes);
   if (!slice && slice.error().kind == ErrorKind::kNotFound)
     slice = read_file(directory(record->id) + "/" + file, offset, bytes);
   const bool grows = file == kLogFile || file == kMetricsFile;

@@ -74,7 +74,7 @@ TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   EXPECT_TRUE(run["evaluation"].is_null());
   EXPECT_EQ(run["digest"], "fedcba9876543210");
   EXPECT_EQ(keys(run["members"][0]),
-            (std::vector<std::string>{"node", "state", "step", "digest", "wait_share", "holds_up"}));
+            (std::vector<std::string>{"node", "state", "step", "digest", "wait_share", "save", "problem", "holds_up"}));
   EXPECT_EQ(run["members"][0]["wait_share"], 0.25);
   EXPECT_EQ(run["members"][0]["holds_up"], false);
   EXPECT_TRUE(run["members"][1]["digest"].is_null());

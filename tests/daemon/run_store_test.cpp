@@ -290,7 +290,7 @@ TEST_F(RunStoreTest, ADeletedRunIsGoneAndARunningOneIsNot) {
   write_text(directory.path() + "/runs/.deleted-run-9/model.safetensors", "half");
   open();
   EXPECT_FALSE(std::filesystem::exists(directory.path() + "/runs/.deleted-run-9"));
-  EXPECT_EQ(warnings.size(), 1u) << "run-2 was cut off";
+  EXPECT_TRUE(warnings.empty());
 }
 
 TEST_F(RunStoreTest, AFetchedRunStaysMarked) {

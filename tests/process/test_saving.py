@@ -169,7 +169,7 @@ class Checkpoints(Saving):
             self.assertEqual(expected, tensors, f"the checkpoint of step {steps} is another state than that of a run of {steps}")
 
     def test_a_disk_that_fails_once_costs_one_checkpoint(self):
-        with Mesh(2, per_node={0: {"fault": "fail@fsync:6"}}) as mesh:
+        with Mesh(2, per_node={0: {"fault": "fail@fsync:3"}}) as mesh:
             run = mesh.detach(self.LONG)
             wait_until("a checkpoint fails", lambda: "event=checkpoint-failed" in mesh[0].log_text())
             failed_at = mesh[0].log_text().count("event=checkpoint ")

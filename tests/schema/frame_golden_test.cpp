@@ -1,4 +1,4 @@
-// Frozen bytes of protocol version 4. If this test fails, the protocol changed: kProtocolVersion must change with it,
+// Frozen bytes of protocol version 5. If this test fails, the protocol changed: kProtocolVersion must change with it,
 // for nodes of different versions refuse each other.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace tg::schema {
 namespace {
 
-static_assert(kProtocolVersion == 4);
+static_assert(kProtocolVersion == 5);
 
 std::string hex(std::span<const std::byte> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -34,7 +34,7 @@ std::vector<std::byte> unhex(std::string_view text) {
 const std::map<std::string_view, std::string_view> kGolden = {
     {"hello",
      "000000000e0000000000000003000100efcdab8967452301010000000010000000000000000000000000000004000200"
-     "04000000000000000b00000000000000160000000000000021000000000000000500000072000000090000003a000000"
+     "05000000000000000b00000000000000160000000000000021000000000000000500000072000000090000003a000000"
      "74676420302e312e30206370750000006e6f64652d610000"},
     {"claim",
      "00000000070000000000000003000100efcdab8967452301010000000010000001000000000000000000000000000100"
@@ -83,9 +83,14 @@ const std::map<std::string_view, std::string_view> kGolden = {
     {"probe reply",
      "00000000070000000000000003000100efcdab896745230101000000001000000e000000000000000000000002000000"
      "0300000000000000a145000000000000"},
+    {"ended",
+     "00000000150000000000000003000100efcdab896745230101000000001000000f000000000000000000000006000200"
+     "05000300010000007b68e5cf8b010000e8030000000000001032547698badcfec0030000000000000400000000000000"
+     "050000000a00000005000000c2010000000000000000000063616e6e6f74207772697465206d6f64656c2e7361666574"
+     "656e736f72733a204e6f207370616365206c656674206f6e2064657669636500"},
 };
 
-TEST(FrameGolden, BytesOfVersion4) {
+TEST(FrameGolden, BytesOfVersion5) {
   FramePool pool;
   for (const FrameBody& body : sample_bodies()) {
     const std::string name(frame_name(body));

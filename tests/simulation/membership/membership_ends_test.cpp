@@ -104,7 +104,7 @@ TEST(Membership, NobodySaysAnEndBeforeAllHaveSaved) {
   EXPECT_EQ(b->state(), RunState::kRunning);
   EXPECT_EQ(b.start("run-2", 78),
             "answer run-2: refused: run run-1 is already RUNNING, proposed by node-c; wait for it, or stop it: tgctl "
-            "stop run-1\ndrop (key 78)")
+            "stop run-1")
       << "still busy";
   EXPECT_EQ(b.hears(kC, an_end(RunState::kCompleted, 45, "", schema::SaveState::kNotSaved)),
             "end run-1: COMPLETED (a saved, b saved, c not saved)");
@@ -141,7 +141,8 @@ TEST(Membership, AFactBeatsAFailureWhoeverSawIt) {
   after.disconnects(kA);
   after.saves(an_end(RunState::kFailed, 60, lost));
   EXPECT_EQ(after.hears(kC, an_end(RunState::kFailed, 62, "something else")),
-            "end run-1: FAILED: " + lost + " (a ?, b saved, c saved)");
+            "end run-1: FAILED: " + lost + " (a ?, b saved, c saved)\nended to c: FAILED, " + lost + ", saved")
+      << "which node-c does not know for sure";
   EXPECT_EQ(after.connects(kA), "ended? to a: FAILED, " + lost + ", saved");
   EXPECT_EQ(after.hears(kA, an_end(RunState::kCompleted, 40)),
             "record: COMPLETED (a saved, b saved, c saved)\nended to a c: COMPLETED, saved");
@@ -160,7 +161,7 @@ TEST(Membership, TheFirstOfSeveralCausesIsTheCause) {
   b.saves(an_end(RunState::kFailed, 60, "mine"));
   b.hears(kA, an_end(RunState::kFailed, 59, "of node-a"));
   EXPECT_EQ(b.hears(kC, an_end(RunState::kFailed, 61, "of node-c")),
-            "end run-1: FAILED: of node-a (a saved, b saved, c saved)");
+            "end run-1: FAILED: of node-a (a saved, b saved, c saved)\nended to c: FAILED, of node-a, saved");
 }
 
 TEST(Membership, WhoIsToBlameGetsAMomentOnly) {
@@ -170,7 +171,9 @@ TEST(Membership, WhoIsToBlameGetsAMomentOnly) {
   b.hears(kA, an_end(RunState::kFailed, 60, "no sign of life from node-c"));
   b.saves(an_end(RunState::kFailed, 61, "no sign of life from node-c"));
   EXPECT_EQ(b.waits(299), "");
-  EXPECT_EQ(b.waits(1), "end run-1: FAILED: no sign of life from node-c (a saved, b saved, c ?)");
+  EXPECT_EQ(b.waits(1),
+            "end run-1: FAILED: no sign of life from node-c (a saved, b saved, c ?)\n"
+            "ended? to c: FAILED, no sign of life from node-c, saved");
 }
 
 TEST(Membership, ADiskThatComesBackLaterIsHeardOf) {

@@ -15,6 +15,7 @@ TEST(Membership, OneNodeAloneNeedsNoFrames) {
   EXPECT_EQ(a->state(), RunState::kStarting);
   EXPECT_EQ(a.prepares(yes()), "begin run-1, direct\nanswer run-1: RUNNING");
   EXPECT_EQ(a.finishes(RunState::kCompleted, ""), "save run-1: COMPLETED");
+  EXPECT_EQ(a.saves(an_end(RunState::kCompleted, 1)), "end run-1: COMPLETED (a saved)");
   EXPECT_TRUE(a->idle());
 }
 

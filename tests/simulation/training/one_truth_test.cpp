@@ -55,7 +55,7 @@ void die_around_the_end(TrainingCluster& cluster, std::uint64_t steps) {
     (void)cluster.node(cluster.any()).stop("run-1");
   }
   const Seat watched = cluster.any();
-  cluster.run_until([&] { return cluster.node(watched).outcome("run-1").end || random.one_in(40); }, 3'000);
+  cluster.run_until([&] { return cluster.node(watched).outcome("run-1").end || random.one_in(400); }, 3'000);
   const std::size_t deaths = random.between(1, cluster.size());
   for (std::size_t i = 0; i < deaths; ++i) {
     const Seat victim = cluster.any();
