@@ -12,6 +12,7 @@ enum ExitCode : int {
   kUnreachable = 3,
   kNoSuchRun = 4,
   kRunFailed = 5,
+  kNotSaved = 6,   // the run came to its end, but not every member has saved what it made
   kForbidden = 7,  // a wrong key, or one without the right
   kNotWhole = 8,   // status --check: not every node is up
   kTimedOut = 124,

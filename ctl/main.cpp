@@ -31,6 +31,8 @@ int run(const Command& command) {
       return stop(*client, command);
     case Verb::kFetch:
       return fetch(*client, command);
+    case Verb::kDelete:
+      return delete_run(*client, command);
     case Verb::kList:
       return list(*client, command);
     case Verb::kLogs:

@@ -4,6 +4,9 @@ add_library(tgd_control STATIC
   ${CMAKE_CURRENT_LIST_DIR}/control/control_sockets.cpp
   ${CMAKE_CURRENT_LIST_DIR}/control/merge.cpp
   ${CMAKE_CURRENT_LIST_DIR}/control/questions.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/store/artefacts.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/store/checkpoints.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/store/retention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/run_record.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/run_store.cpp)
 target_link_libraries(tgd_control

@@ -18,10 +18,12 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/burst_meter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/link_probe.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/round_trips.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/aftermath.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/proposal_right.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/run_end.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/votes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/flops.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp

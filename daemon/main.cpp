@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -25,6 +26,7 @@
 #include "daemon/store/run_store.h"
 #include "engine/host/descriptors.h"
 #include "engine/host/processors.h"
+#include "engine/storage/disk_fault.h"
 #include "kernels/base/log.h"
 #include "kernels/host_home.h"
 #include "kernels/kernels.h"
@@ -76,6 +78,21 @@ std::uint64_t draw_incarnation() {
   return ((std::uint64_t{device()} << 32) | device()) | 1;  // never 0
 }
 
+// For tests: the disk as the configured fault has it.
+void break_disk(const std::optional<schema::Fault>& fault) {
+  if (!fault || !fault->disk) return;
+  engine::set_disk_fault([fault = *fault](engine::DiskCall call) {
+    static std::atomic<std::uint64_t> calls{0};
+    if (static_cast<std::uint8_t>(call) != static_cast<std::uint8_t>(*fault.disk)) return 0;
+    const std::uint64_t count = ++calls;
+    if (fault.kind == schema::FaultKind::kFull) return count >= fault.step ? ENOSPC : 0;
+    if (count != fault.step) return 0;
+    if (fault.kind == schema::FaultKind::kKill) ::kill(::getpid(), SIGKILL);
+    while (fault.kind == schema::FaultKind::kHang) std::this_thread::sleep_for(std::chrono::hours(1));
+    return EIO;
+  });
+}
+
 int serve(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
   EndSignals end_signals;
   if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(config.peers.size()),
@@ -83,13 +100,19 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
       !enough.ok())
     return fail(enough.error());
   const FaultInjection fault(config.fault);
+  break_disk(config.fault);
   Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
   if (!chosen.ok()) return fail(chosen.error());
   Result<std::unique_ptr<Keyring>> keyring = Keyring::open(config);
   if (!keyring.ok()) return fail(keyring.error());
   Log log(config.node, config.log_level);
   std::vector<std::string> warnings;
-  Result<std::unique_ptr<RunStore>> store = RunStore::open(config.state_dir, config.node, warnings);
+  Result<std::unique_ptr<RunStore>> store = RunStore::open(
+      config.state_dir, config.node, warnings,
+      {{config.keep_runs, config.keep_age_ms, config.keep_mib << 20}, [&](const Deletion& deletion) {
+         log.write(deletion.unfetched ? LogLevel::kWarning : LogLevel::kInfo, "run-deleted",
+                   {{"run", deletion.id}, {"why", deletion.why}, {"model-never-fetched", deletion.unfetched}});
+       }});
   if (!store.ok()) return fail(store.error());
   for (const std::string& warning : warnings) log.warning("state-dir", {{"what", warning}});
   for (const std::string& warning : config_warnings) log.warning("configuration", {{"what", warning}});
@@ -136,6 +159,7 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
        },
        [&](Seat peer) { control.heard(peer); }});
   links = &mesh;
+  Saver saver;
   static kernels::HostHome home(**chosen);  // never destroyed: a compute thread that was left behind holds arrays of it
   const RunContext context{config,
                            config.names(),
@@ -144,11 +168,14 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                            mesh,
                            pool,
                            **store,
+                           saver,
                            progress,
                            fault,
                            log,
                            [&](RunPrepared event) { queue.post(std::move(event)); },
                            [&](StepHappened&& event) { queue.post(std::move(event)); },
+                           [&](RunSaved event) { queue.post(std::move(event)); },
+                           [&](CheckpointWritten event) { queue.post(std::move(event)); },
                            threads,
                            build};
   Node node(context, queue, control);

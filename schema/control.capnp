@@ -27,6 +27,8 @@ struct Request {
     beat @7 :Beat;
     bench @8 :BenchRequest;
     forecast @9 :ForecastRequest;
+    delete @10 :DeleteRequest;
+    fetched @11 :FetchedRequest;
   }
 }
 
@@ -75,6 +77,24 @@ struct FetchRequest {
   # Bytes of the file that the asker has.
 }
 
+struct DeleteRequest {
+  # Everything of an ended run on one node.
+  run @0 :Text;
+  # The whole id.
+
+  node @1 :Text;
+  # As in LogsRequest.
+}
+
+struct FetchedRequest {
+  # The run's model was fetched and checked: this node's copy is no longer the only one.
+  run @0 :Text;
+  # The whole id.
+
+  node @1 :Text;
+  # As in LogsRequest.
+}
+
 struct Beat {
   # One way, node to node, on the control port: a sign of life that does not wait behind chunks.
   node @0 :Text;
@@ -105,6 +125,7 @@ struct Reply {
     version @6 :Version;
     bench @7 :Bench;
     forecast @8 :Forecast;
+    done @9 :Done;
   }
 }
 
@@ -216,6 +237,12 @@ struct Member {
   phaseMs @7 :UInt64;
   phaseLimitMs @8 :UInt64;
   # For how long it has got nothing done there, and after what time of that the run ends; limit 0 = not known.
+
+  save @9 :UInt16;
+  # tg::schema::SaveState of the state at digestStep.
+
+  problem @10 :Text;
+  # Why it is not saved, at most kMostProblemBytes.
 }
 
 struct Plan {
@@ -272,6 +299,16 @@ struct Slice {
 
   final @4 :Bool;
   # True: nothing comes after this part.
+}
+
+struct Done {
+  # A run was deleted, or marked as fetched.
+  runId @0 :Text;
+  node @1 :Text;
+  # Where.
+
+  freedBytes @2 :UInt64;
+  # Of the files that are gone.
 }
 
 struct Version {

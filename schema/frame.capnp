@@ -35,6 +35,7 @@ struct Frame {
     probe @16 :Probe;
     probeReply @17 :ProbeReply;
     refusal @18 :Refusal;
+    ended @19 :Ended;
   }
   # An unknown member is dropped.
 }
@@ -257,4 +258,35 @@ struct ProbeReply {
 
   micros @1 :UInt64;
   # Between the arrivals of its first and of its last frame. More than the time since the burst was sent: taken for that.
+}
+
+struct Ended {
+  # How the run of the header's key ended for the sender, and what it has of it: sent to all when it has saved, and again
+  # to whom it does not know the end of. STOPPED and COMPLETED are facts: whoever knows one records it, whatever it
+  # thought before.
+  state @0 :UInt16;
+  # tg::schema::RunState: STOPPED, COMPLETED or FAILED. Else drop.
+
+  reason @1 :Text;
+  # Printable, at most kMostReasonBytes. Else drop.
+
+  sinceMs @2 :Int64;
+  # Unix time in milliseconds of that end. Of several causes of a FAILED run the first one is the cause.
+
+  step @3 :UInt64;
+  digest @4 :UInt64;
+  # The state that a STOPPED or COMPLETED run ended with; 0 where it FAILED.
+
+  save @5 :UInt16;
+  # tg::schema::SaveState of the state that the sender has. Unknown: drop.
+
+  problem @6 :Text;
+  # Why it is not saved; printable, at most kMostProblemBytes. Else drop.
+
+  asks @7 :Bool;
+  # True: the sender does not know how the receiver's part of the run ended.
+
+  heldStep @8 :UInt64;
+  heldDigest @9 :UInt64;
+  # The state that the sender has, or had; 0 = none.
 }

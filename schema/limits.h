@@ -14,6 +14,7 @@ inline constexpr std::size_t kMostNameBytes = 63;
 inline constexpr std::size_t kMostNamesBytes = kMostMembers * (kMostNameBytes + 2);  // all of them
 inline constexpr std::size_t kMostRunIdBytes = 63;
 inline constexpr std::size_t kMostReasonBytes = 2000;
+inline constexpr std::size_t kMostProblemBytes = 300;  // why a member could not save
 inline constexpr std::size_t kMostSpecBytes = 16 * 1024;
 inline constexpr std::size_t kMostBuildBytes = 400;
 inline constexpr std::size_t kMostHostBytes = 253;     // of a DNS name
@@ -110,7 +111,9 @@ inline constexpr std::size_t kMostQueuedBytes = 2 * kMostQueuedBytesPerPeer;
 static_assert(kMostWindowsOfTotals * kMostWindowBytes + kMostFrameBytes < kMostQueuedBytesPerPeer / 2,
               "who keeps to its windows is far from a flood, with small chunks too");
 static_assert(kMostQueuedBytesPerPeer < kMostQueuedBytes, "who floods is named before it stops the others");
-inline constexpr std::size_t kMostRunsKept = 200;  // finished runs remembered per node
+inline constexpr std::size_t kMostRunsKept = 200;    // runs of a node that a status shows
+inline constexpr std::size_t kMostUnbegunKept = 20;  // starts that never began, beside them
+static_assert(kMostUnbegunKept < kMostRunsKept);
 static_assert(kMostFrameBytes <= kMostIdlePoolBytes, "a pool can keep a buffer of any size");
 
 // Deadlines, milliseconds.

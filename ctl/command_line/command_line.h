@@ -13,7 +13,20 @@ namespace tg::ctl {
 
 inline constexpr const char* kDefaultAddress = "127.0.0.1:7701";
 
-enum class Verb : std::uint8_t { kStart, kStatus, kStop, kFetch, kList, kLogs, kWait, kBench, kPlan, kKeygen, kVersion };
+enum class Verb : std::uint8_t {
+  kStart,
+  kStatus,
+  kStop,
+  kFetch,
+  kDelete,
+  kList,
+  kLogs,
+  kWait,
+  kBench,
+  kPlan,
+  kKeygen,
+  kVersion
+};
 
 struct Command {
   Verb verb = Verb::kVersion;

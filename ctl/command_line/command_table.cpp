@@ -116,7 +116,7 @@ const std::vector<VerbRow>& verb_rows() {
        "start a run of a job file and follow it",
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
        "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches, the run goes on. "
-       "Ends with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED.",
+       "Ends with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it.",
        {"set", "id", "detach", "dry-run", "address", "key", "help"}},
       {Verb::kStatus,
        "status",
@@ -141,6 +141,14 @@ const std::vector<VerbRow>& verb_rows() {
        "Checks that all members agree on the state, then writes model.safetensors (moving average), "
        "model-raw.safetensors, metrics.jsonl and run.json, and prints their paths.",
        {"output", "partial", "force", "address", "key", "help"}},
+      {Verb::kDelete,
+       "delete",
+       "RUN",
+       "delete an ended run on all nodes",
+       {"tgctl delete first", "tgctl delete lenet-20171204-0900-3f2a"},
+       "Its models, metrics and logs are gone then. A node that does not answer keeps its copy and is named; the "
+       "exit code is 1 then.",
+       {"address", "key", "help"}},
       {Verb::kList,
        "list",
        "",

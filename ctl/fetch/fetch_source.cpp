@@ -12,10 +12,14 @@ namespace {
 using schema::MemberStatus;
 using schema::RunStatus;
 
-bool answers(const MemberStatus& member) { return member.digest != 0; }
+// It can give the state that it tells of.
+bool answers(const MemberStatus& member) {
+  return member.digest != 0 && (member.save == schema::SaveState::kNone || schema::has_state(member.save));
+}
 
 std::string describe(const MemberStatus& member) {
-  if (!answers(member)) return member.node + " tells no digest";
+  if (member.digest != 0 && !answers(member)) return member.node + " has not saved its state";
+  if (!answers(member)) return member.node + " tells no state";
   return member.node + " has " + hex_digest(member.digest) + " at step " + std::to_string(member.digest_step);
 }
 
@@ -35,9 +39,11 @@ std::pair<std::uint64_t, std::uint64_t> common_state(const RunStatus& run) {
   return best;
 }
 
-Result<FetchSource> agreed_source(const RunStatus& run, bool partial) {
+Result<FetchSource> agreed_source(const RunStatus& run) {
   const auto common = common_state(run);
   FetchSource source;
+  source.step = common.first;
+  source.digest = common.second;
   std::string odd;
   std::string silent;
   for (const MemberStatus& member : run.members) {
@@ -48,8 +54,8 @@ Result<FetchSource> agreed_source(const RunStatus& run, bool partial) {
                                             run.id + "; try again when it has ended there too"};
     } else if (std::pair(member.digest_step, member.digest) != common) {
       odd += (odd.empty() ? "" : ", ") + describe(member);
-    } else if (source.node.empty()) {
-      source.node = member.node;
+    } else {
+      source.nodes.push_back(member.node);
     }
   }
   if (!odd.empty()) {
@@ -57,16 +63,10 @@ Result<FetchSource> agreed_source(const RunStatus& run, bool partial) {
                                          hex_digest(common.second) + " at step " + std::to_string(common.first) +
                                          ", but " + odd + ". Nothing was fetched"};
   }
-  if (!silent.empty()) {
-    if (!partial || source.node.empty()) {
-      return Error{ErrorKind::kFailed, silent + " did not tell a digest of run " + run.id +
-                                           ", so that not all members could be compared; is its tgd running? --partial "
-                                           "goes without it"};
-    }
-    source.notes.push_back(silent + " did not answer and was not compared");
-    return source;
-  }
-  source.node.clear();
+  if (source.nodes.empty())
+    return Error{ErrorKind::kFailed, "no member that answers has the state of run " + run.id + "; not there: " +
+                                         silent + ". Are their tgd running? tgctl status " + run.id + " says more"};
+  if (!silent.empty()) source.notes.push_back(silent + " has no copy, or did not answer; it was not compared");
   return source;
 }
 
@@ -78,28 +78,36 @@ Result<FetchSource> furthest_source(const RunStatus& run) {
   if (best == nullptr) {
     return Error{ErrorKind::kFailed, "no member of run " + run.id + " that answers has a committed state of it"};
   }
-  FetchSource source{best->node, {"taking the furthest state: " + describe(*best)}};
+  FetchSource source{{}, best->digest_step, best->digest, {"taking the furthest state: " + describe(*best)}};
   for (const MemberStatus& member : run.members) {
-    const bool same = member.digest == best->digest && member.digest_step == best->digest_step;
-    if (!same) source.notes.push_back("not taken: " + describe(member));
+    if (member.digest == best->digest && member.digest_step == best->digest_step) {
+      source.nodes.push_back(member.node);
+    } else {
+      source.notes.push_back("not taken: " + describe(member));
+    }
   }
   return source;
 }
 
 }  // namespace
 
-Result<FetchSource> choose_fetch_source(const RunStatus& run, bool partial) {
+Result<FetchSource> choose_fetch_source(const RunStatus& run, const std::string& asked, bool partial) {
   if (!schema::is_final(run.state)) {
     return Error{ErrorKind::kRefused, "run " + run.id + " is " + std::string(to_word(run.state)) + " at step " +
                                           std::to_string(run.step) + "; fetch works once it has ended: tgctl wait " +
                                           run.id + ", or tgctl stop " + run.id};
   }
   if (run.members.empty()) return Error{ErrorKind::kFailed, "run " + run.id + " has no members to fetch from"};
-  if (run.state != schema::RunState::kFailed) return agreed_source(run, partial);
-  if (partial) return furthest_source(run);
-  return Error{ErrorKind::kRunFailed,
-               "run " + run.id + " FAILED at step " + std::to_string(run.step) +
-                   "; --partial fetches its last committed state. It failed because: " + run.reason};
+  if (run.state == schema::RunState::kFailed && !partial) {
+    return Error{ErrorKind::kRunFailed,
+                 "run " + run.id + " FAILED at step " + std::to_string(run.step) +
+                     "; --partial fetches its last committed state. It failed because: " + run.reason};
+  }
+  Result<FetchSource> source = run.state == schema::RunState::kFailed ? furthest_source(run) : agreed_source(run);
+  if (source)
+    std::stable_partition(source->nodes.begin(), source->nodes.end(),
+                          [&](const std::string& node) { return node == asked; });
+  return source;
 }
 
 }  // namespace tg::ctl

@@ -9,12 +9,15 @@
 namespace tg::ctl {
 
 struct FetchSource {
-  std::string node;                // empty = the asked node: all are equal
+  std::vector<std::string> nodes;  // that have the state; the first one is asked first
+  std::uint64_t step = 0, digest = 0;
   std::vector<std::string> notes;  // for people: who differs
 };
 
 // A COMPLETED or STOPPED run: all members must have ended at one step with one digest; else the error names the odd
-// ones. partial: a FAILED run gives its furthest member, and members that do not answer are passed over.
-Result<FetchSource> choose_fetch_source(const schema::RunStatus& run, bool partial);
+// ones. Members that do not answer, or have saved nothing, are passed over. partial: a FAILED run gives its
+// furthest members. asked: the
+// node that is asked; it comes first where it can.
+Result<FetchSource> choose_fetch_source(const schema::RunStatus& run, const std::string& asked, bool partial);
 
 }  // namespace tg::ctl

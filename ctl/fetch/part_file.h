@@ -21,6 +21,7 @@ class PartFile {
   Status close();  // synced to the disk
   Status keep();   // takes its place; what was there is replaced
   const std::string& path() const { return path_; }
+  const std::string& part_path() const { return part_path_; }  // where it lies until it is kept
 
  private:
   Error error(const char* what) const;

@@ -38,6 +38,8 @@ Json member_json(const schema::MemberStatus& member) {
           {"step", member.step},
           {"digest", digest(member.digest)},
           {"wait_share", number(member.wait_share)},
+          {"save", to_word(member.save)},
+          {"problem", member.problem},
           {"holds_up", member.holds_up()}};
 }
 

@@ -104,10 +104,13 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   }
   rows.push_back({"digest", digest(run.digest)});
 
-  Rows members{{"MEMBER", "STATE", "STEP", "DIGEST", "PHASE", "WAITED FOR"}};
+  const bool ended = std::any_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
+    return member.save != schema::SaveState::kNone;
+  });
+  Rows members{{"MEMBER", "STATE", "STEP", "DIGEST", ended ? "STATE IS" : "PHASE", "WAITED FOR"}};
   for (const schema::MemberStatus& member : run.members) {
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
-                       digest(member.digest), phase(member),
+                       digest(member.digest), ended ? std::string(to_word(member.save)) : phase(member),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }
   return format_table(rows) + "\n" + format_table(members);

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <system_error>
 #include <vector>
 
 #include "ctl/fetch/fetch_source.h"
+#include "ctl/fetch/member_record.h"
 #include "ctl/fetch/part_file.h"
+#include "ctl/fetch/received_file.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -18,7 +22,10 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kMembersEnd{10};
 constexpr int kPollMs = 100;
-constexpr const char* kFiles[] = {"model.safetensors", "model-raw.safetensors", "metrics.jsonl", "run.json"};
+constexpr const char* kRecordFile = "run.json";
+constexpr const char* kMetricsFile = "metrics.jsonl";
+constexpr const char* kModelFiles[] = {"model.safetensors", "model-raw.safetensors"};  // the same on all members
+constexpr const char* kFiles[] = {kModelFiles[0], kModelFiles[1], kMetricsFile, kRecordFile};
 
 Status prepare_folder(const std::string& folder, bool force) {
   std::error_code code;
@@ -35,77 +42,212 @@ Status prepare_folder(const std::string& folder, bool force) {
   return {};
 }
 
-Status fetch_file(Client& client, schema::FetchRequest request, PartFile& file) {
-  if (const Status status = file.open(); !status) return status;
+// Slice after slice until the last one.
+Status for_each_slice(Client& client, schema::FetchRequest request,
+                      const std::function<Status(const std::string&)>& take) {
   while (true) {
     const Result<schema::SliceReply> slice = client.ask_for<schema::SliceReply>(request);
-    if (!slice) return Error{slice.error().kind, request.file + ": " + slice.error().message};
-    if (const Status status = file.write(slice->data); !status) return status;
+    // A node whose disk fails is not ours.
+    if (!slice)
+      return Error{slice.error().kind == ErrorKind::kIo ? ErrorKind::kFailed : slice.error().kind,
+                   slice.error().message};
+    if (const Status status = take(slice->data); !status) return status;
     request.offset += slice->data.size();
     if (slice->final || slice->data.empty()) {
-      if (slice->final && request.offset == slice->total_bytes) return file.close();
-      return Error{ErrorKind::kCorrupt, request.file + ": " + std::to_string(request.offset) + " of " +
-                                            std::to_string(slice->total_bytes) + " bytes came from " + slice->node};
+      if (slice->final && request.offset == slice->total_bytes) return {};
+      return Error{ErrorKind::kCorrupt,
+                   std::to_string(request.offset) + " of " + std::to_string(slice->total_bytes) + " bytes came"};
     }
   }
+}
+
+Status fetch_file(Client& client, const schema::FetchRequest& request, PartFile& file) {
+  if (const Status status = file.open(); !status) return status;
+  const Status fetched = for_each_slice(client, request, [&](const std::string& bytes) { return file.write(bytes); });
+  return fetched ? file.close() : fetched;
+}
+
+// What was wrong with one member's copy, for people.
+std::string complaint(const std::string& node, const std::string& file, const Error& error) {
+  if (error.kind == ErrorKind::kCorrupt) return node + "'s " + file + " is damaged: " + error.message;
+  return node + "'s " + file + ": " + error.message;
 }
 
 // Members end a run within moments of each other; who fetches at once waits for the last of them.
-Result<schema::RunStatus> ask_ended_run(Client& client, const std::string& id) {
+Result<schema::MeshStatus> ask_ended_run(Client& client, const std::string& id) {
   const auto deadline = std::chrono::steady_clock::now() + kMembersEnd;
   while (true) {
-    Result<schema::RunStatus> run = ask_run(client, id);
-    if (!run || !schema::is_final(run->state)) return run;
-    const bool all_ended =
-        std::all_of(run->members.begin(), run->members.end(),
-                    [](const schema::MemberStatus& member) { return schema::is_final(member.state); });
-    if (all_ended || std::chrono::steady_clock::now() >= deadline || !sleep_unless_interrupted(kPollMs)) return run;
+    Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{id, false});
+    if (!mesh) return mesh;
+    if (mesh->runs.empty()) return Error{ErrorKind::kNotFound, "no run is named \"" + id + "\"; tgctl list shows them"};
+    const schema::RunStatus& run = mesh->runs.front();
+    const bool all_ended = std::all_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
+      return schema::is_final(member.state);
+    });
+    if (!schema::is_final(run.state) || all_ended || std::chrono::steady_clock::now() >= deadline ||
+        !sleep_unless_interrupted(kPollMs))
+      return mesh;
   }
 }
 
-// A run with trace = true has a timeline on every member; other runs have none.
-Status fetch_traces(Client& client, const schema::RunStatus& run, const std::string& folder,
-                    std::vector<PartFile>& files) {
-  for (const schema::MemberStatus& member : run.members) {
-    PartFile file((fs::path(folder) / ("trace-" + member.node + ".json")).string());
-    const Status status = fetch_file(client, {run.id, member.node, "trace.json", 0}, file);
-    if (status) {
-      files.push_back(std::move(file));
-      continue;
-    }
-    if (status.error().kind == ErrorKind::kNotFound) return {};
-    if (status.error().kind != ErrorKind::kUnreachable) return status;
-    say("no timeline of " + member.node + ": " + status.error().message);
+// Fetches one run from those who have it, checks every file, and takes another member's copy of one that is not what
+// its writer wrote. Nothing takes its place before everything is there.
+class Fetcher {
+ public:
+  Fetcher(Client& client, const schema::RunStatus& run, const FetchSource& source, std::string folder)
+      : client_(client), run_(run), source_(source), folder_(std::move(folder)) {}
+
+  Status fetch() {
+    if (Status status = fetch_records(); !status) return status;
+    for (const char* name : kModelFiles)
+      if (Status status = fetch_model(name); !status) return status;
+    if (Status status = fetch_metrics(); !status) return status;
+    return fetch_traces();
   }
-  return {};
-}
+  Status keep() {
+    for (PartFile& file : files_)
+      if (Status status = file.keep(); !status) return status;
+    return sync_folder(folder_);
+  }
+  const std::vector<PartFile>& files() const { return files_; }
+  // Their copies are not the only ones any more. A member that does not hear of it keeps its copy longer.
+  void tell_members() {
+    for (const MemberRecord& record : records_)
+      (void)client_.ask_for<schema::DoneReply>(schema::FetchedRequest{run_.id, record.node});
+  }
+
+ private:
+  PartFile part(const std::string& name) const { return PartFile((fs::path(folder_) / name).string()); }
+
+  Status fetch_records() {
+    std::optional<Error> first;
+    for (const std::string& node : source_.nodes) {
+      std::string json;
+      const Status fetched =
+          for_each_slice(client_, {run_.id, node, kRecordFile, 0}, [&](const std::string& bytes) -> Status {
+            json += bytes;
+            if (json.size() <= schema::kMostRecordBytes) return {};
+            return Error{ErrorKind::kCorrupt, "it is larger than any record"};
+          });
+      Result<MemberRecord> record =
+          fetched ? parse_member_record(node, std::move(json), run_.id) : Result<MemberRecord>(fetched.error());
+      if (record && (record->digest != source_.digest || record->digest_step != source_.step))
+        record =
+            Error{ErrorKind::kCorrupt, "it says digest " + hex_digest(record->digest) + " at step " +
+                                           std::to_string(record->digest_step) + ", " + node + " told " +
+                                           hex_digest(source_.digest) + " at step " + std::to_string(source_.step)};
+      if (record) {
+        records_.push_back(*std::move(record));
+        continue;
+      }
+      say(complaint(node, kRecordFile, record.error()));
+      if (!first) first = Error{record.error().kind, complaint(node, kRecordFile, record.error())};
+    }
+    if (!records_.empty()) return {};
+    return *first;
+  }
+
+  // One member's copy as far as it can be told to be what was written.
+  Status fetch_checked(const MemberRecord& record, const std::string& name, const std::optional<FileMark>& wanted,
+                       bool model, PartFile& file) {
+    if (Status status = fetch_file(client_, {run_.id, record.node, name, 0}, file); !status) return status;
+    const Result<FileMark> received = mark_of(file.part_path());
+    if (!received) return received.error();
+    if (wanted)
+      if (Status status = check_mark(*received, *wanted); !status) return status;
+    if (!model) return {};
+    return check_model(file.part_path(), {run_.id, source_.step, source_.digest});
+  }
+
+  Status fetch_model(const std::string& name) {
+    const std::optional<FileMark> wanted = common_mark(records_, name);
+    std::optional<Error> last;
+    for (const MemberRecord& record : records_) {
+      if (wanted && record.mark(name) && record.mark(name) != wanted)
+        say(record.node + " recorded another " + name + " than the other members: SHA-256 " +
+            record.mark(name)->sha256 + ", they " + wanted->sha256);
+      PartFile file = part(name);
+      const Status good = fetch_checked(record, name, wanted, true, file);
+      if (good) {
+        if (last) say("took " + record.node + "'s " + name);
+        files_.push_back(std::move(file));
+        return {};
+      }
+      if (good.error().kind == ErrorKind::kIo) return good;  // our own disk
+      last = Error{good.error().kind, complaint(record.node, name, good.error())};
+      say(last->message);
+    }
+    return Error{last->kind, "no member that answers has a good " + name + " of run " + run_.id +
+                                 "; nothing was written. The last one: " + last->message};
+  }
+
+  // metrics.jsonl differs from member to member: how long it waited. It comes with the record that knows its hash.
+  Status fetch_metrics() {
+    std::optional<Error> last;
+    for (const MemberRecord& record : records_) {
+      PartFile file = part(kMetricsFile);
+      const Status good = fetch_checked(record, kMetricsFile, record.mark(kMetricsFile), false, file);
+      if (good) {
+        files_.push_back(std::move(file));
+        PartFile json = part(kRecordFile);
+        if (Status status = json.open(); !status) return status;
+        if (Status status = json.write(record.json); !status) return status;
+        if (Status status = json.close(); !status) return status;
+        files_.push_back(std::move(json));
+        return {};
+      }
+      if (good.error().kind == ErrorKind::kIo) return good;
+      last = Error{good.error().kind, complaint(record.node, kMetricsFile, good.error())};
+      say(last->message);
+    }
+    return *last;
+  }
+
+  // A run with trace = true has a timeline on every member; other runs have none.
+  Status fetch_traces() {
+    for (const schema::MemberStatus& member : run_.members) {
+      if (member.digest == 0) continue;
+      PartFile file = part("trace-" + member.node + ".json");
+      const Status status = fetch_file(client_, {run_.id, member.node, "trace.json", 0}, file);
+      if (status) {
+        files_.push_back(std::move(file));
+        continue;
+      }
+      if (status.error().kind == ErrorKind::kNotFound) return {};
+      if (status.error().kind != ErrorKind::kUnreachable) return status;
+      say("no timeline of " + member.node + ": " + status.error().message);
+    }
+    return {};
+  }
+
+  Client& client_;
+  const schema::RunStatus& run_;
+  const FetchSource& source_;
+  const std::string folder_;
+  std::vector<MemberRecord> records_;  // of those that are asked, in their order
+  std::vector<PartFile> files_;
+};
 
 }  // namespace
 
 int fetch(Client& client, const Command& command) {
-  const Result<schema::RunStatus> run = ask_ended_run(client, command.operand);
-  if (!run) return fail(run.error());
-  const Result<FetchSource> source = choose_fetch_source(*run, command.partial);
+  const Result<schema::MeshStatus> mesh = ask_ended_run(client, command.operand);
+  if (!mesh) return fail(mesh.error());
+  const schema::RunStatus& run = mesh->runs.front();
+  const Result<FetchSource> source = choose_fetch_source(run, mesh->node, command.partial);
   if (!source) return fail(source.error());
   for (const std::string& note : source->notes) say(note);
   if (const Status status = prepare_folder(command.output, command.force); !status) return fail(status.error());
 
-  std::vector<PartFile> files;
-  for (const char* name : kFiles) {
-    files.emplace_back((fs::path(command.output) / name).string());
-    const Status status = fetch_file(client, {run->id, source->node, name, 0}, files.back());
-    if (!status) return fail(status.error());
-  }
-  if (const Status status = fetch_traces(client, *run, command.output, files); !status) return fail(status.error());
-  for (PartFile& file : files) {
-    if (const Status status = file.keep(); !status) return fail(status.error());
-  }
-  if (const Status status = sync_folder(command.output); !status) return fail(status.error());
-  if (source->node.empty()) {
-    say("all " + std::to_string(run->members.size()) + " members agree on digest " +
-        hex_digest(run->members[0].digest) + " at step " + std::to_string(run->members[0].digest_step));
-  }
-  for (const PartFile& file : files) print(file.path() + "\n");
+  Fetcher fetcher(client, run, *source, command.output);
+  if (const Status status = fetcher.fetch(); !status) return fail(status.error());
+  if (const Status status = fetcher.keep(); !status) return fail(status.error());
+  fetcher.tell_members();
+  if (!command.partial || run.state != schema::RunState::kFailed)
+    say((source->nodes.size() == run.members.size() ? "all " : std::to_string(source->nodes.size()) + " of ") +
+        std::to_string(run.members.size()) + " members agree on digest " + hex_digest(source->digest) + " at step " +
+        std::to_string(source->step));
+  for (const PartFile& file : fetcher.files()) print(file.path() + "\n");
   return kOk;
 }
 

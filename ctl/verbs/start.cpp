@@ -25,7 +25,7 @@ int ended(const schema::RunStatus& run) {
   }
   say("run " + run.id + " " + std::string(to_word(run.state)) + (run.reason.empty() ? "" : ": " + run.reason));
   say("tgctl fetch " + run.id + " -o DIR gets the model");
-  return kOk;
+  return run.saved_by_all() ? kOk : kNotSaved;
 }
 
 int detached(const std::string& id) {

@@ -12,7 +12,11 @@ constexpr std::chrono::seconds kDeadline{60};
 
 int print_state(const schema::RunStatus& run) {
   print(std::string(to_word(run.state)) + "\n");
-  if (run.state != schema::RunState::kFailed) return kOk;
+  if (run.state != schema::RunState::kFailed) {
+    if (run.saved_by_all()) return kOk;
+    say("run " + run.id + " is " + std::string(to_word(run.state)) + ", but " + run.reason);
+    return kNotSaved;
+  }
   say("run " + run.id + " FAILED at step " + std::to_string(run.step) + ": " + run.reason);
   return kRunFailed;
 }

@@ -11,6 +11,7 @@ int start(Client& client, const Command& command, const schema::JobSpec& job);
 int status(Client& client, const Command& command);
 int stop(Client& client, const Command& command);
 int fetch(Client& client, const Command& command);
+int delete_run(Client& client, const Command& command);
 int list(Client& client, const Command& command);
 int logs(Client& client, const Command& command);
 int wait(Client& client, const Command& command);

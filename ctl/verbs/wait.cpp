@@ -28,7 +28,9 @@ int wait(Client& client, const Command& command) {
     switch (goal->look(*run)) {
       case WaitOutcome::kReached:
         print(state + "\n");
-        return kOk;
+        if (run->saved_by_all()) return kOk;
+        say("run " + run->id + " is " + state + ", but " + run->reason);
+        return kNotSaved;
       case WaitOutcome::kRunFailed:
         print(state + "\n");
         say("run " + run->id + " FAILED at step " + std::to_string(run->step) + ": " + run->reason);

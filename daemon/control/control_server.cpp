@@ -64,6 +64,8 @@ struct ControlServer::State {
   void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::LogsRequest request);
   void handle(const Client& client, schema::FetchRequest request);
+  void handle(const Client& client, schema::DeleteRequest request);
+  void handle(const Client& client, schema::FetchedRequest request);
   void handle(const Client& client, schema::VersionRequest request);
   void handle(const Client& client, const schema::Beat& beat);
   bool is_rival(const schema::Beat& beat) const;
@@ -312,6 +314,27 @@ void ControlServer::State::handle(const Client& client, schema::LogsRequest requ
 void ControlServer::State::handle(const Client& client, schema::FetchRequest request) {
   const std::string file = request.file;
   slice(client, std::move(request), file, schema::kFileSliceBytes);
+}
+
+void ControlServer::State::handle(const Client& client, schema::DeleteRequest request) {
+  if (!request.node.empty() && request.node != config.node) {
+    const std::string node = std::exchange(request.node, "");
+    return relay(client, node, std::move(request));
+  }
+  const Result<std::uint64_t> freed = store.remove(request.run);
+  if (!freed) return answer(client, freed.error());
+  log.info("run-deleted", {{"run", request.run}, {"why", "tgctl delete"}, {"bytes", *freed}});
+  answer(client, schema::DoneReply{request.run, config.node, *freed});
+}
+
+void ControlServer::State::handle(const Client& client, schema::FetchedRequest request) {
+  if (!request.node.empty() && request.node != config.node) {
+    const std::string node = std::exchange(request.node, "");
+    return relay(client, node, std::move(request));
+  }
+  const Status marked = store.mark_fetched(request.run);
+  if (!marked) return answer(client, marked.error());
+  answer(client, schema::DoneReply{request.run, config.node, 0});
 }
 
 void ControlServer::State::handle(const Client& client, schema::VersionRequest) {

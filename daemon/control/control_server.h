@@ -2,10 +2,10 @@
 // own, so that a node that computes, evaluates or saves still answers and still beats.
 //
 // Answers itself: version, status (own part from RunStore at once; the peers' parts are asked over their control ports
-// and merged within kPeerStatusMs), logs and fetch (own files, or relayed from the named node). start, stop, bench and
-// plan go to the node's thread as a ControlCall and are answered through reply(). One ROUTER (bound), one DEALER per
-// peer, all owned by this thread. An operator with the right to read only is answered status, logs, fetch and version.
-// merge.h says how the parts of several nodes become one answer.
+// and merged within kPeerStatusMs), logs, fetch and delete (own files, or relayed to the named node). start, stop,
+// bench and plan go to the node's thread as a ControlCall and are answered through reply(). One ROUTER (bound), one
+// DEALER per peer, all owned by this thread. An operator with the right to read only is answered status, logs, fetch and
+// version. merge.h says how the parts of several nodes become one answer.
 #pragma once
 
 #include <atomic>

@@ -30,7 +30,31 @@ RunStatus told_by(const std::string& node, RunStatus run) {
   return run;
 }
 
+bool is_fact(RunState state) { return schema::is_final(state) && state != RunState::kFailed; }
+
+// "node-b could not save: no space", for whoever has not got the state that the run ended with.
+std::string unsaved(const RunStatus& run) {
+  std::string text;
+  for (const MemberStatus& row : run.members) {
+    std::string part;
+    if (row.save == schema::SaveState::kInMemory)
+      part = row.node + " could not save (" + row.problem + ") and has the state in memory; fetch it";
+    if (row.save == schema::SaveState::kNotSaved) part = row.node + " could not save: " + row.problem;
+    if (row.save == schema::SaveState::kNothing && is_fact(run.state))
+      part = row.node + " ended before it had saved" + (row.problem.empty() ? "" : ": " + row.problem);
+    if (row.save == schema::SaveState::kUnknown && is_fact(run.state))
+      part = row.node + " was lost before it said whether it had saved";
+    if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
+  }
+  return text;
+}
+
 void add_view(RunStatus& merged, const std::string& node, const RunStatus& view) {
+  if (merged.state == RunState::kFailed && is_fact(view.state)) {
+    std::vector<MemberStatus> rows = std::move(merged.members);
+    merged = told_by(node, view);
+    merged.members = std::move(rows);
+  }
   if (merged.state == RunState::kFailed && view.state == RunState::kFailed) {
     const RunStatus& first = view.since_ms < merged.since_ms ? view : merged;
     const std::int64_t since_ms = first.since_ms;
@@ -47,13 +71,24 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
   for (const MemberStatus& row : view.members) {
     MemberStatus* known = row_of(merged, row.node);
     if (row.node != node) {  // of the others it knows how long it waited for them
-      if (known != nullptr) known->wait_share += row.wait_share;
+      if (known == nullptr) continue;
+      known->wait_share += row.wait_share;
+      const bool unheard = known->save == schema::SaveState::kNone || known->save == schema::SaveState::kUnknown;
+      if (unheard && row.save != schema::SaveState::kNone) {
+        known->save = row.save;
+        known->problem = row.problem;
+      }
       continue;
     }
     if (known != nullptr) {
-      const double waited_for = known->wait_share;
+      const MemberStatus told = *known;
       *known = row;
-      known->wait_share += waited_for;
+      known->wait_share += told.wait_share;
+      // It has told the others already, and waits for the last of them.
+      if (row.save == schema::SaveState::kNone) {
+        known->save = told.save;
+        known->problem = told.problem;
+      }
     } else {
       merged.members.push_back(row);
     }
@@ -129,6 +164,8 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
     for (MemberStatus& row : run.members) row.wait_share /= others;
     std::sort(run.members.begin(), run.members.end(),
               [](const MemberStatus& a, const MemberStatus& b) { return a.node < b.node; });
+    if (const std::string problem = schema::is_final(run.state) ? unsaved(run) : ""; !problem.empty())
+      run.reason += (run.reason.empty() ? "" : "; ") + problem;
     own.runs.push_back(std::move(run));
   }
   std::sort(own.runs.begin(), own.runs.end(), newer);

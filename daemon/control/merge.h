@@ -2,7 +2,9 @@
 //
 // One RunStatus per id: the asked node's own view where it has one, else the first answer's. members[] takes each
 // node's own row, wait_share aside, which is the mean of what the others say; the row of a node that did not answer
-// stays, without a digest. Where several say FAILED, the earliest `since` is shown with its reason: the first cause.
+// stays, without a digest. STOPPED and COMPLETED are facts: who still says FAILED has not heard of it. Where several
+// say FAILED, the earliest `since` is shown with its reason: the first cause. What a member could not save is said in
+// the reason.
 #pragma once
 
 #include <string>

@@ -62,7 +62,8 @@ std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply) {
   if (at == waiting_.end()) return std::nullopt;
   if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
     if (relay->peer != peer) return std::nullopt;
-    if (!std::holds_alternative<schema::SliceReply>(reply.body) && !std::holds_alternative<Error>(reply.body)) {
+    if (!std::holds_alternative<schema::SliceReply>(reply.body) &&
+        !std::holds_alternative<schema::DoneReply>(reply.body) && !std::holds_alternative<Error>(reply.body)) {
       return std::nullopt;
     }
     return finish(at, std::move(reply.body));

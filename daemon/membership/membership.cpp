@@ -11,13 +11,20 @@ Membership::Membership(MembershipOptions options)
     : claim_timeout_ms_(options.claim_timeout_ms),
       prepare_timeout_ms_(options.prepare_timeout_ms),
       proposer_timeout_ms_(options.proposer_timeout_ms),
+      blamed_timeout_ms_(options.blamed_timeout_ms),
+      leaving_timeout_ms_(options.leaving_timeout_ms),
       peers_(std::move(options.names), options.self),
       right_(claim_timeout_ms_),
-      votes_(peers_.names()) {}
+      votes_(peers_.names()),
+      aftermath_(peers_.self()) {}
 
 // --- state ---
 
-std::vector<MembershipAction> Membership::take_actions() { return std::exchange(actions_, {}); }
+std::vector<MembershipAction> Membership::take_actions() {
+  for (AftermathAction& action : aftermath_.take_actions())
+    std::visit([this](auto& one) { emit(std::move(one)); }, action);
+  return std::exchange(actions_, {});
+}
 
 bool Membership::idle() const { return current() == nullptr; }
 
@@ -39,6 +46,8 @@ std::optional<schema::RunState> Membership::state() const {
       return schema::RunState::kRunning;
     case Phase::kStopping:
       return schema::RunState::kStopping;
+    case Phase::kSaving:
+      return was_stopping_ ? schema::RunState::kStopping : schema::RunState::kRunning;
   }
   return std::nullopt;
 }
@@ -71,6 +80,9 @@ void Membership::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint6
   own_vote_.reset();
   stop_asked_ = false;
   finished_.assign(peers_.size(), false);
+  gone_.assign(peers_.size(), false);
+  ends_.assign(peers_.size(), std::nullopt);
+  blamed_.clear();
 }
 
 // --- events ---
@@ -80,6 +92,7 @@ void Membership::connection(Seat peer, bool up, std::uint64_t now_ms) {
   if (peers_.connected(peer) == up) return;
   peers_.set_connected(peer, up);
   if (up) {
+    aftermath_.connected(peer);
     if (pending_ && !pending_->claiming()) try_to_claim(now_ms);
     if (phase_ == Phase::kPreparing && own_vote_ && !stop_asked_) try_to_vote(now_ms);
     return;
@@ -96,7 +109,7 @@ void Membership::cannot_join(Seat peer, const std::string& why, std::uint64_t no
   end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, name(peer) + " cannot join: " + why);
 }
 
-void Membership::lost(Seat peer, const std::string& message, std::uint64_t /*now_ms*/) {
+void Membership::lost(Seat peer, const std::string& message, std::uint64_t now_ms) {
   TG_CHECK(peers_.knows(peer), peer.index());
   const schema::Fail cause{ErrorKind::kUnreachable, name(peer), "", message};
   if (pending_ && !peers_.connected(kGranter)) pending_->wait_again();  // claimed again when it is back
@@ -111,8 +124,12 @@ void Membership::lost(Seat peer, const std::string& message, std::uint64_t /*now
       return take_back_vote(cause);
     case Phase::kRunning:
     case Phase::kStopping:
+      gone_[peer] = peer != peers_.self();
       if (!finished_[peer]) fail_run({ErrorKind::kRunFailed, name(peer), "", message});
       return;
+    case Phase::kSaving:
+      gone_[peer] = peer != peers_.self();
+      return settle(now_ms);
   }
 }
 
@@ -159,6 +176,8 @@ Status Membership::stop(const std::string& run_id, std::uint64_t now_ms) {
       stop_asked_ = true;
       deadline_ms_ = now_ms + claim_timeout_ms_;
       break;
+    case Phase::kSaving:
+      break;  // it has ended, one way or another
     default:
       if (!stop_asked_) emit(AskStop{run_.key});
       stop_asked_ = true;
@@ -186,7 +205,7 @@ void Membership::peer_finished(Seat peer) {
   if (begun()) finished_[peer] = true;
 }
 
-void Membership::shut_down(std::uint64_t /*now_ms*/) {
+void Membership::shut_down(std::uint64_t now_ms) {
   if (shut_down_) return;
   shut_down_ = true;
   right_.withdraw();
@@ -208,6 +227,8 @@ void Membership::shut_down(std::uint64_t /*now_ms*/) {
       send(peers_.others(), key, schema::Goodbye{reason});  // first: saving takes its time
       end_run(schema::RunState::kFailed, reason);
       return;
+    case Phase::kSaving:
+      return settle(now_ms);  // and the goodbye follows the verdict
   }
   send(peers_.others(), key, schema::Goodbye{reason});
 }
@@ -217,6 +238,7 @@ void Membership::tick(std::uint64_t now_ms) {
   if (pending_)
     if (const std::string reason = pending_->overdue(peers_, claim_timeout_ms_, now_ms); !reason.empty())
       return end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, reason);
+  if (phase_ == Phase::kSaving) return settle(now_ms);
   if (phase_ == Phase::kNone || begun()) return;
   if (now_ms < deadline_ms_) {
     if (phase_ == Phase::kProposing) return propose_again(now_ms);
@@ -250,6 +272,7 @@ void Membership::frame(Seat from, const schema::FrameHeader& header, const schem
   if (const auto* verdict = std::get_if<schema::Commit>(&body)) on_commit(from, key, *verdict);
   if (const auto* cause = std::get_if<schema::Fail>(&body)) on_fail(from, key, *cause);
   if (std::holds_alternative<schema::Goodbye>(body)) on_goodbye(from, key);
+  if (const auto* ended = std::get_if<schema::Ended>(&body)) on_ended(from, key, *ended, now_ms);
 }
 
 // --- a start at this node ---
@@ -330,7 +353,7 @@ void Membership::end_pending(schema::RunState state, ErrorKind kind, const std::
   const PendingStart start = take_pending();
   if (start.claiming()) give_grant_back(start.run().key);
   // Whoever gets the answer finds the end recorded.
-  emit(EndRun{start.run().key, start.run().id, state, reason});
+  emit(EndRun{start.run().key, start.run().id, state, reason, {}});
   emit(AnswerStart{start.token(), start.run().id, Error{kind, reason}});
 }
 
@@ -393,7 +416,7 @@ void Membership::drop() {
 }
 
 void Membership::on_commit(Seat from, std::uint64_t key, const schema::Commit& commit) {
-  if (current_is(key) && begun()) return;
+  if (current_is(key) && (begun() || phase_ == Phase::kSaving)) return;
   // A node that refused has nothing to begin with, whatever the proposer says.
   if (!current_is(key) || phase_ != Phase::kVoted || !own_vote_ || !own_vote_->accepted) {
     send({from}, key,
@@ -417,20 +440,66 @@ void Membership::begin(Choice choice) {
   emit(BeginRun{run_, std::move(choice)});
 }
 
-void Membership::end_run(schema::RunState state, const std::string& reason) {
-  phase_ = Phase::kNone;
-  emit(EndRun{run_.key, run_.id, state, reason});
+void Membership::end_run(schema::RunState state, const std::string& reason, const std::string& blamed) {
+  was_stopping_ = phase_ == Phase::kStopping;
+  phase_ = Phase::kSaving;
+  blamed_ = blamed;
+  emit(SaveRun{run_.key, run_.id, state, reason});
 }
 
 void Membership::fail_run(const schema::Fail& cause) {
   send(peers_.others(), run_.key, cause);
-  end_run(schema::RunState::kFailed, cause.message);
+  end_run(schema::RunState::kFailed, cause.message, cause.node);
 }
+
+void Membership::saved(std::uint64_t key, const schema::Ended& own, std::uint64_t now_ms) {
+  if (!current_is(key) || phase_ != Phase::kSaving) return aftermath_.saved(key, own);
+  ends_[peers_.self()] = own;
+  saved_ms_ = now_ms;
+  std::vector<Seat> heard, unheard;
+  for (const Seat peer : peers_.others()) (ends_[peer] ? heard : unheard).push_back(peer);
+  schema::Ended asking = own;
+  asking.asks = true;
+  send(std::move(heard), key, own);
+  send(std::move(unheard), key, std::move(asking));
+  settle(now_ms);
+}
+
+void Membership::on_ended(Seat from, std::uint64_t key, const schema::Ended& ended, std::uint64_t now_ms) {
+  if (!current_is(key)) return aftermath_.heard(from, key, ended);
+  if (!begun() && phase_ != Phase::kSaving) return;  // its begin is on its way, or the reservation falls with a timeout
+  ends_[from] = ended;
+  ends_[from]->asks = false;
+  if (begun()) return end_run(ended.state, ended.reason);
+  const std::optional<schema::Ended>& own = ends_[peers_.self()];
+  if (ended.asks && own) send({from}, key, *own);
+  settle(now_ms);
+}
+
+// The verdict, as soon as everybody has spoken of whom a word can be expected.
+void Membership::settle(std::uint64_t now_ms) {
+  if (!ends_[peers_.self()]) return;
+  const bool leaves = shut_down_ && now_ms >= saved_ms_ + leaving_timeout_ms_;
+  for (const Seat peer : peers_.others()) {
+    if (ends_[peer] || gone_[peer] || leaves) continue;
+    if (name(peer) != blamed_ || now_ms < saved_ms_ + blamed_timeout_ms_) return;
+  }
+  phase_ = Phase::kNone;
+  Per<Seat, bool> members(peers_.size(), true);
+  const RunEnd end = settled(ends_, peers_.self());
+  emit(EndRun{run_.key, run_.id, end.truth.state, end.truth.reason, end});
+  aftermath_.add(run_.key, {run_.id, std::move(members), end});
+  if (shut_down_) return send(peers_.others(), run_.key, schema::Goodbye{own_name() + " was shut down"});
+  for (const Seat peer : peers_.others())
+    if (peers_.connected(peer)) aftermath_.connected(peer);
+}
+
+void Membership::remember(std::uint64_t key, PastRun run) { aftermath_.add(key, std::move(run)); }
 
 void Membership::on_fail(Seat from, std::uint64_t key, const schema::Fail& cause) {
   right_.give_back(key, from);
   if (!current_is(key)) return;
-  if (begun()) return end_run(schema::RunState::kFailed, cause.message);
+  if (begun()) return end_run(schema::RunState::kFailed, cause.message, cause.node);
   if (phase_ == Phase::kProposing) return fail_proposal(cause);
   if (phase_ != Phase::kPreparing && phase_ != Phase::kVoted) return;
   if (from == proposer_) return drop();
@@ -446,7 +515,7 @@ void Membership::on_goodbye(Seat from, std::uint64_t key) {
   const bool leaves_proposal = phase_ == Phase::kProposing && key == 0;
   if (!current_is(key) && !leaves_proposal) return;
   if (begun()) {
-    if (!finished_[from]) end_run(schema::RunState::kFailed, reason);
+    if (!finished_[from]) end_run(schema::RunState::kFailed, reason);  // its own word follows when it has saved
   } else if (phase_ == Phase::kProposing) {
     fail_proposal({ErrorKind::kUnreachable, name(from), "prepare", reason});
   } else if (phase_ == Phase::kPreparing || phase_ == Phase::kVoted) {

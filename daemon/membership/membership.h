@@ -21,7 +21,13 @@
 //
 // End. Any member that sees a cause (a lost peer, a non-finite gradient, an error of its own) sends Fail to all; the
 // first cause seen wins, later ones change nothing. In view 1 there is one transition: FAILED. Carrying on will add
-// views here.
+// views here. Who has all last reports knows that the run is COMPLETED or STOPPED: a fact, that all members can have.
+//
+//   running -> saving (SaveRun ... saved) -> verdict (EndRun)
+//
+// When its state is saved, or cannot be, a member tells all how the run ended for it and what it has (Ended). With
+// everybody's word, but of those that are lost, the truth is settled (run_end.h) and recorded; nobody says an end
+// before. What is heard later, or by a member that was away, changes records after the fact (aftermath.h).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +37,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/membership/aftermath.h"
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/membership/peers.h"
 #include "daemon/membership/pending_start.h"
@@ -46,11 +53,6 @@
 namespace tg::daemon {
 
 // Actions, to be carried out in order.
-struct SendFrame {
-  std::vector<Seat> to;
-  schema::FrameHeader header;
-  schema::FrameBody body;
-};
 struct PrepareRun {  // answer with prepared(); the run's exchange may buffer frames of this view from now on
   RunIdentity run;
   View view;
@@ -62,11 +64,19 @@ struct BeginRun {  // all committed
 struct DropRun {  // a reservation came to nothing, or a PENDING run was refused: nothing is recorded
   std::uint64_t key = 0;
 };
-struct EndRun {  // record, save the committed state, tell the user; also for a PENDING run that never found its members
+struct SaveRun {  // the run is over: save the committed state and answer with saved()
   std::uint64_t key = 0;
   std::string id;
   schema::RunState state = schema::RunState::kFailed;
   std::string reason;
+};
+struct EndRun {  // record it, tell the user; also for a PENDING run that never found its members: nobody has an end
+                 // then
+  std::uint64_t key = 0;
+  std::string id;
+  schema::RunState state = schema::RunState::kFailed;
+  std::string reason;
+  RunEnd end = {};
 };
 struct AnswerStart {  // to the client that asked
   std::uint64_t token = 0;
@@ -76,7 +86,8 @@ struct AnswerStart {  // to the client that asked
 struct AskStop {  // set the stop flag in the next step frame
   std::uint64_t key = 0;
 };
-using MembershipAction = std::variant<SendFrame, PrepareRun, BeginRun, DropRun, EndRun, AnswerStart, AskStop>;
+using MembershipAction =
+    std::variant<SendFrame, PrepareRun, BeginRun, DropRun, SaveRun, EndRun, RecordEnd, AnswerStart, AskStop>;
 
 struct MembershipOptions {
   Per<Seat, std::string> names;  // of all nodes
@@ -84,6 +95,9 @@ struct MembershipOptions {
   std::uint64_t claim_timeout_ms = 5'000;                 // a granted claim without a proposal is void after this
   std::uint64_t prepare_timeout_ms = schema::kPrepareMs;  // from the proposal to the last vote
   std::uint64_t proposer_timeout_ms = 15'000;             // a member waits so long for a proposer that does not go on
+  // After the own save: for the word of a member that is to blame for the end, or of any while this node shuts down.
+  std::uint64_t blamed_timeout_ms = 300;
+  std::uint64_t leaving_timeout_ms = 2'000;
 };
 
 class Membership {
@@ -109,6 +123,10 @@ class Membership {
   // The run itself: it cannot go on (we tell the others), or it came to its end.
   void failed(const schema::Fail& cause, std::uint64_t now_ms);
   void finished(schema::RunState state, const std::string& reason, std::uint64_t now_ms);  // STOPPED, COMPLETED
+  // The answer to SaveRun; again, if more becomes of it later.
+  void saved(std::uint64_t key, const schema::Ended& own, std::uint64_t now_ms);
+  // A run of the past, as it is recorded here: who is asked about it is told, who is not known is asked.
+  void remember(std::uint64_t key, PastRun run);
   void stopping();  // the union of flags says stop
   // The run needs nothing more from this peer (its last report is in): losing it no longer ends the run.
   void peer_finished(Seat peer);
@@ -130,7 +148,7 @@ class Membership {
  private:
   static constexpr Seat kGranter = ProposalRight::kGranter;
   static constexpr std::uint64_t kProposeAgainMs = 5'000;
-  enum class Phase : std::uint8_t { kNone, kProposing, kPreparing, kVoted, kRunning, kStopping };
+  enum class Phase : std::uint8_t { kNone, kProposing, kPreparing, kVoted, kRunning, kStopping, kSaving };
 
   bool begun() const { return phase_ == Phase::kRunning || phase_ == Phase::kStopping; }
   bool current_is(std::uint64_t key) const { return current() != nullptr && current()->key == key; }
@@ -164,7 +182,8 @@ class Membership {
   void drop();
   // running
   void begin(Choice choice);
-  void end_run(schema::RunState state, const std::string& reason);
+  void end_run(schema::RunState state, const std::string& reason, const std::string& blamed = "");
+  void settle(std::uint64_t now_ms);
   void fail_run(const schema::Fail& cause);
 
   void on_claim(Seat from, std::uint64_t key, const schema::Claim& claim, std::uint64_t now_ms);
@@ -173,8 +192,10 @@ class Membership {
   void on_commit(Seat from, std::uint64_t key, const schema::Commit& commit);
   void on_fail(Seat from, std::uint64_t key, const schema::Fail& cause);
   void on_goodbye(Seat from, std::uint64_t key);
+  void on_ended(Seat from, std::uint64_t key, const schema::Ended& ended, std::uint64_t now_ms);
 
-  const std::uint64_t claim_timeout_ms_, prepare_timeout_ms_, proposer_timeout_ms_;
+  const std::uint64_t claim_timeout_ms_, prepare_timeout_ms_, proposer_timeout_ms_, blamed_timeout_ms_,
+      leaving_timeout_ms_;
   Peers peers_;
   ProposalRight right_;  // held by nobody where this node is not the one that grants
   std::vector<MembershipAction> actions_;
@@ -195,6 +216,14 @@ class Membership {
   std::optional<schema::Fail> trouble_;   // seen by a member before the verdict
   bool stop_asked_ = false;
   Per<Seat, bool> finished_;
+  // While it saves.
+  bool was_stopping_ = false;
+  Per<Seat, std::optional<schema::Ended>> ends_;
+  Per<Seat, bool> gone_;  // nobody waits for their word
+  std::string blamed_;    // the name of who is to blame, if anybody is
+  std::uint64_t saved_ms_ = 0;
+
+  Aftermath aftermath_;
 };
 
 }  // namespace tg::daemon

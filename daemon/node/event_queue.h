@@ -45,8 +45,8 @@ struct Benched {
   Result<schema::BenchReply> result;
 };
 struct ShutDown {};
-using Event =
-    std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCall, RunPrepared, StepHappened, Benched, ShutDown>;
+using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCall, RunPrepared, StepHappened, RunSaved,
+                           CheckpointWritten, Benched, ShutDown>;
 
 class EventQueue {
  public:

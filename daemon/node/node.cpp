@@ -6,14 +6,18 @@
 #include <utility>
 
 #include "daemon/membership/choose_exchange.h"
+#include "daemon/run/recorded_end.h"
 #include "kernels/base/check.h"
+#include "schema/limits.h"
 #include "schema/run_id.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 namespace {
 
 constexpr std::uint64_t kTickMs = 20;
 constexpr int kGoodbyeLingerMs = 500;
+constexpr std::uint64_t kStoreMs = 60'000;  // between looks for runs that are too old, and for room to save one
 
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
   return static_cast<std::uint64_t>(
@@ -43,7 +47,10 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control)
       control_(control),
       membership_(membership_options(context)),
       advisor_(context, queue, control),
-      bursts_(context.names.size()) {}
+      bursts_(context.names.size()) {
+  for (const RunRecord& record : context.store.records())
+    membership_.remember(record.key, past_run(record, context.names, context.config.seat()));
+}
 
 std::uint64_t Node::now_ms() const {
   return static_cast<std::uint64_t>(
@@ -61,6 +68,7 @@ void Node::run() {
     tick();
     take_votes();
     carry_out_all();
+    if (leaving_ && !run_) stopped_ = true;
   }
   context_.mesh.close(kGoodbyeLingerMs);
 }
@@ -110,6 +118,11 @@ void Node::tick() {
   look_at_links(now);
   membership_.tick(now);
   advisor_.tick();
+  if (!run_ && now - last_store_ms_ >= kStoreMs) {
+    last_store_ms_ = now;
+    context_.store.delete_what_is_due();
+    save_held();
+  }
   if (!run_ || !run_->begun()) return;
   run_->tick();
   const std::uint64_t timeout = run_->step_timeout_ms();
@@ -130,6 +143,15 @@ void Node::look_at_links(std::uint64_t now) {
   if (std::optional<RunRecord> record = context_.store.find(shown_id_)) {
     record->status.reason = waits;
     context_.store.update(record->status);
+  }
+}
+
+void Node::save_held() {
+  for (const std::uint64_t key : context_.store.save_held()) {
+    context_.store.amend(key, [&](RunRecord& record) {
+      context_.log.info("saved-at-last", {{"run", record.id}});
+      membership_.saved(key, past_run(record, context_.names, context_.config.seat()).end.truth, now_ms());
+    });
   }
 }
 
@@ -156,7 +178,7 @@ void Node::on(FrameArrived& event) {
     return advisor_.on_probe_reply(header.run, event.from, *reply);
   }
   if (!of_a_step(body)) return membership_.frame(event.from, header, body, now_ms());
-  Member* const member = is_current(header.run) ? run_->member() : nullptr;
+  Member* const member = is_current(header.run) && (!run_->begun() || run_->goes_on()) ? run_->member() : nullptr;
   if (member == nullptr || !member->frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     return;
@@ -167,9 +189,31 @@ void Node::on(FrameArrived& event) {
 }
 
 void Node::on(StepHappened& event) {
-  if (!is_current(event.key) || !run_->begun()) return;
+  if (!is_current(event.key) || !run_->goes_on()) return;
   ++context_.progress.count;
   std::visit([this](const auto& one) { run_->member()->on(one); }, event.event);
+}
+
+void Node::on(RunSaved& event) {
+  if (!event.problem.empty()) context_.log.error("save-failed", {{"error", event.problem}});
+  if (is_current(event.key)) {
+    run_->saved(event);
+    return membership_.saved(event.key, run_->own_end(event.save, event.problem), now_ms());
+  }
+  // Its disk took longer than anybody waited.
+  std::optional<schema::Ended> own;
+  context_.store.amend(event.key, [&](RunRecord& record) {
+    record.files = event.files;
+    own = past_run(record, context_.names, context_.config.seat()).end.truth;
+  });
+  if (!own) return;
+  own->save = event.save;
+  own->problem = schema::clip_text(event.problem, schema::kMostProblemBytes);
+  membership_.saved(event.key, *own, now_ms());
+}
+
+void Node::on(CheckpointWritten& event) {
+  if (is_current(event.key)) run_->checkpointed(event);
 }
 
 void Node::on(RunPrepared& event) {
@@ -192,14 +236,18 @@ void Node::on(PeerLost& event) {
   if (event.only_in_a_run && (!state || *state == schema::RunState::kPending)) return;
   const RunIdentity* current = membership_.current();
   if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;  // of a run that has ended
+  if (event.peer == context_.config.seat() && run_ && run_->writes_state())                  // our own disk hangs
+    return membership_.saved(run_->identity().key, run_->own_end(schema::SaveState::kNotSaved, event.message),
+                             now_ms());
   membership_.lost(event.peer, event.message, now_ms());
 }
 
 void Node::on(ShutDown&) {
   advisor_.give_way(context_.config.node + " is being shut down");
+  save_held();
   membership_.shut_down(now_ms());
   carry_out_all();
-  stopped_ = true;
+  leaving_ = true;  // until the run, if there is one, is saved
 }
 
 void Node::on(ControlCall& event) {
@@ -297,7 +345,7 @@ void Node::carry_out_all() {
 }
 
 void Node::take_outcome() {
-  if (!run_ || !run_->begun()) return;
+  if (!run_ || !run_->goes_on()) return;
   const Member& member = *run_->member();
   if (member.stopping()) membership_.stopping();
   if (member.failed())
@@ -359,12 +407,34 @@ void Node::carry_out(DropRun& action) {
   context_.store.forget(std::exchange(shown_id_, ""));
 }
 
+void Node::carry_out(SaveRun& action) {
+  TG_CHECK(is_current(action.key));
+  if (run_->begun()) return run_->begin_save(action.state, action.reason);
+  // It could not even begin.
+  schema::Ended own;
+  own.state = action.state;
+  own.reason = action.reason;
+  own.since_ms = unix_time_ms();
+  own.save = schema::SaveState::kNothing;
+  membership_.saved(action.key, own, now_ms());
+}
+
+void Node::carry_out(RecordEnd& action) {
+  context_.store.amend(action.key, [&](RunRecord& record) {
+    if (record.status.state != action.end.truth.state)
+      context_.log.info(
+          "run-ended-otherwise",
+          {{"run", record.id}, {"said", to_word(record.status.state)}, {"is", to_word(action.end.truth.state)}});
+    record_end(record, action.end, context_.names);
+  });
+}
+
 void Node::carry_out(EndRun& action) {
   const bool begun = is_current(action.key) && run_->begun();
   std::string reason = action.reason;
   if (!begun && action.state == schema::RunState::kFailed) reason += absent_problems();
-  const Status saved = begun ? run_->save(action.state, reason) : save_unbegun(action, reason);
-  if (!saved.ok()) context_.log.error("save-failed", {{"run", action.id}, {"error", saved.error().message}});
+  const Status recorded = begun ? run_->ended(action.end) : save_unbegun(action, reason);
+  if (!recorded.ok()) context_.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
   context_.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
                      {{"run", action.id}, {"state", to_word(action.state)}, {"reason", reason}});
   if (const std::uint64_t dropped = std::exchange(dropped_frames_, 0); dropped > 0)

@@ -51,6 +51,8 @@ class Node {
   void on(ControlCall& event);
   void on(RunPrepared& event);
   void on(StepHappened& event);
+  void on(RunSaved& event);
+  void on(CheckpointWritten& event);
   void on(Benched& event) { advisor_.on_benched(event); }
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
@@ -59,6 +61,7 @@ class Node {
   void finish_dry_run(const schema::Vote& vote);
   void answer_dry_run(schema::ReplyBody reply);
   void give_up(const LastWords::Gone& gone);
+  void save_held();
 
   // --- what Membership has decided ---
   void carry_out_all();  // until neither membership nor the run has anything left to say
@@ -67,7 +70,9 @@ class Node {
   void carry_out(PrepareRun& action);
   void carry_out(BeginRun& action);
   void carry_out(DropRun& action);
+  void carry_out(SaveRun& action);
   void carry_out(EndRun& action);
+  void carry_out(RecordEnd& action);
   void carry_out(AnswerStart& action);
   void carry_out(AskStop& action);
   Status save_unbegun(const EndRun& action, const std::string& reason);
@@ -92,8 +97,8 @@ class Node {
   std::string waits_;                 // for whom a pending start waits, as status shows it
   std::string shown_id_;              // of a run that status shows and that has not begun
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
-  bool stopped_ = false;
-  std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0;
+  bool leaving_ = false, stopped_ = false;
+  std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_store_ms_ = 0;
 };
 
 }  // namespace tg::daemon

@@ -12,6 +12,12 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) 
 
 }  // namespace
 
+std::string unsaved_note(std::uint64_t held, const std::string& runs) {
+  if (held == 0) return "";
+  return "; " + mebibytes(held) + " are held by the unsaved state of " + runs +
+         ", which nobody could write: tgctl fetch gets it, tgctl delete drops it";
+}
+
 std::uint64_t allowed_memory(std::uint64_t configured) {
   return configured != 0 ? configured : engine::available_memory();
 }

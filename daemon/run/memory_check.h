@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "kernels/base/status.h"
 
@@ -11,6 +12,10 @@ namespace tg::daemon {
 // needed: bytes of the whole run, of which `held` have been taken already. configured: what it may take at most (the
 // node's memory-mib); 0 = what this machine and its control groups have left. The error says what to do.
 Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t configured);
+
+// " (of 64 MiB are held ...)": what to do about unsaved states of earlier runs, for the end of such an error; "" if
+// none are held.
+std::string unsaved_note(std::uint64_t held, const std::string& runs);
 
 // Bytes that it would allow a run of which nothing has been taken.
 std::uint64_t allowed_memory(std::uint64_t configured);

@@ -81,7 +81,9 @@ std::uint64_t least_bytes(const PreparationOptions& options, const engine::Segme
       if (!allowed(asked_of(options.job), exchange, coding)) continue;
       const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
       const Layouts layouts = layouts_of(options.job, segments, options.members, choice);
-      least = std::min(least, member_bytes(options.job, segments, layouts, workers_for(options.threads)));
+      // Without memory for a copy a checkpoint is written while training waits.
+      least = std::min(least, member_bytes(options.job, segments, layouts, workers_for(options.threads)) -
+                                  checkpoint_bytes(options.job, segments));
     }
   return least;
 }
@@ -132,7 +134,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   kit.engine = std::move(engine).value();
   const engine::SegmentTable& segments = prepared->model.segments;
   if (const Status fits = check_memory(least_bytes(options, segments), 0, options.memory_bytes); !fits.ok())
-    return on_node(options, fits.error());
+    return on_node(options, {fits.error().kind, fits.error().message + options.unsaved_note});
   prepared->replica = std::make_shared<Replica>(home, segments, engine::slot_count(optimizer_of(job).kind), job.seed,
                                                 keeps_average(job));
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());

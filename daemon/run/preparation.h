@@ -19,6 +19,7 @@ struct PreparationOptions {
   Rank self;
   std::size_t members = 1;
   std::string node;                // for messages
+  std::string unsaved_note = {};   // for the error that less is left than is configured
   std::uint64_t memory_bytes = 0;  // that the run may take at most; 0 = what is left on this machine
 };
 

@@ -6,16 +6,30 @@
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/run/preparation.h"
+#include "daemon/run/recorded_end.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/store/artefacts.h"
+#include "daemon/store/checkpoints.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 namespace {
 
 constexpr std::chrono::milliseconds kPublishEvery{100};  // how old the numbers of status may be
 constexpr std::chrono::seconds kLogEvery{10};
+
+// Unsaved states of earlier runs count; where the machine is asked what is left, they are gone from it already.
+std::uint64_t memory_for_a_run(const RunContext& context) {
+  const std::uint64_t configured = context.config.memory_mib << 20, held = context.store.held().bytes;
+  return configured == 0 ? 0 : std::max<std::uint64_t>(configured, held + 1) - held;
+}
+
+std::string unsaved_note(const RunContext& context) {
+  const RunStore::Held held = context.store.held();
+  return daemon::unsaved_note(held.bytes, held.runs);
+}
 
 Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& job, Rank self, std::size_t members) {
   const PreparationOptions options{job,
@@ -24,7 +38,8 @@ Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& j
                                    self,
                                    members,
                                    context.config.node,
-                                   context.config.memory_mib << 20};
+                                   unsaved_note(context),
+                                   memory_for_a_run(context)};
   return
       [options, &home = context.home](const std::function<void()>& advance) { return prepare(options, home, advance); };
 }
@@ -91,14 +106,18 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
 
 // --- the beginning ---
 
-Status Run::check_memory_of(const schema::StartReply& facts) const {
+// Without room for the copy that checkpoints are written from, training waits for them.
+Status Run::check_memory_of(const schema::StartReply& facts) {
   const engine::SegmentTable& segments = prepared_->model.segments;
   const std::uint64_t held = Replica::bytes(segments, prepared_->replica->slot_count(), keeps_average(job_)) +
                              segments.padded_count() * sizeof(float);
-  const Status fits = check_memory(facts.memory_bytes, held, context_.config.memory_mib << 20);
+  const std::uint64_t allowed = memory_for_a_run(context_);
+  if (check_memory(facts.memory_bytes, held, allowed).ok()) return {};
+  const Status fits = check_memory(facts.memory_bytes - checkpoint_bytes(job_, segments), held, allowed);
+  copies_ = false;
   if (fits.ok()) return {};
-  return Error{fits.error().kind,
-               fits.error().message + " (exchange = " + facts.exchange + ", coding = " + facts.coding + " was chosen)"};
+  return Error{fits.error().kind, fits.error().message + " (exchange = " + facts.exchange +
+                                      ", coding = " + facts.coding + " was chosen)" + unsaved_note(context_)};
 }
 
 RunRecord Run::first_record() const {
@@ -112,6 +131,7 @@ RunRecord Run::first_record() const {
   record.initial_digest = prepared_->initial_digest;
   record.node = context_.config.node;
   record.member_names = member_->members().names;
+  record.key = identity_.key;
   record.own = {context_.config.node, prepared_->engine_build, prepared_->threads, std::string(context_.kernels.name)};
   record.view = view_.number();
   record.build = context_.build;
@@ -153,6 +173,11 @@ Status Run::begin(const schema::Commit& choice) {
                                     {"local-batch", reply.local_batch},
                                     {"memory-bytes", reply.memory_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
+  if (job_.checkpoint_every_ms > 0 && !copies_) {
+    status.reason = "no memory for a copy: training waits while a checkpoint is written";
+    context_.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", status.reason}});
+  }
+  checkpointed_ = Clock::now();
   member_->begin(choice, {context_.home, context_.kernels, *prepared_->replica, trainer_->gradients(), context_.pool});
   make_crew();
   return {};
@@ -209,7 +234,9 @@ void Run::committed(const Member::Committed& committed) {
   numbers_.committed(committed, context_.mesh.sent_bytes());
   publish(committed.ends);
   log_progress(committed.ends);
-  if (!committed.ends) numbers_.write_metrics(false);
+  if (committed.ends) return;
+  numbers_.write_metrics(false);
+  write_checkpoint_if_due();
 }
 
 // The loss in the log: ten times a run, and every ten seconds.
@@ -256,7 +283,7 @@ std::uint64_t Run::step_timeout_ms() const {
 }
 
 void Run::request_stop() {
-  if (!begun()) return;
+  if (!goes_on()) return;
   member_->request_stop();
   show_stopping();
 }
@@ -271,7 +298,7 @@ void Run::show_stopping() {
 
 // Everybody alive, nobody stuck in its own work, and still nothing comes: a frame was lost on the way.
 void Run::tick() {
-  if (!begun() || member_->failed()) return;
+  if (!goes_on() || member_->failed()) return;
   if (member_->stopping()) show_stopping();
   publish(false);  // a run that stands still shows where
   const auto limit = std::chrono::milliseconds(step_timeout_ms() * 3 / 2);
@@ -295,9 +322,64 @@ void Run::publish(bool now) {
   context_.store.update(numbers_.status());
 }
 
+// --- saving ---
+
+std::map<std::string, std::string> Run::metadata() const {
+  const schema::RunStatus& status = numbers_.status();
+  return {{"format", "pt"},
+          {"run", identity_.id},
+          {"view", std::to_string(view_.number())},
+          {"step", std::to_string(status.digest_step)},
+          {"digest", hex_digest(status.digest)}};
+}
+
+// Between two steps nobody writes the committed state. The copy is made here, the rest is done beside training.
+void Run::write_checkpoint_if_due() {
+  const auto every = std::chrono::milliseconds(job_.checkpoint_every_ms);
+  if (every.count() == 0 || writes_checkpoint_ || Clock::now() - checkpointed_ < every) return;
+  checkpointed_ = Clock::now();
+  writes_checkpoint_ = true;
+  state_digests(prepared_->replica->segment_digests());
+  numbers_.flush_metrics();
+  numbers_.refresh();
+  RunRecord record = record_;
+  record.status = numbers_.status();
+  record.status.reason.clear();
+  const auto advance = [&progress = context_.progress] { ++progress.count; };
+  const StateArrays arrays = copies_ ? copy_of(*prepared_->replica, prepared_->model.segments.padded_count())
+                                     : arrays_of(*prepared_->replica, advance);
+  const auto write = [&context = context_, key = identity_.key, prepared = prepared_, arrays, metadata = metadata(),
+                      record] {
+    const std::uint64_t step = record.status.digest_step;
+    const Result<Artefacts> artefacts = artefacts_of(prepared->model.segments, arrays, metadata);
+    Status written = artefacts ? write_checkpoint(context.store.directory(record.id), step, artefacts->at(kStateFile))
+                               : Status(artefacts.error());
+    if (written.ok()) written = context.store.keep(record);
+    context.checkpointed({key, step, written});
+  };
+  if (copies_) return context_.saver.post(write);
+  context_.progress.phase = schema::Phase::kSave;
+  write();
+}
+
+void Run::checkpointed(const CheckpointWritten& outcome) {
+  writes_checkpoint_ = false;
+  if (outcome.status.ok()) {
+    context_.log.info("checkpoint", {{"run", identity_.id}, {"step", outcome.step}});
+    return;
+  }
+  context_.log.warning("checkpoint-failed",
+                       {{"run", identity_.id}, {"step", outcome.step}, {"error", outcome.status.error().message}});
+  if (saving_) return;
+  numbers_.status().reason = "the checkpoint of step " + std::to_string(outcome.step) +
+                             " is not written, the one before stays: " + outcome.status.error().message;
+  publish(true);
+}
+
 // --- the end ---
 
-Status Run::save(schema::RunState state, const std::string& reason) {
+void Run::begin_save(schema::RunState state, const std::string& reason) {
+  saving_ = true;
   schema::RunStatus& status = numbers_.status();
   status.state = state;
   status.reason = reason;
@@ -306,20 +388,82 @@ Status Run::save(schema::RunState state, const std::string& reason) {
   publish(true);
   numbers_.flush_metrics();
   context_.progress.phase = schema::Phase::kSave;
-  const std::string directory = context_.store.directory(identity_.id);
-  Status written = write_artefacts(directory, prepared_->model.segments, *prepared_->replica,
-                                   {{"format", "pt"},
-                                    {"run", identity_.id},
-                                    {"step", std::to_string(status.step)},
-                                    {"digest", hex_digest(status.digest)}});
-  if (timeline_->on()) {
-    timeline_->stop();
-    if (Status traced = timeline_->write(directory + "/trace.json"); written.ok()) written = traced;
-  }
+  const bool traced = timeline_->on();
+  timeline_->stop();
   record_.status = status;
-  Status recorded = context_.store.write(record_);
+  for (const std::string& name : record_.member_names)
+    if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
+  context_.saver.post([&context = context_, key = identity_.key, prepared = prepared_, timeline = timeline_, traced,
+                       metadata = metadata(), record = record_]() mutable {
+    const std::string directory = context.store.directory(record.id);
+    const auto advance = [&context] { ++context.progress.count; };
+    RunSaved outcome{key, schema::SaveState::kSaved, "", {}, nullptr};
+    const auto failed = [&](const Error& error) {
+      if (outcome.save == schema::SaveState::kSaved) outcome.problem = error.message;
+      outcome.save = schema::SaveState::kNotSaved;
+    };
+    Result<Artefacts> artefacts =
+        artefacts_of(prepared->model.segments, arrays_of(*prepared->replica, advance), metadata);
+    if (!artefacts) {
+      failed(artefacts.error());
+    } else {
+      outcome.artefacts = std::make_shared<const Artefacts>(*std::move(artefacts));
+      Result<FileMarks> marks = write_artefacts(directory, *outcome.artefacts);
+      if (marks) record.files = *std::move(marks);
+      if (!marks) failed(marks.error());
+    }
+    if (traced)
+      if (const Status written = timeline->write(directory + "/trace.json"); !written) failed(written.error());
+    if (const Result<engine::FileMark> metrics = engine::mark_of_file(directory + "/metrics.jsonl"); metrics)
+      record.files["metrics.jsonl"] = *metrics;
+    schema::MemberStatus& own = record.own_row();
+    own.state = record.status.state;
+    own.save = outcome.save;
+    own.problem = schema::clip_text(outcome.problem, schema::kMostProblemBytes);
+    if (const Status kept = context.store.keep(record); !kept) failed(kept.error());
+    if (outcome.save == schema::SaveState::kSaved) delete_checkpoints(directory);
+    outcome.files = record.files;
+    context.saved(std::move(outcome));
+  });
+}
+
+schema::Ended Run::own_end(schema::SaveState save, const std::string& problem) const {
+  const schema::RunStatus& status = record_.status;
+  schema::Ended own;
+  own.state = status.state;
+  own.reason = status.reason;
+  own.since_ms = status.since_ms;
+  own.held_step = status.digest_step;
+  own.held_digest = status.digest;
+  if (own.state != schema::RunState::kFailed) {
+    own.step = own.held_step;
+    own.digest = own.held_digest;
+  }
+  own.save = save;
+  own.problem = schema::clip_text(problem, schema::kMostProblemBytes);
+  return own;
+}
+
+void Run::saved(const RunSaved& outcome) {
+  context_.progress.phase = schema::Phase::kIdle;  // and waits for the others' words
+  saved_ = true;
+  record_.files = outcome.files;
+  if (outcome.save != schema::SaveState::kSaved) unsaved_ = outcome.artefacts;
+}
+
+Status Run::ended(const RunEnd& end) {
+  record_end(record_, end, context_.names);
+  schema::MemberStatus& own = record_.own_row();
+  const bool anybody = std::any_of(end.members.begin(), end.members.end(),
+                                   [](const auto& word) { return word && word->save == schema::SaveState::kSaved; });
+  if (own.save == schema::SaveState::kNotSaved && !anybody && unsaved_) {
+    own.save = schema::SaveState::kInMemory;
+    const engine::SegmentTable& segments = prepared_->model.segments;
+    context_.store.hold(identity_.id, *unsaved_, prepared_,
+                        Replica::bytes(segments, prepared_->replica->slot_count(), keeps_average(job_)));
+  }
   context_.progress.phase = schema::Phase::kIdle;
-  return written.ok() ? recorded : written;
+  return context_.store.write(record_);
 }
 
 }  // namespace tg::daemon

@@ -2,7 +2,8 @@
 // what is shown and kept (RunNumbers, Timeline, RunRecord). Node's thread; Trainer and Crew post their events to the
 // node, which hands them straight to the member.
 //
-//   Candidate: prepared, link measured -> vote;  begin -> Member's steps and reports ... -> finished or failed -> save
+//   Candidate: prepared, link measured -> vote;  begin -> Member's steps and reports ... -> finished or failed
+//   -> begin_save ... context.saved() -> ended: the verdict is recorded
 //
 // It decides nothing about membership: outcomes (failed, stopping, finished) are taken by the Node and told to
 // Membership.
@@ -10,11 +11,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "daemon/membership/run_end.h"
 #include "daemon/membership/run_identity.h"
 #include "daemon/run/candidate.h"
 #include "daemon/run/run_context.h"
@@ -44,25 +47,33 @@ class Run : private Member::Host {
   // It takes frames and events of a step; nullptr before the run is prepared.
   Member* member() { return member_.get(); }
   // The exchange's work: what the helpers take, or one piece on this thread; false if there is none now.
-  bool work() { return begun() && crew_->work(*member_); }
+  bool work() { return goes_on() && crew_->work(*member_); }
   // Events to be taken before that: one makes one piece ready at most, more pieces than this are not handed out.
   std::size_t events_at_once() const { return crew_ ? crew_->most_pieces() : 1; }
-  Waiting waiting() const { return begun() ? member_->waiting() : Waiting{}; }
+  Waiting waiting() const { return goes_on() ? member_->waiting() : Waiting{}; }
   // The node's thread had nothing to do since then while these members were waited for.
   void waited(const Waiting& waiting, std::chrono::steady_clock::time_point since);
   void request_stop();
   void tick();
 
   // --- its end ---
-  // Writes the committed state, then the record with its final state, even where the first failed. The error says what
-  // failed first.
-  Status save(schema::RunState state, const std::string& reason);
+  // No step is taken any more. Writes the committed state and what a crash from then on leaves, on the saver's thread;
+  // context.saved() tells.
+  void begin_save(schema::RunState state, const std::string& reason);
+  // What this member tells the others then.
+  schema::Ended own_end(schema::SaveState save, const std::string& problem) const;
+  void saved(const RunSaved& outcome);
+  void checkpointed(const CheckpointWritten& outcome);
+  // The verdict: records it. A state that nobody could save stays in memory.
+  Status ended(const RunEnd& end);
 
   // --- state ---
   const RunIdentity& identity() const { return identity_; }
   const schema::JobSpec& job() const { return job_; }
   bool begun() const { return member_ && member_->begun(); }
-  std::uint64_t step_timeout_ms() const;  // max(floor, 10 x median step)
+  bool goes_on() const { return begun() && !saving_; }
+  bool writes_state() const { return saving_ && !saved_; }  // the last one
+  std::uint64_t step_timeout_ms() const;                    // max(floor, 10 x median step)
   // What this choice means: facts, no predictions. Prepared.
   schema::StartReply facts(const schema::Commit& choice) const;
 
@@ -82,7 +93,9 @@ class Run : private Member::Host {
   void state_digests(const std::vector<std::uint64_t>& digests) override;
 
   RunRecord first_record() const;
-  Status check_memory_of(const schema::StartReply& facts) const;
+  Status check_memory_of(const schema::StartReply& facts);
+  std::map<std::string, std::string> metadata() const;
+  void write_checkpoint_if_due();
   void make_crew();
   void show_stopping();
   void log_progress(bool ends);
@@ -98,7 +111,11 @@ class Run : private Member::Host {
   RunNumbers numbers_;
   RunRecord record_;
   const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with their threads
-  Clock::time_point published_{}, logged_{};
+  Clock::time_point published_{}, logged_{}, checkpointed_{};
+  bool copies_ = true;              // checkpoints are written from a copy; else training waits
+  bool writes_checkpoint_ = false;  // now, beside training
+  bool saving_ = false, saved_ = false;
+  std::shared_ptr<const Artefacts> unsaved_;  // of the last state, if it could not be saved
   Standstill standstill_;
 
   std::unique_ptr<Trainer> trainer_;  // last but one: its thread goes before what it uses

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/mesh/mesh.h"
+#include "daemon/run/saver.h"
 #include "daemon/step/step_event.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/step/threads/progress.h"
@@ -31,6 +32,19 @@ struct StepHappened {
   StepEvent event;
 };
 
+struct RunSaved {  // or not
+  std::uint64_t key = 0;
+  schema::SaveState save = schema::SaveState::kNotSaved;
+  std::string problem;                         // why not
+  FileMarks files;                             // that were written
+  std::shared_ptr<const Artefacts> artefacts;  // of a state that is only in memory
+};
+struct CheckpointWritten {  // or not
+  std::uint64_t key = 0;
+  std::uint64_t step = 0;
+  Status status;
+};
+
 // Outlives the runs.
 struct RunContext {
   const schema::NodeConfig& config;
@@ -40,11 +54,14 @@ struct RunContext {
   Mesh& mesh;
   schema::FramePool& pool;
   RunStore& store;
+  Saver& saver;
   Progress& progress;
   const FaultInjection& fault;
   Log& log;
-  std::function<void(RunPrepared)> prepared;     // any thread; does not block
-  std::function<void(StepHappened&&)> happened;  // any thread; does not block
+  std::function<void(RunPrepared)> prepared;            // any thread; does not block
+  std::function<void(StepHappened&&)> happened;         // any thread; does not block
+  std::function<void(RunSaved)> saved;                  // any thread; does not block
+  std::function<void(CheckpointWritten)> checkpointed;  // any thread; does not block
   std::uint64_t threads = 1;
   std::string build;
 

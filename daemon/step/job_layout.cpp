@@ -51,6 +51,13 @@ Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segme
 
 bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
 
+std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments) {
+  if (job.checkpoint_every_ms == 0) return 0;
+  const auto arrays =
+      static_cast<std::uint64_t>(1 + engine::slot_count(optimizer_of(job).kind) + (keeps_average(job) ? 1 : 0));
+  return segments.padded_count() * sizeof(float) * arrays;
+}
+
 std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Layouts& layouts,
                            std::size_t workers) {
   // A helper's pieces, one under way and one that waits, may each hold a frame and send one beyond the window.
@@ -63,6 +70,7 @@ std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTabl
   const std::uint64_t fixed = schema::kMostIdlePoolBytes + kProgramBytes + queued;
   const int slots = engine::slot_count(optimizer_of(job).kind);
   return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) + fixed +
+         checkpoint_bytes(job, segments) +
          std::max(buffers(layouts.layout), layouts.of_float_steps ? buffers(*layouts.of_float_steps) : 0);
 }
 

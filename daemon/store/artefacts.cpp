@@ -1,24 +1,152 @@
 #include "daemon/store/artefacts.h"
 
-#include "engine/storage/safetensors.h"
+#include <fstream>
+#include <mutex>
+#include <utility>
+
+#include "engine/storage/safetensors_header.h"
+#include "kernels/base/aligned_array.h"
 
 namespace tg::daemon {
+namespace {
 
-Status write_artefacts(const std::string& directory, const engine::SegmentTable& segments, const Replica& replica,
-                       const std::map<std::string, std::string>& metadata) {
-  const auto tensors = [&](kernels::ConstFloats array, const std::string& suffix = "") {
-    return engine::tensors_of(
-        segments,
-        [&replica, array](std::size_t first, std::span<float> values) { replica.copy_out(array, first, values); },
-        suffix);
+using engine::ReadFloats;
+using engine::TensorImage;
+using engine::TensorSource;
+using Metadata = std::map<std::string, std::string>;
+
+constexpr const char* kAverageSuffix = ".average";
+// In the metadata of a state file: the hashes that the two model files of that state have in theirs.
+constexpr const char* kModelHash = "model-values-sha256";
+constexpr const char* kRawModelHash = "model-raw-values-sha256";
+
+Result<std::string> hash_of(const std::vector<TensorSource>& tensors) {
+  const Result<TensorImage> image = TensorImage::of(tensors, {});
+  if (!image) return image.error();
+  return image->values_sha256();
+}
+
+Error cannot_make(const char* name, const Error& error) {
+  return {error.kind, std::string("cannot make ") + name + ": " + error.message};
+}
+
+// The model files of a state, once their hashes are known.
+Status add_model(Artefacts& artefacts, const char* name, std::vector<TensorSource> tensors, Metadata metadata,
+                 const std::string& hash) {
+  metadata[kValuesHash] = hash;
+  Result<TensorImage> image = TensorImage::of(std::move(tensors), metadata);
+  if (!image) return cannot_make(name, image.error());
+  artefacts.emplace(name, *std::move(image));
+  return {};
+}
+
+}  // namespace
+
+StateArrays arrays_of(const Replica& replica, const std::function<void()>& advance) {
+  const auto read = [&](kernels::ConstFloats array) -> ReadFloats {
+    return [&replica, array, advance](std::size_t first, std::span<float> values) -> Status {
+      replica.copy_out(array, first, values);
+      advance();
+      return {};
+    };
   };
-  const auto average = tensors(replica.average());
-  if (Status s = engine::write_safetensors(directory + "/model.safetensors", average, metadata); !s.ok()) return s;
-  auto state = tensors(replica.parameters());
-  if (Status s = engine::write_safetensors(directory + "/model-raw.safetensors", state, metadata); !s.ok()) return s;
-  for (int slot = 0; slot < replica.slot_count(); ++slot)
-    for (auto& tensor : tensors(replica.slot(slot), ".slot" + std::to_string(slot))) state.push_back(std::move(tensor));
-  return engine::write_safetensors(directory + "/state.safetensors", state, metadata);
+  StateArrays arrays;
+  arrays.parameters = read(replica.parameters());
+  for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(read(replica.slot(slot)));
+  if (replica.keeps_average()) arrays.average = read(replica.average());
+  return arrays;
+}
+
+StateArrays copy_of(const Replica& replica, std::size_t padded_count) {
+  const auto copy = [&](kernels::ConstFloats array) -> ReadFloats {
+    const auto values = std::make_shared<AlignedArray<float>>(padded_count);
+    replica.copy_out(array, 0, values->span());
+    return [values](std::size_t first, std::span<float> to) -> Status {
+      std::ranges::copy(values->span().subspan(first, to.size()), to.begin());
+      return {};
+    };
+  };
+  StateArrays arrays;
+  arrays.parameters = copy(replica.parameters());
+  for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(copy(replica.slot(slot)));
+  if (replica.keeps_average()) arrays.average = copy(replica.average());
+  return arrays;
+}
+
+Result<Artefacts> artefacts_of(const engine::SegmentTable& segments, const StateArrays& arrays,
+                               const Metadata& metadata) {
+  const std::vector<TensorSource> raw = engine::tensors_of(segments, arrays.parameters);
+  const std::vector<TensorSource> model = arrays.average ? engine::tensors_of(segments, arrays.average) : raw;
+  std::vector<TensorSource> state = raw;
+  const auto add = [&](const ReadFloats& array, const std::string& suffix) {
+    for (TensorSource& tensor : engine::tensors_of(segments, array, suffix)) state.push_back(std::move(tensor));
+  };
+  for (std::size_t slot = 0; slot < arrays.slots.size(); ++slot)
+    add(arrays.slots[slot], ".slot" + std::to_string(slot));
+  if (arrays.average) add(arrays.average, kAverageSuffix);
+  const Result<std::string> raw_hash = hash_of(raw);
+  if (!raw_hash) return cannot_make(kRawModelFile, raw_hash.error());
+  const Result<std::string> model_hash = arrays.average ? hash_of(model) : raw_hash;
+  if (!model_hash) return cannot_make(kModelFile, model_hash.error());
+  const Result<std::string> state_hash = hash_of(state);
+  if (!state_hash) return cannot_make(kStateFile, state_hash.error());
+
+  Artefacts artefacts;
+  if (Status status = add_model(artefacts, kModelFile, model, metadata, *model_hash); !status) return status.error();
+  if (Status status = add_model(artefacts, kRawModelFile, raw, metadata, *raw_hash); !status) return status.error();
+  Metadata of_state = metadata;
+  of_state[kModelHash] = *model_hash;
+  of_state[kRawModelHash] = *raw_hash;
+  if (Status status = add_model(artefacts, kStateFile, std::move(state), std::move(of_state), *state_hash); !status)
+    return status.error();
+  return artefacts;
+}
+
+Result<FileMarks> write_artefacts(const std::string& directory, const Artefacts& artefacts) {
+  FileMarks marks;
+  for (const auto& [name, image] : artefacts) {
+    Result<engine::FileMark> mark = engine::write_image(directory + "/" + name, image);
+    if (!mark) return mark.error();
+    marks.emplace(name, *std::move(mark));
+  }
+  return marks;
+}
+
+Result<StateFile> open_state_file(const std::string& path, bool check) {
+  Result<engine::OpenTensors> open = engine::open_safetensors(path);
+  if (!open) return open.error();
+  std::vector<TensorSource> raw, average;
+  for (const TensorSource& tensor : open->tensors) {
+    const std::size_t dot = tensor.name.rfind('.');
+    const std::string suffix = dot == std::string::npos ? "" : tensor.name.substr(dot);
+    if (suffix == kAverageSuffix) {
+      average.push_back(tensor);
+      average.back().name.resize(dot);
+    } else if (!suffix.starts_with(".slot")) {
+      raw.push_back(tensor);
+    }
+  }
+  const Error damaged{ErrorKind::kCorrupt, path + " is damaged"};
+  StateFile state;
+  state.metadata = open->metadata;
+  if (check) {
+    const Result<std::string> hash = hash_of(open->tensors);
+    if (!hash) return hash.error();
+    if (!state.metadata.contains(kValuesHash) || *hash != state.metadata.at(kValuesHash)) return damaged;
+  }
+  if (!state.metadata.contains(kModelHash) || !state.metadata.contains(kRawModelHash)) return damaged;
+  Metadata metadata = state.metadata;
+  const std::string model_hash = metadata.extract(kModelHash).mapped();
+  const std::string raw_hash = metadata.extract(kRawModelHash).mapped();
+  if (Status status = add_model(state.artefacts, kModelFile, average.empty() ? raw : average, metadata, model_hash);
+      !status)
+    return status.error();
+  if (Status status = add_model(state.artefacts, kRawModelFile, raw, metadata, raw_hash); !status)
+    return status.error();
+  Result<TensorImage> whole = TensorImage::of(open->tensors, state.metadata);
+  if (!whole) return whole.error();
+  state.artefacts.emplace(kStateFile, *std::move(whole));
+  return state;
 }
 
 }  // namespace tg::daemon

@@ -1,19 +1,55 @@
 // What a run leaves on disk: model.safetensors (the moving average, what accuracy is quoted for), model-raw.safetensors
-// (the parameters) and state.safetensors (parameters and optimizer slots, to carry on from). Names and layouts are
-// PyTorch's.
+// (the parameters) and state.safetensors (parameters, optimizer slots and average, to carry on from). A checkpoint is
+// the state.safetensors of an earlier step. Names and layouts are PyTorch's. Nothing in them is of the node that writes
+// them: all members of a run write the same bytes.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "daemon/step/replica.h"
 #include "engine/segment.h"
+#include "engine/storage/safetensors.h"
 #include "kernels/base/status.h"
 
 namespace tg::daemon {
 
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kRawModelFile = "model-raw.safetensors";
+inline constexpr const char* kStateFile = "state.safetensors";
+inline constexpr const char* kValuesHash = "values-sha256";  // in the metadata: of all that follows the header
+
+using Artefacts = std::map<std::string, engine::TensorImage>;  // by the file's name
+using FileMarks = std::map<std::string, engine::FileMark>;     // by the file's name
+
+// The arrays of one state, flat and padded as the segment table says, wherever they are.
+struct StateArrays {
+  engine::ReadFloats parameters;
+  std::vector<engine::ReadFloats> slots;
+  engine::ReadFloats average;  // empty where the parameters stand for it
+};
+// Of the replica itself, which outlives them; read by one thread at a time. advance: called whenever a part was read.
+StateArrays arrays_of(
+    const Replica& replica, const std::function<void()>& advance = [] {});
+// Of a copy in memory that they keep alive; any thread.
+StateArrays copy_of(const Replica& replica, std::size_t padded_count);
+
+// Adds hashes of the values to the metadata, so everything is read here.
+Result<Artefacts> artefacts_of(const engine::SegmentTable& segments, const StateArrays& arrays,
+                               const std::map<std::string, std::string>& metadata);
 // Each file is replaced atomically; the first error is returned, with its path.
-Status write_artefacts(const std::string& directory, const engine::SegmentTable& segments, const Replica& replica,
-                       const std::map<std::string, std::string>& metadata);
+Result<FileMarks> write_artefacts(const std::string& directory, const Artefacts& artefacts);
+
+// The three files, out of a state file that is whole, without a copy: they read it whenever they are read. Checks the
+// hash of its values if asked to, which reads all of it.
+struct StateFile {
+  std::map<std::string, std::string> metadata;
+  Artefacts artefacts;
+};
+Result<StateFile> open_state_file(const std::string& path, bool check);
 
 }  // namespace tg::daemon

@@ -10,6 +10,7 @@
 
 #include "kernels/base/hex.h"
 #include "kernels/base/log.h"
+#include "kernels/base/sha256.h"
 #include "schema/limits.h"
 #include "schema/text.h"
 
@@ -139,6 +140,30 @@ class Fields {
   std::string& problem_;
 };
 
+schema::SaveState parse_save(const std::string& word) {
+  return from_word<schema::SaveState>(word).value_or(schema::SaveState::kNone);
+}
+
+json others_to_json(const RunRecord& record) {
+  json others = json::object();
+  for (const auto& [node, end] : record.others) others[node] = {{"save", to_word(end.save)}, {"problem", end.problem}};
+  return others;
+}
+
+void others_from_json(const json& others, RunRecord& record, std::string& problem) {
+  for (const auto& [node, about] : others.items()) {
+    if (!schema::is_node_name(node) || !about.is_object() || record.others.size() >= schema::kMostMembers)
+      return Fields(others, problem).complain("others", "an object of nodes");
+    Fields fields(about, problem);
+    std::string save;
+    MemberEnd end;
+    fields.text("save", save, schema::kMostNameBytes);
+    fields.text("problem", end.problem, schema::kMostProblemBytes);
+    end.save = parse_save(save);
+    record.others.emplace(node, std::move(end));
+  }
+}
+
 json own_to_json(const RunRecord& record) {
   MemberStatus row;
   for (const MemberStatus& member : record.status.members) {
@@ -152,7 +177,9 @@ json own_to_json(const RunRecord& record) {
           {"step", row.step},
           {"digest", hex_digest(row.digest)},
           {"digest_step", row.digest_step},
-          {"wait_share", row.wait_share}};
+          {"wait_share", row.wait_share},
+          {"save", to_word(row.save)},
+          {"problem", row.problem}};
 }
 
 void own_from_json(Fields fields, RunRecord& record) {
@@ -167,6 +194,10 @@ void own_from_json(Fields fields, RunRecord& record) {
   fields.hash("digest", row.digest);
   fields.count("digest_step", row.digest_step);
   fields.real("wait_share", row.wait_share);
+  std::string save;
+  fields.text("save", save, schema::kMostNameBytes);
+  fields.text("problem", row.problem, schema::kMostProblemBytes);
+  row.save = parse_save(save);
   record.status.members = {row};
 }
 
@@ -180,6 +211,23 @@ void members_from_json(Fields fields, RunRecord& record) {
       return fields.complain("members", "a list of names");
     }
     record.member_names.push_back(name.get<std::string>());
+  }
+}
+
+json files_to_json(const RunRecord& record) {
+  json files = json::object();
+  for (const auto& [name, mark] : record.files) files[name] = {{"bytes", mark.bytes}, {"sha256", mark.sha256}};
+  return files;
+}
+
+void files_from_json(const json& files, RunRecord& record, std::string& problem) {
+  for (const auto& [name, about] : files.items()) {
+    if (!about.is_object()) return Fields(files, problem).complain("files", "an object of objects");
+    engine::FileMark mark;
+    Fields fields(about, problem);
+    fields.count("bytes", mark.bytes);
+    fields.text("sha256", mark.sha256, kSha256HexDigits);
+    record.files.emplace(name, std::move(mark));
   }
 }
 
@@ -236,6 +284,8 @@ Result<RunRecord> from_json(const json& root) {
   fields.text("reason", status.reason, schema::kMostReasonBytes);
   fields.time("since", status.since_ms);
   fields.time("started", status.started_ms);
+  if (const json* fetched = fields.find("fetched"); fetched != nullptr && !fetched->is_null())
+    fields.time("fetched", record.fetched_ms);
   fields.text("build", record.build, schema::kMostBuildBytes);
   fields.text("model", status.model, schema::kMostNameBytes);
   fields.text("data", status.data, schema::kMostNameBytes);
@@ -257,11 +307,21 @@ Result<RunRecord> from_json(const json& root) {
   own_from_json(Fields(fields.object("own"), problem), record);
   members_from_json(fields, record);
   spec_from_json(fields, record);
+  files_from_json(fields.object("files"), record, problem);
+  others_from_json(fields.object("others"), record, problem);
+  fields.hash("key", record.key);
+  fields.text("checkpoint", record.checkpoint, schema::kMostNameBytes);
   if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
   return record;
 }
 
 }  // namespace
+
+schema::MemberStatus& RunRecord::own_row() {
+  for (MemberStatus& row : status.members)
+    if (row.node == node) return row;
+  return status.members.emplace_back(MemberStatus{node, status.state, 0, 0, 0, 0});
+}
 
 std::string record_to_json(const RunRecord& record) {
   const RunStatus& status = record.status;
@@ -303,6 +363,11 @@ std::string record_to_json(const RunRecord& record) {
   root["members"] = record.member_names;
   root["own"] = own_to_json(record);
   root["spec"] = spec_to_json(record.spec);
+  root["files"] = files_to_json(record);
+  root["others"] = others_to_json(record);
+  root["key"] = hex_digest(record.key);
+  root["checkpoint"] = record.checkpoint;
+  root["fetched"] = record.fetched_ms == 0 ? json(nullptr) : json(format_utc(record.fetched_ms));
   // Foreign bytes in a reason (a library's message in another encoding) must not cost the record.
   return root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "engine/storage/safetensors.h"
 #include "kernels/base/status.h"
 #include "schema/control/control.h"
 
@@ -18,9 +20,16 @@ struct MemberRecord {
   std::string kernels;
 };
 
+struct MemberEnd {  // what is known of another member's end of the run
+  schema::SaveState save = schema::SaveState::kNone;
+  std::string problem;
+  bool operator==(const MemberEnd&) const = default;
+};
+
 struct RunRecord {
   std::string id;
-  std::string spec;  // canonical job; run.json shows it as an object of strings
+  std::uint64_t key = 0;  // that its frames carry; 0 = it never began
+  std::string spec;       // canonical job; run.json shows it as an object of strings
   std::uint64_t seed = 0;
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, initial_digest = 0;
   std::string node;                       // whose record this is
@@ -28,7 +37,13 @@ struct RunRecord {
   MemberRecord own;
   std::uint32_t view = 1;
   std::string build;
-  schema::RunStatus status;  // as of the last write; members holds the own row only
+  std::map<std::string, engine::FileMark> files;  // that were written at the end, by name
+  std::int64_t fetched_ms = 0;                    // when its model was fetched last, from whatever node; 0 = never
+  std::string checkpoint;                         // the file that stands for the state where no other was written
+  std::map<std::string, MemberEnd> others;        // by node
+  schema::RunStatus status;                       // as of the last write; members holds the own row only
+  schema::MemberStatus& own_row();
+  bool begun() const { return !spec.empty(); }  // as opposed to a start that came to nothing
 };
 
 std::string record_to_json(const RunRecord& record);

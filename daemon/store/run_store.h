@@ -1,31 +1,60 @@
 // Runs on disk: state-dir/runs/ID/{run.json, metrics.jsonl, log.txt, model.safetensors, model-raw.safetensors,
-// state.safetensors}. A record is written when a run begins and when it ends (atomically). At start every record that
-// says it is not final becomes FAILED: this process died in it. Keeps the newest kMostRunsKept. Any thread may call:
-// one lock guards the memory, another one the writers, so that nobody who asks for a status waits for a disk. One
-// process per state-dir (state-dir/lock).
+// state.safetensors, checkpoint-STEP.safetensors}. A record is written when a run begins and when it ends (atomically).
+// At start every record that says it is not final becomes FAILED: this process died in it. Deletes what the node is not
+// to keep (retention.h), and says so. Any thread may call: one lock guards the memory, another one the writers, so that
+// nobody who asks for a status waits for a disk. One process per state-dir (state-dir/lock).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "daemon/store/artefacts.h"
+#include "daemon/store/retention.h"
 #include "daemon/store/run_record.h"
 #include "kernels/base/status.h"
 #include "schema/control/control.h"
 
 namespace tg::daemon {
 
+struct Retention {
+  RetentionLimits limits;
+  std::function<void(const Deletion&)> deleted = [](const Deletion&) {};  // any thread; to be logged
+};
+
 class RunStore {
  public:
   // Creates the directories; loads what is there (unreadable records are reported in `warnings` and left alone).
   static Result<std::unique_ptr<RunStore>> open(const std::string& state_dir, const std::string& node,
-                                                std::vector<std::string>& warnings);
+                                                std::vector<std::string>& warnings, Retention retention = {});
   Status write(const RunRecord& record);  // disk and memory
+  // Disk only: what a crash from now on leaves. status goes on to show what it showed.
+  Status keep(const RunRecord& record);
+  // More was learnt of a run that has a record: changed in memory, then written. False if there is none of that key.
+  bool amend(std::uint64_t key, const std::function<void(RunRecord&)>& change);
+  std::vector<RunRecord> records() const;  // of runs that began
+  // The state of an ended run that nobody could save: its files are read from here until it is fetched or deleted.
+  // `alive` is what the images read.
+  void hold(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive, std::uint64_t bytes);
+  struct Held {
+    std::uint64_t bytes = 0;
+    std::string runs;  // their ids, for people
+  };
+  Held held() const;
+  // Tries again to write them; the keys of the runs whose state is on the disk now.
+  std::vector<std::uint64_t> save_held();
   // Memory only: what status shows of the live run. A run without a record is remembered until forget() or write().
   // A final state is shown from write() on, not before: whoever sees one may fetch what the run left.
   void update(const schema::RunStatus& status);
+  // Everything of an ended run goes: its files, its record. The bytes that its files had. kNotFound where there is no
+  // such run, kRefused while it goes on.
+  Result<std::uint64_t> remove(const std::string& id);
+  // Its model was fetched, here or from another member.
+  Status mark_fetched(const std::string& id);
+  void delete_what_is_due();           // by age; writes do so as well
   void forget(const std::string& id);  // a run that was never written: a proposal that came to nothing
   std::optional<RunRecord> find(const std::string& id_or_unique_prefix) const;
   // Exact id, else unique prefix; errors name what was asked: none (kNotFound), or several that fit (kUsage).

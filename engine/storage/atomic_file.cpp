@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "engine/storage/disk_fault.h"
 #include "kernels/base/check.h"
 
 namespace tg::engine {
@@ -16,7 +17,15 @@ namespace {
 
 constexpr std::size_t kMostWriteBytes = std::size_t{1} << 30;  // Linux writes at most 2 GiB - 4 KiB in one call
 
+// Whether the call is to be made; errno says why not.
+bool may(DiskCall call) {
+  const int fault = disk_fault(call);
+  if (fault != 0) errno = fault;
+  return fault == 0;
+}
+
 int sync_directory_of(const std::string& path) {
+  if (!may(DiskCall::kFsync)) return -1;
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const int directory = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return -1;
@@ -44,6 +53,7 @@ Error AtomicFile::failed(const std::string& call) const {
 
 Status AtomicFile::open() {
   TG_CHECK(descriptor_ < 0, path_);
+  if (!may(DiskCall::kOpen)) return failed("open " + partial_);
   descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor_ < 0) return failed("open " + partial_);
   return {};
@@ -51,6 +61,7 @@ Status AtomicFile::open() {
 
 Status AtomicFile::write(const void* bytes, std::size_t count) {
   TG_CHECK(descriptor_ >= 0, path_);
+  if (!may(DiskCall::kWrite)) return failed("write");
   const char* at = static_cast<const char*>(bytes);
   while (count > 0) {
     const ssize_t written = ::write(descriptor_, at, std::min(count, kMostWriteBytes));
@@ -64,8 +75,8 @@ Status AtomicFile::write(const void* bytes, std::size_t count) {
 
 Status AtomicFile::commit() {
   TG_CHECK(descriptor_ >= 0, path_);
-  if (::fsync(descriptor_) != 0) return failed("fsync");
-  if (std::rename(partial_.c_str(), path_.c_str()) != 0) return failed("rename");
+  if (!may(DiskCall::kFsync) || ::fsync(descriptor_) != 0) return failed("fsync");
+  if (!may(DiskCall::kRename) || std::rename(partial_.c_str(), path_.c_str()) != 0) return failed("rename");
   const int done = descriptor_;
   descriptor_ = -1;
   if (::close(done) != 0) return failed("close");

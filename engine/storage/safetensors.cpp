@@ -5,17 +5,20 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "engine/storage/atomic_file.h"
 #include "engine/storage/safetensors_header.h"
+#include "kernels/base/sha256.h"
 
 namespace tg::engine {
 namespace {
 
 static_assert(std::endian::native == std::endian::little && sizeof(float) == 4);
-constexpr std::size_t kAlignment = 8;  // bytes: the data part starts at a multiple of it
 constexpr std::size_t kSizeBytes = 8;  // of the header's size in front of it
-constexpr std::size_t kBufferElements = 256 * 1024;
+constexpr std::size_t kBufferBytes = 1024 * 1024;
 
 Error damaged(const std::string& path, const std::string& what) {
   return {ErrorKind::kCorrupt, path + " is damaged: " + what + "; fetch it again or use an older checkpoint"};
@@ -23,29 +26,6 @@ Error damaged(const std::string& path, const std::string& what) {
 
 Error unwritable(const std::string& path, const std::string& what) {
   return {ErrorKind::kFailed, "cannot write " + path + ": " + what};
-}
-
-Result<TensorHeader> header_of(const std::string& path, std::span<const TensorSource> tensors) {
-  TensorHeader header;
-  std::uint64_t at = 0;
-  for (const TensorSource& tensor : tensors) {
-    if (tensor.shape.size() > kMostTensorDimensions)
-      return unwritable(path, "tensor \"" + tensor.name + "\" has too many dimensions");
-    std::uint64_t bytes = sizeof(float);
-    for (const std::int64_t size : tensor.shape) bytes *= static_cast<std::uint64_t>(size);
-    header.tensors.push_back({tensor.name, tensor.shape, at, at + bytes});
-    at += bytes;
-  }
-  return header;
-}
-
-Status write_tensor(AtomicFile& file, const TensorSource& tensor, std::size_t elements, std::span<float> buffer) {
-  for (std::size_t first = 0; first < elements; first += buffer.size()) {
-    const std::span<float> values = buffer.first(std::min(buffer.size(), elements - first));
-    tensor.read(first, values);
-    if (Status status = file.write(values.data(), values.size_bytes()); !status) return status;
-  }
-  return {};
 }
 
 // The file's size, with the stream left at its start; a directory or an unreadable file gives an error.
@@ -62,7 +42,13 @@ Result<std::uint64_t> open_file(const std::string& path, std::ifstream& file) {
   return static_cast<std::uint64_t>(size);
 }
 
-Result<LoadedTensors> read_tensors(const std::string& path, std::ifstream& file, std::uint64_t file_bytes) {
+struct Opening {
+  TensorHeader header;
+  std::uint64_t values_at = 0;  // bytes of the file
+};
+
+// The header, with the stream left at the values.
+Result<Opening> read_header(const std::string& path, std::ifstream& file, std::uint64_t file_bytes) {
   std::uint64_t header_bytes = 0;
   if (file_bytes < kSizeBytes || !file.read(reinterpret_cast<char*>(&header_bytes), kSizeBytes)) {
     return damaged(path, "it is too short for a safetensors file");
@@ -74,7 +60,13 @@ Result<LoadedTensors> read_tensors(const std::string& path, std::ifstream& file,
   if (!file.read(json.data(), static_cast<std::streamsize>(header_bytes))) return damaged(path, "it is truncated");
   auto header = parse_tensor_header(json, file_bytes - kSizeBytes - header_bytes);
   if (!header) return damaged(path, header.error().message);
+  return Opening{*std::move(header), kSizeBytes + header_bytes};
+}
 
+Result<LoadedTensors> read_tensors(const std::string& path, std::ifstream& file, std::uint64_t file_bytes) {
+  Result<Opening> opening = read_header(path, file, file_bytes);
+  if (!opening) return opening.error();
+  TensorHeader* const header = &opening->header;
   LoadedTensors loaded;
   loaded.metadata = std::move(header->metadata);
   for (TensorEntry& tensor : header->tensors) {
@@ -89,27 +81,41 @@ Result<LoadedTensors> read_tensors(const std::string& path, std::ifstream& file,
 
 }  // namespace
 
-Status write_safetensors(const std::string& path, std::span<const TensorSource> tensors,
-                         const std::map<std::string, std::string>& metadata) {
-  auto header = header_of(path, tensors);
-  if (!header) return header.error();
-  header->metadata = metadata;
-  auto json = format_tensor_header(*header);
-  if (!json) return unwritable(path, json.error().message);
-  json->resize((json->size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
-  const std::uint64_t header_bytes = json->size();
-  if (header_bytes > kMostHeaderBytes) return unwritable(path, "its header would be too large");
-
+Result<FileMark> write_image(const std::string& path, const TensorImage& image) {
   AtomicFile file(path);
-  if (Status status = file.open(); !status) return status;
-  if (Status status = file.write(&header_bytes, kSizeBytes); !status) return status;
-  if (Status status = file.write(json->data(), json->size()); !status) return status;
-  std::vector<float> buffer(kBufferElements);
-  for (std::size_t t = 0; t < tensors.size(); ++t) {
-    const std::size_t elements = (header->tensors[t].end - header->tensors[t].begin) / sizeof(float);
-    if (Status status = write_tensor(file, tensors[t], elements, buffer); !status) return status;
+  if (Status status = file.open(); !status) return status.error();
+  Sha256 hash;
+  const Status written = image.for_each_slice(0, [&](std::span<const std::byte> bytes) {
+    hash.add(bytes);
+    return file.write(bytes.data(), bytes.size());
+  });
+  if (!written) return written.error();
+  if (Status status = file.commit(); !status) return status.error();
+  return FileMark{image.bytes(), hash.hex()};
+}
+
+Status write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
+                         const std::map<std::string, std::string>& metadata) {
+  const Result<TensorImage> image = TensorImage::of(std::move(tensors), metadata);
+  if (!image) return unwritable(path, image.error().message);
+  const Result<FileMark> written = write_image(path, *image);
+  return written ? Status() : Status(written.error());
+}
+
+Result<FileMark> mark_of_file(const std::string& path) {
+  std::ifstream file;
+  const auto file_bytes = open_file(path, file);
+  if (!file_bytes) return file_bytes.error();
+  Sha256 hash;
+  FileMark mark;
+  std::vector<char> buffer(kBufferBytes);
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
+    hash.add(std::as_bytes(std::span(buffer).first(static_cast<std::size_t>(file.gcount()))));
+    mark.bytes += static_cast<std::uint64_t>(file.gcount());
   }
-  return file.commit();
+  if (file.bad()) return Error{ErrorKind::kIo, "cannot read " + path};
+  mark.sha256 = hash.hex();
+  return mark;
 }
 
 Result<LoadedTensors> read_safetensors(const std::string& path) {
@@ -123,13 +129,40 @@ Result<LoadedTensors> read_safetensors(const std::string& path) {
   }
 }
 
+Result<OpenTensors> open_safetensors(const std::string& path) {
+  struct Shared {
+    std::mutex mutex;
+    std::ifstream file;
+  };
+  const auto shared = std::make_shared<Shared>();
+  const auto file_bytes = open_file(path, shared->file);
+  if (!file_bytes) return file_bytes.error();
+  Result<Opening> opening = read_header(path, shared->file, *file_bytes);
+  if (!opening) return opening.error();
+  OpenTensors open;
+  open.metadata = std::move(opening->header.metadata);
+  for (TensorEntry& tensor : opening->header.tensors) {
+    const std::uint64_t at = opening->values_at + tensor.begin;
+    open.tensors.push_back({std::move(tensor.name), std::move(tensor.shape),
+                            [shared, path, at](std::size_t first, std::span<float> values) -> Status {
+                              const std::lock_guard lock(shared->mutex);
+                              shared->file.clear();
+                              shared->file.seekg(static_cast<std::streamoff>(at + first * sizeof(float)));
+                              const auto bytes = static_cast<std::streamsize>(values.size_bytes());
+                              if (shared->file.read(reinterpret_cast<char*>(values.data()), bytes)) return {};
+                              return Error{ErrorKind::kIo, "cannot read " + path};
+                            }});
+  }
+  return open;
+}
+
 std::vector<TensorSource> tensors_of(const SegmentTable& segments, const ReadFloats& read, const std::string& suffix) {
   std::vector<TensorSource> tensors;
   tensors.reserve(segments.size());
   for (const Segment& segment : segments.segments()) {
     tensors.push_back({segment.name + suffix, segment.shape,
                        [read, offset = segment.offset](std::size_t first, std::span<float> values) {
-                         read(offset + first, values);
+                         return read(offset + first, values);
                        }});
   }
   return tensors;

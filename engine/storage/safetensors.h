@@ -4,25 +4,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/segment.h"
+#include "engine/storage/tensor_image.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {
-
-// Copies elements [first, first + values.size()) out of an array, wherever it is.
-using ReadFloats = std::function<void(std::size_t first, std::span<float> values)>;
-
-struct TensorSource {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  ReadFloats read;  // float32, row-major
-};
 
 struct LoadedTensors {
   std::map<std::string, std::string> metadata;
@@ -30,10 +21,25 @@ struct LoadedTensors {
   std::map<std::string, std::vector<float>> values;
 };
 
-// Tensor after tensor through a small buffer: a model is never in memory a second time.
-Status write_safetensors(const std::string& path, std::span<const TensorSource> tensors,
+// What a file on the disk is.
+struct FileMark {
+  std::uint64_t bytes = 0;
+  std::string sha256;  // hexadecimal
+  bool operator==(const FileMark&) const = default;
+};
+
+// Through a small buffer: a model is never in memory a second time.
+Result<FileMark> write_image(const std::string& path, const TensorImage& image);
+Status write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
                          const std::map<std::string, std::string>& metadata);
+Result<FileMark> mark_of_file(const std::string& path);
 Result<LoadedTensors> read_safetensors(const std::string& path);
+// The same without the values, which are read from the file when they are asked for; any thread.
+struct OpenTensors {
+  std::map<std::string, std::string> metadata;
+  std::vector<TensorSource> tensors;  // in the file's order; they keep the file open
+};
+Result<OpenTensors> open_safetensors(const std::string& path);
 
 // A flat array's segments as tensors, padding left out; `read` is of the whole array.
 std::vector<TensorSource> tensors_of(const SegmentTable& segments, const ReadFloats& read,

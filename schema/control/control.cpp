@@ -15,6 +15,7 @@ namespace {
 
 constexpr ErrorKind kLastErrorKind = ErrorKind::kForbidden;
 static_assert(words_of(RunState()).size() == static_cast<std::size_t>(RunState::kFailed) + 1);
+static_assert(words_of(SaveState()).size() == static_cast<std::size_t>(kLastSaveState) + 1);
 static_assert(words_of(Phase()).size() == static_cast<std::size_t>(Phase::kSave) + 1);
 
 // --- Requests. -------------------------------------------------------------------------------------------------------
@@ -65,6 +66,18 @@ void put(wire::Request::Builder request, const BenchRequest& body) { request.ini
 
 void put(wire::Request::Builder request, const ForecastRequest& body) { put_forecast(request.initForecast(), body); }
 
+void put(wire::Request::Builder request, const DeleteRequest& body) {
+  wire::DeleteRequest::Builder to = request.initDelete();
+  to.setRun(text_of(body.run));
+  to.setNode(text_of(body.node));
+}
+
+void put(wire::Request::Builder request, const FetchedRequest& body) {
+  wire::FetchedRequest::Builder to = request.initFetched();
+  to.setRun(text_of(body.run));
+  to.setNode(text_of(body.node));
+}
+
 StatusRequest take(wire::StatusRequest::Reader from) {
   return {checked_run_or_empty(from.getRun(), "run"), from.getLocal()};
 }
@@ -84,6 +97,14 @@ FetchRequest take(wire::FetchRequest::Reader from) {
   // A file's name follows the rules of a run's id: no slash, no dot in front.
   return {checked_run(from.getRun(), "run"), checked_node_or_empty(from.getNode(), "node"),
           checked_run(from.getFile(), "file"), from.getOffset()};
+}
+
+DeleteRequest take(wire::DeleteRequest::Reader from) {
+  return {checked_run(from.getRun(), "run"), checked_node_or_empty(from.getNode(), "node")};
+}
+
+FetchedRequest take(wire::FetchedRequest::Reader from) {
+  return {checked_run(from.getRun(), "run"), checked_node_or_empty(from.getNode(), "node")};
 }
 
 Beat take(wire::Beat::Reader from) {
@@ -117,6 +138,10 @@ RequestBody take_body(wire::Request::Reader request) {
       return BenchRequest{checked_real(request.getBench().getLineMbps(), kMostLineMbps, "line rate")};
     case wire::Request::FORECAST:
       return take_forecast(request.getForecast());
+    case wire::Request::DELETE:
+      return take(request.getDelete());
+    case wire::Request::FETCHED:
+      return take(request.getFetched());
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(request.which()))};
 }
@@ -162,6 +187,13 @@ void put(wire::Reply::Builder reply, const SliceReply& body) {
   to.setTotalBytes(body.total_bytes);
   to.setData(kj::arrayPtr(reinterpret_cast<const kj::byte*>(body.data.data()), body.data.size()));
   to.setFinal(body.final);
+}
+
+void put(wire::Reply::Builder reply, const DoneReply& body) {
+  wire::Done::Builder to = reply.initDone();
+  to.setRunId(text_of(body.run_id));
+  to.setNode(text_of(body.node));
+  to.setFreedBytes(body.freed_bytes);
 }
 
 void put(wire::Reply::Builder reply, const VersionReply& body) {
@@ -213,6 +245,10 @@ SliceReply take(wire::Slice::Reader from) {
   return slice;
 }
 
+DoneReply take(wire::Done::Reader from) {
+  return {checked_run(from.getRunId(), "run id"), checked_node(from.getNode(), "node"), from.getFreedBytes()};
+}
+
 VersionReply take(wire::Version::Reader from) {
   return {checked_node(from.getNode(), "node"), checked_text(from.getBuild(), kMostBuildBytes, "build")};
 }
@@ -235,6 +271,8 @@ ReplyBody take_body(wire::Reply::Reader reply) {
       return take_bench(reply.getBench());
     case wire::Reply::FORECAST:
       return take_forecast(reply.getForecast());
+    case wire::Reply::DONE:
+      return take(reply.getDone());
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(reply.which()))};
 }
@@ -269,6 +307,13 @@ Result<Value> decode(const char* what, std::span<const std::byte> bytes) {
 }
 
 }  // namespace
+
+bool RunStatus::saved_by_all() const {
+  if (!is_final(state) || state == RunState::kFailed) return true;
+  return std::all_of(members.begin(), members.end(), [](const MemberStatus& member) {
+    return member.save == SaveState::kNone || member.save == SaveState::kSaved;
+  });
+}
 
 Result<RunState> parse_run_state(std::string_view name) {
   std::string upper(name);

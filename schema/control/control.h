@@ -25,6 +25,19 @@ constexpr auto words_of(RunState) {
 Result<RunState> parse_run_state(std::string_view name);  // in any case
 inline bool is_final(RunState s) { return s >= RunState::kStopped; }
 
+// What has become of a member's state of an ended run.
+enum class SaveState : std::uint16_t {
+  kNone,      // nothing was said: the run goes on, or the record is an older one
+  kSaved,     // on its disk
+  kInMemory,  // nobody could save it: in its memory until it is fetched or deleted
+  kNotSaved,  // it could not save it
+  kNothing,   // it ended before it had saved
+  kUnknown,   // it was lost before it said
+};
+inline constexpr SaveState kLastSaveState = SaveState::kUnknown;
+constexpr auto words_of(SaveState) { return words("-", "saved", "in memory", "not saved", "nothing saved", "unknown"); }
+inline bool has_state(SaveState s) { return s == SaveState::kSaved || s == SaveState::kInMemory; }
+
 // Where a member is inside its step; carried by beats so that a stuck one can be named.
 enum class Phase : std::uint16_t {
   kIdle,
@@ -65,6 +78,8 @@ struct MemberStatus {
   // What it does, for how long it has got nothing done, and after what time of that the run ends; limit 0 = not known.
   Phase phase = Phase::kIdle;
   std::uint64_t phase_ms = 0, phase_limit_ms = 0;
+  SaveState save = SaveState::kNone;  // of the state at digest_step, once the run has ended
+  std::string problem = {};           // why it is not saved
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }
@@ -98,6 +113,8 @@ struct RunStatus {
   std::uint64_t digest_step = 0;
   std::uint64_t initial_digest = 0;
   std::vector<MemberStatus> members;
+  // A run that came to its end, but not every member has its state on its disk.
+  bool saved_by_all() const;
 };
 
 struct MeshStatus {
@@ -132,6 +149,14 @@ struct FetchRequest {
   std::string file;  // "model.safetensors", "model-raw.safetensors", "metrics.jsonl", "run.json"
   std::uint64_t offset = 0;
 };
+struct DeleteRequest {
+  std::string run;   // the whole id
+  std::string node;  // empty = the asked one
+};
+struct FetchedRequest {
+  std::string run;  // the whole id
+  std::string node;
+};
 struct VersionRequest {};
 struct Beat {  // one way, node to node
   std::string node;
@@ -142,7 +167,7 @@ struct Beat {  // one way, node to node
   std::uint64_t progress = 0;  // grows whenever the member gets anything done
 };
 using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
-                                 Beat, BenchRequest, ForecastRequest>;
+                                 Beat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest>;
 struct Request {
   std::uint64_t id = 0;
   RequestBody body;
@@ -174,11 +199,16 @@ struct SliceReply {  // of a log or a file
   std::string data;    // from the asked offset
   bool final = false;  // nothing more will come
 };
+struct DoneReply {  // a run was deleted, or marked as fetched
+  std::string run_id;
+  std::string node;
+  std::uint64_t freed_bytes = 0;
+};
 struct VersionReply {
   std::string node, build;
 };
-using ReplyBody =
-    std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, BenchReply, ForecastReply>;
+using ReplyBody = std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, BenchReply,
+                               ForecastReply, DoneReply>;
 struct Reply {
   std::uint64_t id = 0;
   ReplyBody body;

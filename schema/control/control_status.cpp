@@ -53,6 +53,8 @@ void put_run(wire::Run::Builder to, const RunStatus& run) {
     slot.setPhase(static_cast<std::uint16_t>(member.phase));
     slot.setPhaseMs(member.phase_ms);
     slot.setPhaseLimitMs(member.phase_limit_ms);
+    slot.setSave(static_cast<std::uint16_t>(member.save));
+    slot.setProblem(text_of(clip_text(member.problem, kMostProblemBytes)));
   }
 }
 
@@ -67,6 +69,8 @@ MemberStatus take_member(wire::Member::Reader from) {
   member.phase = checked_enum(from.getPhase(), Phase::kSave, "member phase");
   member.phase_ms = from.getPhaseMs();
   member.phase_limit_ms = from.getPhaseLimitMs();
+  member.save = checked_enum(from.getSave(), kLastSaveState, "save");
+  member.problem = checked_text(from.getProblem(), kMostProblemBytes, "problem");
   return member;
 }
 

@@ -19,6 +19,7 @@
 
 #include "kernels/base/status.h"
 #include "schema/choices.h"
+#include "schema/control/control.h"
 #include "schema/limits.h"
 
 namespace tg::schema {
@@ -161,8 +162,21 @@ struct ProbeReply {
   std::uint64_t micros = 0;  // between the arrivals of the burst's first and last frame
 };
 
+// How a run ended for its sender, and what it has of it.
+struct Ended {
+  RunState state = RunState::kFailed;
+  std::string reason;
+  std::int64_t since_ms = 0;
+  std::uint64_t step = 0, digest = 0;            // of a STOPPED or COMPLETED run; else 0
+  std::uint64_t held_step = 0, held_digest = 0;  // of the state that the sender has, or had; 0 = none
+  SaveState save = SaveState::kNone;
+  std::string problem;  // why it is not saved
+  bool asks = false;    // it does not know the receiver's end
+  bool operator==(const Ended&) const = default;
+};
+
 using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report,
-                               Goodbye, Credit, Probe, ProbeReply, Refusal>;
+                               Goodbye, Credit, Probe, ProbeReply, Refusal, Ended>;
 
 struct Frame {
   FrameHeader header;

@@ -166,6 +166,22 @@ Probe take(wire::Probe::Reader from, const AlignedMessage& message) {
   return probe;
 }
 
+Ended take(wire::Ended::Reader from) {
+  Ended ended;
+  ended.state = checked_enum(from.getState(), RunState::kFailed, "state");
+  if (!is_final(ended.state)) throw Odd{"an end that is none"};
+  ended.reason = checked_text(from.getReason(), kMostReasonBytes, "reason");
+  ended.since_ms = from.getSinceMs();
+  ended.step = from.getStep();
+  ended.digest = from.getDigest();
+  ended.held_step = from.getHeldStep();
+  ended.held_digest = from.getHeldDigest();
+  ended.save = checked_enum(from.getSave(), kLastSaveState, "save");
+  ended.problem = checked_text(from.getProblem(), kMostProblemBytes, "problem");
+  ended.asks = from.getAsks();
+  return ended;
+}
+
 FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
   switch (frame.which()) {
     case wire::Frame::HELLO:
@@ -200,6 +216,8 @@ FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
       return ProbeReply{frame.getProbeReply().getBurst(), frame.getProbeReply().getMicros()};
     case wire::Frame::REFUSAL:
       return take(frame.getRefusal());
+    case wire::Frame::ENDED:
+      return take(frame.getEnded());
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(frame.which()))};
 }
@@ -219,7 +237,7 @@ std::string_view frame_name(const FrameBody& body) {
   static constexpr std::string_view kNames[] = {"hello",  "claim",   "grant",  "propose", "vote",
                                                 "commit", "fail",    "step",   "scalers", "chunk",
                                                 "report", "goodbye", "credit", "probe",   "probe reply",
-                                                "refusal"};
+                                                "refusal", "ended"};
   static_assert(std::size(kNames) == std::variant_size_v<FrameBody>);
   return kNames[body.index()];
 }

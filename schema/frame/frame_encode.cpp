@@ -131,6 +131,20 @@ void put(wire::Frame::Builder frame, const ProbeReply& reply) {
   to.setMicros(reply.micros);
 }
 
+void put(wire::Frame::Builder frame, const Ended& ended) {
+  wire::Ended::Builder to = frame.initEnded();
+  to.setState(static_cast<std::uint16_t>(ended.state));
+  to.setReason(text_of(clip_text(ended.reason, kMostReasonBytes)));
+  to.setSinceMs(ended.since_ms);
+  to.setStep(ended.step);
+  to.setDigest(ended.digest);
+  to.setHeldStep(ended.held_step);
+  to.setHeldDigest(ended.held_digest);
+  to.setSave(static_cast<std::uint16_t>(ended.save));
+  to.setProblem(text_of(clip_text(ended.problem, kMostProblemBytes)));
+  to.setAsks(ended.asks);
+}
+
 void put(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
 
 // Bytes of the texts and lists of a body, before any clipping: what its fixed fields do not cover.
@@ -150,6 +164,7 @@ std::size_t variable_bytes(const Goodbye& b) { return b.reason.size(); }
 std::size_t variable_bytes(const Credit&) { return 0; }
 std::size_t variable_bytes(const Probe& b) { return b.filler.size(); }
 std::size_t variable_bytes(const ProbeReply&) { return 0; }
+std::size_t variable_bytes(const Ended& b) { return b.reason.size() + b.problem.size(); }
 
 // Fixed fields, pointers, and the last partial word of each text and list: no body has more than 30 words of them.
 constexpr std::size_t kFixedBytes = 256;

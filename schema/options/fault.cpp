@@ -19,17 +19,21 @@ Result<Fault> parse_fault(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, fault.step);
   if (!kind || code != std::errc() || stop != end) return form;
+  fault.kind = *kind;
   std::string name(text.substr(at + 1, colon - at - 1));
   std::replace(name.begin(), name.end(), '-', ' ');
+  fault.disk = from_word<DiskPoint>(name);
+  const bool of_disk = fault.kind == FaultKind::kFail || fault.kind == FaultKind::kFull;
+  if (fault.disk && fault.kind != FaultKind::kFlip) return fault;
+  if (of_disk) return bad_value(name, "open, write, fsync or rename");
   const std::optional<Phase> phase = from_word<Phase>(name);
   if (!phase) return bad_value(name, "a phase of a step, such as forward, scaler-wait or reduce");
-  fault.kind = *kind;
   fault.phase = *phase;
   return fault;
 }
 
 std::string format_fault(const Fault& fault) {
-  std::string phase = to_word(fault.phase);
+  std::string phase = fault.disk ? to_word(*fault.disk) : to_word(fault.phase);
   std::replace(phase.begin(), phase.end(), ' ', '-');
   return std::string(to_word(fault.kind)) + "@" + phase + ":" + std::to_string(fault.step);
 }

@@ -16,6 +16,7 @@ constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::uint64_t kMostChunkParameters = kMostChunkPayloadBytes * 4;  // raw codes take at most two bits each
 static_assert(kLargeChunkParameters <= kMostChunkParameters, "what is chosen without a wish can be wished for");
 constexpr WholeRange kTimeoutRange{100, 86'400'000};
+constexpr WholeRange kCheckpointRange{0, std::uint64_t{30} * 24 * 3'600'000};
 
 using Row = Option<JobSpec>;
 
@@ -159,6 +160,9 @@ void add_running_rows(std::vector<Row>& rows) {
   rows.push_back(
       duration_row("step-timeout", &JobSpec::step_timeout_ms, kTimeoutRange,
                    "A member without progress for this long, or 10 median steps if that is more, is stuck."));
+  rows.push_back(duration_row("checkpoint-every", &JobSpec::checkpoint_every_ms, kCheckpointRange,
+                              "How often each member writes its state while it trains, so that a run whose nodes all "
+                              "die leaves something; 0s = only at the end."));
   rows.push_back(real_row("link-mbps", &JobSpec::link_mbps, {0, 1e7, false, false},
                           "Mbit/s of each node's link, for predictions; 0 = measured at the start."));
   rows.push_back(

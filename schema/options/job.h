@@ -64,9 +64,10 @@ struct JobSpec {
   std::uint64_t digest_every = 20;  // steps
   std::uint64_t threads = 0;        // per member; 0 = the node's own setting
   std::uint64_t start_timeout_ms = 30'000;
-  std::uint64_t step_timeout_ms = 60'000;  // the floor of 10 x the median step
-  double link_mbps = 0;                    // 0 = measured at the start
-  bool trace = false;                      // a timeline of every member
+  std::uint64_t step_timeout_ms = 60'000;       // the floor of 10 x the median step
+  std::uint64_t checkpoint_every_ms = 300'000;  // 0 = only at the end
+  double link_mbps = 0;                         // 0 = measured at the start
+  bool trace = false;                           // a timeline of every member
 
   bool operator==(const JobSpec&) const = default;
 };

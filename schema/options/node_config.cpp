@@ -17,6 +17,7 @@ using Row = Option<NodeConfig>;
 
 constexpr WholeRange kPeerTimeoutRange{500, 3'600'000};
 static_assert(kPeerTimeoutRange.least >= 10 * kLivenessTickMs, "the ten beats of a peer-timeout are a tick apart");
+constexpr WholeRange kKeepAgeRange{0, std::uint64_t{100} * 365 * 24 * 3'600'000};
 constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::uint64_t kMostMemoryMib = std::uint64_t{1} << 30;
 
@@ -168,6 +169,13 @@ std::vector<Row> make_rows() {
   rows.push_back(whole_row("memory-mib", &NodeConfig::memory_mib, {0, kMostMemoryMib},
                            "MiB that a run may take here, whatever the machine says; a start that needs more is "
                            "refused. 0 = what the machine and its cgroup have left."));
+  rows.push_back(whole_row("keep-runs", &NodeConfig::keep_runs, {1, kMostRunsKept},
+                           "Ended runs that are kept. Of more, those go first that have no model or whose model was "
+                           "fetched, the oldest first; each deletion is logged."));
+  rows.push_back(duration_row("keep-age", &NodeConfig::keep_age_ms, kKeepAgeRange,
+                              "Runs that ended longer ago go, unless their model was never fetched; 0s = none does."));
+  rows.push_back(whole_row("keep-mib", &NodeConfig::keep_mib, {0, kMostMemoryMib},
+                           "MiB that all runs may take on the disk; more are deleted as for keep-runs. 0 = any."));
   rows.push_back(duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
                               "A peer without a sign of life for this long is dead."));
   rows.push_back(kernels_row());

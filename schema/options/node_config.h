@@ -10,6 +10,7 @@
 
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
+#include "schema/limits.h"
 #include "schema/options/fault.h"
 #include "schema/options/options.h"
 #include "schema/place.h"
@@ -36,8 +37,11 @@ struct NodeConfig {
   std::vector<std::string> control_allow;  // addresses, networks and names besides the peers', without keys
   std::string state_dir = "tgd-state";
   std::string data_dir;
-  std::uint64_t threads = 0;     // of the engine; 0 = what the cgroup allows
-  std::uint64_t memory_mib = 0;  // that a run may take; 0 = what the machine or the cgroup has left
+  std::uint64_t threads = 0;                // of the engine; 0 = what the cgroup allows
+  std::uint64_t memory_mib = 0;             // that a run may take; 0 = what the machine or the cgroup has left
+  std::uint64_t keep_runs = kMostRunsKept;  // ended runs on the disk; older ones go
+  std::uint64_t keep_age_ms = 0;            // 0 = whatever their age
+  std::uint64_t keep_mib = 0;               // 0 = whatever their size
   std::uint64_t peer_timeout_ms = 10'000;
   std::string kernels = "auto";  // auto | avx512 | avx2 | scalar
   LogLevel log_level = LogLevel::kInfo;

@@ -27,7 +27,7 @@ constexpr RunState kCompleted = RunState::kCompleted;
 constexpr RunState kLost = RunState::kFailed;
 
 void expect_error(const RunStatus& run, bool partial, ErrorKind kind, const std::string& part) {
-  const Result<FetchSource> source = choose_fetch_source(run, partial);
+  const Result<FetchSource> source = choose_fetch_source(run, "b", partial);
   ASSERT_FALSE(source.ok()) << part;
   EXPECT_EQ(source.error().kind, kind);
   EXPECT_NE(source.error().message.find(part), std::string::npos) << "got: " << source.error().message;
@@ -36,9 +36,11 @@ void expect_error(const RunStatus& run, bool partial, ErrorKind kind, const std:
 TEST(FetchSource, AgreeingMembersNeedNoChoice) {
   for (const bool partial : {false, true}) {
     const auto source = choose_fetch_source(
-        run_of(kCompleted, {member("a", kCompleted, 10, 5), member("b", kCompleted, 10, 5)}), partial);
+        run_of(kCompleted, {member("a", kCompleted, 10, 5), member("b", kCompleted, 10, 5)}), "b", partial);
     ASSERT_TRUE(source.ok()) << source.error().message;
-    EXPECT_EQ(source->node, "");
+    EXPECT_EQ(source->nodes, (std::vector<std::string>{"b", "a"})) << "the asked one first";
+    EXPECT_EQ(source->step, 10u);
+    EXPECT_EQ(source->digest, 5u);
     EXPECT_TRUE(source->notes.empty());
   }
 }
@@ -63,21 +65,31 @@ TEST(FetchSource, OddOneOutIsNamed) {
   expect_error(step, true, ErrorKind::kFailed, "but c has");
 }
 
-TEST(FetchSource, SilentMemberIsPassedOverOnlyByChoice) {
+TEST(FetchSource, SilentMembersArePassedOverAndNamed) {
   const RunStatus run = run_of(kCompleted, {member("a", kCompleted, 0, 0), member("b", kCompleted, 10, 5)});
-  expect_error(run, false, ErrorKind::kFailed, "a did not tell a digest");
-  const auto source = choose_fetch_source(run, true);
+  const auto source = choose_fetch_source(run, "a", false);
   ASSERT_TRUE(source.ok()) << source.error().message;
-  EXPECT_EQ(source->node, "b");
-  EXPECT_EQ(source->notes.size(), 1u);
+  EXPECT_EQ(source->nodes, std::vector<std::string>{"b"});
+  ASSERT_EQ(source->notes.size(), 1u);
+  EXPECT_EQ(source->notes[0].find("a "), 0u) << source->notes[0];
+  expect_error(run_of(kCompleted, {member("a", kCompleted, 0, 0)}), false, ErrorKind::kFailed, "no member");
+}
+
+TEST(FetchSource, WhoCouldNotSaveIsNoSource) {
+  RunStatus run = run_of(kCompleted, {member("a", kCompleted, 10, 5), member("b", kCompleted, 10, 5)});
+  run.members[0].save = schema::SaveState::kNotSaved;
+  run.members[1].save = schema::SaveState::kInMemory;
+  EXPECT_EQ(choose_fetch_source(run, "a", false)->nodes, std::vector<std::string>{"b"});
+  run.members[1].save = schema::SaveState::kNothing;
+  expect_error(run, false, ErrorKind::kFailed, "no member");
 }
 
 TEST(FetchSource, FailedRunGivesItsFurthestMemberByChoice) {
   const RunStatus run = run_of(kLost, {member("a", kLost, 9, 5), member("b", kLost, 10, 6), member("c", kLost, 0, 0)});
   expect_error(run, false, ErrorKind::kRunFailed, "node-c was lost");
-  const auto source = choose_fetch_source(run, true);
+  const auto source = choose_fetch_source(run, "b", true);
   ASSERT_TRUE(source.ok()) << source.error().message;
-  EXPECT_EQ(source->node, "b");
+  EXPECT_EQ(source->nodes, std::vector<std::string>{"b"});
   ASSERT_EQ(source->notes.size(), 3u);
   EXPECT_NE(source->notes[0].find("b has 0000000000000006 at step 10"), std::string::npos);
   EXPECT_NE(source->notes[1].find("a has"), std::string::npos);

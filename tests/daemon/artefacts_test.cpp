@@ -50,13 +50,34 @@ TEST(Artefacts, HoldTheAverageTheParametersAndTheSlots) {
   for (std::size_t i = 0; i < average.size(); ++i) average[i] += 0.25F * (parameters[i] - average[i]);
 
   const tests::TemporaryDirectory directory;
-  const Status written = write_artefacts(directory.path(), tiny_segments(), replica, {{"run", "run-1"}});
-  ASSERT_TRUE(written.ok()) << written.error().message;
+  const auto artefacts = artefacts_of(tiny_segments(), arrays_of(replica), {{"run", "run-1"}});
+  ASSERT_TRUE(artefacts.ok()) << artefacts.error().message;
+  const auto marks = write_artefacts(directory.path(), *artefacts);
+  ASSERT_TRUE(marks.ok()) << marks.error().message;
   const std::size_t segments = tiny_segments().size();
   expect_tensors(directory.path() + "/model.safetensors", "", average, segments);
   expect_tensors(directory.path() + "/model-raw.safetensors", "", parameters, segments);
-  expect_tensors(directory.path() + "/state.safetensors", "", parameters, 2 * segments);
-  expect_tensors(directory.path() + "/state.safetensors", ".slot0", slot, 2 * segments);
+  expect_tensors(directory.path() + "/state.safetensors", "", parameters, 3 * segments);
+  expect_tensors(directory.path() + "/state.safetensors", ".slot0", slot, 3 * segments);
+  expect_tensors(directory.path() + "/state.safetensors", ".average", average, 3 * segments);
+  for (const auto& [name, mark] : *marks) {
+    EXPECT_EQ(engine::mark_of_file(directory.path() + "/" + name).value(), mark) << name;
+    const auto loaded = engine::read_safetensors(directory.path() + "/" + name);
+    EXPECT_EQ(loaded->metadata.at(kValuesHash), artefacts->at(name).values_sha256().value()) << name;
+  }
+
+  // The state file alone gives the two others, byte for byte; a copy gives the same.
+  const auto state = open_state_file(directory.path() + "/state.safetensors", true);
+  ASSERT_TRUE(state.ok()) << state.error().message;
+  const auto copied = artefacts_of(tiny_segments(), copy_of(replica, average.size()), {{"run", "run-1"}});
+  const tests::TemporaryDirectory from_state, from_copy;
+  EXPECT_EQ(write_artefacts(from_state.path(), state->artefacts).value(), *marks);
+  EXPECT_EQ(write_artefacts(from_copy.path(), *copied).value(), *marks);
+
+  std::string damaged = tests::read_text(directory.path() + "/state.safetensors");
+  damaged[damaged.size() / 2] ^= 1;
+  tests::write_text(directory.path() + "/damaged", damaged);
+  EXPECT_FALSE(open_state_file(directory.path() + "/damaged", true).ok());
 }
 
 }  // namespace

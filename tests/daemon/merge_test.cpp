@@ -43,6 +43,40 @@ MeshStatus mesh(const std::string& node, std::vector<RunStatus> runs) {
   return status;
 }
 
+TEST(Merge, AFactBeatsWhoHasNotHeardOfIt) {
+  RunStatus fact = told("node-b", "r", RunState::kCompleted, 2000);
+  fact.reason.clear();
+  const MeshStatus merged =
+      merge_statuses(mesh("node-a", {told("node-a", "r", RunState::kFailed)}),
+                     {mesh("node-b", {fact}), mesh("node-c", {told("node-c", "r", RunState::kFailed)})});
+  EXPECT_EQ(merged.runs[0].state, RunState::kCompleted);
+  EXPECT_EQ(merged.runs[0].reason, "");
+  EXPECT_EQ(merged.runs[0].since_ms, 2000);
+  EXPECT_EQ(merged.runs[0].members[0].digest, 0xd1u) << "the row is still its own";
+}
+
+TEST(Merge, WhoCouldNotSaveIsNamedInTheReason) {
+  RunStatus a = told("node-a", "r", RunState::kCompleted), b = told("node-b", "r", RunState::kCompleted);
+  a.reason.clear();
+  a.members[0].save = schema::SaveState::kSaved;
+  a.members[1].save = schema::SaveState::kNotSaved;
+  a.members[1].problem = "no space";
+  a.members[2].save = schema::SaveState::kUnknown;
+  const auto reason = [&] { return merge_statuses(mesh("node-a", {a}), {mesh("node-b", {b})}).runs[0].reason; };
+  EXPECT_EQ(reason(), "node-b could not save: no space; node-c was lost before it said whether it had saved")
+      << "node-b itself waits for the verdict, and says nothing yet";
+  b.members[1].save = schema::SaveState::kInMemory;
+  b.members[1].problem = "no space";
+  EXPECT_EQ(reason().substr(0, 82),
+            "node-b could not save (no space) and has the state in memory; fetch it; node-c was");
+  b.members[1].save = schema::SaveState::kSaved;
+  a.members[2].save = schema::SaveState::kNothing;
+  EXPECT_EQ(reason(), "node-c ended before it had saved");
+  a.state = b.state = RunState::kFailed;
+  a.reason = "node-c was lost";
+  EXPECT_EQ(reason(), "node-c was lost") << "that says it already";
+}
+
 TEST(Merge, EveryNodeTellsItsOwnRow) {
   const MeshStatus merged = merge_statuses(mesh("node-b", {told("node-b", "r", RunState::kRunning)}),
                                            {mesh("node-a", {told("node-a", "r", RunState::kRunning)}),

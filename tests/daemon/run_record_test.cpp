@@ -33,6 +33,11 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   EXPECT_EQ(a.own.kernels, b.own.kernels);
   EXPECT_EQ(a.view, b.view);
   EXPECT_EQ(a.build, b.build);
+  EXPECT_EQ(a.files, b.files);
+  EXPECT_EQ(a.key, b.key);
+  EXPECT_EQ(a.others, b.others);
+  EXPECT_EQ(a.checkpoint, b.checkpoint);
+  EXPECT_EQ(a.fetched_ms, b.fetched_ms);
   const schema::RunStatus &s = a.status, &t = b.status;
   EXPECT_EQ(s.id, t.id);
   EXPECT_EQ(s.state, t.state);

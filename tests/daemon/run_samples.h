@@ -21,6 +21,10 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   record.member_names = {"node-a", "node-b", "node-c"};
   record.own = {node, "cpu oneDNN 2.6.3", 2, "avx2"};
   record.build = "0.1.0";
+  record.checkpoint = "";
+  record.others["node-b"] = {schema::SaveState::kNotSaved, "the disk is full"};
+  record.fetched_ms = 1'512'378'123'456;
+  record.files["model.safetensors"] = {1234, std::string(64, 'a')};
   schema::RunStatus& status = record.status;
   status.id = id;
   status.state = state;

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "daemon/store/checkpoints.h"
+#include "engine/storage/safetensors.h"
 #include "kernels/base/log.h"
 #include "run_samples.h"
 #include "schema/limits.h"
@@ -207,7 +209,7 @@ TEST_F(RunStoreTest, ALogIsFinalOnlyWhenItsRunIs) {
 TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   const std::size_t more = schema::kMostRunsKept + 3;
   const auto put = [&](RunRecord record, std::int64_t started_ms) {
-    record.status.started_ms = started_ms;
+    record.status.started_ms = record.status.since_ms = started_ms;
     write_text(run_file(record.id, "run.json"), record_to_json(record));  // as write() would, without 200 fsyncs
   };
   for (std::size_t i = 0; i + 1 < more; ++i) {
@@ -220,7 +222,7 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   live.status.started_ms = 1;
   ASSERT_TRUE(store->write(live).ok());
   RunRecord last = sample_record("run-" + std::to_string(more - 1), "node-a", RunState::kCompleted);
-  last.status.started_ms = static_cast<std::int64_t>(1000 + more);
+  last.status.started_ms = last.status.since_ms = static_cast<std::int64_t>(1000 + more);
   ASSERT_TRUE(store->write(last).ok());
   EXPECT_EQ(store->statuses().size(), schema::kMostRunsKept + 1);
   EXPECT_EQ(store->statuses()[0].id, "run-" + std::to_string(more - 1));
@@ -228,6 +230,78 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   EXPECT_FALSE(store->exists("run-2"));
   EXPECT_TRUE(store->exists("run-3"));
   EXPECT_TRUE(store->exists("live")) << "a live run is kept, however old";
+}
+
+TEST_F(RunStoreTest, StartsThatNeverBeganPushNobodyOut) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("trained", "node-a", RunState::kCompleted)).ok());
+  for (int i = 0; i < 220; ++i) {
+    RunRecord record;
+    record.id = record.status.id = "start-" + std::to_string(1000 + i);
+    record.status.state = RunState::kFailed;
+    record.status.since_ms = record.status.started_ms = 1'600'000'000'000 + i;
+    write_text(run_file(record.id, "run.json"), [&] {
+      record.node = "node-a";
+      return record_to_json(record);
+    }());
+  }
+  open();
+  EXPECT_TRUE(store->exists("trained"));
+  EXPECT_TRUE(store->exists("start-1219"));
+  EXPECT_FALSE(store->exists("start-1199"));
+  EXPECT_EQ(store->statuses().size(), 1 + schema::kMostUnbegunKept);
+}
+
+TEST_F(RunStoreTest, EveryDeletionIsTold) {
+  std::vector<Deletion> told;
+  auto opened = RunStore::open(directory.path(), "node-a", warnings,
+                               {{1, 0, 0}, [&](const Deletion& deletion) { told.push_back(deletion); }});
+  ASSERT_TRUE(opened.ok());
+  RunRecord first = sample_record("first", "node-a", RunState::kCompleted);
+  first.fetched_ms = 0;
+  write_text(run_file("first", "model.safetensors"), "model");
+  ASSERT_TRUE((*opened)->write(first).ok());
+  EXPECT_TRUE(told.empty());
+  RunRecord second = sample_record("second", "node-a", RunState::kCompleted);
+  ++second.status.since_ms;
+  ASSERT_TRUE((*opened)->write(second).ok());
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].id, "first");
+  EXPECT_EQ(told[0].why, "keep-runs = 1");
+  EXPECT_TRUE(told[0].unfetched);
+  EXPECT_FALSE(std::filesystem::exists(run_file("first", "")));
+}
+
+TEST_F(RunStoreTest, ADeletedRunIsGoneAndARunningOneIsNot) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("run-1", "node-a", RunState::kCompleted)).ok());
+  ASSERT_TRUE(store->write(sample_record("run-2")).ok());
+  write_text(run_file("run-1", "model.safetensors"), std::string(5000, 'm'));
+  EXPECT_EQ(store->remove("run-2").error().kind, ErrorKind::kRefused);
+  EXPECT_NE(store->remove("run-2").error().message.find("tgctl stop run-2"), std::string::npos);
+  EXPECT_EQ(store->remove("run").error().kind, ErrorKind::kNotFound) << "a beginning is not enough";
+  EXPECT_EQ(store->remove("run-3").error().kind, ErrorKind::kNotFound);
+  const auto freed = store->remove("run-1");
+  ASSERT_TRUE(freed.ok()) << freed.error().message;
+  EXPECT_GT(*freed, 5000u);
+  EXPECT_FALSE(store->exists("run-1"));
+  EXPECT_TRUE(std::filesystem::exists(run_file("run-2", "run.json")));
+  // A deletion that a crash cut off is finished at the next start.
+  write_text(directory.path() + "/runs/.deleted-run-9/model.safetensors", "half");
+  open();
+  EXPECT_FALSE(std::filesystem::exists(directory.path() + "/runs/.deleted-run-9"));
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(RunStoreTest, AFetchedRunStaysMarked) {
+  open();
+  RunRecord record = sample_record("run-1", "node-a", RunState::kCompleted);
+  record.fetched_ms = 0;
+  ASSERT_TRUE(store->write(record).ok());
+  ASSERT_TRUE(store->mark_fetched("run-1").ok());
+  EXPECT_EQ(store->mark_fetched("run-2").error().kind, ErrorKind::kNotFound);
+  open();
+  EXPECT_GT(store->find("run-1")->fetched_ms, 1'700'000'000'000);
 }
 
 TEST_F(RunStoreTest, StatusesShowTheLiveRunAndAllItsMembers) {
@@ -286,6 +360,135 @@ TEST_F(RunStoreTest, AFullDiskIsAnErrorAndTheStateIsShownAllTheSame) {
   EXPECT_NE(written.error().message.find("run-1"), std::string::npos);
   ASSERT_TRUE(store->find("run-1").has_value());
   EXPECT_EQ(store->find("run-1")->status.state, RunState::kFailed);
+}
+
+// --- what is left of a run that a crash cut off ---
+
+engine::TensorImage image_of(const std::vector<float>& values, const std::map<std::string, std::string>& metadata) {
+  const auto read = [values](std::size_t first, std::span<float> to) -> Status {
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first), to.size(), to.begin());
+    return {};
+  };
+  return engine::TensorImage::of({{"w", {static_cast<std::int64_t>(values.size())}, read}}, metadata).value();
+}
+
+// A state file of run-1 at this step.
+engine::TensorImage state_at(std::uint64_t step) {
+  const std::vector<float> values{1.0f, 2.0f, static_cast<float>(step)};
+  const std::string hash = image_of(values, {}).values_sha256().value();
+  return image_of(values, {{"run", "run-1"},
+                           {"step", std::to_string(step)},
+                           {"digest", "00000000000000ab"},
+                           {"values-sha256", hash},
+                           {"model-values-sha256", hash},
+                           {"model-raw-values-sha256", hash}});
+}
+
+TEST_F(RunStoreTest, TheFurthestCheckpointThatIsWholeStandsForTheState) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("run-1")).ok());
+  const std::string directory_of_run = store->directory("run-1");
+  for (const std::uint64_t step : {10, 20, 30})
+    ASSERT_TRUE(write_checkpoint(directory_of_run, step, state_at(step)).ok());
+  EXPECT_EQ(checkpoints_in(directory_of_run), (std::vector<std::string>{checkpoint_name(30), checkpoint_name(20)}));
+  // The newest one is damaged.
+  std::string damaged = read_text(directory_of_run + "/" + checkpoint_name(30));
+  damaged.back() ^= 1;
+  write_text(directory_of_run + "/" + checkpoint_name(30), damaged);
+  open();
+  const auto record = store->find("run-1");
+  EXPECT_EQ(record->status.state, RunState::kFailed);
+  EXPECT_EQ(record->status.digest_step, 20u);
+  EXPECT_EQ(record->status.members.at(0).digest, 0xabu);
+  EXPECT_EQ(record->status.members.at(0).save, schema::SaveState::kSaved);
+  // The models come out of it, before and after another start.
+  for (int start = 0; start < 2; ++start) {
+    for (const char* file : {"model.safetensors", "model-raw.safetensors"}) {
+      std::string read;
+      for (bool final = false; !final;) {
+        const auto slice = store->read_slice("run-1", file, read.size(), 100);
+        ASSERT_TRUE(slice.ok()) << slice.error().message;
+        read += slice->data;
+        final = slice->final;
+      }
+      write_text(directory.path() + "/fetched", read);
+      const auto loaded = engine::read_safetensors(directory.path() + "/fetched");
+      ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+      EXPECT_EQ(loaded->values.at("w"), (std::vector<float>{1.0f, 2.0f, 20.0f}));
+      EXPECT_EQ(loaded->metadata.at("step"), "20");
+    }
+    open();
+  }
+  // The last state, of which only the record is missing, is further.
+  RunRecord cut = sample_record("run-1");
+  ASSERT_TRUE(store->keep(cut).ok());
+  ASSERT_TRUE(engine::write_image(directory_of_run + "/state.safetensors", state_at(40)).ok());
+  open();
+  EXPECT_EQ(store->find("run-1")->status.digest_step, 40u);
+}
+
+TEST_F(RunStoreTest, AStateInMemoryIsFetchedUntilItIsFetchedOrDeleted) {
+  open();
+  for (const char* id : {"run-1", "run-2"}) {
+    RunRecord record = sample_record(id, "node-a", RunState::kCompleted);
+    record.own_row().save = schema::SaveState::kInMemory;
+    ASSERT_TRUE(store->write(record).ok());
+    Artefacts artefacts;
+    artefacts.emplace("model.safetensors", state_at(7));
+    store->hold(id, std::move(artefacts), nullptr, 1000);
+  }
+  EXPECT_EQ(store->held().bytes, 2000u);
+  EXPECT_EQ(store->held().runs, "run-1, run-2");
+  const auto slice = store->read_slice("run-1", "model.safetensors", 0, 1'000'000);
+  ASSERT_TRUE(slice.ok()) << slice.error().message;
+  EXPECT_EQ(slice->total_bytes, state_at(7).bytes());
+  ASSERT_TRUE(store->mark_fetched("run-1").ok());
+  EXPECT_FALSE(store->read_slice("run-1", "model.safetensors", 0, 10).ok());
+  EXPECT_EQ(store->find("run-1")->own_row().save, schema::SaveState::kNotSaved);
+  ASSERT_TRUE(store->remove("run-2").ok());
+  EXPECT_EQ(store->held().bytes, 0u);
+}
+
+TEST_F(RunStoreTest, ADiskThatHasRoomAgainGetsTheState) {
+  open();
+  RunRecord record = sample_record("run-1", "node-a", RunState::kCompleted);
+  record.key = 77;
+  record.own_row().save = schema::SaveState::kInMemory;
+  ASSERT_TRUE(store->write(record).ok());
+  Artefacts artefacts;
+  artefacts.emplace("model.safetensors", state_at(7));
+  store->hold("run-1", std::move(artefacts), nullptr, 1000);
+  EXPECT_EQ(store->save_held(), std::vector<std::uint64_t>{77});
+  EXPECT_EQ(store->find("run-1")->own_row().save, schema::SaveState::kSaved);
+  EXPECT_EQ(store->find("run-1")->files.at("model.safetensors"),
+            engine::mark_of_file(run_file("run-1", "model.safetensors")).value());
+  EXPECT_EQ(store->held().bytes, 0u);
+}
+
+TEST_F(RunStoreTest, WhatIsKeptIsNotShownBeforeItIsSaid) {
+  open();
+  RunRecord record = sample_record("run-1");
+  ASSERT_TRUE(store->write(record).ok());
+  record.status.state = RunState::kCompleted;
+  ASSERT_TRUE(store->keep(record).ok());
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kRunning);
+  open();
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kCompleted) << "but a crash leaves it";
+}
+
+TEST_F(RunStoreTest, MoreIsLearntOfARunByItsKey) {
+  open();
+  RunRecord record = sample_record("run-1", "node-a", RunState::kFailed);
+  record.key = 77;
+  ASSERT_TRUE(store->write(record).ok());
+  const auto complete = [](RunRecord& one) { one.status.state = RunState::kCompleted; };
+  EXPECT_FALSE(store->amend(78, complete));
+  EXPECT_FALSE(store->amend(0, complete));
+  EXPECT_TRUE(store->amend(77, complete));
+  open();
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kCompleted);
+  ASSERT_EQ(store->records().size(), 1u);
+  EXPECT_EQ(store->records()[0].key, 77u);
 }
 
 TEST_F(RunStoreTest, ThreadsMayWriteAndAskAtOnce) {

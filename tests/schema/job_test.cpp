@@ -203,6 +203,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "beta1 = 0.9\n"
             "beta2 = 0.999\n"
             "bucket-parameters = 0\n"
+            "checkpoint-every = 5m\n"
             "chunk-parameters = 0\n"
             "clip-sigma = 2.5\n"
             "coding = auto\n"
@@ -244,14 +245,14 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "trace = false\n"
             "weight-decay = 0\n"
             "weight-decay-path = inside\n");
-  EXPECT_EQ(job_hash({}), 0x25697e46d2a9234eu);
+  EXPECT_EQ(job_hash({}), 0x7098e2a0d717569u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0x56850398a8394c62u);
+  EXPECT_EQ(job_hash(other), 0x96656e304f4e894bu);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -318,6 +319,7 @@ TEST(Job, EveryKeyTravels) {
                                                        {"threads", "7"},
                                                        {"start-timeout", "7s"},
                                                        {"step-timeout", "7s"},
+                                                       {"checkpoint-every", "7s"},
                                                        {"link-mbps", "7"}};
   for (const auto& [key, value] : other) {
     JobSpec job;

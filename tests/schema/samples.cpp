@@ -55,6 +55,9 @@ struct Describe {
   void operator()(const Credit& b) { all(b.taken_bytes); }
   void operator()(const Probe& b) { all(b.burst, b.last, b.filler.size()); }
   void operator()(const ProbeReply& b) { all(b.burst, b.micros); }
+  void operator()(const Ended& b) {
+    all(b.state, b.reason, b.since_ms, b.step, b.digest, b.held_step, b.held_digest, b.save, b.problem, b.asks);
+  }
 };
 
 RunStatus young_run() {
@@ -93,7 +96,8 @@ RunStatus sample_run() {
   run.digest_step = 12;
   run.initial_digest = 7;
   run.members = {{"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1, Phase::kIdle},
-                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave}};
+                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave, 7, 9, SaveState::kNotSaved,
+                  "the disk is full"}};
   return run;
 }
 
@@ -171,6 +175,8 @@ std::vector<FrameBody> sample_bodies() {
       Probe{3, true, kFiller},
       ProbeReply{3, 17825},
       Refusal{"node-b", "peer lines differ"},
+      Ended{RunState::kCompleted, "", 1'700'000'000'123, 1000, 0xfedcba9876543210, 960, 4, SaveState::kNotSaved,
+            "cannot write model.safetensors: No space left on device", true},
   };
 }
 
@@ -185,6 +191,8 @@ std::vector<Request> sample_requests() {
       {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456}},
       {8, BenchRequest{1000}},
       {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25}},
+      {10, DeleteRequest{"first", "node-b"}},
+      {11, FetchedRequest{"first", "node-b"}},
   };
 }
 
@@ -202,6 +210,7 @@ std::vector<Reply> sample_replies() {
       {4, StopReply{"first", RunState::kStopping}},
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
       {6, VersionReply{"node-a", "tgd 0.1.0"}},
+      {9, DoneReply{"first", "node-b", 123456}},
       {7, sample_bench()},
       {8, sample_forecast()},
   };

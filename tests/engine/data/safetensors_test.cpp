@@ -11,6 +11,7 @@
 
 #include "engine/model.h"
 #include "engine/storage/safetensors_header.h"
+#include "kernels/base/sha256.h"
 #include "tests/engine/data/support.h"
 
 namespace tg::engine::test {
@@ -87,8 +88,9 @@ TEST(Safetensors, SegmentsLeaveTheirPaddingOut) {
   for (std::size_t i = 0; i < flat.size(); ++i) flat[i] = static_cast<float>(i);
   const auto tensors = tensors_of(
       model.segments,
-      [&flat](std::size_t first, std::span<float> values) {
+      [&flat](std::size_t first, std::span<float> values) -> Status {
         std::ranges::copy(flat.span().subspan(first, values.size()), values.begin());
+        return {};
       },
       ".ema");
   ASSERT_EQ(tensors.size(), model.segments.size());
@@ -120,6 +122,33 @@ TEST(Safetensors, WriterRefusesWhatCannotBeRead) {
   EXPECT_FALSE(write({tensor("a", {1}, a)}, {{"k", "\xff"}}).ok());
   EXPECT_FALSE(write({tensor("a", std::vector<std::int64_t>(kMostTensorDimensions + 1, 1), a)}, {}).ok());
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Safetensors, AnImageIsTheFileAtAnyOffset) {
+  const Folder folder;
+  const std::vector<float> a = {1.5f, -2.0f, 3.25f}, b = {4.0f}, none;
+  const std::vector<TensorSource> tensors{tensor("a", {3}, a), tensor("none", {0}, none), tensor("b", {1, 1}, b)};
+  const auto image = TensorImage::of(tensors, {{"k", "v"}});
+  ASSERT_TRUE(image.ok());
+  const auto mark = write_image(folder / "m", *image);
+  ASSERT_TRUE(mark.ok()) << mark.error().message;
+  const Bytes read = read_plain(folder / "m");
+  const std::string file(read.begin(), read.end());
+  ASSERT_EQ(file.size(), image->bytes());
+  for (std::size_t offset = 0; offset <= file.size(); ++offset)
+    for (std::size_t count = 0; offset + count <= file.size(); ++count) {
+      std::string part(count, '?');
+      ASSERT_TRUE(image->read(offset, std::as_writable_bytes(std::span(part))).ok());
+      ASSERT_EQ(part, file.substr(offset, count)) << offset << " " << count;
+    }
+  const auto again = mark_of_file(folder / "m");
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again, *mark);
+  EXPECT_EQ(mark->bytes, file.size());
+  Sha256 values;
+  values.add(std::as_bytes(std::span(a)));
+  values.add(std::as_bytes(std::span(b)));
+  EXPECT_EQ(image->values_sha256().value(), values.hex());
 }
 
 TEST(Safetensors, MissingFileAndDirectory) {

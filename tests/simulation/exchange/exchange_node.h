@@ -45,6 +45,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Host {
   void run_frame(Seat from, const SharedMessage& message) override;
   void run_asked_to_stop() override;
   void run_ends() override;
+  State held() const override { return {committed_steps(), digest()}; }
   void run_tick() override {}
   bool run_is_prepared() const override { return member_ != nullptr; }
   schema::Vote prepare_run(const daemon::RunIdentity& run) override;

@@ -45,7 +45,7 @@ TEST(Membership, TheFirstCauseWinsAndIsShownAsReceived) {
   Machine a = running_proposer();
   EXPECT_EQ(
       a.hears(kB, Fail{ErrorKind::kRunFailed, "node-c", "backward", "the gradient of fc.weight on node-c is NaN"}),
-      "end run-1: FAILED: the gradient of fc.weight on node-c is NaN");
+      "save run-1: FAILED: the gradient of fc.weight on node-c is NaN");
   EXPECT_EQ(a.hears(kC, Fail{ErrorKind::kRunFailed, "node-b", "", "something later"}), "");
   EXPECT_EQ(a.loses(kB, "no sign of life from node-b for 10 s"), "");
   EXPECT_EQ(a.fails({ErrorKind::kFailed, "node-a", "", "later still"}), "");
@@ -66,7 +66,7 @@ TEST(Membership, AFinishedPeerMayLeave) {
   EXPECT_EQ(b.disconnects(kA), "");
   EXPECT_EQ(b.hears(kA, Goodbye{"node-a was shut down"}, 0), "");
   EXPECT_EQ(b->state(), RunState::kRunning);
-  EXPECT_EQ(b.hears(kC, Goodbye{"node-c was shut down"}), "end run-1: FAILED: node-c was shut down");
+  EXPECT_EQ(b.hears(kC, Goodbye{"node-c was shut down"}), "save run-1: FAILED: node-c was shut down");
 }
 
 TEST(Membership, StopBeforeTheRunBegins) {
@@ -98,8 +98,134 @@ TEST(Membership, StopOfARunningRunIsAskedOnce) {
   EXPECT_EQ(b->state(), RunState::kRunning);
   b->stopping();
   EXPECT_EQ(b->state(), RunState::kStopping);
-  EXPECT_EQ(b.finishes(RunState::kStopped, "stopped by a user"), "end run-1: STOPPED: stopped by a user");
-  EXPECT_EQ(b.stops(), "no: no run run-1 is in progress on node-b");
+  EXPECT_EQ(b.finishes(RunState::kStopped, "stopped by a user"), "save run-1: STOPPED: stopped by a user");
+  EXPECT_EQ(b.stops(), "") << "it has ended, but nobody says so yet";
+  EXPECT_EQ(b->state(), RunState::kStopping);
+}
+
+// --- the verdict ---
+
+const schema::Ended kCompletedHere = an_end(RunState::kCompleted, 50);
+
+Machine saving_member() {
+  Machine b = running_member();
+  EXPECT_EQ(b.finishes(RunState::kCompleted, ""), "save run-1: COMPLETED");
+  return b;
+}
+
+TEST(Membership, NobodySaysAnEndBeforeAllHaveSaved) {
+  Machine b = saving_member();
+  EXPECT_EQ(b.hears(kA, an_end(RunState::kCompleted, 40)), "");
+  EXPECT_EQ(b.saves(kCompletedHere), "ended to a: COMPLETED, saved\nended? to c: COMPLETED, saved");
+  EXPECT_EQ(b->state(), RunState::kRunning);
+  EXPECT_EQ(b.start("run-2", 78),
+            "answer run-2: refused: run run-1 is already RUNNING, proposed by node-c; wait for it, or stop it: tgctl "
+            "stop run-1")
+      << "still busy";
+  EXPECT_EQ(b.hears(kC, an_end(RunState::kCompleted, 45, "", schema::SaveState::kNotSaved)),
+            "end run-1: COMPLETED (a saved, b saved, c not saved)");
+  EXPECT_TRUE(b->idle());
+}
+
+TEST(Membership, WhoIsLostWhileItSavesIsNotWaitedFor) {
+  Machine b = saving_member();
+  b.saves(kCompletedHere);
+  b.hears(kA, an_end(RunState::kCompleted, 40));
+  EXPECT_EQ(b.disconnects(kC), "end run-1: COMPLETED (a saved, b saved, c ?)");
+  // It comes back, has nothing, and does not know how it ended.
+  EXPECT_EQ(b.connects(kC), "ended? to c: COMPLETED, saved");
+  schema::Ended c = an_end(RunState::kFailed, 90, "node-c ended without a word", schema::SaveState::kNothing, 0);
+  c.asks = true;
+  EXPECT_EQ(b.hears(kC, c), "record: COMPLETED (a saved, b saved, c nothing saved)\nended to c: COMPLETED, saved");
+  EXPECT_EQ(b.hears(kC, c), "ended to c: COMPLETED, saved") << "nothing new";
+}
+
+TEST(Membership, AFactBeatsAFailureWhoeverSawIt) {
+  // node-b lost node-a before its last report came; node-c has them all.
+  Machine b = running_member();
+  const std::string lost = "node-b lost the connection to node-a";
+  EXPECT_EQ(b.disconnects(kA), run_fails("node-a", "run failed", lost));
+  EXPECT_EQ(b.saves(an_end(RunState::kFailed, 60, lost)), "ended? to a c: FAILED, " + lost + ", saved");
+  EXPECT_EQ(b.hears(kC, an_end(RunState::kCompleted, 61)), "end run-1: COMPLETED (a ?, b saved, c saved)");
+
+  // The same while the run still goes on here.
+  Machine late = running_member();
+  EXPECT_EQ(late.hears(kC, an_end(RunState::kStopped, 61)), "save run-1: STOPPED");
+
+  // And after the verdict: node-a comes back from its disk with the fact.
+  Machine after = running_member();
+  after.disconnects(kA);
+  after.saves(an_end(RunState::kFailed, 60, lost));
+  EXPECT_EQ(after.hears(kC, an_end(RunState::kFailed, 62, "something else")),
+            "end run-1: FAILED: " + lost + " (a ?, b saved, c saved)\nended to c: FAILED, " + lost + ", saved")
+      << "which node-c does not know for sure";
+  EXPECT_EQ(after.connects(kA), "ended? to a: FAILED, " + lost + ", saved");
+  EXPECT_EQ(after.hears(kA, an_end(RunState::kCompleted, 40)),
+            "record: COMPLETED (a saved, b saved, c saved)\nended to a c: COMPLETED, saved");
+}
+
+TEST(Membership, AStateOfAnotherStepIsNotTheRuns) {
+  Machine b = running_member();
+  b.disconnects(kA);
+  b.saves(an_end(RunState::kFailed, 60, "lost", schema::SaveState::kSaved, 8));
+  EXPECT_EQ(b.hears(kC, an_end(RunState::kCompleted, 61)), "end run-1: COMPLETED (a ?, b nothing saved, c saved)");
+}
+
+TEST(Membership, TheFirstOfSeveralCausesIsTheCause) {
+  Machine b = running_member();
+  b.fails({ErrorKind::kIo, "node-b", "data", "mine"});
+  b.saves(an_end(RunState::kFailed, 60, "mine"));
+  b.hears(kA, an_end(RunState::kFailed, 59, "of node-a"));
+  EXPECT_EQ(b.hears(kC, an_end(RunState::kFailed, 61, "of node-c")),
+            "end run-1: FAILED: of node-a (a saved, b saved, c saved)\nended to c: FAILED, of node-a, saved");
+}
+
+TEST(Membership, WhoIsToBlameGetsAMomentOnly) {
+  Machine b = running_member();
+  EXPECT_EQ(b.hears(kA, Fail{ErrorKind::kRunFailed, "node-c", "", "no sign of life from node-c"}),
+            "save run-1: FAILED: no sign of life from node-c");
+  b.hears(kA, an_end(RunState::kFailed, 60, "no sign of life from node-c"));
+  b.saves(an_end(RunState::kFailed, 61, "no sign of life from node-c"));
+  EXPECT_EQ(b.waits(299), "");
+  EXPECT_EQ(b.waits(1),
+            "end run-1: FAILED: no sign of life from node-c (a saved, b saved, c ?)\n"
+            "ended? to c: FAILED, no sign of life from node-c, saved");
+}
+
+TEST(Membership, ADiskThatComesBackLaterIsHeardOf) {
+  Machine b = saving_member();
+  b.hears(kA, an_end(RunState::kCompleted, 40));
+  b.hears(kC, an_end(RunState::kCompleted, 40));
+  EXPECT_EQ(b.saves(an_end(RunState::kCompleted, 50, "", schema::SaveState::kNotSaved)),
+            "ended to a c: COMPLETED, not saved\nend run-1: COMPLETED (a saved, b not saved, c saved)");
+  EXPECT_EQ(b.saves(kCompletedHere), "record: COMPLETED (a saved, b saved, c saved)\nended to a c: COMPLETED, saved");
+}
+
+TEST(Membership, ANodeThatLeavesWaitsForTheOthersWordsForAMoment) {
+  Machine b = running_member();
+  b.shuts_down();
+  EXPECT_EQ(b.saves(an_end(RunState::kFailed, 60, "node-b was shut down")),
+            "ended? to a c: FAILED, node-b was shut down, saved");
+  Machine answered = b;
+  answered.hears(kA, an_end(RunState::kFailed, 61, "node-b was shut down"));
+  EXPECT_EQ(answered.hears(kC, an_end(RunState::kCompleted, 59)),
+            "end run-1: COMPLETED (a saved, b saved, c saved)\ngoodbye to a c: node-b was shut down");
+  EXPECT_EQ(b.waits(2'000),
+            "end run-1: FAILED: node-b was shut down (a ?, b saved, c ?)\ngoodbye to a c: node-b was shut down");
+}
+
+TEST(Membership, ARestartedMemberAsksAndIsTold) {
+  Machine b(kB, 3, false);
+  PastRun run{"run-1", Per<Seat, bool>(3, true), {}};
+  run.end.truth = an_end(RunState::kFailed, 90, "node-b ended without a word", schema::SaveState::kNothing, 0);
+  run.end.members.assign(3, std::nullopt);
+  run.end.members[kB] = run.end.truth;
+  b->remember(kKey, run);
+  EXPECT_EQ(b.connects(kA), "ended? to a: FAILED, node-b ended without a word, nothing saved");
+  EXPECT_EQ(b.hears(kA, an_end(RunState::kCompleted, 40)),
+            "record: COMPLETED (a saved, b nothing saved, c ?)\nended to a c: COMPLETED, nothing saved");
+  EXPECT_EQ(b.connects(kC), "ended? to c: COMPLETED, nothing saved");
+  EXPECT_EQ(b.hears(kA, an_end(RunState::kCompleted, 40), 99), "") << "no record of that run";
 }
 
 TEST(Membership, ShuttingDownSaysGoodbyeAndLeavesNothingOpen) {
@@ -115,9 +241,9 @@ TEST(Membership, ShuttingDownSaysGoodbyeAndLeavesNothingOpen) {
   EXPECT_EQ(proposing().shuts_down(), proposal_fails("node-a", "refused", of_a) + "\ngoodbye to b c: " + of_a);
 
   Machine b = running_member();
-  EXPECT_EQ(b.shuts_down(), "goodbye to a c: " + of_b + "\nend run-1: FAILED: " + of_b);
+  EXPECT_EQ(b.shuts_down(), "goodbye to a c: " + of_b + "\nsave run-1: FAILED: " + of_b);
   const auto goodbye = b.sent<Goodbye>();
-  EXPECT_EQ(running_proposer().hears(kB, goodbye), "end run-1: FAILED: " + of_b);
+  EXPECT_EQ(running_proposer().hears(kB, goodbye), "save run-1: FAILED: " + of_b);
   EXPECT_EQ(proposing().hears(kB, goodbye), proposal_fails("node-b", "unreachable", of_b));
   EXPECT_EQ(voted().hears(kC, Goodbye{""}), "drop");
 }

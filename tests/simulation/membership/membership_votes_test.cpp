@@ -14,7 +14,8 @@ TEST(Membership, OneNodeAloneNeedsNoFrames) {
   EXPECT_EQ(a.start(), "prepare run-1 with a");
   EXPECT_EQ(a->state(), RunState::kStarting);
   EXPECT_EQ(a.prepares(yes()), "begin run-1, direct\nanswer run-1: RUNNING");
-  EXPECT_EQ(a.finishes(RunState::kCompleted, ""), "end run-1: COMPLETED");
+  EXPECT_EQ(a.finishes(RunState::kCompleted, ""), "save run-1: COMPLETED");
+  EXPECT_EQ(a.saves(an_end(RunState::kCompleted, 1)), "end run-1: COMPLETED (a saved)");
   EXPECT_TRUE(a->idle());
 }
 
@@ -108,7 +109,7 @@ TEST(Membership, AMemberDoesNotWaitForAProposerThatIsStuck) {
         << "too late: the others must know";
     EXPECT_TRUE(b->idle());
     EXPECT_EQ(running_proposer().hears(kB, b.sent<schema::Fail>()),
-              "end run-1: FAILED: node-b had given up waiting for the run to begin");
+              "save run-1: FAILED: node-b had given up waiting for the run to begin");
   }
 }
 

@@ -32,6 +32,7 @@ Cluster::Cluster(const NetworkOptions& network, NodeOptions common, MakeNode mak
     : names_(node_names(network.nodes)), common_(std::move(common)), network_(network), make_(std::move(make)) {
   if (!make_)
     make_ = [](Network& n, NodeOptions options) { return std::make_unique<VirtualNode>(n, std::move(options)); };
+  for ([[maybe_unused]] const Seat seat : seats()) disks_.push_back(std::make_shared<VirtualDisk>());
   for (const Seat seat : seats()) {
     nodes_.push_back(make_(network_, options_for(seat)));
     network_.attach(seat, nodes_.back().get());
@@ -42,6 +43,7 @@ NodeOptions Cluster::options_for(Seat seat) {
   NodeOptions options = common_;
   options.names = names_;
   options.self = seat;
+  options.disk = disks_[seat];
   options.on_begin_or_end = [this](Seat, std::uint64_t key, bool begin) {
     begun_[key] += begin ? 1 : -1;
     const auto active = std::count_if(begun_.begin(), begun_.end(), [](const auto& run) { return run.second > 0; });

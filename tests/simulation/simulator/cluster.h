@@ -44,6 +44,7 @@ class Cluster {
   const StartAnswer* answer(Seat seat);  // to the last start there
   // Starts at `seat` and waits until every node runs it; connects first.
   void start_and_wait(Seat seat, const std::string& id, const schema::JobSpec& job = {});
+  VirtualDisk& disk(Seat seat) { return *disks_[seat]; }
   void kill(Seat seat, bool silent);
   void restart(Seat seat);
 
@@ -64,6 +65,7 @@ class Cluster {
   const NodeOptions common_;
   Network network_;
   MakeNode make_;
+  Per<Seat, std::shared_ptr<VirtualDisk>> disks_;
   Per<Seat, std::unique_ptr<VirtualNode>> nodes_;
   std::vector<std::unique_ptr<VirtualNode>> graveyard_;  // events of the dead may still point there
   std::map<std::uint64_t, std::size_t> begun_;           // members in a run, by key

@@ -36,6 +36,11 @@ Said words(const schema::Vote& vote) {
 std::string exchange_name(const schema::Commit& commit) { return to_word(commit.exchange); }
 Said words(const schema::Commit& commit) { return {"commit " + exchange_name(commit), ""}; }
 Said words(const schema::Fail& fail) { return {"fail", fail.node + ", " + kind_name(fail.kind) + ": " + fail.message}; }
+Said words(const schema::Ended& ended) {
+  return {ended.asks ? "ended?" : "ended", std::string(to_word(ended.state)) +
+                                               (ended.reason.empty() ? "" : ", " + ended.reason) + ", " +
+                                               std::string(to_word(ended.save))};
+}
 Said words(const schema::Goodbye& goodbye) { return {"goodbye", goodbye.reason}; }
 template <class Body>
 Said words(const Body&) {
@@ -58,9 +63,26 @@ std::string words(const BeginRun& action) {
   return "begin " + action.run.id + ", " + exchange_name(action.choice.commit) + key_of(action.run.key);
 }
 std::string words(const DropRun& action) { return "drop" + key_of(action.key); }
+std::string words(const SaveRun& action) {
+  return "save " + action.id + key_of(action.key) + ": " + std::string(to_word(action.state)) +
+         (action.reason.empty() ? "" : ": " + action.reason);
+}
+// "a saved, b ?, c nothing saved"
+std::string members_of(const RunEnd& end) {
+  std::string text;
+  for (const Seat seat : end.members.places())
+    text += (text.empty() ? "" : ", ") + letter(seat) + " " +
+            (end.members[seat] ? std::string(to_word(end.members[seat]->save)) : "?");
+  return text;
+}
+std::string words(const RecordEnd& action) {
+  return "record" + key_of(action.key) + ": " + std::string(to_word(action.end.truth.state)) +
+         (action.end.truth.reason.empty() ? "" : ": " + action.end.truth.reason) + " (" + members_of(action.end) + ")";
+}
 std::string words(const EndRun& action) {
   return "end " + action.id + key_of(action.key) + ": " + std::string(to_word(action.state)) +
-         (action.reason.empty() ? "" : ": " + action.reason);
+         (action.reason.empty() ? "" : ": " + action.reason) +
+         (action.end.members.empty() ? "" : " (" + members_of(action.end) + ")");
 }
 std::string words(const AnswerStart& action) {
   EXPECT_EQ(action.token, kToken);
@@ -122,6 +144,10 @@ std::string Machine::finishes(schema::RunState state, const std::string& reason)
   machine_.finished(state, reason, now_ms_);
   return did();
 }
+std::string Machine::saves(const schema::Ended& own) {
+  machine_.saved(kKey, own, now_ms_);
+  return did();
+}
 std::string Machine::stops(const std::string& id) {
   const Status status = machine_.stop(id, now_ms_);
   return (status.ok() ? "" : "no: " + status.error().message) + did();
@@ -143,7 +169,7 @@ std::string proposal_fails(const std::string& node, const std::string& kind, con
   return "fail to b c: " + node + ", " + kind + ": " + message + "\nanswer run-1: " + kind + ": " + message + "\ndrop";
 }
 std::string run_fails(const std::string& node, const std::string& kind, const std::string& message) {
-  return "fail to a c: " + node + ", " + kind + ": " + message + "\nend run-1: FAILED: " + message;
+  return "fail to a c: " + node + ", " + kind + ": " + message + "\nsave run-1: FAILED: " + message;
 }
 
 Machine proposing() {
@@ -163,6 +189,18 @@ Machine preparing() {
   b.hears(kC, schema::Propose{"run-1", "steps = 5\n"});
   return b;
 }
+schema::Ended an_end(schema::RunState state, std::int64_t since_ms, const std::string& reason, schema::SaveState save,
+                     std::uint64_t held_step) {
+  schema::Ended end;
+  end.state = state;
+  end.reason = reason;
+  end.since_ms = since_ms;
+  end.save = save;
+  end.held_step = end.held_digest = held_step;
+  if (state != schema::RunState::kFailed) end.step = end.digest = held_step;
+  return end;
+}
+
 Machine voted() {
   Machine b = preparing();
   b.prepares(yes());

@@ -36,6 +36,7 @@ class Machine {
   std::string loses(Seat peer, const std::string& message);  // liveness gives up on it
   std::string fails(const schema::Fail& cause);              // the run itself cannot go on
   std::string finishes(schema::RunState state, const std::string& reason);
+  std::string saves(const schema::Ended& own);         // run-1's state, or not
   std::string stops(const std::string& id = "run-1");  // a client's stop; "no: ..." where it is refused
   std::string shuts_down();
   std::string waits(std::uint64_t ms);
@@ -70,6 +71,10 @@ std::string start_ends(const std::string& state, const std::string& kind, const 
 std::string proposal_fails(const std::string& node, const std::string& kind, const std::string& message);
 // Of a run on node-b of three, which tells the others; `node` is to blame.
 std::string run_fails(const std::string& node, const std::string& kind, const std::string& message);
+
+// What a member says of its end; held_step is its state's digest, too.
+schema::Ended an_end(schema::RunState state, std::int64_t since_ms, const std::string& reason = "",
+                     schema::SaveState save = schema::SaveState::kSaved, std::uint64_t held_step = 9);
 
 // --- how far run-1 has come ---
 

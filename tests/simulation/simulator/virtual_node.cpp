@@ -19,7 +19,25 @@ VirtualNode::VirtualNode(Network& network, NodeOptions options)
     : network_(network),
       options_(std::move(options)),
       membership_(membership_options(options_)),
-      liveness_({options_.names, options_.self, options_.peer_timeout_ms}) {}
+      liveness_({options_.names, options_.self, options_.peer_timeout_ms}) {
+  for (auto& [key, record] : options_.disk->runs) {
+    const std::size_t nodes = options_.names.size();
+    schema::Ended own = record.end.truth;
+    if (!record.ended) {
+      own = schema::Ended{};
+      own.reason = options_.names[options_.self] + " ended without a word";
+      own.since_ms = static_cast<std::int64_t>(network_.now_ms());
+      own.save = schema::SaveState::kNothing;
+    }
+    daemon::PastRun run{record.id, Per<Seat, bool>(nodes, true), {own, {}}};
+    run.end.members.assign(nodes, std::nullopt);
+    run.end.members[options_.self] = own;
+    record.ended = true;
+    record.end = run.end;
+    ids_[key] = record.id;
+    membership_.remember(key, std::move(run));
+  }
+}
 
 std::vector<Seat> VirtualNode::others() const {
   std::vector<Seat> seats;
@@ -63,6 +81,8 @@ void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
                         std::holds_alternative<schema::Report>(message->body);
   if (!of_a_run)
     membership_.frame(from, message->header, message->body, network_.now_ms());
+  else if (saving_)
+    return carry_out_all();
   else if (running_ || run_is_prepared())
     run_frame(from, message);
   else if (membership_.current() != nullptr && membership_.current()->key == message->header.run)
@@ -80,7 +100,7 @@ void VirtualNode::on_beat(Seat from, const schema::Beat& beat) { liveness_.beat(
 void VirtualNode::on_tick() {
   const std::uint64_t now_ms = network_.now_ms();
   if (running_ && hung_) phase_ = *hung_;
-  if (running_ && !hung_) run_tick();
+  if (running_ && !hung_ && !saving_) run_tick();
   if (ticks_++ % kBeatTicks == 0) {
     const schema::Beat beat{options_.names[options_.self],
                             1,
@@ -130,6 +150,7 @@ void VirtualNode::carry_out(const daemon::BeginRun& action) {
   TG_CHECK(!running_, action.run.id);
   if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, action.run.key, true);
   running_ = action.run;
+  options_.disk->runs[action.run.key].id = action.run.id;
   Outcome& one = outcomes_[action.run.id];
   one.began = true;
   one.exchange = action.choice.commit.exchange;
@@ -147,14 +168,57 @@ void VirtualNode::carry_out(const daemon::DropRun& action) {
   phase_ = schema::Phase::kIdle;
 }
 
+void VirtualNode::carry_out(const daemon::SaveRun& action) {
+  TG_CHECK(running_ && !saving_, action.id);
+  saving_ = true;
+  run_ends();
+  phase_ = schema::Phase::kSave;
+  schema::Ended own;
+  own.state = action.state;
+  own.reason = action.reason;
+  own.since_ms = static_cast<std::int64_t>(network_.now_ms());
+  own.held_step = held().step;
+  own.held_digest = held().digest;
+  if (own.state != schema::RunState::kFailed) {
+    own.step = own.held_step;
+    own.digest = own.held_digest;
+  }
+  own.save = options_.disk->full ? schema::SaveState::kNotSaved : schema::SaveState::kSaved;
+  own.problem = options_.disk->full ? "no space" : "";
+  const std::uint64_t delay_ms = network_.random().between(options_.least_save_ms, options_.most_save_ms);
+  network_.after(options_.self, delay_ms * 1000, [this, key = action.key, own] {
+    VirtualDisk::Record& record = options_.disk->runs[key];
+    record.ended = true;
+    record.end = {own, {}};
+    ++progress_;
+    membership_.saved(key, own, network_.now_ms());
+    carry_out_all();
+  });
+}
+
+void VirtualNode::carry_out(const daemon::RecordEnd& action) {
+  VirtualDisk::Record& record = options_.disk->runs[action.key];
+  record.end = action.end;
+  Outcome& one = outcomes_[record.id];
+  one.end = action.end.truth.state;
+  one.reason = action.end.truth.reason;
+  one.verdict = action.end;
+  one.told.push_back(*one.end);
+}
+
 void VirtualNode::carry_out(const daemon::EndRun& action) {
   Outcome& one = outcomes_[action.id];
   TG_CHECK(!one.end, action.id);
   one.end = action.state;
+  one.told.push_back(action.state);
+  if (running_) {
+    one.verdict = action.end;
+    options_.disk->runs[action.key].end = action.end;
+  }
   one.reason = action.reason;
   one.end_ms = network_.now_ms();
+  saving_ = false;
   if (running_) {
-    run_ends();
     if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, action.key, false);
   }
   running_.reset();

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,17 @@
 
 namespace tg::simulation {
 
+// What a node has written; survives its death.
+struct VirtualDisk {
+  struct Record {
+    std::string id;
+    bool ended = false;
+    daemon::RunEnd end;
+  };
+  std::map<std::uint64_t, Record> runs;  // by key
+  bool full = false;                     // no state can be saved; records can
+};
+
 struct NodeOptions {
   Per<Seat, std::string> names;
   Seat self;
@@ -22,6 +34,8 @@ struct NodeOptions {
   std::uint64_t claim_timeout_ms = 5'000;
   std::uint64_t prepare_timeout_ms = 300'000;
   std::uint64_t least_prepare_ms = 1, most_prepare_ms = 200;
+  std::uint64_t least_save_ms = 1, most_save_ms = 20;
+  std::shared_ptr<VirtualDisk> disk = std::make_shared<VirtualDisk>();
   std::uint64_t run_ms = 0;  // then COMPLETED; 0 = until something ends it
   std::function<void(Seat, std::uint64_t key, bool begin)> on_begin_or_end;
   schema::Vote vote{true, ErrorKind::kFailed, "", 11, 22, 33, 44, 0.01, 16};
@@ -33,6 +47,8 @@ struct Outcome {
   bool dropped = false;
   std::optional<schema::RunState> end;
   std::string reason;
+  std::optional<daemon::RunEnd> verdict;
+  std::vector<schema::RunState> told;  // every end that status has shown, in order
   std::uint64_t end_ms = 0;
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
 };
@@ -58,6 +74,7 @@ class VirtualNode : public Machine {
   daemon::Membership& membership() { return membership_; }
   Seat seat() const { return options_.self; }
   bool running() const { return running_.has_value(); }
+  const VirtualDisk& disk() const { return *options_.disk; }
   std::optional<std::uint64_t> running_key() const;
   Outcome& outcome(const std::string& run_id) { return outcomes_[run_id]; }
   const std::map<std::string, Outcome>& outcomes() const { return outcomes_; }
@@ -74,6 +91,10 @@ class VirtualNode : public Machine {
   virtual void run_frame(Seat from, const SharedMessage& message);
   virtual void run_asked_to_stop();
   virtual void run_ends() {}
+  struct State {
+    std::uint64_t step = 0, digest = 0;
+  };
+  virtual State held() const { return {1, 0xd1}; }
   virtual void run_tick() { ++progress_; }
   virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
   virtual schema::Vote prepare_run(const daemon::RunIdentity&) { return options_.vote; }
@@ -97,7 +118,9 @@ class VirtualNode : public Machine {
   void carry_out(const daemon::PrepareRun& action);
   void carry_out(const daemon::BeginRun& action);
   void carry_out(const daemon::DropRun& action);
+  void carry_out(const daemon::SaveRun& action);
   void carry_out(const daemon::EndRun& action);
+  void carry_out(const daemon::RecordEnd& action);
   void carry_out(const daemon::AnswerStart& action);
   void carry_out(const daemon::AskStop& action);
 
@@ -106,6 +129,7 @@ class VirtualNode : public Machine {
     SharedMessage message;
   };
   std::vector<BeforeRun> before_run_;  // frames of a run that has not begun here yet
+  bool saving_ = false;
   std::optional<schema::Phase> hung_;
   bool stuck_ = false;
   std::uint64_t ticks_ = 0;

@@ -1,0 +1,35 @@
+// What a member's run.json says of the files that it wrote. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace tg::ctl {
+
+struct FileMark {
+  std::uint64_t bytes = 0;
+  std::string sha256;  // hexadecimal
+  bool operator==(const FileMark&) const = default;
+};
+
+struct MemberRecord {
+  std::string node;
+  std::string json;  // the whole of it
+  std::uint64_t digest = 0, digest_step = 0;
+  std::map<std::string, FileMark> files;  // by name; older records have none
+  std::optional<FileMark> mark(const std::string& file) const;
+};
+
+// Never throws, whatever the text; an error (kCorrupt) completes "NODE's run.json is damaged: ".
+Result<MemberRecord> parse_member_record(const std::string& node, std::string json, const std::string& run);
+
+// What most of the records say of a file that is the same on all members; the first of several that are as common.
+std::optional<FileMark> common_mark(const std::vector<MemberRecord>& records, const std::string& file);
+
+}  // namespace tg::ctl

@@ -1,0 +1,24 @@
+// Whether a file that was fetched is what the member wrote. Reads it again from where it was put, so that what is
+// checked is what the user gets. Errors (kCorrupt) complete "NODE's FILE is damaged: ".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ctl/fetch/member_record.h"
+#include "kernels/base/status.h"
+
+namespace tg::ctl {
+
+Result<FileMark> mark_of(const std::string& path);  // kIo where it cannot be read
+Status check_mark(const FileMark& received, const FileMark& recorded);
+
+// The state that a model file must be of.
+struct ModelState {
+  std::string run;
+  std::uint64_t step = 0, digest = 0;
+};
+// What the file says of itself: run, step and digest, and the hash of its values.
+Status check_model(const std::string& path, const ModelState& state);
+
+}  // namespace tg::ctl

@@ -1,0 +1,49 @@
+#include "ctl/format/table.h"
+#include "ctl/terminal/console.h"
+#include "ctl/verbs/verbs.h"
+
+namespace tg::ctl {
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace
+
+int delete_run(Client& client, const Command& command) {
+  const Result<schema::MeshStatus> mesh =
+      client.ask_for<schema::MeshStatus>(schema::StatusRequest{command.operand, false});
+  if (!mesh) return fail(mesh.error());
+  if (mesh->runs.empty())
+    return fail(Error{ErrorKind::kNotFound, "no run is named \"" + command.operand + "\"; tgctl list shows them"});
+  const schema::RunStatus& run = mesh->runs.front();
+  if (!schema::is_final(run.state))
+    return fail(Error{ErrorKind::kRefused, "run " + run.id + " is " + std::string(to_word(run.state)) +
+                                               "; stop it first: tgctl stop " + run.id});
+  std::vector<std::string> deleted, silent;
+  std::uint64_t bytes = 0;
+  int code = kOk;
+  for (const schema::NodeStatus& node : mesh->nodes) {
+    const Result<schema::DoneReply> done = client.ask_for<schema::DoneReply>(schema::DeleteRequest{run.id, node.name});
+    if (done) {
+      deleted.push_back(node.name);
+      bytes += done->freed_bytes;
+    } else if (done.error().kind == ErrorKind::kUnreachable) {
+      silent.push_back(node.name);
+    } else if (done.error().kind != ErrorKind::kNotFound) {
+      code = fail(done.error());
+    }
+  }
+  if (!deleted.empty())
+    print("run " + run.id + " is deleted on " + joined(deleted) + ": " + format_bytes(static_cast<double>(bytes)) +
+          "\n");
+  if (silent.empty()) return code;
+  say(joined(silent) + " did not answer and keeps its copy of run " + run.id + "; when it is back: tgctl delete " +
+      run.id);
+  return kError;
+}
+
+}  // namespace tg::ctl

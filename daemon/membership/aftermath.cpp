@@ -1,0 +1,57 @@
+#include "daemon/membership/aftermath.h"
+
+#include <utility>
+
+#include "daemon/membership/view.h"
+
+namespace tg::daemon {
+
+void Aftermath::tell(const std::vector<Seat>& to, std::uint64_t key, const PastRun& run, bool asks) {
+  schema::Ended word = run.end.truth;
+  word.asks = asks;
+  actions_.emplace_back(SendFrame{to, schema::FrameHeader{key, View::kFirst, 0}, std::move(word)});
+}
+
+void Aftermath::connected(Seat peer) {
+  for (const auto& [key, run] : runs_) {
+    if (!run.members[peer]) continue;
+    const std::optional<schema::Ended>& word = run.end.members[peer];
+    const schema::Ended& truth = run.end.truth;
+    if (!word || word->state != truth.state || word->reason != truth.reason) tell({peer}, key, run, !word);
+  }
+}
+
+void Aftermath::heard(Seat from, std::uint64_t key, const schema::Ended& ended) {
+  const auto found = runs_.find(key);
+  if (found == runs_.end() || !found->second.members[from]) return;  // no record of it here
+  PastRun& run = found->second;
+  const schema::Ended before = run.end.truth;
+  schema::Ended word = ended;
+  word.asks = false;
+  const bool news = run.end.members[from] != word;
+  run.end.members[from] = std::move(word);
+  run.end = settled(std::move(run.end.members), self_);
+  if (news) actions_.emplace_back(RecordEnd{key, run.end});
+  std::vector<Seat> to;
+  for (const Seat peer : run.members.places()) {
+    if (peer == self_ || !run.members[peer]) continue;
+    // Who is nearer to the truth than it was tells all of it.
+    if (run.end.truth != before || (peer == from && ended.asks)) to.push_back(peer);
+  }
+  if (!to.empty()) tell(to, key, run, false);
+}
+
+void Aftermath::saved(std::uint64_t key, const schema::Ended& own) {
+  const auto found = runs_.find(key);
+  if (found == runs_.end()) return;
+  PastRun& run = found->second;
+  run.end.members[self_] = own;
+  run.end = settled(std::move(run.end.members), self_);
+  actions_.emplace_back(RecordEnd{key, run.end});
+  std::vector<Seat> others;
+  for (const Seat peer : run.members.places())
+    if (peer != self_ && run.members[peer]) others.push_back(peer);
+  if (!others.empty()) tell(others, key, run, false);
+}
+
+}  // namespace tg::daemon

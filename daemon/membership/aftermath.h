@@ -1,0 +1,53 @@
+// What is heard of a run after its verdict: members that were lost come back and tell what they have, a member that
+// died asks the others how the run ended. Everybody who has a record answers, so in the end all records say the same.
+// Pure; part of Membership.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "daemon/membership/run_end.h"
+#include "schema/frame/frame.h"
+#include "schema/place.h"
+
+namespace tg::daemon {
+
+struct SendFrame {
+  std::vector<Seat> to;
+  schema::FrameHeader header;
+  schema::FrameBody body;
+};
+struct RecordEnd {  // more is known of a run that has a record: put it there
+  std::uint64_t key = 0;
+  RunEnd end;
+};
+using AftermathAction = std::variant<SendFrame, RecordEnd>;
+
+struct PastRun {
+  std::string id;
+  Per<Seat, bool> members;
+  RunEnd end;
+};
+
+class Aftermath {
+ public:
+  explicit Aftermath(Seat self) : self_(self) {}
+
+  void add(std::uint64_t key, PastRun run) { runs_[key] = std::move(run); }
+  void connected(Seat peer);  // asks it what is not known of it, tells it what it does not know
+  void heard(Seat from, std::uint64_t key, const schema::Ended& ended);
+  void saved(std::uint64_t key, const schema::Ended& own);  // more became of the own state
+  std::vector<AftermathAction> take_actions() { return std::exchange(actions_, {}); }
+
+ private:
+  void tell(const std::vector<Seat>& to, std::uint64_t key, const PastRun& run, bool asks);
+
+  const Seat self_;
+  std::map<std::uint64_t, PastRun> runs_;  // by key; as many as there are records
+  std::vector<AftermathAction> actions_;
+};
+
+}  // namespace tg::daemon

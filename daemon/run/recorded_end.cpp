@@ -1,0 +1,57 @@
+#include "daemon/run/recorded_end.h"
+
+#include <algorithm>
+
+namespace tg::daemon {
+
+void record_end(RunRecord& record, const RunEnd& end, const Per<Seat, std::string>& names) {
+  const schema::Ended& truth = end.truth;
+  record.status.state = truth.state;
+  record.status.reason = truth.reason;
+  record.status.since_ms = truth.since_ms;
+  if (truth.state != schema::RunState::kFailed) {
+    record.status.step = record.status.digest_step = truth.step;
+    record.status.digest = truth.digest;
+  }
+  for (schema::MemberStatus& row : record.status.members) row.state = truth.state;
+  schema::MemberStatus& own = record.own_row();
+  const bool held = own.save == schema::SaveState::kInMemory && truth.save == schema::SaveState::kNotSaved;
+  if (!held) own.save = truth.save;
+  own.problem = truth.problem;
+  for (const Seat seat : names.places()) {
+    if (names[seat] == record.node || !std::ranges::count(record.member_names, names[seat])) continue;
+    const std::optional<schema::Ended>& word = end.members[seat];
+    if (word) {
+      record.others[names[seat]] = {word->save, word->problem};
+    } else {
+      record.others.try_emplace(names[seat], MemberEnd{schema::SaveState::kUnknown, ""});
+    }
+  }
+}
+
+PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, Seat self) {
+  PastRun run;
+  run.id = record.id;
+  run.members.assign(names.size(), false);
+  for (const Seat seat : names.places()) run.members[seat] = std::ranges::count(record.member_names, names[seat]) > 0;
+  schema::Ended& own = run.end.truth;
+  own.state = record.status.state;
+  own.reason = record.status.reason;
+  own.since_ms = record.status.since_ms;
+  if (own.state != schema::RunState::kFailed) {
+    own.step = record.status.digest_step;
+    own.digest = record.status.digest;
+  }
+  for (const schema::MemberStatus& row : record.status.members) {
+    if (row.node != record.node) continue;
+    own.held_step = row.digest_step;
+    own.held_digest = row.digest;
+    own.save = row.save;
+    own.problem = row.problem;
+  }
+  run.end.members.assign(names.size(), std::nullopt);
+  run.end.members[self] = own;
+  return run;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,36 @@
+// Which runs have to go so that a node keeps no more than it was told to. Pure.
+//
+// Starts that never began have a bound of their own (kMostUnbegunKept): they push out nobody else. Of the others goes
+// first what nobody misses: a run without a model, one whose model was fetched, a FAILED one's, then the rest; each
+// time the oldest. A model that nobody has fetched never goes by its age, and the newest run stays.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tg::daemon {
+
+struct RetentionLimits {
+  std::uint64_t runs = 200;
+  std::uint64_t age_ms = 0;  // since the end; 0 = any
+  std::uint64_t bytes = 0;   // of all runs; 0 = any
+};
+
+struct EndedRun {
+  std::string id;
+  std::int64_t ended_ms = 0;
+  std::uint64_t bytes = 0;
+  bool begun = false, failed = false;
+  bool has_model = false, fetched = false;
+};
+
+struct Deletion {
+  std::string id;
+  std::string why;         // "keep-runs = 200"
+  bool unfetched = false;  // a model goes that nobody has fetched
+};
+
+std::vector<Deletion> runs_to_delete(std::vector<EndedRun> runs, const RetentionLimits& limits, std::int64_t now_ms);
+
+}  // namespace tg::daemon

@@ -1,0 +1,127 @@
+"""What fetch gets is what the members wrote, whatever has become of one member's copy."""
+
+import hashlib
+import json
+import os
+import unittest
+
+from files import read_safetensors
+from mesh import Mesh
+from patience import wait_until
+
+MODELS = ("model.safetensors", "model-raw.safetensors")
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def flip(path):
+    blob = bytearray(content(path))
+    blob[len(blob) // 2] ^= 0x10
+    with open(path, "wb") as file:
+        file.write(blob)
+
+
+def flip_header(path):
+    blob = content(path)
+    with open(path, "wb") as file:
+        file.write(blob.replace(b'"digest":"', b'"digest":"f', 1))
+
+
+DAMAGES = {
+    "flipped": (flip, "its SHA-256 is"),
+    "header": (flip_header, "is damaged"),
+    "cut": (lambda path: os.truncate(path, 100_000), "it has 100000 bytes"),
+    "empty": (lambda path: os.truncate(path, 0), "it has 0 bytes"),
+    "gone": (os.remove, "has no"),
+}
+
+
+class Verified(unittest.TestCase):
+    def setUp(self):
+        self.mesh = Mesh(3).__enter__()
+        self.addCleanup(self.mesh.__exit__, None, None, None)
+        self.run_id = self.mesh.start()
+        self.mesh.wait_ended(self.run_id)
+
+    def test_every_damage_is_named_and_passed_over(self):
+        mesh, run = self.mesh, self.run_id
+        good = {name: content(mesh[1].run_file(run, name)) for name in MODELS}
+        for name in MODELS:  # nothing in them is of the node
+            for node in mesh.nodes:
+                self.assertEqual(content(node.run_file(run, name)), good[name], f"{node.name}'s {name}")
+                mark = node.record(run)["files"][name]
+                self.assertEqual(mark, {"bytes": len(good[name]), "sha256": hashlib.sha256(good[name]).hexdigest()})
+        _, metadata = read_safetensors(mesh[0].run_file(run, MODELS[0]))
+        header = int.from_bytes(good[MODELS[0]][:8], "little")
+        self.assertEqual(metadata["values-sha256"], hashlib.sha256(good[MODELS[0]][8 + header :]).hexdigest())
+
+        for name in (*MODELS, "metrics.jsonl"):
+            path = mesh[0].run_file(run, name)
+            whole = content(path)
+            for damage, (spoil, words) in DAMAGES.items():
+                if name == "metrics.jsonl" and damage not in ("flipped", "empty"):
+                    continue
+                with self.subTest(file=name, damage=damage):
+                    spoil(path)
+                    folder = os.path.join(mesh.folder, f"{name}-{damage}")
+                    answer = mesh.ctl("fetch", run, "-o", folder)
+                    self.assertEqual(answer.code, 0, answer)
+                    self.assertIn(f"node-a's {name}", answer.err.replace("node-a has no", "node-a's"), answer)
+                    self.assertIn(words, answer.err)
+                    for model in MODELS:
+                        self.assertEqual(content(os.path.join(folder, model)), good[model])
+                    with open(path, "wb") as file:
+                        file.write(whole)
+
+    def test_no_good_copy_writes_nothing(self):
+        mesh, run = self.mesh, self.run_id
+        for node, damage in zip(mesh.nodes, ("flipped", "empty", "gone")):
+            DAMAGES[damage][0](node.run_file(run, MODELS[1]))
+        folder = os.path.join(mesh.folder, "none")
+        answer = mesh.ctl("fetch", run, "-o", folder)
+        self.assertNotIn(answer.code, (0,), answer)
+        self.assertIn("no member that answers has a good model-raw.safetensors", answer.err)
+        for node in mesh.nodes:
+            self.assertIn(f"{node.name}", answer.err)
+        self.assertEqual(os.listdir(folder), [])
+
+    def test_a_damaged_record_is_passed_over(self):
+        mesh, run = self.mesh, self.run_id
+        os.truncate(mesh[0].run_file(run, "run.json"), 200)
+        folder = os.path.join(mesh.folder, "record")
+        answer = mesh.ctl("fetch", run, "-o", folder)
+        self.assertEqual(answer.code, 0, answer)
+        self.assertIn("node-a's run.json is damaged", answer.err)
+        with open(os.path.join(folder, "run.json")) as file:
+            self.assertEqual(json.load(file) | {"fetched": None}, mesh[1].record(run) | {"fetched": None})
+
+
+class Deleted(unittest.TestCase):
+    def test_on_all_nodes_that_answer(self):
+        with Mesh(3) as mesh:
+            run = mesh.start()
+            mesh.wait_ended(run)
+            mesh.fetch(run)
+            for node in mesh.nodes:
+                wait_until(f"{node.name}'s {run} is marked as fetched", lambda: node.record(run)["fetched"])
+            live = mesh.detach({"steps": 100000})
+            mesh.ctl("delete", live, node=1).ends(1, f"tgctl stop {live}")
+            mesh.ctl_ok("stop", live)
+            mesh[2].end()
+            wait_until("node-c is missed", lambda: mesh.status()["nodes"][2]["state"] != "up")
+            answer = mesh.ctl("delete", run).ends(1, "node-c did not answer and keeps its copy", f"tgctl delete {run}")
+            self.assertIn("node-a, node-b", answer.out)
+            self.assertFalse(os.path.exists(os.path.dirname(mesh[0].run_file(run, "run.json"))))
+            self.assertIn("event=run-deleted", mesh[1].log_text())
+            mesh[2].start()
+            mesh.wait_ready()
+            wait_until("node-c tells of its copy", lambda: mesh.ctl("status", run, node=1).code == 0)
+            self.assertIn("node-c", mesh.ctl_ok("delete", run, node=1).out)
+            mesh.ctl("status", run, node=2).ends(4)
+
+
+if __name__ == "__main__":
+    unittest.main()
