@@ -32,7 +32,8 @@ std::uint64_t steady_ms() {
 
 bool reads_only(const schema::RequestBody& body) {
   return std::holds_alternative<schema::StatusRequest>(body) || std::holds_alternative<schema::LogsRequest>(body) ||
-         std::holds_alternative<schema::FetchRequest>(body) || std::holds_alternative<schema::VersionRequest>(body);
+         std::holds_alternative<schema::FetchRequest>(body) || std::holds_alternative<schema::FetchedRequest>(body) ||
+         std::holds_alternative<schema::VersionRequest>(body);
 }
 
 struct Watch {               // what the node's thread wants watched; the control thread follows
@@ -210,7 +211,7 @@ void ControlServer::State::loop() {
       }
     }
     send_relays();
-    sockets->tick(!watching.run_id.empty());
+    sockets->tick();
     const std::uint64_t now_ms = steady_ms();
     if (now_ms >= next_beat_ms) {
       send_beats(now_ms);

@@ -34,6 +34,7 @@ constexpr std::chrono::milliseconds kMostSilence{60'000};
 constexpr std::size_t kMostConnections = 512;
 constexpr std::chrono::milliseconds kRedial{1000};
 constexpr std::chrono::milliseconds kLook{250};  // at connections and their limits
+constexpr const char* kOneFile = "; give both the same cluster key file";
 constexpr const char* kLocalName = "control.sock";
 constexpr std::size_t kMostLocalPath = 107;  // of a Unix socket's name
 
@@ -154,7 +155,7 @@ struct ControlSockets::Impl {
   void dial(Seat peer);
   void watch(Seat peer);
   void watch_clients();
-  void rebind();
+  void bind_keys_of_now();
   bool send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& untaken,
             const std::string& bytes);
   void cut_greediest();
@@ -167,7 +168,7 @@ struct ControlSockets::Impl {
   const int wake_fd;
   zmq::socket_t router, local;
   std::unique_ptr<Connections> connections;
-  std::uint64_t bound_keys = 0;  // version of the keyring's keys that the ROUTER is bound with
+  schema::KeyPair bound;  // the pair that the ROUTER is bound with
   std::map<std::string, TcpClient> clients;  // of the open connections, by routing id
   const std::shared_ptr<Untaken> untaken = std::make_shared<Untaken>(), untaken_locally = std::make_shared<Untaken>();
   Per<Seat, PeerLink> links;  // the own one is empty
@@ -179,8 +180,8 @@ Status ControlSockets::Impl::bind() {
   SocketOptions options = socket_options(schema::kControlLingerMs, 1, schema::kMostRequestBytes);
   options.ipv6 = schema::is_ipv6(config.listen);
   set_socket_options(router, options);
-  bound_keys = keyring.version();
-  doorkeeper.guard(router, keyring.has_keys() ? keyring.control() : schema::KeyPair());
+  if (keyring.has_keys()) bound = keyring.control();
+  doorkeeper.guard(router, bound);
   connections = std::make_unique<Connections>(
       context, router, ConnectionLimits{kMostConnections, kMostSilence, schema::kMostRequestBytes},
       [this](const std::string& address, const std::string& why) {
@@ -235,8 +236,10 @@ void ControlSockets::Impl::watch(Seat peer) {
     if (*event != DialEvent::kKeyRefused && *event != DialEvent::kHandshakeFailed) continue;
     link.redial = true;
     link.problem = *event == DialEvent::kKeyRefused
-                       ? "the control port of " + name + " refuses the key of " + config.node
-                       : "the control port of " + name + " has " + (keyring.has_keys() ? "other keys, or none" : "keys");
+                       ? "the control port of " + name + " refuses the key of " + config.node + kOneFile
+                   : keyring.has_keys()
+                       ? "the control port of " + name + " has other keys than " + config.node + ", or none" + kOneFile
+                       : "what answers at the control port of " + name + " is no tgd, or one with keys";
   }
   if (link.redial && std::chrono::steady_clock::now() - link.dialled >= kRedial) dial(peer);
 }
@@ -247,13 +250,11 @@ void ControlSockets::Impl::watch_clients() {
   std::erase_if(clients, [&](const auto& client) { return !connections->open(client.second.descriptor); });
 }
 
-// With the keys of now. Whoever is connected dials again.
-void ControlSockets::Impl::rebind() {
-  bound_keys = keyring.version();
-  const std::string endpoint = router.get(zmq::sockopt::last_endpoint);
-  router.unbind(endpoint);
-  doorkeeper.guard(router, keyring.control());
-  router.bind(endpoint);
+// In the middle of a run, too: beats go on a moment later, and operators have the new keys already.
+void ControlSockets::Impl::bind_keys_of_now() {
+  if (!keyring.has_keys()) return;
+  const schema::KeyPair own = keyring.control();
+  if (own.open != bound.open && doorkeeper.rebind(router, own)) bound = own;
 }
 
 bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& client,
@@ -329,7 +330,7 @@ void ControlSockets::wake() {
   [[maybe_unused]] const ssize_t ignored = ::write(impl_->wake_fd, &one, sizeof one);
 }
 
-void ControlSockets::tick(bool in_run) {
+void ControlSockets::tick() {
   const auto now = std::chrono::steady_clock::now();
   if (now - impl_->looked < kLook) return;
   impl_->looked = now;
@@ -337,7 +338,7 @@ void ControlSockets::tick(bool in_run) {
     impl_->watch_clients();
     for (const Seat peer : impl_->links.places())
       if (impl_->links[peer].link.dealer) impl_->watch(peer);
-    if (!in_run && impl_->bound_keys != impl_->keyring.version()) impl_->rebind();
+    impl_->bind_keys_of_now();
   } catch (const zmq::error_t& error) {
     impl_->log.warning("control-sockets", {{"error", error.what()}});
   }

@@ -38,7 +38,7 @@ class ControlSockets {
   void wake();  // any thread
 
   // Connections over their limits, refused keys, keys that changed. Every kLivenessTickMs or so.
-  void tick(bool in_run);
+  void tick();
 
   std::optional<ClientMessage> receive_client();
   // From the peer's DEALER: a reply. Messages of several parts arrive as an empty one.

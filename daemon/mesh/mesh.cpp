@@ -128,7 +128,7 @@ struct Mesh::State {
   void watch_connection(Seat peer);
   void lost(Seat peer);
   void tick(Clock::time_point now);
-  void rebind();
+  void bind_keys_of_now();
   Sender* sender_of(const std::string& id, zmq::message_t& body);
   void on_message(const std::string& id, std::shared_ptr<zmq::message_t> message);
   void on_hello(const std::string& id, Sender& sender, const schema::Hello& hello);
@@ -153,7 +153,7 @@ struct Mesh::State {
   Doorkeeper doorkeeper;
   zmq::socket_t router;
   std::unique_ptr<Connections> connections;
-  std::uint64_t bound_keys = 0;  // version of the keyring's keys that the ROUTER is bound with
+  schema::KeyPair bound;  // the pair that the ROUTER is bound with
   Per<Seat, PeerLink> links;
   std::map<std::string, Seat> seat_of;
   std::map<std::string, Sender> senders;  // of the open connections, by routing id
@@ -190,8 +190,8 @@ Status Mesh::start() {
     SocketOptions options = mesh_options(s.config);
     options.ipv6 = schema::is_ipv6(s.config.listen);
     set_socket_options(s.router, options);
-    s.bound_keys = s.keyring.version();
-    s.doorkeeper.guard(s.router, s.keyring.has_keys() ? s.keyring.own(0) : schema::KeyPair());
+    if (s.keyring.has_keys()) s.bound = s.keyring.own(0);
+    s.doorkeeper.guard(s.router, s.bound);
     s.connections = std::make_unique<Connections>(
         s.context, s.router,
         ConnectionLimits{kMostConnections, std::chrono::milliseconds(std::max<std::uint64_t>(
@@ -311,7 +311,7 @@ void Mesh::State::lost(Seat peer) {
 void Mesh::State::tick(Clock::time_point now) {
   connections->tick(now);
   if (in_run) return;  // Liveness and TCP decide then; a peer that stands still for a moment loses nothing
-  if (bound_keys != keyring.version()) rebind();
+  bind_keys_of_now();
   for (const Seat peer : links.places()) {
     PeerLink& link = links[peer];
     if (!link.up || (now - link.heard_at < kMostLinkSilence && now - link.echo_at < kMostLinkSilence)) continue;
@@ -324,14 +324,10 @@ void Mesh::State::tick(Clock::time_point now) {
   }
 }
 
-// With the keys of now. Whoever is connected dials again.
-void Mesh::State::rebind() {
-  const std::uint64_t version = keyring.version();
-  const std::string endpoint = router.get(zmq::sockopt::last_endpoint);
-  router.unbind(endpoint);
-  doorkeeper.guard(router, keyring.own(0));
-  router.bind(endpoint);
-  bound_keys = version;
+void Mesh::State::bind_keys_of_now() {
+  if (!keyring.has_keys()) return;
+  const schema::KeyPair own = keyring.own(0);
+  if (own.open != bound.open && doorkeeper.rebind(router, own)) bound = own;
 }
 
 // What is known of a connection. Null: it has gone already, or is none of ours.

@@ -1,6 +1,7 @@
 #include "daemon/sockets/doorkeeper.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -58,6 +59,22 @@ void Doorkeeper::guard(zmq::socket_t& socket, const schema::KeyPair& own) {
   if (socket.get(zmq::sockopt::ipv6)) return;
   for (const std::string& filter : allowed_.ipv4_filters())
     if (zmq_setsockopt(socket.handle(), ZMQ_TCP_ACCEPT_FILTER, filter.data(), filter.size()) != 0) throw zmq::error_t();
+}
+
+bool Doorkeeper::rebind(zmq::socket_t& socket, const schema::KeyPair& own) {
+  if (unbound_.empty()) {
+    unbound_ = socket.get(zmq::sockopt::last_endpoint);
+    socket.unbind(unbound_);
+    guard(socket, own);
+  }
+  try {
+    socket.bind(unbound_);
+  } catch (const zmq::error_t& error) {
+    if (error.num() != EADDRINUSE) throw;
+    return false;
+  }
+  unbound_.clear();
+  return true;
 }
 
 void Doorkeeper::loop() {

@@ -33,6 +33,10 @@ class Doorkeeper {
   // Sets up a socket that will be bound to TCP, its address family chosen. `own` is the socket's pair, where there are keys. Throws zmq::error_t.
   void guard(zmq::socket_t& socket, const schema::KeyPair& own);
 
+  // A guarded socket that is bound already, with another pair: whoever is connected is cut off and dials again. libzmq
+  // gives the port back in its own time, so binding is tried again at each call until it is done. True once it is.
+  bool rebind(zmq::socket_t& socket, const schema::KeyPair& own);
+
   std::uint64_t refused() const { return refused_; }
 
  private:
@@ -50,6 +54,7 @@ class Doorkeeper {
   Log& log_;
   zmq::socket_t requests_;
   std::thread thread_;
+  std::string unbound_;  // the endpoint, while rebind() is at it; of the guarded socket's thread
   std::atomic<bool> ending_{false};
   std::atomic<std::uint64_t> refused_{0};
   std::uint64_t told_ = 0;
