@@ -231,7 +231,7 @@ void ControlSockets::Impl::watch(Seat peer) {
   const std::string& name = config.peers[peer].name;
   while (const std::optional<DialEvent> event = next_event(link.link.monitor)) {
     if (*event == DialEvent::kConnected) link.problem.clear();
-    if (*event == DialEvent::kDisconnected)
+    if (*event == DialEvent::kDisconnected && link.problem.empty())  // else it was refused, and said so
       link.problem = "its control port " + place_of(config.peers[peer]) + " cannot be reached";
     if (*event != DialEvent::kKeyRefused && *event != DialEvent::kHandshakeFailed) continue;
     link.redial = true;

@@ -33,7 +33,7 @@ class WithKeys(unittest.TestCase):
             self.assertIn(run, mesh.ctl_ok("--key", bob, "status").out)
             mesh.ctl_ok("--key", bob, "logs", run)
             mesh.ctl_ok("--key", bob, "fetch", run, "-o", os.path.join(mesh.folder, "of-bob"))
-            for refused in (("start", mesh.job_file({})), ("stop", run), ("bench",)):
+            for refused in (("start", mesh.job_file({})), ("delete", run), ("bench",)):
                 mesh.ctl("--key", bob, *refused).ends(FORBIDDEN, "operator bob may only read")
 
     def test_strangers(self):
