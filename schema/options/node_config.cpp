@@ -77,6 +77,7 @@ Row listen_row() {
       "Address to bind, and a port where it is not the peer line's: 0.0.0.0, [::]:7700. The port is the mesh's, the one "
       "above it is for control. The peer line says where the others reach this node. Anything but loopback needs a "
       "key-file, or insecure = true.";
+  row.form = "ADDRESS or ADDRESS:PORT";
   row.set = [](NodeConfig& config, const std::string& value) -> Status {
     config.listen = value;
     config.listen_port = 0;
@@ -100,6 +101,7 @@ Row control_allow_row() {
   row.help =
       "Without keys: addresses, networks (10.0.0.0/8) or names, comma between them, that may ask the control port "
       "beside loopback and the hosts of the peer lines.";
+  row.form = "list";
   row.set = [](NodeConfig& config, const std::string& value) -> Status {
     config.control_allow.clear();
     std::istringstream items(value);

@@ -38,7 +38,7 @@ class MeshOfYourOwn(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="tgd-page-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.local = os.path.join(self.folder, "usr-local")
-        self.nodes = []
+        self.nodes, self.exported = [], {}
 
     def shell(self, machine, command):
         """A command line of the page on that machine: stdout and stderr together, as a reader sees them."""
@@ -53,7 +53,7 @@ class MeshOfYourOwn(unittest.TestCase):
 
     def environment(self):
         own = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
-        return own | {"PATH": os.path.join(self.local, "bin") + ":" + os.environ["PATH"]}
+        return own | {"PATH": os.path.join(self.local, "bin") + ":" + os.environ["PATH"]} | self.exported
 
     def home(self, machine):
         home = os.path.join(self.folder, NAMES[machine])
@@ -67,6 +67,10 @@ class MeshOfYourOwn(unittest.TestCase):
         words = shlex.split(lines[2])
         self.assertEqual(words, ["sudo", "cmake", "--install", "build/release"])
         subprocess.run([*words[1:3], BUILD, "--prefix", self.local], check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        keygen = shlex.split(lines[3])
+        self.assertEqual(keygen, ["tgctl", "keygen", "cluster.key"])
+        subprocess.run(keygen, cwd=self.home(0), env=self.environment(), check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        shutil.copy2(os.path.join(self.home(0), "cluster.key"), self.home(1))  # as scp -p
         for path in ("bin/tgd", "bin/tgctl", "share/tgd/tgd.conf", "share/tgd/jobs/reference.job"):
             self.assertTrue(os.path.exists(os.path.join(self.local, path)), path)
 
@@ -89,8 +93,13 @@ class MeshOfYourOwn(unittest.TestCase):
             self.addCleanup(node.wait)
             self.addCleanup(node.kill)
 
+    def take_exports(self, session):
+        """The session without its export lines, which hold for all that follows."""
+        self.exported |= dict(re.findall(r"^\$ export (\w+)=(.*)$", session, re.M))
+        return re.sub(r"^\$ export .*\n", "", session, flags=re.M)
+
     def both_up(self):
-        done = subprocess.run([*self.network.prefixes[0], "tgctl", "status", "--check"], env=self.environment(), capture_output=True, text=True)
+        done = subprocess.run([*self.network.prefixes[0], "tgctl", "status", "--check"], cwd=self.home(0), env=self.environment(), capture_output=True, text=True)
         return done.returncode == 0
 
     def test_step_by_step(self):
@@ -98,6 +107,7 @@ class MeshOfYourOwn(unittest.TestCase):
         self.install(install)
         self.configure(configuration)
         self.start_nodes(section)
+        session = self.take_exports(session)
         wait_until(lambda: "both nodes are up", self.both_up)
         turns = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.M)
         self.assertEqual([command.split()[1] for command, _ in turns], ["status", "start", "fetch"])
@@ -113,7 +123,7 @@ class MeshOfYourOwn(unittest.TestCase):
         # The MNIST command is one that tgctl takes: what is missing is the data.
         mnist = re.search(r"`(tgctl start \S*lenet-mnist.job --set data-dir=/srv/mnist)`", section)[1]
         missing = subprocess.run(
-            [*self.network.prefixes[1], *shlex.split(mnist.replace("/usr/local", self.local))], env=self.environment(),
+            [*self.network.prefixes[1], *shlex.split(mnist.replace("/usr/local", self.local))], cwd=self.home(1), env=self.environment(),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
         if not os.path.isdir("/srv/mnist"):
             self.assertEqual(missing.returncode, 2, missing)
