@@ -111,11 +111,13 @@ struct Client::State {
   Error why_forbidden() const {
     const std::string who = "the node at " + address;
     if (refused)
-      return {ErrorKind::kForbidden, who + " does not know this key; list its operator line in the cluster key file of "
-                                           "the nodes (tgctl keygen --help)"};
+      return {ErrorKind::kForbidden, who +
+                                         " does not know this key; list its operator line in the cluster key file of "
+                                         "the nodes (tgctl keygen --help)"};
     if (keys.ways.empty())
-      return {ErrorKind::kForbidden, who + " is no tgd, or one that wants a key: give --key FILE or TGCTL_KEY, or ask "
-                                           "its local socket (--address STATE-DIR/control.sock)"};
+      return {ErrorKind::kForbidden, who +
+                                         " is no tgd, or one that wants a key: give --key FILE or TGCTL_KEY, or ask "
+                                         "its local socket (--address STATE-DIR/control.sock)"};
     return {ErrorKind::kForbidden, who + " is no tgd, or has another cluster key than this key file, or none"};
   }
 

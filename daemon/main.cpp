@@ -192,9 +192,10 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
     log.warning("own-address", {{"what", "the own peer line says " + own + ", which is no address of this machine"},
                                 {"next", "right only if something forwards it here; else mend the line"}});
   if (config.insecure)
-    log.warning("insecure", {{"what",
-                              "no keys: whoever calls from an address of the peer lines or of control-allow may control "
-                              "this node"}});
+    log.warning("insecure",
+                {{"what",
+                  "no keys: whoever calls from an address of the peer lines or of control-allow may control "
+                  "this node"}});
   std::thread node_thread([&] { node.run(); });
   const int signal_number = end_signals.wait(kEndPatience);
   log.info("shutting-down", {{"signal", strsignal(signal_number)}});

@@ -47,9 +47,9 @@ inline constexpr std::size_t kFrameOverheadBytes = 1024;  // the most that any f
 inline constexpr std::size_t kMostFrameBytes = kMostChunkPayloadBytes + kFrameOverheadBytes;
 inline constexpr std::size_t kMostControlBytes = 1024 * 1024;  // of an answer
 inline constexpr std::size_t kMostRequestBytes = 64 * 1024;    // and of what is asked: strangers may send as much
-inline constexpr std::size_t kFileSliceBytes = 512 * 1024;  // one reply of fetch
-inline constexpr std::size_t kLogSliceBytes = 64 * 1024;    // one reply of logs
-inline constexpr int kMostBadFrames = 5;                    // then the sender is cut off
+inline constexpr std::size_t kFileSliceBytes = 512 * 1024;     // one reply of fetch
+inline constexpr std::size_t kLogSliceBytes = 64 * 1024;       // one reply of logs
+inline constexpr int kMostBadFrames = 5;                       // then the sender is cut off
 static_assert(kMostSegments * sizeof(float) + kMostDigests * sizeof(std::uint64_t) + kFrameOverheadBytes <=
                   kMostFrameBytes,
               "a step frame with scalers and digests of all segments is a frame");

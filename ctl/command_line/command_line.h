@@ -34,7 +34,7 @@ struct Command {
   bool version = false;  // --version: tgctl's own, asks nobody
   std::string address;
   std::string key_file;  // --key, TGCTL_KEY; "" = none
-  std::string operand;  // JOB or RUN, "" where it may be left out and was
+  std::string operand;   // JOB or RUN, "" where it may be left out and was
   // start
   std::vector<std::string> settings;
   std::string id;

@@ -32,15 +32,9 @@ Json phase(const schema::MemberStatus& member) {
 }
 
 Json member_json(const schema::MemberStatus& member) {
-  return {{"node", member.node},
-          {"state", to_word(member.state)},
-          {"phase", phase(member)},
-          {"step", member.step},
-          {"digest", digest(member.digest)},
-          {"wait_share", number(member.wait_share)},
-          {"save", to_word(member.save)},
-          {"problem", member.problem},
-          {"holds_up", member.holds_up()}};
+  return {{"node", member.node},          {"state", to_word(member.state)},  {"phase", phase(member)},
+          {"step", member.step},          {"digest", digest(member.digest)}, {"wait_share", number(member.wait_share)},
+          {"save", to_word(member.save)}, {"problem", member.problem},       {"holds_up", member.holds_up()}};
 }
 
 Json time(std::int64_t unix_ms) { return unix_ms <= 0 ? Json(nullptr) : Json(format_second(unix_ms)); }
@@ -89,7 +83,8 @@ std::string text_of(const Json& json, int indent) {
 std::string format_status_json(const schema::MeshStatus& mesh, std::int64_t now_ms, int indent) {
   Json nodes = Json::array();
   for (const schema::NodeStatus& node : mesh.nodes) {
-    nodes.push_back({{"name", node.name}, {"address", node.address}, {"state", to_word(node.state)}, {"problem", node.problem}});
+    nodes.push_back(
+        {{"name", node.name}, {"address", node.address}, {"state", to_word(node.state)}, {"problem", node.problem}});
   }
   return text_of(
       {{"schema_version", kStatusSchemaVersion}, {"nodes", std::move(nodes)}, {"runs", runs_json(mesh.runs, now_ms)}},

@@ -16,11 +16,13 @@ namespace {
 
 constexpr const char* kClusterHead =
     "# The key of a mesh of tgd, the same file on every node. Who has it is a member: keep it secret, mode 0600.\n";
-constexpr const char* kOperatorHead = "# An operator's keys: tgctl --key FILE, or TGCTL_KEY=FILE. Keep it secret, mode 0600.\n";
+constexpr const char* kOperatorHead =
+    "# An operator's keys: tgctl --key FILE, or TGCTL_KEY=FILE. Keep it secret, mode 0600.\n";
 
 Error failed(const std::string& path, const char* what) {
   const int number = errno;
-  if (number == EEXIST) return {ErrorKind::kRefused, path + " is there already and stays as it is; choose another name"};
+  if (number == EEXIST)
+    return {ErrorKind::kRefused, path + " is there already and stays as it is; choose another name"};
   return {ErrorKind::kIo, path + " cannot be " + what + ": " + std::strerror(number)};
 }
 
@@ -28,7 +30,8 @@ Error failed(const std::string& path, const char* what) {
 Status write_new(const std::string& path, const std::string& text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return failed(path, "made");
-  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(file) == 0;
+  const bool written =
+      ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(file) == 0;
   const bool closed = ::close(file) == 0;
   return written && closed ? Status() : Status(failed(path, "written"));
 }
@@ -71,7 +74,8 @@ Status add_operator(const Command& command, schema::ClusterKeys& keys) {
 Status rotate(const Command& command, schema::ClusterKeys& keys) {
   const bool two = keys.clusters.size() > 1;
   if (command.rotate == "add" && two)
-    return Error{ErrorKind::kRefused, command.operand + " has two cluster keys already; --rotate drop removes the second"};
+    return Error{ErrorKind::kRefused,
+                 command.operand + " has two cluster keys already; --rotate drop removes the second"};
   if (command.rotate != "add" && !two)
     return Error{ErrorKind::kRefused, command.operand + " has one cluster key; --rotate add comes first"};
   if (command.rotate == "add") keys.clusters.push_back(schema::draw_cluster_key());

@@ -372,7 +372,8 @@ void ControlServer::State::slice(const Client& client, SliceRequest request, con
 void ControlServer::State::relay(const Client& client, const std::string& node, schema::RequestBody body) {
   const auto found = std::find(names.begin(), names.end(), node);
   if (found == names.end()) {
-    return answer(client, Error{ErrorKind::kNotFound, "no node '" + node + "'; the nodes are " + schema::joined(names)});
+    return answer(client,
+                  Error{ErrorKind::kNotFound, "no node '" + node + "'; the nodes are " + schema::joined(names)});
   }
   const auto token =
       questions.relay(client, Seat(static_cast<std::size_t>(found - names.begin())), std::move(body), steady_ms());

@@ -4,8 +4,8 @@
 // Answers itself: version, status (own part from RunStore at once; the peers' parts are asked over their control ports
 // and merged within kPeerStatusMs), logs, fetch and delete (own files, or relayed to the named node). start, stop,
 // bench and plan go to the node's thread as a ControlCall and are answered through reply(). One ROUTER (bound), one
-// DEALER per peer, all owned by this thread. An operator with the right to read only is answered status, logs, fetch and
-// version. merge.h says how the parts of several nodes become one answer.
+// DEALER per peer, all owned by this thread. An operator with the right to read only is answered status, logs, fetch
+// and version. merge.h says how the parts of several nodes become one answer.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@
 #include <string>
 
 #include "daemon/membership/liveness.h"
-#include "daemon/step/threads/progress.h"
 #include "daemon/sockets/keyring.h"
+#include "daemon/step/threads/progress.h"
 #include "daemon/store/run_store.h"
 #include "kernels/base/log.h"
 #include "schema/control/control.h"

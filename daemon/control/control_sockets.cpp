@@ -168,7 +168,7 @@ struct ControlSockets::Impl {
   const int wake_fd;
   zmq::socket_t router, local;
   std::unique_ptr<Connections> connections;
-  schema::KeyPair bound;  // the pair that the ROUTER is bound with
+  schema::KeyPair bound;                     // the pair that the ROUTER is bound with
   std::map<std::string, TcpClient> clients;  // of the open connections, by routing id
   const std::shared_ptr<Untaken> untaken = std::make_shared<Untaken>(), untaken_locally = std::make_shared<Untaken>();
   Per<Seat, PeerLink> links;  // the own one is empty

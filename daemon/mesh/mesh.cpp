@@ -29,8 +29,8 @@ constexpr std::chrono::milliseconds kTick{250};    // connections over their lim
 // Between runs, a link that was up and has been silent this long in one direction is dialled again.
 constexpr std::chrono::milliseconds kMostLinkSilence{4000};
 constexpr std::chrono::milliseconds kProblemHolds{5000};  // since it was last noted
-constexpr std::uint64_t kRedialMs = 1000;          // between two dials of one peer
-constexpr std::uint64_t kMostSilenceMs = 30'000;   // of a connection, at least; every node says hello each second
+constexpr std::uint64_t kRedialMs = 1000;                 // between two dials of one peer
+constexpr std::uint64_t kMostSilenceMs = 30'000;  // of a connection, at least; every node says hello each second
 constexpr std::size_t kMostConnections = 4 * schema::kMostMembers;
 constexpr std::chrono::minutes kBetweenStrangers{1};  // lines about them
 
@@ -72,12 +72,12 @@ struct PeerLink {
   // --- both threads ---
   std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello
   std::atomic<bool> up{false};
-  std::atomic<std::uint64_t> connection{0};  // counts our connections to the peer, 0 = none now
-  std::atomic<std::uint64_t> said{0};        // sequence of our last hello
+  std::atomic<std::uint64_t> connection{0};   // counts our connections to the peer, 0 = none now
+  std::atomic<std::uint64_t> said{0};         // sequence of our last hello
   std::atomic<std::uint64_t> heard_hello{0};  // sequence of the peer's last hello
   std::atomic<bool> redial{false};            // our connection was refused, or only looks as if it stood
   // --- receiving thread ---
-  zmq::socket_t monitor;         // says how our connection to the peer fares
+  zmq::socket_t monitor;  // says how our connection to the peer fares
   std::uint64_t connections = 0;
   std::string sender;            // the peer's connection to us, "" = none
   Clock::time_point heard_at{};  // the last frame of the peer
@@ -194,9 +194,10 @@ Status Mesh::start() {
     s.doorkeeper.guard(s.router, s.bound);
     s.connections = std::make_unique<Connections>(
         s.context, s.router,
-        ConnectionLimits{kMostConnections, std::chrono::milliseconds(std::max<std::uint64_t>(
-                                               kMostSilenceMs, 3 * s.config.peer_timeout_ms)),
-                         schema::kMostFrameBytes},
+        ConnectionLimits{
+            kMostConnections,
+            std::chrono::milliseconds(std::max<std::uint64_t>(kMostSilenceMs, 3 * s.config.peer_timeout_ms)),
+            schema::kMostFrameBytes},
         [&s](const std::string& address, const std::string& why) {
           s.log.warning("connection-cut", {{"port", "mesh"}, {"from", address}, {"why", why}});
         });
@@ -294,10 +295,12 @@ void Mesh::State::watch_connection(Seat peer) {
     if (*event == DialEvent::kKeyRefused)
       note_problem(peer, name + " refuses the key of " + config.node + "; give both the same cluster key file");
     else if (keyring.has_keys())
-      note_problem(peer, name + " has no keys, or others than " + config.node + "; give both the same cluster key file");
+      note_problem(peer,
+                   name + " has no keys, or others than " + config.node + "; give both the same cluster key file");
     else
-      note_problem(peer, "what answers at " + config.peers[peer].mesh_endpoint() + " is no tgd, or one with keys; mend " +
-                             "the peer line of " + name + ", or give " + config.node + " its cluster key file");
+      note_problem(peer, "what answers at " + config.peers[peer].mesh_endpoint() +
+                             " is no tgd, or one with keys; mend " + "the peer line of " + name + ", or give " +
+                             config.node + " its cluster key file");
   }
 }
 
@@ -315,9 +318,10 @@ void Mesh::State::tick(Clock::time_point now) {
   for (const Seat peer : links.places()) {
     PeerLink& link = links[peer];
     if (!link.up || (now - link.heard_at < kMostLinkSilence && now - link.echo_at < kMostLinkSilence)) continue;
-    note_problem(peer, now - link.heard_at >= kMostLinkSilence
-                           ? "nothing comes from " + config.peers[peer].name + " over its mesh connection"
-                           : "nothing arrives at the mesh port of " + config.peers[peer].name,
+    note_problem(peer,
+                 now - link.heard_at >= kMostLinkSilence
+                     ? "nothing comes from " + config.peers[peer].name + " over its mesh connection"
+                     : "nothing arrives at the mesh port of " + config.peers[peer].name,
                  true);
     lost(peer);
     link.redial = true;
@@ -415,7 +419,8 @@ void Mesh::State::on_rival(const std::string& id, Seat peer, const std::string& 
   const std::string others = connections->address(senders[links[peer].sender].descriptor);
   note_problem(peer, "another process called " + name + " calls from " + from + ", beside the one at " + others +
                          "; are two nodes called " + name + "?");
-  refuse(id, "another process called " + name + " is connected from " + others + "; are two nodes called " + name + "?");
+  refuse(id,
+         "another process called " + name + " is connected from " + others + "; are two nodes called " + name + "?");
 }
 
 void Mesh::State::on_hello(const std::string& id, Sender& sender, const schema::Hello& hello) {
@@ -427,10 +432,12 @@ void Mesh::State::on_hello(const std::string& id, Sender& sender, const schema::
   if (!sender.user.may_be(hello.node))
     return turn_away("it says that it is " + hello.node + ", but its key is of " + format_user(sender.user));
   if (hello.node == config.node)
-    return turn_away("two nodes are called " + config.node + ": the one at " + config.self().host + ", and one at " + from);
+    return turn_away("two nodes are called " + config.node + ": the one at " + config.self().host + ", and one at " +
+                     from);
   const auto known = seat_of.find(hello.node);
   if (known == seat_of.end())
-    return turn_away("no peer line of " + config.node + " names " + hello.node + "; give every node the same peer lines");
+    return turn_away("no peer line of " + config.node + " names " + hello.node +
+                     "; give every node the same peer lines");
   const Seat peer = known->second;
   PeerLink& link = links[peer];
   const std::string& name = hello.node;
@@ -521,8 +528,15 @@ bool Mesh::State::push(Seat peer, const schema::SharedFrame& frame) {
 bool Mesh::State::say_hello(Seat peer) {
   PeerLink& link = links[peer];
   const std::uint64_t connection = link.connection, heard = link.incarnation;
-  const schema::Hello hello{schema::kProtocolVersion, build, config.node, incarnation, names_hash, heard,
-                            link.said + 1, link.heard_hello, schema::joined(config.names())};
+  const schema::Hello hello{schema::kProtocolVersion,
+                            build,
+                            config.node,
+                            incarnation,
+                            names_hash,
+                            heard,
+                            link.said + 1,
+                            link.heard_hello,
+                            schema::joined(config.names())};
   if (!put_on_wire(peer, schema::encode_frame({}, hello, pool))) return false;
   ++link.said;
   link.greeted = heard;

@@ -6,9 +6,9 @@
 // name in a hello must be the one that the connection's key proves. The sending side belongs to the node's thread: the
 // DEALERs, hellos and the frames that wait for a connection.
 //
-// A link is up when both directions have been seen to work: the peer's hello came, and it says that it heard ours. It is
-// down as soon as TCP says so: a killed process is seen at once, without waiting for peer-timeout. Between runs it is
-// down, too, and dialled again, when one direction has been silent for some seconds. A second process under a peer's
+// A link is up when both directions have been seen to work: the peer's hello came, and it says that it heard ours. It
+// is down as soon as TCP says so: a killed process is seen at once, without waiting for peer-timeout. Between runs it
+// is down, too, and dialled again, when one direction has been silent for some seconds. A second process under a peer's
 // name is refused, and told so, as long as the first one answers; the one that our own connection reaches always wins.
 //
 // A sender of malformed frames is counted, named and, after kMostBadFrames, ignored until it restarts. Connections that
@@ -60,16 +60,16 @@ class Mesh {
   void forget_waiting();            // of a run that ended
   // Between runs silent links are dialled again, and keys that changed are bound.
   void set_in_run(bool in_run);
-  void close(int linger_ms);        // of the sending side
+  void close(int linger_ms);  // of the sending side
 
   // --- any thread ---
-  std::uint64_t sent_bytes() const;      // ZeroMQ framing included
+  std::uint64_t sent_bytes() const;  // ZeroMQ framing included
   bool up(Seat peer) const;
   std::uint64_t incarnation(Seat peer) const;  // as its hello said, 0 = none came
   // What is wrong with the link to a peer, as far as this node knows; nothing where it is up and nobody else claims
   // the peer's name.
   std::optional<LinkProblem> problem(Seat peer) const;
-  void stop_receiving();                 // joins the receiving thread
+  void stop_receiving();  // joins the receiving thread
 
   static constexpr std::size_t kMostWaitingFrames = 65536;
 

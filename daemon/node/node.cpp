@@ -481,7 +481,8 @@ void Node::carry_out(AskStop& action) {
 std::string Node::absent_problems() const {
   std::string text;
   for (const Seat seat : context_.names.places())
-    if (const std::optional<LinkProblem> problem = context_.mesh.problem(seat)) text += "; " + context_.names[seat] + ": " + problem->why;
+    if (const std::optional<LinkProblem> problem = context_.mesh.problem(seat))
+      text += "; " + context_.names[seat] + ": " + problem->why;
   return text;
 }
 

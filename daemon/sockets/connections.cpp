@@ -39,8 +39,7 @@ std::uint64_t taken_bytes(int descriptor) {
   socklen_t size = sizeof info;
   int unread = 0;
   // What comes between the two calls makes the answer smaller, never larger.
-  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-      ::ioctl(descriptor, FIONREAD, &unread) != 0)
+  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || ::ioctl(descriptor, FIONREAD, &unread) != 0)
     return 0;
   return info.tcpi_bytes_received - std::min<std::uint64_t>(info.tcpi_bytes_received, unread > 0 ? unread : 0);
 }
@@ -82,8 +81,7 @@ void Connections::take_events() {
 void Connections::accepted(int descriptor) {
   connections_[descriptor] = {other_end(descriptor), Clock::now(), 0};
   last_address_ = connections_[descriptor].address;
-  if (connections_.size() > limits_.most)
-    end(descriptor, "more than " + std::to_string(limits_.most) + " connections");
+  if (connections_.size() > limits_.most) end(descriptor, "more than " + std::to_string(limits_.most) + " connections");
 }
 
 void Connections::spoke(int descriptor) {

@@ -107,8 +107,8 @@ void Doorkeeper::answer_one() {
   const Knock knock{parts[kAddress], parts[kMechanism], parts[kCredentials]};
   const std::optional<User> user = parts[kVersion] == kZapVersion ? admit(knock) : std::nullopt;
   if (!user) refuse(knock);
-  const std::string reply[] = {kZapVersion, parts[kRequestId], user ? "200" : "400", user ? "" : "unknown",
-                               user ? format_user(*user) : "", ""};
+  const std::string reply[] = {
+      kZapVersion, parts[kRequestId], user ? "200" : "400", user ? "" : "unknown", user ? format_user(*user) : "", ""};
   for (const std::string& one : reply)
     requests_.send(zmq::buffer(one), &one == std::end(reply) - 1 ? zmq::send_flags::none : zmq::send_flags::sndmore);
 }
@@ -131,12 +131,13 @@ void Doorkeeper::refuse(const Knock& knock) {
     std::memcpy(open.data(), knock.credentials.data(), open.size());
     key = schema::short_key(open);
   }
-  log_.warning("connection-refused", {{"port", port_},
-                                      {"from", knock.address},
-                                      {"key", key},
-                                      {"why", keyring_.has_keys() ? "no node and no operator of this mesh has that key"
-                                                                  : "no peer line and no control-allow names that address"},
-                                      {"since-last-line", refused_ - told_}});
+  log_.warning("connection-refused",
+               {{"port", port_},
+                {"from", knock.address},
+                {"key", key},
+                {"why", keyring_.has_keys() ? "no node and no operator of this mesh has that key"
+                                            : "no peer line and no control-allow names that address"},
+                {"since-last-line", refused_ - told_}});
   told_ = refused_;
 }
 

@@ -30,7 +30,8 @@ class Doorkeeper {
 
   // Binds and begins to answer. Throws zmq::error_t.
   void start();
-  // Sets up a socket that will be bound to TCP, its address family chosen. `own` is the socket's pair, where there are keys. Throws zmq::error_t.
+  // Sets up a socket that will be bound to TCP, its address family chosen. `own` is the socket's pair, where there are
+  // keys. Throws zmq::error_t.
   void guard(zmq::socket_t& socket, const schema::KeyPair& own);
 
   // A guarded socket that is bound already, with another pair: whoever is connected is cut off and dials again. libzmq

@@ -105,9 +105,8 @@ void Keyring::refresh(Log& log) {
   }
   keys_ = *std::move(keys);
   ++version_;
-  log.info("keys-read", {{"file", path_},
-                         {"cluster-keys", keys_.file.clusters.size()},
-                         {"operators", keys_.file.operators.size()}});
+  log.info("keys-read",
+           {{"file", path_}, {"cluster-keys", keys_.file.clusters.size()}, {"operators", keys_.file.operators.size()}});
 }
 
 }  // namespace tg::daemon

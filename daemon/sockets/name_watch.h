@@ -1,5 +1,6 @@
-// Whether the peers' names can be resolved. libzmq tries again and again by itself and says nothing, so people would not
-// learn why a peer does not come. A thread of its own looks every few seconds; a resolver may take as long. Any thread.
+// Whether the peers' names can be resolved. libzmq tries again and again by itself and says nothing, so people would
+// not learn why a peer does not come. A thread of its own looks every few seconds; a resolver may take as long. Any
+// thread.
 #pragma once
 
 #include <condition_variable>

@@ -34,8 +34,8 @@ namespace tg::daemon {
 inline constexpr int kReconnectMs = 100;
 inline constexpr int kConnectTimeoutMs = 3000;
 inline constexpr int kTcpGiveUpMs = 10'000;  // at least
-inline constexpr int kHandshakeMs = 2000;  // strangers hold memory so long
-inline constexpr int kBacklog = 1024;      // connections that wait to be accepted; libzmq's 100 are overrun at once
+inline constexpr int kHandshakeMs = 2000;    // strangers hold memory so long
+inline constexpr int kBacklog = 1024;        // connections that wait to be accepted; libzmq's 100 are overrun at once
 // Seconds: probes begin after so long a silence and follow at this distance.
 inline constexpr int kKeepAliveIdle = 5, kKeepAliveInterval = 2;
 

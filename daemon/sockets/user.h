@@ -21,9 +21,7 @@ struct User {
   schema::Rights rights = schema::Rights::kFull;
 
   // May this user speak as that node?
-  bool may_be(const std::string& node) const {
-    return kind == Kind::kAnybody || (kind == Kind::kNode && name == node);
-  }
+  bool may_be(const std::string& node) const { return kind == Kind::kAnybody || (kind == Kind::kNode && name == node); }
   bool operator==(const User&) const = default;
 };
 

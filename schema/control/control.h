@@ -54,7 +54,8 @@ constexpr auto words_of(Phase) {
   return words("idle", "prepare", "forward", "backward", "scaler wait", "reduce", "gather", "evaluate", "save");
 }
 
-// up: both directions of both its ports work, so it could join a run. no link: it lives, but something of that does not.
+// up: both directions of both its ports work, so it could join a run. no link: it lives, but something of that does
+// not.
 enum class NodeState : std::uint8_t { kUp, kNoLink, kUnreachable };
 constexpr auto words_of(NodeState) { return words("up", "no link", "unreachable"); }
 

@@ -74,7 +74,8 @@ Row listen_row() {
   Row row;
   row.name = "listen";
   row.help =
-      "Address to bind, and a port where it is not the peer line's: 0.0.0.0, [::]:7700. The port is the mesh's, the one "
+      "Address to bind, and a port where it is not the peer line's: 0.0.0.0, [::]:7700. The port is the mesh's, the "
+      "one "
       "above it is for control. The peer line says where the others reach this node. Anything but loopback needs a "
       "key-file, or insecure = true.";
   row.form = "ADDRESS or ADDRESS:PORT";
@@ -243,8 +244,7 @@ Status check_listen(const NodeConfig& config) {
     if (is_loopback(own))
       return usage(reach + ", whose peer line says " + own + ": give the address that the others see");
     if (is_literal(own) && loopback) {
-      return usage(reach + ", which listens on " + config.listen + " only: set listen = " + own +
-                   " and a key-file");
+      return usage(reach + ", which listens on " + config.listen + " only: set listen = " + own + " and a key-file");
     }
   }
   return {};

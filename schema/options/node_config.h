@@ -28,12 +28,12 @@ struct PeerAddress {
 
 struct NodeConfig {
   std::string node;
-  Per<Seat, PeerAddress> peers;      // sorted by name; the own one included
+  Per<Seat, PeerAddress> peers;  // sorted by name; the own one included
   // Where to bind, which need not be where the others reach this node: that is the own peer line.
   std::string listen = "127.0.0.1";
-  std::uint16_t listen_port = 0;  // of the mesh; 0 = the peer line's
-  std::string key_file;              // the cluster key file; "" = no keys
-  bool insecure = false;             // needed to bind anything but loopback without keys
+  std::uint16_t listen_port = 0;           // of the mesh; 0 = the peer line's
+  std::string key_file;                    // the cluster key file; "" = no keys
+  bool insecure = false;                   // needed to bind anything but loopback without keys
   std::vector<std::string> control_allow;  // addresses, networks and names besides the peers', without keys
   std::string state_dir = "tgd-state";
   std::string data_dir;

@@ -96,8 +96,8 @@ TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   EXPECT_EQ(run["loss"], 0.12345);
   EXPECT_TRUE(run["evaluation"].is_null());
   EXPECT_EQ(run["digest"], "fedcba9876543210");
-  EXPECT_EQ(keys(run["members"][0]),
-            (std::vector<std::string>{"node", "state", "phase", "step", "digest", "wait_share", "save", "problem", "holds_up"}));
+  EXPECT_EQ(keys(run["members"][0]), (std::vector<std::string>{"node", "state", "phase", "step", "digest", "wait_share",
+                                                               "save", "problem", "holds_up"}));
   EXPECT_EQ(run["members"][0]["phase"].dump(), R"({"name":"backward","seconds":12.345,"limit_seconds":60.0})");
   EXPECT_EQ(run["members"][1]["phase"].dump(), R"({"name":"prepare","seconds":null,"limit_seconds":null})");
   EXPECT_EQ(run["started"], "2023-11-14T22:14:00Z");

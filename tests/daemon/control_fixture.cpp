@@ -99,7 +99,8 @@ Status TestNode::start() {
     verdicts_.push_back(std::move(verdict));
     changed_.notify_all();
   };
-  server_ = std::make_unique<daemon::ControlServer>(config_, 1, "0.1.0-test", *keyring_, *store_, progress_, log_, hooks);
+  server_ =
+      std::make_unique<daemon::ControlServer>(config_, 1, "0.1.0-test", *keyring_, *store_, progress_, log_, hooks);
   return server_->start();
 }
 
@@ -160,7 +161,8 @@ schema::MeshStatus ControlMesh::status(Seat asked, const std::string& run) {
 
 std::string ControlMesh::states(Seat asked) {
   std::string text;
-  for (const schema::NodeStatus& node : status(asked).nodes) text += std::string(text.empty() ? "" : " ") + to_word(node.state);
+  for (const schema::NodeStatus& node : status(asked).nodes)
+    text += std::string(text.empty() ? "" : " ") + to_word(node.state);
   return text;
 }
 

@@ -16,7 +16,8 @@ constexpr Seat kB{1}, kC{2};
 MeshStatus part(const std::string& node) {
   MeshStatus status;
   status.node = node;
-  for (const char* name : {"node-a", "node-b", "node-c"}) status.nodes.push_back({name, "", schema::NodeState::kUnreachable, ""});
+  for (const char* name : {"node-a", "node-b", "node-c"})
+    status.nodes.push_back({name, "", schema::NodeState::kUnreachable, ""});
   return status;
 }
 

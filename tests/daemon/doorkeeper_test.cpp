@@ -161,9 +161,9 @@ class Watched : public testing::Test {
  protected:
   void open(ConnectionLimits limits) {
     router_.set(zmq::sockopt::linger, 0);
-    connections_ = std::make_unique<Connections>(context_, router_, limits, [this](const std::string& from, const std::string& why) {
-      cut_.push_back(from + ": " + why);
-    });
+    connections_ = std::make_unique<Connections>(
+        context_, router_, limits,
+        [this](const std::string& from, const std::string& why) { cut_.push_back(from + ": " + why); });
     router_.bind("tcp://127.0.0.1:*");
     endpoint_ = router_.get(zmq::sockopt::last_endpoint);
   }

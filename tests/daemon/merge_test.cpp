@@ -37,7 +37,8 @@ MeshStatus mesh(const std::string& node, std::vector<RunStatus> runs) {
   MeshStatus status;
   status.node = node;
   for (const char* name : {"node-a", "node-b", "node-c"}) {
-    status.nodes.push_back({name, "127.0.0.1:7701", name == node ? schema::NodeState::kUp : schema::NodeState::kUnreachable, ""});
+    status.nodes.push_back(
+        {name, "127.0.0.1:7701", name == node ? schema::NodeState::kUp : schema::NodeState::kUnreachable, ""});
   }
   status.runs = std::move(runs);
   return status;

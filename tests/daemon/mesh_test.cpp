@@ -250,7 +250,8 @@ TEST(Mesh, ASecondProcessOfANameWaitsWhileTheFirstAnswers) {
   EXPECT_EQ(refusal->node, "node-a");
   EXPECT_NE(refusal->message.find("another process called node-b is connected from 127.0.0.1:"), std::string::npos)
       << refusal->message;
-  EXPECT_NE(a.problem(kB).find("another process called node-b calls from 127.0.0.1:"), std::string::npos) << a.problem(kB);
+  EXPECT_NE(a.problem(kB).find("another process called node-b calls from 127.0.0.1:"), std::string::npos)
+      << a.problem(kB);
   // Its frames are nobody's, and the first one's go on.
   second.send({7, 1, 3}, schema::Goodbye{"of the second"});
   b.send(kA, {7, 1, 3}, schema::Goodbye{"of the first"});
@@ -278,9 +279,8 @@ TEST(Mesh, OtherPeerNamesAreNamedOnBothSides) {
   Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
   ASSERT_TRUE(a.start().ok());
   ASSERT_TRUE(b.start().ok());
-  EXPECT_TRUE(tests::eventually([&] {
-    return a.problem(kB).find("node-a, node-b, node-c") != std::string::npos;
-  })) << a.problem(kB);
+  EXPECT_TRUE(tests::eventually([&] { return a.problem(kB).find("node-a, node-b, node-c") != std::string::npos; }))
+      << a.problem(kB);
   EXPECT_TRUE(tests::eventually([&] { return b.problem(kA).find("peer lines differ") != std::string::npos; }))
       << b.problem(kA);
 }
@@ -344,7 +344,8 @@ TEST_F(MeshWithKeys, AHelloUnderAnotherNameThanItsKeysIsRefused) {
   for (auto& one : config) one.key_file = key_file("key", {cluster});
   Endpoint a(config[0], 11, "build");
   ASSERT_TRUE(a.start().ok());
-  Stranger liar(config[0], kA, Introduction{schema::node_keys(cluster, "node-c"), schema::node_keys(cluster, "node-a").open});
+  Stranger liar(config[0], kA,
+                Introduction{schema::node_keys(cluster, "node-c"), schema::node_keys(cluster, "node-a").open});
   liar.greet("node-b", 12);
   const std::optional<schema::Refusal> refusal = liar.refusal();
   ASSERT_TRUE(refusal.has_value());
@@ -372,61 +373,63 @@ TEST_F(MeshWithKeys, ARotationKeepsTheLinkUp) {
       EXPECT_TRUE(tests::eventually([&] {
         b.send(kA, {7, 1, 3}, schema::Claim{"run-" + std::to_string(sent)});
         return a.wait_briefly([&] {
-          return !a.frames_.empty() && std::get<schema::Claim>(a.frames_.back().body).run_id == "run-" + std::to_string(sent);
+          return !a.frames_.empty() &&
+                 std::get<schema::Claim>(a.frames_.back().body).run_id == "run-" + std::to_string(sent);
         });
-      })) << "step " << sent;
+      })) << "step "
+          << sent;
       EXPECT_TRUE(a.wait_until_up(kB));
       EXPECT_TRUE(b.wait_until_up(kA));
     }
   }
-std::size_t resident_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6)) * 1024;
-  return 0;
-}
+  std::size_t resident_bytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6)) * 1024;
+    return 0;
+  }
 
-// node-b sends 400 MB to a node whose thread takes nothing: what waits there is its share, and node-c is heard.
-TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndHoldsBackNobody) {
-  const auto config = configs(3);
-  constexpr Seat kC{2};
-  EventQueue queue(3);
-  Endpoint a(config[0], 11, "build", &queue), b(config[1], 12, "build"), c(config[2], 13, "build");
-  for (Endpoint* one : {&a, &b, &c}) ASSERT_TRUE(one->start().ok());
-  for (Endpoint* one : {&b, &c}) ASSERT_TRUE(one->wait_until_up(kA));
-  schema::FramePool pool;
-  schema::ChunkFrameBuilder builder({7, 1, 3}, 0, schema::ChunkPhase::kContribution, schema::kMostChunkPayloadBytes,
-                                    pool);
-  const schema::SharedFrame chunk = builder.finish(schema::kMostChunkPayloadBytes, schema::PayloadFormat::kCodesRaw);
-  const std::size_t before = resident_bytes();
-  for (int i = 0; i < 400; ++i) b.send(kA, chunk);
-  ASSERT_TRUE(a.wait([&] { return a.arrived_ == 400; }));
-  const std::size_t more = resident_bytes() - before;
-  ASSERT_EQ(a.floods_.size(), 1u);
-  EXPECT_EQ(a.floods_[0], kB);
-  c.send(kA, {7, 1, 3}, schema::Scalers{1, 0, 0, {0.5f, 0.25f}});
-  ASSERT_TRUE(a.wait([&] { return a.arrived_ == 401; }));
-  std::size_t of_b = 0, of_c = 0;
-  while (const std::optional<Event> event = queue.pop(std::chrono::milliseconds(0)))
-    ++(std::get<FrameArrived>(*event).from == kB ? of_b : of_c);
-  EXPECT_EQ(of_b, schema::kMostQueuedBytesPerPeer / (chunk->bytes().size() + schema::kQueuedEventBytes));
-  EXPECT_EQ(of_c, 1u);
-  std::printf("400 MB sent: %zu chunks waited, %zu MB more\n", of_b, more >> 20);
+  // node-b sends 400 MB to a node whose thread takes nothing: what waits there is its share, and node-c is heard.
+  TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndHoldsBackNobody) {
+    const auto config = configs(3);
+    constexpr Seat kC{2};
+    EventQueue queue(3);
+    Endpoint a(config[0], 11, "build", &queue), b(config[1], 12, "build"), c(config[2], 13, "build");
+    for (Endpoint* one : {&a, &b, &c}) ASSERT_TRUE(one->start().ok());
+    for (Endpoint* one : {&b, &c}) ASSERT_TRUE(one->wait_until_up(kA));
+    schema::FramePool pool;
+    schema::ChunkFrameBuilder builder({7, 1, 3}, 0, schema::ChunkPhase::kContribution, schema::kMostChunkPayloadBytes,
+                                      pool);
+    const schema::SharedFrame chunk = builder.finish(schema::kMostChunkPayloadBytes, schema::PayloadFormat::kCodesRaw);
+    const std::size_t before = resident_bytes();
+    for (int i = 0; i < 400; ++i) b.send(kA, chunk);
+    ASSERT_TRUE(a.wait([&] { return a.arrived_ == 400; }));
+    const std::size_t more = resident_bytes() - before;
+    ASSERT_EQ(a.floods_.size(), 1u);
+    EXPECT_EQ(a.floods_[0], kB);
+    c.send(kA, {7, 1, 3}, schema::Scalers{1, 0, 0, {0.5f, 0.25f}});
+    ASSERT_TRUE(a.wait([&] { return a.arrived_ == 401; }));
+    std::size_t of_b = 0, of_c = 0;
+    while (const std::optional<Event> event = queue.pop(std::chrono::milliseconds(0)))
+      ++(std::get<FrameArrived>(*event).from == kB ? of_b : of_c);
+    EXPECT_EQ(of_b, schema::kMostQueuedBytesPerPeer / (chunk->bytes().size() + schema::kQueuedEventBytes));
+    EXPECT_EQ(of_c, 1u);
+    std::printf("400 MB sent: %zu chunks waited, %zu MB more\n", of_b, more >> 20);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what was freed
-  EXPECT_LT(more, schema::kMostQueuedBytesPerPeer + (32u << 20));
+    EXPECT_LT(more, schema::kMostQueuedBytesPerPeer + (32u << 20));
 #endif
-}
+  }
 
-TEST(Mesh, APortInUseIsNamed) {
-  auto config = configs(2);
-  Endpoint a(config[0], 11, "build");
-  ASSERT_TRUE(a.start().ok());
-  Endpoint same(config[0], 12, "build");
-  const Status started = same.start();
-  ASSERT_FALSE(started.ok());
-  EXPECT_NE(started.error().message.find(std::to_string(config[0].self().port)), std::string::npos)
-      << started.error().message;
-}
+  TEST(Mesh, APortInUseIsNamed) {
+    auto config = configs(2);
+    Endpoint a(config[0], 11, "build");
+    ASSERT_TRUE(a.start().ok());
+    Endpoint same(config[0], 12, "build");
+    const Status started = same.start();
+    ASSERT_FALSE(started.ok());
+    EXPECT_NE(started.error().message.find(std::to_string(config[0].self().port)), std::string::npos)
+        << started.error().message;
+  }
 
 }  // namespace
 }  // namespace tg::daemon

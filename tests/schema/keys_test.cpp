@@ -51,8 +51,8 @@ TEST(Keys, EachNodeAndEachClusterHasItsOwnPair) {
 TEST(Keys, AFileReadsBackAsItWasWritten) {
   const Key first = draw_cluster_key(), second = draw_cluster_key();
   const Operator alice{"alice", Rights::kFull, draw_pair().open}, bob{"bob", Rights::kRead, draw_pair().open};
-  const ClusterKeys keys =
-      cluster_of("# for people\n" + format_cluster(first) + format_cluster(second) + format_operator(alice) + format_operator(bob));
+  const ClusterKeys keys = cluster_of("# for people\n" + format_cluster(first) + format_cluster(second) +
+                                      format_operator(alice) + format_operator(bob));
   EXPECT_EQ(keys.clusters, (std::vector<Key>{first, second}));
   EXPECT_EQ(keys.operators, (std::vector<Operator>{alice, bob}));
 }
@@ -60,7 +60,8 @@ TEST(Keys, AFileReadsBackAsItWasWritten) {
 TEST(Keys, AnOperatorKnowsTheControlPortOfEveryClusterKey) {
   const Key first = draw_cluster_key(), second = draw_cluster_key();
   const KeyPair own = draw_pair();
-  const Result<OperatorKeys> keys = parse_operator_keys(format_operator_keys("alice", own, {first, second}), "alice.key");
+  const Result<OperatorKeys> keys =
+      parse_operator_keys(format_operator_keys("alice", own, {first, second}), "alice.key");
   ASSERT_TRUE(keys.ok()) << keys.error().message;
   EXPECT_EQ(keys->name, "alice");
   ASSERT_EQ(keys->ways.size(), 2u);

@@ -202,8 +202,7 @@ TEST_F(NodeConfigTest, Ipv6StandsInBrackets) {
 
 TEST_F(NodeConfigTest, WhatPeersCannotReachIsRefused) {
   expect_error("node = a\npeer = a@127.0.0.1:7700\npeer = b@10.0.0.2:7700\n", "b at 10.0.0.2 cannot reach a");
-  expect_error("node = a\npeer = a@10.0.0.1:7700\npeer = b@10.0.0.2:7700\n",
-               "set listen = 10.0.0.1 and a key-file");
+  expect_error("node = a\npeer = a@10.0.0.1:7700\npeer = b@10.0.0.2:7700\n", "set listen = 10.0.0.1 and a key-file");
   EXPECT_EQ(error_of("node = a\nlisten = 10.0.0.1\ninsecure = true\npeer = a@10.0.0.1:7700\npeer = b@10.0.0.2:7700\n"),
             "");
 }

@@ -29,7 +29,7 @@ struct Describe {
     (put(values), ...);
   }
 
-  void operator()(const Hello& b) { 
+  void operator()(const Hello& b) {
     all(b.protocol, b.build, b.node, b.incarnation, b.names_hash, b.heard, b.sequence, b.echo, b.names);
   }
   void operator()(const Refusal& b) { all(b.node, b.message); }
@@ -95,9 +95,9 @@ RunStatus sample_run() {
   run.digest = 0xfedcba9876543210;
   run.digest_step = 12;
   run.initial_digest = 7;
-  run.members = {{"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1, Phase::kIdle},
-                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave, 7, 9, SaveState::kNotSaved,
-                  "the disk is full"}};
+  run.members = {
+      {"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1, Phase::kIdle},
+      {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave, 7, 9, SaveState::kNotSaved, "the disk is full"}};
   return run;
 }
 
