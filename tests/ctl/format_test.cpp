@@ -355,8 +355,9 @@ TEST(Progress, PreparingNamesWhoIsWaitedFor) {
   schema::MeshStatus mesh = sample_mesh();
   schema::RunStatus& run = mesh.runs[0];
   run.state = RunState::kPending;
-  EXPECT_EQ(preparing_line(mesh, run, kNowMs, 80), "PENDING  42s  waiting for node-b: unreachable");
-  mesh.nodes[1].state = std::string(300, 'x');
+  EXPECT_EQ(preparing_line(mesh, run, kNowMs, 80),
+            "PENDING  42s  waiting for node-b: nothing answers at 127.0.0.1:7711");
+  mesh.nodes[1].problem = std::string(300, 'x');
   EXPECT_LE(schema::text_width(preparing_line(mesh, run, kNowMs, 80)), 80u);
   run.state = RunState::kStarting;
   EXPECT_EQ(preparing_line(mesh, run, kNowMs, 80), "STARTING  42s  nodes load data, build engines, measure links");

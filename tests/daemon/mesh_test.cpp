@@ -382,54 +382,56 @@ TEST_F(MeshWithKeys, ARotationKeepsTheLinkUp) {
       EXPECT_TRUE(b.wait_until_up(kA));
     }
   }
-  std::size_t resident_bytes() {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);)
-      if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6)) * 1024;
-    return 0;
-  }
+}
 
-  // node-b sends 400 MB to a node whose thread takes nothing: what waits there is its share, and node-c is heard.
-  TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndHoldsBackNobody) {
-    const auto config = configs(3);
-    constexpr Seat kC{2};
-    EventQueue queue(3);
-    Endpoint a(config[0], 11, "build", &queue), b(config[1], 12, "build"), c(config[2], 13, "build");
-    for (Endpoint* one : {&a, &b, &c}) ASSERT_TRUE(one->start().ok());
-    for (Endpoint* one : {&b, &c}) ASSERT_TRUE(one->wait_until_up(kA));
-    schema::FramePool pool;
-    schema::ChunkFrameBuilder builder({7, 1, 3}, 0, schema::ChunkPhase::kContribution, schema::kMostChunkPayloadBytes,
-                                      pool);
-    const schema::SharedFrame chunk = builder.finish(schema::kMostChunkPayloadBytes, schema::PayloadFormat::kCodesRaw);
-    const std::size_t before = resident_bytes();
-    for (int i = 0; i < 400; ++i) b.send(kA, chunk);
-    ASSERT_TRUE(a.wait([&] { return a.arrived_ == 400; }));
-    const std::size_t more = resident_bytes() - before;
-    ASSERT_EQ(a.floods_.size(), 1u);
-    EXPECT_EQ(a.floods_[0], kB);
-    c.send(kA, {7, 1, 3}, schema::Scalers{1, 0, 0, {0.5f, 0.25f}});
-    ASSERT_TRUE(a.wait([&] { return a.arrived_ == 401; }));
-    std::size_t of_b = 0, of_c = 0;
-    while (const std::optional<Event> event = queue.pop(std::chrono::milliseconds(0)))
-      ++(std::get<FrameArrived>(*event).from == kB ? of_b : of_c);
-    EXPECT_EQ(of_b, schema::kMostQueuedBytesPerPeer / (chunk->bytes().size() + schema::kQueuedEventBytes));
-    EXPECT_EQ(of_c, 1u);
-    std::printf("400 MB sent: %zu chunks waited, %zu MB more\n", of_b, more >> 20);
+std::size_t resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6)) * 1024;
+  return 0;
+}
+
+// node-b sends 400 MB to a node whose thread takes nothing: what waits there is its share, and node-c is heard.
+TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndHoldsBackNobody) {
+  const auto config = configs(3);
+  constexpr Seat kC{2};
+  EventQueue queue(3);
+  Endpoint a(config[0], 11, "build", &queue), b(config[1], 12, "build"), c(config[2], 13, "build");
+  for (Endpoint* one : {&a, &b, &c}) ASSERT_TRUE(one->start().ok());
+  for (Endpoint* one : {&b, &c}) ASSERT_TRUE(one->wait_until_up(kA));
+  schema::FramePool pool;
+  schema::ChunkFrameBuilder builder({7, 1, 3}, 0, schema::ChunkPhase::kContribution, schema::kMostChunkPayloadBytes,
+                                    pool);
+  const schema::SharedFrame chunk = builder.finish(schema::kMostChunkPayloadBytes, schema::PayloadFormat::kCodesRaw);
+  const std::size_t before = resident_bytes();
+  for (int i = 0; i < 400; ++i) b.send(kA, chunk);
+  ASSERT_TRUE(a.wait([&] { return a.arrived_ == 400; }));
+  const std::size_t more = resident_bytes() - before;
+  ASSERT_EQ(a.floods_.size(), 1u);
+  EXPECT_EQ(a.floods_[0], kB);
+  c.send(kA, {7, 1, 3}, schema::Scalers{1, 0, 0, {0.5f, 0.25f}});
+  ASSERT_TRUE(a.wait([&] { return a.arrived_ == 401; }));
+  std::size_t of_b = 0, of_c = 0;
+  while (const std::optional<Event> event = queue.pop(std::chrono::milliseconds(0)))
+    ++(std::get<FrameArrived>(*event).from == kB ? of_b : of_c);
+  EXPECT_EQ(of_b, schema::kMostQueuedBytesPerPeer / (chunk->bytes().size() + schema::kQueuedEventBytes));
+  EXPECT_EQ(of_c, 1u);
+  std::printf("400 MB sent: %zu chunks waited, %zu MB more\n", of_b, more >> 20);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what was freed
-    EXPECT_LT(more, schema::kMostQueuedBytesPerPeer + (32u << 20));
+  EXPECT_LT(more, schema::kMostQueuedBytesPerPeer + (32u << 20));
 #endif
-  }
+}
 
-  TEST(Mesh, APortInUseIsNamed) {
-    auto config = configs(2);
-    Endpoint a(config[0], 11, "build");
-    ASSERT_TRUE(a.start().ok());
-    Endpoint same(config[0], 12, "build");
-    const Status started = same.start();
-    ASSERT_FALSE(started.ok());
-    EXPECT_NE(started.error().message.find(std::to_string(config[0].self().port)), std::string::npos)
-        << started.error().message;
-  }
+TEST(Mesh, APortInUseIsNamed) {
+  auto config = configs(2);
+  Endpoint a(config[0], 11, "build");
+  ASSERT_TRUE(a.start().ok());
+  Endpoint same(config[0], 12, "build");
+  const Status started = same.start();
+  ASSERT_FALSE(started.ok());
+  EXPECT_NE(started.error().message.find(std::to_string(config[0].self().port)), std::string::npos)
+      << started.error().message;
+}
 
 }  // namespace
 }  // namespace tg::daemon
