@@ -34,7 +34,9 @@ int remaining_ms(Clock::time_point deadline) {
 }
 
 // A local socket's path.
-bool is_local(const std::string& address) { return address.find('/') != std::string::npos; }
+bool is_local(const std::string& address) {
+  return address.find('/') != std::string::npos && address.find("://") == std::string::npos;
+}
 
 // host:port; an IPv6 address stands in brackets.
 bool is_address(const std::string& address) {
@@ -94,10 +96,15 @@ struct Client::State {
     bool failed = false;
     while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(place, zmq::recv_flags::dontwait)) {
       std::uint16_t what = 0;
-      if (event.size() >= sizeof what) std::memcpy(&what, event.data(), sizeof what);
+      std::int32_t value = 0;
+      if (event.size() != sizeof what + sizeof value) continue;
+      std::memcpy(&what, event.data(), sizeof what);
+      std::memcpy(&value, event.data<char>() + sizeof what, sizeof value);
       accepted = accepted || what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
       refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-      failed = failed || (what != ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
+      // Without keys anything else than a wish for them is no tgd, and why_silent finds out.
+      const bool wants_key = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
+      failed = failed || (what != ZMQ_EVENT_HANDSHAKE_SUCCEEDED && (wants_key || !keys.ways.empty()));
     }
     if (!failed || accepted) return;
     if (dials >= std::max<std::size_t>(keys.ways.size(), 1)) {

@@ -102,7 +102,8 @@ static_assert(descriptors_of(kMostMembers) <= 4096, "the hard limit of open file
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
 inline constexpr std::size_t kMostBlockPerFrame = 4;        // times a chunk frame's bytes, while it waits for the wire
 inline constexpr std::size_t kSmallBlockBytes = 16u << 10;  // not worth being smaller
-inline constexpr int kMeshHighWaterMark = 4096;             // messages per peer; the protocol's gates bound the bytes
+inline constexpr int kMostReceivedFrames = 32;   // of a peer, that wait for the receiving thread: bytes, a MiB each
+inline constexpr int kMeshHighWaterMark = 4096;  // messages per peer; the protocol's gates bound the bytes
 // Frames on their way to the node's thread, each with its message and kQueuedEventBytes. A member has two windows of
 // totals there at most: who has more than its share floods. All together wait beyond the sum, at their ports.
 inline constexpr std::size_t kQueuedEventBytes = 512;

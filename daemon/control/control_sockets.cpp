@@ -214,7 +214,7 @@ void ControlSockets::Impl::dial(Seat peer) {
   PeerLink& link = links[peer];
   const schema::PeerAddress& address = config.peers[peer];
   link.dialled = std::chrono::steady_clock::now();
-  if (link.problem.empty()) link.problem = "its control port " + place_of(address) + " cannot be reached";
+  if (link.problem.empty()) link.problem = "nothing answers at " + place_of(address);
   link.redial = false;
   std::optional<Introduction> introduction;
   if (keyring.has_keys()) {
@@ -232,7 +232,7 @@ void ControlSockets::Impl::watch(Seat peer) {
   while (const std::optional<DialEvent> event = next_event(link.link.monitor)) {
     if (*event == DialEvent::kConnected) link.problem.clear();
     if (*event == DialEvent::kDisconnected && link.problem.empty())  // else it was refused, and said so
-      link.problem = "its control port " + place_of(config.peers[peer]) + " cannot be reached";
+      link.problem = "nothing answers at " + place_of(config.peers[peer]);
     if (*event != DialEvent::kKeyRefused && *event != DialEvent::kHandshakeFailed) continue;
     link.redial = true;
     link.problem = *event == DialEvent::kKeyRefused

@@ -55,6 +55,7 @@ std::vector<std::string> hosts_of(const schema::NodeConfig& config) {
 SocketOptions mesh_options(const schema::NodeConfig& config) {
   SocketOptions options;
   options.high_water_mark = schema::kMeshHighWaterMark;
+  options.received_messages = schema::kMostReceivedFrames;
   options.most_message_bytes = schema::kMostFrameBytes;
   options.give_up_ms = config.peer_timeout_ms;
   return options;

@@ -33,14 +33,15 @@ namespace tg::daemon {
 
 inline constexpr int kReconnectMs = 100;
 inline constexpr int kConnectTimeoutMs = 3000;
-inline constexpr int kTcpGiveUpMs = 10'000;  // at least
-inline constexpr int kHandshakeMs = 2000;    // strangers hold memory so long
-inline constexpr int kBacklog = 1024;        // connections that wait to be accepted; libzmq's 100 are overrun at once
+inline constexpr int kTcpGiveUpMs = 3000;  // at least
+inline constexpr int kHandshakeMs = 2000;  // strangers hold memory so long
+inline constexpr int kBacklog = 1024;      // connections that wait to be accepted; libzmq's 100 are overrun at once
 // Seconds: probes begin after so long a silence and follow at this distance.
 inline constexpr int kKeepAliveIdle = 5, kKeepAliveInterval = 2;
 
 struct SocketOptions {
-  int high_water_mark = 64;  // messages per connection and direction
+  int high_water_mark = 64;    // messages per connection, towards the peer
+  int received_messages = 64;  // per connection, from it; beyond them TCP holds it back
   std::int64_t most_message_bytes = 1024 * 1024;
   int linger_ms = 0;
   int most_reconnect_ms = 1000;
@@ -51,7 +52,7 @@ struct SocketOptions {
 
 inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& options) {
   socket.set(zmq::sockopt::sndhwm, options.high_water_mark);
-  socket.set(zmq::sockopt::rcvhwm, options.high_water_mark);
+  socket.set(zmq::sockopt::rcvhwm, options.received_messages);
   socket.set(zmq::sockopt::maxmsgsize, options.most_message_bytes);
   socket.set(zmq::sockopt::linger, options.linger_ms);
   socket.set(zmq::sockopt::reconnect_ivl, kReconnectMs);

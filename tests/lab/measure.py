@@ -175,7 +175,7 @@ def describe(options, lab, mesh, run, status, meter, report):
         "grain_asked": options.grain_asked,
         "exchange": record["exchange"],
         "coding": record["coding"],
-        "keys": keys,
+        "keys": getattr(options, "keys", False),
         "job": job_of(options),
         "kernels": record["own"]["kernels"],
         "zeros": statistics.mean(report["zeros"]),

@@ -25,10 +25,10 @@ STATUS_FIELDS = {"schema_version", "nodes", "runs"}
 NODE_FIELDS = {"name", "address", "state", "problem"}
 RUN_FIELDS = {
     "id", "state", "reason", "model", "exchange", "coding", "step", "steps", "loss", "evaluation", "samples_per_second",
-    "code_bits_per_parameter", "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "members",
+    "started", "since", "seconds_left", "code_bits_per_parameter", "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "members",
 }  # fmt: skip
 EVALUATION_FIELDS = {"step", "accuracy", "loss"}
-MEMBER_FIELDS = {"node", "state", "step", "digest", "wait_share", "holds_up"}
+MEMBER_FIELDS = {"node", "state", "phase", "step", "digest", "wait_share", "save", "problem", "holds_up"}
 
 
 def as_number(digest):

@@ -103,8 +103,12 @@ TEST(Idx, ErrorsNameTheFileAndWhatToDo) {
   with(images, {0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 28}, "no samples");
   Bytes bad_label = idx_labels(kTrain);
   bad_label.back() = 10;
-  with(labels, bad_label, "labels up to 10");
-  with(labels, bad_label, "another set, such as EMNIST");
+  write_plain(labels, bad_label);  // whole, and of another set: the job is wrong, not the file
+  const auto other = load(DatasetKind::kMnist, folder.path());
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().kind, ErrorKind::kInvalidJob);
+  expect_text(other.error().message, labels + " has labels up to 10");
+  expect_text(other.error().message, "another set, such as EMNIST");
 }
 
 TEST(Idx, DamagedGzipIsAnError) {
