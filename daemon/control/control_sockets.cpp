@@ -33,7 +33,6 @@ constexpr std::size_t kMostNamedPeerThreads = 16;
 constexpr std::chrono::milliseconds kMostSilence{60'000};
 constexpr std::size_t kMostConnections = 512;
 constexpr std::chrono::milliseconds kRedial{1000};
-constexpr std::chrono::milliseconds kLook{250};  // at connections and their limits
 constexpr const char* kOneFile = "; give both the same cluster key file";
 constexpr const char* kLocalName = "control.sock";
 constexpr std::size_t kMostLocalPath = 107;  // of a Unix socket's name
@@ -332,7 +331,7 @@ void ControlSockets::wake() {
 
 void ControlSockets::tick() {
   const auto now = std::chrono::steady_clock::now();
-  if (now - impl_->looked < kLook) return;
+  if (now - impl_->looked < kConnectionTick) return;
   impl_->looked = now;
   try {
     impl_->watch_clients();

@@ -25,7 +25,7 @@ constexpr std::uint64_t kHelloMs = 1000;           // to a connected peer
 constexpr std::uint64_t kHelloConnectingMs = 200;  // until both directions work
 constexpr std::chrono::milliseconds kPoll{50};     // how soon the receiving thread sees that it should stop
 constexpr std::chrono::milliseconds kWatch{10};    // how soon it sees a broken connection while frames come
-constexpr std::chrono::milliseconds kTick{250};    // connections over their limits, links that only look up
+constexpr std::chrono::milliseconds kTick{250};    // links that only look up
 // Between runs, a link that was up and has been silent this long in one direction is dialled again.
 constexpr std::chrono::milliseconds kMostLinkSilence{4000};
 constexpr std::chrono::milliseconds kProblemHolds{5000};  // since it was last noted
@@ -158,7 +158,7 @@ struct Mesh::State {
   Per<Seat, PeerLink> links;
   std::map<std::string, Seat> seat_of;
   std::map<std::string, Sender> senders;  // of the open connections, by routing id
-  Clock::time_point next_stranger_line{};
+  Clock::time_point next_stranger_line{}, counted{};
   std::uint64_t strangers = 0;
   std::thread receiver;
   std::atomic<bool> stopping{false}, in_run{false};
@@ -266,6 +266,10 @@ void Mesh::State::watch_connections() {
   for (const Seat peer : links.places())
     if (links[peer].monitor) watch_connection(peer);
   connections->take_events();
+  if (const auto now = Clock::now(); now - counted >= kConnectionTick) {
+    counted = now;
+    connections->tick(now);
+  }
   for (auto at = senders.begin(); at != senders.end();) {
     if (connections->open(at->second.descriptor)) {
       ++at;
@@ -313,7 +317,6 @@ void Mesh::State::lost(Seat peer) {
 }
 
 void Mesh::State::tick(Clock::time_point now) {
-  connections->tick(now);
   if (in_run) return;  // Liveness and TCP decide then; a peer that stands still for a moment loses nothing
   bind_keys_of_now();
   for (const Seat peer : links.places()) {

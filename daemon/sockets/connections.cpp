@@ -17,6 +17,8 @@
 namespace tg::daemon {
 namespace {
 
+constexpr std::uint64_t kReadAhead = 64 * 1024;
+
 // No ACCEPT_FAILED: without descriptors libzmq's accept loop spins, and would fill the monitor's queue.
 constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                         ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
@@ -92,8 +94,8 @@ void Connections::spoke(int descriptor) {
 }
 
 void Connections::tick(Clock::time_point now) {
-  // A message that libzmq is putting together may be as large as one can be, and its head is read with it.
-  const std::uint64_t most_bytes = 2 * limits_.most_message_bytes;
+  // A message that libzmq is putting together may be as large as one can be, and it reads ahead a little.
+  const std::uint64_t most_bytes = limits_.most_message_bytes + kReadAhead;
   std::vector<int> silent, endless;
   for (const auto& [descriptor, connection] : connections_) {
     if (now - connection.spoke >= limits_.most_silence)

@@ -3,8 +3,9 @@
 // counts a connection's bytes, and shutdown() ends it.
 //
 //   says nothing     no message for `most_silence` after it was accepted, or after its last one
-//   never ends       twice the bytes of the largest message since its last whole one, and none waits for us: parts
-//                    without end, which no high-water mark counts
+//   never ends       more bytes since its last whole message than the largest one has, and none waits for us: parts
+//                    without end, which no high-water mark counts. libzmq spends about 30 bytes on one that is empty,
+//                    so the owner has to look often: tick() every kConnectionTick
 //   one too many     more than `most` connections: the newest is refused
 //
 // One thread, the socket's.
@@ -18,6 +19,8 @@
 #include <zmq.hpp>
 
 namespace tg::daemon {
+
+inline constexpr std::chrono::milliseconds kConnectionTick{50};
 
 struct ConnectionLimits {
   std::size_t most = 0;
