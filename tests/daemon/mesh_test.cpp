@@ -224,9 +224,13 @@ TEST(Mesh, ASenderOfMalformedFramesIsCutOff) {
   Stranger stranger(config[0], kA);
   stranger.greet("node-b", 13);
   for (int i = 0; i < schema::kMostBadFrames; ++i) stranger.send_bytes("no frame at all");
-  ASSERT_TRUE(a.wait([&] { return a.misbehaved_.size() == 2; }));
-  EXPECT_EQ(a.misbehaved_[0], "node-b was restarted");
-  EXPECT_NE(a.misbehaved_[1].find("node-b sent 5 malformed frames"), std::string::npos) << a.misbehaved_[1];
+  std::vector<std::string> said;
+  ASSERT_TRUE(a.wait([&] {
+    said = a.misbehaved_;
+    return said.size() == 2;
+  }));
+  EXPECT_EQ(said[0], "node-b was restarted");
+  EXPECT_NE(said[1].find("node-b sent 5 malformed frames"), std::string::npos) << said[1];
   // Cut off: a valid frame of that incarnation is not heard any more. The hello of a new incarnation, sent after it,
   // proves that the frame was read.
   stranger.send({7, 1, 3}, schema::Goodbye{"bye"});
