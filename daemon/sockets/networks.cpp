@@ -23,8 +23,8 @@ void unmap(Network& network) {
 }
 
 bool is_loopback(const Network& address) {
-  static const Network kIpv4 = *parse_network("127.0.0.0/8"), kIpv6 = *parse_network("::1");
-  return kIpv4.contains(address) || kIpv6.contains(address);
+  static const Network ipv4 = *parse_network("127.0.0.0/8"), ipv6 = *parse_network("::1");
+  return ipv4.contains(address) || ipv6.contains(address);
 }
 
 }  // namespace
