@@ -133,7 +133,7 @@ struct Mesh::State {
   Sender* sender_of(const std::string& id, zmq::message_t& body);
   void on_message(const std::string& id, std::shared_ptr<zmq::message_t> message);
   void on_hello(const std::string& id, Sender& sender, const schema::Hello& hello);
-  bool is_rival(Seat peer, const schema::Hello& hello) const;
+  bool is_rival(Seat peer, const std::string& id, const schema::Hello& hello) const;
   void on_rival(const std::string& id, Seat peer, const std::string& from, const schema::Hello& hello);
   void on_bad_frame(Sender& sender, const std::string& why);
   void refuse(const std::string& id, const std::string& why);
@@ -407,9 +407,9 @@ void Mesh::State::stranger(const std::string& from, const std::string& why) {
 }
 
 // Another process than the one that has this peer's place, while that one answers: it has to wait.
-bool Mesh::State::is_rival(Seat peer, const schema::Hello& hello) const {
+bool Mesh::State::is_rival(Seat peer, const std::string& id, const schema::Hello& hello) const {
   const PeerLink& link = links[peer];
-  if (link.incarnation == 0 || link.incarnation == hello.incarnation) return false;
+  if (link.incarnation == 0 || link.incarnation == hello.incarnation || link.sender == id) return false;
   // Who has heard us is the one at the address of the peer line, and no other can be.
   if (hello.heard == incarnation) return false;
   return link.connection != 0 && !link.sender.empty() &&
@@ -461,7 +461,7 @@ void Mesh::State::on_hello(const std::string& id, Sender& sender, const schema::
   }
   watch_connections();  // a hello may have waited in the queue while its sender died
   if (!senders.contains(id)) return;
-  if (is_rival(peer, hello)) return on_rival(id, peer, from, hello);
+  if (is_rival(peer, id, hello)) return on_rival(id, peer, from, hello);
   sender.seat = peer;
   link.sender = id;
   link.heard_at = Clock::now();
