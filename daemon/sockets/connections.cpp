@@ -20,8 +20,7 @@ namespace {
 constexpr std::uint64_t kReadAhead = 64 * 1024;
 
 // No ACCEPT_FAILED: without descriptors libzmq's accept loop spins, and would fill the monitor's queue.
-constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-                        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
+constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED;
 
 // host:port of the other end, "" where the descriptor is none of a connection any more.
 std::string other_end(int descriptor) {
@@ -75,14 +74,11 @@ void Connections::take_events() {
       accepted(value);
     else if (what == ZMQ_EVENT_DISCONNECTED)
       connections_.erase(value);
-    else
-      ++failed_handshakes_;
   }
 }
 
 void Connections::accepted(int descriptor) {
   connections_[descriptor] = {other_end(descriptor), Clock::now(), 0};
-  last_address_ = connections_[descriptor].address;
   if (connections_.size() > limits_.most) end(descriptor, "more than " + std::to_string(limits_.most) + " connections");
 }
 

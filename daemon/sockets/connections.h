@@ -50,9 +50,6 @@ class Connections {
   std::string address(int descriptor) const;
   bool open(int descriptor) const { return connections_.contains(descriptor); }
   std::size_t size() const { return connections_.size(); }
-  // Connections that did not get through the handshake: a wrong server key, another protocol.
-  std::uint64_t failed_handshakes() const { return failed_handshakes_; }
-  const std::string& last_address() const { return last_address_; }
 
  private:
   struct Connection {
@@ -67,8 +64,6 @@ class Connections {
   const ConnectionLimits limits_;
   const Cut cut_;
   std::map<int, Connection> connections_;
-  std::uint64_t failed_handshakes_ = 0;
-  std::string last_address_;
 };
 
 }  // namespace tg::daemon

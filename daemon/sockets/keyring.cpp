@@ -87,11 +87,6 @@ Key Keyring::control_of_all(std::size_t which) const {
   return schema::control_keys(cluster(which)).open;
 }
 
-std::uint64_t Keyring::version() const {
-  const std::lock_guard lock(mutex_);
-  return version_;
-}
-
 void Keyring::refresh(Log& log) {
   if (!has_keys()) return;
   const Stamp now = stamp();
@@ -104,7 +99,6 @@ void Keyring::refresh(Log& log) {
     return;
   }
   keys_ = *std::move(keys);
-  ++version_;
   log.info("keys-read",
            {{"file", path_}, {"cluster-keys", keys_.file.clusters.size()}, {"operators", keys_.file.operators.size()}});
 }

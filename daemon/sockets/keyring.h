@@ -37,8 +37,6 @@ class Keyring {
   schema::Key node(std::size_t which, const std::string& name) const;
   schema::Key control_of_all(std::size_t which) const;
 
-  // Changes whenever the keys do.
-  std::uint64_t version() const;
   // Reads the file again if it is another one. One that cannot be used leaves the keys as they are, and is logged.
   void refresh(Log& log);
 
@@ -62,7 +60,6 @@ class Keyring {
   mutable std::mutex mutex_;
   Keys keys_;
   Stamp read_;
-  std::uint64_t version_ = 1;
 };
 
 }  // namespace tg::daemon

@@ -2,9 +2,6 @@
 they opened in `held`, for whoever closes it later."""
 
 import struct
-import sys
-
-sys.path.insert(0, __import__("os").path.join(__import__("os").path.dirname(__file__)))
 
 from zmtp import COMMAND, LONG, Stranger, garbage, greeting, part
 
@@ -99,24 +96,6 @@ def talks_nonsense(host, port, random, held):
             break
     stranger.close()
     return "sent"
-
-
-def asks_and_does_not_read(request):
-    def act(host, port, random, held):
-        stranger = connect(host, port)
-        if stranger is None:
-            return "not let in"
-        if not stranger.greet():
-            stranger.close()
-            return "refused"
-        for _ in range(200):
-            if not stranger.send(part(request)):
-                return "cut"
-        held.append(stranger)
-        return "holds"
-
-    act.__name__ = "asks_and_does_not_read"
-    return act
 
 
 ACTS = [says_garbage, says_nothing, shakes_hands_only, never_ends, announces_much, large_command, talks_nonsense]
