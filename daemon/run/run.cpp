@@ -409,8 +409,11 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
     } else {
       outcome.artefacts = std::make_shared<const Artefacts>(*std::move(artefacts));
       Result<FileMarks> marks = write_artefacts(directory, *outcome.artefacts);
-      if (marks) record.files = *std::move(marks);
-      if (!marks) failed(marks.error());
+      if (!marks) {
+        failed(marks.error());
+      } else {
+        record.files = *std::move(marks);
+      }
     }
     if (traced)
       if (const Status written = timeline->write(directory + "/trace.json"); !written) failed(written.error());
