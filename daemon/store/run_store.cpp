@@ -1,22 +1,12 @@
 #include "daemon/store/run_store.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
 
-#include "daemon/store/checkpoints.h"
-#include "engine/storage/safetensors.h"
-#include "kernels/base/hex.h"
+#include "daemon/store/run_files.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -29,65 +19,9 @@ namespace fs = std::filesystem;
 using schema::RunState;
 using schema::RunStatus;
 
-constexpr const char* kRecordFile = "run.json";
-constexpr const char* kLogFile = "log.txt";
-constexpr const char* kMetricsFile = "metrics.jsonl";
-constexpr const char* kReserveFile = "reserve";  // room for the last record, given back when it does not fit otherwise
-constexpr std::size_t kReserveBytes = 64 * 1024;
-constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins so
 constexpr std::array kFiles = {
     kRecordFile,         kMetricsFile, kLogFile, "model.safetensors", "model-raw.safetensors",
     "state.safetensors", "trace.json"};
-
-std::string errno_text() { return std::strerror(errno); }
-
-// A file that is open; closes itself.
-class OpenFile {
- public:
-  OpenFile(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
-  ~OpenFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
-struct Slice {
-  std::uint64_t total_bytes = 0;
-  std::string data;
-};
-
-// kNotFound where there is no such file. O_NOFOLLOW: a link in a run's directory leads nowhere. O_NONBLOCK: nor does a
-// pipe hold us up.
-Result<Slice> read_file(const std::string& path, std::uint64_t offset, std::size_t most_bytes) {
-  const OpenFile file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  struct stat about {};
-  if (file.fd() < 0) {
-    return Error{errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
-  }
-  if (::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) {
-    return Error{ErrorKind::kIo, "cannot read " + path + ": not a plain file"};
-  }
-  Slice slice;
-  slice.total_bytes = static_cast<std::uint64_t>(about.st_size);
-  if (offset >= slice.total_bytes) return slice;
-  slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));
-  std::size_t done = 0;
-  while (done < slice.data.size()) {
-    const ssize_t got =
-        ::pread(file.fd(), slice.data.data() + done, slice.data.size() - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error{ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
-    if (got == 0) break;  // it shrank meanwhile
-    done += static_cast<std::size_t>(got);
-  }
-  slice.data.resize(done);
-  return slice;
-}
 
 bool newer(const RunStatus& a, const RunStatus& b) {
   return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
@@ -107,28 +41,19 @@ struct RunStore::State {
     std::uint64_t bytes = 0;
   };
 
-  State(std::string state_dir, std::string own_node, Retention own_retention)
-      : root(state_dir + "/runs"),
-        node(std::move(own_node)),
-        retention(std::move(own_retention)),
-        lock_file(state_dir + "/lock", O_RDWR | O_CREAT) {}
+  State(std::unique_ptr<RunFiles> of_runs, std::string own_node, Retention own_retention)
+      : files(std::move(of_runs)), node(std::move(own_node)), retention(std::move(own_retention)) {}
 
-  std::string directory(const std::string& id) const { return root + "/" + id; }
   void load(const std::string& id, std::vector<std::string>& warnings);
   void fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const;
-  Status write_record(const RunRecord& record) const;
-  bool recover_checkpoint(RunRecord& record) const;
   Result<Slice> read_unwritten_record(const RunRecord& record, std::uint64_t offset, std::size_t most_bytes);
   Result<Slice> read_state(const RunRecord& record, const std::string& file, std::uint64_t offset,
                            std::size_t most_bytes);
-  Status delete_directory(const std::string& id) const;
-  EndedRun ended_run(const RunRecord& record) const;
   void delete_what_is_due();
 
-  const std::string root;
+  const std::unique_ptr<RunFiles> files;
   const std::string node;
   const Retention retention;
-  const OpenFile lock_file;  // held as long as the store lives
 
   std::mutex writing;        // serializes what touches the disk; taken before `mutex`
   mutable std::mutex mutex;  // guards runs
@@ -140,31 +65,12 @@ struct RunStore::State {
 
 Result<std::unique_ptr<RunStore>> RunStore::open(const std::string& state_dir, const std::string& node,
                                                  std::vector<std::string>& warnings, Retention retention) {
-  std::error_code problem;
-  fs::create_directories(state_dir + "/runs", problem);
-  if (problem) {
-    return Error{ErrorKind::kIo, "cannot create state-dir " + state_dir + ": " + problem.message() +
-                                     "; give a directory that " + node + " may write with state-dir"};
-  }
-  auto state = std::make_shared<State>(state_dir, node, std::move(retention));
-  if (state->lock_file.fd() < 0) {
-    return Error{ErrorKind::kIo, "cannot write in state-dir " + state_dir + ": " + errno_text()};
-  }
-  if (::flock(state->lock_file.fd(), LOCK_EX | LOCK_NB) != 0) {
-    return Error{ErrorKind::kRefused,
-                 "state-dir " + state_dir + " is in use by another tgd; give every node a state-dir of its own"};
-  }
-  fs::directory_iterator entries(state->root, problem);
-  for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
-    const std::string name = entries->path().filename().string();
-    if (name.starts_with(kDeletedPrefix)) {  // its deletion was cut off
-      std::error_code ignored;
-      fs::remove_all(entries->path(), ignored);
-      continue;
-    }
-    state->load(name, warnings);
-  }
-  if (problem) return Error{ErrorKind::kIo, "cannot list " + state->root + ": " + problem.message()};
+  Result<std::unique_ptr<RunFiles>> files = RunFiles::open(state_dir, node);
+  if (!files) return files.error();
+  const Result<std::vector<std::string>> ids = (*files)->list();
+  if (!ids) return ids.error();
+  auto state = std::make_shared<State>(*std::move(files), node, std::move(retention));
+  for (const std::string& id : *ids) state->load(id, warnings);
   state->delete_what_is_due();
 
   auto store = std::make_unique<RunStore>();
@@ -173,16 +79,11 @@ Result<std::unique_ptr<RunStore>> RunStore::open(const std::string& state_dir, c
 }
 
 void RunStore::State::load(const std::string& id, std::vector<std::string>& warnings) {
-  const std::string path = directory(id) + "/" + kRecordFile;
-  const auto warn = [&](const std::string& what) { warnings.push_back("run left alone, " + path + ": " + what); };
-  if (!schema::is_run_id(id)) return warn("the directory's name is no run id");
-  const Result<Slice> content = read_file(path, 0, schema::kMostRecordBytes);
-  if (!content) return warn(content.error().message);
-  if (content->total_bytes > schema::kMostRecordBytes) return warn("larger than any record");
-  Result<RunRecord> record = record_from_json(content->data);
-  if (!record) return warn(record.error().message);
-  if (record->id != id) return warn("holds the record of run " + record->id);
-  if (record->node != node) return warn("holds the record of node '" + record->node + "', this is " + node);
+  Result<RunRecord> record = files->read_record(id);
+  if (!record) {
+    warnings.push_back("run left alone, " + files->directory(id) + "/" + kRecordFile + ": " + record.error().message);
+    return;
+  }
   fail_if_unfinished(*record, warnings);
   runs[id] = {std::move(*record), true, true};
 }
@@ -198,92 +99,14 @@ void RunStore::State::fail_if_unfinished(RunRecord& record, std::vector<std::str
                          std::string(to_word(record.status.state));
   record.status.state = own.state = RunState::kFailed;
   record.status.since_ms = unix_time_ms();
-  if (!recover_checkpoint(record)) {
+  if (!files->recover_state(record)) {
     // What it had committed went with it.
     record.status.digest = record.status.digest_step = own.digest = own.digest_step = 0;
     own.save = schema::SaveState::kNothing;
   }
-  if (const Status written = write_record(record); !written) {
+  if (const Status written = files->write_record(record); !written) {
     warnings.push_back("run " + record.id + " is FAILED, but its record cannot be written: " + written.error().message);
   }
-}
-
-// The furthest state file that is whole stands for the state: the last one, if only its record is missing, or a
-// checkpoint.
-bool RunStore::State::recover_checkpoint(RunRecord& record) const {
-  std::vector<std::string> names = checkpoints_in(directory(record.id));
-  names.insert(names.begin(), kStateFile);
-  for (const std::string& name : names) {
-    const Result<StateFile> state = open_state_file(directory(record.id) + "/" + name, true);
-    if (!state) continue;
-    const auto text = [&](const char* key) {
-      const auto found = state->metadata.find(key);
-      return found == state->metadata.end() ? std::string() : found->second;
-    };
-    const std::string step_text = text("step");
-    std::uint64_t step = 0;
-    const auto [stop, code] = std::from_chars(step_text.data(), step_text.data() + step_text.size(), step);
-    const std::optional<std::uint64_t> digest = parse_hex_digest(text("digest"));
-    if (!digest || code != std::errc() || text("run") != record.id) continue;
-    schema::MemberStatus& own = record.own_row();
-    record.checkpoint = name;
-    record.status.digest = own.digest = *digest;
-    record.status.step = record.status.digest_step = own.step = own.digest_step = step;
-    own.save = schema::SaveState::kSaved;
-    return true;
-  }
-  return false;
-}
-
-Status RunStore::State::write_record(const RunRecord& record) const {
-  std::error_code problem;
-  fs::create_directories(directory(record.id), problem);
-  if (problem) {
-    return Error{ErrorKind::kIo, "cannot create " + directory(record.id) + ": " + problem.message()};
-  }
-  const std::string path = directory(record.id) + "/" + kRecordFile,
-                    reserve = directory(record.id) + "/" + kReserveFile;
-  const std::string json = record_to_json(record);
-  Status written = engine::write_file_atomically(path, json);
-  if (!written && fs::remove(reserve, problem)) written = engine::write_file_atomically(path, json);
-  if (schema::is_final(record.status.state)) {
-    fs::remove(reserve, problem);
-  } else if (written && !fs::exists(reserve, problem)) {
-    const OpenFile file(reserve, O_WRONLY | O_CREAT);  // none is no harm
-    [[maybe_unused]] const int ignored = file.fd() < 0 ? 0 : ::posix_fallocate(file.fd(), 0, kReserveBytes);
-  }
-  return written;
-}
-
-// Out of sight in one instant: a crash leaves no half of it.
-Status RunStore::State::delete_directory(const std::string& id) const {
-  std::error_code problem;
-  const std::string aside = root + "/" + kDeletedPrefix + id;
-  fs::remove_all(aside, problem);
-  fs::rename(directory(id), aside, problem);
-  if (problem && problem != std::errc::no_such_file_or_directory)
-    return Error{ErrorKind::kIo, "cannot delete " + directory(id) + ": " + problem.message()};
-  fs::remove_all(aside, problem);  // what cannot go now goes at the next start
-  return {};
-}
-
-EndedRun RunStore::State::ended_run(const RunRecord& record) const {
-  EndedRun run;
-  run.id = record.id;
-  run.ended_ms = record.status.since_ms;
-  run.begun = record.begun();
-  run.failed = record.status.state == RunState::kFailed;
-  run.fetched = record.fetched_ms != 0;
-  std::error_code problem;
-  fs::directory_iterator entries(directory(record.id), problem);
-  for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
-    std::error_code unknown;
-    const std::uint64_t bytes = entries->file_size(unknown);
-    if (unknown) continue;
-    run.bytes += bytes;
-    if (entries->path().extension() == ".safetensors") run.has_model = true;
-  }
-  return run;
 }
 
 // The caller holds `writing`, or is alone.
@@ -296,9 +119,9 @@ void RunStore::State::delete_what_is_due() {
     }
   }
   std::vector<EndedRun> all;
-  for (const RunRecord& record : ended) all.push_back(ended_run(record));
+  for (const RunRecord& record : ended) all.push_back(files->ended_run(record));
   for (Deletion& deletion : runs_to_delete(std::move(all), retention.limits, unix_time_ms())) {
-    const Status deleted = delete_directory(deletion.id);
+    const Status deleted = files->remove(deletion.id);
     if (deleted.ok()) {
       const std::lock_guard lock(mutex);
       runs.erase(deletion.id);
@@ -322,8 +145,8 @@ Result<std::uint64_t> RunStore::remove(const std::string& id) {
   if (!schema::is_final(record->status.state))
     return Error{ErrorKind::kRefused, "run " + id + " is " + std::string(to_word(record->status.state)) + " on " +
                                           state_->node + "; stop it first: tgctl stop " + id};
-  const std::uint64_t bytes = state_->ended_run(*record).bytes;
-  if (Status deleted = state_->delete_directory(id); !deleted) return deleted.error();
+  const std::uint64_t bytes = state_->files->ended_run(*record).bytes;
+  if (Status deleted = state_->files->remove(id); !deleted) return deleted.error();
   {
     const std::lock_guard lock(state_->mutex);
     state_->runs.erase(id);
@@ -340,7 +163,7 @@ Status RunStore::mark_fetched(const std::string& id) {
     return Error{ErrorKind::kNotFound, "no run '" + id + "' on " + state_->node + "; list the runs: tgctl list"};
   record->fetched_ms = unix_time_ms();
   if (record->own_row().save == schema::SaveState::kInMemory) record->own_row().save = schema::SaveState::kNotSaved;
-  Status written = state_->write_record(*record);
+  Status written = state_->files->write_record(*record);
   {
     const std::lock_guard lock(state_->mutex);
     if (const auto found = state_->runs.find(id); found != state_->runs.end()) {
@@ -362,7 +185,7 @@ Status RunStore::write(const RunRecord& record) {
   own.node = state_->node;
   own.status.id = own.id;
   // The disk first: whoever sees a run COMPLETED may fetch its run.json at once.
-  Status written = state_->write_record(own);
+  Status written = state_->files->write_record(own);
   {
     const std::lock_guard lock(state_->mutex);
     state_->runs[record.id] = {std::move(own), true, written.ok()};
@@ -375,7 +198,7 @@ Status RunStore::keep(const RunRecord& record) {
   const std::lock_guard writers(state_->writing);
   RunRecord own = record;
   own.node = state_->node;
-  return state_->write_record(own);
+  return state_->files->write_record(own);
 }
 
 bool RunStore::amend(std::uint64_t key, const std::function<void(RunRecord&)>& change) {
@@ -394,7 +217,7 @@ bool RunStore::amend(std::uint64_t key, const std::function<void(RunRecord&)>& c
   }
   if (!changed) return found;
   // What cannot be written is asked for again at the next start.
-  const bool on_disk = state_->write_record(*changed).ok();
+  const bool on_disk = state_->files->write_record(*changed).ok();
   const std::lock_guard lock(state_->mutex);
   if (const auto at = state_->runs.find(changed->id); at != state_->runs.end()) at->second.on_disk = on_disk;
   return found;
@@ -536,12 +359,12 @@ std::vector<RunStatus> RunStore::statuses() const {
   return all;
 }
 
-std::string RunStore::directory(const std::string& id) const { return state_->directory(id); }
+std::string RunStore::directory(const std::string& id) const { return state_->files->directory(id); }
 
 bool RunStore::exists(const std::string& id) const {
   if (!schema::is_run_id(id)) return false;
   std::error_code ignored;
-  if (fs::exists(state_->directory(id), ignored)) return true;
+  if (fs::exists(state_->files->directory(id), ignored)) return true;
   const std::lock_guard lock(state_->mutex);
   return state_->runs.contains(id);
 }
@@ -554,7 +377,7 @@ Result<Slice> RunStore::State::read_state(const RunRecord& record, const std::st
   if (const auto found = held.find(record.id); found != held.end()) {
     artefacts = &found->second.artefacts;
   } else if (!record.checkpoint.empty()) {
-    const std::string path = directory(record.id) + "/" + record.checkpoint;
+    const std::string path = files->directory(record.id) + "/" + record.checkpoint;
     if (opened.first != path) {
       Result<StateFile> state = open_state_file(path, false);
       if (!state) return state.error();
@@ -603,7 +426,7 @@ Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std
   Result<Slice> slice = state_->read_state(*record, file, offset, bytes);
   if (file == kRecordFile && finished) slice = state_->read_unwritten_record(*record, offset, bytes);
   if (!slice && slice.error().kind == ErrorKind::kNotFound)
-    slice = read_file(directory(record->id) + "/" + file, offset, bytes);
+    slice = state_->files->read(record->id, file, offset, bytes);
   const bool grows = file == kLogFile || file == kMetricsFile;
   if (!slice && slice.error().kind == ErrorKind::kNotFound) {
     if (!grows) {

@@ -1,0 +1,195 @@
+#include "daemon/store/run_files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "daemon/store/artefacts.h"
+#include "daemon/store/checkpoints.h"
+#include "kernels/base/hex.h"
+#include "schema/limits.h"
+#include "schema/text.h"
+
+namespace tg::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kReserveFile = "reserve";  // room for the last record, given back when it does not fit otherwise
+constexpr std::size_t kReserveBytes = 64 * 1024;
+constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins so
+
+std::string errno_text() { return std::strerror(errno); }
+
+// O_NOFOLLOW: a link in a run's directory leads nowhere. O_NONBLOCK: nor does a pipe hold us up.
+Result<Slice> read_file(const std::string& path, std::uint64_t offset, std::size_t most_bytes) {
+  const OpenFile file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  struct stat about {};
+  if (file.fd() < 0) {
+    return Error{errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
+  }
+  if (::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) {
+    return Error{ErrorKind::kIo, "cannot read " + path + ": not a plain file"};
+  }
+  Slice slice;
+  slice.total_bytes = static_cast<std::uint64_t>(about.st_size);
+  if (offset >= slice.total_bytes) return slice;
+  slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));
+  std::size_t done = 0;
+  while (done < slice.data.size()) {
+    const ssize_t got =
+        ::pread(file.fd(), slice.data.data() + done, slice.data.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error{ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
+    if (got == 0) break;  // it shrank meanwhile
+    done += static_cast<std::size_t>(got);
+  }
+  slice.data.resize(done);
+  return slice;
+}
+
+}  // namespace
+
+OpenFile::OpenFile(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+OpenFile::~OpenFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+RunFiles::RunFiles(const std::string& state_dir, std::string node)
+    : root_(state_dir + "/runs"), node_(std::move(node)), lock_(state_dir + "/lock", O_RDWR | O_CREAT) {}
+
+Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& state_dir, const std::string& node) {
+  std::error_code problem;
+  fs::create_directories(state_dir + "/runs", problem);
+  if (problem) {
+    return Error{ErrorKind::kIo, "cannot create state-dir " + state_dir + ": " + problem.message() +
+                                     "; give a directory that " + node + " may write with state-dir"};
+  }
+  std::unique_ptr<RunFiles> files(new RunFiles(state_dir, node));
+  if (files->lock_.fd() < 0)
+    return Error{ErrorKind::kIo, "cannot write in state-dir " + state_dir + ": " + errno_text()};
+  if (::flock(files->lock_.fd(), LOCK_EX | LOCK_NB) != 0) {
+    return Error{ErrorKind::kRefused,
+                 "state-dir " + state_dir + " is in use by another tgd; give every node a state-dir of its own"};
+  }
+  return files;
+}
+
+Result<std::vector<std::string>> RunFiles::list() const {
+  std::vector<std::string> names;
+  std::error_code problem;
+  fs::directory_iterator entries(root_, problem);
+  for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
+    const std::string name = entries->path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with(kDeletedPrefix))
+      fs::remove_all(entries->path(), ignored);
+    else
+      names.push_back(name);
+  }
+  if (problem) return Error{ErrorKind::kIo, "cannot list " + root_ + ": " + problem.message()};
+  return names;
+}
+
+Result<RunRecord> RunFiles::read_record(const std::string& id) const {
+  const auto refused = [](const std::string& what) { return Error{ErrorKind::kIo, what}; };
+  if (!schema::is_run_id(id)) return refused("the directory's name is no run id");
+  const Result<Slice> content = read(id, kRecordFile, 0, schema::kMostRecordBytes);
+  if (!content) return content.error();
+  if (content->total_bytes > schema::kMostRecordBytes) return refused("larger than any record");
+  Result<RunRecord> record = record_from_json(content->data);
+  if (!record) return record.error();
+  if (record->id != id) return refused("holds the record of run " + record->id);
+  if (record->node != node_) return refused("holds the record of node '" + record->node + "', this is " + node_);
+  return record;
+}
+
+Result<Slice> RunFiles::read(const std::string& id, const std::string& file, std::uint64_t offset,
+                             std::size_t most_bytes) const {
+  return read_file(directory(id) + "/" + file, offset, most_bytes);
+}
+
+bool RunFiles::recover_state(RunRecord& record) const {
+  std::vector<std::string> names = checkpoints_in(directory(record.id));
+  names.insert(names.begin(), kStateFile);
+  for (const std::string& name : names) {
+    const Result<StateFile> state = open_state_file(directory(record.id) + "/" + name, true);
+    if (!state) continue;
+    const auto text = [&](const char* key) {
+      const auto found = state->metadata.find(key);
+      return found == state->metadata.end() ? std::string() : found->second;
+    };
+    const std::string step_text = text("step");
+    std::uint64_t step = 0;
+    const auto [stop, code] = std::from_chars(step_text.data(), step_text.data() + step_text.size(), step);
+    const std::optional<std::uint64_t> digest = parse_hex_digest(text("digest"));
+    if (!digest || code != std::errc() || text("run") != record.id) continue;
+    schema::MemberStatus& own = record.own_row();
+    record.checkpoint = name;
+    record.status.digest = own.digest = *digest;
+    record.status.step = record.status.digest_step = own.step = own.digest_step = step;
+    own.save = schema::SaveState::kSaved;
+    return true;
+  }
+  return false;
+}
+
+Status RunFiles::write_record(const RunRecord& record) const {
+  std::error_code problem;
+  fs::create_directories(directory(record.id), problem);
+  if (problem) {
+    return Error{ErrorKind::kIo, "cannot create " + directory(record.id) + ": " + problem.message()};
+  }
+  const std::string path = directory(record.id) + "/" + kRecordFile,
+                    reserve = directory(record.id) + "/" + kReserveFile;
+  const std::string json = record_to_json(record);
+  Status written = engine::write_file_atomically(path, json);
+  if (!written && fs::remove(reserve, problem)) written = engine::write_file_atomically(path, json);
+  if (schema::is_final(record.status.state)) {
+    fs::remove(reserve, problem);
+  } else if (written && !fs::exists(reserve, problem)) {
+    const OpenFile file(reserve, O_WRONLY | O_CREAT);  // none is no harm
+    [[maybe_unused]] const int ignored = file.fd() < 0 ? 0 : ::posix_fallocate(file.fd(), 0, kReserveBytes);
+  }
+  return written;
+}
+
+EndedRun RunFiles::ended_run(const RunRecord& record) const {
+  EndedRun run;
+  run.id = record.id;
+  run.ended_ms = record.status.since_ms;
+  run.begun = record.begun();
+  run.failed = record.status.state == schema::RunState::kFailed;
+  run.fetched = record.fetched_ms != 0;
+  std::error_code problem;
+  fs::directory_iterator entries(directory(record.id), problem);
+  for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
+    std::error_code unknown;
+    const std::uint64_t bytes = entries->file_size(unknown);
+    if (unknown) continue;
+    run.bytes += bytes;
+    if (entries->path().extension() == ".safetensors") run.has_model = true;
+  }
+  return run;
+}
+
+Status RunFiles::remove(const std::string& id) const {
+  std::error_code problem;
+  const std::string aside = root_ + "/" + kDeletedPrefix + id;
+  fs::remove_all(aside, problem);
+  fs::rename(directory(id), aside, problem);
+  if (problem && problem != std::errc::no_such_file_or_directory)
+    return Error{ErrorKind::kIo, "cannot delete " + directory(id) + ": " + problem.message()};
+  fs::remove_all(aside, problem);  // what cannot go now goes at the next start
+  return {};
+}
+
+}  // namespace tg::daemon

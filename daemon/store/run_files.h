@@ -1,0 +1,68 @@
+// The runs' files under state-dir, without a memory of them: RunStore has that, and decides who may when. Nothing is
+// locked here but the state-dir itself (state-dir/lock), for one process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/store/retention.h"
+#include "daemon/store/run_record.h"
+#include "kernels/base/status.h"
+
+namespace tg::daemon {
+
+inline constexpr const char* kRecordFile = "run.json";
+inline constexpr const char* kLogFile = "log.txt";
+inline constexpr const char* kMetricsFile = "metrics.jsonl";
+
+struct Slice {
+  std::uint64_t total_bytes = 0;  // of the whole file
+  std::string data;
+};
+
+// A file that is open; closes itself.
+class OpenFile {
+ public:
+  OpenFile(const std::string& path, int flags);
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+class RunFiles {
+ public:
+  // Creates the directories and takes the lock; errors name the next action.
+  static Result<std::unique_ptr<RunFiles>> open(const std::string& state_dir, const std::string& node);
+
+  std::string directory(const std::string& id) const { return root_ + "/" + id; }
+  // What lies among the runs; ends the deletions that were cut off.
+  Result<std::vector<std::string>> list() const;
+  // Of a run of this node.
+  Result<RunRecord> read_record(const std::string& id) const;
+  // Replaces it atomically. While the run goes on, room for the last one is kept.
+  Status write_record(const RunRecord& record) const;
+  // The furthest state file that is whole stands for the state: the last one, if only its record is missing, or a
+  // checkpoint. False: there is none.
+  bool recover_state(RunRecord& record) const;
+  // kNotFound where there is no such file.
+  Result<Slice> read(const std::string& id, const std::string& file, std::uint64_t offset,
+                     std::size_t most_bytes) const;
+  EndedRun ended_run(const RunRecord& record) const;
+  // Everything of a run, out of sight in one instant: a crash leaves no half of it.
+  Status remove(const std::string& id) const;
+
+ private:
+  RunFiles(const std::string& state_dir, std::string node);
+
+  const std::string root_;
+  const std::string node_;
+  const OpenFile lock_;
+};
+
+}  // namespace tg::daemon
