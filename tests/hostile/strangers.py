@@ -1,101 +1,89 @@
-"""What strangers do to a port: each act takes (host, port, random) and says in a word what became of it. Acts hold what
-they opened in `held`, for whoever closes it later."""
+"""What strangers do to a port: each act takes (host, port, random, held) and says in a word what became of it. `held` has the
+connections that stay open; whoever asked for the act closes them later."""
 
+import functools
 import struct
 
 from zmtp import COMMAND, LONG, Stranger, garbage, greeting, part
 
 MIB = 1 << 20
+ACTS = []
 
 
-def connect(host, port):
-    try:
-        return Stranger(host, port)
-    except OSError:
-        return None
+def act(deed):
+    """Makes an act of what a stranger does on a connection of its own; one that "holds" stays open."""
+
+    @functools.wraps(deed)
+    def on_its_own_connection(host, port, random, held):
+        try:
+            stranger = Stranger(host, port)
+        except OSError:
+            return "not let in"
+        outcome = deed(stranger, random)
+        if outcome == "holds":
+            held.append(stranger)
+        else:
+            stranger.close()
+        return outcome
+
+    ACTS.append(on_its_own_connection)
+    return on_its_own_connection
 
 
-def says_garbage(host, port, random, held):
-    stranger = connect(host, port)
-    if stranger is None:
-        return "not let in"
+@act
+def says_garbage(stranger, random):
     stranger.send(garbage(random.randrange(1, 5000)))
-    stranger.close()
     return "sent"
 
 
-def says_nothing(host, port, random, held):
-    stranger = connect(host, port)
-    if stranger is None:
-        return "not let in"
+@act
+def says_nothing(stranger, random):
     if random.random() < 0.5:
         stranger.send(greeting()[: random.randrange(64)])
-    held.append(stranger)
     return "holds"
 
 
-def shakes_hands_only(host, port, random, held):
-    stranger = connect(host, port)
-    if stranger is None:
-        return "not let in"
-    answer = stranger.greet()
-    held.append(stranger)
-    return "in" if answer else "refused"
+@act
+def shakes_hands_only(stranger, random):
+    return "holds" if stranger.greet() else "refused"
 
 
-def never_ends(host, port, random, held):
+@act
+def never_ends(stranger, random):
     """Empty parts with MORE, and never a last one."""
-    stranger = connect(host, port)
-    if stranger is None:
-        return "not let in"
     if not stranger.greet():
-        stranger.close()
         return "refused"
     block = part(b"", more=True) * 65536
     sent = 0
     while sent < 200 * MIB and stranger.send(block):
         sent += len(block)
-    stranger.close()
     return "cut" if sent < 200 * MIB else "swallowed"
 
 
-def announces_much(host, port, random, held):
+@act
+def announces_much(stranger, random):
     """A size of up to 2^64 - 1, and some bytes of it."""
-    stranger = connect(host, port)
-    if stranger is None:
-        return "not let in"
     stranger.greet()
     size = random.choice([MIB, 2**31, 2**32 + 1, 2**63, 2**64 - 1])
     stranger.send(bytes([LONG | random.choice([0, 1, COMMAND])]) + struct.pack(">Q", size) + garbage(1000))
-    stranger.close()
     return "sent"
 
 
-def large_command(host, port, random, held):
+@act
+def large_command(stranger, random):
     """A handshake command as large as may be, less its last byte."""
-    stranger = connect(host, port)
-    if stranger is None:
-        return "not let in"
     stranger.send(greeting(random.choice([b"NULL", b"CURVE"])))
     stranger.read(64)
     stranger.send(bytes([COMMAND | LONG]) + struct.pack(">Q", MIB - 1) + bytes(MIB - 2))
-    held.append(stranger)
     return "holds"
 
 
-def talks_nonsense(host, port, random, held):
+@act
+def talks_nonsense(stranger, random):
     """Whole messages of random bytes."""
-    stranger = connect(host, port)
-    if stranger is None:
-        return "not let in"
     if not stranger.greet():
-        stranger.close()
         return "refused"
     for _ in range(random.randrange(1, 200)):
         if not stranger.send(part(garbage(random.randrange(0, 2000)))):
             break
-    stranger.close()
     return "sent"
-
-
-ACTS = [says_garbage, says_nothing, shakes_hands_only, never_ends, announces_much, large_command, talks_nonsense]

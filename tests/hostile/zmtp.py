@@ -27,8 +27,16 @@ def ready(socket_type=b"DEALER"):
 class Stranger:
     """One TCP connection. The other end may close it at any time: what is sent then is lost, and said so by False."""
 
-    def __init__(self, host, port, patience=5):
-        self.socket = socket.create_connection((host, port), timeout=patience)
+    def __init__(self, host, port, patience=5, small=False):
+        self.socket = socket.socket()
+        self.socket.settimeout(patience)
+        if small:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        try:
+            self.socket.connect((host, port))
+        except OSError:
+            self.socket.close()
+            raise
 
     def send(self, data):
         try:
