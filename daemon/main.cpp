@@ -126,7 +126,7 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                                     {"used", threads},
                                     {"why", "more threads than processors that this process may use"}});
   EventQueue queue(config.peers.size());
-  Mesh* links = nullptr;  // made last of all, and there before anybody asks
+  LinkTable links(config, log);
   Progress progress;
   schema::FramePool pool;
   ControlServer control(config, incarnation, build, **keyring, **store, progress, log,
@@ -135,11 +135,11 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                            queue.post(PeerLost{verdict.seat, verdict.message, false, verdict.run_id});
                          },
                          [&](Seat peer) {
-                           const std::optional<LinkProblem> problem = links->problem(peer);
-                           return LinkView{links->up(peer), problem ? problem->why : "", links->incarnation(peer)};
+                           const std::optional<LinkProblem> problem = links.problem(peer);
+                           return LinkView{links.up(peer), problem ? problem->why : "", links[peer].incarnation};
                          }});
   Mesh mesh(
-      config, incarnation, build, **keyring, pool, log,
+      config, links, incarnation, build, **keyring, pool, log,
       {[&](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
          const auto posted =
              queue.post_frame({from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
@@ -158,7 +158,6 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
          queue.post(PeerLost{peer, what, true});
        },
        [&](Seat peer) { control.heard(peer); }});
-  links = &mesh;
   Saver saver;
   static kernels::HostHome home(**chosen);  // never destroyed: a compute thread that was left behind holds arrays of it
   const RunContext context{config,

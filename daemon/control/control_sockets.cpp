@@ -123,8 +123,8 @@ std::string place_of(const schema::PeerAddress& peer) {
 }
 
 std::vector<std::string> allowed_hosts(const schema::NodeConfig& config) {
-  std::vector<std::string> hosts = config.control_allow;
-  for (const schema::PeerAddress& peer : config.peers) hosts.push_back(peer.host);
+  std::vector<std::string> hosts = config.hosts();
+  hosts.insert(hosts.end(), config.control_allow.begin(), config.control_allow.end());
   return hosts;
 }
 
@@ -182,10 +182,7 @@ Status ControlSockets::Impl::bind() {
   if (keyring.has_keys()) bound = keyring.control();
   doorkeeper.guard(router, bound);
   connections = std::make_unique<Connections>(
-      context, router, ConnectionLimits{kMostConnections, kMostSilence, schema::kMostRequestBytes},
-      [this](const std::string& address, const std::string& why) {
-        log.warning("connection-cut", {{"port", "control"}, {"from", address}, {"why", why}});
-      });
+      context, router, ConnectionLimits{kMostConnections, kMostSilence, schema::kMostRequestBytes}, "control", log);
   return bind_socket(router, "control", config.listen, config.control_port());
 }
 

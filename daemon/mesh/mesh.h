@@ -1,10 +1,11 @@
 // The mesh: one ROUTER bound on this node's mesh port, one DEALER to every peer; data flows DEALER -> ROUTER. Only a
 // refusal goes the other way.
 //
-// The receiving side has a thread of its own: it takes frames off the ROUTER, has them validated (schema::decode_frame
-// is where peer bytes become trusted), ties each connection to a peer by its hello and hands frames to the hooks. The
-// name in a hello must be the one that the connection's key proves. The sending side belongs to the node's thread: the
-// DEALERs, hellos and the frames that wait for a connection.
+// The receiving half (inbound.h) has a thread of its own: it takes frames off the ROUTER, has them validated
+// (schema::decode_frame is where peer bytes become trusted), ties each connection to a peer by its hello and hands
+// frames to the hooks. The name in a hello must be the one that the connection's key proves. The sending half
+// (outbound.h) belongs to the node's thread: the DEALERs, hellos and the frames that wait for a connection. Both know
+// the links (link_table.h).
 //
 // A link is up when both directions have been seen to work: the peer's hello came, and it says that it heard ours. It
 // is down as soon as TCP says so: a killed process is seen at once, without waiting for peer-timeout. Between runs it
@@ -15,14 +16,14 @@
 // say nothing or never end a message are cut (daemon/sockets/connections.h).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "daemon/mesh/link_table.h"
+#include "daemon/mesh/mesh_hooks.h"
 #include "daemon/sockets/keyring.h"
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
@@ -32,22 +33,12 @@
 
 namespace tg::daemon {
 
-struct LinkProblem {
-  std::string why;             // names the peer or what it refuses; for people
-  bool waiting_helps = false;  // a cable, a name or a process may come back; another build or key does not
-};
-
 class Mesh {
  public:
-  // Called on the receiving thread; may block while the node's queue is full (ZeroMQ and TCP then hold the peers back).
-  struct Hooks {
-    std::function<void(Seat, schema::Frame, std::shared_ptr<const void> keep)> frame;
-    std::function<void(Seat, bool up)> connection;
-    std::function<void(Seat, std::string what)> misbehaved;  // restarted in the middle, malformed frames
-    std::function<void(Seat)> heard;                         // any valid bytes
-  };
-  Mesh(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
-       schema::FramePool& pool, Log& log, Hooks hooks);
+  using Hooks = MeshHooks;
+  // links: of the same configuration; outlives the mesh, so that others may go on to ask it.
+  Mesh(const schema::NodeConfig& config, LinkTable& links, std::uint64_t incarnation, std::string build,
+       Keyring& keyring, schema::FramePool& pool, Log& log, Hooks hooks);
   ~Mesh();
 
   // Binds, connects, starts the receiving thread. Errors name the port and the next action.
@@ -60,18 +51,12 @@ class Mesh {
   void forget_waiting();            // of a run that ended
   // Between runs silent links are dialled again, and keys that changed are bound.
   void set_in_run(bool in_run);
-  void close(int linger_ms);  // of the sending side
+  void close(int linger_ms);  // of the sending half
 
   // --- any thread ---
   std::uint64_t sent_bytes() const;  // ZeroMQ framing included
-  bool up(Seat peer) const;
-  std::uint64_t incarnation(Seat peer) const;  // as its hello said, 0 = none came
-  // What is wrong with the link to a peer, as far as this node knows; nothing where it is up and nobody else claims
-  // the peer's name.
-  std::optional<LinkProblem> problem(Seat peer) const;
+  const LinkTable& links() const;
   void stop_receiving();  // joins the receiving thread
-
-  static constexpr std::size_t kMostWaitingFrames = 65536;
 
  private:
   struct State;

@@ -135,7 +135,7 @@ void Node::tick() {
 void Node::look_at_links(std::uint64_t now) {
   std::string waits;
   for (const Seat peer : membership_.waited_for()) {
-    const std::optional<LinkProblem> problem = context_.mesh.problem(peer);
+    const std::optional<LinkProblem> problem = context_.mesh.links().problem(peer);
     waits += (waits.empty() ? "waits for " : "; ") + context_.names[peer] + (problem ? ": " + problem->why : "");
     if (problem && !problem->waiting_helps) membership_.cannot_join(peer, problem->why, now);
   }
@@ -481,7 +481,7 @@ void Node::carry_out(AskStop& action) {
 std::string Node::absent_problems() const {
   std::string text;
   for (const Seat seat : context_.names.places())
-    if (const std::optional<LinkProblem> problem = context_.mesh.problem(seat))
+    if (const std::optional<LinkProblem> problem = context_.mesh.links().problem(seat))
       text += "; " + context_.names[seat] + ": " + problem->why;
   return text;
 }

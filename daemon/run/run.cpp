@@ -200,7 +200,7 @@ void Run::send(const std::vector<Seat>& to, const schema::SharedFrame& frame) {
   if (!full) return;
   const std::string& name = context_.names[*full];
   member_->fail({ErrorKind::kRunFailed, name, "send",
-                 name + " takes no frames any more: " + std::to_string(Mesh::kMostWaitingFrames) + " wait for it"});
+                 name + " takes no frames any more: " + std::to_string(kMostWaitingFrames) + " wait for it"});
 }
 
 void Run::train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) {

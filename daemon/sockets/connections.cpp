@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kReadAhead = 64 * 1024;
 
 // No ACCEPT_FAILED: without descriptors libzmq's accept loop spins, and would fill the monitor's queue.
-constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED;
+constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
 
 // host:port of the other end, "" where the descriptor is none of a connection any more.
 std::string other_end(int descriptor) {
@@ -47,8 +47,9 @@ std::uint64_t taken_bytes(int descriptor) {
 
 }  // namespace
 
-Connections::Connections(zmq::context_t& context, zmq::socket_t& router, ConnectionLimits limits, Cut cut)
-    : router_(router), events_(context, zmq::socket_type::pair), limits_(limits), cut_(std::move(cut)) {
+Connections::Connections(zmq::context_t& context, zmq::socket_t& router, ConnectionLimits limits, std::string port,
+                         Log& log)
+    : router_(router), events_(context, zmq::socket_type::pair), limits_(limits), port_(std::move(port)), log_(log) {
   const std::string endpoint = "inproc://accepted-" + std::to_string(reinterpret_cast<std::uintptr_t>(this));
   if (zmq_socket_monitor(router.handle(), endpoint.c_str(), kEvents) != 0) throw zmq::error_t();
   events_.set(zmq::sockopt::linger, 0);
@@ -74,12 +75,31 @@ void Connections::take_events() {
       accepted(value);
     else if (what == ZMQ_EVENT_DISCONNECTED)
       connections_.erase(value);
+    else if (what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
+      handshake_failed(value);
   }
 }
 
 void Connections::accepted(int descriptor) {
-  connections_[descriptor] = {other_end(descriptor), Clock::now(), 0};
-  if (connections_.size() > limits_.most) end(descriptor, "more than " + std::to_string(limits_.most) + " connections");
+  newest_ = other_end(descriptor);
+  connections_[descriptor] = {newest_, Clock::now()};
+  if (connections_.size() <= limits_.most) return;
+  const auto before = [](const auto& a, const auto& b) {
+    return std::pair(!a.second.stranger, a.second.spoke) < std::pair(!b.second.stranger, b.second.spoke);
+  };
+  end(std::min_element(connections_.begin(), connections_.end(), before)->first,
+      "more than " + std::to_string(limits_.most) + " connections");
+}
+
+// The doorkeeper is not asked then. The event names no connection; the one accepted last is the likeliest.
+void Connections::handshake_failed(int error) {
+  const bool key = error == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC;
+  if (!key && error != ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH) return;  // none of ours
+  if (const std::optional<std::uint64_t> times = (key ? other_keys_ : no_keys_).happened())
+    log_.warning("handshake-failed", {{"port", port_},
+                                      {"accepted-last", newest_.empty() ? "unknown" : newest_},
+                                      {"why", key ? "it has another cluster key" : "only one side has keys"},
+                                      {"times", *times}});
 }
 
 void Connections::spoke(int descriptor) {
@@ -87,6 +107,7 @@ void Connections::spoke(int descriptor) {
   if (found == connections_.end()) return;
   found->second.spoke = Clock::now();
   found->second.bytes_then = taken_bytes(descriptor);
+  found->second.stranger = false;
 }
 
 void Connections::tick(Clock::time_point now) {
@@ -113,11 +134,13 @@ void Connections::end(int descriptor, const std::string& why) {
   const auto found = connections_.find(descriptor);
   if (found == connections_.end()) return;
   const std::string address = found->second.address;
+  const bool stranger = found->second.stranger;
   connections_.erase(found);
   // libzmq may have closed it a moment ago, and the number may be another file's: whose it is says its other end.
   if (address.empty() || other_end(descriptor) != address) return;
   ::shutdown(descriptor, SHUT_RDWR);
-  cut_(address, why);
+  const std::optional<std::uint64_t> times = stranger ? cuts_.happened() : 1;
+  if (times) log_.warning("connection-cut", {{"port", port_}, {"from", address}, {"why", why}, {"times", *times}});
 }
 
 std::string Connections::address(int descriptor) const {

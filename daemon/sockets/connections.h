@@ -6,17 +6,20 @@
 //   never ends       more bytes since its last whole message than the largest one has, and none waits for us: parts
 //                    without end, which no high-water mark counts. libzmq spends about 30 bytes on one that is empty,
 //                    so the owner has to look often: tick() every kConnectionTick
-//   one too many     more than `most` connections: the newest is refused
+//   one too many     more than `most` connections: of those that have said nothing yet, the oldest makes room
 //
-// One thread, the socket's.
+// Each end is logged; of those that never said anything, and of handshakes that fail, one a minute. One thread, the
+// socket's.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <zmq.hpp>
+
+#include "daemon/sockets/seldom.h"
+#include "kernels/base/log.h"
 
 namespace tg::daemon {
 
@@ -31,10 +34,8 @@ struct ConnectionLimits {
 class Connections {
  public:
   using Clock = std::chrono::steady_clock;
-  // cut: told of each connection that was ended, with its address and why.
-  using Cut = std::function<void(const std::string& address, const std::string& why)>;
-  // Before the socket is bound. Throws zmq::error_t.
-  Connections(zmq::context_t& context, zmq::socket_t& router, ConnectionLimits limits, Cut cut);
+  // Before the socket is bound. port: "mesh" or "control", for messages. Throws zmq::error_t.
+  Connections(zmq::context_t& context, zmq::socket_t& router, ConnectionLimits limits, std::string port, Log& log);
   ~Connections();
 
   // The descriptor of the connection that a message came on; -1 where it is unknown.
@@ -54,16 +55,21 @@ class Connections {
  private:
   struct Connection {
     std::string address;
-    Clock::time_point spoke;
+    Clock::time_point spoke;       // or was accepted
     std::uint64_t bytes_then = 0;  // received when it last spoke
+    bool stranger = true;          // it has said nothing yet
   };
   void accepted(int descriptor);
+  void handshake_failed(int error);
 
   zmq::socket_t& router_;
   zmq::socket_t events_;
   const ConnectionLimits limits_;
-  const Cut cut_;
+  const std::string port_;
+  Log& log_;
   std::map<int, Connection> connections_;
+  std::string newest_;  // the address that was accepted last
+  Seldom cuts_, other_keys_, no_keys_;
 };
 
 }  // namespace tg::daemon

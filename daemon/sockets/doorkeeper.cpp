@@ -15,7 +15,6 @@ constexpr const char* kDomain = "tgd";
 constexpr int kZapEnforceDomain = 93;  // hidden behind the draft macro in Debian's header, and there all the same
 constexpr std::chrono::milliseconds kPoll{200};
 constexpr std::chrono::seconds kRefresh{1};  // looks whether the key file is another one
-constexpr std::chrono::minutes kBetweenLines{1};
 
 // version, request id, domain, address, identity, mechanism, credentials
 enum ZapPart : std::size_t { kVersion, kRequestId, kPartDomain, kAddress, kIdentity, kMechanism, kCredentials };
@@ -123,9 +122,8 @@ std::optional<User> Doorkeeper::admit(const Knock& knock) {
 
 void Doorkeeper::refuse(const Knock& knock) {
   ++refused_;
-  const auto now = std::chrono::steady_clock::now();
-  if (now < next_line_) return;
-  next_line_ = now + kBetweenLines;
+  const std::optional<std::uint64_t> times = lines_.happened();
+  if (!times) return;
   std::string key = "none";
   if (schema::Key open{}; knock.credentials.size() == open.size()) {
     std::memcpy(open.data(), knock.credentials.data(), open.size());
@@ -137,8 +135,7 @@ void Doorkeeper::refuse(const Knock& knock) {
                 {"key", key},
                 {"why", keyring_.has_keys() ? "no node and no operator of this mesh has that key"
                                             : "no peer line and no control-allow names that address"},
-                {"since-last-line", refused_ - told_}});
-  told_ = refused_;
+                {"times", *times}});
 }
 
 }  // namespace tg::daemon

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "daemon/sockets/keyring.h"
 #include "daemon/sockets/networks.h"
+#include "daemon/sockets/seldom.h"
 #include "daemon/sockets/user.h"
 #include "kernels/base/log.h"
 
@@ -58,8 +58,7 @@ class Doorkeeper {
   std::string unbound_;  // the endpoint, while rebind() is at it; of the guarded socket's thread
   std::atomic<bool> ending_{false};
   std::atomic<std::uint64_t> refused_{0};
-  std::uint64_t told_ = 0;
-  std::chrono::steady_clock::time_point next_line_{};
+  Seldom lines_;
 };
 
 }  // namespace tg::daemon

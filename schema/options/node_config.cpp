@@ -272,6 +272,12 @@ Per<Seat, std::string> NodeConfig::names() const {
   return all;
 }
 
+std::vector<std::string> NodeConfig::hosts() const {
+  std::vector<std::string> all;
+  for (const PeerAddress& peer : peers) all.push_back(peer.host);
+  return all;
+}
+
 const std::vector<Option<NodeConfig>>& node_options() {
   static const std::vector<Row> rows = make_rows();
   return rows;

@@ -52,6 +52,7 @@ struct NodeConfig {
   std::uint16_t control_port() const { return static_cast<std::uint16_t>(mesh_port() + 1); }
   Seat seat() const;
   Per<Seat, std::string> names() const;
+  std::vector<std::string> hosts() const;  // of all peer lines
 };
 
 const std::vector<Option<NodeConfig>>& node_options();

@@ -161,9 +161,8 @@ class Watched : public testing::Test {
  protected:
   void open(ConnectionLimits limits) {
     router_.set(zmq::sockopt::linger, 0);
-    connections_ = std::make_unique<Connections>(
-        context_, router_, limits,
-        [this](const std::string& from, const std::string& why) { cut_.push_back(from + ": " + why); });
+    log_.set_sink([this](std::string_view line) { cut_.emplace_back(line); });
+    connections_ = std::make_unique<Connections>(context_, router_, limits, "mesh", log_);
     router_.bind("tcp://127.0.0.1:*");
     endpoint_ = router_.get(zmq::sockopt::last_endpoint);
   }
@@ -190,8 +189,9 @@ class Watched : public testing::Test {
 
   zmq::context_t context_, clients_;
   zmq::socket_t router_{context_, zmq::socket_type::router};
-  std::unique_ptr<Connections> connections_;
   std::vector<std::string> cut_;
+  Log log_{"node-a", LogLevel::kInfo};
+  std::unique_ptr<Connections> connections_;
   int messages_ = 0;
   std::string endpoint_;
 };
@@ -254,6 +254,24 @@ TEST_F(Watched, OneConnectionTooManyIsCut) {
   ASSERT_TRUE(eventually([&] { return !cut_.empty(); }));
   EXPECT_NE(cut_[0].find("more than 2 connections"), std::string::npos) << cut_[0];
   EXPECT_EQ(connections_->size(), 2u);
+}
+
+TEST_F(Watched, StrangersMakeRoomAndWhoHasSpokenStays) {
+  open({3, std::chrono::minutes(10), kMessage});
+  zmq::socket_t honest = client();
+  honest.send(zmq::message_t(1), zmq::send_flags::none);
+  ASSERT_TRUE(eventually([&] { return messages_ == 1; }));
+  std::vector<std::unique_ptr<RawClient>> strangers;
+  for (int i = 0; i < 20; ++i) {
+    strangers.push_back(std::make_unique<RawClient>(endpoint_));
+    ASSERT_TRUE(eventually([&] { return connections_->size() == std::min(strangers.size() + 1, std::size_t{3}); }));
+  }
+  // Whoever comes now gets in, too, and the log has one line about all the others.
+  zmq::socket_t late = client();
+  late.send(zmq::message_t(1), zmq::send_flags::none);
+  honest.send(zmq::message_t(1), zmq::send_flags::none);
+  EXPECT_TRUE(eventually([&] { return messages_ == 3; }));
+  EXPECT_EQ(cut_.size(), 1u);
 }
 
 TEST_F(Watched, AClosedConnectionIsForgotten) {

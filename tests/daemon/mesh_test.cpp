@@ -35,7 +35,8 @@ class Endpoint {
       : queue_(queue),
         log_(config.node, LogLevel::kError),
         keyring_(std::move(Keyring::open(config)).value()),
-        mesh_(config, incarnation, build, *keyring_, pool_, log_, hooks()) {}
+        links_(config, log_),
+        mesh_(config, links_, incarnation, build, *keyring_, pool_, log_, hooks()) {}
   ~Endpoint() { stop(); }
 
   Status start() {
@@ -76,7 +77,7 @@ class Endpoint {
   std::size_t arrived_ = 0;  // frames for the queue
   std::vector<Seat> floods_;
 
-  std::string problem(Seat peer) const { return mesh_.problem(peer).value_or(LinkProblem{}).why; }
+  std::string problem(Seat peer) const { return links_.problem(peer).value_or(LinkProblem{}).why; }
   void refresh() { keyring_->refresh(log_); }
 
  private:
@@ -121,6 +122,7 @@ class Endpoint {
   schema::FramePool pool_;
   Log log_;
   std::unique_ptr<Keyring> keyring_;
+  LinkTable links_;
   Mesh mesh_;
   std::thread ticker_;
 };

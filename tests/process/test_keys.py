@@ -57,6 +57,7 @@ class WithKeys(unittest.TestCase):
             self.assertLess(time.monotonic() - begun, 3 * SOON)
             log = mesh[0].log_text()
             self.assertIn("event=connection-refused", log)
+            self.assertRegex(log, r'event=handshake-failed port=control .*why="it has another cluster key"')
             self.assertIn("from=127.", log)
             # The own user's local socket needs no key.
             self.assertIn("node-b", mesh.ctl_ok("--key", "", "--address", os.path.join(mesh[0].state_dir, "control.sock"), "status").out)

@@ -1,0 +1,349 @@
+#include "daemon/mesh/inbound.h"
+
+#include "daemon/mesh/mesh_sockets.h"
+#include "daemon/sockets/dial.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr int kFramesPerTurn = 64;               // then the thread looks around
+constexpr std::chrono::milliseconds kPoll{50};   // how soon the thread sees that it should stop
+constexpr std::chrono::milliseconds kWatch{10};  // how soon it sees a broken connection while frames come
+constexpr std::chrono::milliseconds kTick{250};  // links that only look up
+// Between runs, a link that was up and has been silent this long in one direction is dialled again.
+constexpr std::chrono::milliseconds kMostLinkSilence{4000};
+constexpr std::uint64_t kMostSilenceMs = 30'000;  // of a connection, at least; every node says hello each second
+constexpr std::size_t kMostConnections = 4 * schema::kMostMembers;
+
+}  // namespace
+
+Inbound::Inbound(const MeshSelf& self, LinkTable& links, zmq::context_t& context, Keyring& keyring,
+                 schema::FramePool& pool, Log& log, MeshHooks hooks, Outbound& outbound)
+    : self_(self),
+      links_(links),
+      context_(context),
+      keyring_(keyring),
+      pool_(pool),
+      log_(log),
+      hooks_(std::move(hooks)),
+      outbound_(outbound),
+      doorkeeper_(context, "mesh", keyring, Networks(self.config.hosts()), log),
+      peers_(self.config.peers.size()) {
+  for (const Seat seat : peers_.places()) seat_of_[name(seat)] = seat;
+}
+
+Status Inbound::bind() {
+  const schema::NodeConfig& config = self_.config;
+  doorkeeper_.start();
+  router_ = zmq::socket_t(context_, zmq::socket_type::router);
+  SocketOptions options = mesh_options(config);
+  options.ipv6 = schema::is_ipv6(config.listen);
+  set_socket_options(router_, options);
+  if (keyring_.has_keys()) bound_ = keyring_.own(0);
+  doorkeeper_.guard(router_, bound_);
+  const std::chrono::milliseconds most_silence(std::max<std::uint64_t>(kMostSilenceMs, 3 * config.peer_timeout_ms));
+  connections_ = std::make_unique<Connections>(
+      context_, router_, ConnectionLimits{kMostConnections, most_silence, schema::kMostFrameBytes}, "mesh", log_);
+  return bind_socket(router_, "mesh", config.listen, config.mesh_port());
+}
+
+void Inbound::start() {
+  thread_ = std::thread([this] { receive_loop(); });
+}
+
+void Inbound::stop() {
+  stopping_ = true;
+  if (thread_.joinable()) thread_.join();
+  take_monitors();
+  for (Peer& peer : peers_)
+    if (peer.monitor) peer.monitor.close();
+  connections_.reset();
+  if (router_) router_.close();
+}
+
+void Inbound::receive_loop() {
+  Clock::time_point watched{}, ticked{};
+  while (!stopping_) {
+    try {
+      zmq::pollitem_t item{router_.handle(), 0, ZMQ_POLLIN, 0};
+      const bool idle = zmq::poll(&item, 1, kPoll) == 0;
+      for (int taken = 0; !idle && taken < kFramesPerTurn && receive_one(); ++taken) {
+      }
+      // A look at every peer's monitor costs as much as a frame.
+      const auto now = Clock::now();
+      if (!idle && now - watched < kWatch) continue;
+      watched = now;
+      watch_connections();
+      if (now - ticked < kTick) continue;
+      ticked = now;
+      tick(now);
+    } catch (const zmq::error_t& error) {
+      if (error.num() == EINTR) continue;
+      log_.error("mesh-receive-failed", {{"error", error.what()}});
+      return;
+    }
+  }
+}
+
+bool Inbound::receive_one() {
+  zmq::message_t id;
+  auto body = std::make_shared<zmq::message_t>();
+  if (!router_.recv(id, zmq::recv_flags::dontwait)) return false;
+  int parts = 0;
+  while (router_.get(zmq::sockopt::rcvmore)) {  // a frame is one part; more is malformed and read to its end
+    if (!router_.recv(*body, zmq::recv_flags::none)) break;
+    ++parts;
+  }
+  if (parts == 1)
+    on_message(id.to_string(), std::move(body));
+  else if (Sender* sender = sender_of(id.to_string(), *body))
+    on_bad_frame(*sender, "a message of " + std::to_string(parts) + " parts");
+  return true;
+}
+
+// --- our connections to the peers, and theirs to us ---
+
+void Inbound::take_monitors() {
+  for (auto& [peer, monitor] : outbound_.take_monitors()) peers_[peer].monitor = std::move(monitor);
+}
+
+void Inbound::watch_connections() {
+  take_monitors();
+  for (const Seat peer : peers_.places())
+    if (peers_[peer].monitor) watch_connection(peer);
+  connections_->take_events();
+  if (const auto now = Clock::now(); now - counted_ >= kConnectionTick) {
+    counted_ = now;
+    connections_->tick(now);
+  }
+  for (auto at = senders_.begin(); at != senders_.end();) {
+    if (connections_->open(at->second.descriptor)) {
+      ++at;
+      continue;
+    }
+    if (const std::optional<Seat> seat = at->second.seat; seat && peers_[*seat].sender == at->first) {
+      peers_[*seat].sender.clear();
+      lost(*seat);
+    }
+    at = senders_.erase(at);
+  }
+}
+
+// Our connection to the peer: the one that our frames go out on.
+void Inbound::watch_connection(Seat seat) {
+  Peer& peer = peers_[seat];
+  Link& link = links_[seat];
+  const std::string& own = self_.config.node;
+  while (const std::optional<DialEvent> event = next_event(peer.monitor)) {
+    if (*event == DialEvent::kConnected) {
+      link.connection = ++peer.connections;
+      peer.echo_at = Clock::now();
+      continue;
+    }
+    link.connection = 0;
+    lost(seat);
+    if (*event == DialEvent::kDisconnected) continue;
+    link.redial = true;
+    if (*event == DialEvent::kKeyRefused)
+      links_.note_problem(seat, name(seat) + " refuses the key of " + own + "; give both the same cluster key file");
+    else if (keyring_.has_keys())
+      links_.note_problem(seat,
+                          name(seat) + " has no keys, or others than " + own + "; give both the same cluster key file");
+    else
+      links_.note_problem(seat, "what answers at " + self_.config.peers[seat].mesh_endpoint() +
+                                    " is no tgd, or one with keys; mend the peer line of " + name(seat) + ", or give " +
+                                    own + " its cluster key file");
+  }
+}
+
+// Frames may be lost: even if the connection comes back, a step in progress cannot.
+void Inbound::lost(Seat peer) {
+  if (!links_[peer].up.exchange(false)) return;
+  log_.warning("connection-lost", {{"peer", name(peer)}});
+  hooks_.connection(peer, false);
+}
+
+void Inbound::tick(Clock::time_point now) {
+  if (in_run_) return;  // Liveness and TCP decide then; a peer that stands still for a moment loses nothing
+  bind_keys_of_now();
+  for (const Seat seat : peers_.places()) {
+    const Peer& peer = peers_[seat];
+    const bool mute = now - peer.heard_at >= kMostLinkSilence, deaf = now - peer.echo_at >= kMostLinkSilence;
+    if (!links_[seat].up || (!mute && !deaf)) continue;
+    links_.note_problem(seat,
+                        mute ? "nothing comes from " + name(seat) + " over its mesh connection"
+                             : "nothing arrives at the mesh port of " + name(seat),
+                        true);
+    lost(seat);
+    links_[seat].redial = true;
+  }
+}
+
+void Inbound::bind_keys_of_now() {
+  if (!keyring_.has_keys()) return;
+  const schema::KeyPair own = keyring_.own(0);
+  if (own.open != bound_.open && doorkeeper_.rebind(router_, own)) bound_ = own;
+}
+
+// --- frames ---
+
+// What is known of a connection. Null: it has gone already, or is none of ours.
+Inbound::Sender* Inbound::sender_of(const std::string& id, zmq::message_t& body) {
+  if (const auto known = senders_.find(id); known != senders_.end()) return &known->second;
+  const int descriptor = Connections::descriptor(body);
+  connections_->take_events();
+  if (!connections_->open(descriptor)) return nullptr;
+  std::optional<User> user;
+  try {
+    user = parse_user(body.gets("User-Id"));
+  } catch (const zmq::error_t&) {  // it has none: no doorkeeper let it in
+  }
+  if (!user) {
+    connections_->end(descriptor, "nobody let it in");
+    return nullptr;
+  }
+  return &senders_.emplace(id, Sender{descriptor, *user, std::nullopt}).first->second;
+}
+
+void Inbound::on_message(const std::string& id, std::shared_ptr<zmq::message_t> message) {
+  Sender* const sender = sender_of(id, *message);
+  if (sender == nullptr) return;
+  Result<schema::Frame> frame = schema::decode_frame({static_cast<const std::byte*>(message->data()), message->size()});
+  if (!frame.ok()) return on_bad_frame(*sender, frame.error().message);
+  connections_->spoke(sender->descriptor);
+  if (const auto* hello = std::get_if<schema::Hello>(&frame->body)) return on_hello(id, *sender, *hello);
+  if (!sender->seat || peers_[*sender->seat].sender != id) return;  // no valid hello yet, or a connection of before
+  const Seat seat = *sender->seat;
+  if (peers_[seat].cut_off_incarnation == links_[seat].incarnation) return;
+  peers_[seat].heard_at = Clock::now();
+  hooks_.heard(seat);
+  hooks_.frame(seat, std::move(frame).value(), std::move(message));
+}
+
+void Inbound::on_bad_frame(Sender& sender, const std::string& why) {
+  const std::string address = connections_->address(sender.descriptor);
+  if (!sender.seat) {
+    stranger(address, "its first frame cannot be read: " + why);
+    return connections_->end(sender.descriptor, "no hello");
+  }
+  const Seat seat = *sender.seat;
+  Peer& peer = peers_[seat];
+  ++peer.bad_frames;
+  if (peer.bad_frames > schema::kMostBadFrames) return;
+  log_.warning("frame-refused", {{"peer", name(seat)}, {"from", address}, {"why", why}, {"count", peer.bad_frames}});
+  if (peer.bad_frames < schema::kMostBadFrames) return;
+  peer.cut_off_incarnation = links_[seat].incarnation;
+  hooks_.misbehaved(seat, name(seat) + " sent " + std::to_string(peer.bad_frames) +
+                              " malformed frames, the last one: " + why + "; is it the same build?");
+}
+
+// Tells whoever is at the other end; a sender that takes nothing misses it.
+void Inbound::refuse(const std::string& id, const std::string& why) {
+  const schema::SharedFrame frame = schema::encode_frame({}, schema::Refusal{self_.config.node, why}, pool_);
+  try {
+    if (router_.send(zmq::buffer(id), zmq::send_flags::sndmore | zmq::send_flags::dontwait))
+      router_.send(message_of(frame), zmq::send_flags::dontwait);
+  } catch (const zmq::error_t&) {  // it has gone
+  }
+}
+
+void Inbound::stranger(const std::string& from, const std::string& why) {
+  if (const std::optional<std::uint64_t> times = strangers_.happened())
+    log_.warning("stranger-refused", {{"from", from}, {"why", why}, {"times", *times}});
+}
+
+// --- hellos ---
+
+void Inbound::on_hello(const std::string& id, Sender& sender, const schema::Hello& hello) {
+  const std::string from = connections_->address(sender.descriptor);
+  const auto turn_away = [&](const std::string& why) {
+    stranger(from, why);
+    refuse(id, why);
+  };
+  const schema::NodeConfig& config = self_.config;
+  if (!sender.user.may_be(hello.node))
+    return turn_away("it says that it is " + hello.node + ", but its key is of " + format_user(sender.user));
+  if (hello.node == config.node)
+    return turn_away("two nodes are called " + config.node + ": the one at " + config.self().host + ", and one at " +
+                     from);
+  const auto known = seat_of_.find(hello.node);
+  if (known == seat_of_.end())
+    return turn_away("no peer line of " + config.node + " names " + hello.node +
+                     "; give every node the same peer lines");
+  const Seat seat = known->second;
+  if (const std::optional<std::string> why = foreign(hello)) {
+    links_.note_problem(seat, *why);
+    return refuse(id, *why);
+  }
+  watch_connections();  // a hello may have waited in the queue while its sender died
+  if (!senders_.contains(id)) return;
+  if (is_rival(seat, id, hello)) return on_rival(id, seat, from, hello);
+  join(id, sender, seat, hello);
+}
+
+// Why a node of this name cannot be of one mesh with us, if it cannot.
+std::optional<std::string> Inbound::foreign(const schema::Hello& hello) const {
+  const std::string& own = self_.config.node;
+  if (hello.protocol != schema::kProtocolVersion || hello.build != self_.build)
+    return "builds differ: " + hello.node + " runs " + hello.build + " (protocol " + std::to_string(hello.protocol) +
+           "), " + own + " runs " + self_.build + " (protocol " + std::to_string(schema::kProtocolVersion) +
+           "); install one build everywhere";
+  if (hello.names_hash != self_.names_hash)
+    return "peer lines differ: " + hello.node + " knows " + hello.names + ", " + own + " knows " + self_.names +
+           "; give every node the same set of peer names";
+  return std::nullopt;
+}
+
+// The connection is the peer's from now on.
+void Inbound::join(const std::string& id, Sender& sender, Seat seat, const schema::Hello& hello) {
+  Peer& peer = peers_[seat];
+  Link& link = links_[seat];
+  sender.seat = seat;
+  peer.sender = id;
+  peer.heard_at = Clock::now();
+  link.heard_hello = hello.sequence;
+  if (hello.heard == self_.incarnation && hello.echo > peer.echo) {
+    peer.echo = hello.echo;
+    peer.echo_at = peer.heard_at;
+  }
+  const std::uint64_t before = link.incarnation.exchange(hello.incarnation);
+  if (before != hello.incarnation) {
+    peer.bad_frames = 0;
+    if (before != 0) {
+      if (link.up.exchange(false)) hooks_.connection(seat, false);
+      hooks_.misbehaved(seat, name(seat) + " was restarted");
+    }
+  }
+  hooks_.heard(seat);
+  const bool up =
+      hello.heard == self_.incarnation && link.connection != 0 && peer.cut_off_incarnation != hello.incarnation;
+  if (link.up.exchange(up) == up) return;
+  if (up) links_.forget_problem(seat);
+  log_.info(up ? "peer-connected" : "peer-disconnected", {{"peer", name(seat)}});
+  hooks_.connection(seat, up);
+}
+
+// Another process than the one that has this peer's place, while that one answers: it has to wait.
+bool Inbound::is_rival(Seat seat, const std::string& id, const schema::Hello& hello) const {
+  const Peer& peer = peers_[seat];
+  const Link& link = links_[seat];
+  if (link.incarnation == 0 || link.incarnation == hello.incarnation || peer.sender == id) return false;
+  // Who has heard us is the one at the address of the peer line, and no other can be.
+  if (hello.heard == self_.incarnation) return false;
+  return link.connection != 0 && !peer.sender.empty() &&
+         Clock::now() - peer.heard_at < std::chrono::milliseconds(self_.config.peer_timeout_ms);
+}
+
+void Inbound::on_rival(const std::string& id, Seat seat, const std::string& from, const schema::Hello& hello) {
+  // The first time it may be a restarted process, and the end of the one before not seen yet.
+  if (std::exchange(peers_[seat].rival, hello.incarnation) != hello.incarnation) return;
+  const std::string& called = name(seat);
+  const std::string others = connections_->address(senders_[peers_[seat].sender].descriptor);
+  links_.note_problem(seat, "another process called " + called + " calls from " + from + ", beside the one at " +
+                                others + "; are two nodes called " + called + "?");
+  refuse(id, "another process called " + called + " is connected from " + others + "; are two nodes called " + called +
+                 "?");
+}
+
+}  // namespace tg::daemon

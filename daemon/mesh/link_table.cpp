@@ -1,0 +1,56 @@
+#include "daemon/mesh/link_table.h"
+
+#include "schema/text.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::chrono::milliseconds kProblemHolds{5000};  // since it was last noted
+
+}  // namespace
+
+MeshSelf::MeshSelf(const schema::NodeConfig& c, std::uint64_t i, std::string b)
+    : config(c),
+      incarnation(i),
+      build(std::move(b)),
+      names(schema::joined(c.names())),
+      names_hash(schema::names_hash(c.peers)) {}
+
+LinkTable::LinkTable(const schema::NodeConfig& config, Log& log)
+    : config_(config), log_(log), links_(config.peers.size()), name_watch_(config.hosts()) {}
+
+void LinkTable::note_problem(Seat peer, const std::string& why, bool waiting_helps) {
+  const std::lock_guard lock(mutex_);
+  Noted& noted = problems_[peer];
+  if (noted.problem.why != why) log_.warning("link-problem", {{"peer", config_.peers[peer].name}, {"why", why}});
+  noted = {{why, waiting_helps}, std::chrono::steady_clock::now()};
+}
+
+void LinkTable::forget_problem(Seat peer) {
+  const std::lock_guard lock(mutex_);
+  problems_.erase(peer);
+}
+
+std::optional<LinkProblem> LinkTable::problem(Seat peer) const {
+  if (peer == config_.seat()) return std::nullopt;
+  {
+    // What was refused is refused again each second; older news are of another time.
+    const std::lock_guard lock(mutex_);
+    const auto found = problems_.find(peer);
+    if (found != problems_.end() && std::chrono::steady_clock::now() - found->second.at < kProblemHolds)
+      return found->second.problem;
+  }
+  const Link& link = links_[peer];
+  if (link.up) return std::nullopt;
+  const schema::PeerAddress& address = config_.peers[peer];
+  if (const std::string unresolved = name_watch_.problem(address.host); !unresolved.empty())
+    return LinkProblem{unresolved, true};
+  const std::string port = schema::host_and_port(address.host, address.port);
+  if (link.connection == 0) return LinkProblem{"its mesh port " + port + " cannot be reached", true};
+  const schema::PeerAddress& own = config_.self();
+  return LinkProblem{"it does not reach the mesh port of " + own.name + ", " +
+                         schema::host_and_port(own.host, own.port) + " in its peer lines",
+                     true};
+}
+
+}  // namespace tg::daemon

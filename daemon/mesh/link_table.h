@@ -1,0 +1,74 @@
+// What the halves of the mesh know of each link, and what is wrong with it. Any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "daemon/sockets/name_watch.h"
+#include "kernels/base/log.h"
+#include "schema/options/node_config.h"
+#include "schema/place.h"
+
+namespace tg::daemon {
+
+inline constexpr std::size_t kMostWaitingFrames = 65536;  // for a connection to one peer
+
+struct LinkProblem {
+  std::string why;             // names the peer or what it refuses; for people
+  bool waiting_helps = false;  // a cable, a name or a process may come back; another build or key does not
+};
+
+// Who we are, as our hellos say.
+struct MeshSelf {
+  MeshSelf(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build);
+
+  const schema::NodeConfig config;
+  const std::uint64_t incarnation;
+  const std::string build;
+  const std::string names;  // of all nodes
+  const std::uint64_t names_hash;
+};
+
+struct Link {
+  std::atomic<bool> up{false};
+  std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello; 0 = none came
+  std::atomic<std::uint64_t> connection{0};   // counts our connections to the peer, 0 = none now
+  std::atomic<std::uint64_t> said{0};         // sequence of our last hello
+  std::atomic<std::uint64_t> heard_hello{0};  // sequence of the peer's last hello
+  std::atomic<bool> redial{false};            // our connection was refused, or only looks as if it stood
+};
+
+class LinkTable {
+ public:
+  LinkTable(const schema::NodeConfig& config, Log& log);
+
+  Link& operator[](Seat peer) { return links_[peer]; }
+  const Link& operator[](Seat peer) const { return links_[peer]; }
+
+  bool up(Seat seat) const { return seat == config_.seat() || links_[seat].up; }
+
+  void note_problem(Seat peer, const std::string& why, bool waiting_helps = false);
+  void forget_problem(Seat peer);
+  // As far as this node knows; nothing where the link is up and nobody else claims the peer's name.
+  std::optional<LinkProblem> problem(Seat peer) const;
+
+ private:
+  struct Noted {
+    LinkProblem problem;
+    std::chrono::steady_clock::time_point at;
+  };
+
+  const schema::NodeConfig config_;
+  Log& log_;
+  Per<Seat, Link> links_;
+  NameWatch name_watch_;
+  mutable std::mutex mutex_;
+  std::map<Seat, Noted> problems_;
+};
+
+}  // namespace tg::daemon
