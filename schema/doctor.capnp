@@ -10,7 +10,7 @@ struct ExamineRequest {
   # True: answer an Examination of the node itself; asked by peers. False: ask all nodes, answer a Diagnosis.
 
   seconds @1 :UInt8;
-  # For how long each link is measured, at most kMostExamineSeconds; 0 = links are not measured.
+  # For how long each link is measured, half of it in each direction, at most kMostExamineSeconds; 0 = links are not measured.
 
   lineMbps @2 :Float64;
   # What each link should carry, at most kMostLineMbps; 0 = not told.

@@ -145,14 +145,15 @@ inline constexpr int kControlLingerMs = 500;  // for the last replies of a node 
 static_assert(kPeerStatusMs < kControlReplyMs && kRelayReplyMs < kControlReplyMs,
               "a node that waits for others still answers before tgctl gives up");
 static_assert(kControlReplyMs < kMostCallMs, "no call is void while tgctl waits for its first answer");
-// An examination: all checks but the links' rates, for a mesh of 16 and each further 16 nodes; then in each round every
-// node sends to one peer and receives from one, with a pause until the slower ones have what was sent; then whatever is
-// still at its work is given up.
-inline constexpr int kExamineChecksMs = 3000, kExaminePauseMs = 300, kExamineGraceMs = 5000;
+// An examination: all checks but the links' rates, for a mesh of 16 and each further 16 nodes; then rounds in which
+// each node has one partner (daemon/doctor/schedule.h), half of the seconds for each direction, with a pause until what
+// was sent has come; then whatever is still at its work is given up.
+inline constexpr int kExamineChecksMs = 3000, kExaminePauseMs = 200, kExamineGraceMs = 5000;
 constexpr int examine_checks_ms(std::size_t nodes) { return kExamineChecksMs * static_cast<int>(1 + nodes / 16); }
-constexpr int examine_round_ms(std::uint64_t seconds) { return static_cast<int>(1000 * seconds) + kExaminePauseMs; }
+constexpr std::size_t examine_rounds(std::size_t nodes) { return nodes < 2 ? 0 : nodes - 1 + nodes % 2; }
+constexpr int examine_slot_ms(std::uint64_t seconds) { return static_cast<int>(500 * seconds) + kExaminePauseMs; }
 constexpr int examine_rounds_ms(std::size_t nodes, std::uint64_t seconds) {
-  return nodes < 2 || seconds == 0 ? 0 : static_cast<int>(nodes - 1) * examine_round_ms(seconds);
+  return seconds == 0 ? 0 : 2 * static_cast<int>(examine_rounds(nodes)) * examine_slot_ms(seconds);
 }
 constexpr int examine_ms(std::size_t nodes, std::uint64_t seconds) {
   return examine_checks_ms(nodes) + examine_rounds_ms(nodes, seconds);

@@ -104,7 +104,7 @@ const std::vector<OptionRow>& option_rows() {
       {"timeout", "", "DURATION", "wait at most so long, such as 10m; else 60s", set_timeout},
       {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
       {"link", "", "RATE", "of each node's link, such as 1Gbps; else as measured", set_link},
-      {"seconds", "", "S", "for each link, 1 to 20; else 3", set_seconds},
+      {"seconds", "", "S", "for each link, both ways, 1 to 20; else 3", set_seconds},
       {"no-bandwidth", "", "", "measure no link: nothing is disturbed", on(&Command::no_bandwidth)},
       {"cores", "", "C", "of a node; less than 1: several nodes share one", set_cores},
       {"operator", "", "NAME", "make keys for this operator, and list it", text(&Command::operator_name)},

@@ -118,9 +118,10 @@ std::string examination_outlook(std::size_t nodes, std::uint64_t seconds) {
   const int rounds_ms = schema::examine_rounds_ms(nodes, seconds), checks_ms = schema::examine_checks_ms(nodes);
   std::string text = "examines " + std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
   if (rounds_ms == 0) return text + ", which takes up to " + std::to_string((checks_ms + 999) / 1000) + " s";
+  const std::size_t rounds = schema::examine_rounds(nodes);
   return text + ", which takes about " + std::to_string((checks_ms + rounds_ms + 999) / 1000) +
-         " s: " + std::to_string(nodes - 1) + (nodes == 2 ? " round" : " rounds") + " of " + std::to_string(seconds) +
-         " s fill every link once (--no-bandwidth leaves them out)";
+         " s: " + std::to_string(rounds) + (rounds == 1 ? " round" : " rounds") + " of " + std::to_string(seconds) +
+         " s fill each link once (--no-bandwidth leaves them out)";
 }
 
 }  // namespace tg::ctl

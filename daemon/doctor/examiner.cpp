@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "daemon/doctor/host_checks.h"
 #include "daemon/doctor/link_checks.h"
+#include "daemon/doctor/schedule.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 
@@ -56,59 +58,55 @@ void Examiner::examine(const schema::ExamineRequest& request, const std::string&
   current_ = std::move(current);
 }
 
-Seat Examiner::peer_of(std::size_t round) const {
-  return Seat((patient_.config.seat().index() + round) % patient_.config.peers.size());
-}
-
 void Examiner::send(const LinkStream::Frames& frames) {
   if (frames.count == 0) return;
   const std::vector<std::byte> filler(LinkStream::kFrameBytes);
   for (std::uint32_t i = 0; i < frames.count; ++i)
     patient_.mesh.send(
-        {peer_of(current_->round)},
+        {*current_->receiver},
         schema::encode_frame({current_->key, 0, 0}, schema::Probe{frames.first + i, true, filler}, patient_.pool));
 }
 
-void Examiner::begin_round(std::size_t round, double now) {
-  current_->round = round;
+void Examiner::begin_slot(std::size_t slot, double now) {
+  const std::size_t nodes = patient_.config.peers.size();
+  current_->slot = slot;
+  current_->receiver = slot < slots_for(nodes) ? receiver_in(slot, patient_.config.seat(), nodes) : std::nullopt;
+  if (!current_->receiver) return;
+  const double seconds = current_->request.seconds / 2.0;
+  const bool up = patient_.mesh.up(*current_->receiver);
+  char text[64];
+  std::snprintf(text, sizeof text, "nothing came through in %.1f s", seconds);
+  current_->unmeasured[*current_->receiver] = up ? text : "the link is not up";
   current_->stream = {};
-  if (round == patient_.config.peers.size()) return;
-  const Seat peer = peer_of(round);
-  if (!patient_.mesh.up(peer)) {
-    current_->unmeasured[peer] = "the link is not up";
-    return;
-  }
-  current_->unmeasured[peer] = "nothing came through in " + std::to_string(current_->request.seconds) + " s";
-  send(current_->stream.begin(now, current_->request.seconds));
+  if (up) send(current_->stream.begin(now, seconds));
 }
 
-void Examiner::end_round() {
-  if (current_->round == 0 || current_->round == patient_.config.peers.size()) return;
-  const Seat peer = peer_of(current_->round);
+void Examiner::end_slot() {
+  if (!current_->receiver) return;
+  const Seat peer = *std::exchange(current_->receiver, std::nullopt);
   current_->mbps[peer] = current_->stream.mbps();
   if (current_->mbps[peer] > 0) current_->unmeasured[peer].clear();
 }
 
 void Examiner::on_probe_reply(std::uint64_t key, Seat from, std::uint32_t number) {
-  if (!current_ || current_->key != key || current_->round == 0 || from != peer_of(current_->round)) return;
-  if (current_->facts.busy.empty()) send(current_->stream.acknowledged(number, now_seconds()));
+  if (current_ && current_->key == key && current_->receiver == from)
+    send(current_->stream.acknowledged(number, now_seconds()));
 }
 
 void Examiner::tick() {
   if (!current_) return;
-  const std::size_t nodes = patient_.config.peers.size();
+  const std::size_t nodes = patient_.config.peers.size(), slots = slots_for(nodes);
   const double now = now_seconds(), ms = 1000 * (now - current_->began);
-  const bool rounds = measuring() && nodes > 1;
-  if (rounds && ms >= schema::examine_checks_ms(nodes)) {
-    const double in_rounds = ms - schema::examine_checks_ms(nodes);
-    const auto reached = 1 + static_cast<std::size_t>(in_rounds / schema::examine_round_ms(current_->request.seconds));
-    const std::size_t round = std::min(reached, nodes);  // the last one is none
-    if (round != current_->round) {
-      end_round();
-      begin_round(round, now);
+  const double in_slots = ms - schema::examine_checks_ms(nodes);
+  if (measuring() && in_slots >= 0) {
+    const auto reached = static_cast<std::size_t>(in_slots / schema::examine_slot_ms(current_->request.seconds));
+    const std::size_t slot = std::min(reached, slots);  // the last one is none
+    if (slot != current_->slot) {
+      end_slot();
+      begin_slot(slot, now);
     }
   }
-  const bool measured = !rounds || current_->round == nodes;
+  const bool measured = !measuring() || current_->slot == slots;
   const int most = schema::examine_ms(nodes, current_->request.seconds) + schema::kExamineGraceMs;
   if ((measured && current_->report->done()) || ms >= most) finish();
 }
@@ -140,8 +138,7 @@ void Examiner::finish() {
 
 void Examiner::give_way(const std::string& why) {
   if (!current_) return;
-  end_round();
-  current_->round = 0;
+  end_slot();
   current_->facts.busy = why;
 }
 

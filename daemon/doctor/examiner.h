@@ -1,9 +1,9 @@
 // Answers examine on the node: one examination at a time. Its checks have two threads of their own (names and ports;
 // this machine), so that neither a resolver nor a disk that hangs keeps the node waiting; links are measured by the
-// node's thread, as bench does, in rounds that all nodes begin as the question comes:
+// node's thread, as bench does, in slots that all nodes count from when the question came (schedule.h):
 //
 //   0 .. examine_checks_ms     names, ports, keys, disk, ...       both threads
-//   then round r = 1 .. N-1    this node -> the one r seats on     frames and their acknowledgements (link_stream.h)
+//   then slot after slot       this node -> its partner, or back   frames and their acknowledgements (link_stream.h)
 //   + kExamineGraceMs          whatever has not ended by then is said to be unfinished
 //
 // It judges nothing: diagnose.h does, at the node that was asked. Node's thread.
@@ -53,17 +53,17 @@ class Examiner {
     std::uint64_t key = 0;
     double began = 0;  // seconds of a steady clock
     std::shared_ptr<Report> report;
-    schema::Examination facts;  // what the node's thread knows itself
-    std::size_t round = 0;      // that was begun last
-    LinkStream stream;          // its link
+    schema::Examination facts;        // what the node's thread knows itself
+    std::optional<std::size_t> slot;  // that was begun last (schedule.h)
+    std::optional<Seat> receiver;     // whom it measures the link to
+    LinkStream stream;
     Per<Seat, double> mbps;
     Per<Seat, std::string> unmeasured;
   };
-  void begin_round(std::size_t round, double now);
-  void end_round();
+  void begin_slot(std::size_t slot, double now);
+  void end_slot();
   void send(const LinkStream::Frames& frames);
   void finish();
-  Seat peer_of(std::size_t round) const;
 
   const Patient patient_;
   std::optional<Current> current_;

@@ -65,7 +65,7 @@ constexpr auto words_of(Cell) { return words("-", "ok", "mesh", "control", "both
 
 struct ExamineRequest {
   bool local = false;         // of the asked node alone
-  std::uint8_t seconds = 0;   // for each link; 0 = links are not measured
+  std::uint8_t seconds = 0;   // for each link, both ways; 0 = none is measured
   double line_mbps = 0;       // what they should carry, 0 = not told
   std::int64_t asked_ms = 0;  // the asker's clock
 };

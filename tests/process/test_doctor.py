@@ -93,12 +93,14 @@ class OneMachine(Doctor):
         with Mesh(3, absent={2}) as mesh:
             copy = os.path.join(mesh.folder, "another-tgd")
             own = subprocess.run([TGD, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
-            other = own[:-1] + ("0" if own[-1] != "0" else "1")
+            part = own.split("+")[-1]  # 0.1.0+PART
+            changed = part[:-1] + ("0" if part[-1] != "0" else "1")
+            other = own.replace(part, changed)
             with open(TGD, "rb") as file:
                 program = file.read()
-            self.assertIn(own.encode() + b"\0", program)
+            self.assertIn(part.encode() + b"\0", program)
             with open(copy, "wb") as file:
-                file.write(program.replace(own.encode() + b"\0", other.encode() + b"\0"))
+                file.write(program.replace(part.encode() + b"\0", changed.encode() + b"\0"))
             os.chmod(copy, 0o755)
             mesh[2].program = copy
             mesh[2].start()
