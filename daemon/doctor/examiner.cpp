@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -47,9 +48,19 @@ void Examiner::examine(const schema::ExamineRequest& request, const std::string&
       Clock::now() + std::chrono::milliseconds(schema::examine_checks_ms(patient_.config.peers.size()));
   const schema::NodeConfig& config = patient_.config;
   try {
-    std::thread([config, deadline, report = current.report] { check_links(config, deadline, report); }).detach();
+    std::thread([config, deadline, report = current.report] {
+      try {
+        check_links(config, deadline, report);
+      } catch (const std::exception&) {  // no thread or memory left: nothing is known of the links
+        report->links_done();
+      }
+    }).detach();
     std::thread([config, threads = patient_.threads, is_busy = !busy.empty(), report = current.report] {
-      check_host(config, threads, is_busy, *report);
+      try {
+        check_host(config, threads, is_busy, *report);
+      } catch (const std::exception&) {
+        report->host_failed();
+      }
     }).detach();
   } catch (const std::system_error& error) {
     return current.answer(Error{ErrorKind::kFailed, node + " has no thread to examine on: " + error.what()});

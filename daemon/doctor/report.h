@@ -25,6 +25,11 @@ class Report {
     at_.clear();
     host_done_ = true;
   }
+  // The check that is being made stays unfinished.
+  void host_failed() {
+    const std::lock_guard lock(mutex_);
+    host_done_ = true;
+  }
   void links_done() {
     const std::lock_guard lock(mutex_);
     links_done_ = true;
