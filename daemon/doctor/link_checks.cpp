@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <future>
 #include <map>
 #include <string>
@@ -19,7 +20,6 @@
 #include <vector>
 
 #include "daemon/sockets/socket_options.h"
-#include "engine/storage/file_content.h"
 #include "schema/text.h"
 
 namespace tg::daemon {
@@ -210,8 +210,9 @@ void note_devices(std::vector<LinkFacts>& links) {
     if (link.from.starts_with("127.") || link.from == "::1") link.device = "lo";
     if (device == known.end()) continue;
     link.device = device->second;
-    const int speed = std::atoi(engine::content_of("/sys/class/net/" + link.device + "/speed").c_str());
-    link.device_mbps = static_cast<std::uint32_t>(std::max(speed, 0));  // -1: it does not know
+    int speed = 0;  // stays so where it cannot be read, and may be -1: the device does not know
+    std::ifstream("/sys/class/net/" + link.device + "/speed") >> speed;
+    link.device_mbps = static_cast<std::uint32_t>(std::max(speed, 0));
   }
 }
 

@@ -226,6 +226,11 @@ void judge_port(const Survey& survey, Seat from, Seat to, const LinkFacts& link,
 }  // namespace
 
 void judge_ports(const Survey& survey, Findings& findings) {
+  for_examined(survey, [&](Seat seat, const Examination& one) {
+    if (one.links.empty())
+      findings.fail(Check::kPorts, survey.names[seat], "",
+                    {"its way to the others could not be looked at", "has that machine memory and threads left?"});
+  });
   for_links(survey, [&](Seat from, Seat to, const LinkFacts& link) {
     if (is_down(survey, to) || !link.name_problem.empty()) return;
     if (link.mesh == Reach::kUntried || link.control == Reach::kUntried)
@@ -327,6 +332,8 @@ std::map<Seat, Sent> devices_of(const Survey& survey) {
 void judge_mtu(const Survey& survey, Findings& findings) {
   const std::map<Seat, Sent> all = devices_of(survey);
   const std::uint32_t usual = most_frequent(all, &Sent::mtu);
+  bool on_loopback = false;
+  for_links(survey, [&](Seat, Seat, const LinkFacts& link) { on_loopback |= link.device == "lo"; });
   for (const auto& [seat, sent] : all)
     if (sent.mtu != usual)
       findings.warn(Check::kMtu, survey.names[seat], "",
@@ -336,8 +343,8 @@ void judge_mtu(const Survey& survey, Findings& findings) {
                          survey.names[seat] + ", and the same in its network configuration"});
   if (usual != 0)
     findings.pass(Check::kMtu, std::to_string(usual) + " bytes on " + count(all.size(), "node"));
-  else if (survey.names.size() > 1 && examined(survey) > 0)
-    findings.pass(Check::kMtu, "all is on this machine's loopback");
+  else if (on_loopback)
+    findings.pass(Check::kMtu, "all nodes are on one machine's loopback");
 }
 
 namespace {

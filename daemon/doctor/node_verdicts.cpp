@@ -48,7 +48,9 @@ class Sayings {
 
 void judge_peer_lines(const Survey& survey, Findings& findings) {
   Sayings names;
-  for_examined(survey, [&](Seat seat, const Examination& one) { names.add(names_in(one), survey.names[seat]); });
+  for_examined(survey, [&](Seat seat, const Examination& one) {
+    if (!one.links.empty()) names.add(names_in(one), survey.names[seat]);
+  });
   if (!names.agree()) {
     for (const Sayings::Saying& odd : names.odd())
       findings.fail(Check::kConfiguration, odd.nodes.front(), "",

@@ -254,6 +254,14 @@ TEST(Diagnose, ALinkThatIsNotUpAlthoughItsPortsAnswer) {
   expect(survey, Check::kPorts, Verdict::kFail, "node-a", "the link is not up: nothing comes", "ask again");
 }
 
+TEST(Diagnose, ANodeWhoseLinksAreNotKnown) {
+  Survey survey = healthy();
+  at(survey, kB).links.clear();
+  const std::string text = text_of(diagnose(survey));
+  EXPECT_NE(text.find("ports fail [node-b] [] its way to the others could not be looked at"), std::string::npos)
+      << text;
+}
+
 TEST(Diagnose, VersionsAreToldByWhoIsOdd) {
   Survey survey = healthy();
   at(survey, kC).build = "0.1.0+def";
