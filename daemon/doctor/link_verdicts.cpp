@@ -184,6 +184,15 @@ void judge_names(const Survey& survey, Findings& findings) {
 
 namespace {
 
+// As the others see it: the address that its connections to anybody come from.
+std::string address_of(const Survey& survey, Seat node) {
+  std::string address = survey.names[node];
+  for_links(survey, [&](Seat from, Seat, const LinkFacts& link) {
+    if (from == node && !link.from.empty()) address = link.from;
+  });
+  return address;
+}
+
 void judge_port(const Survey& survey, Seat from, Seat to, const LinkFacts& link, Findings& findings) {
   const std::string &here = survey.names[from], &there = survey.names[to];
   std::string ports, which;
@@ -200,7 +209,7 @@ void judge_port(const Survey& survey, Seat from, Seat to, const LinkFacts& link,
   const LinkFacts* back = link_of(survey, to, from);
   const std::string seen = here + " does not get to the " + which + " of " + there + " at " + link.address + ": " +
                            in_words(worst) + (back != nullptr && reaches(*back) ? "; the way back works" : "");
-  const std::string own = link.from.empty() ? here : link.from;
+  const std::string own = address_of(survey, from);
   std::string fix;
   switch (worst) {
     case Reach::kRefused:
@@ -358,7 +367,8 @@ std::string range_of(const std::vector<Rate>& rates) {
   const auto [least, most] =
       std::minmax_element(rates.begin(), rates.end(), [](const Rate& a, const Rate& b) { return a.mbps < b.mbps; });
   if (mbit(least->mbps) == mbit(most->mbps)) return mbit(least->mbps);
-  return fixed(least->mbps, 1) + " to " + mbit(most->mbps);
+  const std::string low = mbit(least->mbps);
+  return low.substr(0, low.find(' ')) + " to " + mbit(most->mbps);
 }
 
 std::string look_at(const Survey& survey, Seat node, const std::string& device) {

@@ -29,7 +29,7 @@ enum class Check : std::uint16_t {
   kEngine,
 };
 constexpr auto words_of(Check) {
-  return words("nodes", "configuration", "versions", "names", "ports", "keys", "round trip", "mtu", "clock",
+  return words("nodes", "configuration", "versions", "names", "ports", "keys", "round-trip", "mtu", "clock",
                "bandwidth", "data", "disk", "memory", "descriptors", "engine");
 }
 
