@@ -41,6 +41,8 @@ int run(const Command& command) {
       return wait(*client, command);
     case Verb::kBench:
       return bench(*client, command);
+    case Verb::kDoctor:
+      return doctor(*client, command);
     case Verb::kPlan:
       return plan(*client, command, job);
     case Verb::kKeygen:

@@ -7,6 +7,9 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("tg::schema::wire");
 
+using import "doctor.capnp".Diagnosis;
+using import "doctor.capnp".Examination;
+using import "doctor.capnp".ExamineRequest;
 using import "forecast.capnp".Bench;
 using import "forecast.capnp".BenchRequest;
 using import "forecast.capnp".Forecast;
@@ -29,6 +32,7 @@ struct Request {
     forecast @9 :ForecastRequest;
     delete @10 :DeleteRequest;
     fetched @11 :FetchedRequest;
+    examine @12 :ExamineRequest;
   }
 }
 
@@ -126,6 +130,8 @@ struct Reply {
     bench @7 :Bench;
     forecast @8 :Forecast;
     done @9 :Done;
+    examination @10 :Examination;
+    diagnosis @11 :Diagnosis;
   }
 }
 

@@ -71,6 +71,12 @@ inline constexpr double kMostCores = 4096;                       // of a node
 inline constexpr double kLeastCores = 1.0 / kMostForecastNodes;  // all of them on one core
 static_assert(kMostMembers <= kMostForecastNodes, "whatever can be started can be predicted");
 
+// Examinations (tgctl doctor).
+inline constexpr std::size_t kMostSeenBytes = 400;  // a sentence: what was seen, what to do
+inline constexpr std::size_t kMostFindings = 500;   // of a whole mesh; the rest is counted
+inline constexpr std::size_t kMostDataSets = 8;
+inline constexpr std::uint64_t kMostExamineSeconds = 20;  // for which a link is measured
+
 // Credit: chunk payload on its way to one peer.
 inline constexpr std::size_t kMostWindowBytes = 4u << 20;
 inline constexpr std::size_t kLeastWindowBytes = 4u << 10;
@@ -139,6 +145,21 @@ inline constexpr int kControlLingerMs = 500;  // for the last replies of a node 
 static_assert(kPeerStatusMs < kControlReplyMs && kRelayReplyMs < kControlReplyMs,
               "a node that waits for others still answers before tgctl gives up");
 static_assert(kControlReplyMs < kMostCallMs, "no call is void while tgctl waits for its first answer");
+// An examination: all checks but the links' rates, for a mesh of 16 and each further 16 nodes; then rounds in which
+// each node has one partner (daemon/doctor/schedule.h), half of the seconds for each direction, with a pause until what
+// was sent has come; then whatever is still at its work is given up.
+inline constexpr int kExamineChecksMs = 3000, kExaminePauseMs = 200, kExamineGraceMs = 5000;
+constexpr int examine_checks_ms(std::size_t nodes) { return kExamineChecksMs * static_cast<int>(1 + nodes / 16); }
+constexpr std::size_t examine_rounds(std::size_t nodes) { return nodes < 2 ? 0 : nodes - 1 + nodes % 2; }
+constexpr int examine_slot_ms(std::uint64_t seconds) { return static_cast<int>(500 * seconds) + kExaminePauseMs; }
+constexpr int examine_rounds_ms(std::size_t nodes, std::uint64_t seconds) {
+  return seconds == 0 ? 0 : 2 * static_cast<int>(examine_rounds(nodes)) * examine_slot_ms(seconds);
+}
+constexpr int examine_ms(std::size_t nodes, std::uint64_t seconds) {
+  return examine_checks_ms(nodes) + examine_rounds_ms(nodes, seconds);
+}
+static_assert(examine_ms(kMostMembers, kMostExamineSeconds) + kExamineGraceMs < kMostCallMs,
+              "the longest examination ends before its call is void");
 static_assert(kControlLingerMs < kShutdownMs, "the last replies leave before the hard end");
 static_assert(kLivenessTickMs <= 100, "liveness takes a gap of 500 ms between ticks for a standstill of this process");
 

@@ -44,7 +44,8 @@ std::string general_help() {
              "The node is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701; a path is a node's local socket. stdout "
              "is data, stderr is talk. Exit "
              "codes: 0 ok, 1 error, 2 usage or invalid job, 3 daemon unreachable, 4 no such run, 5 run failed, 6 not "
-             "saved, 7 wrong key, 8 mesh not whole (status --check), 124 wait timed out, 130 interrupted.");
+             "saved, 7 wrong key, 8 mesh not whole (status --check), 9 not well (doctor), 124 wait timed out, 130 "
+             "interrupted.");
 }
 
 std::string verb_help(Verb verb) {

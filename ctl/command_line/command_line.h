@@ -23,6 +23,7 @@ enum class Verb : std::uint8_t {
   kLogs,
   kWait,
   kBench,
+  kDoctor,
   kPlan,
   kKeygen,
   kVersion
@@ -54,7 +55,10 @@ struct Command {
   // wait
   std::string until = "finished";
   std::uint64_t timeout_ms = 60'000;
-  // bench, plan
+  // doctor
+  std::uint64_t seconds = 3;
+  bool no_bandwidth = false;
+  // bench, plan, doctor
   double link_mbps = 0;  // 0 = not told
   std::uint64_t nodes = 0;
   double cores = 0;  // 0 = the asked node's

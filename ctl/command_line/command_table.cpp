@@ -62,6 +62,13 @@ Status set_nodes(Command& command, const std::string& value) {
                std::to_string(schema::kMostForecastNodes));
 }
 
+Status set_seconds(Command& command, const std::string& value) {
+  if (read_number(value, command.seconds) && command.seconds >= 1 && command.seconds <= schema::kMostExamineSeconds)
+    return {};
+  return usage("\"" + schema::clip_text(value, 100) + "\" is not a number of seconds from 1 to " +
+               std::to_string(schema::kMostExamineSeconds) + "; --no-bandwidth measures no link");
+}
+
 Status set_cores(Command& command, const std::string& value) {
   if (read_number(value, command.cores) && command.cores >= schema::kLeastCores && command.cores <= schema::kMostCores)
     return {};
@@ -97,6 +104,8 @@ const std::vector<OptionRow>& option_rows() {
       {"timeout", "", "DURATION", "wait at most so long, such as 10m; else 60s", set_timeout},
       {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
       {"link", "", "RATE", "of each node's link, such as 1Gbps; else as measured", set_link},
+      {"seconds", "", "S", "for each link, both ways, 1 to 20; else 3", set_seconds},
+      {"no-bandwidth", "", "", "measure no link: nothing is disturbed", on(&Command::no_bandwidth)},
       {"cores", "", "C", "of a node; less than 1: several nodes share one", set_cores},
       {"operator", "", "NAME", "make keys for this operator, and list it", text(&Command::operator_name)},
       {"read-only", "", "", "the operator may ask status, logs, fetch only", on(&Command::read_only)},
@@ -179,6 +188,17 @@ const std::vector<VerbRow>& verb_rows() {
        "Every number has its ratio to what the hardware does with nothing else to do. The asked node measures "
        "for some seconds and keeps the result for plan; refused while a run is on.",
        {"link", "json", "address", "key", "help"}},
+      {Verb::kDoctor,
+       "doctor",
+       "",
+       "examine all nodes and links, and say what to mend",
+       {"tgctl doctor", "tgctl doctor --no-bandwidth --json"},
+       "The asked node has every node examine itself and its way to every other: configuration, versions, names, "
+       "ports, keys, round trips, MTU, clocks, bandwidth, data sets, disk, memory, open files, engine. What is wrong "
+       "is "
+       "named with its fix. While a run is on, nothing that disturbs it is done. Ends with 0 if nothing failed or "
+       "warned, else with 9.",
+       {"seconds", "no-bandwidth", "link", "json", "address", "key", "help"}},
       {Verb::kPlan,
        "plan",
        "JOB",

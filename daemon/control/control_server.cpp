@@ -31,6 +31,8 @@ std::uint64_t steady_ms() {
 }
 
 bool reads_only(const schema::RequestBody& body) {
+  // To measure links fills them.
+  if (const auto* examine = std::get_if<schema::ExamineRequest>(&body)) return examine->seconds == 0;
   return std::holds_alternative<schema::StatusRequest>(body) || std::holds_alternative<schema::LogsRequest>(body) ||
          std::holds_alternative<schema::FetchRequest>(body) || std::holds_alternative<schema::FetchedRequest>(body) ||
          std::holds_alternative<schema::VersionRequest>(body);
@@ -63,6 +65,7 @@ struct ControlServer::State {
   void handle(const Client& client, schema::StopRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::BenchRequest request) { pass_on(client, request); }
   void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, const schema::ExamineRequest& request);
   void handle(const Client& client, schema::LogsRequest request);
   void handle(const Client& client, schema::FetchRequest request);
   void handle(const Client& client, schema::DeleteRequest request);
@@ -79,6 +82,7 @@ struct ControlServer::State {
   void send_beats(std::uint64_t now_ms);
   void tick(std::uint64_t now_ms);
   MeshStatus own_status();
+  void add_refusals(schema::Examination& own) const;
   void answer(const Client& client, ReplyBody body);
   void answer(std::optional<Answer> ready);
   void refuse(const Client& client) {
@@ -234,7 +238,10 @@ void ControlServer::State::follow_node() {
     taken.swap(replies);
     now_wanted = wanted;
   }
-  for (NodeReply& reply : taken) answer(questions.replied(reply.token, std::move(reply.body)));
+  for (NodeReply& reply : taken) {
+    if (auto* own = std::get_if<schema::Examination>(&reply.body)) add_refusals(*own);
+    answer(questions.replied(reply.token, std::move(reply.body)));
+  }
   if (now_wanted.number != watching.number) {
     if (now_wanted.run_id.empty()) {
       liveness.unwatch();
@@ -281,7 +288,8 @@ std::string ControlServer::State::why_forbidden(const User& user, const schema::
   const std::optional<schema::Rights> rights = keyring.rights_of(user.name);
   if (!rights) return "operator " + user.name + " is not listed any more in the cluster key file";
   if (*rights == schema::Rights::kRead && !reads_only(body))
-    return "operator " + user.name + " may only read (status, logs, fetch); ask for a key with full rights";
+    return "operator " + user.name +
+           " may only read (status, logs, fetch, doctor --no-bandwidth); ask for a key with full rights";
   return "";
 }
 
@@ -289,7 +297,7 @@ void ControlServer::State::from_peer(Seat peer, const std::string& bytes) {
   Result<schema::Reply> reply = schema::decode_reply(std::as_bytes(std::span(bytes)));
   if (!reply) return complain(names[peer], reply.error().message);
   liveness.heard(peer, steady_ms());
-  answer(questions.peer_replied(peer, std::move(*reply)));
+  answer(questions.peer_replied(peer, std::move(*reply), unix_time_ms()));
 }
 
 void ControlServer::State::handle(const Client& client, const schema::StatusRequest& request) {
@@ -306,6 +314,24 @@ void ControlServer::State::handle(const Client& client, const schema::StatusRequ
   for (const Seat peer : peers) {
     if (!sockets->send_peer(peer, question)) answer(questions.not_asked(*token, peer));
   }
+}
+
+void ControlServer::State::handle(const Client& client, const schema::ExamineRequest& request) {
+  if (request.local) return pass_on(client, request);
+  const auto token = questions.survey(client, {names, self, request.seconds, request.line_mbps, {}}, steady_ms());
+  if (!token) return refuse(client);
+  schema::ExamineRequest one = request;
+  one.local = true;
+  one.asked_ms = unix_time_ms();
+  const std::string question = schema::encode_request({*token, one});
+  for (const Seat peer : names.places())
+    if (peer != self && !sockets->send_peer(peer, question)) answer(questions.not_asked(*token, peer));
+  hooks.call({*token, one});
+}
+
+void ControlServer::State::add_refusals(schema::Examination& own) const {
+  for (std::size_t i = 0; i < own.links.size(); ++i)
+    if (Seat(i) != self) own.links[i].refusal = sockets->refusal(Seat(i));
 }
 
 void ControlServer::State::handle(const Client& client, schema::LogsRequest request) {

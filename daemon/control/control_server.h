@@ -3,9 +3,10 @@
 //
 // Answers itself: version, status (own part from RunStore at once; the peers' parts are asked over their control ports
 // and merged within kPeerStatusMs), logs, fetch and delete (own files, or relayed to the named node). start, stop,
-// bench and plan go to the node's thread as a ControlCall and are answered through reply(). One ROUTER (bound), one
-// DEALER per peer, all owned by this thread. An operator with the right to read only is answered status, logs, fetch
-// and version. merge.h says how the parts of several nodes become one answer.
+// bench, plan and the own part of examine go to the node's thread as a ControlCall and are answered through reply();
+// the peers are asked for theirs, and daemon/doctor/diagnose.h says what follows. One ROUTER (bound), one DEALER per
+// peer, all owned by this thread. An operator with the right to read only is answered status, logs, fetch, version, and
+// examine where links are not measured. merge.h says how the parts of several nodes become one answer.
 #pragma once
 
 #include <atomic>
@@ -26,7 +27,7 @@ namespace tg::daemon {
 
 struct ControlCall {  // for the node's thread; answered by reply(token, ...)
   std::uint64_t token = 0;
-  schema::RequestBody body;  // StartRequest, StopRequest, BenchRequest or ForecastRequest
+  schema::RequestBody body;  // StartRequest, StopRequest, BenchRequest, ForecastRequest or ExamineRequest
 };
 
 struct LinkView {

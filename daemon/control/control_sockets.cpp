@@ -109,7 +109,7 @@ struct PeerLink {
   std::size_t cluster = 0;  // which cluster key is next
   std::uint64_t io_threads = 0;
   std::string problem;
-  bool redial = false;
+  bool redial = false, refused = false;
   std::chrono::steady_clock::time_point dialled{};
 };
 
@@ -226,11 +226,14 @@ void ControlSockets::Impl::watch(Seat peer) {
   PeerLink& link = links[peer];
   const std::string& name = config.peers[peer].name;
   while (const std::optional<DialEvent> event = next_event(link.link.monitor)) {
-    if (*event == DialEvent::kConnected) link.problem.clear();
+    if (*event == DialEvent::kConnected) {
+      link.problem.clear();
+      link.refused = false;
+    }
     if (*event == DialEvent::kDisconnected && link.problem.empty())  // else it was refused, and said so
       link.problem = "nothing answers at " + place_of(config.peers[peer]);
     if (*event != DialEvent::kKeyRefused && *event != DialEvent::kHandshakeFailed) continue;
-    link.redial = true;
+    link.redial = link.refused = true;
     link.problem = *event == DialEvent::kKeyRefused
                        ? "the control port of " + name + " refuses the key of " + config.node + kOneFile
                    : keyring.has_keys()
@@ -403,5 +406,9 @@ bool ControlSockets::send_peer(Seat peer, const std::string& bytes) {
 }
 
 std::string ControlSockets::problem(Seat peer) const { return impl_->links[peer].problem; }
+
+std::string ControlSockets::refusal(Seat peer) const {
+  return impl_->links[peer].refused ? impl_->links[peer].problem : "";
+}
 
 }  // namespace tg::daemon

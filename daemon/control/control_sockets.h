@@ -49,6 +49,8 @@ class ControlSockets {
   bool send_peer(Seat peer, const std::string& bytes);
   // Why the peer's control port cannot be used, as far as is known.
   std::string problem(Seat peer) const;
+  // The same where the ports reach each other and their keys do not get on; "" otherwise.
+  std::string refusal(Seat peer) const;
 
  private:
   struct Impl;

@@ -30,6 +30,15 @@ std::optional<std::uint64_t> Questions::gather(Client client, std::string run, M
   return add(std::move(client), now_ms + schema::kPeerStatusMs, std::move(gather), outstanding);
 }
 
+std::optional<std::uint64_t> Questions::survey(Client client, Survey survey, std::uint64_t now_ms) {
+  const std::size_t nodes = survey.names.size();
+  survey.parts.resize(nodes);
+  for (Part& part : survey.parts) part.silence = "it does not answer";
+  const int most_ms = schema::examine_ms(nodes, survey.seconds) + schema::kExamineGraceMs + schema::kPeerStatusMs;
+  return add(std::move(client), now_ms + static_cast<std::uint64_t>(most_ms),
+             Surveying{std::move(survey), Per<Seat, bool>(nodes, true)}, nodes);
+}
+
 std::optional<std::uint64_t> Questions::relay(Client client, Seat peer, schema::RequestBody body,
                                               std::uint64_t now_ms) {
   return add(std::move(client), now_ms + schema::kRelayReplyMs, Relay{peer, std::move(body)}, 1);
@@ -51,13 +60,40 @@ Answer Questions::finish_gather(Waiting::iterator at) {
   return finish(at, std::move(body));
 }
 
+// A node that refuses to be examined has its reason; the asked one's ends the question.
+std::optional<Answer> Questions::take_part(Waiting::iterator at, Seat node, Part part) {
+  auto& [survey, missing] = std::get<Surveying>(at->second.kind);
+  if (!missing[node]) return std::nullopt;
+  missing[node] = false;
+  survey.parts[node] = std::move(part);
+  if (--at->second.outstanding > 0) return std::nullopt;
+  return finish(at, diagnose(survey));
+}
+
+namespace {
+
+Part part_of(ReplyBody& body, const std::string& name, std::int64_t arrived_ms) {
+  auto* examination = std::get_if<schema::Examination>(&body);
+  if (examination != nullptr && examination->node == name) return {std::move(*examination), arrived_ms, ""};
+  const Error* error = std::get_if<Error>(&body);
+  return {std::nullopt, arrived_ms, error != nullptr ? error->message : "what answers there is another node"};
+}
+
+}  // namespace
+
 std::optional<Answer> Questions::replied(std::uint64_t token, ReplyBody body) {
   const auto at = waiting_.find(token);
-  if (at == waiting_.end() || !std::holds_alternative<Call>(at->second.kind)) return std::nullopt;
+  if (at == waiting_.end()) return std::nullopt;
+  if (const auto* surveying = std::get_if<Surveying>(&at->second.kind)) {
+    if (std::holds_alternative<Error>(body)) return finish(at, std::move(body));
+    const Seat self = surveying->survey.self;
+    return take_part(at, self, part_of(body, names_[self], 0));
+  }
+  if (!std::holds_alternative<Call>(at->second.kind)) return std::nullopt;
   return finish(at, std::move(body));
 }
 
-std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply) {
+std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply, std::int64_t arrived_ms) {
   const auto at = waiting_.find(reply.id);
   if (at == waiting_.end()) return std::nullopt;
   if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
@@ -68,6 +104,8 @@ std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply) {
     }
     return finish(at, std::move(reply.body));
   }
+  if (std::holds_alternative<Surveying>(at->second.kind))
+    return take_part(at, peer, part_of(reply.body, names_[peer], arrived_ms));
   Gather* gather = std::get_if<Gather>(&at->second.kind);
   if (gather == nullptr) return std::nullopt;
   const auto part = gather->parts.find(peer);
@@ -83,6 +121,8 @@ std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply) {
 std::optional<Answer> Questions::not_asked(std::uint64_t token, Seat peer) {
   const auto at = waiting_.find(token);
   if (at == waiting_.end()) return std::nullopt;
+  if (std::holds_alternative<Surveying>(at->second.kind))
+    return take_part(at, peer, {std::nullopt, 0, "its control port cannot be reached"});
   Gather* gather = std::get_if<Gather>(&at->second.kind);
   if (gather == nullptr) return std::nullopt;
   const auto part = gather->parts.find(peer);
@@ -114,6 +154,8 @@ std::vector<Answer> Questions::expired(std::uint64_t now_ms) {
     if (now_ms >= at->second.deadline_ms) {
       if (std::holds_alternative<Gather>(at->second.kind)) {
         answers.push_back(finish_gather(at));
+      } else if (const auto* surveying = std::get_if<Surveying>(&at->second.kind)) {
+        answers.push_back(finish(at, diagnose(surveying->survey)));
       } else if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
         answers.push_back(finish(at, Error{ErrorKind::kUnreachable, names_[relay->peer] + " does not answer"}));
       } else {

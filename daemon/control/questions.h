@@ -2,6 +2,7 @@
 //
 //   call    start, stop, bench, plan: waits for the node's thread        answered by reply(token)
 //   gather  status: waits for every asked peer, or kPeerStatusMs         answered by the merged parts
+//   survey  examine: waits for every asked node, the own one too          answered by the diagnosis (daemon/doctor)
 //   relay   logs, fetch of another node: waits for it, or kRelayReplyMs  answered by what it said
 //
 // At most kMostPendingQuestions wait; every one has a deadline, and is answered once. A question asked of a peer
@@ -15,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/doctor/diagnose.h"
 #include "schema/control/control.h"
 #include "schema/place.h"
 
@@ -44,11 +46,14 @@ class Questions {
   // `own`: the asked node's part. A peer that cannot be asked: not_asked().
   std::optional<std::uint64_t> gather(Client client, std::string run, schema::MeshStatus own,
                                       const std::vector<Seat>& peers, std::uint64_t now_ms);
+  // The own part comes by replied(), as a call's answer does. survey: without parts.
+  std::optional<std::uint64_t> survey(Client client, Survey survey, std::uint64_t now_ms);
   std::optional<std::uint64_t> relay(Client client, Seat peer, schema::RequestBody body, std::uint64_t now_ms);
 
   std::optional<Answer> replied(std::uint64_t token, schema::ReplyBody body);
-  std::optional<Answer> peer_replied(Seat peer, schema::Reply reply);
-  // A gather goes on without this peer.
+  // arrived_ms: Unix time, as an examination's.
+  std::optional<Answer> peer_replied(Seat peer, schema::Reply reply, std::int64_t arrived_ms = 0);
+  // A gather or a survey goes on without this peer.
   std::optional<Answer> not_asked(std::uint64_t token, Seat peer);
   // Relays that have not been sent so far; a peer that has just restarted is connected within moments.
   std::vector<PeerQuestion> unsent() const;
@@ -71,18 +76,23 @@ class Questions {
     schema::RequestBody body;
     bool sent = false;
   };
-  using Kind = std::variant<Call, Gather, Relay>;
+  struct Surveying {
+    Survey survey;
+    Per<Seat, bool> missing;
+  };
+  using Kind = std::variant<Call, Gather, Relay, Surveying>;
   struct Question {
     Client client;
     std::uint64_t deadline_ms = 0;
     Kind kind;
-    std::size_t outstanding = 0;  // peers that a gather waits for
+    std::size_t outstanding = 0;  // nodes that a gather or a survey waits for
   };
   using Waiting = std::map<std::uint64_t, Question>;
 
   std::optional<std::uint64_t> add(Client client, std::uint64_t deadline_ms, Kind kind, std::size_t outstanding);
   Answer finish(Waiting::iterator at, schema::ReplyBody body);
   Answer finish_gather(Waiting::iterator at);
+  std::optional<Answer> take_part(Waiting::iterator at, Seat node, Part part);
 
   const Per<Seat, std::string> names_;
   std::uint64_t last_token_ = 0;

@@ -47,6 +47,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control)
       control_(control),
       membership_(membership_options(context)),
       advisor_(context, queue, control),
+      examiner_({context.config, context.build, context.threads, context.mesh, context.pool}),
       bursts_(context.names.size()) {
   for (const RunRecord& record : context.store.records())
     membership_.remember(record.key, past_run(record, context.names, context.config.seat()));
@@ -118,6 +119,7 @@ void Node::tick() {
   look_at_links(now);
   membership_.tick(now);
   advisor_.tick();
+  examiner_.tick();
   if (!run_ && now - last_store_ms_ >= kStoreMs) {
     last_store_ms_ = now;
     context_.store.delete_what_is_due();
@@ -175,6 +177,7 @@ void Node::on(FrameArrived& event) {
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
     if (is_current(header.run)) run_->candidate().replied(event.from, *reply);
     if (is_dry_run(header.run)) dry_run_->candidate().replied(event.from, *reply);
+    examiner_.on_probe_reply(header.run, event.from, reply->burst);
     return advisor_.on_probe_reply(header.run, event.from, *reply);
   }
   if (!of_a_step(body)) return membership_.frame(event.from, header, body, now_ms());
@@ -244,6 +247,7 @@ void Node::on(PeerLost& event) {
 
 void Node::on(ShutDown&) {
   advisor_.give_way(context_.config.node + " is being shut down");
+  examiner_.give_way("it is being shut down");
   save_held();
   membership_.shut_down(now_ms());
   carry_out_all();
@@ -253,11 +257,22 @@ void Node::on(ShutDown&) {
 void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StartRequest>(&event.body)) return start(event.token, *request);
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
-  const bool busy = run_ || dry_run_;
+  if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
+  const bool busy = run_ || dry_run_ || examiner_.measuring();
   if (const auto* request = std::get_if<schema::BenchRequest>(&event.body))
     return advisor_.bench(event.token, *request, draw(), busy);
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
     return advisor_.plan(event.token, *request, draw(), busy);
+}
+
+void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
+  std::string busy;
+  if (dry_run_) busy = "a run is being tried (start --dry-run)";
+  if (advisor_.measuring()) busy = "it measures for bench or plan";
+  if (run_) busy = "run " + run_->identity().id + " is on";
+  examiner_.examine(request, busy, draw(), [this, token](Result<schema::Examination> found) {
+    found ? control_.reply(token, *std::move(found)) : control_.reply(token, found.error());
+  });
 }
 
 void Node::start(std::uint64_t token, const schema::StartRequest& request) {
@@ -368,6 +383,7 @@ void Node::carry_out(PrepareRun& action) {
     show(action.run, *job, schema::RunState::kStarting);
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
     advisor_.give_way(context_.config.node + " cannot measure while a run is on; ask again when it has ended");
+    examiner_.give_way("run " + action.run.id + " began");
     if (dry_run_)
       answer_dry_run(Error{ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
     run_ = std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view);

@@ -4,7 +4,7 @@
 //   mesh thread ----frames-------+                               +--> Membership (who takes part) --> start, end of Run
 //   control thread --calls-------+--> EventQueue --> Node::run --+--> Member of the Run (steps)   --> mesh, threads
 //   compute thread --gradients---+                               +--> Advisor (bench, plan)       --> ControlServer
-//   exchange helpers --results---+
+//   exchange helpers --results---+                               +--> Examiner (doctor)          --> ControlServer
 //
 // Each event goes straight to who decides; whether it is the current run's is checked here and nowhere else. Events
 // come first, and between two of them one piece of the exchange's work (Run::work), so that neither the link nor a
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "daemon/control/control_server.h"
+#include "daemon/doctor/examiner.h"
 #include "daemon/membership/membership.h"
 #include "daemon/mesh/probe/burst_meter.h"
 #include "daemon/node/advisor.h"
@@ -57,6 +58,7 @@ class Node {
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
   void stop(std::uint64_t token, const schema::StopRequest& request);
+  void examine(std::uint64_t token, const schema::ExamineRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   void finish_dry_run(const schema::Vote& vote);
   void answer_dry_run(schema::ReplyBody reply);
@@ -91,7 +93,8 @@ class Node {
   Choice choice_;                 // of the current run
   std::unique_ptr<Run> dry_run_;  // what a start would do was asked, no run
   std::uint64_t dry_run_token_ = 0;
-  Advisor advisor_;  // bench and plan
+  Advisor advisor_;    // bench and plan
+  Examiner examiner_;  // doctor
   BurstMeter bursts_;
   LastWords last_words_;
   std::string waits_;                 // for whom a pending start waits, as status shows it

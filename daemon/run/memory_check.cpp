@@ -1,7 +1,12 @@
 #include "daemon/run/memory_check.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
 
+#include "daemon/membership/choose_exchange.h"
+#include "daemon/step/job_layout.h"
+#include "daemon/step/worker.h"
 #include "engine/host/memory.h"
 
 namespace tg::daemon {
@@ -16,6 +21,21 @@ std::string unsaved_note(std::uint64_t held, const std::string& runs) {
   if (held == 0) return "";
   return "; " + mebibytes(held) + " are held by the unsaved state of " + runs +
          ", which nobody could write: tgctl fetch gets it, tgctl delete drops it";
+}
+
+std::uint64_t least_run_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
+                              std::uint64_t threads) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (const schema::ExchangeKind exchange : values_of<schema::ExchangeKind>())
+    for (const schema::Coding coding : values_of<schema::Coding>()) {
+      if (!allowed(asked_of(job), exchange, coding)) continue;
+      const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
+      const Layouts layouts = layouts_of(job, segments, members, choice);
+      // Without memory for a copy a checkpoint is written while training waits.
+      least =
+          std::min(least, member_bytes(job, segments, layouts, workers_for(threads)) - checkpoint_bytes(job, segments));
+    }
+  return least;
 }
 
 std::uint64_t allowed_memory(std::uint64_t configured) {

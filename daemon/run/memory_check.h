@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/segment.h"
 #include "kernels/base/status.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
 
@@ -16,6 +18,10 @@ Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t conf
 // " (of 64 MiB are held ...)": what to do about unsaved states of earlier runs, for the end of such an error; "" if
 // none are held.
 std::string unsaved_note(std::uint64_t held, const std::string& runs);
+
+// What a run takes at the least, whatever exchange will be chosen.
+std::uint64_t least_run_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
+                              std::uint64_t threads);
 
 // Bytes that it would allow a run of which nothing has been taken.
 std::uint64_t allowed_memory(std::uint64_t configured);

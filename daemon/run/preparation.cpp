@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <utility>
 #include <vector>
 
-#include "daemon/membership/choose_exchange.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_layout.h"
-#include "daemon/step/worker.h"
 #include "engine/host/processors.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
@@ -73,21 +70,6 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch});
 }
 
-// What the run takes at the least, whatever exchange will be chosen.
-std::uint64_t least_bytes(const PreparationOptions& options, const engine::SegmentTable& segments) {
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (const schema::ExchangeKind exchange : values_of<schema::ExchangeKind>())
-    for (const schema::Coding coding : values_of<schema::Coding>()) {
-      if (!allowed(asked_of(options.job), exchange, coding)) continue;
-      const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
-      const Layouts layouts = layouts_of(options.job, segments, options.members, choice);
-      // Without memory for a copy a checkpoint is written while training waits.
-      least = std::min(least, member_bytes(options.job, segments, layouts, workers_for(options.threads)) -
-                                  checkpoint_bytes(options.job, segments));
-    }
-  return least;
-}
-
 // Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
 // gradients that are replayed are made here.
 double probe(const PreparationOptions& options, const Prepared& prepared, TrainingKit& kit, const engine::Share& part,
@@ -133,7 +115,8 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   if (!engine.ok()) return on_node(options, engine.error());
   kit.engine = std::move(engine).value();
   const engine::SegmentTable& segments = prepared->model.segments;
-  if (const Status fits = check_memory(least_bytes(options, segments), 0, options.memory_bytes); !fits.ok())
+  const std::uint64_t least = least_run_bytes(options.job, segments, options.members, options.threads);
+  if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
     return on_node(options, {fits.error().kind, fits.error().message + options.unsaved_note});
   prepared->replica = std::make_shared<Replica>(home, segments, engine::slot_count(optimizer_of(job).kind), job.seed,
                                                 keeps_average(job));

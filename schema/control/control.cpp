@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 
+#include "schema/control/control_doctor.h"
 #include "schema/control/control_forecast.h"
 #include "schema/control/control_status.h"
 #include "schema/text.h"
@@ -78,6 +79,8 @@ void put(wire::Request::Builder request, const FetchedRequest& body) {
   to.setNode(text_of(body.node));
 }
 
+void put(wire::Request::Builder request, const ExamineRequest& body) { put_examine(request.initExamine(), body); }
+
 StatusRequest take(wire::StatusRequest::Reader from) {
   return {checked_run_or_empty(from.getRun(), "run"), from.getLocal()};
 }
@@ -142,6 +145,8 @@ RequestBody take_body(wire::Request::Reader request) {
       return take(request.getDelete());
     case wire::Request::FETCHED:
       return take(request.getFetched());
+    case wire::Request::EXAMINE:
+      return take_examine(request.getExamine());
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(request.which()))};
 }
@@ -205,6 +210,10 @@ void put(wire::Reply::Builder reply, const VersionReply& body) {
 void put(wire::Reply::Builder reply, const BenchReply& body) { put_bench(reply.initBench(), body); }
 
 void put(wire::Reply::Builder reply, const ForecastReply& body) { put_forecast(reply.initForecast(), body); }
+
+void put(wire::Reply::Builder reply, const Examination& body) { put_examination(reply.initExamination(), body); }
+
+void put(wire::Reply::Builder reply, const Diagnosis& body) { put_diagnosis(reply.initDiagnosis(), body); }
 
 Error take(wire::Error::Reader from) {
   return {checked_enum(from.getKind(), kLastErrorKind, "kind"),
@@ -273,6 +282,10 @@ ReplyBody take_body(wire::Reply::Reader reply) {
       return take_forecast(reply.getForecast());
     case wire::Reply::DONE:
       return take(reply.getDone());
+    case wire::Reply::EXAMINATION:
+      return take_examination(reply.getExamination());
+    case wire::Reply::DIAGNOSIS:
+      return take_diagnosis(reply.getDiagnosis());
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(reply.which()))};
 }

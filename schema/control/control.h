@@ -13,6 +13,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/base/words.h"
+#include "schema/control/doctor.h"
 #include "schema/control/forecast.h"
 #include "schema/limits.h"
 
@@ -168,7 +169,7 @@ struct Beat {  // one way, node to node
   std::uint64_t progress = 0;  // grows whenever the member gets anything done
 };
 using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
-                                 Beat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest>;
+                                 Beat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest>;
 struct Request {
   std::uint64_t id = 0;
   RequestBody body;
@@ -209,7 +210,7 @@ struct VersionReply {
   std::string node, build;
 };
 using ReplyBody = std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, BenchReply,
-                               ForecastReply, DoneReply>;
+                               ForecastReply, DoneReply, Examination, Diagnosis>;
 struct Reply {
   std::uint64_t id = 0;
   ReplyBody body;

@@ -29,7 +29,8 @@ ROOMS = {
     "daemon/mesh": {"daemon/sockets"},
     "daemon/mesh/probe": {"daemon/mesh"},
     "daemon/store": {"daemon/step/replica.h"},
-    "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/sockets", "daemon/step/threads/progress.h"},
+    "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/sockets", "daemon/step/threads/progress.h", "daemon/doctor/diagnose.h"},
+    "daemon/doctor": {"daemon/mesh", "daemon/membership/choose_exchange.h", "daemon/run/memory_check.h", "daemon/sockets", "daemon/step/job_layout.h"},
     "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/store"},
     "daemon/forecast": {"daemon/step", "daemon/exchange", "daemon/membership/choose_exchange.h", "daemon/mesh"},
     "daemon/node": {"daemon"},
@@ -47,7 +48,7 @@ KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zli
 # What decides knows no clock, socket or thread.
 PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/code_bits", "daemon/forecast/flops", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/forecast/predict",
         "daemon/forecast/step_model", "daemon/step/job_layout", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
-        "daemon/mesh/probe/round_trips")
+        "daemon/mesh/probe/round_trips", "daemon/doctor/diagnose", "daemon/doctor/findings", "daemon/doctor/link_stream", "daemon/doctor/link_verdicts", "daemon/doctor/node_verdicts", "daemon/doctor/schedule", "daemon/doctor/survey", "daemon/doctor/thresholds")
 IMPURE = ("thread", "mutex", "chrono", "condition_variable", "zmq", "atomic", "sys/", "unistd.h", "fstream", "filesystem", "random")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)

@@ -127,5 +127,71 @@ TEST_F(QuestionsTest, EveryoneIsToldOfTheEnd) {
   EXPECT_EQ(questions.pending(), 0u);
 }
 
+class SurveyTest : public QuestionsTest {
+ protected:
+  std::uint64_t survey() {
+    return *questions.survey({"client", 7}, {Per<Seat, std::string>{"node-a", "node-b", "node-c"}, Seat(0), 3, 0, {}},
+                             1000);
+  }
+  static schema::Examination of(const std::string& node) {
+    schema::Examination one;
+    one.node = node;
+    return one;
+  }
+  static std::string not_examined(const Answer& answer) {
+    std::string nodes;
+    for (const schema::Finding& one : std::get<schema::Diagnosis>(answer.body).findings)
+      if (one.check == schema::Check::kNodes && one.verdict != schema::Verdict::kPass)
+        nodes += one.node + ": " + one.seen + " ";
+    return nodes;
+  }
+};
+
+TEST_F(SurveyTest, EndsWithTheLastPartInAnyOrder) {
+  const std::uint64_t token = survey();
+  EXPECT_FALSE(questions.peer_replied(kC, {token, of("node-c")}).has_value());
+  EXPECT_FALSE(questions.replied(token, of("node-a")).has_value());
+  EXPECT_FALSE(questions.replied(token, of("node-a")).has_value());
+  EXPECT_FALSE(questions.peer_replied(kC, {token, of("node-c")}).has_value());
+  const auto answer = questions.peer_replied(kB, {token, of("node-b")});
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->client.request_id, 7u);
+  EXPECT_EQ(not_examined(*answer), "");
+  EXPECT_EQ(questions.pending(), 0u);
+}
+
+TEST_F(SurveyTest, WhoIsNotExaminedHasItsReason) {
+  const std::uint64_t token = survey();
+  EXPECT_FALSE(questions.not_asked(token, kB).has_value());
+  EXPECT_FALSE(
+      questions.peer_replied(kC, {token, Error{ErrorKind::kRefused, "node-c is being examined already"}}).has_value());
+  const auto answer = questions.replied(token, of("node-a"));
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(not_examined(*answer),
+            "node-b: not examined: its control port cannot be reached node-c: not examined: node-c is being examined "
+            "already ");
+}
+
+TEST_F(SurveyTest, AnotherNodesAnswerAndSilence) {
+  const std::uint64_t token = survey();
+  EXPECT_FALSE(questions.replied(token, of("node-a")).has_value());
+  EXPECT_FALSE(questions.peer_replied(kB, {token, of("node-c")}).has_value());
+  const auto most =
+      static_cast<std::uint64_t>(schema::examine_ms(3, 3) + schema::kExamineGraceMs + schema::kPeerStatusMs);
+  EXPECT_TRUE(questions.expired(1000 + most - 1).empty());
+  const std::vector<Answer> late = questions.expired(1000 + most);
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(not_examined(late[0]),
+            "node-b: not examined: what answers there is another node node-c: not examined: it does not answer ");
+}
+
+TEST_F(SurveyTest, TheAskedNodesRefusalEndsIt) {
+  const std::uint64_t token = survey();
+  const auto answer = questions.replied(token, Error{ErrorKind::kRefused, "node-a is being examined already"});
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_TRUE(std::holds_alternative<Error>(answer->body));
+  EXPECT_EQ(questions.pending(), 0u);
+}
+
 }  // namespace
 }  // namespace tg::daemon

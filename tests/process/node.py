@@ -30,6 +30,8 @@ class Node:
         self.config = os.path.join(folder, name + ".conf")
         self.log = os.path.join(folder, name + ".log")
         self.state_dir = os.path.join(folder, name)
+        self.program = TGD
+        self.environment = {}  # beside the test's own
         self.stderr = None  # a descriptor that takes its log instead of the file
         self.process = None
 
@@ -40,11 +42,11 @@ class Node:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                self.prefix + [TGD, "--config", self.config],
+                self.prefix + [self.program, "--config", self.config],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log if self.stderr is None else self.stderr,
-                env={name: value for name, value in os.environ.items() if name not in OF_TESTS},
+                env={name: value for name, value in os.environ.items() if name not in OF_TESTS} | self.environment,
                 preexec_fn=_die_with_us,
             )
 

@@ -99,7 +99,7 @@ class NoMesh(unittest.TestCase):
             (["start"], ["JOB"]),
             (["ls"], ["tgctl list"]),
             (["cancel", "x"], ["tgctl stop"]),
-            (["doctor"], ["tgctl status --check"]),
+            (["health"], ["tgctl status --check"]),
             (["fetch", "x", "-o", "-"], ["give a folder"]),
             (["start", "a.job", "--set", "steps", "100"], ["--set steps=VALUE"]),
             (["fetch", "x"], ["-o"]),

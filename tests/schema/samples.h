@@ -18,6 +18,8 @@ std::vector<Reply> sample_replies();
 Outcome sample_outcome(double first);  // its fields ascend from this by one
 BenchReply sample_bench();
 ForecastReply sample_forecast();
+Examination sample_examination();
+Diagnosis sample_diagnosis();
 
 // Every field as text, floats by their bits: two values are equal exactly if these are.
 std::string describe(const FrameBody& body);

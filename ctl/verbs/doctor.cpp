@@ -1,0 +1,60 @@
+#include <chrono>
+
+#include "ctl/format/doctor_report.h"
+#include "ctl/terminal/console.h"
+#include "ctl/verbs/verbs.h"
+#include "schema/limits.h"
+
+namespace tg::ctl {
+namespace {
+
+// Beyond what the nodes take: for their answers.
+constexpr int kSlackMs = schema::kExamineGraceMs + schema::kControlReplyMs;
+
+// A node that does not answer cannot say what is wrong with it.
+int nobody_asked(const Error& error) {
+  const int code = fail(error);
+  if (error.kind == ErrorKind::kUnreachable)
+    say("doctor needs one node that answers: start tgd here and read what it says (tgd --config FILE), or ask another "
+        "node with --address");
+  return code;
+}
+
+// A line that counts the seconds, on a terminal.
+class Waiting {
+ public:
+  explicit Waiting(int expected_ms) : expected_s_((expected_ms + 999) / 1000) {}
+  void show() {
+    const auto passed =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - began_).count();
+    if (LiveLine::possible())
+      live_.show("examining: " + std::to_string(passed) + " s of about " + std::to_string(expected_s_) + " s");
+  }
+
+ private:
+  const int expected_s_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  LiveLine live_;
+};
+
+}  // namespace
+
+int doctor(Client& client, const Command& command) {
+  const std::uint64_t seconds = command.no_bandwidth ? 0 : command.seconds;
+  const Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{});
+  if (!mesh) return nobody_asked(mesh.error());
+  const std::size_t nodes = mesh->nodes.size();
+  say(examination_outlook(nodes, seconds));
+  const int expected_ms = schema::examine_ms(nodes, seconds);
+  Result<schema::Diagnosis> diagnosis = [&] {
+    Waiting waiting(expected_ms);
+    const Meanwhile meanwhile{schema::VersionRequest{}, [&](const schema::ReplyBody&) { waiting.show(); }};
+    const schema::ExamineRequest request{false, static_cast<std::uint8_t>(seconds), command.link_mbps, 0};
+    return Client::as<schema::Diagnosis>(client.ask_patiently(request, expected_ms + kSlackMs, &meanwhile));
+  }();
+  if (!diagnosis) return nobody_asked(diagnosis.error());
+  print(command.json ? format_diagnosis_json(*diagnosis) : format_diagnosis(*diagnosis));
+  return all_pass(*diagnosis) ? kOk : kNotWell;
+}
+
+}  // namespace tg::ctl

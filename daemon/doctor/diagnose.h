@@ -1,0 +1,11 @@
+// What follows from what all nodes found out about themselves and their links: findings, each with its fix, and who
+// reaches whom. Pure; any thread.
+#pragma once
+
+#include "daemon/doctor/survey.h"
+
+namespace tg::daemon {
+
+schema::Diagnosis diagnose(const Survey& survey);
+
+}  // namespace tg::daemon

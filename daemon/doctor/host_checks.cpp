@@ -1,0 +1,227 @@
+#include "daemon/doctor/host_checks.h"
+
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <vector>
+
+#include "daemon/run/memory_check.h"
+#include "daemon/step/job_layout.h"
+#include "engine/dataset.h"
+#include "engine/engine.h"
+#include "engine/storage/atomic_file.h"
+#include "kernels/kernels.h"
+#include "schema/keys/keys.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+
+using schema::Check;
+using schema::Examination;
+
+namespace {
+
+// The optimizer with most state.
+schema::JobSpec largest_job() {
+  schema::JobSpec job;
+  job.optimizer = OptimizerKind::kAdam;
+  std::size_t most = 0;
+  for (const ModelKind kind : values_of<ModelKind>()) {
+    const engine::Model model = engine::make_model(kind);
+    if (!model.trainable() || model.segments.padded_count() < most) continue;
+    most = model.segments.padded_count();
+    job.model = kind;
+  }
+  return job;
+}
+
+void check_keys(const schema::NodeConfig& config, Report& report) {
+  std::string problem;
+  if (!config.key_file.empty()) {
+    const Result<std::string> text = schema::read_key_file(config.key_file);
+    const Result<schema::ClusterKeys> keys =
+        text ? schema::parse_cluster_keys(*text, config.key_file) : Result<schema::ClusterKeys>(text.error());
+    if (!keys) problem = "the key file cannot be used any more: " + keys.error().message;
+  }
+  report.note([&](Examination& facts) {
+    facts.has_keys = !config.key_file.empty();
+    facts.key_problem = problem;
+  });
+}
+
+void check_disk(const schema::NodeConfig& config, Report& report) {
+  constexpr std::size_t kBytes = 64u << 10;
+  const std::uint64_t need = largest_run_disk_bytes();
+  report.note([&](Examination& facts) { facts.disk_need = need; });
+  struct statvfs disk {};
+  std::string problem;
+  std::uint64_t left = 0;
+  if (::statvfs(config.state_dir.c_str(), &disk) != 0) {
+    problem = "state-dir " + config.state_dir + " cannot be looked at: " + std::strerror(errno) +
+              "; is its disk mounted, and does it belong to the user of tgd?";
+  } else {
+    left = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
+    if (disk.f_files > 0 && disk.f_favail == 0)
+      problem = "the disk of state-dir has no inode left; delete files there (df -i " + config.state_dir + ")";
+  }
+  report.note([&](Examination& facts) { facts.disk_free = left; });
+  if (problem.empty() && left >= kBytes) {  // a disk with less is full, whatever it would say
+    const std::vector<char> bytes(kBytes);
+    const std::string path = config.state_dir + "/doctor";
+    engine::AtomicFile file(path);
+    Status written = file.open();
+    if (written) written = file.write(bytes.data(), bytes.size());
+    if (written) written = file.commit();
+    if (!written) problem = written.error().message + "; mend or free the disk of state-dir";
+    ::unlink(path.c_str());
+  }
+  report.note([&](Examination& facts) { facts.disk_problem = problem; });
+}
+
+void check_memory_of_runs(const schema::NodeConfig& config, std::uint64_t threads, bool busy, Report& report) {
+  const schema::JobSpec job = largest_job();
+  const std::uint64_t need = least_run_bytes(job, engine::make_model(job.model).segments, config.peers.size(), threads);
+  const std::uint64_t allowed = config.memory_mib << 20;
+  const Status fits = busy ? Status() : check_memory(need, 0, allowed);
+  report.note([&](Examination& facts) {
+    facts.memory_need = need;
+    facts.memory_left = allowed_memory(allowed);
+    if (!fits) facts.memory_problem = fits.error().message;
+  });
+}
+
+void check_descriptors(const schema::NodeConfig& config, Report& report) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  std::error_code unknown;
+  std::uint64_t open = 0;
+  for (std::filesystem::directory_iterator at("/proc/self/fd", unknown), end; at != end; at.increment(unknown)) ++open;
+  report.note([&](Examination& facts) {
+    facts.descriptors = limit.rlim_cur;
+    facts.descriptors_open = open;
+    facts.descriptors_need = schema::descriptors_of(config.peers.size());
+  });
+}
+
+// Some file of it lies there, so jobs may mean it.
+bool has_set(const std::string& directory, DatasetKind kind) {
+  const bool mnist = kind == DatasetKind::kMnist;
+  for (const std::string& folder : {directory, directory + (mnist ? "/mnist" : "/cifar-10-batches-bin")}) {
+    std::error_code unknown;
+    for (std::filesystem::directory_iterator at(folder, unknown), end; !unknown && at != end; at.increment(unknown)) {
+      const std::string name = at->path().filename();
+      if (mnist ? name.starts_with("train-images") || name.starts_with("t10k-images")
+                : name.starts_with("data_batch_") || name == "test_batch.bin")
+        return true;
+    }
+  }
+  return false;
+}
+
+void check_data(const schema::NodeConfig& config, Report& report) {
+  for (const DatasetKind kind : {DatasetKind::kMnist, DatasetKind::kCifar10}) {
+    if (config.data_dir.empty() || !has_set(config.data_dir, kind)) continue;
+    const auto data = engine::load_dataset({kind, config.data_dir});
+    report.note([&](Examination& facts) {
+      facts.data.push_back({to_word(kind), data ? (*data)->hash : 0, data ? "" : data.error().message});
+    });
+  }
+}
+
+std::string wrong_configuration(const schema::NodeConfig& config) {
+  std::error_code unknown;
+  if (!config.data_dir.empty() && !std::filesystem::is_directory(config.data_dir, unknown))
+    return "data-dir = " + config.data_dir + " is no folder here; make it, or mend the line";
+  if (config.fault) return "fault = " + format_fault(*config.fault) + " is set; it is for tests, take the line out";
+  return "";
+}
+
+}  // namespace
+
+std::uint64_t largest_run_disk_bytes() {
+  const schema::JobSpec job = largest_job();
+  const engine::SegmentTable& segments = engine::make_model(job.model).segments;
+  constexpr std::uint64_t kStates = 4, kModels = 2;
+  return kStates * checkpoint_bytes(job, segments) + kModels * segments.padded_count() * sizeof(float);
+}
+
+Result<std::string> test_engine() {
+  // Of the summed loss and of the gradient's length, whichever instruction set computes them: float32 sums in another
+  // order differ by 1e-5.
+  constexpr double kKnownLoss = 18.945972, kKnownLength = 29.877474, kTolerance = 1e-3;
+  constexpr int kSamples = 8;
+  std::string tested;
+  for (const kernels::Kernels* variant : kernels::available()) {
+    if (!kernels::self_test(*variant))
+      return Error{ErrorKind::kFailed, "the " + std::string(variant->name) +
+                                           " kernels compute something else than the scalar ones; set kernels = scalar "
+                                           "there, and have the machine's memory tested"};
+    tested += (tested.empty() ? "" : ", ") + std::string(variant->name);
+  }
+  const engine::Model model = engine::make_model(ModelKind::kLenet);
+  const auto data = engine::load_dataset({DatasetKind::kSynthetic, "", 1, 64, 16});
+  if (!data) return data.error();
+  auto made = engine::make_cpu_engine(model, {1, kSamples, kSamples});
+  if (!made) return made.error();
+  AlignedArray<float> parameters(model.segments.padded_count()), gradient(model.segments.padded_count());
+  engine::initialize(model.segments, 1, parameters.data());
+  engine::SampleStream stream(1, (*data)->train.count());
+  engine::Batch batch;
+  batch.count = kSamples;
+  engine::fill_training_batch(**data, stream, 1, 0, model.input, batch);
+  const double loss = (*made)->forward(parameters.data(), batch);
+  (*made)->backward(1, gradient.data(), [](std::size_t, std::size_t) {});
+  double squares = 0;
+  for (const float value : gradient) squares += static_cast<double>(value) * value;
+  const double length = std::sqrt(squares);
+  // Written so that what is no number is wrong, too.
+  if (!(std::abs(loss - kKnownLoss) < kTolerance * kKnownLoss) ||
+      !(std::abs(length - kKnownLength) < kTolerance * kKnownLength))
+    return Error{ErrorKind::kFailed, "a pass of LeNet over known samples gives a loss of " + std::to_string(loss) +
+                                         " and a gradient of length " + std::to_string(length) + ", not " +
+                                         std::to_string(kKnownLoss) + " and " + std::to_string(kKnownLength) +
+                                         "; install oneDNN anew, and have the machine's memory tested"};
+  return tested + " kernels agree; a pass of LeNet gives the known gradient (" + (*made)->build() + ")";
+}
+
+void check_host(const schema::NodeConfig& config, std::uint64_t threads, bool busy, Report& report) {
+  report.begin(Check::kConfiguration);
+  const std::string wrong = wrong_configuration(config);
+  report.note([&](Examination& facts) {
+    facts.configuration = wrong;
+    facts.data_dir = config.data_dir;
+  });
+  report.begin(Check::kKeys);
+  check_keys(config, report);
+  report.begin(Check::kDescriptors);
+  check_descriptors(config, report);
+  report.begin(Check::kMemory);
+  check_memory_of_runs(config, threads, busy, report);
+  report.begin(Check::kDisk);
+  check_disk(config, report);
+  if (!busy) {
+    report.begin(Check::kEngine);
+    Result<std::string> tested = [] {
+      try {
+        return test_engine();
+      } catch (const std::exception& error) {
+        return Result<std::string>(Error{ErrorKind::kFailed, error.what()});
+      }
+    }();
+    report.note([&](Examination& facts) {
+      (tested ? facts.engine : facts.engine_problem) = tested ? *tested : tested.error().message;
+    });
+    report.begin(Check::kData);
+    check_data(config, report);
+  }
+  report.host_done();
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,37 @@
+// Measures one link in one direction for some seconds: frames to one peer, each acknowledged (schema::ProbeReply), as
+// many on their way as keep the link full and no more. The rate is what was acknowledged after the first answer, over
+// the time from that one to the last. Pure: the owner sends the frames and brings the time; one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace tg::daemon {
+
+class LinkStream {
+ public:
+  static constexpr std::size_t kFrameBytes = 64 * 1024;               // takes 0.5 ms at 1 Gbit/s, 0.5 s at 1 Mbit/s
+  static constexpr std::uint64_t kLeastFrames = 2, kMostFrames = 64;  // on their way
+  static constexpr double kShortSeconds = 0.02, kLongSeconds = 0.1;  // a frame and its answer: more fit, fewer would do
+
+  struct Frames {  // to be sent now
+    std::uint32_t first = 0, count = 0;
+  };
+
+  Frames begin(double now_seconds, double seconds);
+  // Of this frame's number.
+  Frames acknowledged(std::uint32_t number, double now_seconds);
+  // Payload; 0 = nothing came back.
+  double mbps() const;
+
+ private:
+  Frames fill(double now_seconds);
+
+  double began_ = 0, ends_ = 0, first_at_ = 0, last_at_ = 0;
+  std::uint32_t next_ = 1;
+  std::uint64_t window_ = kLeastFrames, acknowledged_ = 0;
+  std::map<std::uint32_t, double> under_way_;  // when each was sent
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,56 @@
+// What an examination has found so far: its threads write, the node's thread reads. Outlives whoever is given up.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "schema/control/doctor.h"
+
+namespace tg::daemon {
+
+class Report {
+ public:
+  template <class Write>
+  void note(Write write) {
+    const std::lock_guard lock(mutex_);
+    write(facts_);
+  }
+  // Of the host's checks: the one that is being made.
+  void begin(schema::Check check) {
+    const std::lock_guard lock(mutex_);
+    at_ = to_word(check);
+  }
+  void host_done() {
+    const std::lock_guard lock(mutex_);
+    at_.clear();
+    host_done_ = true;
+  }
+  // The check that is being made stays unfinished.
+  void host_failed() {
+    const std::lock_guard lock(mutex_);
+    host_done_ = true;
+  }
+  void links_done() {
+    const std::lock_guard lock(mutex_);
+    links_done_ = true;
+  }
+  bool done() const {
+    const std::lock_guard lock(mutex_);
+    return host_done_ && links_done_;
+  }
+  // A copy, with what is unfinished.
+  schema::Examination facts() const {
+    const std::lock_guard lock(mutex_);
+    schema::Examination copy = facts_;
+    copy.unfinished = at_;
+    return copy;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  schema::Examination facts_;
+  std::string at_;
+  bool host_done_ = false, links_done_ = false;
+};
+
+}  // namespace tg::daemon

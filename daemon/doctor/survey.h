@@ -1,0 +1,27 @@
+// What a diagnosis is made from: every node's part, or why there is none. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "schema/control/doctor.h"
+#include "schema/place.h"
+
+namespace tg::daemon {
+
+struct Part {  // of one node
+  std::optional<schema::Examination> examination;
+  std::int64_t arrived_ms = 0;  // by the asked node's clock, as asked_ms
+  std::string silence;          // why there is none
+};
+
+struct Survey {
+  Per<Seat, std::string> names;
+  Seat self;  // who was asked
+  std::uint64_t seconds = 0;
+  double line_mbps = 0;  // what a link should carry, 0 = not told
+  Per<Seat, Part> parts;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,156 @@
+@0xd2e5b6f3a1c84907;
+# What tgctl doctor asks for, what a node found out about itself and its links, and what follows from all nodes' parts:
+# the parts of control.capnp's requests and replies for them, with its rules.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("tg::schema::wire");
+
+struct ExamineRequest {
+  local @0 :Bool;
+  # True: answer an Examination of the node itself; asked by peers. False: ask all nodes, answer a Diagnosis.
+
+  seconds @1 :UInt8;
+  # For how long each link is measured, half of it in each direction, at most kMostExamineSeconds; 0 = links are not measured.
+
+  lineMbps @2 :Float64;
+  # What each link should carry, at most kMostLineMbps; 0 = not told.
+
+  askedMs @3 :Int64;
+  # The sender's clock, Unix time in milliseconds.
+}
+
+struct LinkFacts {
+  # One peer line, and what became of the way to that peer; of the own line only the first two.
+  peer @0 :Text;
+  line @1 :Text;
+  # host:port as configured.
+
+  address @2 :Text;
+  # The address that was connected to; empty where the host did not resolve, and nameProblem says why.
+
+  nameProblem @3 :Text;
+  mesh @4 :UInt16;
+  control @5 :UInt16;
+  # tg::schema::Reach, of its two ports.
+
+  from @6 :Text;
+  # The own address of that connection, empty where there was none.
+
+  roundTripMicros @7 :UInt32;
+  # 0 = not measured.
+
+  mtu @8 :UInt32;
+  # Bytes of the largest packet of that path as this end knows, 0 = not known.
+
+  device @9 :Text;
+  # The network interface of that connection, or empty.
+
+  deviceMbps @10 :UInt32;
+  # What it says to have agreed on with its switch; 0 = it does not say.
+
+  up @11 :Bool;
+  # The mesh's link: both directions work.
+
+  problem @12 :Text;
+  # What the mesh says is wrong with it.
+
+  waitingHelps @13 :Bool;
+  # False: not a matter of reaching each other (another build, key, name).
+
+  refusal @14 :Text;
+  # Why the control ports do not get on although they reach each other: keys. Empty otherwise.
+
+  mbps @15 :Float64;
+  # Payload that the peer acknowledged; 0 = not measured, and unmeasured says why.
+
+  unmeasured @16 :Text;
+}
+
+struct DataFacts {
+  # A data set in the node's data-dir, or what is wrong with it.
+  set @0 :Text;
+  hash @1 :UInt64;
+  problem @2 :Text;
+}
+
+struct Examination {
+  # What a node says of itself. Problems are sentences with the next action, empty where nothing is wrong.
+  node @0 :Text;
+  build @1 :Text;
+  protocol @2 :UInt16;
+  askedMs @3 :Int64;
+  receivedMs @4 :Int64;
+  answeredMs @5 :Int64;
+  # The request's clock as it was, and the own one when the request came and when this was sent: whoever takes it can
+  # tell how far apart the clocks are.
+
+  busy @6 :Text;
+  # What kept it from what would disturb, such as "run first is on"; empty = nothing.
+
+  configuration @7 :Text;
+  hasKeys @8 :Bool;
+  keyProblem @9 :Text;
+  diskFree @10 :UInt64;
+  diskNeed @11 :UInt64;
+  diskProblem @12 :Text;
+  memoryLeft @13 :UInt64;
+  memoryNeed @14 :UInt64;
+  memoryProblem @15 :Text;
+  # Bytes.
+
+  descriptors @16 :UInt64;
+  descriptorsOpen @17 :UInt64;
+  descriptorsNeed @18 :UInt64;
+  # Open files and connections: allowed, in use, needed in all.
+
+  engine @19 :Text;
+  # What was tested, empty where nothing was.
+
+  engineProblem @20 :Text;
+  dataDir @21 :Text;
+  data @22 :List(DataFacts);
+  # At most kMostDataSets.
+
+  unfinished @23 :Text;
+  # The check that did not end in time, and kept those after it from being made.
+
+  links @24 :List(LinkFacts);
+  # In the order of seats, at most kMostMembers.
+}
+
+struct Finding {
+  check @0 :UInt16;
+  verdict @1 :UInt16;
+  # tg::schema::Check, tg::schema::Verdict.
+
+  node @2 :Text;
+  # Whose it is, or empty: of the whole mesh.
+
+  peer @3 :Text;
+  # The other end, where it is a link's.
+
+  seen @4 :Text;
+  fix @5 :Text;
+  # At most kMostSeenBytes each; what passes needs no fix.
+}
+
+struct Diagnosis {
+  node @0 :Text;
+  # Who was asked.
+
+  nodes @1 :List(Text);
+  # In the order of seats, at most kMostMembers.
+
+  findings @2 :List(Finding);
+  # In the order of checks, at most kMostFindings.
+
+  leftOut @3 :UInt32;
+  # Findings beyond that.
+
+  reach @4 :Data;
+  # For each node, and within it for each node: tg::schema::Cell, a byte each.
+
+  mbps @5 :List(Float32);
+  roundTripMicros @6 :List(UInt32);
+  # The same, 0 = not measured.
+}

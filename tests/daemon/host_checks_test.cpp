@@ -1,0 +1,76 @@
+// What a node finds out about this machine, as it is.
+#include "daemon/doctor/host_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "temporary_directory.h"
+
+namespace tg::tests {
+namespace {
+
+schema::NodeConfig config_in(const std::string& directory) {
+  schema::NodeConfig config;
+  config.node = "node-a";
+  config.peers.push_back({"node-a", "127.0.0.1", 7700});
+  config.state_dir = directory;
+  return config;
+}
+
+TEST(HostChecks, TheEngineGivesTheKnownGradient) {
+  const Result<std::string> tested = daemon::test_engine();
+  ASSERT_TRUE(tested.ok()) << tested.error().message;
+  EXPECT_NE(tested->find("scalar"), std::string::npos) << *tested;
+}
+
+TEST(HostChecks, ThisMachineIsWell) {
+  const TemporaryDirectory directory;
+  daemon::Report report;
+  daemon::check_host(config_in(directory.path()), 1, false, report);
+  report.links_done();
+  EXPECT_TRUE(report.done());
+  const schema::Examination facts = report.facts();
+  EXPECT_EQ(facts.unfinished, "");
+  EXPECT_EQ(facts.disk_problem + facts.memory_problem + facts.engine_problem + facts.key_problem + facts.configuration,
+            "");
+  EXPECT_GT(facts.disk_free, 0u);
+  EXPECT_GT(facts.disk_need, 10u << 20);
+  EXPECT_GT(facts.memory_need, 10u << 20);
+  EXPECT_GE(facts.descriptors, facts.descriptors_open);
+  EXPECT_FALSE(facts.engine.empty());
+  EXPECT_TRUE(facts.data.empty());
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path())) << "the check leaves nothing behind";
+}
+
+TEST(HostChecks, WhatIsWrongIsNoted) {
+  const TemporaryDirectory directory;
+  schema::NodeConfig config = config_in(directory.path() + "/gone");
+  config.key_file = directory.path() + "/no.key";
+  config.data_dir = directory.path();
+  config.memory_mib = 1;
+  std::ofstream(directory.path() + "/train-images-idx3-ubyte") << "cut off";
+  daemon::Report report;
+  daemon::check_host(config, 1, false, report);
+  const schema::Examination facts = report.facts();
+  EXPECT_NE(facts.disk_problem.find("cannot be looked at"), std::string::npos) << facts.disk_problem;
+  EXPECT_NE(facts.key_problem.find("no.key"), std::string::npos) << facts.key_problem;
+  EXPECT_NE(facts.memory_problem.find("memory-mib"), std::string::npos) << facts.memory_problem;
+  ASSERT_EQ(facts.data.size(), 1u);
+  EXPECT_EQ(facts.data[0].set, "mnist");
+  EXPECT_NE(facts.data[0].problem, "");
+}
+
+TEST(HostChecks, ABusyNodeIsNotDisturbed) {
+  const TemporaryDirectory directory;
+  schema::NodeConfig config = config_in(directory.path());
+  config.memory_mib = 1;  // what a run has taken is no finding
+  daemon::Report report;
+  daemon::check_host(config, 1, true, report);
+  const schema::Examination facts = report.facts();
+  EXPECT_EQ(facts.engine + facts.engine_problem + facts.memory_problem, "");
+}
+
+}  // namespace
+}  // namespace tg::tests
