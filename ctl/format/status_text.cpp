@@ -40,6 +40,23 @@ std::string phase(const schema::MemberStatus& member) {
          std::to_string(member.phase_limit_ms / 1000) + " s";
 }
 
+// Of the members whose share of a step is known.
+std::vector<schema::MemberShare> shares_of(const schema::RunStatus& run) {
+  std::vector<schema::MemberShare> shares;
+  for (const schema::MemberStatus& member : run.members)
+    if (member.samples > 0) shares.push_back({member.node, member.samples});
+  return shares;
+}
+
+// "64, at most 16 per member", "64, split by weight: node-a 48, node-b 16"
+std::string batch(const schema::StartReply& plan) {
+  std::uint64_t most = plan.local_batch;
+  for (const schema::MemberShare& share : plan.shares) most = std::max(most, share.samples);
+  const std::string uneven = schema::uneven_shares(plan.shares);
+  return std::to_string(plan.global_batch) +
+         (uneven.empty() ? ", at most " + std::to_string(most) + " per member" : ", split by weight: " + uneven);
+}
+
 }  // namespace
 
 std::string nodes_away(const schema::MeshStatus& mesh) {
@@ -107,11 +124,14 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   const bool ended = std::any_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
     return member.save != schema::SaveState::kNone;
   });
+  const bool uneven = !schema::uneven_shares(shares_of(run)).empty();
   Rows members{{"MEMBER", "STATE", "STEP", "DIGEST", ended ? "STATE IS" : "PHASE", "WAITED FOR"}};
+  if (uneven) members.front().emplace_back("SAMPLES");
   for (const schema::MemberStatus& member : run.members) {
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
                        digest(member.digest), ended ? std::string(to_word(member.save)) : phase(member),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
+    if (uneven) members.back().push_back(std::to_string(member.samples));
   }
   return format_table(rows) + "\n" + format_table(members);
 }
@@ -121,8 +141,7 @@ std::string format_plan(const schema::StartReply& plan) {
   Rows rows{
       {"run", or_nothing(plan.run_id)},
       {"members", std::to_string(plan.members)},
-      {"global batch",
-       std::to_string(plan.global_batch) + ", at most " + std::to_string(plan.local_batch) + " per member"},
+      {"global batch", batch(plan)},
       {"parameters", std::to_string(plan.parameters)},
       {"exchange", or_nothing(plan.exchange) + ", coding " + or_nothing(plan.coding)},
       {"compute",

@@ -72,11 +72,13 @@ struct PeerLink {
   std::size_t cluster = 0;               // which cluster key we dial with next
   // --- both threads ---
   std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello
+  std::atomic<std::uint16_t> weight{1};       // the same
   std::atomic<bool> up{false};
   std::atomic<std::uint64_t> connection{0};   // counts our connections to the peer, 0 = none now
   std::atomic<std::uint64_t> said{0};         // sequence of our last hello
   std::atomic<std::uint64_t> heard_hello{0};  // sequence of the peer's last hello
-  std::atomic<bool> redial{false};            // our connection was refused, or only looks as if it stood
+  std::atomic<std::uint64_t> sent_bytes{0}, received_bytes{0};
+  std::atomic<bool> redial{false};  // our connection was refused, or only looks as if it stood
   // --- receiving thread ---
   zmq::socket_t monitor;  // says how our connection to the peer fares
   std::uint64_t connections = 0;
@@ -159,10 +161,9 @@ struct Mesh::State {
   std::map<std::string, Seat> seat_of;
   std::map<std::string, Sender> senders;  // of the open connections, by routing id
   Clock::time_point next_stranger_line{}, counted{};
-  std::uint64_t strangers = 0;
   std::thread receiver;
   std::atomic<bool> stopping{false}, in_run{false};
-  std::atomic<std::uint64_t> sent_bytes{0};
+  std::atomic<std::uint64_t> strangers{0}, malformed{0};
   std::mutex monitors_mutex;
   std::vector<std::pair<Seat, zmq::socket_t>> monitors;  // of new connections, for the receiving thread
   NameWatch name_watch;
@@ -359,6 +360,7 @@ Sender* Mesh::State::sender_of(const std::string& id, zmq::message_t& body) {
 void Mesh::State::on_message(const std::string& id, std::shared_ptr<zmq::message_t> message) {
   Sender* const sender = sender_of(id, *message);
   if (sender == nullptr) return;
+  if (sender->seat) links[*sender->seat].received_bytes += wire_bytes(message->size());
   Result<schema::Frame> frame = schema::decode_frame({static_cast<const std::byte*>(message->data()), message->size()});
   if (!frame.ok()) return on_bad_frame(*sender, frame.error().message);
   connections->spoke(sender->descriptor);
@@ -381,6 +383,7 @@ void Mesh::State::on_bad_frame(Sender& sender, const std::string& why) {
   const std::string& name = config.peers[peer].name;
   PeerLink& link = links[peer];
   ++link.bad_frames;
+  ++malformed;
   if (link.bad_frames > schema::kMostBadFrames) return;
   log.warning("frame-refused", {{"peer", name}, {"from", address}, {"why", why}, {"count", link.bad_frames}});
   if (link.bad_frames < schema::kMostBadFrames) return;
@@ -403,7 +406,7 @@ void Mesh::State::stranger(const std::string& from, const std::string& why) {
   ++strangers;
   if (Clock::now() < next_stranger_line) return;
   next_stranger_line = Clock::now() + kBetweenStrangers;
-  log.warning("stranger-refused", {{"from", from}, {"why", why}, {"total", strangers}});
+  log.warning("stranger-refused", {{"from", from}, {"why", why}, {"total", strangers.load()}});
 }
 
 // Another process than the one that has this peer's place, while that one answers: it has to wait.
@@ -466,6 +469,7 @@ void Mesh::State::on_hello(const std::string& id, Sender& sender, const schema::
   link.sender = id;
   link.heard_at = Clock::now();
   link.heard_hello = hello.sequence;
+  link.weight = hello.weight;
   if (hello.heard == incarnation && hello.echo > link.echo) {
     link.echo = hello.echo;
     link.echo_at = link.heard_at;
@@ -518,7 +522,7 @@ bool Mesh::State::put_on_wire(Seat peer, const schema::SharedFrame& frame) {
     log.warning("send-failed", {{"peer", config.peers[peer].name}, {"error", error.what()}});
     return false;
   }
-  sent_bytes += wire_bytes(size);
+  links[peer].sent_bytes += wire_bytes(size);
   return true;
 }
 
@@ -540,7 +544,8 @@ bool Mesh::State::say_hello(Seat peer) {
                             heard,
                             link.said + 1,
                             link.heard_hello,
-                            schema::joined(config.names())};
+                            schema::joined(config.names()),
+                            static_cast<std::uint16_t>(config.weight)};
   if (!put_on_wire(peer, schema::encode_frame({}, hello, pool))) return false;
   ++link.said;
   link.greeted = heard;
@@ -617,7 +622,18 @@ void Mesh::close(int linger_ms) {
 
 // --- any thread ---
 
-std::uint64_t Mesh::sent_bytes() const { return state_->sent_bytes; }
+std::uint64_t Mesh::sent_bytes() const {
+  std::uint64_t all = 0;
+  for (const PeerLink& link : state_->links) all += link.sent_bytes;
+  return all;
+}
+
+LinkBytes Mesh::bytes(Seat peer) const {
+  const PeerLink& link = state_->links[peer];
+  return {link.sent_bytes, link.received_bytes};
+}
+
+RefusedFrames Mesh::refused() const { return {state_->malformed, state_->strangers}; }
 
 void Mesh::State::note_problem(Seat peer, const std::string& why, bool waiting_helps) {
   const std::lock_guard lock(problems_mutex);
@@ -656,6 +672,11 @@ std::optional<LinkProblem> Mesh::problem(Seat peer) const {
 bool Mesh::up(Seat peer) const { return peer == state_->config.seat() || state_->links[peer].up; }
 
 std::uint64_t Mesh::incarnation(Seat peer) const { return state_->links[peer].incarnation; }
+
+std::uint16_t Mesh::weight(Seat seat) const {
+  return seat == state_->config.seat() ? static_cast<std::uint16_t>(state_->config.weight)
+                                       : state_->links[seat].weight.load();
+}
 
 void Mesh::stop_receiving() {
   State& s = *state_;

@@ -32,6 +32,15 @@
 
 namespace tg::daemon {
 
+struct LinkBytes {  // ZeroMQ framing included
+  std::uint64_t sent = 0, received = 0;
+};
+
+struct RefusedFrames {
+  std::uint64_t malformed = 0;  // of peers
+  std::uint64_t strangers = 0;  // of whoever is no peer
+};
+
 struct LinkProblem {
   std::string why;             // names the peer or what it refuses; for people
   bool waiting_helps = false;  // a cable, a name or a process may come back; another build or key does not
@@ -63,9 +72,12 @@ class Mesh {
   void close(int linger_ms);  // of the sending side
 
   // --- any thread ---
-  std::uint64_t sent_bytes() const;  // ZeroMQ framing included
+  std::uint64_t sent_bytes() const;  // to all
+  LinkBytes bytes(Seat peer) const;
+  RefusedFrames refused() const;
   bool up(Seat peer) const;
   std::uint64_t incarnation(Seat peer) const;  // as its hello said, 0 = none came
+  std::uint16_t weight(Seat seat) const;       // the same; 1 as long as none came
   // What is wrong with the link to a peer, as far as this node knows; nothing where it is up and nobody else claims
   // the peer's name.
   std::optional<LinkProblem> problem(Seat peer) const;

@@ -24,7 +24,7 @@ constexpr int kProbes = 3;  // timed forward + backward passes; the median count
 bool replays(const schema::JobSpec& job) { return job.compute == schema::Compute::kReplay; }
 
 std::uint64_t global_batch(const PreparationOptions& options) {
-  return schema::resolved_global_batch(options.job, options.members);
+  return schema::resolved_global_batch(options.job, options.weights.size());
 }
 
 Error on_node(const PreparationOptions& options, const Error& error) {
@@ -80,7 +80,7 @@ std::uint64_t least_bytes(const PreparationOptions& options, const engine::Segme
     for (const schema::Coding coding : values_of<schema::Coding>()) {
       if (!allowed(asked_of(options.job), exchange, coding)) continue;
       const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
-      const Layouts layouts = layouts_of(options.job, segments, options.members, choice);
+      const Layouts layouts = layouts_of(options.job, segments, options.weights.size(), choice);
       // Without memory for a copy a checkpoint is written while training waits.
       least = std::min(least, member_bytes(options.job, segments, layouts, workers_for(options.threads)) -
                                   checkpoint_bytes(options.job, segments));
@@ -98,7 +98,7 @@ double probe(const PreparationOptions& options, const Prepared& prepared, Traini
     engine::SampleStream stream(options.job.seed, prepared.data->train.count());
     engine::fill_training_batch(*prepared.data, stream, options.job.seed, part.first, prepared.model.input, batch);
   }
-  const double factor = static_cast<double>(options.members) / static_cast<double>(global_batch(options));
+  const double factor = static_cast<double>(options.weights.size()) / static_cast<double>(global_batch(options));
   std::vector<double> seconds;
   for (int i = 0; i <= kProbes; ++i) {
     const Clock::time_point start = Clock::now();
@@ -122,11 +122,10 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   if (!data.ok()) return on_node(options, data.error());
   prepared->data = std::move(data).value();
   advance();
-  const engine::Share part = engine::share_of(global_batch(options), static_cast<int>(options.self.index()),
-                                              static_cast<int>(options.members));
+  const engine::Share part = engine::split(global_batch(options), options.weights)[options.self.index()];
   if ((!replays(job) && prepared->data->train.count() == 0) || part.count == 0)
     return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch(options)) +
-                                             " does not reach all " + std::to_string(options.members) +
+                                             " does not reach all " + std::to_string(options.weights.size()) +
                                              " members; raise global-batch"};
   TrainingKit kit;
   Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count);
