@@ -146,8 +146,10 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                                     {"why", "more threads than processors that this process may use"}});
   EventQueue queue(config.peers.size());
   Mesh* links = nullptr;  // made last of all, and there before anybody asks
-  Progress progress;
-  Metrics metrics(config.peers.size());
+  // Never destroyed, as the two that use them: CivetWeb takes up to two seconds to end its threads, and the process
+  // ends without that.
+  static Progress progress;
+  static Metrics metrics(config.peers.size());
   std::string metrics_problem;  // written before anybody asks
   schema::FramePool pool;
   ControlServer control(config, incarnation, build, **keyring, **store, progress, log,
@@ -202,8 +204,8 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                            threads,
                            build};
   Node node(context, queue, control);
-  Answers answers({context.names, config.seat(), build, std::string((*chosen)->name)}, metrics, progress);
-  MetricsServer metrics_server(answers);
+  static Answers answers({context.names, config.seat(), build, std::string((*chosen)->name)}, metrics, progress);
+  static MetricsServer metrics_server(answers);
   if (const Status served = serve_metrics(config, metrics_server, log); !served.ok())
     metrics_problem = served.error().message;
 

@@ -106,6 +106,8 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   rows.push_back({"model, data", or_nothing(run.model) + ", " + or_nothing(run.data)});
   rows.push_back({"gradients", or_nothing(run.gradients) + ", exchange " + or_nothing(run.exchange) + ", coding " +
                                    or_nothing(run.coding)});
+  if (const std::string uneven = schema::uneven_shares(shares_of(run)); !uneven.empty())
+    rows.push_back({"samples a step", uneven});
   rows.push_back({"step", std::to_string(run.step) + " of " + std::to_string(run.steps)});
   if (run.step > 0) {
     rows.push_back({"loss", format_fixed(run.loss, 4) + ", learning rate " + format_fixed(run.learning_rate, 6)});
@@ -124,14 +126,11 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   const bool ended = std::any_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
     return member.save != schema::SaveState::kNone;
   });
-  const bool uneven = !schema::uneven_shares(shares_of(run)).empty();
   Rows members{{"MEMBER", "STATE", "STEP", "DIGEST", ended ? "STATE IS" : "PHASE", "WAITED FOR"}};
-  if (uneven) members.front().emplace_back("SAMPLES");
   for (const schema::MemberStatus& member : run.members) {
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
                        digest(member.digest), ended ? std::string(to_word(member.save)) : phase(member),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
-    if (uneven) members.back().push_back(std::to_string(member.samples));
   }
   return format_table(rows) + "\n" + format_table(members);
 }

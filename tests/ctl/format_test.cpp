@@ -321,10 +321,10 @@ TEST(StatusText, SharesOfABatchAreShownWhereTheyAreUneven) {
     plan.local_batch = second;
   };
   shares(26, 25);
-  EXPECT_EQ(format_run(run, kNowMs).find("SAMPLES"), std::string::npos) << "51 do not split evenly";
+  EXPECT_EQ(format_run(run, kNowMs).find("samples a step"), std::string::npos) << "51 do not split evenly";
   EXPECT_NE(format_plan(plan).find("50, at most 26 per member"), std::string::npos);
   shares(38, 12);
-  EXPECT_NE(format_run(run, kNowMs).find("SAMPLES"), std::string::npos);
+  EXPECT_NE(format_run(run, kNowMs).find("samples a step  node-a 38, node-b 12"), std::string::npos);
   EXPECT_NE(format_plan(plan).find("50, split by weight: node-a 38, node-b 12"), std::string::npos);
 }
 
