@@ -16,6 +16,9 @@
 
 #include "daemon/control/control_server.h"
 #include "daemon/mesh/mesh.h"
+#include "daemon/metrics/answers.h"
+#include "daemon/metrics/metrics.h"
+#include "daemon/metrics/metrics_server.h"
 #include "daemon/node/end_signals.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
@@ -32,6 +35,7 @@
 #include "kernels/kernels.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
+#include "schema/text.h"
 #include "schema/version.h"
 
 extern char** environ;
@@ -93,6 +97,21 @@ void break_disk(const std::optional<schema::Fault>& fault) {
   });
 }
 
+// Without its metrics a node is worth as much to the others.
+Status serve_metrics(const schema::NodeConfig& config, MetricsServer& server, Log& log) {
+  if (config.metrics_host.empty()) return {};
+  const std::string address = schema::host_and_port(config.metrics_host, config.metrics_port);
+  Status started = server.start(config.metrics_host, config.metrics_port);
+  if (!started.ok()) {
+    log.warning("metrics-off", {{"why", started.error().message}});
+  } else if (schema::is_loopback(config.metrics_host)) {
+    log.info("metrics", {{"address", address}});
+  } else {
+    log.warning("metrics-open", {{"address", address}, {"what", "whoever reaches this port can read; it has no keys"}});
+  }
+  return started;
+}
+
 int serve(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
   EndSignals end_signals;
   if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(config.peers.size()),
@@ -127,7 +146,11 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                                     {"why", "more threads than processors that this process may use"}});
   EventQueue queue(config.peers.size());
   LinkTable links(config, log);
-  Progress progress;
+  // Never destroyed, as the two that use them: CivetWeb takes up to two seconds to end its threads, and the process
+  // ends without that.
+  static Progress progress;
+  static Metrics metrics(config.peers.size());
+  std::string metrics_problem;  // written before anybody asks
   schema::FramePool pool;
   ControlServer control(config, incarnation, build, **keyring, **store, progress, log,
                         {[&](ControlCall call) { queue.post(std::move(call)); },
@@ -137,7 +160,8 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                          [&](Seat peer) {
                            const std::optional<LinkProblem> problem = links.problem(peer);
                            return LinkView{links.up(peer), problem ? problem->why : "", links[peer].incarnation};
-                         }});
+                         },
+                         [&] { return metrics_problem; }});
   Mesh mesh(
       config, links, incarnation, build, **keyring, pool, log,
       {[&](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
@@ -170,6 +194,7 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                            saver,
                            progress,
                            fault,
+                           metrics,
                            log,
                            [&](RunPrepared event) { queue.post(std::move(event)); },
                            [&](StepHappened&& event) { queue.post(std::move(event)); },
@@ -178,6 +203,10 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                            threads,
                            build};
   Node node(context, queue, control);
+  static Answers answers({context.names, config.seat(), build, std::string((*chosen)->name)}, metrics, progress);
+  static MetricsServer metrics_server(answers);
+  if (const Status served = serve_metrics(config, metrics_server, log); !served.ok())
+    metrics_problem = served.error().message;
 
   if (const Status started = control.start(); !started.ok()) return fail(started.error());
   if (const Status started = mesh.start(); !started.ok()) return fail(started.error());

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,12 +64,16 @@ class SampleStream {
   std::vector<std::uint32_t> permutation_;
 };
 
-// Member's share of B samples: consecutive parts by rank that differ by at most one.
+// A member's part of `total` samples.
 struct Share {
   std::uint64_t first = 0;  // offset from the step's first position
   int count = 0;
 };
-Share share_of(std::uint64_t total, int rank, int members);
+// Consecutive parts by rank, in proportion to the weights (each 1 or more): of what the quotas' whole numbers leave
+// over, the largest remainders get one each, the lower rank first among equals. Nobody goes without as long as there is
+// a sample for each. Whole numbers only, so all members find the same. Equal weights: parts that differ by one at most,
+// the longer ones first.
+std::vector<Share> split(std::uint64_t total, std::span<const std::uint16_t> weights);
 
 // An error unless images of this dataset can become `input` and every label is below `classes`: asked once per run,
 // since the fill functions take it as given.

@@ -249,6 +249,9 @@ struct Member {
 
   problem @10 :Text;
   # Why it is not saved, at most kMostProblemBytes.
+
+  samples @11 :UInt32;
+  # Of each step that are its share; 0 = not known.
 }
 
 struct Plan {
@@ -260,7 +263,7 @@ struct Plan {
   members @2 :UInt64;
   globalBatch @3 :UInt64;
   localBatch @4 :UInt64;
-  # Samples; the local one of the member with most.
+  # Samples; the local one is the sender's.
 
   exchange @5 :Text;
   coding @6 :Text;
@@ -283,6 +286,14 @@ struct Plan {
 
   unpredicted @12 :Text;
   # Why there is no prediction, at most kMostReasonBytes; empty = there is one.
+
+  shares @13 :List(Share);
+  # Of the global batch, by rank; at most kMostMembers.
+}
+
+struct Share {
+  node @0 :Text;
+  samples @1 :UInt64;
 }
 
 struct Stop {

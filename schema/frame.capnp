@@ -1,5 +1,5 @@
 @0x858646799c79a334;
-# Frames of the mesh, version 5 of the protocol. Every field is described from the sender's side: what it means, its
+# Frames of the mesh, version 6 of the protocol. Every field is described from the sender's side: what it means, its
 # unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
 # and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
 # Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
@@ -69,6 +69,9 @@ struct Hello {
 
   names @8 :Text;
   # The sender's peer names, comma between them, for people; printable, at most kMostNamesBytes. Else drop.
+
+  weight @9 :UInt16 = 1;
+  # The sender's share of a batch, in proportion to those of the others; 1 to kMostWeight. Else drop.
 }
 
 struct Refusal {
@@ -101,6 +104,11 @@ struct Propose {
   spec @1 :Text;
   # The canonical job, printable lines, at most kMostSpecBytes. Else drop. A receiver parses it again and refuses, with a
   # vote, what it does not understand.
+
+  weights @2 :List(UInt16);
+  # Of all nodes, in the order of seats, as their hellos told the sender: all members split a batch by this list. Each 1
+  # to kMostWeight, at most kMostMembers. Else drop. A receiver refuses, with a vote, a list that has another number of
+  # nodes, or another weight for it than its own.
 }
 
 struct Vote {

@@ -6,12 +6,13 @@
 
 namespace tg::schema {
 
-inline constexpr std::uint16_t kProtocolVersion = 5;
+inline constexpr std::uint16_t kProtocolVersion = 6;
 
 // Members and names.
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
 inline constexpr std::size_t kMostNameBytes = 63;
 inline constexpr std::size_t kMostNamesBytes = kMostMembers * (kMostNameBytes + 2);  // all of them
+inline constexpr std::uint16_t kMostWeight = 1000;  // of a member's share of a batch; 1 at least
 inline constexpr std::size_t kMostRunIdBytes = 63;
 inline constexpr std::size_t kMostReasonBytes = 2000;
 inline constexpr std::size_t kMostProblemBytes = 300;  // why a member could not save
@@ -53,7 +54,9 @@ inline constexpr int kMostBadFrames = 5;                       // then the sende
 static_assert(kMostSegments * sizeof(float) + kMostDigests * sizeof(std::uint64_t) + kFrameOverheadBytes <=
                   kMostFrameBytes,
               "a step frame with scalers and digests of all segments is a frame");
-static_assert(kMostRunIdBytes + kMostSpecBytes + kFrameOverheadBytes <= kMostFrameBytes, "any job can be proposed");
+static_assert(kMostRunIdBytes + kMostSpecBytes + kMostMembers * sizeof(std::uint16_t) + kFrameOverheadBytes <=
+                  kMostFrameBytes,
+              "any job can be proposed");
 static_assert(kMostRunIdBytes + kMostSpecBytes + kFrameOverheadBytes <= kMostRequestBytes, "any job can be started");
 static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes, "a file's slice fits a reply");
 static_assert(kLogSliceBytes <= kFileSliceBytes, "who takes a reply knows one bound for all slices");
@@ -99,8 +102,9 @@ static_assert(2 * kLargeChunkParameters / 8 <= kMostChunkPayloadBytes, "raw code
 inline constexpr std::size_t kDescriptorsPerPeer = 12;
 inline constexpr std::size_t kOwnDescriptors = 48;      // sockets, I/O threads, standard streams, a run's files
 inline constexpr std::size_t kReserveDescriptors = 64;  // for tgctl, strangers and restarts
+inline constexpr std::size_t kMetricsDescriptors = 24;  // connections to the metrics port
 constexpr std::size_t descriptors_of(std::size_t nodes) {
-  return kOwnDescriptors + kReserveDescriptors + nodes * kDescriptorsPerPeer;
+  return kOwnDescriptors + kMetricsDescriptors + kReserveDescriptors + nodes * kDescriptorsPerPeer;
 }
 static_assert(descriptors_of(kMostMembers) <= 4096, "the hard limit of open files is 4096 or more wherever we looked");
 

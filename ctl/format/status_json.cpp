@@ -34,7 +34,8 @@ Json phase(const schema::MemberStatus& member) {
 Json member_json(const schema::MemberStatus& member) {
   return {{"node", member.node},          {"state", to_word(member.state)},  {"phase", phase(member)},
           {"step", member.step},          {"digest", digest(member.digest)}, {"wait_share", number(member.wait_share)},
-          {"save", to_word(member.save)}, {"problem", member.problem},       {"holds_up", member.holds_up()}};
+          {"save", to_word(member.save)}, {"problem", member.problem},       {"holds_up", member.holds_up()},
+          {"samples", member.samples}};
 }
 
 Json time(std::int64_t unix_ms) { return unix_ms <= 0 ? Json(nullptr) : Json(format_second(unix_ms)); }

@@ -40,6 +40,23 @@ std::string phase(const schema::MemberStatus& member) {
          std::to_string(member.phase_limit_ms / 1000) + " s";
 }
 
+// Of the members whose share of a step is known.
+std::vector<schema::MemberShare> shares_of(const schema::RunStatus& run) {
+  std::vector<schema::MemberShare> shares;
+  for (const schema::MemberStatus& member : run.members)
+    if (member.samples > 0) shares.push_back({member.node, member.samples});
+  return shares;
+}
+
+// "64, at most 16 per member", "64, split by weight: node-a 48, node-b 16"
+std::string batch(const schema::StartReply& plan) {
+  std::uint64_t most = plan.local_batch;
+  for (const schema::MemberShare& share : plan.shares) most = std::max(most, share.samples);
+  const std::string uneven = schema::uneven_shares(plan.shares);
+  return std::to_string(plan.global_batch) +
+         (uneven.empty() ? ", at most " + std::to_string(most) + " per member" : ", split by weight: " + uneven);
+}
+
 }  // namespace
 
 std::string nodes_away(const schema::MeshStatus& mesh) {
@@ -89,6 +106,8 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
   rows.push_back({"model, data", or_nothing(run.model) + ", " + or_nothing(run.data)});
   rows.push_back({"gradients", or_nothing(run.gradients) + ", exchange " + or_nothing(run.exchange) + ", coding " +
                                    or_nothing(run.coding)});
+  if (const std::string uneven = schema::uneven_shares(shares_of(run)); !uneven.empty())
+    rows.push_back({"samples a step", uneven});
   rows.push_back({"step", std::to_string(run.step) + " of " + std::to_string(run.steps)});
   if (run.step > 0) {
     rows.push_back({"loss", format_fixed(run.loss, 4) + ", learning rate " + format_fixed(run.learning_rate, 6)});
@@ -121,8 +140,7 @@ std::string format_plan(const schema::StartReply& plan) {
   Rows rows{
       {"run", or_nothing(plan.run_id)},
       {"members", std::to_string(plan.members)},
-      {"global batch",
-       std::to_string(plan.global_batch) + ", at most " + std::to_string(plan.local_batch) + " per member"},
+      {"global batch", batch(plan)},
       {"parameters", std::to_string(plan.parameters)},
       {"exchange", or_nothing(plan.exchange) + ", coding " + or_nothing(plan.coding)},
       {"compute",

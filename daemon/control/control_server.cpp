@@ -113,7 +113,8 @@ struct ControlServer::State {
   std::string last_complaint;
 
   // Set by any thread.
-  Per<Seat, std::atomic<bool>> heard;  // a frame costs a store, not a wake-up
+  Per<Seat, std::atomic<bool>> heard;    // a frame costs a store, not a wake-up
+  Per<Seat, std::atomic<bool>> reached;  // set by the control thread
   std::atomic<bool> ending{false};
   std::mutex mutex;
   Watch wanted;                    // guarded by mutex
@@ -138,9 +139,12 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
       hooks(std::move(own_hooks)),
       liveness({names, self, node_config.peer_timeout_ms}),
       questions(names),
-      heard(names.size()) {}
+      heard(names.size()),
+      reached(names.size()) {}
 
 // --- any thread ---
+
+bool ControlServer::up(Seat peer) const { return state_->reached[peer]; }
 
 ControlServer::ControlServer(const NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
                              RunStore& store, Progress& progress, Log& log, Hooks hooks)
@@ -434,6 +438,8 @@ void ControlServer::State::tick(std::uint64_t now_ms) {
     if (heard[peer].exchange(false, std::memory_order_relaxed)) liveness.heard(peer, now_ms);
   }
   for (Verdict& verdict : liveness.tick(now_ms)) hooks.lost(std::move(verdict));
+  for (const Seat peer : names.places())
+    reached[peer] = peer == self || (liveness.alive(peer, now_ms) && sockets->problem(peer).empty());
   for (Answer& late : questions.expired(now_ms)) answer(std::move(late));
 }
 
@@ -449,6 +455,7 @@ MeshStatus ControlServer::State::own_status() {
                             schema::NodeState::kUp, ""};
     if (peer == self) {
       node.problem = own_problem();
+      if (node.problem.empty() && hooks.own_problem) node.problem = hooks.own_problem();
     } else {
       const LinkView link = hooks.link ? hooks.link(peer) : LinkView{};
       const std::string problem = sockets->problem(peer);

@@ -41,7 +41,8 @@ class ControlServer {
   struct Hooks {  // all called on the control thread; must not block
     std::function<void(ControlCall)> call;
     std::function<void(Verdict)> lost;
-    std::function<LinkView(Seat)> link;  // of the mesh; without it every link is up
+    std::function<LinkView(Seat)> link;             // of the mesh; without it every link is up
+    std::function<std::string()> own_problem = {};  // what else is wrong with this node, "" if nothing is
   };
   ControlServer(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
                 RunStore& store, Progress& progress, Log& log, Hooks hooks);
@@ -50,6 +51,7 @@ class ControlServer {
   // Binds; an error names the port and what to do ("address in use: another tgd? ...").
   Status start();
   // Any thread.
+  bool up(Seat peer) const;  // it lives, and its control port is reached
   void reply(std::uint64_t token, schema::ReplyBody body);
   void heard(Seat peer);  // mesh data arrived: counts as life
   void watch(const std::string& run_id, std::uint64_t step_timeout_ms);

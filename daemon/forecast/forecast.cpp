@@ -65,6 +65,10 @@ Status check(const Question& question) {
 Result<Forecast> forecast(const Question& question, const schema::BenchReply& measured) {
   if (const Status valid = check(question); !valid) return valid.error();
   Task task = make_task(question.job).value();
+  if (question.own_samples > 0) {
+    task.weighted_nodes = question.nodes;
+    task.own_samples = question.own_samples;
+  }
   if (question.line_mbps > 0) task.job.link_mbps = question.line_mbps;
   const Result<Machine> machine = machine_of(measured);
   if (!machine) return machine.error();
@@ -98,6 +102,10 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   reply.coding = to_word(chosen.coding);
   reply.asked = row(question.nodes);
   reply.assumptions = assumptions_of(task, *machine, measured);
+  if (question.own_samples > 0)
+    reply.assumptions.push_back("weights split the batch of " + std::to_string(question.nodes) +
+                                " nodes, and each computes as long for its part as " + measured.node +
+                                " for its own: " + question.uneven);
   if (!question.table) return Forecast{std::move(reply), chosen};
   for (std::size_t n = 1; n <= schema::kMostForecastNodes; n *= 2) reply.table.push_back(row(n));
   const auto loses = [&](ExchangeKind exchange) {

@@ -20,6 +20,10 @@ struct Question {
   double cores = 0;                           // of a node; 0 = the asked node's
   bool table = false;                         // also for 1, 2, 4, ... kMostForecastNodes nodes
   std::optional<schema::Commit> chosen = {};  // by a start; none = what a start would choose
+  // Where weights split the batch of that many nodes: samples of the asked node, and everybody's in words. 0 = equal
+  // parts.
+  std::uint64_t own_samples = 0;
+  std::string uneven = {};
 };
 
 struct Forecast {

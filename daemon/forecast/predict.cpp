@@ -24,7 +24,7 @@ struct Batch {
 Batch batch_of(const Task& task, std::size_t nodes) {
   const std::uint64_t asked = schema::resolved_global_batch(task.job, nodes);
   Batch batch{std::max<std::uint64_t>(asked, nodes), 0, asked < nodes};
-  batch.local = (batch.global + nodes - 1) / nodes;
+  batch.local = nodes == task.weighted_nodes ? task.own_samples : (batch.global + nodes - 1) / nodes;
   return batch;
 }
 
@@ -87,7 +87,7 @@ Result<Task> make_task(const schema::JobSpec& job) {
     return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) +
                                              " cannot be trained yet, only its gradients can be replayed; add --set "
                                              "compute=replay, or choose another model"};
-  return Task{std::move(model), job};
+  return Task{std::move(model), job, 0, 0};
 }
 
 schema::Commit choose_as_start(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {

@@ -15,6 +15,9 @@ namespace tg::daemon {
 struct Task {
   engine::Model model;
   schema::JobSpec job;
+  // Samples of this node among so many, where weights split the batch.
+  std::size_t weighted_nodes = 0;
+  std::uint64_t own_samples = 0;
 };
 Result<Task> make_task(const schema::JobSpec& job);
 

@@ -16,7 +16,9 @@ Membership::Membership(MembershipOptions options)
       peers_(std::move(options.names), options.self),
       right_(claim_timeout_ms_),
       votes_(peers_.names()),
-      aftermath_(peers_.self()) {}
+      aftermath_(peers_.self()) {
+  peers_.set_weight(options.self, options.weight);
+}
 
 // --- state ---
 
@@ -101,6 +103,11 @@ void Membership::connection(Seat peer, bool up, std::uint64_t now_ms) {
   // While a member prepares no frame but its vote is due: a connection that comes back does no harm.
   if (phase_ == Phase::kPreparing && peer != proposer_) return;
   lost(peer, own_name() + " lost the connection to " + name(peer), now_ms);
+}
+
+void Membership::weighs(Seat peer, std::uint16_t weight) {
+  TG_CHECK(peers_.is_other(peer) && weight > 0, peer.index(), weight);
+  peers_.set_weight(peer, weight);
 }
 
 void Membership::cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms) {
@@ -325,9 +332,10 @@ void Membership::on_grant(std::uint64_t key, const schema::Grant& grant, std::ui
 void Membership::propose(std::uint64_t now_ms) {
   const PendingStart start = take_pending();
   reserve(Phase::kProposing, start.run(), peers_.self(), now_ms + prepare_timeout_ms_);
+  run_.weights = peers_.weights();
   token_ = start.token();
   proposed_ms_ = now_ms;
-  send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec});
+  send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec, run_.weights});
   emit(PrepareRun{run_, view_});
 }
 
@@ -335,7 +343,7 @@ void Membership::propose(std::uint64_t now_ms) {
 void Membership::propose_again(std::uint64_t now_ms) {
   if (now_ms < proposed_ms_ + kProposeAgainMs) return;
   proposed_ms_ = now_ms;
-  send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec});
+  send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec, run_.weights});
 }
 
 void Membership::give_grant_back(std::uint64_t key) {
@@ -390,13 +398,17 @@ void Membership::on_propose(Seat from, std::uint64_t key, const schema::Propose&
   }
   if (shut_down_) return refuse(own_name() + " is being shut down");
   if (phase_ != Phase::kNone) return refuse(taken_message());
+  if (proposal.weights.size() != peers_.size() || proposal.weights[peers_.self()] != peers_.weights()[peers_.self()])
+    return refuse(name(from) + " does not know the weight of " + own_name() + ", " +
+                  std::to_string(peers_.weights()[peers_.self()]) + ", yet; start it again");
   if (peers_.self() == kGranter && !right_.spend(key, from))
     return refuse("the right to start run " + proposal.run_id + " has lapsed; start it again");
   // Whoever proposes holds the grant: our own start would be refused with its id.
   const std::optional<PendingStart> own = std::exchange(pending_, std::nullopt);
   if (own && own->claiming()) give_grant_back(own->run().key);
-  reserve(Phase::kPreparing, {key, proposal.run_id, proposal.spec}, from,
-          now_ms + prepare_timeout_ms_ + claim_timeout_ms_);
+  RunIdentity run{key, proposal.run_id, proposal.spec};
+  run.weights = proposal.weights;
+  reserve(Phase::kPreparing, std::move(run), from, now_ms + prepare_timeout_ms_ + claim_timeout_ms_);
   proposed_ms_ = now_ms;
   if (own) refuse_pending(*own, taken_message());
   emit(PrepareRun{run_, view_});

@@ -13,6 +13,9 @@
 //   proposer:  idle -> pending -> proposing (own vote and theirs) -> running
 //   member:    idle -> preparing -> voted -> running
 //
+// The proposal carries the weights of all nodes as the proposer knows them, so that all members split a batch by one
+// list.
+//
 // Until the commit only the proposer decides: a member that has voted and then sees trouble takes its vote back and
 // waits for the verdict; if the commit had already left, the run begins there and fails at once, so that all members
 // agree on what happened. A commit that reaches a node which no longer waits for it is answered with Fail. A proposer
@@ -92,6 +95,7 @@ using MembershipAction =
 struct MembershipOptions {
   Per<Seat, std::string> names;  // of all nodes
   Seat self;
+  std::uint16_t weight = 1;                               // the own share of a batch
   std::uint64_t claim_timeout_ms = 5'000;                 // a granted claim without a proposal is void after this
   std::uint64_t prepare_timeout_ms = schema::kPrepareMs;  // from the proposal to the last vote
   std::uint64_t proposer_timeout_ms = 15'000;             // a member waits so long for a proposer that does not go on
@@ -106,6 +110,7 @@ class Membership {
 
   // --- events ---
   void connection(Seat peer, bool up, std::uint64_t now_ms);  // both directions work, or no longer
+  void weighs(Seat peer, std::uint16_t weight);               // as its hello says; before it is connected
   // Waiting will not bring this peer: another build, another mesh, a wrong key. Told again as long as it is so; a
   // pending start that waits for the peer ends, once it has waited kHopelessMs in which that might have been a moment's
   // trouble.

@@ -1,6 +1,7 @@
 // The nodes as membership sees them: their names, which of them this one is, and whom it is connected to. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +13,8 @@ namespace tg::daemon {
 
 class Peers {
  public:
-  Peers(Per<Seat, std::string> names, Seat self) : names_(std::move(names)), self_(self), connected_(names_.size()) {
+  Peers(Per<Seat, std::string> names, Seat self)
+      : names_(std::move(names)), self_(self), connected_(names_.size()), weights_(names_.size(), 1) {
     TG_CHECK(knows(self), self.index(), names_.size());
     connected_[self] = true;
   }
@@ -27,6 +29,9 @@ class Peers {
 
   bool connected(Seat peer) const { return connected_[peer]; }
   void set_connected(Seat peer, bool up) { connected_[peer] = up; }
+  // Of their shares of a batch.
+  const Per<Seat, std::uint16_t>& weights() const { return weights_; }
+  void set_weight(Seat seat, std::uint16_t weight) { weights_[seat] = weight; }
 
   std::vector<Seat> others() const {
     return those([this](Seat seat) { return seat != self_; });
@@ -53,6 +58,7 @@ class Peers {
   Per<Seat, std::string> names_;
   Seat self_;
   Per<Seat, bool> connected_;
+  Per<Seat, std::uint16_t> weights_;
 };
 
 }  // namespace tg::daemon

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "schema/place.h"
+
 namespace tg::daemon {
 
 struct RunIdentity {
@@ -11,6 +13,7 @@ struct RunIdentity {
   std::string id;
   std::string spec;  // canonical job
   std::uint64_t start_timeout_ms = 30'000;
+  Per<Seat, std::uint16_t> weights = {};  // of all nodes, as the proposer knew them
 };
 
 }  // namespace tg::daemon

@@ -209,6 +209,7 @@ Inbound::Sender* Inbound::sender_of(const std::string& id, zmq::message_t& body)
 void Inbound::on_message(const std::string& id, std::shared_ptr<zmq::message_t> message) {
   Sender* const sender = sender_of(id, *message);
   if (sender == nullptr) return;
+  if (sender->seat) links_[*sender->seat].received_bytes += wire_bytes(message->size());
   Result<schema::Frame> frame = schema::decode_frame({static_cast<const std::byte*>(message->data()), message->size()});
   if (!frame.ok()) return on_bad_frame(*sender, frame.error().message);
   connections_->spoke(sender->descriptor);
@@ -230,6 +231,7 @@ void Inbound::on_bad_frame(Sender& sender, const std::string& why) {
   const Seat seat = *sender.seat;
   Peer& peer = peers_[seat];
   ++peer.bad_frames;
+  ++links_.malformed;
   if (peer.bad_frames > schema::kMostBadFrames) return;
   log_.warning("frame-refused", {{"peer", name(seat)}, {"from", address}, {"why", why}, {"count", peer.bad_frames}});
   if (peer.bad_frames < schema::kMostBadFrames) return;
@@ -249,6 +251,7 @@ void Inbound::refuse(const std::string& id, const std::string& why) {
 }
 
 void Inbound::stranger(const std::string& from, const std::string& why) {
+  ++links_.strangers;
   if (const std::optional<std::uint64_t> times = strangers_.happened())
     log_.warning("stranger-refused", {{"from", from}, {"why", why}, {"times", *times}});
 }
@@ -303,6 +306,7 @@ void Inbound::join(const std::string& id, Sender& sender, Seat seat, const schem
   peer.sender = id;
   peer.heard_at = Clock::now();
   link.heard_hello = hello.sequence;
+  link.weight = hello.weight;
   if (hello.heard == self_.incarnation && hello.echo > peer.echo) {
     peer.echo = hello.echo;
     peer.echo_at = peer.heard_at;

@@ -19,6 +19,16 @@ MeshSelf::MeshSelf(const schema::NodeConfig& c, std::uint64_t i, std::string b)
 LinkTable::LinkTable(const schema::NodeConfig& config, Log& log)
     : config_(config), log_(log), links_(config.peers.size()), name_watch_(config.hosts()) {}
 
+std::uint16_t LinkTable::weight(Seat seat) const {
+  return seat == config_.seat() ? static_cast<std::uint16_t>(config_.weight) : links_[seat].weight.load();
+}
+
+std::uint64_t LinkTable::sent_bytes() const {
+  std::uint64_t all = 0;
+  for (const Link& link : links_) all += link.sent_bytes;
+  return all;
+}
+
 void LinkTable::note_problem(Seat peer, const std::string& why, bool waiting_helps) {
   const std::lock_guard lock(mutex_);
   Noted& noted = problems_[peer];

@@ -37,10 +37,12 @@ struct MeshSelf {
 struct Link {
   std::atomic<bool> up{false};
   std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello; 0 = none came
+  std::atomic<std::uint16_t> weight{1};       // the same; 1 as long as none came
   std::atomic<std::uint64_t> connection{0};   // counts our connections to the peer, 0 = none now
   std::atomic<std::uint64_t> said{0};         // sequence of our last hello
   std::atomic<std::uint64_t> heard_hello{0};  // sequence of the peer's last hello
   std::atomic<bool> redial{false};            // our connection was refused, or only looks as if it stood
+  std::atomic<std::uint64_t> sent_bytes{0}, received_bytes{0};  // ZeroMQ framing included
 };
 
 class LinkTable {
@@ -51,6 +53,11 @@ class LinkTable {
   const Link& operator[](Seat peer) const { return links_[peer]; }
 
   bool up(Seat seat) const { return seat == config_.seat() || links_[seat].up; }
+  std::uint16_t weight(Seat seat) const;
+  std::uint64_t sent_bytes() const;  // to all
+
+  // Frames that were refused: malformed ones of peers, and of whoever is no peer.
+  std::atomic<std::uint64_t> malformed{0}, strangers{0};
 
   void note_problem(Seat peer, const std::string& why, bool waiting_helps = false);
   void forget_problem(Seat peer);

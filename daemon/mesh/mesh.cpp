@@ -54,7 +54,6 @@ void Mesh::close(int linger_ms) { state_->outbound.close(linger_ms); }
 void Mesh::set_in_run(bool in_run) { state_->inbound.set_in_run(in_run); }
 void Mesh::stop_receiving() { state_->inbound.stop(); }
 
-std::uint64_t Mesh::sent_bytes() const { return state_->outbound.sent_bytes(); }
 const LinkTable& Mesh::links() const { return state_->links; }
 
 }  // namespace tg::daemon

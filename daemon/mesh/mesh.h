@@ -54,7 +54,6 @@ class Mesh {
   void close(int linger_ms);  // of the sending half
 
   // --- any thread ---
-  std::uint64_t sent_bytes() const;  // ZeroMQ framing included
   const LinkTable& links() const;
   void stop_receiving();  // joins the receiving thread
 

@@ -61,7 +61,7 @@ bool Outbound::put_on_wire(Seat peer, const schema::SharedFrame& frame) {
     log_.warning("send-failed", {{"peer", self_.config.peers[peer].name}, {"error", error.what()}});
     return false;
   }
-  sent_bytes_ += wire_bytes(size);
+  links_[peer].sent_bytes += wire_bytes(size);
   return true;
 }
 
@@ -82,7 +82,8 @@ bool Outbound::say_hello(Seat peer) {
                             heard,
                             link.said + 1,
                             link.heard_hello,
-                            self_.names};
+                            self_.names,
+                            static_cast<std::uint16_t>(self_.config.weight)};
   if (!put_on_wire(peer, schema::encode_frame({}, hello, pool_))) return false;
   ++link.said;
   ways_[peer].greeted = heard;

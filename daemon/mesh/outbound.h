@@ -2,7 +2,6 @@
 // thread, but where it says more.
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -29,7 +28,6 @@ class Outbound {
   void close(int linger_ms);
 
   // --- any thread ---
-  std::uint64_t sent_bytes() const { return sent_bytes_; }
   // How our newest connections fare (for next_event); each is taken once.
   std::vector<std::pair<Seat, zmq::socket_t>> take_monitors();
 
@@ -56,7 +54,6 @@ class Outbound {
   schema::FramePool& pool_;
   Log& log_;
   Per<Seat, Way> ways_;
-  std::atomic<std::uint64_t> sent_bytes_{0};
   std::mutex mutex_;
   std::vector<std::pair<Seat, zmq::socket_t>> monitors_;  // not taken yet
 };

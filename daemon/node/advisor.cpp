@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "daemon/run/memory_check.h"
+#include "daemon/run/shares.h"
 #include "engine/host/processors.h"
 
 namespace tg::daemon {
@@ -50,10 +51,20 @@ void Advisor::bench(std::uint64_t token, const schema::BenchRequest& request, st
 void Advisor::plan(std::uint64_t token, const schema::ForecastRequest& request, std::uint64_t key, bool busy) {
   Result<schema::JobSpec> job = schema::parse_job(request.spec, "job");
   if (!job) return control_.reply(token, job.error());
-  foresee({std::move(job).value(), request.nodes, request.line_mbps, request.cores, true}, key, busy,
+  foresee(weighed({std::move(job).value(), request.nodes, request.line_mbps, request.cores, true}), key, busy,
           [this, token](const Result<Forecast>& known) {
             known ? control_.reply(token, known->reply) : control_.reply(token, known.error());
           });
+}
+
+Question Advisor::weighed(Question question) const {
+  const std::size_t nodes = context_.names.size();
+  const std::uint64_t batch = schema::resolved_global_batch(question.job, nodes);
+  if (question.nodes != nodes || batch < nodes) return question;
+  const auto shares = member_shares(View::of_all(nodes), context_.names, context_.weights(), batch);
+  question.uneven = schema::uneven_shares(shares);
+  if (!question.uneven.empty()) question.own_samples = shares[context_.config.seat().index()].samples;
+  return question;
 }
 
 void Advisor::foresee(Question question, std::uint64_t key, bool busy, Answer answer) {
@@ -92,7 +103,10 @@ schema::StartReply Advisor::foresee(schema::StartReply facts, const schema::JobS
     known->threads = context_.threads;
   }
   if (facts.link_mbps > 0) known->link_mbps = facts.link_mbps;  // of this minute
-  add(facts, forecast({job, facts.members, 0, 0, false, chosen}, *known));
+  Question question{job, facts.members, 0, 0, false, chosen};
+  question.uneven = schema::uneven_shares(facts.shares);
+  if (!question.uneven.empty()) question.own_samples = facts.local_batch;
+  add(facts, forecast(question, *known));
   return facts;
 }
 

@@ -76,8 +76,10 @@ class EventQueue {
     {
       std::unique_lock lock(mutex_);
       FromPeer& from = from_peers_[frame.from];
-      if (from.floods || from.bytes + bytes > schema::kMostQueuedBytesPerPeer)
+      if (from.floods || from.bytes + bytes > schema::kMostQueuedBytesPerPeer) {
+        ++dropped_;
         return std::exchange(from.floods, true) ? Posted::kDropped : Posted::kFloods;
+      }
       room_.wait(lock, [&] { return frame_bytes_ + bytes <= schema::kMostQueuedBytes || closed_; });
       if (closed_) return Posted::kDropped;
       from.bytes += bytes;
@@ -101,6 +103,11 @@ class EventQueue {
     room_.notify_one();
     return event;
   }
+  // Frames of floods.
+  std::uint64_t dropped() const {
+    const std::lock_guard lock(mutex_);
+    return dropped_;
+  }
   void close() {  // nobody pops any more: those who wait for room go on
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -121,11 +128,12 @@ class EventQueue {
     if (from.bytes == 0) from.floods = false;
   }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_, room_;
   std::deque<Event> events_;
   Per<Seat, FromPeer> from_peers_;
   std::size_t frame_bytes_ = 0;
+  std::uint64_t dropped_ = 0;
   bool closed_ = false;
 };
 

@@ -33,7 +33,7 @@ bool of_a_step(const schema::FrameBody& body) {
 
 // A proposer that stands still for less than peer-timeout may go on deciding.
 MembershipOptions membership_options(const RunContext& context) {
-  MembershipOptions options{context.names, context.config.seat()};
+  MembershipOptions options{context.names, context.config.seat(), static_cast<std::uint16_t>(context.config.weight)};
   options.proposer_timeout_ms =
       std::max(options.proposer_timeout_ms, context.config.peer_timeout_ms + options.claim_timeout_ms);
   return options;
@@ -120,6 +120,7 @@ void Node::tick() {
   membership_.tick(now);
   advisor_.tick();
   examiner_.tick();
+  publish_metrics();
   if (!run_ && now - last_store_ms_ >= kStoreMs) {
     last_store_ms_ = now;
     context_.store.delete_what_is_due();
@@ -131,6 +132,24 @@ void Node::tick() {
   if (timeout == step_timeout_ms_) return;
   step_timeout_ms_ = timeout;
   control_.set_step_timeout(timeout);
+}
+
+void Node::publish_metrics() {
+  const Metrics::Clock::time_point now = Metrics::Clock::now();
+  if (!context_.metrics.due(now)) return;
+  Numbers& numbers = context_.metrics.numbers();
+  const LinkTable& links = context_.mesh.links();
+  if (const auto state = membership_.state()) numbers.run_state = state;
+  for (const Seat seat : context_.names.places()) {
+    PeerNumbers& peer = numbers.peers[seat];
+    peer.sent_bytes = links[seat].sent_bytes;
+    peer.received_bytes = links[seat].received_bytes;
+    peer.up = links.up(seat) && control_.up(seat);
+  }
+  rejected(Rejection::kMalformed) = links.malformed;
+  rejected(Rejection::kStranger) = links.strangers;
+  rejected(Rejection::kFlood) = queue_.dropped();
+  context_.metrics.publish(now);
 }
 
 // A start that waits says for whom; what waiting does not mend ends it.
@@ -184,6 +203,7 @@ void Node::on(FrameArrived& event) {
   Member* const member = is_current(header.run) && (!run_->begun() || run_->goes_on()) ? run_->member() : nullptr;
   if (member == nullptr || !member->frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
+    ++rejected(Rejection::kOtherRun);
     return;
   }
   ++context_.progress.count;
@@ -194,7 +214,7 @@ void Node::on(FrameArrived& event) {
 void Node::on(StepHappened& event) {
   if (!is_current(event.key) || !run_->goes_on()) return;
   ++context_.progress.count;
-  std::visit([this](const auto& one) { run_->member()->on(one); }, event.event);
+  run_->happened(event.event);
 }
 
 void Node::on(RunSaved& event) {
@@ -225,6 +245,7 @@ void Node::on(RunPrepared& event) {
 }
 
 void Node::on(ConnectionChanged& event) {
+  membership_.weighs(event.peer, context_.mesh.links().weight(event.peer));
   if (event.up && last_words_.came_back(event.peer)) return;
   if (event.up || !run_ || !run_->begun()) return membership_.connection(event.peer, event.up, now_ms());
   last_words_.broke(event.peer,
@@ -289,6 +310,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
     if (dry_run_ || run_ || advisor_.measuring())
       return refuse(
           {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
+    identity.weights = context_.weights();
     dry_run_token_ = token;
     dry_run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job).value(),
                                      View::of_all(context_.names.size()));
@@ -315,7 +337,7 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
 
 void Node::finish_dry_run(const schema::Vote& vote) {
   if (!vote.accepted) return answer_dry_run(Error{vote.kind, vote.message});
-  advisor_.foresee({dry_run_->job(), context_.names.size()}, draw(), run_ != nullptr,
+  advisor_.foresee(advisor_.weighed({dry_run_->job(), context_.names.size()}), draw(), run_ != nullptr,
                    [this, vote](const Result<Forecast>& forecast) {
                      // The other members are taken to be like this one.
                      const std::vector<schema::Vote> votes(context_.names.size(), vote);
@@ -446,6 +468,7 @@ void Node::carry_out(RecordEnd& action) {
 }
 
 void Node::carry_out(EndRun& action) {
+  context_.metrics.numbers().run_state = action.state;
   const bool begun = is_current(action.key) && run_->begun();
   std::string reason = action.reason;
   if (!begun && action.state == schema::RunState::kFailed) reason += absent_problems();

@@ -21,7 +21,7 @@ constexpr int kProbes = 3;  // timed forward + backward passes; the median count
 bool replays(const schema::JobSpec& job) { return job.compute == schema::Compute::kReplay; }
 
 std::uint64_t global_batch(const PreparationOptions& options) {
-  return schema::resolved_global_batch(options.job, options.members);
+  return schema::resolved_global_batch(options.job, options.weights.size());
 }
 
 Error on_node(const PreparationOptions& options, const Error& error) {
@@ -80,7 +80,7 @@ double probe(const PreparationOptions& options, const Prepared& prepared, Traini
     engine::SampleStream stream(options.job.seed, prepared.data->train.count());
     engine::fill_training_batch(*prepared.data, stream, options.job.seed, part.first, prepared.model.input, batch);
   }
-  const double factor = static_cast<double>(options.members) / static_cast<double>(global_batch(options));
+  const double factor = static_cast<double>(options.weights.size()) / static_cast<double>(global_batch(options));
   std::vector<double> seconds;
   for (int i = 0; i <= kProbes; ++i) {
     const Clock::time_point start = Clock::now();
@@ -104,18 +104,17 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   if (!data.ok()) return on_node(options, data.error());
   prepared->data = std::move(data).value();
   advance();
-  const engine::Share part = engine::share_of(global_batch(options), static_cast<int>(options.self.index()),
-                                              static_cast<int>(options.members));
+  const engine::Share part = engine::split(global_batch(options), options.weights)[options.self.index()];
   if ((!replays(job) && prepared->data->train.count() == 0) || part.count == 0)
     return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch(options)) +
-                                             " does not reach all " + std::to_string(options.members) +
+                                             " does not reach all " + std::to_string(options.weights.size()) +
                                              " members; raise global-batch"};
   TrainingKit kit;
   Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count);
   if (!engine.ok()) return on_node(options, engine.error());
   kit.engine = std::move(engine).value();
   const engine::SegmentTable& segments = prepared->model.segments;
-  const std::uint64_t least = least_run_bytes(options.job, segments, options.members, options.threads);
+  const std::uint64_t least = least_run_bytes(options.job, segments, options.weights.size(), options.threads);
   if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
     return on_node(options, {fits.error().kind, fits.error().message + options.unsaved_note});
   prepared->replica = std::make_shared<Replica>(home, segments, engine::slot_count(optimizer_of(job).kind), job.seed,

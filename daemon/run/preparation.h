@@ -17,10 +17,10 @@ struct PreparationOptions {
   std::string data_dir;  // job.data_dir, or the node's
   std::uint64_t threads = 1;
   Rank self;
-  std::size_t members = 1;
-  std::string node;                // for messages
-  std::string unsaved_note = {};   // for the error that less is left than is configured
-  std::uint64_t memory_bytes = 0;  // that the run may take at most; 0 = what is left on this machine
+  Per<Rank, std::uint16_t> weights;  // of all members' shares of a batch
+  std::string node;                  // for messages
+  std::string unsaved_note = {};     // for the error that less is left than is configured
+  std::uint64_t memory_bytes = 0;    // that the run may take at most; 0 = what is left on this machine
 };
 
 // On the thread that will train with what comes of it; takes seconds. home outlives the kit. advance() is

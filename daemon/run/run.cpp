@@ -7,6 +7,7 @@
 #include "daemon/run/memory_check.h"
 #include "daemon/run/preparation.h"
 #include "daemon/run/recorded_end.h"
+#include "daemon/run/shares.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
@@ -31,12 +32,13 @@ std::string unsaved_note(const RunContext& context) {
   return daemon::unsaved_note(held.bytes, held.runs);
 }
 
-Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& job, Rank self, std::size_t members) {
+Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& job, Rank self,
+                             const Per<Rank, std::uint16_t>& weights) {
   const PreparationOptions options{job,
                                    job.data_dir.empty() ? context.config.data_dir : job.data_dir,
                                    context.threads_for(job),
                                    self,
-                                   members,
+                                   weights,
                                    context.config.node,
                                    unsaved_note(context),
                                    memory_for_a_run(context)};
@@ -61,13 +63,16 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
       identity_(std::move(identity)),
       job_(std::move(job)),
       view_(std::move(view)),
+      global_batch_(schema::resolved_global_batch(job_, view_.size())),
+      shares_(member_shares(view_, context.names, identity_.weights, global_batch_)),
       candidate_(context, identity_.key, job_),
-      numbers_(context.names, view_, context.config.seat(), schema::resolved_global_batch(job_, view_.size())) {
+      numbers_(shares_, view_.rank(context.config.seat()).value(), global_batch_) {
   if (job_.trace) timeline_->start(context_.config.node, context_.config.seat().index());
   const Rank self = view_.rank(context_.config.seat()).value();
-  trainer_ = std::make_unique<Trainer>(Trainer::Options{job_, self, view_.size()},
-                                       preparation(context_, job_, self, view_.size()), context_.progress,
-                                       context_.fault, timeline_, trainer_hooks(context_, identity_.key));
+  const Per<Rank, std::uint16_t> weights = by_rank(view_, identity_.weights);
+  trainer_ =
+      std::make_unique<Trainer>(Trainer::Options{job_, self, weights}, preparation(context_, job_, self, weights),
+                                context_.progress, context_.fault, timeline_, trainer_hooks(context_, identity_.key));
 }
 
 Run::~Run() = default;
@@ -94,8 +99,9 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.run_id = identity_.id;
   reply.parameters = segments.parameter_count();
   reply.members = view_.size();
-  reply.global_batch = schema::resolved_global_batch(job_, view_.size());
+  reply.global_batch = global_batch_;
   reply.local_batch = prepared_->local_batch;
+  reply.shares = shares_;
   reply.exchange = to_word(layouts.layout.exchange);
   reply.coding = to_word(layouts.layout.coding);
   reply.compute_seconds = prepared_->step_seconds;
@@ -131,6 +137,7 @@ RunRecord Run::first_record() const {
   record.initial_digest = prepared_->initial_digest;
   record.node = context_.config.node;
   record.member_names = member_->members().names;
+  record.weights = by_rank(view_, identity_.weights);
   record.key = identity_.key;
   record.own = {context_.config.node, prepared_->engine_build, prepared_->threads, std::string(context_.kernels.name)};
   record.view = view_.number();
@@ -154,13 +161,17 @@ Status Run::begin(const schema::Commit& choice) {
   status.steps = job_.steps;
   status.parameters = reply.parameters;
   status.initial_digest = status.digest = prepared_->initial_digest;
+  Numbers& counted = context_.metrics.numbers();
+  counted.run_step = 0;
+  counted.run_started = static_cast<double>(status.started_ms) / 1000;
+  counted.checkpoint_every = static_cast<double>(job_.checkpoint_every_ms) / 1000;
   record_ = first_record();
   publish(true);
   record_.status = status;
   if (Status written = context_.store.write(record_); !written.ok()) return written;
   numbers_.open_metrics(context_.store.directory(identity_.id));
   logged_ = Clock::now();
-  numbers_.start_counting(context_.mesh.sent_bytes());  // what earlier runs sent is not this one's
+  numbers_.start_counting(context_.mesh.links().sent_bytes());  // what earlier runs sent is not this one's
   context_.log.info("run-started", {{"run", identity_.id},
                                     {"model", to_word(job_.model)},
                                     {"members", view_.size()},
@@ -173,6 +184,8 @@ Status Run::begin(const schema::Commit& choice) {
                                     {"local-batch", reply.local_batch},
                                     {"memory-bytes", reply.memory_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
+  if (const std::string uneven = schema::uneven_shares(shares_); !uneven.empty())
+    context_.log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});
   if (job_.checkpoint_every_ms > 0 && !copies_) {
     status.reason = "no memory for a copy: training waits while a checkpoint is written";
     context_.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", status.reason}});
@@ -209,7 +222,10 @@ void Run::train(std::uint64_t step, const Layout& layout, kernels::ConstFloats p
 
 void Run::segment_ready(std::size_t segment) { trainer_->segment_ready(segment); }
 
-void Run::evaluate(std::uint64_t step) { trainer_->evaluate(step); }
+void Run::evaluate(std::uint64_t step) {
+  evaluating_ = Clock::now();
+  trainer_->evaluate(step);
+}
 
 void Run::reached(schema::Phase phase, std::uint64_t step) { context_.fault.reached(phase, step); }
 
@@ -226,12 +242,32 @@ bool Run::may_start_early(std::uint64_t step) {
   return !context_.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step);
 }
 
+void Run::happened(const StepEvent& event) {
+  if (const auto* ready = std::get_if<GradientReady>(&event); ready != nullptr && ready->backward_seconds > 0) {
+    computed_ = Clock::now();
+    Numbers& numbers = context_.metrics.numbers();
+    numbers.observe(StepPart::kForward, ready->forward_seconds);
+    numbers.observe(StepPart::kBackward, ready->backward_seconds);
+  }
+  std::visit([this](const auto& one) { member_->on(one); }, event);
+}
+
 // --- its news ---
 
 void Run::committed(const Member::Committed& committed) {
   ++context_.progress.count;
   context_.progress.step = committed.step;
-  numbers_.committed(committed, context_.mesh.sent_bytes());
+  numbers_.committed(committed, context_.mesh.links().sent_bytes());
+  Numbers& counted = context_.metrics.numbers();
+  ++counted.steps;
+  counted.samples += numbers_.own_samples();
+  counted.loss = numbers_.status().loss;
+  const StepTraffic& traffic = committed.traffic;
+  counted.nonzero_ratio = traffic.elements == 0
+                              ? Numbers::kUnknown
+                              : static_cast<double>(traffic.nonzeros) / static_cast<double>(traffic.elements);
+  counted.run_step = committed.step;
+  counted.observe(StepPart::kExchange, std::chrono::duration<double>(Clock::now() - computed_).count());
   publish(committed.ends);
   log_progress(committed.ends);
   if (committed.ends) return;
@@ -255,6 +291,8 @@ void Run::log_progress(bool ends) {
 
 void Run::reported(const std::optional<Member::Evaluation>& evaluation) {
   if (evaluation) {
+    context_.metrics.numbers().observe(StepPart::kEvaluate,
+                                       std::chrono::duration<double>(Clock::now() - evaluating_).count());
     numbers_.evaluated(*evaluation);
     context_.log.info("evaluated", {{"run", identity_.id},
                                     {"step", numbers_.status().evaluation_step},
@@ -272,7 +310,11 @@ void Run::state_digests(const std::vector<std::uint64_t>& digests) {
 void Run::waited(const Waiting& waiting, Clock::time_point since) {
   const Clock::time_point now = Clock::now();
   if (now - since > Standstill::kOwnSleep) return;  // this process was stopped: nobody else is to blame
-  numbers_.waited(waiting.ranks, std::chrono::duration<double>(now - since).count());
+  const double seconds = std::chrono::duration<double>(now - since).count();
+  numbers_.waited(waiting.ranks, seconds);
+  for (const Rank rank : waiting.ranks)
+    context_.metrics.numbers().peers[view_.seat(rank)].wait_seconds +=
+        seconds / static_cast<double>(waiting.ranks.size());
   if (timeline_->on()) timeline_->add(Timeline::Track::kNode, "wait", member_->step(), since, now);
 }
 
@@ -365,6 +407,7 @@ void Run::write_checkpoint_if_due() {
 void Run::checkpointed(const CheckpointWritten& outcome) {
   writes_checkpoint_ = false;
   if (outcome.status.ok()) {
+    context_.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
     context_.log.info("checkpoint", {{"run", identity_.id}, {"step", outcome.step}});
     return;
   }
@@ -450,6 +493,8 @@ schema::Ended Run::own_end(schema::SaveState save, const std::string& problem) c
 void Run::saved(const RunSaved& outcome) {
   context_.progress.phase = schema::Phase::kIdle;  // and waits for the others' words
   saved_ = true;
+  if (outcome.save == schema::SaveState::kSaved)
+    context_.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
   record_.files = outcome.files;
   if (outcome.save != schema::SaveState::kSaved) unsaved_ = outcome.artefacts;
 }

@@ -51,6 +51,7 @@ class Run : private Member::Host {
   // Events to be taken before that: one makes one piece ready at most, more pieces than this are not handed out.
   std::size_t events_at_once() const { return crew_ ? crew_->most_pieces() : 1; }
   Waiting waiting() const { return goes_on() ? member_->waiting() : Waiting{}; }
+  void happened(const StepEvent& event);
   // The node's thread had nothing to do since then while these members were waited for.
   void waited(const Waiting& waiting, std::chrono::steady_clock::time_point since);
   void request_stop();
@@ -105,6 +106,8 @@ class Run : private Member::Host {
   const RunIdentity identity_;
   const schema::JobSpec job_;
   const View view_;
+  const std::uint64_t global_batch_;
+  const std::vector<schema::MemberShare> shares_;  // of it, by rank
   Candidate candidate_;
   std::shared_ptr<const Prepared> prepared_;
   std::unique_ptr<Member> member_;
@@ -112,8 +115,9 @@ class Run : private Member::Host {
   RunRecord record_;
   const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with their threads
   Clock::time_point published_{}, logged_{}, checkpointed_{};
-  bool copies_ = true;              // checkpoints are written from a copy; else training waits
-  bool writes_checkpoint_ = false;  // now, beside training
+  Clock::time_point computed_{}, evaluating_{};  // the own gradient was whole; an evaluation began
+  bool copies_ = true;                           // checkpoints are written from a copy; else training waits
+  bool writes_checkpoint_ = false;               // now, beside training
   bool saving_ = false, saved_ = false;
   std::shared_ptr<const Artefacts> unsaved_;  // of the last state, if it could not be saved
   Standstill standstill_;

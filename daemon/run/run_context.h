@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/mesh/mesh.h"
+#include "daemon/metrics/metrics.h"
 #include "daemon/run/saver.h"
 #include "daemon/step/step_event.h"
 #include "daemon/step/threads/fault_injection.h"
@@ -57,6 +58,7 @@ struct RunContext {
   Saver& saver;
   Progress& progress;
   const FaultInjection& fault;
+  Metrics& metrics;
   Log& log;
   std::function<void(RunPrepared)> prepared;            // any thread; does not block
   std::function<void(StepHappened&&)> happened;         // any thread; does not block
@@ -66,6 +68,12 @@ struct RunContext {
   std::string build;
 
   std::uint64_t threads_for(const schema::JobSpec& job) const { return job.threads ? job.threads : threads; }
+  // Of all nodes' shares of a batch, as far as they have told.
+  Per<Seat, std::uint16_t> weights() const {
+    Per<Seat, std::uint16_t> all;
+    for (const Seat seat : names.places()) all.push_back(mesh.links().weight(seat));
+    return all;
+  }
 };
 
 }  // namespace tg::daemon

@@ -18,10 +18,12 @@ double zeros_of(const StepTraffic& traffic) {
 }  // namespace
 
 // The members' rows are in the order of their ranks.
-RunNumbers::RunNumbers(const Per<Seat, std::string>& names, const View& view, Seat self, std::uint64_t global_batch)
-    : self_(view.rank(self).value().index()), global_batch_(global_batch), wait_seconds_(view.size()) {
-  for (const Rank rank : places<Rank>(view.size()))
-    status_.members.push_back({names[view.seat(rank)], schema::RunState::kRunning, 0, 0, 0, 0});
+RunNumbers::RunNumbers(const std::vector<schema::MemberShare>& shares, Rank self, std::uint64_t global_batch)
+    : self_(self.index()), global_batch_(global_batch), wait_seconds_(shares.size()) {
+  for (const schema::MemberShare& share : shares) {
+    status_.members.push_back({share.node, schema::RunState::kRunning, 0, 0, 0, 0});
+    status_.members.back().samples = static_cast<std::uint32_t>(share.samples);
+  }
 }
 
 void RunNumbers::open_metrics(const std::string& directory) {

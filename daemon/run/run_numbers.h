@@ -18,8 +18,8 @@ namespace tg::daemon {
 class RunNumbers {
  public:
   using Clock = std::chrono::steady_clock;
-  // names: of all nodes.
-  RunNumbers(const Per<Seat, std::string>& names, const View& view, Seat self, std::uint64_t global_batch);
+  // shares: of the global batch, by rank.
+  RunNumbers(const std::vector<schema::MemberShare>& shares, Rank self, std::uint64_t global_batch);
 
   schema::RunStatus& status() { return status_; }
   const schema::RunStatus& status() const { return status_; }
@@ -35,7 +35,8 @@ class RunNumbers {
   void digest(std::uint64_t digest, std::uint64_t step);
   void start_counting(std::uint64_t sent_bytes) { sent_bytes_before_ = sent_bytes; }
   void write_metrics(bool evaluated);
-  void refresh();                      // rates, shares and the members' rows of status()
+  void refresh();  // rates, shares and the members' rows of status()
+  std::uint64_t own_samples() const { return status_.members[self_].samples; }
   double median_step_seconds() const;  // of the last steps; 0 before the first
 
  private:

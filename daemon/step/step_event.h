@@ -16,6 +16,8 @@ struct GradientReady {  // backward has this bucket
   std::uint64_t step = 0;
   std::size_t bucket = 0;
   double loss_sum = 0;  // of this member's samples
+  // With the last bucket: what the step's two passes took, waits for parameters aside.
+  double forward_seconds = 0, backward_seconds = 0;
 };
 struct Evaluated {
   std::uint64_t step = 0;

@@ -178,6 +178,7 @@ json own_to_json(const RunRecord& record) {
           {"digest", hex_digest(row.digest)},
           {"digest_step", row.digest_step},
           {"wait_share", row.wait_share},
+          {"samples", row.samples},
           {"save", to_word(row.save)},
           {"problem", row.problem}};
 }
@@ -194,6 +195,9 @@ void own_from_json(Fields fields, RunRecord& record) {
   fields.hash("digest", row.digest);
   fields.count("digest_step", row.digest_step);
   fields.real("wait_share", row.wait_share);
+  std::uint64_t samples = 0;
+  fields.count("samples", samples);
+  row.samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(samples, UINT32_MAX));
   std::string save;
   fields.text("save", save, schema::kMostNameBytes);
   fields.text("problem", row.problem, schema::kMostProblemBytes);
@@ -211,6 +215,18 @@ void members_from_json(Fields fields, RunRecord& record) {
       return fields.complain("members", "a list of names");
     }
     record.member_names.push_back(name.get<std::string>());
+  }
+}
+
+void weights_from_json(Fields fields, RunRecord& record) {
+  const json* weights = fields.find("weights");
+  if (weights == nullptr) return;
+  if (!weights->is_array() || weights->size() > schema::kMostMembers)
+    return fields.complain("weights", "a list of weights");
+  for (const json& weight : *weights) {
+    if (!weight.is_number_unsigned() || weight.get<std::uint64_t>() > schema::kMostWeight)
+      return fields.complain("weights", "a list of weights");
+    record.weights.push_back(weight.get<std::uint16_t>());
   }
 }
 
@@ -306,6 +322,7 @@ Result<RunRecord> from_json(const json& root) {
   progress_from_json(fields, status, problem);
   own_from_json(Fields(fields.object("own"), problem), record);
   members_from_json(fields, record);
+  weights_from_json(fields, record);
   spec_from_json(fields, record);
   files_from_json(fields.object("files"), record, problem);
   others_from_json(fields.object("others"), record, problem);
@@ -361,6 +378,7 @@ std::string record_to_json(const RunRecord& record) {
                      {"sent_bytes_per_step", status.sent_bytes_per_step},
                      {"zeros", status.zeros}};
   root["members"] = record.member_names;
+  root["weights"] = record.weights;
   root["own"] = own_to_json(record);
   root["spec"] = spec_to_json(record.spec);
   root["files"] = files_to_json(record);

@@ -34,6 +34,7 @@ struct RunRecord {
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, initial_digest = 0;
   std::string node;                       // whose record this is
   std::vector<std::string> member_names;  // by rank
+  std::vector<std::uint16_t> weights;     // the same: of the members' shares of a batch; empty in an older record
   MemberRecord own;
   std::uint32_t view = 1;
   std::string build;

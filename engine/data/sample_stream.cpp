@@ -26,14 +26,4 @@ std::size_t SampleStream::sample(std::uint64_t position) {
   return permutation_[position % count_];
 }
 
-Share share_of(std::uint64_t total, int rank, int members) {
-  TG_CHECK(members > 0 && rank >= 0 && rank < members, rank, members);
-  const std::uint64_t whole = total / static_cast<std::uint64_t>(members);
-  const std::uint64_t longer = total % static_cast<std::uint64_t>(members);  // the first ranks take one more
-  const std::uint64_t r = static_cast<std::uint64_t>(rank);
-  const std::uint64_t count = whole + (r < longer ? 1 : 0);
-  TG_CHECK(count <= INT32_MAX, total, members);
-  return {r * whole + (r < longer ? r : longer), static_cast<int>(count)};
-}
-
 }  // namespace tg::engine

@@ -176,6 +176,13 @@ void put(wire::Reply::Builder reply, const StartReply& body) {
   put_outcome(to.initPredicted(), body.predicted);
   to.setMeasuredMs(body.measured_ms);
   to.setUnpredicted(text_of(clip_text(body.unpredicted, kMostReasonBytes)));
+  TG_CHECK(body.shares.size() <= kMostMembers, body.shares.size());
+  auto shares = to.initShares(static_cast<capnp::uint>(body.shares.size()));
+  for (std::size_t i = 0; i < body.shares.size(); ++i) {
+    wire::Share::Builder share = shares[static_cast<capnp::uint>(i)];
+    share.setNode(text_of(body.shares[i].node));
+    share.setSamples(body.shares[i].samples);
+  }
 }
 
 void put(wire::Reply::Builder reply, const StopReply& body) {
@@ -235,6 +242,10 @@ StartReply take(wire::Plan::Reader from) {
   start.predicted = take_outcome(from.getPredicted());
   start.measured_ms = from.getMeasuredMs();
   start.unpredicted = checked_text(from.getUnpredicted(), kMostReasonBytes, "reason");
+  const auto shares = from.getShares();
+  checked_below(shares.size(), kMostMembers + 1, "shares");
+  for (const wire::Share::Reader share : shares)
+    start.shares.push_back({checked_node(share.getNode(), "node"), share.getSamples()});
   return start;
 }
 
@@ -320,6 +331,17 @@ Result<Value> decode(const char* what, std::span<const std::byte> bytes) {
 }
 
 }  // namespace
+
+std::string uneven_shares(const std::vector<MemberShare>& shares) {
+  if (shares.empty()) return "";
+  const auto [least, most] = std::minmax_element(shares.begin(), shares.end(),
+                                                 [](const auto& a, const auto& b) { return a.samples < b.samples; });
+  if (most->samples - least->samples <= 1) return "";
+  std::string text;
+  for (const MemberShare& share : shares)
+    text += (text.empty() ? "" : ", ") + share.node + " " + std::to_string(share.samples);
+  return text;
+}
 
 bool RunStatus::saved_by_all() const {
   if (!is_final(state) || state == RunState::kFailed) return true;

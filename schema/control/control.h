@@ -82,6 +82,7 @@ struct MemberStatus {
   std::uint64_t phase_ms = 0, phase_limit_ms = 0;
   SaveState save = SaveState::kNone;  // of the state at digest_step, once the run has ended
   std::string problem = {};           // why it is not saved
+  std::uint32_t samples = 0;          // of each step that are its share; 0 = not known
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }
@@ -176,19 +177,26 @@ struct Request {
 };
 
 // Replies.
+struct MemberShare {
+  std::string node;
+  std::uint64_t samples = 0;
+};
+// "node-a 48, node-b 16" where the shares are uneven: of equal weights they differ by one at most; else "".
+std::string uneven_shares(const std::vector<MemberShare>& shares);
 struct StartReply {  // what a start will do, or would do (--dry-run)
   std::string run_id;
   std::uint64_t parameters = 0;
   std::uint64_t members = 0;
   std::uint64_t global_batch = 0;
-  std::uint64_t local_batch = 0;
+  std::uint64_t local_batch = 0;  // of the node that answers
   std::string exchange, coding;
   std::uint64_t memory_bytes = 0;  // per node
   double compute_seconds = 0;      // of a step, timed while the run was prepared
   double link_mbps = 0;            // payload: predicted with, else as measured; 0 = not
   Outcome predicted = {};
-  std::int64_t measured_ms = 0;  // of the bench that it is predicted from; 0 = the kernels' speeds are assumed
-  std::string unpredicted = {};  // why there is no prediction; empty = there is one
+  std::int64_t measured_ms = 0;          // of the bench that it is predicted from; 0 = the kernels' speeds are assumed
+  std::string unpredicted = {};          // why there is no prediction; empty = there is one
+  std::vector<MemberShare> shares = {};  // of the global batch, by rank
 };
 struct StopReply {
   std::string run_id;

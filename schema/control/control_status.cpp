@@ -55,6 +55,7 @@ void put_run(wire::Run::Builder to, const RunStatus& run) {
     slot.setPhaseLimitMs(member.phase_limit_ms);
     slot.setSave(static_cast<std::uint16_t>(member.save));
     slot.setProblem(text_of(clip_text(member.problem, kMostProblemBytes)));
+    slot.setSamples(member.samples);
   }
 }
 
@@ -71,6 +72,7 @@ MemberStatus take_member(wire::Member::Reader from) {
   member.phase_limit_ms = from.getPhaseLimitMs();
   member.save = checked_enum(from.getSave(), kLastSaveState, "save");
   member.problem = checked_text(from.getProblem(), kMostProblemBytes, "problem");
+  member.samples = from.getSamples();
   return member;
 }
 

@@ -21,6 +21,7 @@
 #include "schema/choices.h"
 #include "schema/control/control.h"
 #include "schema/limits.h"
+#include "schema/place.h"
 
 namespace tg::schema {
 
@@ -42,6 +43,7 @@ struct Hello {
   std::uint64_t sequence = 0;     // of the sender's hellos to this receiver
   std::uint64_t echo = 0;         // of the receiver's last hello that the sender heard
   std::string names;              // the sender's peers, for people
+  std::uint16_t weight = 1;       // of the sender's share of a batch
 };
 
 // To a connection whose hello is not taken; from a ROUTER to a DEALER.
@@ -62,6 +64,7 @@ struct Grant {
 struct Propose {
   std::string run_id;
   std::string spec;  // canonical job
+  Per<Seat, std::uint16_t> weights = {};
 };
 
 struct Vote {

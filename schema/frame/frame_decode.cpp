@@ -13,6 +13,11 @@ namespace {
 
 constexpr ErrorKind kLastErrorKind = ErrorKind::kForbidden;
 
+std::uint16_t checked_weight(std::uint16_t weight) {
+  if (weight == 0 || weight > kMostWeight) throw Odd{"a weight of " + std::to_string(weight)};
+  return weight;
+}
+
 Hello take(wire::Hello::Reader from) {
   Hello hello;
   hello.protocol = from.getProtocol();
@@ -24,6 +29,7 @@ Hello take(wire::Hello::Reader from) {
   hello.sequence = from.getSequence();
   hello.echo = from.getEcho();
   hello.names = checked_text(from.getNames(), kMostNamesBytes, "names");
+  hello.weight = checked_weight(from.getWeight());
   return hello;
 }
 
@@ -38,7 +44,11 @@ Grant take(wire::Grant::Reader from) {
 }
 
 Propose take(wire::Propose::Reader from) {
-  return {checked_run(from.getRunId(), "run id"), checked_lines(from.getSpec(), kMostSpecBytes, "spec")};
+  Propose proposal{checked_run(from.getRunId(), "run id"), checked_lines(from.getSpec(), kMostSpecBytes, "spec")};
+  const capnp::List<std::uint16_t>::Reader weights = from.getWeights();
+  checked_below(weights.size(), kMostMembers + 1, "weights");
+  for (const std::uint16_t weight : weights) proposal.weights.push_back(checked_weight(weight));
+  return proposal;
 }
 
 template <class Value>

@@ -21,6 +21,7 @@ void put(wire::Frame::Builder frame, const Hello& hello) {
   to.setSequence(hello.sequence);
   to.setEcho(hello.echo);
   to.setNames(text_of(clip_text(hello.names, kMostNamesBytes)));
+  to.setWeight(hello.weight);
 }
 
 void put(wire::Frame::Builder frame, const Refusal& refusal) {
@@ -37,20 +38,22 @@ void put(wire::Frame::Builder frame, const Grant& grant) {
   to.setMessage(text_of(clip_text(grant.message, kMostReasonBytes)));
 }
 
-void put(wire::Frame::Builder frame, const Propose& propose) {
-  wire::Propose::Builder to = frame.initPropose();
-  to.setRunId(text_of(propose.run_id));
-  to.setSpec(text_of(propose.spec));
-}
-
 template <class Builder, class Values>
 void put_list(Builder list, const Values& values) {
-  for (std::size_t i = 0; i < values.size(); ++i) list.set(static_cast<capnp::uint>(i), values[i]);
+  capnp::uint at = 0;
+  for (const auto value : values) list.set(at++, value);
 }
 
 capnp::uint count_of(std::size_t count, std::size_t most) {
   TG_CHECK(count <= most, count, most);
   return static_cast<capnp::uint>(count);
+}
+
+void put(wire::Frame::Builder frame, const Propose& propose) {
+  wire::Propose::Builder to = frame.initPropose();
+  to.setRunId(text_of(propose.run_id));
+  to.setSpec(text_of(propose.spec));
+  put_list(to.initWeights(count_of(propose.weights.size(), kMostMembers)), propose.weights);
 }
 
 void put(wire::Frame::Builder frame, const Vote& vote) {
@@ -152,7 +155,7 @@ std::size_t variable_bytes(const Hello& b) { return b.build.size() + b.node.size
 std::size_t variable_bytes(const Refusal& b) { return b.node.size() + b.message.size(); }
 std::size_t variable_bytes(const Claim& b) { return b.run_id.size(); }
 std::size_t variable_bytes(const Grant& b) { return b.message.size(); }
-std::size_t variable_bytes(const Propose& b) { return b.run_id.size() + b.spec.size(); }
+std::size_t variable_bytes(const Propose& b) { return b.run_id.size() + b.spec.size() + b.weights.size() * 2; }
 std::size_t variable_bytes(const Vote& b) { return b.message.size(); }
 std::size_t variable_bytes(const Commit&) { return 0; }
 std::size_t variable_bytes(const Fail& b) { return b.node.size() + b.phase.size() + b.message.size(); }

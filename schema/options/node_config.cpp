@@ -31,9 +31,13 @@ bool is_host(std::string_view host) {
   });
 }
 
+}  // namespace
+
 bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "::1" || host == "[::1]" || (is_ipv4(host) && host.starts_with("127."));
 }
+
+namespace {
 
 bool is_literal(std::string_view host) { return is_ipv4(host) || is_ipv6(host); }
 
@@ -123,6 +127,34 @@ Row control_allow_row() {
   return row;
 }
 
+Row metrics_row() {
+  Row row;
+  row.name = "metrics";
+  row.help =
+      "Where Prometheus and health checks ask this node over HTTP: /metrics, /healthz, /readyz. Such as "
+      "127.0.0.1:9770. There are no keys: whoever reaches the port can read. Not set = no such port.";
+  row.form = "ADDRESS:PORT";
+  row.set = [](NodeConfig& config, const std::string& value) -> Status {
+    config.metrics_host.clear();
+    config.metrics_port = 0;
+    if (value.empty()) return {};
+    const std::size_t colon = value.rfind(':');
+    const std::string host = value.substr(0, colon == std::string::npos ? 0 : colon);
+    std::uint16_t port = 0;
+    const char *const first = value.data() + colon + 1, *const end = value.data() + value.size();
+    const bool is_port = colon != std::string::npos && std::from_chars(first, end, port).ptr == end && port > 0;
+    if (!is_port || !is_literal(host) || (is_ipv6(host) && !host.starts_with('[')))
+      return bad_value(value, "an address and a port such as 127.0.0.1:9770, 0.0.0.0:9770 or [::1]:9770");
+    config.metrics_host = host;
+    config.metrics_port = port;
+    return {};
+  };
+  row.get = [](const NodeConfig& config) {
+    return config.metrics_host.empty() ? std::string() : host_and_port(config.metrics_host, config.metrics_port);
+  };
+  return row;
+}
+
 Row fault_row() {
   Row row;
   row.name = "fault";
@@ -169,6 +201,9 @@ std::vector<Row> make_rows() {
                           "Folder with data sets on this node, for jobs that name no data-dir."));
   rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMostThreads},
                            "Threads of the engine, and (up to 8) of the exchange's work; 0 = what the cgroup allows."));
+  rows.push_back(whole_row("weight", &NodeConfig::weight, {1, kMostWeight},
+                           "Of this node's share of each batch: a node with weight 3 computes three times as many "
+                           "samples as one with 1. Only the proportion counts: 1.5 to 1 is 3 and 2."));
   rows.push_back(whole_row("memory-mib", &NodeConfig::memory_mib, {0, kMostMemoryMib},
                            "MiB that a run may take here, whatever the machine says; a start that needs more is "
                            "refused. 0 = what the machine and its cgroup have left."));
@@ -181,6 +216,7 @@ std::vector<Row> make_rows() {
                            "MiB that all runs may take on the disk; more are deleted as for keep-runs. 0 = any."));
   rows.push_back(duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
                               "A peer without a sign of life for this long is dead."));
+  rows.push_back(metrics_row());
   rows.push_back(kernels_row());
   rows.push_back(choice_row("log-level", &NodeConfig::log_level, "Lowest level that is written to stderr."));
   rows.push_back(fault_row());
@@ -221,6 +257,14 @@ Status check_family(const NodeConfig& config) {
   if (any || !is_literal(own) || is_ipv6(own) == is_ipv6(config.listen)) return {};
   return usage("the peer line of " + config.node + " says " + own + ", but it listens on " + config.listen +
                ", which is an IPv" + (is_ipv6(config.listen) ? "6" : "4") + " address: set listen = " + own + " or ::");
+}
+
+Status check_metrics(const NodeConfig& config) {
+  if (config.metrics_host.empty()) return {};
+  if (config.metrics_port != config.mesh_port() && config.metrics_port != config.control_port()) return {};
+  return usage("metrics = " + host_and_port(config.metrics_host, config.metrics_port) + ": port " +
+               std::to_string(config.metrics_port) + " is this node's " +
+               (config.metrics_port == config.mesh_port() ? "mesh" : "control") + " port; take another one");
 }
 
 Status check_listen(const NodeConfig& config) {
@@ -317,6 +361,7 @@ Status validate_node(const NodeConfig& config) {
   }
   if (config.state_dir.empty()) return usage("state-dir is empty: runs need a folder");
   if (const Status status = check_peers(config); !status) return status;
+  if (const Status status = check_metrics(config); !status) return status;
   return check_listen(config);
 }
 

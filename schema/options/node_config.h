@@ -37,12 +37,15 @@ struct NodeConfig {
   std::vector<std::string> control_allow;  // addresses, networks and names besides the peers', without keys
   std::string state_dir = "tgd-state";
   std::string data_dir;
+  std::uint64_t weight = 1;                 // of this node's share of a batch
   std::uint64_t threads = 0;                // of the engine; 0 = what the cgroup allows
   std::uint64_t memory_mib = 0;             // that a run may take; 0 = what the machine or the cgroup has left
   std::uint64_t keep_runs = kMostRunsKept;  // ended runs on the disk; older ones go
   std::uint64_t keep_age_ms = 0;            // 0 = whatever their age
   std::uint64_t keep_mib = 0;               // 0 = whatever their size
   std::uint64_t peer_timeout_ms = 10'000;
+  std::string metrics_host;  // an address; "" = no metrics port
+  std::uint16_t metrics_port = 0;
   std::string kernels = "auto";  // auto | avx512 | avx2 | scalar
   LogLevel log_level = LogLevel::kInfo;
   std::optional<Fault> fault;  // for tests
@@ -70,6 +73,7 @@ struct CommandLine {
 // know.
 Result<CommandLine> parse_node_command_line(int argc, const char* const* argv, const char* const* environment);
 Result<PeerAddress> parse_peer(std::string_view text);  // "node-a@10.0.0.1:7700"
+bool is_loopback(std::string_view host);                // an address of it, or localhost
 std::uint64_t names_hash(const std::vector<PeerAddress>& peers);
 
 }  // namespace tg::schema

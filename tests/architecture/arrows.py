@@ -31,7 +31,8 @@ ROOMS = {
     "daemon/store": {"daemon/step/replica.h"},
     "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/sockets", "daemon/step/threads/progress.h", "daemon/doctor/diagnose.h"},
     "daemon/doctor": {"daemon/mesh", "daemon/membership/choose_exchange.h", "daemon/run/memory_check.h", "daemon/sockets", "daemon/step/job_layout.h"},
-    "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/store"},
+    "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/metrics", "daemon/store"},
+    "daemon/metrics": {"daemon/step/threads/progress.h"},
     "daemon/forecast": {"daemon/step", "daemon/exchange", "daemon/membership/choose_exchange.h", "daemon/mesh"},
     "daemon/node": {"daemon"},
 }
@@ -40,11 +41,11 @@ THIRD_PARTY = {
     "kernels": ("immintrin.h",),
     "schema": ("capnp/", "kj/", "boost/program_options", "sodium.h"),
     "engine": ("dnnl.hpp", "dnnl.h", "oneapi/dnnl", "omp.h", "zlib.h", "nlohmann/"),
-    "daemon": ("zmq", "nlohmann/"),
+    "daemon": ("zmq", "nlohmann/", "prometheus/", "civetweb.h"),
     "ctl": ("zmq", "nlohmann/", "boost/program_options"),
 }
 KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "nlohmann/", "zmq", "sodium.h", "cuda", "cudnn",
-                     "cublas", "immintrin.h", "gtest/", "gmock/")
+                     "cublas", "immintrin.h", "gtest/", "gmock/", "prometheus/", "civetweb.h")
 # What decides knows no clock, socket or thread.
 PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/code_bits", "daemon/forecast/flops", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/forecast/predict",
         "daemon/forecast/step_model", "daemon/step/job_layout", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",

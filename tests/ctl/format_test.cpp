@@ -97,7 +97,7 @@ TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   EXPECT_TRUE(run["evaluation"].is_null());
   EXPECT_EQ(run["digest"], "fedcba9876543210");
   EXPECT_EQ(keys(run["members"][0]), (std::vector<std::string>{"node", "state", "phase", "step", "digest", "wait_share",
-                                                               "save", "problem", "holds_up"}));
+                                                               "save", "problem", "holds_up", "samples"}));
   EXPECT_EQ(run["members"][0]["phase"].dump(), R"({"name":"backward","seconds":12.345,"limit_seconds":60.0})");
   EXPECT_EQ(run["members"][1]["phase"].dump(), R"({"name":"prepare","seconds":null,"limit_seconds":null})");
   EXPECT_EQ(run["started"], "2023-11-14T22:14:00Z");
@@ -308,6 +308,24 @@ TEST(StatusText, WhoIsWaitedForMostOfTheTimeIsMarked) {
   EXPECT_EQ(json["runs"][0]["members"][1]["holds_up"], true);
   run.members[1].state = schema::RunState::kCompleted;
   EXPECT_EQ(format_run(run, kNowMs).find("holds the run up"), std::string::npos) << "it is over";
+}
+
+TEST(StatusText, SharesOfABatchAreShownWhereTheyAreUneven) {
+  schema::RunStatus run = sample_run();
+  schema::StartReply plan;
+  plan.global_batch = 50;
+  const auto shares = [&](std::uint32_t first, std::uint32_t second) {
+    run.members[0].samples = first;
+    run.members[1].samples = second;
+    plan.shares = {{"node-a", first}, {"node-b", second}};
+    plan.local_batch = second;
+  };
+  shares(26, 25);
+  EXPECT_EQ(format_run(run, kNowMs).find("samples a step"), std::string::npos) << "51 do not split evenly";
+  EXPECT_NE(format_plan(plan).find("50, at most 26 per member"), std::string::npos);
+  shares(38, 12);
+  EXPECT_NE(format_run(run, kNowMs).find("samples a step  node-a 38, node-b 12"), std::string::npos);
+  EXPECT_NE(format_plan(plan).find("50, split by weight: node-a 38, node-b 12"), std::string::npos);
 }
 
 TEST(Progress, LineSaysWhereTheRunIsAndWhenItEnds) {

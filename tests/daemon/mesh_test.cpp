@@ -78,6 +78,7 @@ class Endpoint {
   std::vector<Seat> floods_;
 
   std::string problem(Seat peer) const { return links_.problem(peer).value_or(LinkProblem{}).why; }
+  std::uint16_t weight(Seat seat) const { return links_.weight(seat); }
   void refresh() { keyring_->refresh(log_); }
 
  private:
@@ -184,6 +185,19 @@ TEST(Mesh, ConnectsBothWaysAndDeliversFrames) {
   ASSERT_TRUE(b.wait([&] { return !b.frames_.empty(); }));
   EXPECT_EQ(b.frames_[0].header.step, 3u);
   EXPECT_EQ(std::get<schema::Scalers>(b.frames_[0].body).scalers, (std::vector<float>{0.5f, 0.25f}));
+}
+
+TEST(Mesh, AHelloTellsItsSendersWeight) {
+  auto config = configs(2);
+  config[1].weight = 7;
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  ASSERT_TRUE(a.wait_until_up(kB));
+  ASSERT_TRUE(b.wait_until_up(kA));
+  EXPECT_EQ(a.weight(kB), 7);
+  EXPECT_EQ(b.weight(kB), 7) << "its own";
+  EXPECT_EQ(b.weight(kA), 1);
 }
 
 TEST(Mesh, DifferentBuildsStayApartAndBothAreNamed) {

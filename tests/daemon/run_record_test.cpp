@@ -27,6 +27,7 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   EXPECT_EQ(a.initial_digest, b.initial_digest);
   EXPECT_EQ(a.node, b.node);
   EXPECT_EQ(a.member_names, b.member_names);
+  EXPECT_EQ(a.weights, b.weights);
   EXPECT_EQ(a.own.node, b.own.node);
   EXPECT_EQ(a.own.engine_build, b.own.engine_build);
   EXPECT_EQ(a.own.threads, b.own.threads);

@@ -19,6 +19,7 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   record.initial_digest = 0xffffffffffffffff;
   record.node = node;
   record.member_names = {"node-a", "node-b", "node-c"};
+  record.weights = {3, 1, 1000};
   record.own = {node, "cpu oneDNN 2.6.3", 2, "avx2"};
   record.build = "0.1.0";
   record.checkpoint = "";
@@ -60,6 +61,7 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   own.digest = 0xabcdef0123456789;
   own.digest_step = 120;
   own.wait_share = 0.25;
+  own.samples = 48;
   status.members = {own};
   return record;
 }

@@ -90,7 +90,7 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
     told.release();
   };
   const Trainer::Prepare prepare = [&](const std::function<void()>&) { return kit_in(*home, job); };
-  Trainer trainer({job, Rank(0), 1}, prepare, progress, FaultInjection(), std::make_shared<Timeline>(), hooks);
+  Trainer trainer({job, Rank(0), {1}}, prepare, progress, FaultInjection(), std::make_shared<Timeline>(), hooks);
   ASSERT_TRUE(told.try_acquire_for(kPatience));
   const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
   trainer.train(0, layout, prepared->replica->parameters(), false);

@@ -24,18 +24,18 @@ constexpr std::uint64_t kSeed = 7;
 struct Case {
   const char* name;
   std::uint64_t batch;
-  int members;
-  std::size_t samples;  // of the training set: small ones make steps cross epochs
+  std::vector<std::uint16_t> weights;  // of the members
+  std::size_t samples;                 // of the training set: small ones make steps cross epochs
   std::uint64_t steps;
 };
 
 // Engines of one side, and the mean of their gradients.
 class Side {
  public:
-  Side(const Model& model, const Case& c, int members) : model_(model), case_(c), members_(members) {
-    for (int rank = 0; rank < members; ++rank) {
-      shares_.push_back(share_of(c.batch, rank, members));
-      Result<std::unique_ptr<Engine>> engine = make_cpu_engine(model, {1, shares_.back().count, 1});
+  Side(const Model& model, const Case& c, const std::vector<std::uint16_t>& weights)
+      : model_(model), case_(c), members_(static_cast<int>(weights.size())), shares_(split(c.batch, weights)) {
+    for (const Share& share : shares_) {
+      Result<std::unique_ptr<Engine>> engine = make_cpu_engine(model, {1, share.count, 1});
       if (!engine.ok()) throw std::runtime_error(engine.error().message);
       engines_.push_back(std::move(engine).value());
       gradients_.emplace_back(model.segments.padded_count());
@@ -66,7 +66,7 @@ class Side {
   const Model& model_;
   const Case& case_;
   const int members_;
-  std::vector<Share> shares_;
+  const std::vector<Share> shares_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<AlignedArray<float>> gradients_;
   AlignedArray<float> mean_;
@@ -87,7 +87,7 @@ TEST_P(MeanGradient, IsThatOfTheWholeBatchAtEveryStep) {
   const Case& c = GetParam();
   const Model model = make_model(ModelKind::kLenet);
   const auto data = load_dataset({DatasetKind::kSynthetic, "", 3, c.samples, 10}).value();
-  Side whole(model, c, 1), split(model, c, c.members);
+  Side whole(model, c, {1}), split(model, c, c.weights);
   AlignedArray<float> parameters(model.segments.padded_count()), next(model.segments.padded_count());
   initialize(model.segments, kSeed, parameters.data());
   kernels::Update update = update_for_step({OptimizerKind::kSgd, {}, 0, 0, 0, 0}, 0);
@@ -119,8 +119,9 @@ TEST_P(MeanGradient, IsThatOfTheWholeBatchAtEveryStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Splits, MeanGradient,
-                         testing::Values(Case{"FourEvenMembers", 32, 4, 600, 100},
-                                         Case{"ThreeUnevenMembersAcrossEpochs", 50, 3, 145, 12}),
+                         testing::Values(Case{"FourEvenMembers", 32, {1, 1, 1, 1}, 600, 100},
+                                         Case{"ThreeUnevenMembersAcrossEpochs", 50, {1, 1, 1}, 145, 12},
+                                         Case{"ThreeMembersOfWeights1And4And2", 48, {1, 4, 2}, 600, 12}),
                          [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace

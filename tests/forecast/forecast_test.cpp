@@ -79,6 +79,23 @@ TEST(Forecast, ALinkThatIsToldIsALineWhoeverTellsIt) {
   }
 }
 
+TEST(Forecast, ANodeThatComputesMoreOfTheBatchTakesLongerAndTheTableIsOfEqualParts) {
+  Question even = question(ModelKind::kGooglenet, 4);
+  even.table = true;
+  even.job.global_batch = 64;
+  Question uneven = even;
+  uneven.own_samples = 40;
+  uneven.uneven = "node-a 40, node-b 8, node-c 8, node-d 8";
+  const schema::ForecastReply a = forecast(even, sample_bench())->reply, b = forecast(uneven, sample_bench())->reply;
+  EXPECT_EQ(a.asked.local_batch, 16u);
+  EXPECT_EQ(b.asked.local_batch, 40u);
+  EXPECT_NEAR(b.asked.direct.compute / a.asked.direct.compute, 2.5, 1e-9);
+  EXPECT_EQ(b.asked.direct.sent_bytes, a.asked.direct.sent_bytes);
+  EXPECT_NE(b.assumptions.back().find(uneven.uneven), std::string::npos);
+  EXPECT_EQ(b.assumptions.size(), a.assumptions.size() + 1);
+  EXPECT_EQ(b.table.back().local_batch, a.table.back().local_batch);
+}
+
 TEST(Forecast, TheTableEndsBeyondWhatARunAllowsAndSaysSo) {
   Question asked = question(ModelKind::kAlexnet, 4);
   asked.table = true;

@@ -124,9 +124,10 @@ Status run(const std::vector<std::string>& words) {
   engine::initialize(training.model.segments, job.seed, training.parameters.data());
   if (const Status trained = train(training, job); !trained.ok()) return trained;
   const float factor = static_cast<float>(arguments->members) / static_cast<float>(job.global_batch);
+  const std::vector<engine::Share> shares =
+      engine::split(job.global_batch, std::vector<std::uint16_t>(arguments->members, 1));
   for (std::size_t rank = 0; rank < arguments->members; ++rank) {
-    const engine::Share share =
-        engine::share_of(job.global_batch, static_cast<int>(rank), static_cast<int>(arguments->members));
+    const engine::Share share = shares[rank];
     auto engine = make_engine(training, job, share.count);
     if (!engine.ok()) return engine.error();
     AlignedArray<float> gradients(training.model.segments.padded_count());

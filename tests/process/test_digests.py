@@ -78,6 +78,37 @@ class Uneven(Digests):
             self.digest(mesh, {"global-batch": 3, "steps": 5})
 
 
+
+class Weights(Digests):
+    def test_three_nodes(self):
+        """A run of uneven nodes is one run: one digest, whatever the exchange, and everybody says who computes what."""
+        job = JOB | {"global-batch": 20, "data-test": 31}
+        with Mesh(3, per_node={1: {"weight": 6}, 2: {"weight": 3}}) as mesh:
+            digest = self.digest(mesh, job | {"exchange": "sharded"})
+            self.assertEqual(self.digest(mesh, job | {"exchange": "direct"}, node=2), digest)
+            run = mesh.status()["runs"][0]
+            self.assertEqual({member["node"]: member["samples"] for member in run["members"]}, {"node-a": 2, "node-b": 12, "node-c": 6})
+            record = mesh[0].record(run["id"])
+            self.assertEqual((record["weights"], record["own"]["samples"]), ([1, 6, 3], 2))
+            self.assertEqual(mesh[1].log_text().count('event=batch-split'), 2)
+            split = "20, split by weight: node-a 2, node-b 12, node-c 6"
+            self.assertIn(split, mesh.ctl_ok("start", mesh.job_file(job), "--dry-run", node=1).out)
+            self.assertIn("20 samples a step, 12 on a node", mesh.ctl_ok("plan", mesh.job_file(job), "--nodes", 3, "--link", "1Gbps", node=1).out)
+            mesh.ctl("start", mesh.job_file(job | {"global-batch": 2})).ends(2, "less than the 3 members")
+
+            # Equal weights are no weights.
+            for index in range(3):
+                mesh.configure(index, weight=5)
+            mesh.restart()
+            five = self.digest(mesh, job)
+            for index in range(3):
+                mesh.configure(index, weight=None)
+            mesh.restart()
+            self.assertEqual(self.digest(mesh, job), five)
+            self.assertNotEqual(five, digest, "another split is another sum of floats")
+            self.assertEqual(mesh[1].log_text().count('event=batch-split'), 2)
+
+
 class Cifarnet(Digests):
     def test_adam_and_augmentation(self):
         with Mesh(2) as mesh:

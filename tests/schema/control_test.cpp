@@ -68,6 +68,8 @@ TEST(Control, FieldsKeepTheirPlaces) {
   EXPECT_EQ(start.predicted.speed_up, sample_outcome(1).speed_up);
   EXPECT_EQ(start.measured_ms, 1'700'000'000'123);
   EXPECT_EQ(start.unpredicted, "no peer answered");
+  EXPECT_EQ(uneven_shares(start.shares), "node-a 48, node-b 16");
+  EXPECT_EQ(run.members[1].samples, 48u);
   EXPECT_EQ(start.memory_bytes, 40'000'000u);
 }
 

@@ -1,4 +1,4 @@
-// Frozen bytes of protocol version 5. If this test fails, the protocol changed: kProtocolVersion must change with it,
+// Frozen bytes of protocol version 6. If this test fails, the protocol changed: kProtocolVersion must change with it,
 // for nodes of different versions refuse each other.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace tg::schema {
 namespace {
 
-static_assert(kProtocolVersion == 5);
+static_assert(kProtocolVersion == 6);
 
 std::string hex(std::span<const std::byte> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -34,7 +34,7 @@ std::vector<std::byte> unhex(std::string_view text) {
 const std::map<std::string_view, std::string_view> kGolden = {
     {"hello",
      "00000000130000000000000003000100efcdab8967452301010000000010000000000000000000000000000006000300"
-     "05000000000000000b00000000000000160000000000000021000000000000002c000000000000003700000000000000"
+     "06000200000000000b00000000000000160000000000000021000000000000002c000000000000003700000000000000"
      "09000000720000000d0000003a0000000d0000007a00000074676420302e312e30206370750000006e6f64652d610000"
      "6e6f64652d612c206e6f64652d620000"},
     {"claim",
@@ -44,9 +44,9 @@ const std::map<std::string_view, std::string_view> kGolden = {
      "000000000b0000000000000003000100efcdab8967452301010000000010000002000000000000000000000001000100"
      "000000000000000001000000f20000006e6f64652d62206973207374617274696e672072756e207365636f6e64000000"},
     {"propose",
-     "000000000c0000000000000003000100efcdab8967452301010000000010000003000000000000000000000000000200"
-     "050000003200000005000000ca00000066697273740000006d6f64656c203d206c656e65740a7374657073203d20350a"
-     "0000000000000000"},
+     "000000000e0000000000000003000100efcdab8967452301010000000010000003000000000000000000000000000300"
+     "090000003200000009000000ca000000150000001b00000066697273740000006d6f64656c203d206c656e65740a7374"
+     "657073203d20350a00000000000000000300e80301000000"},
     {"vote",
      "000000000f0000000000000003000100efcdab8967452301010000000010000004000000000000000000000008000100"
      "01000000100000000100000000000000020000000000000003000000000000000400000000000000000000000000c03f"
@@ -94,7 +94,7 @@ const std::map<std::string_view, std::string_view> kGolden = {
      "656e736f72733a204e6f207370616365206c656674206f6e2064657669636500"},
 };
 
-TEST(FrameGolden, BytesOfVersion5) {
+TEST(FrameGolden, BytesOfVersion6) {
   FramePool pool;
   for (const FrameBody& body : sample_bodies()) {
     const std::string name(frame_name(body));
@@ -107,6 +107,18 @@ TEST(FrameGolden, BytesOfVersion5) {
     EXPECT_EQ(describe(frame->body), describe(body)) << name;
   }
   EXPECT_EQ(kGolden.size(), std::variant_size_v<FrameBody>);
+}
+
+// Nodes without weights say what they always said.
+TEST(FrameGolden, AWeightOfOneTakesNoBits) {
+  FramePool pool;
+  FrameBody body = sample_bodies()[0];
+  std::get<Hello>(body).weight = 1;
+  std::string before(kGolden.at("hello"));
+  const std::string protocol_and_weight = "0600020000000000";
+  ASSERT_NE(before.find(protocol_and_weight), std::string::npos);
+  before.replace(before.find(protocol_and_weight), protocol_and_weight.size(), "0600000000000000");
+  EXPECT_EQ(hex(encode_frame(kSampleHeader, body, pool)->bytes()), before);
 }
 
 }  // namespace

@@ -114,6 +114,10 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Claim{std::string(kMostRunIdBytes + 1, 'a')}, "long id");
   expect_refused(Propose{"a", std::string(kMostSpecBytes + 1, 'a')}, "long spec");
   expect_refused(Propose{"a", "steps = 1\x1b[2J"}, "escape in spec");
+  expect_refused(Propose{"a", "steps = 1", {1, 0}}, "no weight");
+  expect_refused(Propose{"a", "steps = 1", {kMostWeight + 1}}, "a great weight");
+  expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", 0}, "no weight");
+  expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", kMostWeight + 1}, "a great weight");
   expect_refused(Vote{true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, -1, 0}, "negative time");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, kNotANumber, 0}, "time is no number");

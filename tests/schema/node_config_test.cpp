@@ -63,6 +63,13 @@ TEST_F(NodeConfigTest, ReadsAFile) {
   EXPECT_EQ(config.listen, "127.0.0.1");
 }
 
+TEST_F(NodeConfigTest, AWeightIsAWholeNumberFrom1To1000) {
+  EXPECT_EQ(parse("node = node-a\n" + kPeers)->config.weight, 1u);
+  EXPECT_EQ(parse("node = node-a\nweight = 1000\n" + kPeers)->config.weight, 1000u);
+  for (const char* bad : {"0", "1001", "1.5", "-1", ""})
+    expect_error("node = node-a\nweight = " + std::string(bad) + "\n" + kPeers, "whole number from 1 to 1000");
+}
+
 TEST_F(NodeConfigTest, ANodeMayBindElsewhereThanOthersReachIt) {
   const auto line = parse("node = node-a\nlisten = 127.0.0.1:7800\ncontrol-allow = 10.0.0.9, fd00::/8\n" + kPeers);
   ASSERT_TRUE(line.ok()) << line.error().message;

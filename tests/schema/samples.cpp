@@ -30,12 +30,12 @@ struct Describe {
   }
 
   void operator()(const Hello& b) {
-    all(b.protocol, b.build, b.node, b.incarnation, b.names_hash, b.heard, b.sequence, b.echo, b.names);
+    all(b.protocol, b.build, b.node, b.incarnation, b.names_hash, b.heard, b.sequence, b.echo, b.names, b.weight);
   }
   void operator()(const Refusal& b) { all(b.node, b.message); }
   void operator()(const Claim& b) { all(b.run_id); }
   void operator()(const Grant& b) { all(b.granted, b.message); }
-  void operator()(const Propose& b) { all(b.run_id, b.spec); }
+  void operator()(const Propose& b) { all(b.run_id, b.spec, b.weights); }
   void operator()(const Vote& b) {
     all(b.accepted, b.kind, b.message, b.spec_hash, b.model_hash, b.data_hash, b.state_hash, b.step_seconds,
         b.local_batch, b.link_mbps, b.workers);
@@ -97,7 +97,7 @@ RunStatus sample_run() {
   run.initial_digest = 7;
   run.members = {
       {"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1, Phase::kIdle},
-      {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave, 7, 9, SaveState::kNotSaved, "the disk is full"}};
+      {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave, 7, 9, SaveState::kNotSaved, "the disk is full", 48}};
   return run;
 }
 
@@ -220,10 +220,10 @@ Diagnosis sample_diagnosis() {
 
 std::vector<FrameBody> sample_bodies() {
   return {
-      Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 22, 33, 44, 55, "node-a, node-b"},
+      Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 22, 33, 44, 55, "node-a, node-b", 3},
       Claim{"first"},
       Grant{false, "node-b is starting run second"},
-      Propose{"first", "model = lenet\nsteps = 5\n"},
+      Propose{"first", "model = lenet\nsteps = 5\n", {3, 1000, 1}},
       Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, 6},
       Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
@@ -267,8 +267,20 @@ std::vector<Reply> sample_replies() {
                      {{"node-a", "10.0.0.1:7701", NodeState::kUp, ""},
                       {"node-b", "10.0.0.2:7701", NodeState::kUnreachable, "nothing answers"}},
                      {sample_run(), young_run()}}},
-      {3, StartReply{"first", 1'256'080, 4, 64, 16, "direct", "raw", 40'000'000, 0.004, 941.5, sample_outcome(1),
-                     1'700'000'000'123, "no peer answered"}},
+      {3, StartReply{"first",
+                     1'256'080,
+                     4,
+                     64,
+                     16,
+                     "direct",
+                     "raw",
+                     40'000'000,
+                     0.004,
+                     941.5,
+                     sample_outcome(1),
+                     1'700'000'000'123,
+                     "no peer answered",
+                     {{"node-a", 48}, {"node-b", 16}}}},
       {4, StopReply{"first", RunState::kStopping}},
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
       {6, VersionReply{"node-a", "tgd 0.1.0"}},

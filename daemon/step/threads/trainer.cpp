@@ -29,6 +29,17 @@ struct Evaluate {
 struct Quit {};
 using Order = std::variant<Train, Evaluate, Quit>;
 
+class Stopwatch {
+ public:
+  double restart() {  // seconds since the last one
+    const auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(since_, now)).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
 struct Abandoned {};  // thrown through the engine: the run is over, nobody waits for this forward pass
 
 }  // namespace
@@ -59,6 +70,7 @@ struct Trainer::State {
   // compute thread, after preparing
   TrainingKit kit;
   engine::Batch evaluation_batch;
+  double waited_seconds = 0;  // for parameters, in this forward pass
   const engine::Batch no_batch;
 
   void run();
@@ -174,37 +186,44 @@ bool Trainer::State::make_kit() {
 void Trainer::State::train(const Train& asked) {
   enter(schema::Phase::kForward, asked.step);
   const engine::Batch& batch = kit.batches ? kit.batches->next() : no_batch;
-  double loss_sum = 0;
+  GradientReady ready{asked.step};
+  Stopwatch watch;
+  waited_seconds = 0;
   {
     const TimelineSpan span(*timeline, Timeline::Track::kCompute, "forward", asked.step);
-    loss_sum = kit.engine->forward(
+    ready.loss_sum = kit.engine->forward(
         asked.parameters.address(), batch,
         [this, &asked](std::size_t first, std::size_t last) { wait_for_segments(asked.step, first, last); });
   }
+  const double forward_seconds = watch.restart() - waited_seconds;
   enter(schema::Phase::kBackward, asked.step);
   const TimelineSpan span(*timeline, Timeline::Track::kCompute, "backward", asked.step);
   // Each member's sum is weighted by N/B before anything is measured: the mean of the N gradients is the batch's
   // gradient.
-  const double factor = static_cast<double>(options.members) /
-                        static_cast<double>(schema::resolved_global_batch(options.job, options.members));
-  std::size_t bucket = 0;
+  const std::size_t members = options.weights.size();
+  const double factor =
+      static_cast<double>(members) / static_cast<double>(schema::resolved_global_batch(options.job, members));
   std::size_t complete_from = kit.prepared->model.segments.size();  // segments [complete_from, size) are complete
-  kit.engine->backward(static_cast<float>(factor), kit.gradients.floats().address(),
-                       [&](std::size_t first, std::size_t last) {
-                         TG_CHECK(last == complete_from, first, last, complete_from);
-                         complete_from = first;
-                         add_weight_decay(asked.parameters, first, last);
-                         advance();
-                         while (bucket < asked.first_segments.size() && asked.first_segments[bucket] >= complete_from) {
-                           if (timeline->on()) {
-                             const auto now = Timeline::Clock::now();
-                             timeline->add(Timeline::Track::kCompute, "ready", asked.step, now, now,
-                                           {static_cast<std::int64_t>(bucket)});
-                           }
-                           tell([&] { hooks.happened(GradientReady{asked.step, bucket, loss_sum}); });
-                           ++bucket;
-                         }
-                       });
+  kit.engine->backward(
+      static_cast<float>(factor), kit.gradients.floats().address(), [&](std::size_t first, std::size_t last) {
+        TG_CHECK(last == complete_from, first, last, complete_from);
+        complete_from = first;
+        add_weight_decay(asked.parameters, first, last);
+        advance();
+        while (ready.bucket < asked.first_segments.size() && asked.first_segments[ready.bucket] >= complete_from) {
+          if (timeline->on()) {
+            const auto now = Timeline::Clock::now();
+            timeline->add(Timeline::Track::kCompute, "ready", asked.step, now, now,
+                          {static_cast<std::int64_t>(ready.bucket)});
+          }
+          if (ready.bucket + 1 == asked.first_segments.size()) {
+            ready.forward_seconds = forward_seconds;
+            ready.backward_seconds = watch.restart();
+          }
+          tell([&] { hooks.happened(GradientReady(ready)); });
+          ++ready.bucket;
+        }
+      });
 }
 
 void Trainer::State::add_weight_decay(kernels::ConstFloats parameters, std::size_t first, std::size_t last) {
@@ -227,8 +246,10 @@ void Trainer::State::wait_for_segments(std::uint64_t step, std::size_t first, st
   };
   if (ready()) return;
   const TimelineSpan span(*timeline, Timeline::Track::kCompute, "wait", step);
+  Stopwatch watch;
   changed.wait(lock, [&] { return silent || ready(); });
   if (silent) throw Abandoned{};
+  waited_seconds += watch.restart();
   set_phase(schema::Phase::kForward);
 }
 
@@ -236,8 +257,7 @@ void Trainer::State::evaluate(const Evaluate& asked) {
   enter(schema::Phase::kEvaluate, asked.step);
   const TimelineSpan span(*timeline, Timeline::Track::kCompute, "evaluate", asked.step);
   const Prepared& prepared = *kit.prepared;
-  const engine::Share part = engine::share_of(prepared.data->test.count(), static_cast<int>(options.self.index()),
-                                              static_cast<int>(options.members));
+  const engine::Share part = engine::split(prepared.data->test.count(), options.weights)[options.self.index()];
   engine::EvaluationCounts counts;
   for (int done = 0; done < part.count;) {
     evaluation_batch.count = std::min(kEvaluationBatch, part.count - done);

@@ -61,7 +61,7 @@ class Trainer {
   struct Options {
     schema::JobSpec job;
     Rank self;
-    std::size_t members = 1;
+    Per<Rank, std::uint16_t> weights;  // of all members' shares
   };
   // Starts the thread, which prepares at once.
   Trainer(Options options, Prepare prepare, Progress& progress, const FaultInjection& fault,

@@ -156,9 +156,8 @@ TEST(Augment, TrainingBatchesDoNotDependOnTheMembers) {
   whole.count = kGlobal;
   SampleStream whole_stream(kSeed, 13);
   fill_training_batch(data, whole_stream, kSeed, kStep * kGlobal, kInput, whole);
-  for (const int members : {2, 3, 5, 24}) {
-    for (int rank = 0; rank < members; ++rank) {
-      const Share share = share_of(kGlobal, rank, members);
+  for (const std::size_t members : {2u, 3u, 5u, 24u}) {
+    for (const Share& share : split(kGlobal, std::vector<std::uint16_t>(members, 1))) {
       Batch part;
       part.count = share.count;
       SampleStream stream(kSeed, 13);

@@ -20,7 +20,7 @@ BatchSource::Options options_of(const Dataset& data) {
   BatchSource::Options options;
   options.seed = 17;
   options.global_batch = 16;
-  options.share = share_of(16, 1, 3);
+  options.share = {6, 5};
   options.first_step = 5;
   options.last_step = 30;
   options.input = data.train.stored;
@@ -48,11 +48,11 @@ TEST(BatchSource, EqualsDirectFillAndStaysValidUntilTheNextCall) {
 TEST(BatchSource, SharesTogetherAreTheGlobalBatch) {
   const auto data = digits();
   auto options = options_of(*data);
-  options.share = share_of(16, 0, 1);
+  options.share = {0, 16};
   BatchSource whole(data, options);
-  options.share = share_of(16, 0, 2);
+  options.share = {0, 5};
   BatchSource first(data, options);
-  options.share = share_of(16, 1, 2);
+  options.share = {5, 11};
   BatchSource second(data, options);
   for (int step = 0; step < 5; ++step) {
     auto labels = first.next().labels;

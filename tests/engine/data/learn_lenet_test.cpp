@@ -76,7 +76,7 @@ TEST(Learn, LenetPasses98Percent) {
   BatchSource::Options source_options;
   source_options.seed = kSeed;
   source_options.global_batch = kBatch;
-  source_options.share = share_of(kBatch, 0, 1);
+  source_options.share = {0, static_cast<int>(kBatch)};
   source_options.last_step = kSteps;
   source_options.input = model.input;
   BatchSource source(*data, source_options);

@@ -84,21 +84,5 @@ TEST(Draws, DomainsAndIndexesDiffer) {
   EXPECT_EQ(words.size(), 12u);
 }
 
-TEST(ShareOf, CoversExactlyAndEvenly) {
-  for (const std::uint64_t total : {0u, 1u, 7u, 64u, 127u, 1024u}) {
-    for (int members = 1; members <= 127; ++members) {
-      std::uint64_t next = 0;
-      for (int rank = 0; rank < members; ++rank) {
-        const Share share = share_of(total, rank, members);
-        ASSERT_EQ(share.first, next);
-        ASSERT_LE(static_cast<std::uint64_t>(share.count), total / members + 1);
-        ASSERT_GE(static_cast<std::uint64_t>(share.count), total / members);
-        next += static_cast<std::uint64_t>(share.count);
-      }
-      ASSERT_EQ(next, total);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace tg::engine

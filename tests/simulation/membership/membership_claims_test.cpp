@@ -6,7 +6,6 @@ namespace {
 
 using schema::Claim;
 using schema::Fail;
-using schema::Propose;
 using schema::RunState;
 
 const std::string kGivenBack = "node-b, refused: the start was withdrawn";
@@ -42,9 +41,9 @@ TEST(Membership, ClaimsAreGrantedOneAtATimeAndLapse) {
   EXPECT_EQ(a.hears(kB, Claim{"run-1"}), "grant to b") << "asked again: the same answer";
   EXPECT_EQ(a.waits(5'000), "");
   EXPECT_EQ(a.hears(kC, Claim{"run-2"}, 88), "grant to c (key 88)");
-  EXPECT_EQ(a.hears(kB, Propose{"run-1", ""}),
+  EXPECT_EQ(a.hears(kB, proposal("run-1")),
             "vote no to b: refused: the right to start run run-1 has lapsed; start it again");
-  EXPECT_EQ(a.hears(kC, Propose{"run-2", ""}, 88), "prepare run-2 with a b c (key 88)");
+  EXPECT_EQ(a.hears(kC, proposal("run-2"), 88), "prepare run-2 with a b c (key 88)");
 }
 
 TEST(Membership, AGrantIsFreedByItsHolderOrByItsLoss) {
@@ -62,18 +61,38 @@ TEST(Membership, AGrantIsFreedByItsHolderOrByItsLoss) {
 TEST(Membership, WhoeverProposesHasTheGrantAndOurOwnClaimIsWithdrawn) {
   Machine b(kB, 3);
   EXPECT_EQ(b.start("run-2", 88), "claim run-2 to a (key 88)");
-  EXPECT_EQ(b.hears(kC, Propose{"run-1", ""}), "fail to a (key 88): " + kGivenBack +
-                                                   "\nanswer run-2: refused: " + taken("STARTING", "node-c") +
-                                                   "\ndrop (key 88)\nprepare run-1 with a b c");
+  EXPECT_EQ(b.hears(kC, proposal("run-1")), "fail to a (key 88): " + kGivenBack +
+                                                "\nanswer run-2: refused: " + taken("STARTING", "node-c") +
+                                                "\ndrop (key 88)\nprepare run-1 with a b c");
   EXPECT_EQ(b.hears(kA, granted(), 88), "fail to a (key 88): " + kGivenBack) << "it crossed with the withdrawal";
   EXPECT_EQ(b->current()->id, "run-1");
 }
 
 TEST(Membership, ABusyNodeRefusesProposalsAndStarts) {
   Machine b = running_member();
-  EXPECT_EQ(b.hears(kA, Propose{"run-2", ""}, 88), "vote no to a (key 88): refused: " + taken("RUNNING", "node-c"));
+  EXPECT_EQ(b.hears(kA, proposal("run-2"), 88), "vote no to a (key 88): refused: " + taken("RUNNING", "node-c"));
   EXPECT_EQ(b.start("run-3", 99), "answer run-3: refused: " + taken("RUNNING", "node-c"));
   EXPECT_EQ(b->current()->id, "run-1");
+}
+
+TEST(Membership, AllMembersSplitABatchByTheWeightsThatTheProposerKnows) {
+  Machine a(kA, 3, false);
+  EXPECT_EQ(a.start(), "");
+  EXPECT_EQ(a.connects(kB, 3), "");
+  EXPECT_EQ(a.connects(kC, 10), "propose run-1 split 1:3:10 to b c\nprepare run-1 with a b c split 1:3:10");
+  const auto told = a.sent<schema::Propose>();
+  Machine b(kB, 3, true, 3);
+  EXPECT_EQ(b.hears(kA, told), "prepare run-1 with a b c split 1:3:10") << "whatever it knows of the others itself";
+}
+
+TEST(Membership, ANodeRefusesAnotherWeightThanItsOwn) {
+  Machine b(kB, 3, true, 2);
+  const std::string refusal =
+      "vote no to a: refused: node-a does not know the weight of node-b, 2, yet; start it again";
+  EXPECT_EQ(b.hears(kA, proposal("run-1")), refusal);
+  EXPECT_EQ(b.hears(kA, schema::Propose{"run-1", "", {1, 2}}), refusal) << "of a mesh of two";
+  EXPECT_TRUE(b->idle());
+  EXPECT_EQ(b.hears(kA, schema::Propose{"run-1", "", {1, 2, 1}}), "prepare run-1 with a b c split 1:2:1");
 }
 
 TEST(Membership, TheAbsentAreNamed) {

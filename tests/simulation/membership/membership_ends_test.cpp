@@ -233,7 +233,7 @@ TEST(Membership, ShuttingDownSaysGoodbyeAndLeavesNothingOpen) {
   Machine idle(kB, 3);
   EXPECT_EQ(idle.shuts_down(), "goodbye to a c (key 0): " + of_b);
   EXPECT_EQ(idle.start(), "answer run-1: refused: node-b is being shut down");
-  EXPECT_EQ(idle.hears(kC, schema::Propose{"run-1", ""}), "vote no to c: refused: node-b is being shut down");
+  EXPECT_EQ(idle.hears(kC, proposal("run-1")), "vote no to c: refused: node-b is being shut down");
 
   Machine pending(kA, 3, false);
   EXPECT_EQ(pending.start(), "");

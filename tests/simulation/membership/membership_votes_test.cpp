@@ -103,7 +103,7 @@ TEST(Membership, AProposerSaysAgainThatItGoesOn) {
 TEST(Membership, AMemberDoesNotWaitForAProposerThatIsStuck) {
   for (Machine b : {preparing(), voted()}) {
     EXPECT_EQ(b.waits(14'999), "");
-    EXPECT_EQ(b.hears(kA, schema::Propose{"run-1", ""}), "") << "not the proposer";
+    EXPECT_EQ(b.hears(kA, proposal("run-1")), "") << "not the proposer";
     EXPECT_EQ(b.waits(1), "drop");
     EXPECT_EQ(b.hears(kC, Commit{}), "fail to c: node-b, run failed: node-b had given up waiting for the run to begin")
         << "too late: the others must know";

@@ -29,7 +29,19 @@ struct Said {
 };
 Said words(const schema::Claim& claim) { return {"claim " + claim.run_id, ""}; }
 Said words(const schema::Grant& grant) { return {grant.granted ? "grant" : "refuse", grant.message}; }
-Said words(const schema::Propose& proposal) { return {"propose " + proposal.run_id, ""}; }
+// The weights are said where they are not all one.
+std::string weights_of(const Per<Seat, std::uint16_t>& weights) {
+  std::string text;
+  bool equal = true;
+  for (const std::uint16_t weight : weights) {
+    text += (text.empty() ? " split " : ":") + std::to_string(weight);
+    equal = equal && weight == 1;
+  }
+  return equal ? "" : text;
+}
+Said words(const schema::Propose& proposal) {
+  return {"propose " + proposal.run_id + weights_of(proposal.weights), ""};
+}
 Said words(const schema::Vote& vote) {
   return vote.accepted ? Said{"vote yes", ""} : Said{"vote no", kind_name(vote.kind) + ": " + vote.message};
 }
@@ -57,7 +69,7 @@ std::string words(const SendFrame& action) {
 std::string words(const PrepareRun& action) {
   std::string text = "prepare " + action.run.id + " with";
   for (const Rank rank : places<Rank>(action.view.size())) text += " " + letter(action.view.seat(rank));
-  return text + key_of(action.run.key);
+  return text + weights_of(action.run.weights) + key_of(action.run.key);
 }
 std::string words(const BeginRun& action) {
   return "begin " + action.run.id + ", " + exchange_name(action.choice.commit) + key_of(action.run.key);
@@ -94,7 +106,8 @@ std::string words(const AskStop& action) { return "ask to stop" + key_of(action.
 
 }  // namespace
 
-Machine::Machine(Seat self, std::size_t members, bool connected) : machine_({first_names(members), self}) {
+Machine::Machine(Seat self, std::size_t members, bool connected, std::uint16_t weight)
+    : machine_({first_names(members), self, weight}) {
   for (const Seat seat : places<Seat>(connected ? members : 0))
     if (seat != self) machine_.connection(seat, true, now_ms_);
 }
@@ -111,7 +124,8 @@ std::string Machine::start(const std::string& id, std::uint64_t key, const std::
   machine_.start(kToken, {key, id, spec, 30'000}, now_ms_);
   return did();
 }
-std::string Machine::connects(Seat peer) {
+std::string Machine::connects(Seat peer, std::uint16_t weight) {
+  machine_.weighs(peer, weight);
   machine_.connection(peer, true, now_ms_);
   return did();
 }
@@ -186,7 +200,7 @@ Machine running_proposer() {
 }
 Machine preparing() {
   Machine b(kB, 3);
-  b.hears(kC, schema::Propose{"run-1", "steps = 5\n"});
+  b.hears(kC, proposal("run-1", "steps = 5\n"));
   return b;
 }
 schema::Ended an_end(schema::RunState state, std::int64_t since_ms, const std::string& reason, schema::SaveState save,

@@ -21,13 +21,13 @@ inline constexpr Seat kA{0}, kB{1}, kC{2};  // node-a, node-b, node-c
 
 class Machine {
  public:
-  Machine(Seat self, std::size_t members, bool connected = true);
+  Machine(Seat self, std::size_t members, bool connected = true, std::uint16_t weight = 1);
   Membership* operator->() { return &machine_; }  // for its state, and for events that cause no action
 
   // --- events ---
   std::string start(const std::string& id = "run-1", std::uint64_t key = kKey,
                     const std::string& spec = schema::canonical_job({}));
-  std::string connects(Seat peer);
+  std::string connects(Seat peer, std::uint16_t weight = 1);
   std::string disconnects(Seat peer);
   std::string cannot_join(Seat peer, const std::string& why);
   std::string hears(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
@@ -62,6 +62,8 @@ class Machine {
 
 inline schema::Vote yes() { return {true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.1, 16}; }
 inline schema::Grant granted() { return {true, ""}; }
+// To a machine of three.
+inline schema::Propose proposal(const std::string& id, const std::string& spec = "") { return {id, spec, {1, 1, 1}}; }
 
 // --- what is done at an end ---
 

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kBeatTicks = 5;
 
 daemon::MembershipOptions membership_options(const NodeOptions& options) {
-  return {options.names, options.self, options.claim_timeout_ms, options.prepare_timeout_ms};
+  return {options.names, options.self, 1, options.claim_timeout_ms, options.prepare_timeout_ms};
 }
 
 }  // namespace

@@ -1,0 +1,101 @@
+#include "daemon/metrics/metrics_server.h"
+
+#include <civetweb.h>
+
+#include <mutex>
+#include <string_view>
+
+#include "schema/limits.h"
+#include "schema/text.h"
+
+namespace tg::daemon {
+namespace {
+
+static_assert(MetricsServer::kThreads + MetricsServer::kMostWaiting <= schema::kMetricsDescriptors);
+
+constexpr unsigned kHasIpv6 = 8;  // of mg_check_feature
+
+}  // namespace
+
+struct MetricsServer::State {
+  explicit State(Answers& a) : answers(a) {}
+  Answers& answers;
+  mg_context* server = nullptr;
+  std::mutex mutex;       // guards complaint
+  std::string complaint;  // of CivetWeb, the first one: why it does not start. Later ones are about requests
+
+  static int log(const mg_connection* connection, const char* message) {
+    auto* const state = static_cast<State*>(mg_get_user_data(mg_get_context(connection)));
+    const std::lock_guard lock(state->mutex);
+    if (state->complaint.empty()) state->complaint = message;
+    return 1;  // CivetWeb writes nothing itself: whoever asks could fill the log
+  }
+
+  static int answer(mg_connection* connection, void* data) {
+    const mg_request_info& request = *mg_get_request_info(connection);
+    const std::string_view method = request.request_method;
+    const bool reads = method == "GET" || method == "HEAD";
+    const std::string_view path = request.local_uri == nullptr ? "" : request.local_uri;
+    const HttpAnswer answer =
+        reads ? static_cast<State*>(data)->answers.to(path, Metrics::Clock::now()) : HttpAnswer{405, "GET only\n"};
+    mg_printf(connection,
+              "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\nConnection: "
+              "close\r\n\r\n",
+              answer.status, mg_get_response_code_text(connection, answer.status), answer.type.c_str(),
+              answer.body.size());
+    if (method != "HEAD") mg_write(connection, answer.body.data(), answer.body.size());
+    return answer.status;
+  }
+};
+
+MetricsServer::MetricsServer(Answers& answers) : state_(std::make_unique<State>(answers)) {}
+
+MetricsServer::~MetricsServer() {
+  if (state_->server == nullptr) return;
+  mg_stop(state_->server);
+  mg_exit_library();
+}
+
+Status MetricsServer::start(const std::string& host, std::uint16_t port) {
+  State& state = *state_;
+  mg_init_library(0);
+  const std::string address = schema::host_and_port(host, port);
+  if (schema::is_ipv6(host) && mg_check_feature(kHasIpv6) == 0) {
+    mg_exit_library();
+    return Error{ErrorKind::kIo, "metrics = " + address +
+                                     ": this machine's libcivetweb is built without IPv6; give an IPv4 address such "
+                                     "as 127.0.0.1:" +
+                                     std::to_string(port)};
+  }
+  const std::string threads = std::to_string(kThreads), waiting = std::to_string(kMostWaiting),
+                    request_ms = std::to_string(kRequestMs), request_bytes = std::to_string(kMostRequestBytes);
+  const char* const options[] = {"listening_ports",
+                                 address.c_str(),
+                                 "num_threads",
+                                 threads.c_str(),
+                                 "connection_queue",
+                                 waiting.c_str(),
+                                 "listen_backlog",
+                                 waiting.c_str(),
+                                 "request_timeout_ms",
+                                 request_ms.c_str(),
+                                 "max_request_size",
+                                 request_bytes.c_str(),
+                                 "enable_keep_alive",
+                                 "no",
+                                 nullptr};
+  mg_callbacks callbacks{};
+  callbacks.log_message = State::log;
+  // mg_start2, which would tell the error, has another layout in Debian's library than in its header.
+  state.server = mg_start(&callbacks, &state, const_cast<const char**>(options));
+  if (state.server == nullptr) {
+    mg_exit_library();
+    const std::lock_guard lock(state.mutex);
+    return Error{ErrorKind::kIo, "metrics = " + address + ": " + state.complaint +
+                                     "; name an address and a free port of this machine (ss -ltnp says who has which)"};
+  }
+  mg_set_request_handler(state.server, "/", State::answer, &state);
+  return {};
+}
+
+}  // namespace tg::daemon

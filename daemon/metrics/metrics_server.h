@@ -1,0 +1,34 @@
+// The metrics port: HTTP by CivetWeb on threads of its own, which ask Answers and touch nothing else of the node. Off
+// unless the configuration names an address. There are no keys here: whoever reaches the port reads.
+//
+// What strangers may cost is bounded: kThreads answer, kMostWaiting connections wait for one, a connection has
+// kRequestMs for its request and its answer, and is closed after one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "daemon/metrics/answers.h"
+#include "kernels/base/status.h"
+
+namespace tg::daemon {
+
+class MetricsServer {
+ public:
+  static constexpr int kThreads = 4;
+  static constexpr int kMostWaiting = 16;
+  static constexpr int kRequestMs = 2000;
+  static constexpr int kMostRequestBytes = 4096;
+
+  explicit MetricsServer(Answers& answers);
+  ~MetricsServer();  // joins its threads
+  // host: an address. An error says what is wrong with it and what to do.
+  Status start(const std::string& host, std::uint16_t port);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,134 @@
+#include "daemon/metrics/text.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <cmath>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "schema/limits.h"
+
+namespace tg::daemon {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+class Families {
+ public:
+  void begin(const char* name, MetricType type, const char* help) { all_.push_back({name, help, type, {}}); }
+  // Of the family that was begun last.
+  void add(double value, Labels labels = {}) {
+    ClientMetric one;
+    one.label = std::move(labels);
+    (all_.back().type == MetricType::Counter ? one.counter.value : one.gauge.value) = value;
+    all_.back().metric.push_back(std::move(one));
+  }
+  void add(const Histogram& histogram, Labels labels) {
+    ClientMetric one;
+    one.label = std::move(labels);
+    std::uint64_t so_far = 0;
+    for (std::size_t i = 0; i < histogram.counts().size(); ++i) {
+      so_far += histogram.counts()[i];
+      if (i < Histogram::kBounds.size()) one.histogram.bucket.push_back({so_far, Histogram::kBounds[i]});
+    }
+    one.histogram.bucket.push_back({so_far, HUGE_VAL});
+    one.histogram.sample_count = so_far;
+    one.histogram.sample_sum = histogram.sum();
+    all_.back().metric.push_back(std::move(one));
+  }
+  // A family of one value; left out where there is none.
+  void one(const char* name, MetricType type, const char* help, std::optional<double> value) {
+    if (!value || std::isnan(*value)) return;
+    begin(name, type, help);
+    add(*value);
+  }
+  std::string text() const {
+    std::ostringstream out;
+    prometheus::TextSerializer().Serialize(out, all_);
+    return out.str();
+  }
+
+ private:
+  std::vector<MetricFamily> all_;
+};
+
+void add_run(Families& families, const Numbers& numbers) {
+  using enum MetricType;
+  families.one("tgd_steps_total", Counter, "Steps committed since tgd started.", static_cast<double>(numbers.steps));
+  families.one("tgd_samples_total", Counter, "Samples of these steps that were this node's share.",
+               static_cast<double>(numbers.samples));
+  families.one("tgd_loss", Gauge, "Mean loss over the global batch of the last committed step.", numbers.loss);
+  families.one("tgd_gradient_nonzero_ratio", Gauge, "Share of nonzero codes in the last committed step.",
+               numbers.nonzero_ratio);
+  families.begin("tgd_run_state", Gauge, "1 for the state of the present run, or of the last one; else 0.");
+  for (const char* const word : words_of(schema::RunState()))
+    families.add(numbers.run_state && std::string_view(to_word(*numbers.run_state)) == word ? 1 : 0, {{"state", word}});
+  families.one("tgd_run_step", Gauge, "Committed steps of that run.", static_cast<double>(numbers.run_step));
+  if (numbers.run_started > 0)
+    families.one("tgd_run_started_timestamp_seconds", Gauge, "When that run was committed.", numbers.run_started);
+  families.one("tgd_checkpoint_interval_seconds", Gauge, "What that run's job asks for; 0 = no checkpoints.",
+               numbers.checkpoint_every);
+  if (numbers.saved > 0)
+    families.one("tgd_checkpoint_last_success_timestamp_seconds", Gauge,
+                 "When this node last wrote a run's state: a checkpoint, or the last one.", numbers.saved);
+  families.begin("tgd_step_phase_seconds", Histogram,
+                 "Parts of a step, and evaluations. exchange: from this node's own gradient to the commit.");
+  for (const StepPart part : values_of<StepPart>())
+    families.add(numbers.step_parts[static_cast<std::size_t>(part)], {{"phase", to_word(part)}});
+}
+
+void add_peers(Families& families, const AboutNode& about, const Numbers& numbers) {
+  using enum MetricType;
+  const auto each = [&](const char* name, MetricType type, const char* help, auto value_of) {
+    if (about.names.size() < 2) return;
+    families.begin(name, type, help);
+    for (const Seat seat : about.names.places())
+      if (seat != about.self)
+        families.add(static_cast<double>(value_of(numbers.peers[seat])), {{"peer", about.names[seat]}});
+  };
+  each("tgd_peer_up", Gauge, "1 if both ports of the peer answer, both ways; else 0.",
+       [](const PeerNumbers& peer) { return peer.up; });
+  each("tgd_peer_wait_seconds_total", Counter, "Time in steps with nothing to do but wait for the peer.",
+       [](const PeerNumbers& peer) { return peer.wait_seconds; });
+  each("tgd_wire_sent_bytes_total", Counter, "Sent to the peer's mesh port, ZeroMQ framing included.",
+       [](const PeerNumbers& peer) { return peer.sent_bytes; });
+  each("tgd_wire_received_bytes_total", Counter, "Received from the peer at the mesh port, ZeroMQ framing included.",
+       [](const PeerNumbers& peer) { return peer.received_bytes; });
+  families.begin("tgd_frames_rejected_total", Counter, "Frames at the mesh port that came to nothing.");
+  for (const Rejection reason : values_of<Rejection>())
+    families.add(static_cast<double>(numbers.rejected[static_cast<std::size_t>(reason)]),
+                 {{"reason", to_word(reason)}});
+}
+
+void add_process(Families& families, const ProcessNumbers& process) {
+  using enum MetricType;
+  families.one("process_cpu_seconds_total", Counter, "Processor time, user and system.", process.cpu_seconds);
+  families.one("process_start_time_seconds", Gauge, "When the process started, Unix time.", process.start_seconds);
+  families.one("process_resident_memory_bytes", Gauge, "Memory that is in RAM.", process.resident_bytes);
+  families.one("process_virtual_memory_bytes", Gauge, "Memory that is mapped.", process.virtual_bytes);
+  families.one("process_threads", Gauge, "Threads.", process.threads);
+  families.one("process_open_fds", Gauge, "Open file descriptors.", process.open_descriptors);
+  families.one("process_max_fds", Gauge, "How many there may be.", process.most_descriptors);
+}
+
+}  // namespace
+
+std::string metrics_text(const AboutNode& about, const Numbers& numbers, const ProcessNumbers& process) {
+  Families families;
+  families.begin("tgd_build_info", MetricType::Gauge, "1; which build and kernels, and as which node.");
+  families.add(1, {{"version", about.build},
+                   {"protocol", std::to_string(schema::kProtocolVersion)},
+                   {"node", about.names[about.self]},
+                   {"kernels", about.kernels}});
+  add_run(families, numbers);
+  add_peers(families, about, numbers);
+  add_process(families, process);
+  return families.text();
+}
+
+}  // namespace tg::daemon

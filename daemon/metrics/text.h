@@ -1,0 +1,22 @@
+// A node's numbers in Prometheus' text format 0.0.4, as prometheus-cpp writes it. Pure.
+#pragma once
+
+#include <string>
+
+#include "daemon/metrics/numbers.h"
+#include "daemon/metrics/process_numbers.h"
+
+namespace tg::daemon {
+
+// Who is asked; does not change while the process lives.
+struct AboutNode {
+  Per<Seat, std::string> names;  // of all nodes
+  Seat self;
+  std::string build, kernels;
+};
+
+inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+
+std::string metrics_text(const AboutNode& about, const Numbers& numbers, const ProcessNumbers& process);
+
+}  // namespace tg::daemon
