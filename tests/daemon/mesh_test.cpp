@@ -79,6 +79,7 @@ class Endpoint {
 
   std::string problem(Seat peer) const { return links_.problem(peer).value_or(LinkProblem{}).why; }
   std::uint16_t weight(Seat seat) const { return links_.weight(seat); }
+  const LinkTable& links() const { return links_; }
   void refresh() { keyring_->refresh(log_); }
 
  private:
@@ -185,6 +186,12 @@ TEST(Mesh, ConnectsBothWaysAndDeliversFrames) {
   ASSERT_TRUE(b.wait([&] { return !b.frames_.empty(); }));
   EXPECT_EQ(b.frames_[0].header.step, 3u);
   EXPECT_EQ(std::get<schema::Scalers>(b.frames_[0].body).scalers, (std::vector<float>{0.5f, 0.25f}));
+  const std::uint64_t sent = a.links()[kB].sent_bytes, before = b.links()[kA].received_bytes;
+  a.send(kB, {7, 1, 3}, schema::Goodbye{std::string(1900, 'x')});
+  ASSERT_TRUE(b.wait([&] { return b.frames_.size() == 2; }));
+  EXPECT_TRUE(tests::eventually([&] { return a.links()[kB].sent_bytes >= sent + 1900 + schema::kMessageHeadBytes; }));
+  EXPECT_GE(b.links()[kA].received_bytes, before + 1900 + schema::kMessageHeadBytes);
+  EXPECT_EQ(b.links().malformed + b.links().strangers, 0u);
 }
 
 TEST(Mesh, AHelloTellsItsSendersWeight) {
@@ -247,6 +254,7 @@ TEST(Mesh, ASenderOfMalformedFramesIsCutOff) {
   }));
   EXPECT_EQ(said[0], "node-b was restarted");
   EXPECT_NE(said[1].find("node-b sent 5 malformed frames"), std::string::npos) << said[1];
+  EXPECT_EQ(a.links().malformed, 5u);
   // Cut off: a valid frame of that incarnation is not heard any more. The hello of a new incarnation, sent after it,
   // proves that the frame was read.
   stranger.send({7, 1, 3}, schema::Goodbye{"bye"});
@@ -436,6 +444,7 @@ TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndHoldsBackNobody) {
     ++(std::get<FrameArrived>(*event).from == kB ? of_b : of_c);
   EXPECT_EQ(of_b, schema::kMostQueuedBytesPerPeer / (chunk->bytes().size() + schema::kQueuedEventBytes));
   EXPECT_EQ(of_c, 1u);
+  EXPECT_EQ(queue.dropped(), 400 - of_b);
   std::printf("400 MB sent: %zu chunks waited, %zu MB more\n", of_b, more >> 20);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what was freed
   EXPECT_LT(more, schema::kMostQueuedBytesPerPeer + (schema::kMostReceivedFrames + 32ul) * schema::kMostFrameBytes);

@@ -80,9 +80,8 @@ TEST(Forecast, ALinkThatIsToldIsALineWhoeverTellsIt) {
 }
 
 TEST(Forecast, ANodeThatComputesMoreOfTheBatchTakesLongerAndTheTableIsOfEqualParts) {
-  Question even = question(ModelKind::kGooglenet, 4);
+  Question even{train_task(ModelKind::kLenet, 64).job, 4};
   even.table = true;
-  even.job.global_batch = 64;
   Question uneven = even;
   uneven.own_samples = 40;
   uneven.uneven = "node-a 40, node-b 8, node-c 8, node-d 8";
