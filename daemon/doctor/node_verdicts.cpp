@@ -82,8 +82,10 @@ void judge_refusals(const Survey& survey, Findings& findings) {
       if (link == nullptr || link->problem.empty() || link->waiting_helps || !link->refusal.empty()) continue;
       const std::optional<Examination>& other = survey.parts[peer].examination;
       if (other && (other->build != one.build || names_in(*other) != names_in(one))) continue;
+      const bool of_builds = link->problem.find("builds differ") != std::string::npos;  // as the mesh says it
       if (told.insert(link->problem).second)
-        findings.fail(Check::kConfiguration, survey.names[seat], survey.names[peer], advice_of(link->problem));
+        findings.fail(of_builds ? Check::kVersions : Check::kConfiguration, survey.names[seat], survey.names[peer],
+                      advice_of(link->problem));
     }
   });
 }

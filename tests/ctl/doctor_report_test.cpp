@@ -27,13 +27,13 @@ schema::Diagnosis sample() {
 
 TEST(DoctorReport, ForPeople) {
   EXPECT_EQ(format_diagnosis(sample()),
-            "CHECK   VERDICT  WHAT WAS SEEN\n"
-            "nodes   pass     2 nodes answer\n"
-            "ports   fail     node-a does not get to node-b\n"
+            "CHECK  VERDICT  WHAT WAS SEEN\n"
+            "nodes  pass     2 nodes answer\n"
+            "ports  fail     node-a does not get to node-b\n"
             "  fix: mend the firewall\n"
-            "clock   warn     node-b: its clock is 1.5 s ahead\n"
+            "clock  warn     node-b: its clock is 1.5 s ahead\n"
             "  fix: set it\n"
-            "data    skipped  node-b: not read: a run is on\n"
+            "data   skipped  node-b: not read: a run is on\n"
             "\n"
             "FROM \\ TO  node-a  node-b\n"
             "node-a     -       mesh\n"
