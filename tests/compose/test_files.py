@@ -1,0 +1,121 @@
+"""deploy/docker as files: what compose 1.29 takes, what each service has to have, and that tgd takes each node's environment.
+Needs no engine; tests/compose/run is the real thing. Named by the environment: TGD."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.append("/usr/lib/python3/dist-packages")  # Debian's python3-yaml, whichever Python this is
+import yaml  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCKER = ROOT / "deploy" / "docker"
+COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+SERVICES = COMPOSE["services"]
+NODES = {name: service for name, service in SERVICES.items() if name.startswith("node-")}
+
+NOT_IN_1_29 = {"gpus", "start_interval", "required", "develop", "include", "attach", "annotations", "provider", "models", "create_host_path"}
+
+
+def keys(value):
+    """Every key below."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys(inner)
+
+
+def without_settings(text):
+    """${MESH_DATA:-./data} is ./data where nobody has set it."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", str(text))
+
+
+def mounts(service):
+    """(source, target, mode) of each volume."""
+    return [(without_settings(one).split(":") + ["rw"])[:3] for one in service.get("volumes", [])]
+
+
+def check_config(environment):
+    """tgd's verdict, with the folders that a container would have mounted."""
+    with tempfile.TemporaryDirectory() as data:
+        given = {name: without_settings(value) for name, value in environment.items()} | {"TGD_DATA_DIR": data}
+        return subprocess.run([os.environ["TGD"], "--check-config"], env=given, capture_output=True, text=True, timeout=60)
+
+
+class Files(unittest.TestCase):
+    def test_compose_1_29_knows_every_key(self):
+        self.assertLessEqual(set(COMPOSE) - {"services", "volumes"}, {key for key in COMPOSE if key.startswith("x-")})
+        self.assertEqual(NOT_IN_1_29 & set(keys(COMPOSE)), set())
+
+    def test_every_service_is_confined(self):
+        for name, service in SERVICES.items():
+            with self.subTest(service=name):
+                self.assertEqual(service.get("cap_drop"), ["ALL"])
+                self.assertEqual(service.get("security_opt"), ["no-new-privileges:true"])
+                self.assertIs(service.get("read_only"), True)
+                self.assertNotIn("privileged", service)
+                self.assertNotIn("user", service)  # the image's
+                for port in service.get("ports", []):
+                    self.assertTrue(without_settings(port).startswith("127.0.0.1:"), port)
+
+    def test_every_node_has_a_state_of_its_own_and_may_write_nothing_else(self):
+        self.assertEqual(sorted(NODES), ["node-a", "node-b", "node-c", "node-d"])
+        for name, service in (*NODES.items(), ("lab", SERVICES["lab"])):
+            with self.subTest(service=name):
+                self.assertEqual([[source, target] for source, target, mode in mounts(service) if mode == "rw"], [[name, "/var/lib/tgd"]])
+                self.assertGreater(int(service["stop_grace_period"].removesuffix("s")), 10)  # tgd's patience with itself
+                self.assertNotIn("healthcheck", service)  # the image's
+        for service in NODES.values():
+            self.assertEqual(service["depends_on"], {"keys": {"condition": "service_completed_successfully"}})
+
+    def test_what_is_mounted_is_there(self):
+        for name, service in SERVICES.items():
+            for source, target, _ in mounts(service):
+                with self.subTest(service=name, target=target):
+                    self.assertTrue((DOCKER / source).exists() if source.startswith(".") else source in COMPOSE["volumes"], source)
+            if build := service.get("build"):
+                context = DOCKER / build["context"]
+                self.assertTrue((context / build.get("dockerfile", "Dockerfile")).is_file(), name)
+
+    def test_every_setting_is_explained(self):
+        used = set(re.findall(r"\$\{(\w+)", (DOCKER / "compose.yaml").read_text()))
+        said = dict(re.findall(r"^#(\w+)=(.*)$", (DOCKER / ".env").read_text(), re.M))
+        self.assertEqual(used, set(said))
+        for name, default in re.findall(r"\$\{(\w+):-([^}]+)\}", (DOCKER / "compose.yaml").read_text()):
+            self.assertEqual(said[name], default, name)
+
+    def test_tgd_takes_each_nodes_environment(self):
+        for name, service in NODES.items():
+            with self.subTest(node=name):
+                done = check_config(service["environment"])
+                self.assertEqual((done.returncode, done.stdout), (0, f"tgd: {name} is in order\n"), done.stderr)
+        self.assertEqual(check_config(NODES["node-a"]["environment"] | {"TGD_NODE": "node-x"}).returncode, 2)
+
+    def test_tgd_takes_the_labs_peers(self):
+        settings = SERVICES["lab"]["environment"] | {"TGD_CONFIG": str(DOCKER / "lab" / "peers.conf"), "TGD_NODE": "node-c"}
+        done = check_config(settings)
+        self.assertEqual((done.returncode, done.stdout), (0, "tgd: node-c is in order\n"), done.stderr)
+        self.assertIn("node is not set", check_config(settings | {"TGD_NODE": ""}).stderr)
+
+    def test_prometheus_asks_every_node(self):
+        config = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
+        port = NODES["node-a"]["environment"]["TGD_METRICS"].split(":")[1]
+        self.assertEqual(config["scrape_configs"][0]["static_configs"][0]["targets"], [f"{name}:{port}" for name in sorted(NODES)])
+
+    def test_the_image_is_built_from_the_whole_product_and_nothing_else(self):
+        kept = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.M))
+        parts = re.findall(r"^add_subdirectory\((\w+)\)", (ROOT / "CMakeLists.txt").read_text(), re.M)
+        self.assertEqual(kept, {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "cmake", "deploy", *parts})
+        copied = set(re.findall(r"^COPY (?!--)(.*) \S+$", (DOCKER / "Dockerfile").read_text(), re.M))
+        self.assertLessEqual(set(parts), copied)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
