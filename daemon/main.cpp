@@ -24,6 +24,7 @@
 #include "daemon/sockets/socket_options.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/run_store.h"
+#include "engine/engine.h"
 #include "engine/host/descriptors.h"
 #include "engine/host/processors.h"
 #include "engine/storage/disk_fault.h"
@@ -91,6 +92,13 @@ void break_disk(const std::optional<schema::Fault>& fault) {
     while (fault.kind == schema::FaultKind::kHang) std::this_thread::sleep_for(std::chrono::hours(1));
     return EIO;
   });
+}
+
+// Of the kernels' variants, the one that auto takes here.
+std::string version_line() {
+  const Result<const kernels::Kernels*> chosen = kernels::select("auto");
+  return "tgd " + schema::build_id() + ", protocol " + std::to_string(schema::kProtocolVersion) + ", " +
+         engine::cpu_library() + ", kernels " + std::string(chosen.ok() ? (*chosen)->name : "none") + "\n";
 }
 
 int serve(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
@@ -213,7 +221,7 @@ int main(int argc, char** argv) {
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);
-  if (parsed->version) return print("tgd " + schema::build_id() + "\n");
+  if (parsed->version) return print(version_line());
   if (parsed->check_config) {
     if (!parsed->warnings.empty()) return fail({ErrorKind::kUsage, parsed->warnings.front()});
     return print("tgd: " + parsed->config.node + " is in order\n");

@@ -453,7 +453,7 @@ void Mesh::State::on_hello(const std::string& id, Sender& sender, const schema::
   if (hello.protocol != schema::kProtocolVersion || hello.build != build) {
     return differ("builds differ: " + name + " runs " + hello.build + " (protocol " + std::to_string(hello.protocol) +
                   "), " + own + " runs " + build + " (protocol " + std::to_string(schema::kProtocolVersion) +
-                  "); install one build everywhere");
+                  "); a run needs one build on all nodes: install the same package, or the same sources, on both");
   }
   if (hello.names_hash != names_hash) {
     return differ("peer lines differ: " + name + " knows " + hello.names + ", " + own + " knows " +

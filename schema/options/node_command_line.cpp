@@ -168,7 +168,7 @@ std::string make_help() {
       "(TGD_PEER_TIMEOUT). Flags win over the environment, that over the file.\n\n"
       "  --config FILE, -c FILE\n      Read this file.\n"
       "  --check-config\n      Say whether the configuration is good, and end.\n"
-      "  --version\n      Print version and engines.\n"
+      "  --version\n      Print build, protocol, engine and kernels.\n"
       "  --help, -h\n      Print this.\n";
   const NodeConfig defaults;
   for (const Row& row : node_options()) {

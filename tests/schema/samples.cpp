@@ -209,7 +209,7 @@ std::vector<Reply> sample_replies() {
                      1'700'000'000'123, "no peer answered"}},
       {4, StopReply{"first", RunState::kStopping}},
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
-      {6, VersionReply{"node-a", "tgd 0.1.0"}},
+      {6, VersionReply{"node-a", "0.1.0+0123456789ab", 4}},
       {9, DoneReply{"first", "node-b", 123456}},
       {7, sample_bench()},
       {8, sample_forecast()},
