@@ -19,6 +19,7 @@
 #include "daemon/node/end_signals.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
+#include "daemon/node/service_manager.h"
 #include "daemon/sockets/keyring.h"
 #include "daemon/sockets/networks.h"
 #include "daemon/sockets/socket_options.h"
@@ -186,7 +187,9 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                            [&](CheckpointWritten event) { queue.post(std::move(event)); },
                            threads,
                            build};
-  Node node(context, queue, control);
+  ServiceManager service_manager(std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"),
+                                 std::getenv("WATCHDOG_PID"));
+  Node node(context, queue, control, service_manager);
 
   if (const Status started = control.start(); !started.ok()) return fail(started.error());
   if (const Status started = mesh.start(); !started.ok()) return fail(started.error());
@@ -204,9 +207,11 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                 {{"what",
                   "no keys: whoever calls from an address of the peer lines or of control-allow may control "
                   "this node"}});
+  service_manager.ready();
   std::thread node_thread([&] { node.run(); });
   const int signal_number = end_signals.wait(kEndPatience);
   log.info("shutting-down", {{"signal", strsignal(signal_number)}});
+  service_manager.stopping();
   queue.post(ShutDown{});
   node_thread.join();
   queue.close();
