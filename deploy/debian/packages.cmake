@@ -23,14 +23,13 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/tgd.service DESTINATION /lib/systemd/sys
 foreach(package tgd tgctl)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/changelog.gz ${CMAKE_CURRENT_LIST_DIR}/copyright
     DESTINATION /usr/share/doc/${package} COMPONENT ${package})
-  install(FILES ${CMAKE_CURRENT_LIST_DIR}/${package}.lintian-overrides
-    DESTINATION /usr/share/lintian/overrides COMPONENT ${package} RENAME ${package})
 endforeach()
 
 set(TGD_MAINTAINER "tgd maintainers <maintainers@tgd.example.org>" CACHE STRING "Of the packages")
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT ${TGD_MAINTAINER})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own, as the first line of its description
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_STRIP_FILES ON)
@@ -48,18 +47,18 @@ set(CPACK_DEBIAN_TGD_PACKAGE_CONTROL_EXTRA
   "${CMAKE_CURRENT_LIST_DIR}/conffiles;${CMAKE_CURRENT_LIST_DIR}/postinst;${CMAKE_CURRENT_LIST_DIR}/postrm;${CMAKE_CURRENT_LIST_DIR}/prerm")
 set(CPACK_DEBIAN_TGD_DESCRIPTION "node of a mesh that trains neural networks together
 tgd runs on each of a handful of ordinary machines that are joined by a
-1 Gbit/s switch. Together they train one network: each computes gradients on its
-part of every batch, and what travels are ternary gradients. There is no server,
-and no machine is special.
+1 Gbit/s switch. Together they train one network: each computes gradients
+on its part of every batch, and what travels are ternary gradients. There
+is no server, and no machine is special.
 .
 This package has the daemon and its service, which is not started before it is
 configured. Runs are started and watched with tgctl.")
 set(CPACK_DEBIAN_TGCTL_PACKAGE_NAME tgctl)
 set(CPACK_DEBIAN_TGCTL_PACKAGE_SUGGESTS "tgd (= ${PROJECT_VERSION}), bash-completion")
 set(CPACK_DEBIAN_TGCTL_DESCRIPTION "starts, watches and ends training runs of a mesh of tgd nodes
-tgctl asks any one node of a mesh, on this machine or another one: it starts a
-run of a job file, shows nodes, runs and logs, stops a run, fetches the model,
-and predicts what a job would do on another mesh.
+tgctl asks any one node of a mesh, on this machine or another one: it
+starts a run of a job file, shows nodes, runs and logs, stops a run,
+fetches the model, and predicts what a job would do on another mesh.
 .
 This package also has sample job files, and completions for bash and zsh.")
 include(CPack)
