@@ -20,6 +20,23 @@ enum ExitCode : int {
   kInterrupted = 130,
 };
 
+struct ExitMeaning {
+  ExitCode code;
+  const char* meaning;
+};
+inline constexpr ExitMeaning kExitMeanings[] = {{kOk, "ok"},
+                                                {kError, "error"},
+                                                {kUsage, "usage or invalid job"},
+                                                {kUnreachable, "daemon unreachable"},
+                                                {kNoSuchRun, "no such run"},
+                                                {kRunFailed, "run failed"},
+                                                {kNotSaved, "not saved"},
+                                                {kForbidden, "wrong key"},
+                                                {kNotWhole, "mesh not whole (status --check)"},
+                                                {kNotWell, "not well (doctor)"},
+                                                {kTimedOut, "wait timed out"},
+                                                {kInterrupted, "interrupted"}};
+
 inline ExitCode exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kUsage:

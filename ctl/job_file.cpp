@@ -25,18 +25,6 @@ std::vector<fs::path> job_folders() {
   return {"deploy/jobs", program.parent_path().parent_path() / "share" / "tgd" / "jobs"};
 }
 
-std::vector<std::string> known_jobs() {
-  std::vector<std::string> jobs;
-  for (const fs::path& folder : job_folders()) {
-    std::error_code code;
-    for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
-      if (at->path().extension() == ".job") jobs.push_back(at->path().string());
-    if (!jobs.empty()) break;
-  }
-  std::sort(jobs.begin(), jobs.end());
-  return jobs;
-}
-
 // "; did you mean deploy/jobs/lenet-mnist.job?" for lenet, lenet-mnist, lenet-mnist.job and x/lenet-mist.job.
 std::string did_you_mean(const std::string& path) {
   const std::vector<std::string> jobs = known_jobs();
@@ -72,6 +60,18 @@ Result<std::string> read_text(const std::string& path) {
 }
 
 }  // namespace
+
+std::vector<std::string> known_jobs() {
+  std::vector<std::string> jobs;
+  for (const fs::path& folder : job_folders()) {
+    std::error_code code;
+    for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
+      if (at->path().extension() == ".job") jobs.push_back(at->path().string());
+    if (!jobs.empty()) break;
+  }
+  std::sort(jobs.begin(), jobs.end());
+  return jobs;
+}
 
 Result<schema::JobSpec> read_job(const Command& command) {
   const Result<std::string> text = read_text(command.operand);

@@ -2,6 +2,9 @@
 // Main thread only.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "ctl/command_line/command_line.h"
 #include "kernels/base/status.h"
 #include "schema/options/job.h"
@@ -9,5 +12,7 @@
 namespace tg::ctl {
 
 Result<schema::JobSpec> read_job(const Command& command);
+// Paths of the job files in a clone, or else beside an installed tgctl; sorted.
+std::vector<std::string> known_jobs();
 
 }  // namespace tg::ctl

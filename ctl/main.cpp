@@ -20,6 +20,9 @@ int run(const Command& command) {
     job = *std::move(read);
   }
   if (command.verb == Verb::kKeygen) return keygen(command);
+  if (command.verb == Verb::kCompletion) return completion(command);
+  if (command.verb == Verb::kMan) return man(command);
+  if (command.verb == Verb::kComplete) return complete(command);
   Result<Client> client = Client::connect(command.address, command.key_file);
   if (!client) return fail(client.error());
   switch (command.verb) {
@@ -46,6 +49,9 @@ int run(const Command& command) {
     case Verb::kPlan:
       return plan(*client, command, job);
     case Verb::kKeygen:
+    case Verb::kCompletion:
+    case Verb::kMan:
+    case Verb::kComplete:
       break;  // done above
     case Verb::kVersion:
       return version(*client, command);

@@ -22,11 +22,13 @@
 #include "daemon/node/end_signals.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
+#include "daemon/node/service_manager.h"
 #include "daemon/sockets/keyring.h"
 #include "daemon/sockets/networks.h"
 #include "daemon/sockets/socket_options.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/run_store.h"
+#include "engine/engine.h"
 #include "engine/host/descriptors.h"
 #include "engine/host/processors.h"
 #include "engine/storage/disk_fault.h"
@@ -110,6 +112,13 @@ Status serve_metrics(const schema::NodeConfig& config, MetricsServer& server, Lo
     log.warning("metrics-open", {{"address", address}, {"what", "whoever reaches this port can read; it has no keys"}});
   }
   return started;
+}
+
+// Of the kernels' variants, the one that auto takes here.
+std::string version_line() {
+  const Result<const kernels::Kernels*> chosen = kernels::select("auto");
+  return "tgd " + schema::build_id() + ", protocol " + std::to_string(schema::kProtocolVersion) + ", " +
+         engine::cpu_library() + ", kernels " + std::string(chosen.ok() ? (*chosen)->name : "none") + "\n";
 }
 
 int serve(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
@@ -202,7 +211,9 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                            [&](CheckpointWritten event) { queue.post(std::move(event)); },
                            threads,
                            build};
-  Node node(context, queue, control);
+  ServiceManager service_manager(std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"),
+                                 std::getenv("WATCHDOG_PID"));
+  Node node(context, queue, control, service_manager);
   static Answers answers({context.names, config.seat(), build, std::string((*chosen)->name)}, metrics, progress);
   static MetricsServer metrics_server(answers);
   if (const Status served = serve_metrics(config, metrics_server, log); !served.ok())
@@ -224,9 +235,11 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                 {{"what",
                   "no keys: whoever calls from an address of the peer lines or of control-allow may control "
                   "this node"}});
+  service_manager.ready();
   std::thread node_thread([&] { node.run(); });
   const int signal_number = end_signals.wait(kEndPatience);
   log.info("shutting-down", {{"signal", strsignal(signal_number)}});
+  service_manager.stopping();
   queue.post(ShutDown{});
   node_thread.join();
   queue.close();
@@ -241,7 +254,7 @@ int main(int argc, char** argv) {
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);
-  if (parsed->version) return print("tgd " + schema::build_id() + "\n");
+  if (parsed->version) return print(version_line());
   if (parsed->check_config) {
     if (!parsed->warnings.empty()) return fail({ErrorKind::kUsage, parsed->warnings.front()});
     return print("tgd: " + parsed->config.node + " is in order\n");

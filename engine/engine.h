@@ -70,5 +70,7 @@ class Engine {
 
 // One line of text per failure cause: unknown model, no memory, library errors.
 Result<std::unique_ptr<Engine>> make_cpu_engine(const Model& model, const EngineOptions& options);
+// What it stands on: "oneDNN 2.6.3 avx512_core".
+std::string cpu_library();
 
 }  // namespace tg::engine

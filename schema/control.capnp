@@ -331,4 +331,6 @@ struct Done {
 struct Version {
   node @0 :Text;
   build @1 :Text;
+  protocol @2 :UInt16;
+  # kProtocolVersion of that node; 0 = of a time when it was not said.
 }

@@ -1,10 +1,15 @@
-// Which build this is: nodes compare it in their hello, both programs print it with --version.
+// Which build this is: nodes compare it in their hello, both programs print it with --version. Nodes of different
+// builds share no run, whatever they could say to each other: their replicas would have to agree bit for bit. Whether
+// they could talk at all is said by kProtocolVersion (limits.h).
 #pragma once
 
 #include <string>
 
 namespace tg::schema {
 
-std::string build_id();  // "0.1.0+3f2a9c1", "+dirty" or nothing where git cannot say
+// The version and a hash over the sources: "0.1.0+3f2a9c1b2d4e" (cmake/TgdBuildId.cmake).
+std::string build_id();
+std::string release();       // the version alone: "0.1.0"
+std::string release_date();  // of that version: "2026-11-23"
 
 }  // namespace tg::schema

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ctl/command_line/command_table.h"
+#include "ctl/exit_code.h"
 #include "schema/text.h"
 
 namespace tg::ctl {
@@ -39,13 +40,14 @@ std::string general_help() {
   add("help COMMAND", "say more about one of these");
   add("help job", "explain all keys of a job file");
   add("help node", "explain all keys of a node's configuration");
+  std::string codes;
+  for (const ExitMeaning& row : kExitMeanings)
+    codes += (codes.empty() ? "" : ", ") + std::to_string(row.code) + " " + row.meaning;
   return text + "\n" +
          wrapped(
              "The node is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701; a path is a node's local socket. stdout "
-             "is data, stderr is talk. Exit "
-             "codes: 0 ok, 1 error, 2 usage or invalid job, 3 daemon unreachable, 4 no such run, 5 run failed, 6 not "
-             "saved, 7 wrong key, 8 mesh not whole (status --check), 9 not well (doctor), 124 wait timed out, 130 "
-             "interrupted.");
+             "is data, stderr is talk. Exit codes: " +
+             codes + ".");
 }
 
 std::string verb_help(Verb verb) {

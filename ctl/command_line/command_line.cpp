@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ctl/command_line/command_table.h"
+#include "ctl/command_line/completion.h"
 #include "schema/options/options.h"
 #include "schema/options/reference.h"
 #include "schema/text.h"
@@ -154,6 +155,12 @@ Status check_keygen(const Command& command, const std::string& example) {
   return {};
 }
 
+Status check_known(const std::string& operand, const VerbRow& verb, const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), operand) != known.end()) return {};
+  return usage(std::string(verb.name) + " \"" + schema::clip_text(operand, 100) + "\": it takes one of " +
+               schema::joined(known));
+}
+
 Status check(const Command& command, const VerbRow& verb) {
   const std::string operand = verb.operand;
   const std::string example = std::string("; for example: ") + verb.examples[0];
@@ -175,6 +182,8 @@ Status check(const Command& command, const VerbRow& verb) {
   if (verb.verb == Verb::kLogs && !command.node.empty() && !schema::is_node_name(command.node)) {
     return usage("--node \"" + schema::clip_text(command.node, 100) + "\" is not a node's name");
   }
+  if (operand == "SHELL") return check_known(command.operand, verb, shells());
+  if (operand == "PAGE") return check_known(command.operand, verb, manual_names());
   if (verb.verb == Verb::kKeygen) return check_keygen(command, example);
   const bool names_run = operand == "RUN" || operand == "[RUN]";
   if (names_run && !command.operand.empty() && !schema::is_run_id(command.operand)) {
@@ -214,6 +223,11 @@ Result<Command> parse_command(int argc, const char* const* argv, const char* env
       command.help = name == "job" ? schema::job_reference() : schema::node_reference();
       return command;
     }
+  }
+  if (name == "complete") {
+    command.verb = Verb::kComplete;
+    command.words = std::move(rest);
+    return command;
   }
   const VerbRow* verb = find_verb(name);
   if (verb == nullptr) return unknown_verb(name);

@@ -26,7 +26,10 @@ enum class Verb : std::uint8_t {
   kDoctor,
   kPlan,
   kKeygen,
-  kVersion
+  kCompletion,
+  kMan,
+  kVersion,
+  kComplete  // what the scripts of completion ask; not in the table
 };
 
 struct Command {
@@ -67,6 +70,8 @@ struct Command {
   std::string operator_name;
   bool read_only = false;
   std::string rotate;  // add, use, drop
+  // complete
+  std::vector<std::string> words;  // the program's name and what follows it
 };
 
 // The values of TGCTL_ADDRESS and TGCTL_KEY, null where not set.
@@ -76,5 +81,9 @@ Result<Command> parse_command(int argc, const char* const* argv, const char* env
 std::string general_help();
 std::string verb_help(Verb verb);
 std::vector<std::string> verb_names();
+
+// command_manual.cpp: for man(1); the name is one of those.
+const std::vector<std::string>& manual_names();
+std::string manual_page(const std::string& name);
 
 }  // namespace tg::ctl

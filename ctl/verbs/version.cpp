@@ -12,7 +12,8 @@ int version(Client& client, const Command&) {
   print(version_line());
   const Result<schema::VersionReply> reply = client.ask_for<schema::VersionReply>(schema::VersionRequest{});
   if (!reply) return fail(reply.error());
-  print(reply->node + ": " + reply->build + "\n");
+  const std::string protocol = reply->protocol == 0 ? "" : ", protocol " + std::to_string(reply->protocol);
+  print(reply->node + ": tgd " + reply->build + protocol + "\n");
   return kOk;
 }
 

@@ -116,6 +116,7 @@ struct ControlServer::State {
   Per<Seat, std::atomic<bool>> heard;    // a frame costs a store, not a wake-up
   Per<Seat, std::atomic<bool>> reached;  // set by the control thread
   std::atomic<bool> ending{false};
+  std::atomic<std::uint64_t> turns{0};  // set by the control thread
   std::mutex mutex;
   Watch wanted;                    // guarded by mutex
   std::vector<NodeReply> replies;  // guarded by mutex
@@ -197,6 +198,8 @@ void ControlServer::set_step_timeout(std::uint64_t step_timeout_ms) {
 
 void ControlServer::unwatch() { watch("", 0); }
 
+std::uint64_t ControlServer::turns() const { return state_->turns; }
+
 // --- the control thread ---
 
 void ControlServer::State::loop() {
@@ -204,6 +207,7 @@ void ControlServer::State::loop() {
   while (true) {
     const std::uint64_t due_ms = std::min(next_beat_ms, next_tick_ms), before_ms = steady_ms();
     sockets->wait(due_ms > before_ms ? due_ms - before_ms : 0);
+    ++turns;
     follow_node();
     if (ending) break;
     for (int i = 0; i < schema::kMostMessagesPerTurn; ++i) {

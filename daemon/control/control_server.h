@@ -57,6 +57,7 @@ class ControlServer {
   void watch(const std::string& run_id, std::uint64_t step_timeout_ms);
   void set_step_timeout(std::uint64_t step_timeout_ms);
   void unwatch();
+  std::uint64_t turns() const;  // of its thread, which goes round every kLivenessTickMs at least
 
  private:
   struct State;

@@ -291,7 +291,7 @@ std::optional<std::string> Inbound::foreign(const schema::Hello& hello) const {
   if (hello.protocol != schema::kProtocolVersion || hello.build != self_.build)
     return "builds differ: " + hello.node + " runs " + hello.build + " (protocol " + std::to_string(hello.protocol) +
            "), " + own + " runs " + self_.build + " (protocol " + std::to_string(schema::kProtocolVersion) +
-           "); install one build everywhere";
+           "); a run needs one build on all nodes: install the same package, or the same sources, on both";
   if (hello.names_hash != self_.names_hash)
     return "peer lines differ: " + hello.node + " knows " + hello.names + ", " + own + " knows " + self_.names +
            "; give every node the same set of peer names";

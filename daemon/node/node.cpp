@@ -41,10 +41,11 @@ MembershipOptions membership_options(const RunContext& context) {
 
 }  // namespace
 
-Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control)
+Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control, ServiceManager& service_manager)
     : context_(context),
       queue_(queue),
       control_(control),
+      service_manager_(service_manager),
       membership_(membership_options(context)),
       advisor_(context, queue, control),
       examiner_({context.config, context.build, context.threads, context.mesh, context.pool}),
@@ -110,6 +111,7 @@ void Node::tick() {
   const std::uint64_t now = now_ms();
   if (now - last_tick_ms_ < kTickMs) return;
   last_tick_ms_ = now;
+  service_manager_.tick(now, control_.turns(), [this] { return service_status(); });
   context_.mesh.set_in_run(run_ != nullptr);
   context_.mesh.tick(now);
   for (const LastWords::Gone& gone : last_words_.take_due(now)) {
@@ -515,6 +517,22 @@ void Node::carry_out(AnswerStart& action) {
 
 void Node::carry_out(AskStop& action) {
   if (is_current(action.key)) run_->request_stop();
+}
+
+// One line, as `systemctl status` shows it.
+std::string Node::service_status() const {
+  std::size_t up = 1;
+  for (const Seat seat : context_.names.places())
+    if (seat != context_.config.seat() && context_.mesh.links().up(seat)) ++up;
+  const std::string nodes =
+      context_.config.node + ", " + std::to_string(up) + " of " + std::to_string(context_.names.size()) + " nodes up, ";
+  const RunIdentity* const current = membership_.current();
+  if (current == nullptr) return nodes + "no run";
+  std::string run = nodes + "run " + current->id;
+  if (const auto state = membership_.state()) run += " " + std::string(to_word(*state));
+  if (is_current(current->key) && run_->begun())
+    run += ", step " + std::to_string(context_.progress.step) + " of " + std::to_string(run_->job().steps);
+  return run;
 }
 
 std::string Node::absent_problems() const {

@@ -26,6 +26,7 @@
 #include "daemon/node/advisor.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/last_words.h"
+#include "daemon/node/service_manager.h"
 #include "daemon/run/run.h"
 #include "kernels/base/log.h"
 
@@ -33,7 +34,7 @@ namespace tg::daemon {
 
 class Node {
  public:
-  Node(const RunContext& context, EventQueue& queue, ControlServer& control);
+  Node(const RunContext& context, EventQueue& queue, ControlServer& control, ServiceManager& service_manager);
 
   // Until shut down. The calling thread becomes the node's thread.
   void run();
@@ -80,6 +81,7 @@ class Node {
   void carry_out(AskStop& action);
   Status save_unbegun(const EndRun& action, const std::string& reason);
   std::string absent_problems() const;
+  std::string service_status() const;
 
   bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }
   bool is_dry_run(std::uint64_t key) const { return dry_run_ && dry_run_->identity().key == key; }
@@ -92,6 +94,7 @@ class Node {
   const RunContext& context_;
   EventQueue& queue_;
   ControlServer& control_;
+  ServiceManager& service_manager_;
   Membership membership_;
   std::unique_ptr<Run> run_;
   Choice choice_;                 // of the current run

@@ -22,7 +22,7 @@ using nlohmann::json;
 using schema::MemberStatus;
 using schema::RunStatus;
 
-constexpr int kRecordSchemaVersion = 1;
+constexpr std::uint64_t kRecordSchemaVersion = 1;
 
 // The inverse of format_utc.
 std::optional<std::int64_t> from_utc(const std::string& text) {
@@ -289,8 +289,10 @@ Result<RunRecord> from_json(const json& root) {
   std::uint64_t version = 0, view = 1;
   fields.count("schema_version", version);
   if (version != kRecordSchemaVersion) {
-    return Error{ErrorKind::kCorrupt, "schema_version is " + std::to_string(version) + ", this tgd reads " +
-                                          std::to_string(kRecordSchemaVersion)};
+    return Error{ErrorKind::kCorrupt,
+                 "schema_version is " + std::to_string(version) + ", this tgd reads " +
+                     std::to_string(kRecordSchemaVersion) +
+                     (version > kRecordSchemaVersion ? "; a newer tgd wrote it, and reads it" : "")};
   }
   fields.text("id", record.id, schema::kMostRunIdBytes + 1);
   if (!schema::is_run_id(record.id)) fields.complain("id", "a run's id");

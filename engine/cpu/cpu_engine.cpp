@@ -60,6 +60,8 @@ std::string CpuEngine::build() const {
 
 }  // namespace cpu
 
+std::string cpu_library() { return cpu::library_version(); }
+
 Result<std::unique_ptr<Engine>> make_cpu_engine(const Model& model, const EngineOptions& options) {
   if (options.threads < 1 || options.batch < 1 || options.evaluation_batch < 1) {
     return Error{ErrorKind::kInvalidJob,

@@ -212,6 +212,7 @@ void put(wire::Reply::Builder reply, const VersionReply& body) {
   wire::Version::Builder to = reply.initVersion();
   to.setNode(text_of(body.node));
   to.setBuild(text_of(clip_text(body.build, kMostBuildBytes)));
+  to.setProtocol(body.protocol);
 }
 
 void put(wire::Reply::Builder reply, const BenchReply& body) { put_bench(reply.initBench(), body); }
@@ -270,7 +271,8 @@ DoneReply take(wire::Done::Reader from) {
 }
 
 VersionReply take(wire::Version::Reader from) {
-  return {checked_node(from.getNode(), "node"), checked_text(from.getBuild(), kMostBuildBytes, "build")};
+  return {checked_node(from.getNode(), "node"), checked_text(from.getBuild(), kMostBuildBytes, "build"),
+          from.getProtocol()};
 }
 
 ReplyBody take_body(wire::Reply::Reader reply) {

@@ -216,6 +216,7 @@ struct DoneReply {  // a run was deleted, or marked as fetched
 };
 struct VersionReply {
   std::string node, build;
+  std::uint16_t protocol = kProtocolVersion;  // 0 = the node does not say
 };
 using ReplyBody = std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, BenchReply,
                                ForecastReply, DoneReply, Examination, Diagnosis>;

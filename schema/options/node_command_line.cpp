@@ -111,8 +111,15 @@ struct Flags {
 
 Result<Flags> read_flags(int argc, const char* const* argv) {
   po::options_description description;
-  description.add_options()("help,h", "")("version", "")("check-config", "")("config,c", po::value<std::string>());
-  std::vector<std::string> known{"help", "version", "check-config", "config"};
+  std::vector<std::string> known;
+  for (const ProgramOption& option : program_options()) {
+    known.emplace_back(option.name);
+    const std::string spelled = std::string(option.name) + (*option.letter == '\0' ? "" : ",") + option.letter;
+    if (*option.argument == '\0')
+      description.add_options()(spelled.c_str(), "");
+    else
+      description.add_options()(spelled.c_str(), po::value<std::string>(), "");
+  }
   for (const Row& row : node_options()) {
     known.push_back(row.name);
     auto* semantic = po::value<std::string>();
@@ -165,11 +172,13 @@ std::string make_help() {
       "  tgd --config tgd.conf\n"
       "  tgd --config tgd.conf --node node-b --threads 2\n\n"
       "Options; in the file as `key = value`, in the environment as TGD_KEY\n"
-      "(TGD_PEER_TIMEOUT). Flags win over the environment, that over the file.\n\n"
-      "  --config FILE, -c FILE\n      Read this file.\n"
-      "  --check-config\n      Say whether the configuration is good, and end.\n"
-      "  --version\n      Print version and engines.\n"
-      "  --help, -h\n      Print this.\n";
+      "(TGD_PEER_TIMEOUT). Flags win over the environment, that over the file.\n\n";
+  for (const ProgramOption& option : program_options()) {
+    const std::string argument = std::string(*option.argument == '\0' ? "" : " ") + option.argument;
+    text += "  --" + std::string(option.name) + argument;
+    if (*option.letter != '\0') text += ", -" + std::string(option.letter) + argument;
+    text += "\n      " + std::string(option.help) + "\n";
+  }
   const NodeConfig defaults;
   for (const Row& row : node_options()) {
     text += "  --" + row.name + (row.repeated ? " VALUE, repeated" : " VALUE") + "\n";
@@ -185,6 +194,16 @@ std::string make_help() {
 }
 
 }  // namespace
+
+const std::vector<ProgramOption>& program_options() {
+  static const std::vector<ProgramOption> rows = {
+      {"config", "c", "FILE", "Read this file."},
+      {"check-config", "", "", "Say whether the configuration is good, and end."},
+      {"version", "", "", "Print build, protocol, engine and kernels."},
+      {"help", "h", "", "Print this."},
+  };
+  return rows;
+}
 
 Result<CommandLine> parse_node_command_line(int argc, const char* const* argv, const char* const* environment) {
   CommandLine line;

@@ -63,6 +63,15 @@ const std::vector<Option<NodeConfig>>& node_options();
 // Everything that one node can know to be wrong, with the next action.
 Status validate_node(const NodeConfig& config);
 
+// What tgd takes besides the keys.
+struct ProgramOption {
+  const char* name;
+  const char* letter;    // "" if it has none
+  const char* argument;  // "" for a switch
+  const char* help;
+};
+const std::vector<ProgramOption>& program_options();
+
 struct CommandLine {
   NodeConfig config;
   bool help = false, version = false, check_config = false;

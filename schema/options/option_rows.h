@@ -202,14 +202,6 @@ Option<Target> flag_row(std::string name, bool Target::*field, std::string help)
   return row;
 }
 
-template <class Target>
-const Option<Target>* find_option(const std::vector<Option<Target>>& table, std::string_view name) {
-  for (const Option<Target>& row : table) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
-}
-
 // "unknown key "stepz"; did you mean "steps"? tgctl help job explains all keys", to be put behind the place. meant: the
 // key that other programs call so, "" if none does. page: what prints the reference.
 template <class Target>

@@ -23,6 +23,15 @@ struct Option {
   std::string form;                               // of a value that is no such word: "number from 0 to 1"
 };
 
+// Null if there is none.
+template <class Target>
+const Option<Target>* find_option(const std::vector<Option<Target>>& table, std::string_view name) {
+  for (const Option<Target>& row : table) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
 struct Assignment {
   std::string key, value;
   int line = 0;

@@ -137,7 +137,8 @@ TEST(RunRecord, AWrongTypeIsNamed) {
             "field members is not a list of names");
   EXPECT_EQ(with("spec", {{"steps", 300}}), "field spec is not an object of strings");
   EXPECT_EQ(with("hashes", "none"), "field hashes is not an object");
-  EXPECT_EQ(with("schema_version", 2), "schema_version is 2, this tgd reads 1");
+  EXPECT_EQ(with("schema_version", 0), "schema_version is 0, this tgd reads 1");
+  EXPECT_EQ(with("schema_version", 2), "schema_version is 2, this tgd reads 1; a newer tgd wrote it, and reads it");
 }
 
 TEST(RunRecord, DamagedTextNeverThrows) {

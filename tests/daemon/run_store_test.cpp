@@ -74,6 +74,55 @@ TEST_F(RunStoreTest, ARunThatACrashCutOffIsFailedEverAfter) {
   EXPECT_EQ(store->find("run-2")->status.since_ms, since_ms);
 }
 
+// Before and after an upgrade.
+TEST_F(RunStoreTest, ARecordOfANewerVersionIsNamedAndLeftAsItIs) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("run-1", "node-a", RunState::kCompleted)).ok());
+  std::string newer = read_text(run_file("run-1", "run.json"));
+  const std::string version = "\"schema_version\": 1";
+  ASSERT_NE(newer.find(version), std::string::npos) << newer;
+  newer.replace(newer.find(version), version.size(), "\"schema_version\": 2");
+  write_text(run_file("run-1", "run.json"), newer);
+  write_text(run_file("run-1", "model.safetensors"), "of the newer version");
+  open();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0], "run left alone, " + run_file("run-1", "run.json") +
+                             ": schema_version is 2, this tgd reads 1; a newer tgd wrote it, and reads it");
+  EXPECT_FALSE(store->find("run-1").has_value());
+  EXPECT_TRUE(store->exists("run-1")) << "no other run gets this id";
+  EXPECT_FALSE(store->remove("run-1").ok());
+  store->delete_what_is_due();
+  EXPECT_EQ(read_text(run_file("run-1", "run.json")), newer);
+  EXPECT_EQ(read_text(run_file("run-1", "model.safetensors")), "of the newer version");
+}
+
+TEST_F(RunStoreTest, ARecordOfTheFirstTgdIsReadWithoutWhatItLacks) {
+  write_text(run_file("run-1", "run.json"), R"({
+  "schema_version": 1, "id": "run-1", "state": "COMPLETED", "reason": "300 steps", "since": "2017-12-04T09:00:00.123Z",
+  "started": "2017-12-04T08:50:00.001Z", "build": "0.1.0+7c3c881", "model": "lenet", "data": "synthetic",
+  "exchange": "sharded", "gradients": "ternary", "seed": 7, "view": 1, "step": 300, "steps": 300, "parameters": 1256080,
+  "loss": 0.125, "learning_rate": 0.01, "samples_per_second": 1234.5,
+  "evaluation": {"step": 300, "accuracy": 0.987, "loss": 0.05},
+  "digest": "abcdef0123456789", "digest_step": 300, "initial_digest": "ffffffffffffffff",
+  "hashes": {"spec": "8000000000000001", "model": "0000000000000002", "data": "0000000000000003"},
+  "traffic": {"code_bits_per_parameter": 1.06, "sent_bits_per_parameter": 5.5, "sent_bytes_per_step": 860000.0, "zeros": 0.93},
+  "members": ["node-a", "node-b"],
+  "own": {"node": "node-a", "engine_build": "oneDNN 2.6.3", "threads": 2, "kernels": "avx2", "state": "COMPLETED",
+          "step": 300, "digest": "abcdef0123456789", "digest_step": 300, "wait_share": 0.1},
+  "spec": {"model": "lenet", "steps": "300"}
+}
+)");
+  write_text(run_file("run-1", "model.safetensors"), "its model");
+  open();
+  EXPECT_EQ(warnings, std::vector<std::string>{});
+  const auto record = store->find("run-1");
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->status.state, RunState::kCompleted);
+  EXPECT_EQ(record->status.digest, 0xabcdef0123456789u);
+  EXPECT_EQ(record->status.evaluation_accuracy, 0.987);
+  EXPECT_EQ(store->read_slice("run-1", "model.safetensors", 0, 100)->data, "its model");
+}
+
 TEST_F(RunStoreTest, IdsResolveExactlyThenByUniquePrefix) {
   open();
   for (const char* id : {"abc", "abcd", "xyz"}) ASSERT_TRUE(store->write(sample_record(id)).ok());

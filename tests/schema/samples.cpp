@@ -283,7 +283,7 @@ std::vector<Reply> sample_replies() {
                      {{"node-a", 48}, {"node-b", 16}}}},
       {4, StopReply{"first", RunState::kStopping}},
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
-      {6, VersionReply{"node-a", "tgd 0.1.0"}},
+      {6, VersionReply{"node-a", "0.1.0+0123456789ab", 4}},
       {9, DoneReply{"first", "node-b", 123456}},
       {7, sample_bench()},
       {8, sample_forecast()},
