@@ -15,7 +15,8 @@ namespace tg::daemon {
 inline constexpr std::size_t kMostAttempts = 32;  // descriptors that an examination takes for a moment
 
 // On a thread of its own; returns by the deadline, and says links_done(). The report has a link for every peer line, in
-// the order of seats. A resolver that never answers keeps a thread, which holds the report. May throw std::system_error.
+// the order of seats. A resolver that never answers keeps a thread, which holds the report. May throw
+// std::system_error.
 void check_links(const schema::NodeConfig& config, std::chrono::steady_clock::time_point deadline,
                  const std::shared_ptr<Report>& report);
 

@@ -74,10 +74,9 @@ TEST(DoctorReport, SkippedIsNoFailure) {
 }
 
 TEST(DoctorReport, ItsTimeIsToldBefore) {
-  EXPECT_EQ(
-      examination_outlook(4, 3),
-      "examines 4 nodes, which takes about 14 s: 3 rounds of 3 s fill each link once (--no-bandwidth leaves them "
-      "out)");
+  EXPECT_EQ(examination_outlook(4, 3),
+            "examines 4 nodes, which takes about 14 s: 3 rounds of 3 s fill each link once (--no-bandwidth leaves them "
+            "out)");
   EXPECT_EQ(examination_outlook(4, 0), "examines 4 nodes, which takes up to 3 s");
 }
 
