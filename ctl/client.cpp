@@ -131,7 +131,10 @@ struct Client::State {
   Error unreachable(const std::string& why) const {
     if (is_local(address))
       return {ErrorKind::kUnreachable, "no tgd answers at the local socket " + address + why + "; is it running?"};
-    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + why_silent(address) +
+    const Silence silence = why_silent(address);
+    // Its refusal may have been lost: a reset overtakes what was sent before it.
+    if (silence.wants_key && keys.ways.empty()) return why_forbidden();
+    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + silence.why +
                                          " Another address is given with --address or TGCTL_ADDRESS"};
   }
 

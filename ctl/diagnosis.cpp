@@ -12,6 +12,7 @@
 #include <cstring>
 #include <future>
 #include <memory>
+#include <string_view>
 #include <thread>
 
 #include "schema/text.h"
@@ -24,6 +25,8 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kIsItThePort = "is this its control port (the mesh port + 1)?";
 constexpr std::size_t kGreetingBytes = 64;
 constexpr unsigned char kZmtp = 0xff;  // the first byte of every ZMTP greeting
+// Of ZMTP 3 (RFC 23): signature, version; then 20 bytes with the mechanism's name.
+constexpr std::string_view kOpening("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
 
 int remaining_ms(Clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -82,6 +85,23 @@ int connect_until(int fd, const Resolved& to, Clock::time_point deadline) {
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
 }
 
+// What it says first; of ZMTP all of it, which takes a greeting of ours.
+std::string greeting_of(int fd, Clock::time_point deadline) {
+  std::string greeting;
+  char bytes[kGreetingBytes];
+  while (greeting.size() < kGreetingBytes && wait_for(fd, POLLIN, deadline)) {
+    const ssize_t got = recv(fd, bytes, kGreetingBytes - greeting.size(), 0);
+    if (got <= 0) break;
+    const bool first = greeting.empty();
+    greeting.append(bytes, static_cast<std::size_t>(got));
+    if (static_cast<unsigned char>(greeting[0]) != kZmtp) break;
+    std::string ours(kOpening);
+    ours.append("NULL").resize(kGreetingBytes);
+    if (first && send(fd, ours.data(), ours.size(), MSG_NOSIGNAL) < 0) break;
+  }
+  return greeting;
+}
+
 std::string about_greeting(const std::string& greeting) {
   if (greeting.empty()) return std::string("something listens there and says nothing; ") + kIsItThePort;
   if (static_cast<unsigned char>(greeting[0]) == kZmtp)
@@ -93,29 +113,28 @@ std::string about_greeting(const std::string& greeting) {
 
 }  // namespace
 
-std::string why_silent(const std::string& address) {
+Silence why_silent(const std::string& address) {
   const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(kDiagnosisMs);
   const std::size_t colon = address.rfind(':');
   std::string host = address.substr(0, colon);
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
   const std::shared_future<Resolved> result = resolve_beside(host, address.substr(colon + 1));
   if (result.wait_until(deadline) != std::future_status::ready)
-    return "looking up the name " + host + " takes long; does the name server answer?";
+    return {"looking up the name " + host + " takes long; does the name server answer?"};
   const Resolved& resolved = result.get();
   if (resolved.error != 0)
-    return "the name " + host + " does not resolve (" + gai_strerror(resolved.error) +
-           "); is it spelled as in the peer lines?";
+    return {"the name " + host + " does not resolve (" + gai_strerror(resolved.error) +
+            "); is it spelled as in the peer lines?"};
   const Descriptor socket(::socket(resolved.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.fd < 0) return std::string(std::strerror(errno)) + ".";
+  if (socket.fd < 0) return {std::string(std::strerror(errno)) + "."};
   const int error = connect_until(socket.fd, resolved, deadline);
-  if (error == ECONNREFUSED) return std::string("nothing listens there; is tgd running, and ") + kIsItThePort;
+  if (error == ECONNREFUSED) return {std::string("nothing listens there; is tgd running, and ") + kIsItThePort};
   if (error == ETIMEDOUT || error == EAGAIN)
-    return "the machine does not answer; is it on, and does a firewall let the port through?";
-  if (error != 0) return std::string(std::strerror(error)) + "; is the machine on, and the address right?";
-  char greeting[kGreetingBytes];
-  ssize_t bytes = 0;
-  if (wait_for(socket.fd, POLLIN, deadline)) bytes = recv(socket.fd, greeting, sizeof greeting, 0);
-  return about_greeting(std::string(greeting, static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))));
+    return {"the machine does not answer; is it on, and does a firewall let the port through?"};
+  if (error != 0) return {std::string(std::strerror(error)) + "; is the machine on, and the address right?"};
+  const std::string greeting = greeting_of(socket.fd, deadline);
+  const bool wants_key = greeting.starts_with(kOpening[0]) && greeting.find("CURVE") == kOpening.size();
+  return {about_greeting(greeting), wants_key};
 }
 
 }  // namespace tg::ctl

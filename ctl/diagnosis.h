@@ -9,7 +9,12 @@ namespace tg::ctl {
 
 inline constexpr int kDiagnosisMs = 1000;
 
-// address: host:port as Client takes it. A sentence that ends with the next action.
-std::string why_silent(const std::string& address);
+struct Silence {
+  std::string why;         // a sentence that ends with the next action
+  bool wants_key = false;  // a ZeroMQ program that lets only those in who have a key
+};
+
+// address: host:port as Client takes it.
+Silence why_silent(const std::string& address);
 
 }  // namespace tg::ctl
