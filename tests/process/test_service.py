@@ -80,7 +80,6 @@ class Service(unittest.TestCase):
         mesh[1].start()
         mesh.wait_ready()
         run = mesh.detach({"steps": 100000})
-        self.hear_until("step 5 of 100000$|step 4 of 100000$|RUNNING")
         self.assertTrue(any(self.silent_for(SPAN_S) for _ in range(10)), "the watchdog is fed on")
         self.assertTrue(self.silent_for(2 * SPAN_S), "the watchdog is fed again")
         self.assertTrue(mesh[0].alive())
