@@ -39,12 +39,11 @@ def version_of(program):
 
 
 def another_build(folder, own):
-    """A copy of tgd whose build id ends otherwise: the compiler keeps the id whole or in pieces."""
+    """A copy of tgd whose build id ends differs in a digit: the compiler keeps the id whole or in pieces."""
     copy = os.path.join(folder, "another-tgd")
     with open(TGD, "rb") as file:
         program = file.read()
-    for length in (len(own), 8, 4):
-        piece = own[-length:].encode()
+    for piece in (own.encode(), own[:16].encode(), own[-8:].encode(), own[-4:].encode()):
         with open(copy, "wb") as file:
             file.write(program.replace(piece, piece[:-1] + (b"0" if piece[-1:] != b"0" else b"1")))
         os.chmod(copy, 0o755)
