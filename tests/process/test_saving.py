@@ -82,19 +82,20 @@ class OneDisk(Saving):
 
 class AllDisks(Saving):
     def test_the_state_stays_in_memory(self):
+        job = JOB | {"link-mbps": 1000}  # A window of a measured link is another one at each start, and memory with it.
         with Mesh(2) as mesh:
-            plan = mesh.ctl_ok("start", mesh.job_file(JOB), "--dry-run").out
+            plan = mesh.ctl_ok("start", mesh.job_file(job), "--dry-run").out
             megabytes = float(re.search(r"memory +([\d.]+) MB per node", plan).group(1))
             for index in range(2):
                 mesh.configure(index, fault=f"full@write:{BEGIN_WRITES + 1}", memory_mib=int(megabytes * 1e6 / 2**20) + 2)
             mesh.restart()
-            answer = mesh.ctl("start", mesh.job_file(JOB), node=0).ends(6, "in memory", "No space left on device")
+            answer = mesh.ctl("start", mesh.job_file(job), node=0).ends(6, "in memory", "No space left on device")
             run = answer.out.strip()
             mesh.wait_ended(run)
             shown = mesh.run(run, node=1)
             self.assertEqual([row["save"] for row in shown["members"]], ["in memory"] * 2, shown)
             # It counts in the memory of the next run.
-            refused = mesh.ctl("start", mesh.job_file(JOB), "--dry-run")
+            refused = mesh.ctl("start", mesh.job_file(job), "--dry-run")
             refused.ends(1, "memory", run)
             folder = os.path.join(mesh.folder, "fetched")
             mesh.ctl_ok("fetch", run, "-o", folder, node=1)
@@ -103,7 +104,7 @@ class AllDisks(Saving):
             self.assertTrue(tensors)
             # Fetched: nobody needs it any more.
             wait_until("the memory is free", lambda: all(row["save"] == "not saved" for row in mesh.run(run)["members"]))
-            mesh.ctl_ok("start", mesh.job_file(JOB), "--dry-run")
+            mesh.ctl_ok("start", mesh.job_file(job), "--dry-run")
 
     def test_deleted(self):
         with Mesh(2, {"fault": f"full@write:{BEGIN_WRITES + 1}"}) as mesh:
