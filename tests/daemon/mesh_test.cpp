@@ -436,7 +436,7 @@ TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndHoldsBackNobody) {
   const std::size_t before = resident_bytes();
   for (int i = 0; i < 400; ++i) b.send(kA, chunk);
   ASSERT_TRUE(a.wait([&] { return a.arrived_ == 400; }));
-  const std::size_t more = resident_bytes() - before;
+  const std::size_t after = resident_bytes(), more = after > before ? after - before : 0;  // it may have shrunk
   ASSERT_EQ(a.floods_.size(), 1u);
   EXPECT_EQ(a.floods_[0], kB);
   c.send(kA, {7, 1, 3}, schema::Scalers{1, 0, 0, {0.5f, 0.25f}});

@@ -54,12 +54,15 @@ class Network:
         _do("ip", "-n", switch, "link", "set", "br0", "up")
         for i, (space, address) in enumerate(zip(self.spaces, self.addresses)):
             port = f"{self._id}p{i}"
-            _do("ip", "netns", "add", space)
+            self._add(i, space)
             _do("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", self.INTERFACE, "netns", space)
             _do("ip", "-n", switch, "link", "set", port, "master", "br0", "up")
             _do("ip", "-n", space, "address", "add", f"{address}/24", "dev", self.INTERFACE)
             _do("ip", "-n", space, "link", "set", self.INTERFACE, "up")
             _do("ip", "-n", space, "link", "set", "lo", "up")
+
+    def _add(self, index, space):
+        _do("ip", "netns", "add", space)
 
     def __exit__(self, *_):
         for space in [*self.spaces, f"{self._id}sw"]:
