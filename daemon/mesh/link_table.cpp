@@ -29,11 +29,24 @@ std::uint64_t LinkTable::sent_bytes() const {
   return all;
 }
 
+// What was refused is refused again each second; older news are of another time.
+bool LinkTable::Noted::holds() const { return std::chrono::steady_clock::now() - at < kProblemHolds; }
+
 void LinkTable::note_problem(Seat peer, const std::string& why, bool waiting_helps) {
+  note(peer, {{why, waiting_helps}, true, std::chrono::steady_clock::now()});
+}
+
+void LinkTable::note_refusal(Seat peer, const std::string& why) {
+  note(peer, {{why, false}, false, std::chrono::steady_clock::now()});
+}
+
+void LinkTable::note(Seat peer, Noted noted) {
   const std::lock_guard lock(mutex_);
-  Noted& noted = problems_[peer];
-  if (noted.problem.why != why) log_.warning("link-problem", {{"peer", config_.peers[peer].name}, {"why", why}});
-  noted = {{why, waiting_helps}, std::chrono::steady_clock::now()};
+  Noted& known = problems_[peer];
+  if (!noted.own && known.own && known.holds()) return;
+  if (known.problem.why != noted.problem.why)
+    log_.warning("link-problem", {{"peer", config_.peers[peer].name}, {"why", noted.problem.why}});
+  known = std::move(noted);
 }
 
 void LinkTable::forget_problem(Seat peer) {
@@ -44,11 +57,9 @@ void LinkTable::forget_problem(Seat peer) {
 std::optional<LinkProblem> LinkTable::problem(Seat peer) const {
   if (peer == config_.seat()) return std::nullopt;
   {
-    // What was refused is refused again each second; older news are of another time.
     const std::lock_guard lock(mutex_);
     const auto found = problems_.find(peer);
-    if (found != problems_.end() && std::chrono::steady_clock::now() - found->second.at < kProblemHolds)
-      return found->second.problem;
+    if (found != problems_.end() && found->second.holds()) return found->second.problem;
   }
   const Link& link = links_[peer];
   if (link.up) return std::nullopt;

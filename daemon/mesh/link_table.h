@@ -60,6 +60,8 @@ class LinkTable {
   std::atomic<std::uint64_t> malformed{0}, strangers{0};
 
   void note_problem(Seat peer, const std::string& why, bool waiting_helps = false);
+  // What a peer says against this node. What this node has found itself says more, and stays.
+  void note_refusal(Seat peer, const std::string& why);
   void forget_problem(Seat peer);
   // As far as this node knows; nothing where the link is up and nobody else claims the peer's name.
   std::optional<LinkProblem> problem(Seat peer) const;
@@ -67,8 +69,12 @@ class LinkTable {
  private:
   struct Noted {
     LinkProblem problem;
+    bool own = false;  // found here, not told by the peer
     std::chrono::steady_clock::time_point at;
+    bool holds() const;
   };
+
+  void note(Seat peer, Noted noted);
 
   const schema::NodeConfig config_;
   Log& log_;

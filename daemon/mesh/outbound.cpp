@@ -103,7 +103,7 @@ void Outbound::take_refusals(Seat peer) {
     const Result<schema::Frame> frame = schema::decode_frame({message.data<std::byte>(), message.size()});
     const auto* refusal = frame.ok() ? std::get_if<schema::Refusal>(&frame->body) : nullptr;
     if (refusal != nullptr)
-      links_.note_problem(peer, refusal->node + " refuses " + self_.config.node + ": " + refusal->message);
+      links_.note_refusal(peer, refusal->node + " refuses " + self_.config.node + ": " + refusal->message);
   }
 }
 

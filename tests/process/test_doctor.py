@@ -114,7 +114,7 @@ class OneMachine(Doctor):
             other = version_of(copy)
             mesh[2].program = copy
             mesh[2].start()
-            wait_until("node-a asks node-c", lambda: json.loads(mesh.ctl("status", "--json").out)["nodes"][2]["state"] == "no link")
+            wait_until("node-a asks node-c", lambda: "nodes" not in {one["check"] for one in examined(mesh)[1]["findings"] if one["verdict"] != "pass"})
             found = self.finds(mesh, "versions", "node-c", f"node-c runs {re.escape(other)} .*node-a, node-b run {re.escape(own)}", "install one build")
             self.only(found, "versions")
             self.assertEqual(self.cell(found, "node-a", "node-c"), "refused")
