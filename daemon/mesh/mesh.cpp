@@ -9,7 +9,7 @@ namespace tg::daemon {
 
 struct Mesh::State {
   State(const schema::NodeConfig& config, LinkTable& known, std::uint64_t incarnation, std::string build,
-        Keyring& keyring, schema::FramePool& pool, Log& log, Hooks hooks)
+        Keyring& keyring, schema::FramePool& pool, Log& log, MeshHooks hooks)
       : self(config, incarnation, std::move(build)),
         links(known),
         outbound(self, links, context, keyring, pool, log),
@@ -23,7 +23,7 @@ struct Mesh::State {
 };
 
 Mesh::Mesh(const schema::NodeConfig& config, LinkTable& links, std::uint64_t incarnation, std::string build,
-           Keyring& keyring, schema::FramePool& pool, Log& log, Hooks hooks)
+           Keyring& keyring, schema::FramePool& pool, Log& log, MeshHooks hooks)
     : state_(std::make_unique<State>(config, links, incarnation, std::move(build), keyring, pool, log,
                                      std::move(hooks))) {}
 

@@ -35,10 +35,9 @@ namespace tg::daemon {
 
 class Mesh {
  public:
-  using Hooks = MeshHooks;
   // links: of the same configuration; outlives the mesh, so that others may go on to ask it.
   Mesh(const schema::NodeConfig& config, LinkTable& links, std::uint64_t incarnation, std::string build,
-       Keyring& keyring, schema::FramePool& pool, Log& log, Hooks hooks);
+       Keyring& keyring, schema::FramePool& pool, Log& log, MeshHooks hooks);
   ~Mesh();
 
   // Binds, connects, starts the receiving thread. Errors name the port and the next action.

@@ -83,7 +83,7 @@ class Endpoint {
   void refresh() { keyring_->refresh(log_); }
 
  private:
-  Mesh::Hooks hooks() {
+  MeshHooks hooks() {
     return {[this](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
               if (queue_ == nullptr) return note([&] { frames_.push_back(std::move(frame)); });
               const auto posted = queue_->post_frame({from, std::move(frame), std::move(keep), Clock::now()});
