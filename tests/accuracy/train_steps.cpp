@@ -1,7 +1,7 @@
 // tgd_train_steps MODEL OUT [KEY=VALUE]...: trains a model for some steps by plain SGD on random images, dropout off,
 // and writes what PyTorch needs to do the same and to compare (tests/accuracy/pytorch_models.py):
 //
-//   OUT/start.safetensors   parameters and statistics before the first step
+//   OUT/start.safetensors   parameters, and statistics of the first batch, before any step
 //   OUT/batches.f32         steps x (batch x C x H x W images), then as many labels as float32
 //   OUT/first.safetensors   gradient of the first step's mean loss, and the statistics after it
 //   OUT/result.json         shape, classes, batch, rate; logits of the first batch in evaluation, before any step;
@@ -73,19 +73,19 @@ void run(const std::string& word, const std::string& out, const std::map<std::st
   AlignedArray<float> parameters(model.segments.padded_count()), gradient(model.segments.padded_count());
   AlignedArray<float> running(model.statistics.padded_count()), measured(model.statistics.padded_count());
   initialize(model.segments, seed, parameters.data());
-  initialize(model.statistics, seed, running.data());
-  write(out + "/start.safetensors", tensors(model.segments, parameters), tensors(model.statistics, running));
-
   std::mt19937_64 random(seed);
   std::vector<Batch> batches;
+  for (int step = 0; step < steps; ++step) batches.push_back(draw_batch(model, batch_size, random));
+  // Statistics that fit the network: with the initial ones, small weights let nothing through in evaluation.
+  engine.forward(parameters.data(), batches.front());
+  engine.read_statistics(running.data());
+  write(out + "/start.safetensors", tensors(model.segments, parameters), tensors(model.statistics, running));
+
   std::ofstream file(out + "/batches.f32", std::ios::binary | std::ios::trunc);
   const auto put = [&](const float* values, std::size_t count) {
     file.write(reinterpret_cast<const char*>(values), static_cast<std::streamsize>(count * sizeof(float)));
   };
-  for (int step = 0; step < steps; ++step) {
-    batches.push_back(draw_batch(model, batch_size, random));
-    put(batches.back().images.data(), batches.back().images.size());
-  }
+  for (const Batch& batch : batches) put(batch.images.data(), batch.images.size());
   for (const Batch& batch : batches) {
     const std::vector<float> labels(batch.labels.begin(), batch.labels.end());
     put(labels.data(), labels.size());
@@ -125,7 +125,8 @@ int main(int count, char** words) {
   if (count < 3) tg::engine::fail("MODEL OUT [KEY=VALUE]... are needed");
   for (int i = 3; i < count; ++i) {
     const char* const equals = std::strchr(words[i], '=');
-    const std::string name = equals == nullptr ? words[i] : std::string(words[i], equals);
+    const std::string name =
+        equals == nullptr ? words[i] : std::string(words[i], static_cast<std::size_t>(equals - words[i]));
     if (equals == nullptr || !keys.contains(name)) tg::engine::fail("unknown key " + name);
     keys[name] = std::strtod(equals + 1, nullptr);
   }

@@ -222,11 +222,11 @@ const Case kCases[] = {
      }},
     {"batch_normalization_without_gamma",
      [] {
-       return small()
+       return small({3, 5, 4})
            .convolution("conv1", kBare, {})
            .batch_normalization("bn1", {.gamma = false})
            .relu()
-           .convolution("conv2", {.count = 32, .kernel = 3, .bias = false}, {})
+           .convolution("conv2", {.count = 16, .kernel = 3, .bias = false}, {})
            .batch_normalization("bn2", {.gamma = false})
            .dense("fc1", 4, {})
            .build();

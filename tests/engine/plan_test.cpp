@@ -120,9 +120,9 @@ struct Results {
 Results results_of(const Model& model, CpuEngine& engine, int batch_size) {
   Batch batch = random_batch(model, batch_size, 61);
   batch.first_position = 1000;
-  AlignedArray<float> parameters = flat_array(model), gradient = flat_array(model);
+  const AlignedArray<float> parameters = random_parameters(model, 0.1F, 62);
+  AlignedArray<float> gradient = flat_array(model);
   AlignedArray<float> running(model.statistics.padded_count()), measured(model.statistics.padded_count());
-  initialize(model.segments, 62, parameters.data());
   initialize(model.statistics, 62, running.data());
   Results results;
   results.evaluation = engine.evaluate(parameters.data(), running.data(), batch);
@@ -158,7 +158,7 @@ TEST_P(SharedMemory, ChangesNoBit) {
   EXPECT_GE(planned, least);
   EXPECT_LE(planned, least + least / 10 + 4096);
   EXPECT_LT(planned, apart.training().bytes());
-  EXPECT_LT(shared.evaluation().bytes(), planned);
+  EXPECT_LE(shared.evaluation().bytes(), planned);
   EXPECT_GE(shared.activation_bytes(), planned);
   std::printf("%s: %.2f MiB in training, %.2f at least, %.2f without sharing; %.2f in evaluation\n", to_word(kind),
               planned / 1048576.0, least / 1048576.0, apart.training().bytes() / 1048576.0,
@@ -197,14 +197,10 @@ TEST(Evaluation, OfLargeImagesGoesInPieces) {
   EXPECT_EQ(whole.loss_sum, sum.loss_sum);
 }
 
-std::vector<ModelKind> trainable() {
-  std::vector<ModelKind> kinds;
-  for (const ModelKind kind : values_of<ModelKind>())
-    if (make_model(kind).trainable()) kinds.push_back(kind);
-  return kinds;
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, SharedMemory, testing::ValuesIn(trainable()),
+// Every operator in every surrounding that the models have; the others are of the same families, and only larger.
+INSTANTIATE_TEST_SUITE_P(Models, SharedMemory,
+                         testing::Values(ModelKind::kLenet, ModelKind::kCifarnet, ModelKind::kMlp, ModelKind::kResnet20,
+                                         ModelKind::kGooglenet, ModelKind::kAlexnetTwoColumn),
                          [](const testing::TestParamInfo<ModelKind>& each) {
                            std::string name = to_word(each.param);
                            std::replace(name.begin(), name.end(), '-', '_');

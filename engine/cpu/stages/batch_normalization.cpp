@@ -119,6 +119,7 @@ class BatchNormalizationStage final : public Stage {
         {DNNL_ARG_VARIANCE, variance_},
         {DNNL_ARG_DIFF_DST, context.output.gradient},
         {DNNL_ARG_DIFF_SRC, context.wants(0) ? context.inputs[0].gradient : context.backward_scratch(desc)},
+        {DNNL_ARG_SHIFT, beta_.memory()},  // asked for, though no derivative depends on it
         {DNNL_ARG_DIFF_SHIFT, beta_gradient_.memory()}};
     if (has_gamma_) {
       arguments.emplace(DNNL_ARG_SCALE, gamma_.memory());
