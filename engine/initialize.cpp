@@ -19,6 +19,17 @@ double exp_minus(double y) {
   return square * square;
 }
 
+// Whether u < e^-y. Its series is cut once below it and once above, which decides nine of ten draws; the margin keeps
+// them clear of any rounding, so that the result is exp_minus's own.
+bool below_exp_minus(double u, double y) {
+  constexpr double kMargin = 1e-9;
+  const double square = y * y;
+  const double below = 1 - y + square * 0.5 - square * y * (1.0 / 6), above = below + square * square * (1.0 / 24);
+  if (u < below - kMargin) return true;
+  if (u > above + kMargin) return false;
+  return u < exp_minus(y);
+}
+
 // Rejection from the uniform on [-kCut, kCut] (accepts 60 %): exact up to the 2^-32 grid of the draws. Each element has
 // its own counters, so its value depends on nothing but seed, segment and index.
 double truncated_normal(std::uint64_t seed, std::uint32_t segment, std::uint32_t element) {
@@ -29,7 +40,7 @@ double truncated_normal(std::uint64_t seed, std::uint32_t segment, std::uint32_t
     for (int pair = 0; pair < 4; pair += 2) {
       const double x = ((words[pair] + 0.5) * 0x1p-32 * 2.0 - 1.0) * kCut;
       const double u = (words[pair + 1] + 0.5) * 0x1p-32;
-      if (u < exp_minus(x * x * 0.5)) return x;
+      if (below_exp_minus(u, x * x * 0.5)) return x;
     }
   }
 }

@@ -14,6 +14,9 @@
 #include "tests/engine/reference_network.h"
 
 namespace tg::engine {
+
+static void PrintTo(const ModelOptions& value, std::ostream* out) { *out << to_word(value.kind); }
+
 namespace {
 
 // Of the differences: error h^2 ~ 1e-12 from curvature, 1e-16/h ~ 1e-10 from rounding; and steps so small that next to
