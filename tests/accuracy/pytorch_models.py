@@ -20,9 +20,9 @@ import networks  # noqa: E402
 
 # All float32 sums in another order. Of the logits' largest; of the gradient's length, all tensors together; of a statistic's length;
 # of the loss. The gradient's is wide for one reason: of some 100,000 values at a ReLU or a maximum behind a batch normalization,
-# now and then one lies so near 0 that it falls the other way, and moves what was a sum of many opposite signs. Against PyTorch in
-# float64, PyTorch in float32 is as far off as we are (ResNet-20: 1e-6 to 6e-3).
-LOGITS, GRADIENT, STATISTICS, LOSS = 1e-4, 2e-2, 1e-4, 1e-3
+# now and then one lies so near 0 that it falls the other way, and moves what was a sum of many opposite signs. From PyTorch in
+# float64, PyTorch in float32 is as far off as we are (ResNet-20 at batch 8: 1e-6 to 6e-3, ResNet-50 at batch 2: 2e-2 and 3e-2).
+LOGITS, GRADIENT, STATISTICS, LOSS = 1e-4, 5e-2, 1e-4, 1e-3
 
 
 def loss_of(outputs, labels):
