@@ -29,7 +29,6 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/membership/proposal_right.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/run_end.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/votes.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/flops.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/machine.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/predict.cpp

@@ -1,29 +1,49 @@
 #include "engine/model.h"
 
-#include "engine/models/builder.h"
-#include "engine/models/outlines/outline.h"
+#include "engine/models/models.h"
 #include "kernels/base/check.h"
 
 namespace tg::engine {
+namespace {
 
-Model make_model(ModelKind kind) {
-  switch (kind) {
-    case ModelKind::kLenet:
-      return make_lenet();
-    case ModelKind::kCifarnet:
-      return make_cifarnet();
-    case ModelKind::kLenetCaffe:
-      return make_lenet_caffe();
-    case ModelKind::kCifarnet32:
-      return make_cifarnet_32();
-    case ModelKind::kGooglenet:
-      return make_googlenet();
-    case ModelKind::kAlexnet:
-      return make_alexnet();
-    case ModelKind::kVggA:
-      return make_vgg_a();
+struct Published {
+  ModelKind kind;
+  ImageShape input;
+  int classes;
+  Result<Model> (*make)(const ModelOptions& options);
+};
+
+constexpr Published kPublished[] = {
+    {ModelKind::kLenet, {1, 28, 28}, 10, make_lenet},
+    {ModelKind::kCifarnet, {3, 24, 24}, 10, make_cifarnet},
+    {ModelKind::kLenetCaffe, {1, 28, 28}, 10, make_lenet_caffe},
+    {ModelKind::kCifarnet32, {3, 32, 32}, 10, make_cifarnet_32},
+    {ModelKind::kGooglenet, {3, 224, 224}, 1000, make_googlenet},
+    {ModelKind::kAlexnet, {3, 224, 224}, 1000, make_alexnet},
+    {ModelKind::kVggA, {3, 224, 224}, 1000, make_vgg_a},
+    {ModelKind::kAlexnetTwoColumn, {3, 224, 224}, 1001, make_alexnet_two_column},
+    {ModelKind::kGooglenetSlim, {3, 224, 224}, 1001, make_googlenet_slim},
+    {ModelKind::kGooglenetBiases, {3, 224, 224}, 1000, make_googlenet_biases},
+    {ModelKind::kResnet18, {3, 224, 224}, 1000, make_resnet_18},
+    {ModelKind::kResnet20, {3, 32, 32}, 10, make_resnet_20},
+    {ModelKind::kResnet50, {3, 224, 224}, 1000, make_resnet_50},
+    {ModelKind::kMlp, {1, 28, 28}, 10, make_mlp},
+};
+static_assert(std::size(kPublished) == values_of<ModelKind>().size());
+
+}  // namespace
+
+Result<Model> make_model(const ModelOptions& options) {
+  for (const Published& each : kPublished) {
+    if (each.kind != options.kind) continue;
+    ModelOptions resolved = options;
+    if (!resolved.input) resolved.input = each.input;
+    if (resolved.classes == 0) resolved.classes = each.classes;
+    return each.make(resolved);
   }
-  TG_CHECK(false, static_cast<int>(kind));
+  TG_CHECK(false, static_cast<int>(options.kind));
 }
+
+Model make_model(ModelKind kind) { return make_model(ModelOptions{.kind = kind}).value(); }
 
 }  // namespace tg::engine

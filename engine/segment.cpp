@@ -56,6 +56,7 @@ std::uint64_t SegmentTable::hash() const {
     for (const std::int64_t extent : segment.shape) hash.number(static_cast<std::uint64_t>(extent));
     hash.number(std::bit_cast<std::uint64_t>(segment.initial_deviation));
     hash.number(std::bit_cast<std::uint64_t>(segment.initial_value));
+    if (segment.initial_bound > 0) hash.number(std::bit_cast<std::uint64_t>(segment.initial_bound));
     hash.number((segment.decays ? 1u : 0u) | (segment.last_layer ? 2u : 0u));
   }
   return hash.value();

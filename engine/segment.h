@@ -17,8 +17,9 @@ struct Segment {
   std::vector<std::int64_t> shape;   // as PyTorch shapes it
   std::size_t element_count = 0;     // real elements
   std::size_t offset = 0;            // first element in a flat array, multiple of kBlock
-  double initial_deviation = 0;      // truncated normal (cut at 2 deviations) of this deviation; 0 = constant
-  double initial_value = 0;          // the constant, where the deviation is 0
+  double initial_deviation = 0;      // truncated normal (cut at 2 deviations) of this deviation; 0 = no normal
+  double initial_bound = 0;          // else uniform between -bound and bound; 0 = constant
+  double initial_value = 0;          // the constant, where both are 0
   bool decays = false;               // weight decay applies (the recipe decides the amount)
   bool last_layer = false;           // belongs to the logits
   std::size_t padded_count() const;  // elements, multiple of kBlock

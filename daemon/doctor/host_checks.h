@@ -12,9 +12,9 @@ namespace tg::daemon {
 // node's engine. busy: what would disturb a run (engine, data sets) is left out, and so is the memory that it takes.
 void check_host(const schema::NodeConfig& config, std::uint64_t threads, bool busy, Report& report);
 
-// What a run of the largest trainable model writes: two checkpoints and a third that is being written, then the last
+// What a run of LeNet writes: two checkpoints and a third that is being written, then the last
 // state, the model and the raw model.
-std::uint64_t largest_run_disk_bytes();
+std::uint64_t usual_run_disk_bytes();
 // A forward and a backward pass of LeNet over fixed samples, and every variant of the kernels beside the scalar one:
 // what was tested. The error says which result is wrong.
 Result<std::string> test_engine();

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "daemon/forecast/flops.h"
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/step/worker.h"
+#include "engine/graph/flops.h"
 #include "kernels/base/check.h"
 #include "schema/limits.h"
 

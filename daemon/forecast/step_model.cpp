@@ -5,7 +5,7 @@
 
 #include "daemon/exchange/credit_book.h"
 #include "daemon/forecast/code_bits.h"
-#include "daemon/forecast/flops.h"
+#include "engine/graph/flops.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {

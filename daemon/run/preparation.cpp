@@ -45,6 +45,10 @@ Result<engine::Model> make_model(const schema::JobSpec& job) {
                  std::string("model = ") + to_word(job.model) +
                      " cannot be trained yet, only its gradients can be replayed; set compute = "
                      "replay, or another model"};
+  if (!replays(job) && model.statistics.size() > 0)
+    return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) +
+                                             " has batch normalizations, whose statistics runs do not keep yet; set "
+                                             "another model"};
   return model;
 }
 
@@ -67,7 +71,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   if (replays(job))
     return engine::make_replay_engine(model, {job.seed, static_cast<std::uint32_t>(options.self.index()),
                                               job.replay_zeros, job.replay_gradients.value_or("")});
-  return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch});
+  return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch, job.seed});
 }
 
 // Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;

@@ -2,10 +2,12 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
 #include "engine/cpu/loss.h"
+#include "engine/graph/shapes.h"
 #include "kernels/base/check.h"
 
 namespace tg::engine {
@@ -18,15 +20,36 @@ const EngineOptions& with_threads(const EngineOptions& options) {
   return options;
 }
 
+// Samples that are evaluated at once, of those asked for: their activations stay below this.
+constexpr std::size_t kEvaluationBytes = 256u << 20;
+
+int evaluation_batch(const Model& model, int asked) {
+  const Plan plan = make_plan(model, {.training = false});
+  std::vector<BufferNeed> needs;
+  for (const Lifetime& lifetime : plan.lifetimes) needs.push_back({lifetime, 0});
+  for (std::size_t value = 0; value < plan.shapes.size(); ++value) {
+    if (plan.value_buffers[value] == kNoBuffer) continue;
+    std::size_t& bytes = needs[plan.value_buffers[value]].bytes;
+    bytes = std::max(bytes, plan.shapes[value].elements() * sizeof(float));
+  }
+  const std::size_t most = std::max<std::size_t>(kEvaluationBytes / most_bytes_at_once(needs), 1);
+  return static_cast<int>(std::min(most, static_cast<std::size_t>(asked)));
+}
+
 }  // namespace
 
-CpuEngine::CpuEngine(Model model, const EngineOptions& options)
+CpuEngine::CpuEngine(Model model, const EngineOptions& options, bool sharing)
     : model_(std::move(model)),
       options_(with_threads(options)),
-      training_(device_, model_, options.batch, true),
-      evaluation_(device_, model_, options.evaluation_batch, false),
-      probabilities_(static_cast<std::size_t>(options.batch) * static_cast<std::size_t>(model_.classes)) {
+      training_(device_, model_, {options.batch, true, options.seed, sharing}),
+      evaluation_(device_, model_, {evaluation_batch(model_, options.evaluation_batch), false, options.seed, sharing}),
+      memory_(std::max(training_.bytes(), evaluation_.bytes())),
+      probabilities_(training_.heads().size()) {
   device_.allocate_scratchpad();
+  training_.bind(memory_.data());
+  evaluation_.bind(memory_.data());
+  for (std::vector<double>& each : probabilities_)
+    each.resize(static_cast<std::size_t>(options.batch) * static_cast<std::size_t>(model_.classes));
 }
 
 // OpenMP keeps the number per calling thread, and the engine's caller may be any thread.
@@ -35,23 +58,49 @@ void CpuEngine::claim_threads() const { omp_set_num_threads(options_.threads); }
 double CpuEngine::forward(const float* parameters, const Batch& batch, const SegmentGate& gate) {
   TG_CHECK(batch.count == options_.batch, batch.count, options_.batch);
   claim_threads();
-  const std::span<const float> logits = training_.forward(parameters, batch.images.data(), batch.count, gate);
+  training_.forward({parameters, nullptr, batch.first_position}, batch.images.data(), batch.count, gate);
   labels_.assign(batch.labels.begin(), batch.labels.end());
-  return cross_entropy(logits, labels_, probabilities_).loss_sum;
+  double sum = 0;
+  for (std::size_t head = 0; head < probabilities_.size(); ++head) {
+    const CrossEntropy& loss = training_.heads()[head].loss;
+    const double plain = cross_entropy(training_.logits(head), labels_, probabilities_[head]).loss_sum;
+    sum += loss.weight *
+           (loss.smoothing > 0 ? smoothed_cross_entropy(probabilities_[head], labels_, loss.smoothing) : plain);
+  }
+  return sum;
 }
 
 void CpuEngine::backward(float factor, float* gradients, const SegmentSink& sink) {
   TG_CHECK(labels_.size() == static_cast<std::size_t>(options_.batch), labels_.size());
   claim_threads();
-  cross_entropy_gradient(probabilities_, labels_, factor, training_.logits_gradient());
+  for (std::size_t head = 0; head < probabilities_.size(); ++head) {
+    const CrossEntropy& loss = training_.heads()[head].loss;
+    cross_entropy_gradient(probabilities_[head], labels_, factor * loss.weight, loss.smoothing,
+                           training_.logits_gradient(head));
+  }
   training_.backward(gradients, sink);
+  labels_.clear();  // its buffers lie where activations were
 }
 
-EvaluationCounts CpuEngine::evaluate(const float* parameters, const Batch& batch) {
+EvaluationCounts CpuEngine::evaluate(const float* parameters, const float* statistics, const Batch& batch) {
+  TG_CHECK(statistics != nullptr || model_.statistics.size() == 0, model_.name);
   claim_threads();
-  const std::span<const float> logits = evaluation_.forward(parameters, batch.images.data(), batch.count, {});
-  const std::span<const std::int32_t> labels(batch.labels.data(), static_cast<std::size_t>(batch.count));
-  return cross_entropy(logits.first(labels.size() * static_cast<std::size_t>(model_.classes)), labels, {});
+  labels_.clear();  // the activations of the last forward are overwritten
+  const auto classes = static_cast<std::size_t>(model_.classes);
+  EvaluationCounts all;
+  for (int done = 0; done < batch.count; done += evaluation_.batch()) {
+    const int count = std::min(evaluation_.batch(), batch.count - done);
+    const std::size_t first = static_cast<std::size_t>(done) * model_.input.elements();
+    evaluation_.forward({parameters, statistics, 0}, batch.images.data() + first, count, {});
+    const std::span<const std::int32_t> labels(batch.labels.data() + done, static_cast<std::size_t>(count));
+    const std::span<const float> logits = evaluation_.logits(evaluation_.heads().size() - 1);
+    const EvaluationCounts some = cross_entropy(logits.first(labels.size() * classes), labels, {});
+    all.correct += some.correct;
+    all.correct_5 += some.correct_5;
+    all.total += some.total;
+    all.loss_sum += some.loss_sum;
+  }
+  return all;
 }
 
 std::string CpuEngine::build() const {
@@ -69,6 +118,7 @@ Result<std::unique_ptr<Engine>> make_cpu_engine(const Model& model, const Engine
                      std::to_string(options.threads) + " threads, batch " + std::to_string(options.batch) +
                      ", evaluation batch " + std::to_string(options.evaluation_batch)};
   }
+  if (const Result<std::vector<ImageShape>> sound = infer_shapes(model); !sound) return sound.error();
   try {
     return std::unique_ptr<Engine>(std::make_unique<cpu::CpuEngine>(model, options));
   } catch (const std::bad_alloc&) {

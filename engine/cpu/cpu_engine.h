@@ -11,18 +11,26 @@ namespace tg::engine::cpu {
 
 class CpuEngine final : public Engine {
  public:
-  // Throws std::runtime_error naming the failing call, std::bad_alloc.
-  CpuEngine(Model model, const EngineOptions& options);
+  // Throws std::runtime_error naming the failing call, std::bad_alloc. sharing: of memory among buffers (network.h).
+  CpuEngine(Model model, const EngineOptions& options, bool sharing = true);
 
   const SegmentTable& segments() const override { return model_.segments; }
+  const SegmentTable& statistics() const override { return model_.statistics; }
   double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) override;
   using Engine::forward;
   void backward(float factor, float* gradients, const SegmentSink& sink) override;
-  EvaluationCounts evaluate(const float* parameters, const Batch& batch) override;
+  void read_statistics(float* measured) const override { training_.read_statistics(measured); }
+  EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override;
+  using Engine::evaluate;
   std::string build() const override;
+  std::size_t activation_bytes() const override { return memory_.size() + device_.scratchpad_bytes(); }
 
   // Which of oneDNN's implementations each operation got: "conv1 forward: brgconv:avx512_core".
   const std::vector<std::string>& implementations() const { return device_.implementations(); }
+  const Network& training() const { return training_; }
+  const Network& evaluation() const { return evaluation_; }
+  // Of the main head in the last forward.
+  std::span<const float> logits() const { return training_.logits(training_.heads().size() - 1); }
 
  private:
   void claim_threads() const;
@@ -32,8 +40,9 @@ class CpuEngine final : public Engine {
   Device device_;
   Network training_;
   Network evaluation_;
-  std::vector<double> probabilities_;
-  std::vector<std::int32_t> labels_;
+  AlignedArray<std::byte> memory_;                  // of both: they never run at the same time
+  std::vector<std::vector<double>> probabilities_;  // by head of training_
+  std::vector<std::int32_t> labels_;                // of the last forward; empty: there is nothing to go back through
 };
 
 }  // namespace tg::engine::cpu

@@ -2,10 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/base/check.h"
 
 namespace tg::engine::cpu {
+namespace {
+
+// Classes that come before the label's.
+std::size_t rank_of(std::span<const float> logits, std::size_t label) {
+  std::size_t higher = 0;
+  for (std::size_t c = 0; c < logits.size(); ++c)
+    if (logits[c] > logits[label] || (logits[c] == logits[label] && c < label)) ++higher;
+  return higher;
+}
+
+}  // namespace
 
 EvaluationCounts cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
                                std::span<double> probabilities) {
@@ -23,6 +35,7 @@ EvaluationCounts cross_entropy(std::span<const float> logits, std::span<const st
     for (const float each : x) sum += std::exp(static_cast<double>(each) - *highest);
     counts.loss_sum += std::log(sum) - (static_cast<double>(x[label]) - *highest);
     if (static_cast<std::size_t>(highest - x.begin()) == label) ++counts.correct;
+    if (rank_of(x, label) < 5) ++counts.correct_5;
     if (probabilities.empty()) continue;
     for (std::size_t c = 0; c < classes; ++c) {
       probabilities[row * classes + c] = std::exp(static_cast<double>(x[c]) - *highest) / sum;
@@ -31,12 +44,28 @@ EvaluationCounts cross_entropy(std::span<const float> logits, std::span<const st
   return counts;
 }
 
-void cross_entropy_gradient(std::span<const double> probabilities, std::span<const std::int32_t> labels, float factor,
-                            std::span<float> gradient) {
+double smoothed_cross_entropy(std::span<const double> probabilities, std::span<const std::int32_t> labels,
+                              double smoothing) {
   const std::size_t classes = labels.empty() ? 0 : probabilities.size() / labels.size();
+  double sum = 0;
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    const std::span<const double> p = probabilities.subspan(row * classes, classes);
+    double all = 0;
+    for (const double each : p) all -= std::log(std::max(each, std::numeric_limits<double>::min()));
+    const double label =
+        -std::log(std::max(p[static_cast<std::size_t>(labels[row])], std::numeric_limits<double>::min()));
+    sum += (1 - smoothing) * label + smoothing / static_cast<double>(classes) * all;
+  }
+  return sum;
+}
+
+void cross_entropy_gradient(std::span<const double> probabilities, std::span<const std::int32_t> labels, double factor,
+                            double smoothing, std::span<float> gradient) {
+  const std::size_t classes = labels.empty() ? 0 : probabilities.size() / labels.size();
+  const double everywhere = smoothing / static_cast<double>(std::max<std::size_t>(classes, 1));
   for (std::size_t row = 0; row < labels.size(); ++row) {
     for (std::size_t c = 0; c < classes; ++c) {
-      const double target = c == static_cast<std::size_t>(labels[row]) ? 1.0 : 0.0;
+      const double target = (c == static_cast<std::size_t>(labels[row]) ? 1.0 - smoothing : 0.0) + everywhere;
       gradient[row * classes + c] = static_cast<float>(factor * (probabilities[row * classes + c] - target));
     }
   }

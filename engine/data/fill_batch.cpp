@@ -56,6 +56,7 @@ void fill_training_batch(const Dataset& data, SampleStream& stream, std::uint64_
                          const ImageShape& input, Batch& batch) {
   TG_CHECK(fits(data, input), to_word(data.kind));
   shape_batch(input, batch);
+  batch.first_position = first_position;
   for (std::size_t i = 0; i < batch.labels.size(); ++i) {
     const std::uint64_t position = first_position + i;
     const std::size_t image = stream.sample(position);

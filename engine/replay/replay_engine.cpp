@@ -13,10 +13,14 @@ namespace {
 
 class ReplayEngine final : public Engine {
  public:
-  ReplayEngine(SegmentTable segments, ReplayOptions options, std::vector<float> recorded)
-      : segments_(std::move(segments)), options_(std::move(options)), recorded_(std::move(recorded)) {}
+  ReplayEngine(const Model& model, ReplayOptions options, std::vector<float> recorded)
+      : segments_(model.segments),
+        statistics_(model.statistics),
+        options_(std::move(options)),
+        recorded_(std::move(recorded)) {}
 
   const SegmentTable& segments() const override { return segments_; }
+  const SegmentTable& statistics() const override { return statistics_; }
   using Engine::forward;
   // A gradient depends on all parameters: the step before has to be there as for any other engine.
   double forward(const float*, const Batch&, const SegmentGate& gate) override {
@@ -24,13 +28,16 @@ class ReplayEngine final : public Engine {
     return 0;
   }
   void backward(float factor, float* gradients, const SegmentSink& sink) override;
-  EvaluationCounts evaluate(const float*, const Batch&) override { return {}; }
+  void read_statistics(float* measured) const override { initialize(statistics_, options_.seed, measured); }
+  EvaluationCounts evaluate(const float*, const float*, const Batch&) override { return {}; }
+  using Engine::evaluate;
   std::string build() const override;
+  std::size_t activation_bytes() const override { return 0; }
 
  private:
   void fill(float* gradients);
 
-  const SegmentTable segments_;
+  const SegmentTable segments_, statistics_;
   const ReplayOptions options_;
   std::vector<float> recorded_;  // until they are in the caller's array
   const float* filled_ = nullptr;
@@ -77,7 +84,7 @@ Result<std::unique_ptr<Engine>> make_replay_engine(const Model& model, const Rep
       if (!read.ok()) return read.error();
       recorded = std::move(read).value();
     }
-    return std::unique_ptr<Engine>(std::make_unique<ReplayEngine>(model.segments, resolved, std::move(recorded)));
+    return std::unique_ptr<Engine>(std::make_unique<ReplayEngine>(model, resolved, std::move(recorded)));
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kFailed, "no memory for the recorded gradients of " + model.name};
   }

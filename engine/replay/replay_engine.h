@@ -3,7 +3,8 @@
 //
 // The first backward into an array writes the gradients there; later ones leave them as they are and report every
 // segment at once, last layer first. factor is ignored: the gradients are what the member would ternarize. forward
-// returns 0, evaluate counts nothing. Whoever calls backward must not change the array in between.
+// returns 0, evaluate counts nothing, and what is measured are the statistics' initial values. Whoever calls backward
+// must not change the array in between.
 #pragma once
 
 #include <cstdint>

@@ -8,10 +8,27 @@
 
 namespace tg {
 
-// From kLenetCaffe on, gradients can be replayed but the model cannot be trained yet (engine/models/outlines).
-enum class ModelKind : std::uint8_t { kLenet, kCifarnet, kLenetCaffe, kCifarnet32, kGooglenet, kAlexnet, kVggA };
+// Of kLenetCaffe, kCifarnet32 and kGooglenetBiases, gradients can be replayed but the model cannot be trained
+// (engine/models/outlines). alexnet, vgg-a, googlenet, resnet-18 and resnet-50 are torchvision's.
+enum class ModelKind : std::uint8_t {
+  kLenet,
+  kCifarnet,
+  kLenetCaffe,
+  kCifarnet32,
+  kGooglenet,
+  kAlexnet,
+  kVggA,
+  kAlexnetTwoColumn,
+  kGooglenetSlim,
+  kGooglenetBiases,
+  kResnet18,
+  kResnet20,
+  kResnet50,
+  kMlp
+};
 constexpr auto words_of(ModelKind) {
-  return words("lenet", "cifarnet", "lenet-caffe", "cifarnet-32", "googlenet", "alexnet", "vgg-a");
+  return words("lenet", "cifarnet", "lenet-caffe", "cifarnet-32", "googlenet", "alexnet", "vgg-a", "alexnet-two-column",
+               "googlenet-slim", "googlenet-biases", "resnet-18", "resnet-20", "resnet-50", "mlp");
 }
 
 enum class DatasetKind : std::uint8_t { kSynthetic, kMnist, kCifar10 };

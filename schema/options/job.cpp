@@ -23,7 +23,8 @@ using Row = Option<JobSpec>;
 void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
       "model", &JobSpec::model,
-      "The network that is trained; lenet-caffe and all behind it can only be replayed (compute = replay)."));
+      "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
+      "replay)."));
   rows.push_back(choice_row("data", &JobSpec::data, "The training and test set; synthetic needs no files."));
   rows.push_back(path_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
                           "Folder with the data's files on every node; empty = each node's own data-dir."));

@@ -24,6 +24,7 @@ class EngineAtHome final : public engine::Engine {
   explicit EngineAtHome(kernels::Home& home) : tensors_(home.make_kernels()) {}
 
   const engine::SegmentTable& segments() const override { return tiny_segments(); }
+  const engine::SegmentTable& statistics() const override { return none_; }
   double forward(const float* parameters, const engine::Batch&, const SegmentGate& gate) override {
     gate(0, tiny_segments().size());
     return first_of(parameters);
@@ -33,10 +34,12 @@ class EngineAtHome final : public engine::Engine {
     tensors_->copy_in(std::as_bytes(std::span(values)), {gradients, values.size()});
     for (std::size_t s = tiny_segments().size(); s > 0; --s) sink(s - 1, s);
   }
-  engine::EvaluationCounts evaluate(const float* parameters, const engine::Batch& batch) override {
+  void read_statistics(float*) const override {}
+  engine::EvaluationCounts evaluate(const float* parameters, const float*, const engine::Batch& batch) override {
     return {0, static_cast<std::uint64_t>(batch.count), static_cast<double>(first_of(parameters))};
   }
   std::string build() const override { return "at home"; }
+  std::size_t activation_bytes() const override { return 0; }
 
   static std::vector<float> gradient(float factor) {
     std::vector<float> values(tiny_segments().padded_count());
@@ -53,6 +56,7 @@ class EngineAtHome final : public engine::Engine {
   }
 
   const std::unique_ptr<kernels::TensorKernels> tensors_;
+  const engine::SegmentTable none_;
 };
 
 TrainingKit kit_in(kernels::Home& home, const schema::JobSpec& job) {

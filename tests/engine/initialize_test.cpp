@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <vector>
 
 #include "engine/model.h"
 #include "kernels/base/aligned_array.h"
@@ -26,6 +28,32 @@ std::uint64_t hash_of(const AlignedArray<float>& values) {  // FNV-1a over 32-bi
 TEST(Initialize, GivesTheSameBitsEverywhere) {
   EXPECT_EQ(hash_of(initial(make_model(ModelKind::kLenet).segments, 1)), 12537999726712485806ULL);
   EXPECT_EQ(hash_of(initial(make_model(ModelKind::kCifarnet).segments, 1)), 322863528315422991ULL);
+}
+
+// Half of them come from each sign, and neighbours share a block wherever a part begins.
+TEST(Initialize, UniformsFillTheirBoundAndDependOnNoSplit) {
+  Segment segment;
+  segment.name = "fc.weight";
+  segment.shape = {100'003};
+  segment.element_count = 100'003;
+  segment.initial_bound = 0.25;
+  std::vector<float> whole(segment.padded_count(), -1);
+  initialize(segment, 3, 7, 0, whole);
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < segment.element_count; ++i) {
+    ASSERT_LT(std::abs(whole[i]), 0.25F);
+    sum += whole[i];
+    squares += static_cast<double>(whole[i]) * whole[i];
+  }
+  const double n = static_cast<double>(segment.element_count), deviation = 0.25 / std::sqrt(3.0);
+  EXPECT_NEAR(sum / n, 0, 4 * deviation / std::sqrt(n));
+  EXPECT_NEAR(squares / n, deviation * deviation, 4 * deviation * deviation / std::sqrt(n));
+  for (std::size_t i = segment.element_count; i < whole.size(); ++i) EXPECT_EQ(whole[i], 0.0F);
+  for (const std::size_t first : {1u, 2u, 3u, 64u, 65'537u}) {
+    std::vector<float> part(50, -1);
+    initialize(segment, 3, 7, first, part);
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(first))) << first;
+  }
 }
 
 TEST(Initialize, DependsOnTheSeed) {

@@ -1,6 +1,11 @@
+#include "engine/model.h"
+
 #include <gtest/gtest.h>
 
-#include "engine/model.h"
+#include <algorithm>
+
+#include "engine/graph/flops.h"
+#include "engine/graph/shapes.h"
 #include "engine/models/builder.h"
 #include "kernels/kernels.h"
 
@@ -48,19 +53,78 @@ TEST(Models, CifarnetIsThePapers) {
   EXPECT_EQ(model.segments[3].initial_value, 0.1);
 }
 
-TEST(Models, OutlinesHaveThePublishedSizes) {
-  const std::pair<ModelKind, std::size_t> sizes[] = {{ModelKind::kLenetCaffe, 431'080},
-                                                     {ModelKind::kCifarnet32, 1'756'426},
-                                                     {ModelKind::kGooglenet, 6'998'552},
-                                                     {ModelKind::kAlexnet, 61'100'840},
-                                                     {ModelKind::kVggA, 132'863'336}};
-  for (const auto& [kind, parameters] : sizes) {
-    const Model model = make_model(kind);
-    EXPECT_EQ(model.segments.parameter_count(), parameters) << model.name;
-    EXPECT_FALSE(model.trainable()) << model.name;
+struct Size {
+  ModelKind kind;
+  std::size_t parameters;
+  double forward_gflops;  // multiply-adds twice, per sample; 0 where no operators are known
+};
+
+// torchvision's own numbers; slim's, option B's and the paper's AlexNet counted by hand from their layers.
+constexpr Size kSizes[] = {{ModelKind::kLenet, 1'256'080, 0.013044},
+                           {ModelKind::kCifarnet, 1'068'298, 0.036942},
+                           {ModelKind::kLenetCaffe, 431'080, 0},
+                           {ModelKind::kCifarnet32, 1'756'426, 0},
+                           {ModelKind::kGooglenet, 13'004'888, 3.0128},
+                           {ModelKind::kAlexnet, 61'100'840, 1.4284},
+                           {ModelKind::kVggA, 132'863'336, 15.22},
+                           {ModelKind::kAlexnetTwoColumn, 60'969'321, 1.4565},
+                           {ModelKind::kGooglenetSlim, 6'618'649, 2.996},
+                           {ModelKind::kGooglenetBiases, 6'998'552, 0},
+                           {ModelKind::kResnet18, 11'689'512, 3.628},
+                           {ModelKind::kResnet20, 272'474, 0.08163},
+                           {ModelKind::kResnet50, 25'557'032, 8.178},
+                           {ModelKind::kMlp, 784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10, 0.0004695}};
+
+TEST(Models, HaveThePublishedSizes) {
+  ASSERT_EQ(std::size(kSizes), values_of<ModelKind>().size());
+  for (const Size& size : kSizes) {
+    const Model model = make_model(size.kind);
+    EXPECT_EQ(model.segments.parameter_count(), size.parameters) << model.name;
+    EXPECT_EQ(model.trainable(), size.forward_gflops > 0) << model.name;
+    EXPECT_NEAR(training_operations(model) / 3e9, size.forward_gflops, 0.005 * size.forward_gflops) << model.name;
   }
-  EXPECT_EQ(make_model(ModelKind::kAlexnet).classes, 1000);
-  EXPECT_EQ(std::size(sizes) + 2, values_of<ModelKind>().size());
+}
+
+TEST(Models, TakeOtherImagesAndClassesWhereTheNetworkAllowsIt) {
+  for (const ModelKind kind : values_of<ModelKind>()) {
+    if (!make_model(kind).trainable()) continue;
+    const Result<Model> model = make_model({.kind = kind, .input = ImageShape{2, 96, 80}, .classes = 7});
+    ASSERT_TRUE(model.ok()) << to_word(kind) << ": " << model.error().message;
+    EXPECT_EQ(model->classes, 7);
+    EXPECT_EQ(model->input, (ImageShape{2, 96, 80}));
+    EXPECT_TRUE(infer_shapes(*model).ok());
+  }
+}
+
+TEST(Models, AMisfitIsNamedWithOperatorAndShapes) {
+  const Result<Model> small = make_model({.kind = ModelKind::kAlexnet, .input = ImageShape{3, 32, 20}});
+  ASSERT_FALSE(small.ok());
+  EXPECT_EQ(small.error().kind, ErrorKind::kInvalidJob);
+  EXPECT_EQ(small.error().message,
+            "alexnet: max pooling 6 takes 192x3x1: a window of 3 pixels does not fit in; larger images are needed");
+}
+
+TEST(Models, MlpHasTheHiddenLayersAskedFor) {
+  const Model model =
+      make_model({.kind = ModelKind::kMlp, .input = ImageShape{20, 1, 1}, .classes = 3, .hidden = {7, 5}}).value();
+  EXPECT_EQ(names_of(model), (Names{"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"}));
+  EXPECT_EQ(model.segments[0].shape, (Shape{7, 20}));
+  EXPECT_EQ(model.segments[4].shape, (Shape{3, 5}));
+  EXPECT_EQ(make_model({.kind = ModelKind::kMlp, .hidden = {}})->segments.parameter_count(), 7850u);
+  EXPECT_FALSE(make_model({.kind = ModelKind::kMlp, .hidden = {0}}).ok());
+}
+
+TEST(Models, ResidualNetworksHaveTorchvisionsNames) {
+  const Model model = make_model(ModelKind::kResnet18);
+  const Names names = names_of(model);
+  EXPECT_EQ(Names(names.begin(), names.begin() + 9),
+            (Names{"conv1.weight", "bn1.weight", "bn1.bias", "layer1.0.conv1.weight", "layer1.0.bn1.weight",
+                   "layer1.0.bn1.bias", "layer1.0.conv2.weight", "layer1.0.bn2.weight", "layer1.0.bn2.bias"}));
+  EXPECT_NE(std::find(names.begin(), names.end(), "layer2.0.downsample.1.weight"), names.end());
+  EXPECT_EQ(model.statistics[0].name, "bn1.running_mean");
+  EXPECT_EQ(model.statistics[1].name, "bn1.running_var");
+  EXPECT_EQ(model.statistics[1].initial_value, 1);
+  EXPECT_EQ(model.statistics.parameter_count(), 2 * 4800u);
 }
 
 TEST(Models, OnlyTheLastDenseLayerGivesTheLogits) {
@@ -109,13 +173,15 @@ TEST(Segments, HashSeesNamesShapesAndInitialRules) {
 
 TEST(Builder, PadsAsTensorflowDoes) {
   // 24 by a window of 3 every 2: 12 outputs need one pixel, which goes after.
-  const Model model = ModelBuilder("m", {1, 24, 24}).max_pooling(3, 2).max_pooling(2, 2).dense("fc", 2, {}).build();
-  const auto& first = std::get<MaxPooling>(model.layers[0]);
-  EXPECT_EQ(first.pad_before, 0);
-  EXPECT_EQ(first.pad_after, 1);
-  const auto& second = std::get<MaxPooling>(model.layers[1]);
-  EXPECT_EQ(second.pad_before + second.pad_after, 0);
-  EXPECT_EQ(std::get<Dense>(model.layers[2]).in_features, 36);
+  const Model model =
+      ModelBuilder("m", {1, 24, 20}).max_pooling({3, 2}).max_pooling({2, 2}).dense("fc", 2, {}).build().value();
+  const Padding& first = std::get<MaxPooling>(model.operators[0].attributes).window.padding;
+  EXPECT_EQ(first.top + first.left, 0);
+  EXPECT_EQ(first.bottom, 1);
+  EXPECT_EQ(first.right, 1);
+  const Padding& second = std::get<MaxPooling>(model.operators[1].attributes).window.padding;
+  EXPECT_EQ(second.top + second.bottom + second.left + second.right, 0);
+  EXPECT_EQ(model.segments[0].shape, (Shape{2, 30}));
 }
 
 }  // namespace

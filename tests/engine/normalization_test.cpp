@@ -8,7 +8,7 @@
 #include <random>
 
 #include "engine/cpu/lrn/lrn.h"
-#include "engine/cpu/operator.h"
+#include "engine/cpu/stages/stage.h"
 #include "engine/engine.h"
 #include "engine/models/builder.h"
 
@@ -28,30 +28,51 @@ void PrintTo(const Geometry& value, std::ostream* out) {
   *out << value.channels << " channels, radius " << value.layer.radius;
 }
 
+// The stage alone, on buffers of its own.
+class Subject {
+ public:
+  Subject(const dnnl::memory::dims& dims, const LocalResponseNormalization& layer)
+      : plan_{.inputs = {0}, .output = 1, .contributions = {Contribution::kWrites}} {
+    model_.operators.push_back({"normalization", layer, {0}});
+    const auto buffer = [&] { return arena_.view(arena_.add({0, 3}), image_desc(dims)); };
+    input = {buffer(), buffer()};
+    output = {buffer(), buffer()};
+    stage = make_stage({device, arena_, model_, plan_, static_cast<int>(dims[0]), true, 0, 1, 2, {input}, output});
+    const Placement placement = place_apart(arena_.needs());
+    memory_ = AlignedArray<std::byte>(placement.bytes);
+    arena_.bind(placement, memory_.data());
+    device.allocate_scratchpad();
+  }
+  Device device;
+  Activation input, output;
+  std::unique_ptr<Stage> stage;
+
+ private:
+  Model model_;
+  const StagePlan plan_;
+  Arena arena_{device};
+  AlignedArray<std::byte> memory_;
+};
+
 class Normalization : public testing::TestWithParam<Geometry> {};
 
 TEST_P(Normalization, EqualsTheFormula) {
   const auto& [batch, channels, side, layer] = GetParam();
-  Device device;
-  Activation input{device.allocate(image_desc({batch, channels, side, side})),
-                   device.allocate(image_desc({batch, channels, side, side}))};
-  const SegmentTable none;
-  const auto subject = make_normalization({device, none, "normalization", input, true, true}, layer);
-  device.allocate_scratchpad();
+  Subject subject({batch, channels, side, side}, layer);
 
   const std::size_t pixels = static_cast<std::size_t>(batch) * side * side;
-  auto* x = static_cast<float*>(input.value.get_data_handle());
-  const auto* y = static_cast<const float*>(subject->output().value.get_data_handle());
-  auto* dy = static_cast<float*>(subject->output().gradient.get_data_handle());
-  const auto* dx = static_cast<const float*>(input.gradient.get_data_handle());
+  float* const x = floats_of(subject.input.value);
+  const float* const y = floats_of(subject.output.value);
+  float* const dy = floats_of(subject.output.gradient);
+  const float* const dx = floats_of(subject.input.gradient);
   std::mt19937_64 random(41);
   std::uniform_real_distribution<float> value(-2.0F, 2.0F);
   for (std::size_t i = 0; i < pixels * channels; ++i) {
     x[i] = value(random);
     dy[i] = value(random);
   }
-  subject->forward(nullptr);
-  subject->backward_data();
+  subject.stage->forward({});
+  subject.stage->backward_data();
 
   // y_c = x_c d_c^-beta, d_c = bias + alpha sum x_k^2;
   // dx_c = dy_c d_c^-beta - 2 alpha beta x_c sum over the same window of dy_k x_k d_k^-(beta+1).
@@ -89,28 +110,23 @@ INSTANTIATE_TEST_SUITE_P(
 // Output and input gradient of the operator made for `threads` threads.
 std::vector<float> results(int threads, std::vector<std::string>& implementations) {
   omp_set_num_threads(threads);
-  Device device;
-  const dnnl::memory::desc desc = image_desc({3, 20, 5, 5});
-  Activation input{device.allocate(desc), device.allocate(desc)};
-  const SegmentTable none;
-  const auto subject = make_normalization({device, none, "normalization", input, true, true}, kAnyLayer);
-  device.allocate_scratchpad();
-  const std::size_t count = desc.get_size() / sizeof(float);
-  auto* const x = static_cast<float*>(input.value.get_data_handle());
-  auto* const dy = static_cast<float*>(subject->output().gradient.get_data_handle());
+  Subject subject({3, 20, 5, 5}, kAnyLayer);
+  const std::size_t count = float_count(subject.input.value);
+  float* const x = floats_of(subject.input.value);
+  float* const dy = floats_of(subject.output.gradient);
   std::mt19937_64 random(42);
   std::uniform_real_distribution<float> value(-2.0F, 2.0F);
   for (std::size_t i = 0; i < count; ++i) {
     x[i] = value(random);
     dy[i] = value(random);
   }
-  subject->forward(nullptr);
-  subject->backward_data();
-  const auto* const y = static_cast<const float*>(subject->output().value.get_data_handle());
-  const auto* const dx = static_cast<const float*>(input.gradient.get_data_handle());
+  subject.stage->forward({});
+  subject.stage->backward_data();
+  const float* const y = floats_of(subject.output.value);
+  const float* const dx = floats_of(subject.input.gradient);
   std::vector<float> all(y, y + count);
   all.insert(all.end(), dx, dx + count);
-  implementations = device.implementations();
+  implementations = subject.device.implementations();
   return all;
 }
 
@@ -132,10 +148,11 @@ TEST(NormalizationOperator, FollowsTheLimitOfOneDnn) {
 
 TEST(NormalizationOperator, RefusesAnotherExponent) {
   const Model model = ModelBuilder("other", {3, 8, 8})
-                          .convolution("conv1", 4, 3, {})
+                          .convolution("conv1", {4, 3}, {})
                           .normalization({.radius = 2, .bias = 1.0F, .alpha = 0.1F, .beta = 0.5F})
                           .dense("fc1", 3, {})
-                          .build();
+                          .build()
+                          .value();
   const auto engine = make_cpu_engine(model, {});
   ASSERT_FALSE(engine.ok());
   EXPECT_NE(engine.error().message.find("beta 0.5"), std::string::npos) << engine.error().message;

@@ -1,5 +1,5 @@
-// The dumb model of the engine: every layer as its textbook loops, in double, one sample at a time. Its loss is what
-// the engine's loss must be, and its finite differences are what the engine's gradient must be.
+// The dumb model of the engine: every operator as its textbook loops, in double, all samples of a batch at a time. Its
+// loss is what the engine's loss must be, and its finite differences are what the engine's gradient must be.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,8 @@
 
 namespace tg::engine {
 
-// Sum over the batch of the cross-entropy losses; parameters: a flat array in double.
-double reference_loss(const Model& model, const std::vector<double>& parameters, const Batch& batch);
+// Sum over the batch of the losses of all heads, in training; parameters: a flat array in double. seed: of dropout.
+double reference_loss(const Model& model, const std::vector<double>& parameters, const Batch& batch,
+                      std::uint64_t seed = 0);
 
 }  // namespace tg::engine

@@ -16,7 +16,7 @@ constexpr double kTolerance = 2e-6;  // float32 rounding of sums of 24 products 
 
 TEST(TwoLayers, EqualTheHandWrittenGradient) {
   const Model model =
-      ModelBuilder("two", {kInputs, 1, 1}).dense("fc1", kHidden, {}).relu().dense("fc2", kClasses, {}).build();
+      ModelBuilder("two", {kInputs, 1, 1}).dense("fc1", kHidden, {}).relu().dense("fc2", kClasses, {}).build().value();
   auto engine = make_cpu_engine(model, {.threads = 1, .batch = kBatch, .evaluation_batch = kBatch});
   ASSERT_TRUE(engine.ok()) << engine.error().message;
   const Batch batch = random_batch(model, kBatch, 31);

@@ -66,7 +66,7 @@ TEST(Forecast, PlanDryRunAndStartAgree) {
 
 TEST(Forecast, ALinkThatIsToldIsALineWhoeverTellsIt) {
   for (const double line : {100.0, 720.0, 1000.0}) {  // 720: more than kRawMbps, its payload is less
-    Question by_option = question(ModelKind::kGooglenet, 4), by_job = by_option;
+    Question by_option = question(ModelKind::kGooglenetBiases, 4), by_job = by_option;
     by_option.line_mbps = line;
     by_job.job.link_mbps = line;
     const Forecast a = forecast(by_option, sample_bench()).value(), b = forecast(by_job, sample_bench(0)).value();
@@ -181,7 +181,7 @@ TEST(Forecast, WhatIsNotKnownIsSaid) {
   small.job.compute = schema::Compute::kTrain;
   small.job.global_batch = 64;
   EXPECT_NE(error_of(small, sample_bench()).find("65 nodes"), std::string::npos);
-  small.job.model = ModelKind::kVggA;
+  small.job.model = ModelKind::kLenetCaffe;
   small.nodes = 2;
   EXPECT_NE(error_of(small, sample_bench()).find("compute=replay"), std::string::npos);
 }

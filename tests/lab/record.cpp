@@ -69,7 +69,7 @@ Status differentiate(const Training& training, const schema::JobSpec& job, std::
 }
 
 Result<std::unique_ptr<engine::Engine>> make_engine(const Training& training, const schema::JobSpec& job, int batch) {
-  return engine::make_cpu_engine(training.model, {job.threads ? static_cast<int>(job.threads) : 1, batch, 1});
+  return engine::make_cpu_engine(training.model, {job.threads ? static_cast<int>(job.threads) : 1, batch, 1, job.seed});
 }
 
 Status train(Training& training, const schema::JobSpec& job) {

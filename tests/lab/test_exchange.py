@@ -97,11 +97,11 @@ def test_small_steps_are_shaped_finely():
     # 1.25 bits of 61 M parameters are 9.5 MB, of 7 M 1.1 MB to one other, 2.2 MB to several; float32 of 1.8 M 7 MB.
     for model, nodes, rate, keys, grain in (
         ("lenet-caffe", 8, "1gbit", [], "fine"),
-        ("googlenet", 2, "1gbit", [], "fine"),
-        ("googlenet", 8, "50mbit", [], "fine"),
-        ("googlenet", 8, "none", [], "coarse"),
-        ("googlenet", 8, "50mbit", ["exchange=direct"], "coarse"),
-        ("googlenet", 8, "50mbit", ["scaler-sharing=none"], "coarse"),
+        ("googlenet-biases", 2, "1gbit", [], "fine"),
+        ("googlenet-biases", 8, "50mbit", [], "fine"),
+        ("googlenet-biases", 8, "none", [], "coarse"),
+        ("googlenet-biases", 8, "50mbit", ["exchange=direct"], "coarse"),
+        ("googlenet-biases", 8, "50mbit", ["scaler-sharing=none"], "coarse"),
         ("alexnet", 2, "1gbit", [], "coarse"),
         ("cifarnet-32", 2, "1gbit", [], "fine"),
         ("cifarnet-32", 2, "1gbit", ["gradients=float32"], "coarse"),

@@ -117,7 +117,7 @@ class Traced(unittest.TestCase):
     def test_helpers_of_the_exchange_have_tracks_of_their_own(self):
         """And leave the bits as they are: the same run on one thread, and on several."""
         job = {
-            "model": "googlenet", "compute": "replay", "steps": 5, "trace": "true", "exchange": "sharded", "link-mbps": 1000,
+            "model": "googlenet-biases", "compute": "replay", "steps": 5, "trace": "true", "exchange": "sharded", "link-mbps": 1000,
             "data-train": None, "data-test": None, "evaluate-every": 0,
         }  # fmt: skip
         with Mesh(3) as mesh:

@@ -10,8 +10,8 @@
 #include "daemon/forecast/bench/kernel_timer.h"
 #include "daemon/forecast/bench/large_arrays.h"
 #include "daemon/forecast/bench/roofs.h"
-#include "daemon/forecast/flops.h"
 #include "engine/engine.h"
+#include "engine/graph/flops.h"
 #include "engine/host/processors.h"
 #include "kernels/base/median.h"
 

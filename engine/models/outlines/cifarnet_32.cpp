@@ -1,10 +1,11 @@
+#include "engine/models/models.h"
 #include "engine/models/outlines/outline.h"
 
 namespace tg::engine {
 
 // CifarNet on whole 32x32 images (8x8x64 into fc1): 1,756,426 parameters.
-Model make_cifarnet_32() {
-  return ModelOutline(to_word(ModelKind::kCifarnet32), {3, 32, 32})
+Result<Model> make_cifarnet_32(const ModelOptions& options) {
+  return ModelOutline(to_word(options.kind), {3, 32, 32})
       .convolution("conv1", 3, 64, 5)
       .convolution("conv2", 64, 64, 5)
       .dense("fc1", 64 * 8 * 8, 384)

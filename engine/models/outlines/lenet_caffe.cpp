@@ -1,10 +1,11 @@
+#include "engine/models/models.h"
 #include "engine/models/outlines/outline.h"
 
 namespace tg::engine {
 
 // Caffe's LeNet (no padding, hence 4x4x50 into fc1): 431,080 parameters.
-Model make_lenet_caffe() {
-  return ModelOutline(to_word(ModelKind::kLenetCaffe), {1, 28, 28})
+Result<Model> make_lenet_caffe(const ModelOptions& options) {
+  return ModelOutline(to_word(options.kind), {1, 28, 28})
       .convolution("conv1", 1, 20, 5)
       .convolution("conv2", 20, 50, 5)
       .dense("fc1", 50 * 4 * 4, 500)

@@ -1,5 +1,6 @@
 // Writes down the segments of a published network without its layers: what a replayed run needs (compute = replay).
-// Such a model cannot be trained: Model::layers stays empty. Used once per model; not shared between threads.
+// Such a model cannot be trained: Model::operators stays empty, and it is as published whatever the options say. Used
+// once per model; not shared between threads.
 #pragma once
 
 #include <string>
@@ -27,11 +28,5 @@ class ModelOutline {
   Model model_;
   std::vector<Segment> segments_;
 };
-
-Model make_lenet_caffe();
-Model make_cifarnet_32();
-Model make_googlenet();
-Model make_alexnet();
-Model make_vgg_a();
 
 }  // namespace tg::engine

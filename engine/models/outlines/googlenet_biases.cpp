@@ -1,3 +1,4 @@
+#include "engine/models/models.h"
 #include "engine/models/outlines/outline.h"
 
 namespace tg::engine {
@@ -20,8 +21,8 @@ constexpr Inception kInceptions[] = {
 }  // namespace
 
 // Biases everywhere, no batch normalization, without the two auxiliary classifiers: 6,998,552 parameters.
-Model make_googlenet() {
-  ModelOutline outline(to_word(ModelKind::kGooglenet), {3, 224, 224});
+Result<Model> make_googlenet_biases(const ModelOptions& options) {
+  ModelOutline outline(to_word(options.kind), {3, 224, 224});
   outline.convolution("conv1", 3, 64, 7).convolution("conv2_reduce", 64, 64, 1).convolution("conv2", 64, 192, 3);
   for (const Inception& module : kInceptions) {
     const std::string name = module.name;

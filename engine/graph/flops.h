@@ -5,13 +5,14 @@
 
 #include "engine/model.h"
 
-namespace tg::daemon {
+namespace tg::engine {
 
-// Of one sample's forward pass, by segment; 0 for biases. Empty for a model of which only the segments are known.
-std::vector<double> multiply_adds(const engine::Model& model);
+// Of one sample's forward pass, auxiliary heads included, by segment; 0 for what is no weight. Empty for a model of
+// which only the segments are known.
+std::vector<double> multiply_adds(const Model& model);
 
 // Operations of forward and backward of one sample: backward multiplies twice, for the input and for the weight, and a
 // multiply-add is two operations.
-double training_operations(const engine::Model& model);
+double training_operations(const Model& model);
 
-}  // namespace tg::daemon
+}  // namespace tg::engine

@@ -1,0 +1,52 @@
+// One block of memory for all buffers of a network. A buffer is as large as the largest view of it and lives for some
+// slots (plan.h); buffers that never live at the same time may lie at the same place. Where each lies is found once,
+// when all are known; only then do views point anywhere. Not thread-safe.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/cpu/onednn.h"
+#include "engine/cpu/plan.h"
+
+namespace tg::engine::cpu {
+
+struct BufferNeed {
+  Lifetime lifetime;
+  std::size_t bytes = 0;
+};
+struct Placement {
+  std::vector<std::size_t> offsets;  // by buffer, bytes; multiples of a cache line
+  std::size_t bytes = 0;             // of the block
+};
+// The largest first, each at the lowest place where it meets nobody of its time. Pure.
+Placement place(std::span<const BufferNeed> needs);
+// Each at a place of its own.
+Placement place_apart(std::span<const BufferNeed> needs);
+// Bytes of all buffers that live in the fullest slot: no placement needs less.
+std::size_t most_bytes_at_once(std::span<const BufferNeed> needs);
+
+class Arena {
+ public:
+  explicit Arena(const Device& device) : device_(device) {}
+
+  std::size_t add(const Lifetime& lifetime);  // a buffer's number
+  dnnl::memory view(std::size_t buffer, const dnnl::memory::desc& desc);
+  // Another view of the buffer that `of` views.
+  dnnl::memory view(const dnnl::memory& of, const dnnl::memory::desc& desc);
+
+  const std::vector<BufferNeed>& needs() const { return needs_; }
+  // placement: of needs(). memory: its bytes, which outlive the views.
+  void bind(const Placement& placement, std::byte* memory);
+
+ private:
+  struct View {
+    dnnl::memory memory;
+    std::size_t buffer;
+  };
+  const Device& device_;
+  std::vector<BufferNeed> needs_;
+  std::vector<View> views_;
+};
+
+}  // namespace tg::engine::cpu

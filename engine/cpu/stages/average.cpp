@@ -1,0 +1,82 @@
+#include "engine/cpu/stages/stage.h"
+#include "engine/cpu/team.h"
+#include "engine/cpu/windows.h"
+
+namespace tg::engine::cpu {
+namespace {
+
+// Samples are shared out.
+class AverageStage final : public Stage {
+ public:
+  AverageStage(const StageContext& context, Windows windows)
+      : Stage(context),
+        windows_(std::move(windows)),
+        input_(context.inputs[0]),
+        output_(context.output),
+        samples_(static_cast<std::size_t>(context.batch)),
+        wanted_(context.wants(0)) {
+    context.device.note_implementation(context.name(), "own");
+  }
+
+  void forward(const Pass& /*pass*/) override {
+    const float* const x = floats_of(input_.value);
+    float* const y = floats_of(output_.value);
+    team_.share_out(samples_, [&](std::size_t first, std::size_t last, std::size_t) {
+      for (std::size_t sample = first; sample < last; ++sample)
+        windows_.forward(x + sample * inputs(), y + sample * outputs());
+    });
+  }
+  void backward_data() override {
+    if (!wanted_) return;
+    const float* const dy = floats_of(output_.gradient);
+    float* const dx = floats_of(input_.gradient);
+    team_.share_out(samples_, [&](std::size_t first, std::size_t last, std::size_t) {
+      for (std::size_t sample = first; sample < last; ++sample)
+        windows_.backward(dy + sample * outputs(), dx + sample * inputs());
+    });
+  }
+
+ private:
+  // Floats of a sample.
+  std::size_t inputs() const { return windows_.channels * windows_.height * windows_.width; }
+  std::size_t outputs() const { return windows_.channels * windows_.rows.size() * windows_.columns.size(); }
+
+  const Windows windows_;
+  const Activation input_, output_;
+  const std::size_t samples_;
+  const bool wanted_;
+  Team team_;
+};
+
+struct Sides {
+  explicit Sides(const dnnl::memory& image) {
+    const dnnl::memory::dims dims = image.get_desc().dims();
+    channels = static_cast<int>(dims[1]);
+    height = static_cast<int>(dims[2]);
+    width = static_cast<int>(dims[3]);
+  }
+  int channels, height, width;
+};
+
+Windows windows_of(const Sides& from, std::vector<Span> rows, std::vector<Span> columns) {
+  return {static_cast<std::size_t>(from.channels), static_cast<std::size_t>(from.height),
+          static_cast<std::size_t>(from.width), std::move(rows), std::move(columns)};
+}
+
+}  // namespace
+
+std::unique_ptr<Stage> make(const StageContext& context, const AveragePooling& layer) {
+  const Sides from(context.inputs[0].value), to(context.output.value);
+  const Padding& pad = layer.window.padding;
+  return std::make_unique<AverageStage>(
+      context, windows_of(from, pooling_spans(from.height, to.height, pad.top, pad.bottom, layer),
+                          pooling_spans(from.width, to.width, pad.left, pad.right, layer)));
+}
+
+std::unique_ptr<Stage> make(const StageContext& context, const AdaptiveAverage& /*layer*/) {
+  const Sides from(context.inputs[0].value), to(context.output.value);
+  return std::make_unique<AverageStage>(
+      context, windows_of(from, adaptive_spans(from.height, to.height), adaptive_spans(from.width, to.width)));
+}
+
+}  // namespace tg::engine::cpu

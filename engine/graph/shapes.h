@@ -1,0 +1,25 @@
+// What shapes a graph's values have, and whether the graph makes sense: pure functions. Errors are kInvalidJob and name
+// the operator and the shapes.
+#pragma once
+
+#include <span>
+
+#include "engine/model.h"
+#include "kernels/base/status.h"
+
+namespace tg::engine {
+
+// "3x224x224".
+std::string text_of(const ImageShape& shape);
+
+// Of what the operator makes from inputs of these shapes.
+Result<ImageShape> infer_shape(const Operator& one, std::span<const ImageShape> inputs);
+
+// Of all values, in order. Every value but a head's is used, every operator leads to a head, exactly one head counts in
+// evaluation, and segments and statistics have the shapes and the order that the operators ask for.
+Result<std::vector<ImageShape>> infer_shapes(const Model& model);
+
+// The segments that an operator computes the gradients of, ascending.
+std::vector<std::size_t> segments_of(const Operator& one);
+
+}  // namespace tg::engine

@@ -1,0 +1,18 @@
+#include "engine/models/builder.h"
+#include "engine/models/models.h"
+
+namespace tg::engine {
+
+// Dense layers with ReLU between them, on features or flattened images: fc1, fc2, ... of options.hidden, then the
+// logits. They start as PyTorch's nn.Linear does.
+Result<Model> make_mlp(const ModelOptions& options) {
+  ModelBuilder builder(to_word(options.kind), *options.input);
+  builder.flatten();
+  int layer = 1;
+  for (const int features : options.hidden)
+    builder.dense("fc" + std::to_string(layer++), features, uniform_parameters(builder.shape().channels)).relu();
+  builder.dense("fc" + std::to_string(layer), options.classes, uniform_parameters(builder.shape().channels));
+  return builder.build(options.label_smoothing);
+}
+
+}  // namespace tg::engine

@@ -1,0 +1,26 @@
+// The networks, one function each. options.input and options.classes are set; what they cannot be is a kInvalidJob that
+// names the operator and the shapes.
+#pragma once
+
+#include "engine/model.h"
+
+namespace tg::engine {
+
+Result<Model> make_lenet(const ModelOptions& options);
+Result<Model> make_cifarnet(const ModelOptions& options);
+Result<Model> make_alexnet(const ModelOptions& options);
+Result<Model> make_alexnet_two_column(const ModelOptions& options);
+Result<Model> make_googlenet(const ModelOptions& options);
+Result<Model> make_googlenet_slim(const ModelOptions& options);
+Result<Model> make_vgg_a(const ModelOptions& options);
+Result<Model> make_resnet_20(const ModelOptions& options);
+Result<Model> make_resnet_18(const ModelOptions& options);
+Result<Model> make_resnet_50(const ModelOptions& options);
+Result<Model> make_mlp(const ModelOptions& options);
+
+// Segments alone, as published (models/outlines).
+Result<Model> make_lenet_caffe(const ModelOptions& options);
+Result<Model> make_cifarnet_32(const ModelOptions& options);
+Result<Model> make_googlenet_biases(const ModelOptions& options);
+
+}  // namespace tg::engine
