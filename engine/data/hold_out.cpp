@@ -1,6 +1,7 @@
 #include "engine/data/hold_out.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/data/draws.h"
@@ -16,7 +17,7 @@ std::vector<char> hold_out(std::span<const std::uint16_t> labels, std::size_t cl
     std::vector<std::size_t>& of_class = samples[c];
     if (of_class.empty()) continue;
     Draws draws(seed, DrawDomain::kHoldOut, c);
-    const auto wanted = static_cast<std::size_t>(static_cast<double>(of_class.size()) * share + 0.5);
+    const auto wanted = static_cast<std::size_t>(std::floor(static_cast<double>(of_class.size()) * share + 0.5));
     const std::size_t count = std::min(wanted, of_class.size() - 1);
     for (std::size_t i = 0; i < count; ++i) {
       const auto left = static_cast<std::uint32_t>(of_class.size() - i);

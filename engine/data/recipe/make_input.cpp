@@ -106,14 +106,15 @@ Area draw_area(int height, int width, Draws& draws) {
     const double area = all * draws.between(kLeastArea, 1);
     double ratio = draws.between(1, kMostRatio);
     if (draws.below(2) == 1) ratio = 1 / ratio;
-    const int w = static_cast<int>(std::sqrt(area * ratio) + 0.5), h = static_cast<int>(std::sqrt(area / ratio) + 0.5);
+    const int w = static_cast<int>(std::floor(std::sqrt(area * ratio) + 0.5)),
+              h = static_cast<int>(std::floor(std::sqrt(area / ratio) + 0.5));
     if (w < 1 || h < 1 || w > width || h > height) continue;
     const auto top = draws.below(static_cast<std::uint32_t>(height - h + 1));
     const auto left = draws.below(static_cast<std::uint32_t>(width - w + 1));
     return {static_cast<int>(top), static_cast<int>(left), h, w};
   }
-  const int w = std::min(width, static_cast<int>(height * kMostRatio + 0.5));
-  const int h = std::min(height, static_cast<int>(width * kMostRatio + 0.5));
+  const int w = std::min(width, static_cast<int>(std::floor(height * kMostRatio + 0.5)));
+  const int h = std::min(height, static_cast<int>(std::floor(width * kMostRatio + 0.5)));
   return {(height - h) / 2, (width - w) / 2, h, w};
 }
 

@@ -23,8 +23,9 @@ bool same_size(const ImageShape& a, const ImageShape& b) { return a.height == b.
 Recipe usual_recipe(const Dataset& data, const ImageShape& input) {
   Recipe recipe;
   recipe.input = input;
+  recipe.floats = !data.train.values.empty();
   const ImageShape& stored = data.train.stored;
-  if (!data.train.values.empty() || data.kind == DatasetKind::kNpy) {
+  if (recipe.floats || data.kind == DatasetKind::kNpy) {
     recipe.normalization = Normalization::kMeasured;
     return recipe;
   }

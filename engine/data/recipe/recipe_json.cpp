@@ -7,8 +7,9 @@ namespace tg::engine {
 std::string recipe_json(const Recipe& recipe) {
   nlohmann::ordered_json json;
   json["input"] = {recipe.input.channels, recipe.input.height, recipe.input.width};
+  json["samples"] = recipe.floats ? "floats" : "bytes";
   json["resize"] = recipe.resize;
-  json["filter"] = "triangle, antialiased, 8 bits";
+  json["filter"] = "triangle, antialiased, 8 bits";  // of the resize
   json["normalization"] = to_word(recipe.normalization);
   json["mean"] = recipe.mean;
   json["deviation"] = recipe.deviation;

@@ -1,6 +1,7 @@
 #include "engine/data/recipe/resize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace tg::engine {
@@ -23,8 +24,8 @@ struct Axis {
     std::vector<double> exact;
     for (int o = first; o < first + count; ++o) {
       const double centre = start + (o + 0.5) * scale;
-      const int from = std::max(static_cast<int>(centre - reach + 0.5), 0);
-      const int to = std::min(static_cast<int>(centre + reach + 0.5), input_size);
+      const int from = std::max(static_cast<int>(std::floor(centre - reach + 0.5)), 0);
+      const int to = std::min(static_cast<int>(std::floor(centre + reach + 0.5)), input_size);
       exact.clear();
       double sum = 0;
       for (int k = from; k < to; ++k) {
@@ -34,7 +35,8 @@ struct Axis {
       }
       outputs.push_back({from, static_cast<int>(exact.size()), weights.size()});
       for (const double weight : exact)
-        weights.push_back(static_cast<std::int32_t>(0.5 + (sum != 0 ? weight / sum : weight) * (1 << kBits)));
+        weights.push_back(
+            static_cast<std::int32_t>(std::floor(0.5 + (sum != 0 ? weight / sum : weight) * (1 << kBits))));
     }
   }
 };

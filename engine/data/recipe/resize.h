@@ -2,7 +2,7 @@
 // does to 8-bit channels, so that the artefact can do the same with Pillow, and anybody in a few lines:
 //
 //   of an axis: scale = length / n, reach = max(scale, 1); output o has its centre at start + (o + 0.5) * scale;
-//   it takes inputs k from trunc(centre - reach + 0.5), not below 0, to before trunc(centre + reach + 0.5), not above
+//   it takes inputs k from floor(centre - reach + 0.5), not below 0, to before floor(centre + reach + 0.5), not above
 //   the picture's size, with weights max(0, 1 - |k + 0.5 - centre| / reach), divided by their sum, times 2^22, rounded;
 //   a value is (2^21 + sum of weight * byte) >> 22, at most 255. First along rows, to bytes, then along columns.
 //

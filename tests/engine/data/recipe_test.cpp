@@ -380,6 +380,7 @@ TEST(Recipe, FloatsAreNormalizedPerFeature) {
   data.test.values = {1e6f + 1, 4};
   data.test.labels = {0};
   const Recipe recipe = make_recipe(data, {2, 1, 1}).value();
+  EXPECT_TRUE(recipe.floats);
   EXPECT_EQ(recipe.mean, (std::vector<float>{1e6f + 1, 2}));
   EXPECT_EQ(recipe.deviation, (std::vector<float>{1, 2}));
   EXPECT_EQ(evaluated(data, recipe), (std::vector<float>{0, 1}));
@@ -418,6 +419,7 @@ TEST(Recipe, JsonHasAllNumbersExactly) {
   const Recipe recipe = make_recipe(data, kStored).value();
   const auto json = nlohmann::json::parse(recipe_json(recipe));
   EXPECT_EQ(json["input"].get<std::vector<int>>(), (std::vector<int>{3, 32, 32}));
+  EXPECT_EQ(json["samples"].get<std::string>(), "bytes");
   EXPECT_EQ(json["normalization"].get<std::string>(), "measured");
   EXPECT_EQ(json["resize"].get<int>(), 0);
   EXPECT_EQ(json["training"]["padding"].get<int>(), 4);
