@@ -45,7 +45,7 @@ struct Dataset;
 struct Recipe {
   ImageShape input;
   bool floats = false;  // what is stored, and so not divided by 255
-  int resize = 0;  // pixels of the shorter side; 0 = as it is stored
+  int resize = 0;       // pixels of the shorter side; 0 = as it is stored
   Crop crop = Crop::kNone;
   int padding = 0;  // pixels, of a window
   Flip flip = Flip::kNone;
