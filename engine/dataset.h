@@ -1,54 +1,91 @@
-// Datasets in memory and the stream of samples that training takes from them.
+// Datasets, and the stream of samples that training takes from them.
 //
-// A dataset holds all its images as bytes (uint8, CHW) and labels; it is immutable once loaded, any thread may read it.
+// A dataset knows its samples' shape (or that it varies), its classes, and each sample as it is stored: bytes (CHW) or
+// floats in memory, or pictures that are decoded or drawn when they are asked for. It is immutable once loaded, any
+// thread may read it. What makes a stored sample into the engine's input is a recipe (recipe.h).
 // The sample stream is the concatenation of per-epoch permutations drawn from the seed; step k takes positions
 // [k*B, (k+1)*B), members take consecutive parts by rank. Augmentation is keyed by (seed, position), never by rank.
+//
+//   data            files, below data-dir (each plain or .gz, but for folder and npy)
+//   synthetic       none: engine/data/digits. fractals: none: engine/data/fractals
+//   mnist           train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-..., there or in mnist/
+//   fashion-mnist   the same in fashion-mnist/ or there, or where Debian's dataset-fashion-mnist has put them
+//   cifar10, cifar100   the binary batches, there or in cifar-10-batches-bin/, cifar-100-binary/
+//   idx             one file each with train-images, train-labels, t10k-images (or test-images), t10k-labels in its
+//   name npy             x_train.npy, y_train.npy, x_test.npy, y_test.npy, or x.npy, y.npy;
+//   engine/data/files/array_sets.h folder          JPEG and PNG, a folder per class; engine/data/folder/list.h
+// idx, npy and folder without a part for testing hold back test_share of each class.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/recipe.h"
 #include "kernels/base/choices.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {
 
+class PictureSource;
+
+// One of pixels, values and source holds the samples.
 struct ImageSet {
-  ImageShape stored;                 // as in the file: 1x28x28, 3x32x32
-  std::vector<std::uint8_t> pixels;  // count * stored.elements()
-  std::vector<std::uint8_t> labels;
+  ImageShape stored;                            // height = width = 0 where it varies
+  std::vector<std::uint8_t> pixels;             // count * stored.elements()
+  std::vector<float> values;                    // count * stored.elements(), finite
+  std::shared_ptr<const PictureSource> source;  // pictures of 1 or 3 channels
+  std::vector<std::uint16_t> labels;
   std::size_t count() const { return labels.size(); }
 };
 
-// How bytes become the engine's input.
-enum class Preprocessing : std::uint8_t {
-  kSymmetric,        // (x/255 - 0.5) * 2: MNIST and the synthetic digits
-  kCifarTraining24,  // random 24x24 crop, flip, brightness +-63/255, contrast 0.2..1.8, per-image standardization;
-                     // evaluation: centre crop and standardization
+// Files that could not be decoded and were done without. Any thread.
+class DamagedFiles {
+ public:
+  void add(const std::string& message);
+  std::size_t count() const;                  // how often one was met
+  std::vector<std::string> messages() const;  // of the first few, each once; each names its file
+
+ private:
+  mutable std::mutex mutex_;
+  std::size_t count_ = 0;
+  std::vector<std::string> messages_;
 };
 
 struct Dataset {
   DatasetKind kind = DatasetKind::kSynthetic;
   ImageSet train, test;
-  Preprocessing preprocessing = Preprocessing::kSymmetric;
-  std::uint64_t hash =
-      0;  // over file bytes (decompressed), or generator version, seed and sizes plus a sample of images
+  std::vector<std::string> classes;  // their names; label c is classes[c]
+  Damaged damaged = Damaged::kFatal;
+  std::shared_ptr<DamagedFiles> skipped = std::make_shared<DamagedFiles>();
+  // Over file bytes (decompressed) and, for folders, names; or generator version, seed, sizes and some of the images.
+  std::uint64_t hash = 0;
 };
 
 struct DatasetOptions {
   DatasetKind kind = DatasetKind::kSynthetic;
-  std::string directory;            // where the files lie; unused by the synthetic set
-  std::uint64_t seed = 1;           // of the synthetic set; train and test draw from disjoint streams of it
-  std::size_t synthetic_train = 0;  // images; 0 = the generator's default
+  std::string directory;            // where the files lie; unused by what is drawn
+  std::uint64_t seed = 1;           // of what is drawn, train and test from disjoint streams; of the samples held back
+  std::size_t synthetic_train = 0;  // images of what is drawn; 0 = the generator's default
   std::size_t synthetic_test = 0;
+  double test_share = 0;  // of each class, held back for testing; 0 = the data have a part for it
+  Damaged damaged = Damaged::kFatal;
+  int classes = 0;  // of the fractals; 0 = the default
+  int size = 0;     // pixels of the fractals' sides; 0 = the default
+  int threads = 1;  // that read, decode and draw
 };
 
 // Errors name the file, what is wrong with it and what to do.
 Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& options);
+
+// What a model takes that takes any size: the samples' shape; pictures with sides of `size` where that is not 0 and the
+// data are pictures in files, and of kDefaultInputSide where neither says.
+inline constexpr int kDefaultInputSide = 224;
+ImageShape input_of(const Dataset& data, int size);
 
 class SampleStream {
  public:
@@ -75,20 +112,21 @@ struct Share {
 // the longer ones first.
 std::vector<Share> split(std::uint64_t total, std::span<const std::uint16_t> weights);
 
-// An error unless images of this dataset can become `input` and every label is below `classes`: asked once per run,
-// since the fill functions take it as given.
-Status check_input(const Dataset& data, const ImageShape& input, int classes);
+// An error unless every label is below `classes`: asked once per run, since the fill functions take it as given.
+Status check_labels(const Dataset& data, int classes);
 
-// Fills a training batch (augmented where the preprocessing says so) from stream positions [first, first +
-// batch.count).
-void fill_training_batch(const Dataset& data, SampleStream& stream, std::uint64_t seed, std::uint64_t first_position,
-                         const ImageShape& input, Batch& batch);
-// Fills an evaluation batch from test images [first, first + batch.count).
-void fill_evaluation_batch(const Dataset& data, std::size_t first, const ImageShape& input, Batch& batch);
+// Fills a training batch from stream positions [first, first + batch.count). In place of a damaged file that is to be
+// skipped comes the next sample of the set. Throws std::runtime_error naming a damaged file that is fatal, or when
+// nothing but damaged files follow.
+void fill_training_batch(const Dataset& data, const Recipe& recipe, SampleStream& stream, std::uint64_t seed,
+                         std::uint64_t first_position, Batch& batch);
+// Fills an evaluation batch from test images [first, first + batch.count) on `threads` threads. Damaged files that are
+// to be skipped are left out: batch.count is less then, 0 perhaps. Throws as above.
+void fill_evaluation_batch(const Dataset& data, const Recipe& recipe, std::size_t first, Batch& batch, int threads = 1);
 
-// Prefetches training batches on its own thread, one ahead: next() waits for step k's batch, which stays valid until
-// the following call. Destruction joins the thread. next() is called from one thread, steps ascending by one from
-// `first_step`.
+// Prefetches training batches on threads of its own, one ahead: next() waits for step k's batch, which stays valid
+// until the following call. The batches do not depend on the number of threads. Destruction joins them. next() is
+// called from one thread, steps ascending by one from `first_step`; it throws what filling a batch threw.
 class BatchSource {
  public:
   struct Options {
@@ -97,13 +135,16 @@ class BatchSource {
     Share share;
     std::uint64_t first_step = 0;
     std::uint64_t last_step = 0;  // exclusive
-    ImageShape input;
+    Recipe recipe;
+    int threads = 1;  // 1 at least
   };
   BatchSource(std::shared_ptr<const Dataset> data, const Options& options);
   ~BatchSource();
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
   const Batch& next();
+  // How long next() has waited for data, all calls together. Any thread.
+  double waited_seconds() const;
 
  private:
   struct State;

@@ -162,6 +162,8 @@ Result<std::string> test_engine() {
   const engine::Model model = engine::make_model(ModelKind::kLenet);
   const auto data = engine::load_dataset({DatasetKind::kSynthetic, "", 1, 64, 16});
   if (!data) return data.error();
+  const auto recipe = engine::make_recipe(**data, model.input);
+  if (!recipe) return recipe.error();
   auto made = engine::make_cpu_engine(model, {1, kSamples, kSamples});
   if (!made) return made.error();
   AlignedArray<float> parameters(model.segments.padded_count()), gradient(model.segments.padded_count());
@@ -169,7 +171,7 @@ Result<std::string> test_engine() {
   engine::SampleStream stream(1, (*data)->train.count());
   engine::Batch batch;
   batch.count = kSamples;
-  engine::fill_training_batch(**data, stream, 1, 0, model.input, batch);
+  engine::fill_training_batch(**data, *recipe, stream, 1, 0, batch);
   const double loss = (*made)->forward(parameters.data(), batch);
   (*made)->backward(1, gradient.data(), [](std::size_t, std::size_t) {});
   double squares = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "daemon/run/memory_check.h"
+#include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "engine/host/processors.h"
 #include "engine/optimizer.h"
@@ -52,16 +53,25 @@ Result<engine::Model> make_model(const schema::JobSpec& job) {
   return model;
 }
 
-Result<std::shared_ptr<const engine::Dataset>> load_data(const PreparationOptions& options,
-                                                         const engine::Model& model) {
+// The data, and how they become the model's input. Where gradients are replayed both stay empty: nothing is read then.
+Status prepare_data(const PreparationOptions& options, Prepared& prepared) {
   const schema::JobSpec& job = options.job;
-  if (replays(job)) return std::make_shared<const engine::Dataset>();  // an empty one: nothing is read from it
-  Result<std::shared_ptr<const engine::Dataset>> data =
-      engine::load_dataset({job.data, options.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train),
-                            static_cast<std::size_t>(job.data_test)});
+  const engine::Model& model = prepared.model;
+  prepared.data = std::make_shared<const engine::Dataset>();
+  if (replays(job)) return {};
+  const auto data = engine::load_dataset(dataset_options(job, options.data_dir, options.threads));
   if (!data.ok()) return data.error();
-  if (const Status fits = engine::check_input(**data, model.input, model.classes); !fits.ok()) return fits.error();
-  return data;
+  if (const Status fits = engine::check_labels(**data, model.classes); !fits.ok()) return fits;
+  auto recipe = engine::make_recipe(**data, model.input, recipe_options(job), static_cast<int>(options.threads));
+  if (!recipe.ok()) return recipe.error();
+  prepared.data = *data;
+  prepared.recipe = std::move(recipe).value();
+  return {};
+}
+
+// Samples in memory are filled in faster than any model takes them; others are decoded or drawn.
+int data_threads(const Prepared& prepared) {
+  return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
 }
 
 // The one place that chooses what computes.
@@ -82,7 +92,7 @@ double probe(const PreparationOptions& options, const Prepared& prepared, Traini
   batch.count = part.count;
   if (!replays(options.job)) {
     engine::SampleStream stream(options.job.seed, prepared.data->train.count());
-    engine::fill_training_batch(*prepared.data, stream, options.job.seed, part.first, prepared.model.input, batch);
+    engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, part.first, batch);
   }
   const double factor = static_cast<double>(options.weights.size()) / static_cast<double>(global_batch(options));
   std::vector<double> seconds;
@@ -104,9 +114,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   Result<engine::Model> model = make_model(job);
   if (!model.ok()) return model.error();
   prepared->model = std::move(model).value();
-  Result<std::shared_ptr<const engine::Dataset>> data = load_data(options, prepared->model);
-  if (!data.ok()) return on_node(options, data.error());
-  prepared->data = std::move(data).value();
+  if (const Status data = prepare_data(options, *prepared); !data.ok()) return on_node(options, data.error());
   advance();
   const engine::Share part = engine::split(global_batch(options), options.weights)[options.self.index()];
   if ((!replays(job) && prepared->data->train.count() == 0) || part.count == 0)
@@ -134,8 +142,8 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   prepared->step_seconds = probe(options, *prepared, kit, part, advance);
   if (!replays(job))
     kit.batches = std::make_unique<engine::BatchSource>(
-        prepared->data,
-        engine::BatchSource::Options{job.seed, global_batch(options), part, 0, job.steps, prepared->model.input});
+        prepared->data, engine::BatchSource::Options{job.seed, global_batch(options), part, 0, job.steps,
+                                                     prepared->recipe, data_threads(*prepared)});
   kit.prepared = prepared;
   return kit;
 }

@@ -287,6 +287,14 @@ void Run::log_progress(bool ends) {
                                  {"steps", status.steps},
                                  {"loss", status.loss},
                                  {"learning-rate", status.learning_rate}});
+  log_damaged();
+}
+
+// Files that are done without, each once and not more of them than the data set names.
+void Run::log_damaged() {
+  const std::vector<std::string> messages = prepared_->data->skipped->messages();
+  for (; damaged_logged_ < messages.size(); ++damaged_logged_)
+    context_.log.warning("damaged-file-skipped", {{"run", identity_.id}, {"what", messages[damaged_logged_]}});
 }
 
 void Run::reported(const std::optional<Member::Evaluation>& evaluation) {
@@ -298,6 +306,7 @@ void Run::reported(const std::optional<Member::Evaluation>& evaluation) {
                                     {"step", numbers_.status().evaluation_step},
                                     {"accuracy", numbers_.status().evaluation_accuracy},
                                     {"loss", numbers_.status().evaluation_loss}});
+    log_damaged();
   }
   numbers_.write_metrics(evaluation.has_value());
   publish(true);

@@ -1,88 +1,144 @@
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
 
+#include "engine/data/fill_sample.h"
+#include "engine/data/limits.h"
 #include "engine/dataset.h"
 #include "kernels/base/check.h"
 
 namespace tg::engine {
+namespace {
 
-// Two slots; batch i (counted from first_step) lives in slot i mod 2. Call c of next() (counted from 1) hands out batch
-// c-1 and frees batch c-2. So after c calls batch c, and none later, has a free slot: the thread writes batch i once
-// i <= calls.
+using Clock = std::chrono::steady_clock;
+constexpr std::size_t kPiecesPerThread = 4;  // of a batch: whoever is done early helps the others
+
+}  // namespace
+
+// Batch i (counted from first_step) lives in slot i mod kPrefetchBatches. Call c of next() (counted from 1) hands out
+// batch c-1 and frees batch c-2, so with two slots batch i may be filled once i <= calls. The threads take pieces of
+// batch `current` until all are taken, then go on to the next; which samples are in it is found out by who opens it.
 struct BatchSource::State {
+  struct Slot {
+    Batch batch;
+    std::vector<std::size_t> images;
+    std::uint64_t index = UINT64_MAX;
+    std::size_t taken = 0, done = 0;  // samples
+    bool full(std::uint64_t wanted) const { return index == wanted && done == images.size(); }
+  };
+
   State(std::shared_ptr<const Dataset> dataset, const Options& given)
       : data(std::move(dataset)), options(given), stream(given.seed, data->train.count()) {}
 
-  void fill(std::uint64_t index) {
-    Batch& batch = slots[index % 2];
-    batch.count = options.share.count;
-    const std::uint64_t position = (options.first_step + index) * options.global_batch + options.share.first;
-    fill_training_batch(*data, stream, options.seed, position, options.input, batch);
+  std::uint64_t steps() const { return options.last_step - options.first_step; }
+  std::uint64_t position_of(std::uint64_t index) const {
+    return (options.first_step + index) * options.global_batch + options.share.first;
+  }
+  bool has_work() const { return current < steps() && current + 1 < calls + kPrefetchBatches; }
+
+  void open(Slot& slot) {
+    slot.batch.count = options.share.count;
+    shape_batch(options.recipe, slot.batch);
+    slot.images.resize(slot.batch.labels.size());
+    for (std::size_t i = 0; i < slot.images.size(); ++i) slot.images[i] = stream.sample(position_of(current) + i);
+    slot.taken = slot.done = 0;
+    slot.index = current;
   }
 
-  void produce() {
-    const std::uint64_t steps = options.last_step - options.first_step;
-    try {
-      for (std::uint64_t index = 0; index < steps; ++index) {
-        {
-          std::unique_lock lock(mutex);
-          changed.wait(lock, [&] { return stopping || index <= calls; });
-          if (stopping) return;
-        }
-        fill(index);
-        const std::lock_guard lock(mutex);
-        ready = index + 1;
-        changed.notify_all();
-      }
-    } catch (...) {  // memory ran out: the caller of next() gets it
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
+  void work() {
+    Scratch scratch;
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [&] { return stopping || failure || has_work(); });
+      if (stopping || failure) return;
+      const std::uint64_t index = current;
+      Slot& slot = slots[index % kPrefetchBatches];
+      if (slot.index != index) open(slot);
+      const std::size_t count = slot.images.size(), first = slot.taken;
+      const std::size_t pieces = kPiecesPerThread * static_cast<std::size_t>(options.threads);
+      const std::size_t last = options.threads == 1 ? count : std::min(count, first + 1 + count / pieces);
+      slot.taken = last;
+      if (last == count) ++current;
+      lock.unlock();
+      for (std::size_t i = first; i < last; ++i)
+        fill_training_sample(*data, options.recipe, options.seed, position_of(index) + i, slot.images[i], scratch,
+                             slot.batch, i);
+      lock.lock();
+      slot.done += last - first;
       changed.notify_all();
     }
   }
 
+  void run() {
+    try {
+      work();
+    } catch (...) {  // a damaged file, or memory ran out: the caller of next() gets it
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      changed.notify_all();
+    }
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+      changed.notify_all();
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
   const std::shared_ptr<const Dataset> data;
   const Options options;
-  SampleStream stream;  // of the thread
-  std::array<Batch, 2> slots;
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::uint64_t calls = 0;  // of next()
-  std::uint64_t ready = 0;  // batches written
+  SampleStream stream;
+  std::array<Slot, kPrefetchBatches> slots;
+  std::uint64_t current = 0;  // the batch whose samples are being handed out
+  std::uint64_t calls = 0;    // of next()
+  double waited_seconds = 0;
   bool stopping = false;
   std::exception_ptr failure;
-  std::thread thread;
+  std::vector<std::thread> threads;
 };
 
 BatchSource::BatchSource(std::shared_ptr<const Dataset> data, const Options& options) {
   TG_CHECK(data != nullptr);
   TG_CHECK(options.first_step <= options.last_step, options.first_step, options.last_step);
+  TG_CHECK(options.threads >= 1, options.threads);
   state_ = std::make_unique<State>(std::move(data), options);
-  state_->thread = std::thread([state = state_.get()] { state->produce(); });
+  try {
+    for (int i = 0; i < options.threads; ++i) state_->threads.emplace_back([state = state_.get()] { state->run(); });
+  } catch (...) {  // no more threads here
+    state_->stop();
+    throw;
+  }
 }
 
-BatchSource::~BatchSource() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-    state_->changed.notify_all();
-  }
-  state_->thread.join();
-}
+BatchSource::~BatchSource() { state_->stop(); }
 
 const Batch& BatchSource::next() {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
-  TG_CHECK(state.calls < state.options.last_step - state.options.first_step, state.calls);
+  TG_CHECK(state.calls < state.steps(), state.calls);
   const std::uint64_t index = state.calls++;
+  const State::Slot& slot = state.slots[index % kPrefetchBatches];
   state.changed.notify_all();
-  state.changed.wait(lock, [&] { return state.ready > index || state.failure; });
-  if (state.ready <= index) std::rethrow_exception(state.failure);
-  return state.slots[index % 2];
+  const Clock::time_point start = Clock::now();
+  state.changed.wait(lock, [&] { return slot.full(index) || state.failure; });
+  state.waited_seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  if (!slot.full(index)) std::rethrow_exception(state.failure);
+  return slot.batch;
+}
+
+double BatchSource::waited_seconds() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->waited_seconds;
 }
 
 }  // namespace tg::engine

@@ -9,10 +9,14 @@
 namespace tg::engine {
 
 enum class DrawDomain : std::uint32_t {
-  kShuffle = 0x40000001,      // index = epoch
-  kAugment = 0x40000002,      // index = stream position
-  kDigitsTrain = 0x40000003,  // index = image
-  kDigitsTest = 0x40000004,   // index = image
+  kShuffle = 0x40000001,       // index = epoch
+  kAugment = 0x40000002,       // index = stream position
+  kDigitsTrain = 0x40000003,   // index = image
+  kDigitsTest = 0x40000004,    // index = image
+  kHoldOut = 0x40000005,       // index = class
+  kFractalClass = 0x40000006,  // index = class
+  kFractalTrain = 0x40000007,  // index = image
+  kFractalTest = 0x40000008,   // index = image
 };
 
 class Draws {

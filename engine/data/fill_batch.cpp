@@ -1,46 +1,50 @@
+#include <algorithm>
 #include <span>
+#include <stdexcept>
 #include <string>
 
-#include "engine/data/augment.h"
+#include "engine/data/fill_sample.h"
+#include "engine/data/limits.h"
+#include "engine/data/parallel.h"
 #include "engine/dataset.h"
 #include "kernels/base/check.h"
 
 namespace tg::engine {
 namespace {
 
-std::string text_of(const ImageShape& shape) {
-  return std::to_string(shape.channels) + "x" + std::to_string(shape.height) + "x" + std::to_string(shape.width);
-}
-
-bool fits(const Dataset& data, const ImageShape& input) {
-  const ImageShape& stored = data.train.stored;
-  if (data.preprocessing == Preprocessing::kSymmetric) return input == stored;
-  return input.channels == stored.channels && input.height > 0 && input.height <= stored.height && input.width > 0 &&
-         input.width <= stored.width;
-}
-
-void shape_batch(const ImageShape& input, Batch& batch) {
-  TG_CHECK(batch.count >= 0, batch.count);
-  const std::size_t elements = static_cast<std::size_t>(batch.count) * input.elements();
-  if (batch.images.size() != elements) batch.images = AlignedArray<float>(elements);
-  batch.labels.resize(static_cast<std::size_t>(batch.count));
-}
-
-std::span<const std::uint8_t> pixels_of(const ImageSet& set, std::size_t image) {
-  const std::size_t elements = set.stored.elements();
-  return std::span(set.pixels).subspan(image * elements, elements);
+std::span<float> sample_of(Batch& batch, const Recipe& recipe, std::size_t i) {
+  return batch.images.span().subspan(i * recipe.input.elements(), recipe.input.elements());
 }
 
 }  // namespace
 
-Status check_input(const Dataset& data, const ImageShape& input, int classes) {
-  if (!fits(data, input)) {
-    return Error{ErrorKind::kInvalidJob, std::string("data = ") + to_word(data.kind) + " has images of " +
-                                             text_of(data.train.stored) + " and the model takes " + text_of(input) +
-                                             "; choose data and model that belong together"};
+void shape_batch(const Recipe& recipe, Batch& batch) {
+  TG_CHECK(batch.count >= 0, batch.count);
+  const std::size_t elements = static_cast<std::size_t>(batch.count) * recipe.input.elements();
+  if (batch.images.size() != elements) batch.images = AlignedArray<float>(elements);
+  batch.labels.resize(static_cast<std::size_t>(batch.count));
+}
+
+void fill_training_sample(const Dataset& data, const Recipe& recipe, std::uint64_t seed, std::uint64_t position,
+                          std::size_t image, Scratch& scratch, Batch& batch, std::size_t i) {
+  const std::size_t count = data.train.count();
+  for (std::size_t skipped = 0; skipped <= std::min(kMostDamagedInARow, count - 1); ++skipped) {
+    const std::size_t taken = (image + skipped) % count;
+    Draws draws(seed, DrawDomain::kAugment, position);
+    const Status made = make_input(data.train, taken, recipe, &draws, scratch, sample_of(batch, recipe, i));
+    if (made.ok()) {
+      batch.labels[i] = data.train.labels[taken];
+      return;
+    }
+    if (data.damaged == Damaged::kFatal) throw std::runtime_error(made.error().message);
+    data.skipped->add(made.error().message);
   }
+  throw std::runtime_error("nothing but damaged files in a row: " + data.skipped->messages().front());
+}
+
+Status check_labels(const Dataset& data, int classes) {
   for (const ImageSet* set : {&data.train, &data.test}) {
-    for (const std::uint8_t label : set->labels) {
+    for (const std::uint16_t label : set->labels) {
       if (label >= classes) {
         return Error{ErrorKind::kInvalidJob, std::string("data = ") + to_word(data.kind) + " has label " +
                                                  std::to_string(label) + " and the model only " +
@@ -52,39 +56,42 @@ Status check_input(const Dataset& data, const ImageShape& input, int classes) {
   return {};
 }
 
-void fill_training_batch(const Dataset& data, SampleStream& stream, std::uint64_t seed, std::uint64_t first_position,
-                         const ImageShape& input, Batch& batch) {
-  TG_CHECK(fits(data, input), to_word(data.kind));
-  shape_batch(input, batch);
+void fill_training_batch(const Dataset& data, const Recipe& recipe, SampleStream& stream, std::uint64_t seed,
+                         std::uint64_t first_position, Batch& batch) {
+  shape_batch(recipe, batch);
   batch.first_position = first_position;
+  Scratch scratch;
   for (std::size_t i = 0; i < batch.labels.size(); ++i) {
     const std::uint64_t position = first_position + i;
-    const std::size_t image = stream.sample(position);
-    const auto pixels = pixels_of(data.train, image);
-    const auto out = batch.images.span().subspan(i * input.elements(), input.elements());
-    if (data.preprocessing == Preprocessing::kSymmetric) {
-      symmetric(pixels, out);
-    } else {
-      augment(pixels, data.train.stored, input, draw_augmentation(seed, position, data.train.stored, input), out);
-    }
-    batch.labels[i] = data.train.labels[image];
+    fill_training_sample(data, recipe, seed, position, stream.sample(position), scratch, batch, i);
   }
 }
 
-void fill_evaluation_batch(const Dataset& data, std::size_t first, const ImageShape& input, Batch& batch) {
-  TG_CHECK(fits(data, input), to_word(data.kind));
-  shape_batch(input, batch);
-  TG_CHECK(first + batch.labels.size() <= data.test.count(), first, batch.count, data.test.count());
-  for (std::size_t i = 0; i < batch.labels.size(); ++i) {
-    const auto pixels = pixels_of(data.test, first + i);
-    const auto out = batch.images.span().subspan(i * input.elements(), input.elements());
-    if (data.preprocessing == Preprocessing::kSymmetric) {
-      symmetric(pixels, out);
-    } else {
-      augment(pixels, data.test.stored, input, centre_crop(data.test.stored, input), out);
+void fill_evaluation_batch(const Dataset& data, const Recipe& recipe, std::size_t first, Batch& batch, int threads) {
+  shape_batch(recipe, batch);
+  const std::size_t count = batch.labels.size();
+  TG_CHECK(first + count <= data.test.count(), first, batch.count, data.test.count());
+  const std::size_t parts = std::min(count, static_cast<std::size_t>(std::max(threads, 1)));
+  std::vector<char> good(count);
+  for_each_index(parts, threads, [&](std::size_t part) {
+    Scratch scratch;
+    for (std::size_t i = part; i < count; i += parts) {
+      const Status made = make_input(data.test, first + i, recipe, nullptr, scratch, sample_of(batch, recipe, i));
+      good[i] = made.ok() ? 1 : 0;
+      batch.labels[i] = data.test.labels[first + i];
+      if (made.ok()) continue;
+      if (data.damaged == Damaged::kFatal) throw std::runtime_error(made.error().message);
+      data.skipped->add(made.error().message);
     }
-    batch.labels[i] = data.test.labels[first + i];
+  });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (good[i] == 0) continue;
+    if (kept != i) std::ranges::copy(sample_of(batch, recipe, i), sample_of(batch, recipe, kept).begin());
+    batch.labels[kept++] = batch.labels[i];
   }
+  batch.count = static_cast<int>(kept);
+  batch.labels.resize(kept);
 }
 
 }  // namespace tg::engine

@@ -1,6 +1,9 @@
 #include "engine/data/digits/digits.h"
+#include "engine/data/files/array_sets.h"
 #include "engine/data/files/cifar.h"
 #include "engine/data/files/idx.h"
+#include "engine/data/folder/folder.h"
+#include "engine/data/fractals/fractals.h"
 #include "engine/dataset.h"
 
 namespace tg::engine {
@@ -14,6 +17,17 @@ Result<Dataset> load(const DatasetOptions& options) {
       return load_mnist(options.directory);
     case DatasetKind::kCifar10:
       return load_cifar10(options.directory);
+    case DatasetKind::kCifar100:
+      return load_cifar100(options.directory);
+    case DatasetKind::kFashionMnist:
+      return load_fashion_mnist(options.directory);
+    case DatasetKind::kFolder:
+      return load_folder(options);
+    case DatasetKind::kIdx:
+    case DatasetKind::kNpy:
+      return load_arrays(options);
+    case DatasetKind::kFractals:
+      return make_fractals(options);
   }
   TG_CHECK(false, static_cast<int>(options.kind));
 }

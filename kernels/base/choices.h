@@ -31,8 +31,38 @@ constexpr auto words_of(ModelKind) {
                "googlenet-slim", "googlenet-biases", "resnet-18", "resnet-20", "resnet-50", "mlp");
 }
 
-enum class DatasetKind : std::uint8_t { kSynthetic, kMnist, kCifar10 };
-constexpr auto words_of(DatasetKind) { return words("synthetic", "mnist", "cifar10"); }
+enum class DatasetKind : std::uint8_t {
+  kSynthetic,
+  kMnist,
+  kCifar10,
+  kCifar100,
+  kFashionMnist,
+  kFolder,
+  kIdx,
+  kNpy,
+  kFractals
+};
+constexpr auto words_of(DatasetKind) {
+  return words("synthetic", "mnist", "cifar10", "cifar100", "fashion-mnist", "folder", "idx", "npy", "fractals");
+}
+
+// What becomes of a picture's file that cannot be decoded: the run ends, or does without it.
+enum class Damaged : std::uint8_t { kFatal, kSkip };
+constexpr auto words_of(Damaged) { return words("fatal", "skip"); }
+
+// What training sees of a picture; engine/recipe.h says exactly.
+enum class Crop : std::uint8_t { kNone, kWindow, kArea };
+constexpr auto words_of(Crop) { return words("none", "window", "area"); }
+
+enum class Flip : std::uint8_t { kNone, kHorizontal };
+constexpr auto words_of(Flip) { return words("none", "horizontal"); }
+
+enum class Colour : std::uint8_t { kNone, kPaper, kJitter };
+constexpr auto words_of(Colour) { return words("none", "paper", "jitter"); }
+
+// How a stored value becomes what the engine computes with.
+enum class Normalization : std::uint8_t { kNone, kSymmetric, kPerImage, kGiven, kMeasured };
+constexpr auto words_of(Normalization) { return words("none", "symmetric", "per-image", "given", "measured"); }
 
 enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam };
 constexpr auto words_of(OptimizerKind) { return words("sgd", "momentum", "adam"); }

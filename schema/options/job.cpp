@@ -4,6 +4,7 @@
 #include <map>
 
 #include "schema/limits.h"
+#include "schema/options/data_keys.h"
 #include "schema/options/option_rows.h"
 
 namespace tg::schema {
@@ -11,7 +12,6 @@ namespace {
 
 constexpr std::uint64_t kMostSteps = UINT32_MAX - 1;  // a step's number is 32 bits of a frame's header
 constexpr std::uint64_t kMostBatch = 1u << 24;
-constexpr std::uint64_t kMostImages = 1u << 24;
 constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::uint64_t kMostChunkParameters = kMostChunkPayloadBytes * 4;  // raw codes take at most two bits each
 static_assert(kLargeChunkParameters <= kMostChunkParameters, "what is chosen without a wish can be wished for");
@@ -25,14 +25,7 @@ void add_task_rows(std::vector<Row>& rows) {
       "model", &JobSpec::model,
       "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
       "replay)."));
-  rows.push_back(choice_row("data", &JobSpec::data, "The training and test set; synthetic needs no files."));
-  rows.push_back(path_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
-                          "Folder with the data's files on every node; empty = each node's own data-dir."));
-  rows.push_back(whole_row("data-seed", &JobSpec::data_seed, {}, "Seed from which the synthetic set is drawn."));
-  rows.push_back(whole_row("data-train", &JobSpec::data_train, {0, kMostImages},
-                           "Training images of the synthetic set; 0 = the generator's default."));
-  rows.push_back(whole_row("data-test", &JobSpec::data_test, {0, kMostImages},
-                           "Test images of the synthetic set; 0 = the generator's default."));
+  add_data_keys(rows);
   rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
                            "Seed of initial parameters, sample order, augmentation and ternary draws."));
@@ -283,9 +276,7 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
   if (spec.schedule == ScheduleKind::kStaircase && spec.schedule_every == 0) {
     return invalid("schedule = staircase needs schedule-every, the steps of a stair");
   }
-  if (spec.data != DatasetKind::kSynthetic && (spec.data_train > 0 || spec.data_test > 0)) {
-    return invalid("data-train and data-test size the synthetic set; data is " + std::string(to_word(spec.data)));
-  }
+  if (const Status status = validate_data_keys(spec); !status) return status;
   if (spec.scaler_sharing == ScalerSharing::kNone && spec.exchange == ExchangeKind::kSharded) {
     return invalid("scaler-sharing = none sums floats and exchanges directly; set exchange to direct or auto");
   }

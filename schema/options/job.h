@@ -21,9 +21,22 @@ struct JobSpec {
   ModelKind model = ModelKind::kLenet;
   DatasetKind data = DatasetKind::kSynthetic;
   std::string data_dir;          // on every node; empty = the node's own data-dir
-  std::uint64_t data_seed = 1;   // of the synthetic set
-  std::uint64_t data_train = 0;  // images of the synthetic set, 0 = the generator's default
+  std::uint64_t data_seed = 1;   // of what is drawn, and of the samples held back for testing
+  std::uint64_t data_train = 0;  // images of what is drawn, 0 = the generator's default
   std::uint64_t data_test = 0;
+  std::uint64_t data_classes = 0;  // of the fractals, 0 = the generator's default
+  std::uint64_t image_size = 0;    // pixels of a side: of fractals, and of what a model takes from a folder
+  double test_share = 0;           // of each class held back for testing; 0 = the data have a part for it
+  Damaged damaged = Damaged::kFatal;
+  // How a sample becomes input; none, 0 and empty = as the data ask for (engine/recipe.h).
+  std::optional<Crop> crop;
+  std::uint64_t crop_padding = 0;  // pixels
+  std::uint64_t resize = 0;        // pixels of the shorter side
+  std::optional<Flip> flip;
+  std::optional<Colour> colour;
+  double colour_strength = 0.4;
+  std::optional<Normalization> normalization;
+  std::vector<double> mean, deviation;  // per channel
   std::uint64_t steps = 1000;
   std::uint64_t seed = 1;
   std::uint64_t global_batch = 64;

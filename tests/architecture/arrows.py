@@ -40,11 +40,11 @@ ROOMS = {
 THIRD_PARTY = {
     "kernels": ("immintrin.h",),
     "schema": ("capnp/", "kj/", "boost/program_options", "sodium.h"),
-    "engine": ("dnnl.hpp", "dnnl.h", "oneapi/dnnl", "omp.h", "zlib.h", "nlohmann/"),
+    "engine": ("dnnl.hpp", "dnnl.h", "oneapi/dnnl", "omp.h", "zlib.h", "nlohmann/", "jpeglib.h", "jerror.h", "png.h"),
     "daemon": ("zmq", "nlohmann/", "prometheus/", "civetweb.h"),
     "ctl": ("zmq", "nlohmann/", "boost/program_options"),
 }
-KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "nlohmann/", "zmq", "sodium.h", "cuda", "cudnn",
+KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "jpeglib.h", "jerror.h", "png.h", "nlohmann/", "zmq", "sodium.h", "cuda", "cudnn",
                      "cublas", "immintrin.h", "gtest/", "gmock/", "prometheus/", "civetweb.h")
 # What decides knows no clock, socket or thread.
 PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/code_bits", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/forecast/predict",

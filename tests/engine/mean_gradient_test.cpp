@@ -46,6 +46,7 @@ class Side {
   // Returns the mean loss.
   double step(const Dataset& data, std::uint64_t k, const float* parameters) {
     double loss = 0;
+    const Recipe recipe = make_recipe(data, model_.input).value();
     std::fill(mean_.begin(), mean_.end(), 0.0f);
     const float factor = static_cast<float>(static_cast<double>(members_) / static_cast<double>(case_.batch));
     for (int rank = 0; rank < members_; ++rank) {
@@ -53,7 +54,7 @@ class Side {
       SampleStream stream(kSeed, data.train.count());
       Batch batch;
       batch.count = shares_[at].count;
-      fill_training_batch(data, stream, kSeed, k * case_.batch + shares_[at].first, model_.input, batch);
+      fill_training_batch(data, recipe, stream, kSeed, k * case_.batch + shares_[at].first, batch);
       loss += engines_[at]->forward(parameters, batch);
       engines_[at]->backward(factor, gradients_[at].data(), [](std::size_t, std::size_t) {});
       for (std::size_t i = 0; i < mean_.size(); ++i) mean_[i] += gradients_[at][i] / static_cast<float>(members_);

@@ -15,12 +15,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (const auto labels = parse_idx_labels(bytes, 10, "file")) {
     TG_CHECK(labels->size() + 8 == size, size);
-    for (const std::uint8_t label : *labels) TG_CHECK(label < 10, int{label});
+    for (const std::uint16_t label : *labels) TG_CHECK(label < 10, int{label});
   }
-  ImageSet set;
-  if (parse_cifar_batch(bytes, "file", set).ok()) {
-    TG_CHECK(set.count() * kCifarRecordBytes == size, size);
-    TG_CHECK(set.pixels.size() == set.count() * set.stored.elements(), size);
+  for (const CifarFormat& format : {kCifar10Format, kCifar100Format}) {
+    ImageSet set;
+    if (parse_cifar_batch(bytes, format, "file", set).ok()) {
+      TG_CHECK(set.count() * format.record_bytes() == size, size);
+      TG_CHECK(set.pixels.size() == set.count() * set.stored.elements(), size);
+    }
   }
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "daemon/step/job_data.h"
 #include "engine/dataset.h"
 #include "engine/engine.h"
 #include "engine/optimizer.h"
@@ -47,6 +48,7 @@ Result<Arguments> parse(const std::vector<std::string>& words) {
 struct Training {
   engine::Model model;
   std::shared_ptr<const engine::Dataset> data;
+  engine::Recipe recipe;
   AlignedArray<float> parameters;
 };
 
@@ -56,7 +58,7 @@ Status differentiate(const Training& training, const schema::JobSpec& job, std::
   engine::SampleStream stream(job.seed, training.data->train.count());
   engine::Batch batch;
   batch.count = count;
-  engine::fill_training_batch(*training.data, stream, job.seed, first, training.model.input, batch);
+  engine::fill_training_batch(*training.data, training.recipe, stream, job.seed, first, batch);
   engine.forward(training.parameters.data(), batch);
   engine.backward(factor, gradients.data(), [](std::size_t, std::size_t) {});
   if (job.weight_decay == 0 || job.weight_decay_path != schema::WeightDecayPath::kInside) return {};
@@ -114,12 +116,12 @@ Status run(const std::vector<std::string>& words) {
   engine::Model model = engine::make_model(job.model);
   if (!model.trainable())
     return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) + " cannot be trained"};
-  auto data = engine::load_dataset({job.data, job.data_dir, job.data_seed, static_cast<std::size_t>(job.data_train),
-                                    static_cast<std::size_t>(job.data_test)});
+  auto data = engine::load_dataset(daemon::dataset_options(job, job.data_dir, 1));
   if (!data.ok()) return data.error();
-  Training training{std::move(model), std::move(data).value(), {}};
-  if (const Status fits = engine::check_input(*training.data, training.model.input, training.model.classes); !fits.ok())
-    return fits;
+  auto recipe = engine::make_recipe(**data, model.input, daemon::recipe_options(job));
+  if (!recipe.ok()) return recipe.error();
+  Training training{std::move(model), std::move(data).value(), std::move(recipe).value(), {}};
+  if (const Status fits = engine::check_labels(*training.data, training.model.classes); !fits.ok()) return fits;
   training.parameters = AlignedArray<float>(training.model.segments.padded_count());
   engine::initialize(training.model.segments, job.seed, training.parameters.data());
   if (const Status trained = train(training, job); !trained.ok()) return trained;

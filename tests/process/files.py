@@ -7,6 +7,7 @@ import os
 import random
 import struct
 import sys
+import zlib
 
 Tensor = collections.namedtuple("Tensor", "shape values")  # values: array('f')
 
@@ -64,6 +65,36 @@ def write_cifar10(folder, per_batch=20, seed=1):
         with open(os.path.join(folder, name), "wb") as file:
             for _ in range(per_batch):
                 file.write(bytes([draw.randrange(10)]) + draw.randbytes(3 * 32 * 32))
+
+
+def png(width, height, pixels):
+    """A grey picture of 8 bits."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    lines = b"".join(b"\0" + pixels[y * width : (y + 1) * width] for y in range(height))
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+def write_pictures(folder, per_class=12, side=28, seed=1):
+    """A folder per class, in train/ and test/: pictures that are dark, grey or bright, with noise."""
+    draw = random.Random(seed)
+    for part, count in (("train", per_class), ("test", per_class // 3)):
+        for level, name in ((20, "dark"), (120, "grey"), (220, "bright")):
+            os.makedirs(os.path.join(folder, part, name), exist_ok=True)
+            for i in range(count):
+                pixels = bytes(level + draw.randrange(30) for _ in range(side * side))
+                with open(os.path.join(folder, part, name, f"{i:04}.png"), "wb") as file:
+                    file.write(png(side, side, pixels))
+
+
+def write_npy(path, kind, shape, values):
+    """kind: numpy's letter and size, such as f4; values: of that shape, flat."""
+    letter = {"f4": "f", "u1": "B", "i8": "q"}[kind]
+    header = f"{{'descr': '{'|' if kind == 'u1' else '<'}{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}\n".encode()
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}{letter}", *values))
 
 
 # The first bytes of a picture, as somebody might save one under a data file's name.

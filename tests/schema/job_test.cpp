@@ -40,7 +40,7 @@ TEST(Job, UnknownKeyNamesLineAndNearest) {
             "x.job:3: unknown key \"global-batc\"; did you mean \"global-batch\"? tgctl help job explains all keys");
   EXPECT_EQ(error_of("global_batch = 3\n"),
             "x.job:1: unknown key \"global_batch\"; did you mean \"global-batch\"? tgctl help job explains all keys");
-  EXPECT_EQ(error_of("colour = red\n"), "x.job:1: unknown key \"colour\"; tgctl help job explains all keys");
+  EXPECT_EQ(error_of("hue = red\n"), "x.job:1: unknown key \"hue\"; tgctl help job explains all keys");
   for (const auto& [word, key] : {std::pair("epochs", "steps"), std::pair("lr", "learning-rate"),
                                   std::pair("batch_size", "global-batch"), std::pair("dataset", "data")}) {
     const std::string message = error_of(std::string(word) + " = 3\n");
@@ -157,13 +157,42 @@ TEST(Job, KeysThatDependOnEachOther) {
   EXPECT_NE(invalid(sized, 0), "");
 }
 
+// What validate_job has to say about a job with these settings.
+std::string message_of(std::initializer_list<const char*> settings) {
+  JobSpec job;
+  for (const char* setting : settings) EXPECT_TRUE(set_job_key(job, setting).ok()) << setting;
+  const Status status = validate_job(job, 2);
+  return status.ok() ? std::string() : status.error().message;
+}
+
+TEST(Job, KeysThatOnlySomeDataKnow) {
+  EXPECT_EQ(message_of({"data=fractals", "data-classes=5", "image-size=32", "data-train=9"}), "");
+  EXPECT_EQ(message_of({"data=folder", "image-size=32", "test-share=0.1", "damaged=skip"}), "");
+  EXPECT_EQ(message_of({"data=npy", "test-share=0.1", "normalization=given", "mean=1", "deviation=2"}), "");
+  EXPECT_EQ(message_of({"data-classes=5"}), "data-classes sizes fractals; data is synthetic");
+  EXPECT_EQ(message_of({"data=mnist", "image-size=32"}), "image-size is for fractals and folder; data is mnist");
+  EXPECT_EQ(message_of({"data=cifar10", "test-share=0.1"}), "test-share is for folder, npy and idx; data is cifar10");
+  EXPECT_EQ(message_of({"data=idx", "damaged=skip"}), "damaged is for folder; data is idx");
+  EXPECT_EQ(message_of({"data=folder", "data-train=5"}),
+            "data-train and data-test size the synthetic set and fractals; data is folder");
+  EXPECT_NE(message_of({"normalization=given", "mean=1"}).find("needs mean and deviation"), std::string::npos);
+  EXPECT_EQ(message_of({"mean=1"}), "mean and deviation need normalization = given");
+  EXPECT_EQ(message_of({"crop=area", "crop-padding=4"}), "crop-padding is for crop = window; crop is area");
+}
+
+TEST(Job, MeanAndDeviationAreListsOfNumbers) {
+  JobSpec job;
+  EXPECT_TRUE(set_job_key(job, "mean=0.485, 0.456,0.406").ok());
+  EXPECT_EQ(job.mean, (std::vector<double>{0.485, 0.456, 0.406}));
+  EXPECT_TRUE(set_job_key(job, "mean=").ok());
+  EXPECT_TRUE(job.mean.empty());
+  for (const char* bad : {"mean=1,", "mean=,", "mean=x", "deviation=0", "deviation=1,-1", "mean=nan", "mean=1 2"})
+    EXPECT_FALSE(set_job_key(job, bad).ok()) << bad;
+  EXPECT_FALSE(set_job_key(job, "mean=1" + std::string(200, ',')).ok());
+}
+
 TEST(Job, ReplayHasNothingToTrainOrEvaluate) {
-  const auto message = [](std::initializer_list<const char*> settings) {
-    JobSpec job;
-    for (const char* setting : settings) EXPECT_TRUE(set_job_key(job, setting).ok()) << setting;
-    const Status status = validate_job(job, 2);
-    return status.ok() ? std::string() : status.error().message;
-  };
+  const auto message = message_of;
   EXPECT_EQ(message({"compute=replay", "model=vgg-a", "replay-zeros=0.99", "weight-decay=0"}), "");
   EXPECT_EQ(message({"compute=replay", "weight-decay=0.1", "weight-decay-path=outside"}), "");
   EXPECT_NE(message({"compute=replay", "weight-decay=0.1"}).find("set weight-decay-path to outside"),
@@ -207,30 +236,42 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "chunk-parameters = 0\n"
             "clip-sigma = 2.5\n"
             "coding = auto\n"
+            "colour = auto\n"
+            "colour-strength = 0.4\n"
             "compute = train\n"
+            "crop = auto\n"
+            "crop-padding = 0\n"
+            "damaged = fatal\n"
             "data = synthetic\n"
+            "data-classes = 0\n"
             "data-dir =\n"
             "data-seed = 1\n"
             "data-test = 0\n"
             "data-train = 0\n"
+            "deviation =\n"
             "digest-every = 20\n"
             "ema = 0.9999\n"
             "epsilon = 1e-08\n"
             "evaluate-every = 0\n"
             "exchange = auto\n"
+            "flip = auto\n"
             "float-steps = 0\n"
             "global-batch = 64\n"
             "gradients = ternary\n"
+            "image-size = 0\n"
             "last-layer = ternary\n"
             "learning-rate = 0.01\n"
             "link-mbps = 0\n"
+            "mean =\n"
             "members = all\n"
             "min-ternary-size = 1\n"
             "model = lenet\n"
             "momentum = 0.9\n"
+            "normalization = auto\n"
             "optimizer = momentum\n"
             "replay-gradients = gaussian\n"
             "replay-zeros = 0.68\n"
+            "resize = 0\n"
             "scaler = paper\n"
             "scaler-sharing = max\n"
             "schedule = constant\n"
@@ -241,18 +282,19 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "start-timeout = 30s\n"
             "step-timeout = 1m\n"
             "steps = 1000\n"
+            "test-share = 0\n"
             "threads = 0\n"
             "trace = false\n"
             "weight-decay = 0\n"
             "weight-decay-path = inside\n");
-  EXPECT_EQ(job_hash({}), 0x7098e2a0d717569u);
+  EXPECT_EQ(job_hash({}), 0xa9d7d71372bf77adu);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0x96656e304f4e894bu);
+  EXPECT_EQ(job_hash(other), 0xa4d84a4bbd366779u);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -270,7 +312,7 @@ TEST(Job, EveryWordOfEveryChoiceReadsBack) {
     }
     choices += read > 0 ? 1 : 0;
   }
-  EXPECT_EQ(choices, 15u) << "thirteen enums, schedule-power and trace";
+  EXPECT_EQ(choices, 20u) << "eighteen enums, schedule-power and trace";
 }
 
 // A key whose row set another field would pass every other test.
@@ -282,6 +324,19 @@ TEST(Job, EveryKeyTravels) {
                                                        {"data-seed", "7"},
                                                        {"data-train", "7"},
                                                        {"data-test", "7"},
+                                                       {"data-classes", "7"},
+                                                       {"image-size", "7"},
+                                                       {"test-share", "0.25"},
+                                                       {"damaged", "skip"},
+                                                       {"crop", "window"},
+                                                       {"crop-padding", "7"},
+                                                       {"resize", "7"},
+                                                       {"flip", "horizontal"},
+                                                       {"colour", "jitter"},
+                                                       {"colour-strength", "0.7"},
+                                                       {"normalization", "given"},
+                                                       {"mean", "0.5,-0.25,1e-09"},
+                                                       {"deviation", "0.5"},
                                                        {"steps", "7"},
                                                        {"seed", "7"},
                                                        {"global-batch", "7"},

@@ -260,14 +260,18 @@ void Trainer::State::evaluate(const Evaluate& asked) {
   const engine::Share part = engine::split(prepared.data->test.count(), options.weights)[options.self.index()];
   engine::EvaluationCounts counts;
   for (int done = 0; done < part.count;) {
-    evaluation_batch.count = std::min(kEvaluationBatch, part.count - done);
-    engine::fill_evaluation_batch(*prepared.data, static_cast<std::size_t>(part.first) + static_cast<std::size_t>(done),
-                                  prepared.model.input, evaluation_batch);
+    const int wanted = std::min(kEvaluationBatch, part.count - done);
+    evaluation_batch.count = wanted;  // less comes of it where damaged files are skipped
+    engine::fill_evaluation_batch(*prepared.data, prepared.recipe,
+                                  static_cast<std::size_t>(part.first) + static_cast<std::size_t>(done),
+                                  evaluation_batch, static_cast<int>(prepared.threads));
+    done += wanted;
+    advance();
+    if (evaluation_batch.count == 0) continue;
     const engine::EvaluationCounts some = kit.engine->evaluate(prepared.replica->average().address(), evaluation_batch);
     counts.correct += some.correct;
     counts.total += some.total;
     counts.loss_sum += some.loss_sum;
-    done += evaluation_batch.count;
     advance();
   }
   set_phase(schema::Phase::kIdle);

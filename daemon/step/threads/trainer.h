@@ -30,6 +30,7 @@ namespace tg::daemon {
 struct Prepared {
   engine::Model model;
   std::shared_ptr<const engine::Dataset> data;
+  engine::Recipe recipe;  // how its samples become the model's input
   std::shared_ptr<Replica> replica;
   std::uint64_t data_hash = 0, model_hash = 0, initial_digest = 0;
   std::uint32_t local_batch = 0;  // samples of a step that are this member's

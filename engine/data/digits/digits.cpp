@@ -192,6 +192,7 @@ Result<Dataset> make_digits(const DatasetOptions& options) {
   }
   Dataset data;
   data.kind = DatasetKind::kSynthetic;
+  for (int digit = 0; digit < 10; ++digit) data.classes.push_back(std::to_string(digit));
   data.train = draw_set(options.seed, DrawDomain::kDigitsTrain, train, hash);
   data.test = draw_set(options.seed, DrawDomain::kDigitsTest, test, hash);
   data.hash = hash.value();

@@ -1,60 +1,71 @@
 #include "engine/data/files/cifar.h"
 
 #include "engine/data/content_hash.h"
+#include "engine/data/files/class_names.h"
 #include "engine/data/files/file_bytes.h"
 
 namespace tg::engine {
 namespace {
 
-constexpr int kClasses = 10;
-constexpr int kTrainingFiles = 5;
-constexpr std::size_t kMostBatchBytes = 100'000 * kCifarRecordBytes;  // ten times a real one
-constexpr const char* kFolder = "cifar-10-batches-bin";
+constexpr std::size_t kMostRecords = 100'000;  // of a file; CIFAR-100 has 50,000 in one
 
-Status read_batch(const std::string& directory, const std::string& name, ImageSet& set, ContentHash& hash) {
-  const std::string path = find_file(directory, kFolder, {name});
+// Where the files of one set lie.
+struct Place {
+  const CifarFormat& format;
+  const std::string& directory;
+  const char* folder;
+};
+
+Status read_batch(const Place& place, const std::string& name, ImageSet& set, ContentHash& hash) {
+  const std::string path = find_file(place.directory, place.folder, {name});
+  const std::string set_name = place.format.name;
   if (path.empty()) {
-    return Error{ErrorKind::kInvalidJob, "data-dir " + directory + " has no " + name + ", nor has " + directory + "/" +
-                                             kFolder + "; unpack the binary version of CIFAR-10 there"};
+    return Error{ErrorKind::kInvalidJob, "data-dir " + place.directory + " has no " + name + ", nor has " +
+                                             place.directory + "/" + place.folder + "; unpack the binary version of " +
+                                             set_name + " there"};
   }
   Result<DataFile> file = DataFile::open(path);
   if (!file) return file.error();
   std::vector<std::uint8_t> bytes;
-  if (Status read = file->read_up_to(kMostBatchBytes + 1, bytes); !read) return read;
-  if (bytes.size() > kMostBatchBytes) {
-    return Error{ErrorKind::kCorrupt, path + " holds more than " + std::to_string(kMostBatchBytes) +
-                                          " bytes, so it is no batch of CIFAR-10; fetch the binary version of CIFAR-10 "
-                                          "again"};
+  const std::size_t most = kMostRecords * place.format.record_bytes();
+  if (Status read = file->read_up_to(most + 1, bytes); !read) return read;
+  if (bytes.size() > most) {
+    return Error{ErrorKind::kCorrupt, path + " holds more than " + std::to_string(most) +
+                                          " bytes, so it is no batch of " + set_name +
+                                          "; fetch the binary version of " + set_name + " again"};
   }
   hash.add(bytes);
-  return parse_cifar_batch(bytes, path, set);
+  return parse_cifar_batch(bytes, place.format, path, set);
 }
 
 }  // namespace
 
-Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const std::string& file, ImageSet& set) {
+Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const CifarFormat& format, const std::string& file,
+                         ImageSet& set) {
   const auto damaged = [&](const std::string& what) {
-    return Error{ErrorKind::kCorrupt, file + " " + what + "; fetch the binary version of CIFAR-10 again"};
+    return Error{ErrorKind::kCorrupt, file + " " + what + "; fetch the binary version of " + format.name + " again"};
   };
+  const std::size_t record_bytes = format.record_bytes();
   if (bytes.empty()) return damaged("is empty");
-  if (bytes.size() % kCifarRecordBytes != 0) {
+  if (bytes.size() % record_bytes != 0) {
     return damaged("has " + std::to_string(bytes.size()) + " bytes, which is no whole number of records of " +
-                   std::to_string(kCifarRecordBytes) + " (truncated, or another format)");
+                   std::to_string(record_bytes) + " (truncated, or another format)");
   }
-  const std::size_t records = bytes.size() / kCifarRecordBytes;
+  const std::size_t records = bytes.size() / record_bytes;
+  const auto label_of = [&](std::size_t i) { return bytes[i * record_bytes + format.label_bytes - 1]; };
   for (std::size_t i = 0; i < records; ++i) {
-    if (bytes[i * kCifarRecordBytes] >= kClasses) {
-      return damaged("has label " + std::to_string(bytes[i * kCifarRecordBytes]) + " in record " + std::to_string(i) +
-                     ", outside 0 to 9");
+    if (label_of(i) >= format.classes) {
+      return damaged("has label " + std::to_string(label_of(i)) + " in record " + std::to_string(i) +
+                     ", outside 0 to " + std::to_string(format.classes - 1));
     }
   }
   set.stored = {3, 32, 32};
   set.labels.reserve(set.labels.size() + records);
-  set.pixels.reserve(set.pixels.size() + records * (kCifarRecordBytes - 1));
+  set.pixels.reserve(set.pixels.size() + records * set.stored.elements());
   for (std::size_t i = 0; i < records; ++i) {
-    const auto record = bytes.subspan(i * kCifarRecordBytes, kCifarRecordBytes);
-    set.labels.push_back(record[0]);
-    set.pixels.insert(set.pixels.end(), record.begin() + 1, record.end());
+    const auto record = bytes.subspan(i * record_bytes, record_bytes);
+    set.labels.push_back(label_of(i));
+    set.pixels.insert(set.pixels.end(), record.begin() + static_cast<std::ptrdiff_t>(format.label_bytes), record.end());
   }
   return {};
 }
@@ -63,15 +74,33 @@ Result<Dataset> load_cifar10(const std::string& directory) {
   if (Status status = check_directory(directory, DatasetKind::kCifar10, "the binary batches of CIFAR-10"); !status) {
     return status.error();
   }
+  const Place place{kCifar10Format, directory, "cifar-10-batches-bin"};
   Dataset data;
   data.kind = DatasetKind::kCifar10;
-  data.preprocessing = Preprocessing::kCifarTraining24;
+  data.classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
   ContentHash hash;
-  for (int i = 1; i <= kTrainingFiles; ++i) {
-    const std::string name = "data_batch_" + std::to_string(i) + ".bin";
-    if (Status status = read_batch(directory, name, data.train, hash); !status) return status.error();
+  for (const char* name :
+       {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"}) {
+    if (Status status = read_batch(place, name, data.train, hash); !status) return status.error();
   }
-  if (Status status = read_batch(directory, "test_batch.bin", data.test, hash); !status) return status.error();
+  if (Status status = read_batch(place, "test_batch.bin", data.test, hash); !status) return status.error();
+  data.hash = hash.value();
+  return data;
+}
+
+Result<Dataset> load_cifar100(const std::string& directory) {
+  if (Status status = check_directory(directory, DatasetKind::kCifar100, "the binary batches of CIFAR-100"); !status) {
+    return status.error();
+  }
+  const Place place{kCifar100Format, directory, "cifar-100-binary"};
+  Dataset data;
+  data.kind = DatasetKind::kCifar100;
+  ContentHash hash;
+  if (Status status = read_batch(place, "train.bin", data.train, hash); !status) return status.error();
+  if (Status status = read_batch(place, "test.bin", data.test, hash); !status) return status.error();
+  auto names = read_class_names(find_file(directory, place.folder, {"fine_label_names.txt"}), kCifar100Format.classes);
+  if (!names) return names.error();
+  data.classes = *std::move(names);
   data.hash = hash.value();
   return data;
 }

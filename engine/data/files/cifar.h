@@ -1,10 +1,10 @@
-// The binary batches of CIFAR-10:
+// The binary batches of CIFAR-10 and CIFAR-100:
 //
-//   file   := record+                 record := label pixels{3072}      label = one byte, 0 to 9
-//   pixels := red, green, blue planes of 32 x 32 bytes, row-major
+//   file   := record*                     no header
+//   record := label[1 or 2] pixel[3072]   CIFAR-10: class 0..9; CIFAR-100: superclass 0..19 (not used), class 0..99;
+//                                         red, green, blue planes of 32 x 32 bytes, row-major
 //
-// A standard file has 10,000 records; any whole number of them is read. The parser is pure and safe on any bytes. Any
-// thread.
+// Any whole number of records is read. The parser is pure and safe on any bytes. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,23 @@
 
 namespace tg::engine {
 
-inline constexpr std::size_t kCifarRecordBytes = 1 + 3 * 32 * 32;
+struct CifarFormat {
+  const char* name;
+  std::size_t label_bytes;  // the last one counts
+  int classes;
+  std::size_t record_bytes() const { return label_bytes + 3 * 32 * 32; }
+};
+inline constexpr CifarFormat kCifar10Format{"CIFAR-10", 1, 10};
+inline constexpr CifarFormat kCifar100Format{"CIFAR-100", 2, 100};
 
 // Appends the records to `set`; on an error `set` is as before.
-Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const std::string& file, ImageSet& set);
+Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const CifarFormat& format, const std::string& file,
+                         ImageSet& set);
 
 // data_batch_1.bin to data_batch_5.bin and test_batch.bin from `directory` or its cifar-10-batches-bin/ folder.
 Result<Dataset> load_cifar10(const std::string& directory);
+// train.bin and test.bin from `directory` or its cifar-100-binary/ folder, and the names of the classes from
+// fine_label_names.txt where that is beside them.
+Result<Dataset> load_cifar100(const std::string& directory);
 
 }  // namespace tg::engine

@@ -1,5 +1,8 @@
 #include "engine/data/files/file_bytes.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -7,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+
+#include "engine/data/limits.h"
 
 namespace tg::engine {
 namespace {
@@ -48,6 +53,48 @@ Status DataFile::read_up_to(std::size_t size, std::vector<std::uint8_t>& bytes) 
     if (got == 0) break;
   }
   return {};
+}
+
+Status read_file(const std::string& path, std::size_t most, std::vector<std::uint8_t>& bytes) {
+  struct Descriptor {
+    int number;
+    ~Descriptor() {
+      if (number >= 0) ::close(number);
+    }
+  } const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe must not keep us waiting
+  struct stat facts {};
+  if (file.number < 0 || ::fstat(file.number, &facts) != 0) return unreadable(path, std::strerror(errno));
+  if (!S_ISREG(facts.st_mode)) return unreadable(path, "it is no plain file");
+  auto size = static_cast<std::size_t>(facts.st_size);
+  if (size > most)
+    return Error{ErrorKind::kCorrupt,
+                 path + " has " + std::to_string(size) + " bytes, more than the " + std::to_string(most) + " allowed"};
+  bytes.resize(size);
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t got = ::read(file.number, bytes.data() + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return unreadable(path, std::strerror(errno));
+    if (got == 0) bytes.resize(size = done);
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> read_lines(const std::string& path) {
+  std::vector<std::uint8_t> bytes;
+  if (const Status read = read_file(path, kMostListBytes, bytes); !read) return read.error();
+  std::vector<std::string> lines;
+  for (auto at = bytes.begin(); at != bytes.end();) {
+    const auto end = std::find(at, bytes.end(), std::uint8_t{'\n'});
+    std::string line(at, end);
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.find('\0') != std::string::npos)
+      return Error{ErrorKind::kCorrupt,
+                   path + " is no text: line " + std::to_string(lines.size() + 1) + " has a zero byte"};
+    lines.push_back(std::move(line));
+    at = end == bytes.end() ? end : end + 1;
+  }
+  return lines;
 }
 
 std::string find_file(const std::string& directory, const std::string& subfolder,

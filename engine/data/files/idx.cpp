@@ -10,7 +10,7 @@ namespace tg::engine {
 namespace {
 
 constexpr std::uint8_t kUnsignedByte = 0x08;
-constexpr int kDigitClasses = 10;
+constexpr int kMnistClasses = 10;
 
 std::uint32_t big_endian(std::span<const std::uint8_t> bytes, std::size_t at) {
   return std::uint32_t{bytes[at]} << 24 | std::uint32_t{bytes[at + 1]} << 16 | std::uint32_t{bytes[at + 2]} << 8 |
@@ -80,28 +80,42 @@ Result<std::vector<std::uint8_t>> read_idx(const std::string& path, std::uint8_t
   return bytes;
 }
 
-Result<std::vector<std::uint8_t>> read_part(const std::string& directory, const std::string& part, std::uint8_t rank,
-                                            std::string& path) {
+// MNIST, or a set that has its form.
+struct MnistSet {
+  DatasetKind kind;
+  const char* name;
+  std::string directory, folder;  // the files lie in the directory or in that folder of it
+};
+
+// How a file may be spelt.
+std::vector<std::string> spellings(const std::string& part, std::uint8_t rank) {
   const std::string kind = "idx" + std::to_string(rank) + "-ubyte";
   const std::string dashed = part + "-" + kind;
   const std::string dotted = part + "." + kind;
-  path = find_file(directory, "mnist", {dashed, dotted, dashed + ".gz", dotted + ".gz"});
+  return {dashed, dotted, dashed + ".gz", dotted + ".gz"};
+}
+
+Result<std::vector<std::uint8_t>> read_part(const MnistSet& place, const std::string& part, std::uint8_t rank,
+                                            std::string& path) {
+  const std::vector<std::string> names = spellings(part, rank);
+  path = find_file(place.directory, place.folder, names);
   if (path.empty()) {
-    return Error{ErrorKind::kInvalidJob, "data-dir " + directory + " has no " + dashed + "[.gz], nor has " + directory +
-                                             "/mnist; put the four files of MNIST there, or use data = synthetic"};
+    return Error{ErrorKind::kInvalidJob,
+                 "data-dir " + place.directory + " has no " + names.front() + "[.gz], nor has " + place.directory +
+                     "/" + place.folder + "; put the four files of " + place.name + " there, or use data = synthetic"};
   }
   return read_idx(path, rank);
 }
 
-Result<ImageSet> read_set(const std::string& directory, const std::string& prefix, ContentHash& hash) {
+Result<ImageSet> read_set(const MnistSet& place, const std::string& prefix, ContentHash& hash) {
   std::string image_path, label_path;
-  const auto image_bytes = read_part(directory, prefix + "-images", 3, image_path);
+  const auto image_bytes = read_part(place, prefix + "-images", 3, image_path);
   if (!image_bytes) return image_bytes.error();
-  const auto label_bytes = read_part(directory, prefix + "-labels", 1, label_path);
+  const auto label_bytes = read_part(place, prefix + "-labels", 1, label_path);
   if (!label_bytes) return label_bytes.error();
   auto set = parse_idx_images(*image_bytes, image_path);
   if (!set) return set;
-  auto labels = parse_idx_labels(*label_bytes, kDigitClasses, label_path);
+  auto labels = parse_idx_labels(*label_bytes, kMnistClasses, label_path);
   if (!labels) return labels.error();
   const std::size_t images = set->pixels.size() / set->stored.elements();
   if (images != labels->size()) {
@@ -115,6 +129,28 @@ Result<ImageSet> read_set(const std::string& directory, const std::string& prefi
   return set;
 }
 
+Result<Dataset> load(const MnistSet& place, std::vector<std::string> classes) {
+  if (Status status = check_directory(place.directory, place.kind, std::string("the four files of ") + place.name);
+      !status)
+    return status.error();
+  ContentHash hash;
+  auto train = read_set(place, "train", hash);
+  if (!train) return train.error();
+  auto test = read_set(place, "t10k", hash);
+  if (!test) return test.error();
+  if (train->stored != test->stored) {
+    return Error{ErrorKind::kCorrupt, "the training and test images in " + place.directory +
+                                          " differ in size; take all four files from the same source"};
+  }
+  Dataset data;
+  data.kind = place.kind;
+  data.train = *std::move(train);
+  data.test = *std::move(test);
+  data.classes = std::move(classes);
+  data.hash = hash.value();
+  return data;
+}
+
 }  // namespace
 
 Result<ImageSet> parse_idx_images(std::span<const std::uint8_t> bytes, const std::string& file) {
@@ -126,8 +162,8 @@ Result<ImageSet> parse_idx_images(std::span<const std::uint8_t> bytes, const std
   return set;
 }
 
-Result<std::vector<std::uint8_t>> parse_idx_labels(std::span<const std::uint8_t> bytes, int classes,
-                                                   const std::string& file) {
+Result<std::vector<std::uint16_t>> parse_idx_labels(std::span<const std::uint8_t> bytes, int classes,
+                                                    const std::string& file) {
   const auto data = idx_data(bytes, 1, file);
   if (!data) return data.error();
   const int most = *std::max_element(data->begin(), data->end());
@@ -136,30 +172,33 @@ Result<std::vector<std::uint8_t>> parse_idx_labels(std::span<const std::uint8_t>
     return Error{ErrorKind::kInvalidJob, file + " has labels up to " + std::to_string(most) + ", but MNIST has " +
                                              std::to_string(classes) + " classes, labelled 0 to " +
                                              std::to_string(classes - 1) +
-                                             ": is it another set, such as EMNIST? Only sets of ten classes can be "
-                                             "trained on; put the four files of MNIST there"};
+                                             ": is it another set, such as EMNIST? Set data = idx, which takes any "
+                                             "number of classes, or put the four files of MNIST there"};
   }
-  return std::vector<std::uint8_t>(data->begin(), data->end());
+  return std::vector<std::uint16_t>(data->begin(), data->end());
 }
 
 Result<Dataset> load_mnist(const std::string& directory) {
-  if (Status status = check_directory(directory, DatasetKind::kMnist, "the four files of MNIST"); !status)
-    return status.error();
-  ContentHash hash;
-  auto train = read_set(directory, "train", hash);
-  if (!train) return train.error();
-  auto test = read_set(directory, "t10k", hash);
-  if (!test) return test.error();
-  if (train->stored != test->stored) {
-    return Error{ErrorKind::kCorrupt, "the training and test images in " + directory +
-                                          " differ in size; take all four files from the same source"};
+  return load({DatasetKind::kMnist, "MNIST", directory, "mnist"}, {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"});
+}
+
+Result<Dataset> load_fashion_mnist(const std::string& directory) {
+  // The four files are called as MNIST's: a folder of their own comes first.
+  const std::string folder = "fashion-mnist", own = directory + "/" + folder;
+  const auto holds = [](const std::string& one) { return !find_file(one, "", spellings("train-images", 3)).empty(); };
+  std::string place = directory;
+  if (!directory.empty() && holds(own))
+    place = own;
+  else if (holds(kInstalledFashionMnist))
+    place = kInstalledFashionMnist;
+  if (place.empty()) {
+    return Error{ErrorKind::kInvalidJob,
+                 "data = fashion-mnist is not installed on this machine: apt-get install dataset-fashion-mnist, or set "
+                 "data-dir to the directory that holds its four files"};
   }
-  Dataset data;
-  data.kind = DatasetKind::kMnist;
-  data.train = *std::move(train);
-  data.test = *std::move(test);
-  data.hash = hash.value();
-  return data;
+  return load(
+      {DatasetKind::kFashionMnist, "Fashion-MNIST", place, folder},
+      {"t-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"});
 }
 
 }  // namespace tg::engine

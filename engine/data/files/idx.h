@@ -1,4 +1,4 @@
-// IDX files, the format of MNIST: big-endian throughout.
+// MNIST's IDX files: big-endian throughout. IDX of other shapes and types: array.h.
 //
 //   file   := 0x00 0x00 type rank size{rank} data       type = 0x08 (unsigned byte)
 //   images := rank 3, sizes count, height, width        data = count * height * width bytes, row-major
@@ -21,11 +21,17 @@ inline constexpr std::uint32_t kMostIdxSide = 1024;  // pixels
 // stored and pixels are filled, labels stay empty.
 Result<ImageSet> parse_idx_images(std::span<const std::uint8_t> bytes, const std::string& file);
 // Every label is below `classes`.
-Result<std::vector<std::uint8_t>> parse_idx_labels(std::span<const std::uint8_t> bytes, int classes,
-                                                   const std::string& file);
+Result<std::vector<std::uint16_t>> parse_idx_labels(std::span<const std::uint8_t> bytes, int classes,
+                                                    const std::string& file);
 
 // The four files of MNIST from `directory` or its mnist/ folder, plain or .gz, train-images-idx3-ubyte or
-// train-images.idx3-ubyte. Fills train, test and hash.
+// train-images.idx3-ubyte. Fills train, test, classes and hash.
 Result<Dataset> load_mnist(const std::string& directory);
+
+// Where Debian's package dataset-fashion-mnist puts its files.
+inline constexpr const char* kInstalledFashionMnist = "/usr/share/datasets/fashion-mnist";
+// The same four files, from fashion-mnist/ in `directory`, else from where Debian's package has put them, else from
+// `directory` itself.
+Result<Dataset> load_fashion_mnist(const std::string& directory);
 
 }  // namespace tg::engine

@@ -23,7 +23,7 @@ BatchSource::Options options_of(const Dataset& data) {
   options.share = {6, 5};
   options.first_step = 5;
   options.last_step = 30;
-  options.input = data.train.stored;
+  options.recipe = make_recipe(data, data.train.stored).value();
   return options;
 }
 
@@ -36,12 +36,37 @@ TEST(BatchSource, EqualsDirectFillAndStaysValidUntilTheNextCall) {
     const Batch& batch = source.next();
     Batch expected;
     expected.count = options.share.count;
-    fill_training_batch(*data, stream, options.seed, step * options.global_batch + options.share.first, options.input,
+    fill_training_batch(*data, options.recipe, stream, options.seed, step * options.global_batch + options.share.first,
                         expected);
     ASSERT_EQ(batch.count, options.share.count);
     ASSERT_EQ(batch.labels, expected.labels) << step;
     ASSERT_TRUE(std::ranges::equal(batch.images.span(), expected.images.span())) << step;
   }
+}
+
+TEST(BatchSource, ThreadsFillTheSameBatches) {
+  const auto data = digits();
+  auto options = options_of(*data);
+  BatchSource one(data, options);
+  options.threads = 5;
+  BatchSource five(data, options);
+  for (std::uint64_t step = options.first_step; step < options.last_step; ++step) {
+    const Batch& a = one.next();
+    const Batch& b = five.next();
+    ASSERT_EQ(a.labels, b.labels) << step;
+    ASSERT_TRUE(std::ranges::equal(a.images.span(), b.images.span())) << step;
+  }
+}
+
+// What takes long to make is waited for, and what is there is not.
+TEST(BatchSource, TellsHowLongItWasWaitedFor) {
+  const auto data = digits();
+  const auto options = options_of(*data);
+  BatchSource source(data, options);
+  EXPECT_EQ(source.waited_seconds(), 0);
+  for (std::uint64_t step = options.first_step; step < options.last_step; ++step) source.next();
+  EXPECT_GT(source.waited_seconds(), 0);
+  EXPECT_LT(source.waited_seconds(), 60);
 }
 
 // Members' batches of one step, put together, are the batch of a run of one.
@@ -67,7 +92,9 @@ TEST(BatchSource, DestructionNeverWaitsForACaller) {
   const auto data = digits();
   for (int calls = 0; calls < 4; ++calls) {
     for (int repeat = 0; repeat < 20; ++repeat) {
-      BatchSource source(data, options_of(*data));
+      auto options = options_of(*data);
+      options.threads = 1 + repeat % 3;
+      BatchSource source(data, options);
       for (int i = 0; i < calls; ++i) source.next();
     }
   }

@@ -24,7 +24,9 @@ TEST(Cifar, ReadsDirectoryAndItsSubfolderAlike) {
   ASSERT_EQ(d.train.count(), 20u);
   ASSERT_EQ(d.test.count(), 3u);
   EXPECT_EQ(d.train.stored, (ImageShape{3, 32, 32}));
-  EXPECT_EQ(d.preprocessing, Preprocessing::kCifarTraining24);
+  const Recipe recipe = make_recipe(d, {3, 24, 24}).value();
+  EXPECT_EQ(recipe.colour, Colour::kPaper);
+  EXPECT_EQ(recipe.normalization, Normalization::kPerImage);
   for (std::size_t i = 0; i < 20; ++i) {
     const std::size_t sample = 10 * (1 + i / 4) + i % 4;
     EXPECT_EQ(d.train.labels[i], sample % 10);
@@ -58,13 +60,51 @@ TEST(Cifar, ErrorsNameTheFileAndWhatToDo) {
   expect_text(error_of(DatasetKind::kCifar10, folder.path()), "label 10 in record 1");
 }
 
+// Known since the first release: nodes of two releases would otherwise refuse each other, for no reason.
+TEST(Cifar, HashIsFrozen) {
+  const Folder folder;
+  write_cifar(folder.path());
+  EXPECT_EQ((*load(DatasetKind::kCifar10, folder.path()))->hash, 6204157040772556779u);
+}
+
+TEST(Cifar, HundredClassesHaveTheirFineLabels) {
+  const Folder folder;
+  const auto records = [](std::size_t count, std::size_t salt) {
+    Bytes bytes;
+    for (std::size_t i = 0; i < count; ++i) {
+      bytes.push_back(static_cast<std::uint8_t>(i % 20));
+      bytes.push_back(static_cast<std::uint8_t>((7 * i + salt) % 100));
+      for (std::size_t at = 0; at < 3072; ++at) bytes.push_back(pattern(i + salt, at));
+    }
+    return bytes;
+  };
+  write_plain(folder / "cifar-100-binary/train.bin", records(5, 0));
+  write_plain(folder / "cifar-100-binary/test.bin", records(3, 50));
+  const auto data = load(DatasetKind::kCifar100, folder.path());
+  ASSERT_TRUE(data.ok()) << data.error().message;
+  EXPECT_EQ((*data)->train.labels, (std::vector<std::uint16_t>{0, 7, 14, 21, 28}));
+  EXPECT_EQ((*data)->test.labels, (std::vector<std::uint16_t>{50, 57, 64}));
+  EXPECT_EQ((*data)->train.pixels[3072 + 9], pattern(1, 9));
+  EXPECT_EQ((*data)->classes.size(), 100u);
+  EXPECT_EQ((*data)->classes[99], "99");
+  write_plain(folder / "cifar-100-binary/fine_label_names.txt", {'a', 'p', 'p', 'l', 'e', '\n'});
+  EXPECT_EQ((*load(DatasetKind::kCifar100, folder.path()))->classes[0], "apple");
+  Bytes bad = records(2, 0);
+  bad[3075] = 100;
+  write_plain(folder / "cifar-100-binary/test.bin", bad);
+  expect_text(error_of(DatasetKind::kCifar100, folder.path()), "label 100 in record 1, outside 0 to 99");
+  bad.pop_back();
+  write_plain(folder / "cifar-100-binary/test.bin", bad);
+  expect_text(error_of(DatasetKind::kCifar100, folder.path()), "no whole number of records of 3074");
+}
+
 TEST(Cifar, FailedParseLeavesTheSetAlone) {
   ImageSet set;
-  ASSERT_TRUE(parse_cifar_batch(cifar_records(2, 0), "a", set).ok());
+  ASSERT_TRUE(parse_cifar_batch(cifar_records(2, 0), kCifar10Format, "a", set).ok());
   const ImageSet before = set;
   Bytes bad = cifar_records(2, 5);
   bad[3073] = 200;
-  EXPECT_FALSE(parse_cifar_batch(bad, "b", set).ok());
+  EXPECT_FALSE(parse_cifar_batch(bad, kCifar10Format, "b", set).ok());
   EXPECT_EQ(set.pixels, before.pixels);
   EXPECT_EQ(set.labels, before.labels);
 }

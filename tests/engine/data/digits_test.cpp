@@ -27,7 +27,7 @@ std::uint64_t hash_of_all(const Dataset& data) {
   ContentHash hash;
   for (const ImageSet* set : {&data.train, &data.test}) {
     hash.add(set->pixels);
-    hash.add(set->labels);
+    hash.add(Bytes(set->labels.begin(), set->labels.end()));
   }
   return hash.value();
 }

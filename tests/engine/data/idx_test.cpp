@@ -124,6 +124,35 @@ TEST(Idx, DamagedGzipIsAnError) {
   expect_text(error_of(DatasetKind::kMnist, folder.path()), file);
 }
 
+// The four files are called as MNIST's, so a folder of their own goes before the one that may hold MNIST.
+TEST(Idx, FashionMnistIsFoundInItsOwnFolderFirst) {
+  const Folder folder;
+  write_mnist(folder.path(), "-idx", false);
+  write_mnist(folder / "fashion-mnist", "-idx", true);
+  write_gzip(folder / "fashion-mnist/train-images-idx3-ubyte.gz", idx_images(kTrain, 28, 7));
+  const auto data = load(DatasetKind::kFashionMnist, folder.path());
+  ASSERT_TRUE(data.ok()) << data.error().message;
+  EXPECT_EQ((*data)->train.pixels[5], pattern(7, 5));
+  EXPECT_EQ((*data)->classes[9], "ankle boot");
+  EXPECT_NE((*data)->hash, (*load(DatasetKind::kMnist, folder.path()))->hash);
+}
+
+TEST(Idx, InstalledFashionMnist) {
+  if (!std::filesystem::exists(kInstalledFashionMnist)) GTEST_SKIP() << "apt-get install dataset-fashion-mnist";
+  const auto data = load(DatasetKind::kFashionMnist, "");
+  ASSERT_TRUE(data.ok()) << data.error().message;
+  EXPECT_EQ((*data)->train.count(), 60'000u);
+  EXPECT_EQ((*data)->test.count(), 10'000u);
+  for (std::uint16_t label = 0; label < 10; ++label) EXPECT_EQ(std::ranges::count((*data)->test.labels, label), 1000);
+}
+
+// Known since the first release: nodes of two releases would otherwise refuse each other, for no reason.
+TEST(Idx, HashIsFrozen) {
+  const Folder folder;
+  write_mnist(folder.path(), "-idx", false);
+  EXPECT_EQ((*load(DatasetKind::kMnist, folder.path()))->hash, 5478982674754017817u);
+}
+
 // The most memory that this process has had since it was asked before, in KiB.
 long peak_kib() {
   std::ifstream status("/proc/self/status");

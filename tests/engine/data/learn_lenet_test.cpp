@@ -31,12 +31,12 @@ struct State {
   kernels::StateSpan target() { return {parameters.span(), momentum.span(), {}}; }
 };
 
-double accuracy_of(Engine& engine, const Dataset& data, const ImageShape& input, const float* parameters) {
+double accuracy_of(Engine& engine, const Dataset& data, const Recipe& recipe, const float* parameters) {
   EvaluationCounts counts;
   Batch batch;
   for (std::size_t first = 0; first < data.test.count(); first += static_cast<std::size_t>(batch.count)) {
     batch.count = static_cast<int>(std::min<std::size_t>(kEvaluationBatch, data.test.count() - first));
-    fill_evaluation_batch(data, first, input, batch);
+    fill_evaluation_batch(data, recipe, first, batch);
     const EvaluationCounts part = engine.evaluate(parameters, batch);
     counts.correct += part.correct;
     counts.total += part.total;
@@ -52,7 +52,8 @@ TEST(Learn, LenetPasses98Percent) {
   dataset_options.kind = DatasetKind::kSynthetic;
   const auto data = load_dataset(dataset_options);
   ASSERT_TRUE(data.ok());
-  ASSERT_TRUE(check_input(**data, model.input, model.classes).ok());
+  ASSERT_TRUE(check_labels(**data, model.classes).ok());
+  const Recipe recipe = make_recipe(**data, model.input).value();
   EngineOptions engine_options;
   engine_options.batch = kBatch;
   engine_options.evaluation_batch = kEvaluationBatch;
@@ -78,7 +79,7 @@ TEST(Learn, LenetPasses98Percent) {
   source_options.global_batch = kBatch;
   source_options.share = {0, static_cast<int>(kBatch)};
   source_options.last_step = kSteps;
-  source_options.input = model.input;
+  source_options.recipe = recipe;
   BatchSource source(*data, source_options);
   for (std::uint64_t k = 0; k < kSteps; ++k) {
     const State& from = states[k % 2];
@@ -86,7 +87,7 @@ TEST(Learn, LenetPasses98Percent) {
     engine.backward(1.0f / kBatch, gradients.data(), [](std::size_t, std::size_t) {});
     (*kernels)->apply_floats(update, gradients.span(), from.source(), states[(k + 1) % 2].target());
   }
-  const double accuracy = accuracy_of(engine, **data, model.input, states[kSteps % 2].parameters.data());
+  const double accuracy = accuracy_of(engine, **data, recipe, states[kSteps % 2].parameters.data());
   std::printf("LeNet, float: %.2f %% after %d steps\n", 100 * accuracy, static_cast<int>(kSteps));
   EXPECT_GE(accuracy, kLeastAccuracy);
 }

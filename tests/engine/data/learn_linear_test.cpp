@@ -63,16 +63,17 @@ TEST(Learn, LinearModelStaysBelow93Percent) {
   const Dataset& data = **loaded;
   constexpr int kSteps = 3000, kBatch = 64;
   LinearModel model;
+  const Recipe recipe = make_recipe(data, data.train.stored).value();
   SampleStream stream(1, data.train.count());
   Batch batch;
   batch.count = kBatch;
   for (int k = 0; k < kSteps; ++k) {
-    fill_training_batch(data, stream, 1, static_cast<std::uint64_t>(k) * kBatch, data.train.stored, batch);
+    fill_training_batch(data, recipe, stream, 1, static_cast<std::uint64_t>(k) * kBatch, batch);
     model.step(batch, 0.01f * std::sqrt(1.0f - static_cast<float>(k) / kSteps));
   }
   Batch test;
   test.count = static_cast<int>(data.test.count());
-  fill_evaluation_batch(data, 0, data.test.stored, test);
+  fill_evaluation_batch(data, recipe, 0, test);
   int correct = 0;
   for (std::size_t n = 0; n < test.labels.size(); ++n) {
     float scores[kClasses];

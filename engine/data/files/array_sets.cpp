@@ -1,0 +1,238 @@
+#include "engine/data/files/array_sets.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "engine/data/content_hash.h"
+#include "engine/data/files/array.h"
+#include "engine/data/files/class_names.h"
+#include "engine/data/files/file_bytes.h"
+#include "engine/data/hold_out.h"
+#include "engine/data/limits.h"
+#include "engine/data/text_of.h"
+
+namespace tg::engine {
+namespace {
+
+struct PartFiles {
+  std::string samples, labels;  // paths
+};
+
+Error invalid(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }
+
+std::vector<std::string> npy_names(const std::string& part, bool labels) {
+  std::vector<std::string> names;
+  const std::vector<std::string> letters =
+      labels ? std::vector<std::string>{"y", "Y"} : std::vector<std::string>{"x", "X"};
+  const std::vector<std::string> words =
+      labels ? std::vector<std::string>{"labels"} : std::vector<std::string>{"images", "features"};
+  for (const std::string& letter : letters) {
+    if (part.empty()) {
+      names.push_back(letter + ".npy");
+      continue;
+    }
+    for (const char* between : {"_", "-"}) {
+      names.push_back(letter + between + part + ".npy");
+      names.push_back(part + between + letter + ".npy");
+    }
+  }
+  for (const std::string& word : words) {
+    if (part.empty()) names.push_back(word + ".npy");
+    if (part.empty()) continue;
+    for (const char* between : {"_", "-"}) names.push_back(part + between + word + ".npy");
+  }
+  return names;
+}
+
+Result<std::string> find_npy(const std::string& directory, const std::string& part, bool labels) {
+  return find_file(directory, "", npy_names(part, labels));
+}
+
+// The only file whose name holds the word, "" if none does.
+Result<std::string> find_idx(const std::string& directory, const std::string& part, bool labels) {
+  const std::string word = (part.empty() ? "" : part + "-") + (labels ? "labels" : "images");
+  std::string found;
+  std::error_code code;
+  for (std::filesystem::directory_iterator at(directory, code), end; !code && at != end; at.increment(code)) {
+    const std::string name = at->path().filename().string();
+    if (name.find(word) == std::string::npos || name.starts_with('.')) continue;
+    if (!found.empty())
+      return invalid("data-dir " + directory + " has more than one file with " + word + " in its name, " +
+                     std::min(found, name) + " and " + std::max(found, name) +
+                     "; put the files of one set into a folder of their own");
+    found = name;
+  }
+  return found.empty() ? found : directory + "/" + found;
+}
+
+// Nothing where the data have no such part; an error where they have half of it.
+Result<std::optional<PartFiles>> find_part(const DatasetOptions& options, const std::string& part) {
+  const auto find = options.kind == DatasetKind::kNpy ? find_npy : find_idx;
+  const auto samples = find(options.directory, part, false);
+  if (!samples) return samples.error();
+  const auto labels = find(options.directory, part, true);
+  if (!labels) return labels.error();
+  if (samples->empty() && labels->empty()) return std::optional<PartFiles>();
+  if (samples->empty() || labels->empty())
+    return invalid("data-dir " + options.directory + " has " + (samples->empty() ? *labels : *samples) + " but no " +
+                   (samples->empty() ? "samples" : "labels") + " to it; tgctl help job says how both are called");
+  return std::optional(PartFiles{*samples, *labels});
+}
+
+// Where in (C, H, W) the sizes of a sample go.
+struct Layout {
+  ImageShape shape;
+  bool channels_last = false;
+};
+
+Layout layout_of(const std::vector<std::uint64_t>& sizes) {
+  const auto size = [&](std::size_t i) { return static_cast<int>(sizes[i]); };  // below kMostSampleElements
+  if (sizes.size() == 1) return {{1, 1, 1}, false};
+  if (sizes.size() == 2) return {{size(1), 1, 1}, false};
+  if (sizes.size() == 3) return {{1, size(1), size(2)}, false};
+  const auto colours = [](std::uint64_t n) { return n == 1 || n == 3; };
+  if (!colours(sizes[1]) && colours(sizes[3])) return {{size(3), size(1), size(2)}, true};
+  return {{size(1), size(2), size(3)}, false};
+}
+
+// Each sample from H, W, C to C, H, W.
+template <class Value>
+void channels_first(const ImageShape& shape, std::vector<Value>& values) {
+  const std::size_t elements = shape.elements(), channels = static_cast<std::size_t>(shape.channels);
+  if (channels == 1) return;
+  const std::size_t plane = elements / channels;
+  std::vector<Value> sample(elements);
+  for (std::size_t first = 0; first < values.size(); first += elements) {
+    for (std::size_t i = 0; i < elements; ++i) sample[i % channels * plane + i / channels] = values[first + i];
+    std::ranges::copy(sample, values.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+}
+
+Result<ImageSet> read_part(const DatasetOptions& options, const PartFiles& files, ContentHash& hash) {
+  const ArrayFormat format = options.kind == DatasetKind::kNpy ? ArrayFormat::kNpy : ArrayFormat::kIdx;
+  const Seen seen = [&](std::span<const std::uint8_t> bytes) { hash.add(bytes); };
+  const auto reader = [](DataFile& file) {
+    return [&file](std::size_t most, std::vector<std::uint8_t>& bytes) {
+      bytes.clear();
+      return file.read_up_to(most, bytes);
+    };
+  };
+  Result<DataFile> sample_file = DataFile::open(files.samples);
+  if (!sample_file) return sample_file.error();
+  Result<SampleArray> samples = read_samples(format, reader(*sample_file), seen, files.samples);
+  if (!samples) return samples.error();
+  Result<DataFile> label_file = DataFile::open(files.labels);
+  if (!label_file) return label_file.error();
+  Result<std::vector<std::uint16_t>> labels = read_labels(format, reader(*label_file), seen, files.labels);
+  if (!labels) return labels.error();
+  if (samples->shape[0] != labels->size()) {
+    return Error{ErrorKind::kCorrupt, files.samples + " has " + std::to_string(samples->shape[0]) + " samples and " +
+                                          files.labels + " has " + std::to_string(labels->size()) +
+                                          " labels; take both files from the same source"};
+  }
+  const Layout layout = layout_of(samples->shape);
+  ImageSet set;
+  set.stored = layout.shape;
+  set.pixels = std::move(samples->bytes);
+  set.values = std::move(samples->floats);
+  set.labels = *std::move(labels);
+  if (layout.channels_last) {
+    channels_first(set.stored, set.pixels);
+    channels_first(set.stored, set.values);
+  }
+  return set;
+}
+
+// Moves the samples that are held back from `from` to `to`, both in their order.
+template <class Value>
+void move_held(const std::vector<char>& held, std::size_t elements, std::vector<Value>& from, std::vector<Value>& to) {
+  if (from.empty()) return;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    const auto sample = std::span(from).subspan(i * elements, elements);
+    if (held[i] != 0) {
+      to.insert(to.end(), sample.begin(), sample.end());
+    } else {
+      std::copy(sample.begin(), sample.end(), from.begin() + static_cast<std::ptrdiff_t>(kept++ * elements));
+    }
+  }
+  from.resize(kept * elements);
+}
+
+std::size_t most_label(const ImageSet& set) {
+  return set.labels.empty() ? 0 : *std::max_element(set.labels.begin(), set.labels.end());
+}
+
+}  // namespace
+
+Result<Dataset> load_arrays(const DatasetOptions& options) {
+  const bool npy = options.kind == DatasetKind::kNpy;
+  const std::string files = npy ? "x_train.npy, y_train.npy and the rest" : "the IDX files";
+  if (const Status status = check_directory(options.directory, options.kind, files); !status) return status.error();
+  auto train_files = find_part(options, "train");
+  if (!train_files) return train_files.error();
+  Result<std::optional<PartFiles>> test_files = std::optional<PartFiles>();
+  if (*train_files) {
+    for (const char* part : {npy ? "test" : "t10k", npy ? "val" : "test"}) {
+      if (*test_files) break;
+      test_files = find_part(options, part);
+      if (!test_files) return test_files.error();
+    }
+  } else {
+    train_files = find_part(options, "");
+    if (!train_files) return train_files.error();
+    if (!*train_files)
+      return invalid("data-dir " + options.directory + " has no " +
+                     (npy ? "x_train.npy and y_train.npy, nor x.npy and y.npy"
+                          : "file with train-images and none with train-labels in its name") +
+                     "; put them there");
+  }
+  const bool held = !*test_files;
+  if (held && options.test_share == 0)
+    return invalid("data-dir " + options.directory + " has no part for testing; set test-share = 0.1, say, or put " +
+                   (npy ? "x_test.npy and y_test.npy" : "t10k-images and t10k-labels") + " there");
+  if (!held && options.test_share != 0)
+    return invalid("test-share is set, and data-dir " + options.directory + " has a part for testing (" +
+                   (*test_files)->samples + "); leave out one of them");
+
+  Dataset data;
+  data.kind = options.kind;
+  ContentHash hash;
+  auto train = read_part(options, **train_files, hash);
+  if (!train) return train.error();
+  data.train = *std::move(train);
+  if (!held) {
+    auto test = read_part(options, **test_files, hash);
+    if (!test) return test.error();
+    data.test = *std::move(test);
+    if (data.train.stored != data.test.stored || data.train.values.empty() != data.test.values.empty())
+      return Error{ErrorKind::kCorrupt, (*train_files)->samples + " has samples of " + text_of(data.train.stored) +
+                                            " and " + (*test_files)->samples + " of " + text_of(data.test.stored) +
+                                            ", or of another type; take both files from the same source"};
+  }
+  const std::size_t classes = std::max(most_label(data.train), most_label(data.test)) + 1;
+  auto names = read_class_names(find_file(options.directory, "", {"classes.txt"}), classes);
+  if (!names) return names.error();
+  data.classes = *std::move(names);
+  if (held) {
+    const std::vector<char> chosen = hold_out(data.train.labels, classes, options.test_share, options.seed);
+    if (std::ranges::count(chosen, 1) == 0)
+      return invalid("test-share leaves no sample for testing: " + (*train_files)->samples + " has " +
+                     std::to_string(data.train.count()));
+    data.test.stored = data.train.stored;
+    const std::size_t elements = data.train.stored.elements();
+    move_held(chosen, elements, data.train.pixels, data.test.pixels);
+    move_held(chosen, elements, data.train.values, data.test.values);
+    move_held(chosen, 1, data.train.labels, data.test.labels);
+    hash.add(options.seed);
+    hash.add(data.test.count());
+  }
+  for (const std::string& name : data.classes)
+    hash.add(std::span(reinterpret_cast<const std::uint8_t*>(name.data()), name.size()));
+  data.hash = hash.value();
+  return data;
+}
+
+}  // namespace tg::engine

@@ -1,0 +1,235 @@
+#include "engine/data/folder/list.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "engine/data/files/file_bytes.h"
+#include "engine/data/hold_out.h"
+#include "engine/data/limits.h"
+
+namespace tg::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error invalid(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.size() <= 9 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_picture(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string::npos || name.starts_with('.')) return false;
+  std::string ending = name.substr(dot + 1);
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending == "jpg" || ending == "jpeg" || ending == "png";
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+struct File {
+  std::string name, class_name;
+  bool operator<(const File& other) const { return name < other.name; }
+};
+using Files = std::vector<File>;
+
+Error unlisted(const std::string& path, const std::error_code& code) {
+  return invalid("cannot list " + path + ": " + code.message() + "; check its permissions");
+}
+
+// The pictures below directory/class, deep ones as well.
+Status add_class(const std::string& directory, const std::string& prefix, const std::string& name, Files& files) {
+  const std::string path = directory + "/" + prefix + name;
+  std::error_code code;
+  fs::recursive_directory_iterator at(path, code), end;
+  for (; !code && at != end; at.increment(code)) {
+    if (at->path().filename().string().starts_with('.') || at.depth() >= kMostFolderDepth) {
+      at.disable_recursion_pending();
+      continue;
+    }
+    std::error_code ignored;
+    if (!is_picture(at->path().filename().string()) || at->is_directory(ignored)) continue;
+    files.push_back({prefix + name + at->path().string().substr(path.size()), name});
+    if (files.size() > kMostSamples)
+      return invalid(directory + " holds more than " + std::to_string(kMostSamples) + " pictures");
+  }
+  if (code) return unlisted(path, code);
+  return {};
+}
+
+// The names of the folders in one.
+Result<std::vector<std::string>> folders_of(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (fs::directory_iterator at(path, code), end; !code && at != end; at.increment(code)) {
+    std::error_code ignored;
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with('.') && at->is_directory(ignored)) names.push_back(name);
+  }
+  if (code) return unlisted(path, code);
+  std::ranges::sort(names);
+  return names;
+}
+
+// A folder per class; prefix: "", "train/".
+Result<Files> files_by_class(const std::string& directory, const std::string& prefix) {
+  const auto classes = folders_of(directory + "/" + prefix);
+  if (!classes) return classes.error();
+  Files files;
+  for (const std::string& name : *classes) {
+    const std::size_t before = files.size();
+    if (const Status added = add_class(directory, prefix, name, files); !added) return added.error();
+    if (files.size() == before)
+      return invalid(directory + "/" + prefix + name +
+                     " is taken for a class and holds no .jpg, .jpeg or .png; move it elsewhere");
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<Files> files_of_list(const std::string& path) {
+  const auto lines = read_lines(path);
+  if (!lines) return lines.error();
+  Files files;
+  for (std::size_t i = 0; i < lines->size(); ++i) {
+    const std::string& line = (*lines)[i];
+    if (line.empty()) continue;
+    ListedFile listed = parse_listed_file(line);
+    const std::string place = path + ":" + std::to_string(i + 1) + ": ";
+    const fs::path file(listed.file);
+    if (file.is_absolute() || std::any_of(file.begin(), file.end(), [](const fs::path& step) { return step == ".."; }))
+      return invalid(place + "files are named from the list's folder on, without / at the start and without ..");
+    if (listed.class_name.empty())
+      return invalid(place +
+                     "no class: put the file into a folder of its class, or write a tab and its class behind it");
+    files.push_back({std::move(listed.file), std::move(listed.class_name)});
+    if (files.size() > kMostSamples)
+      return invalid(path + " lists more than " + std::to_string(kMostSamples) + " pictures");
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+struct Parts {
+  Files train;
+  std::optional<Files> test;
+  std::string test_place;
+};
+
+Result<Parts> find_parts(const std::string& directory) {
+  const bool listed = exists(directory + "/train.txt");
+  const auto read = [&](const std::string& name) {
+    return listed ? files_of_list(directory + "/" + name) : files_by_class(directory, name);
+  };
+  Parts parts;
+  // A folder train/ that holds pictures and no folders is a class like the others: of railways.
+  const auto inside = folders_of(directory + "/train");
+  const std::string train = listed ? "train.txt" : inside && !inside->empty() ? "train/" : "";
+  auto files = read(train);
+  if (!files) return files.error();
+  parts.train = *std::move(files);
+  if (train.empty()) return parts;
+  for (const char* name : {"test", "val"}) {
+    const std::string place = std::string(name) + (listed ? ".txt" : "/");
+    if (!exists(directory + "/" + place)) continue;
+    auto test = read(place);
+    if (!test) return test.error();
+    if (test->empty()) continue;  // ImageNet's test/ has pictures without classes
+    parts.test = *std::move(test);
+    parts.test_place = directory + "/" + place;
+    break;
+  }
+  return parts;
+}
+
+std::vector<std::string> classes_of(const Files& files) {
+  std::vector<std::string> names;
+  for (const File& file : files) names.push_back(file.class_name);
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  if (std::ranges::all_of(names, is_number))
+    std::ranges::stable_sort(names, {}, [](const std::string& name) { return std::stoul(name); });
+  return names;
+}
+
+Result<FolderPart> labelled(Files files, const std::map<std::string, std::uint16_t>& labels, const std::string& place) {
+  FolderPart part;
+  for (File& file : files) {
+    const auto found = labels.find(file.class_name);
+    if (found == labels.end())
+      return invalid(place + " has the class " + file.class_name + " (" + file.name +
+                     "), and training has none of that name");
+    part.labels.push_back(found->second);
+    part.files.push_back(std::move(file.name));
+  }
+  return part;
+}
+
+// Both keep their order.
+void move_held(const std::vector<char>& held, FolderPart& from, FolderPart& to) {
+  FolderPart kept;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    FolderPart& part = held[i] != 0 ? to : kept;
+    part.files.push_back(std::move(from.files[i]));
+    part.labels.push_back(from.labels[i]);
+  }
+  from = std::move(kept);
+}
+
+}  // namespace
+
+ListedFile parse_listed_file(const std::string& line) {
+  if (const std::size_t tab = line.rfind('\t'); tab != std::string::npos)
+    return {line.substr(0, tab), line.substr(tab + 1)};
+  if (const std::size_t space = line.rfind(' '); space != std::string::npos) {
+    if (is_number(line.substr(space + 1)) && is_picture("x" + line.substr(0, space)))
+      return {line.substr(0, space), line.substr(space + 1)};
+  }
+  return {line, fs::path(line).parent_path().filename().string()};
+}
+
+Result<FolderList> list_folder(const std::string& directory, double test_share, std::uint64_t seed) {
+  auto parts = find_parts(directory);
+  if (!parts) return parts.error();
+  if (parts->train.empty())
+    return invalid("data-dir " + directory +
+                   " has no pictures for training: put .jpg, .jpeg or .png files into a folder "
+                   "per class, there or in train/");
+  if (parts->test && test_share != 0)
+    return invalid("test-share is set, and there is a part for testing, " + parts->test_place +
+                   "; leave out one of them");
+  if (!parts->test && test_share == 0)
+    return invalid("data-dir " + directory +
+                   " has no part for testing (test/, val/, test.txt): set test-share = 0.1, "
+                   "say, or add one");
+  FolderList list;
+  list.classes = classes_of(parts->train);
+  if (list.classes.size() > kMostClasses)
+    return invalid("data-dir " + directory + " has " + std::to_string(list.classes.size()) + " classes; at most " +
+                   std::to_string(kMostClasses));
+  std::map<std::string, std::uint16_t> labels;
+  for (std::size_t c = 0; c < list.classes.size(); ++c) labels[list.classes[c]] = static_cast<std::uint16_t>(c);
+  auto train = labelled(std::move(parts->train), labels, directory);
+  if (!train) return train.error();
+  list.train = *std::move(train);
+  if (parts->test) {
+    auto test = labelled(*std::move(parts->test), labels, parts->test_place);
+    if (!test) return test.error();
+    list.test = *std::move(test);
+  } else {
+    move_held(hold_out(list.train.labels, list.classes.size(), test_share, seed), list.train, list.test);
+    if (list.test.files.empty())
+      return invalid("test-share leaves no picture for testing: no class of " + directory + " has enough");
+  }
+  return list;
+}
+
+}  // namespace tg::engine

@@ -1,0 +1,37 @@
+// A decoded picture, and where pictures come from that are not held in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace tg::engine {
+
+// Rows of pixels, the channels of a pixel beside each other: pixels[(y * width + x) * channels + c]. 1 channel is grey,
+// 3 are red, green, blue.
+struct Picture {
+  int channels = 0, height = 0, width = 0;
+  std::vector<std::uint8_t> pixels;
+
+  void shape(int c, int h, int w) {
+    channels = c;
+    height = h;
+    width = w;
+    pixels.resize(static_cast<std::size_t>(c) * static_cast<std::size_t>(h) * static_cast<std::size_t>(w));
+  }
+};
+
+// Asked once a picture, with its full size: by how much a decoder that can may divide its sides: 8, 4, 2 or 1.
+using Shrink = std::function<int(int height, int width)>;
+
+class PictureSource {
+ public:
+  virtual ~PictureSource() = default;
+  // Any thread, many at a time. Errors: kCorrupt, naming the file.
+  virtual Status read(std::size_t index, const Shrink& shrink, Picture& picture) const = 0;
+};
+
+}  // namespace tg::engine

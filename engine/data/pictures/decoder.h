@@ -1,0 +1,30 @@
+// What the decoders of one kind of file have in common: header first, then the size is known, then the pixels. An
+// object decodes one file, whose bytes outlive it. Their libraries report errors by a long jump: it goes from inside of
+// the library to a member function that has nothing to destroy, and becomes its result.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/data/picture.h"
+
+namespace tg::engine {
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // False: problem() says why.
+  virtual bool read_header() = 0;
+  virtual bool read_pixels(int shrink, Picture& picture) = 0;
+
+  int channels() const { return channels_; }  // 1 or 3, once the header is read
+  int height() const { return height_; }
+  int width() const { return width_; }
+  const char* problem() const { return problem_; }
+
+ protected:
+  int channels_ = 0, height_ = 0, width_ = 0;
+  char problem_[256] = "it cannot be decoded";
+};
+
+}  // namespace tg::engine

@@ -1,0 +1,14 @@
+// JPEG by libjpeg-turbo, the only file that knows it. `bytes` outlive the decoder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "engine/data/pictures/decoder.h"
+
+namespace tg::engine {
+
+std::unique_ptr<Decoder> make_jpeg_decoder(std::span<const std::uint8_t> bytes);
+
+}  // namespace tg::engine

@@ -1,0 +1,28 @@
+// The last part of a recipe: from bytes of the input's size to the engine's floats. Only + - * / sqrt are used, so
+// every node gets the same floats. Pure; any thread. `out` holds input.elements() floats, CHW.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/data/draws.h"
+#include "engine/data/recipe/view.h"
+#include "engine/recipe.h"
+
+namespace tg::engine {
+
+// What is drawn for one picture.
+struct ColourDraws {
+  double brightness = 0;  // paper: added to x / 255; jitter: a factor
+  double contrast = 1;
+  double saturation = 1;
+};
+// In this order: brightness, contrast and, for jitter, saturation.
+ColourDraws draw_colour(const Recipe& recipe, Draws& draws);
+
+// Normalized; draws = null leaves the colours alone.
+void to_floats(const PictureView& picture, const Recipe& recipe, const ColourDraws* draws, std::span<float> out);
+// Of a sample of floats.
+void normalize(const Recipe& recipe, std::span<float> values);
+
+}  // namespace tg::engine

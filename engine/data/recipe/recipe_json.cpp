@@ -1,0 +1,25 @@
+#include <nlohmann/json.hpp>
+
+#include "engine/recipe.h"
+
+namespace tg::engine {
+
+std::string recipe_json(const Recipe& recipe) {
+  nlohmann::ordered_json json;
+  json["input"] = {recipe.input.channels, recipe.input.height, recipe.input.width};
+  json["samples"] = recipe.floats ? "floats" : "bytes";
+  json["resize"] = recipe.resize;
+  json["filter"] = "triangle, antialiased, 8 bits";  // of the resize
+  json["normalization"] = to_word(recipe.normalization);
+  json["mean"] = recipe.mean;
+  json["deviation"] = recipe.deviation;
+  auto& training = json["training"];
+  training["crop"] = to_word(recipe.crop);
+  training["padding"] = recipe.padding;
+  training["flip"] = to_word(recipe.flip);
+  training["colour"] = to_word(recipe.colour);
+  training["colour-strength"] = recipe.colour_strength;
+  return json.dump();
+}
+
+}  // namespace tg::engine

@@ -1,0 +1,141 @@
+#include "schema/options/data_keys.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "schema/limits.h"
+#include "schema/options/option_rows.h"
+
+namespace tg::schema {
+namespace {
+
+constexpr std::uint64_t kMostImages = 1u << 24;
+constexpr std::uint64_t kMostClasses = 65'535;
+constexpr std::uint64_t kMostImageSize = 1024;  // pixels of what a model takes
+constexpr std::uint64_t kMostResize = 2 * kMostImageSize;
+constexpr std::size_t kMostChannels = 64;  // that are given numbers
+constexpr double kMostTestShare = 0.9;
+
+using Row = Option<JobSpec>;
+
+// Numbers with commas between them, all within the range.
+Row numbers_row(std::string name, std::vector<double> JobSpec::*field, RealRange range, std::string help) {
+  Row row;
+  row.name = std::move(name);
+  row.help = std::move(help);
+  row.form = "a number per channel, or one for all, such as 0.485,0.456,0.406";
+  const Row one = real_row("", &JobSpec::test_share, range, "");
+  row.set = [field, one](JobSpec& spec, const std::string& value) -> Status {
+    std::vector<double> numbers;
+    for (std::size_t at = 0; at <= value.size() && !value.empty();) {
+      const std::size_t comma = std::min(value.find(',', at), value.size());
+      JobSpec tried;
+      const std::size_t first = std::min(value.find_first_not_of(' ', at), comma);
+      if (const Status status = one.set(tried, value.substr(first, comma - first)); !status) return status;
+      numbers.push_back(tried.test_share);
+      if (numbers.size() > kMostChannels)
+        return bad_value(value, "a list of at most " + std::to_string(kMostChannels) + " numbers");
+      at = comma + 1;
+    }
+    spec.*field = std::move(numbers);
+    return {};
+  };
+  row.get = [field](const JobSpec& spec) {
+    std::string text;
+    for (const double number : spec.*field) text += (text.empty() ? "" : ",") + format_real(number);
+    return text;
+  };
+  return row;
+}
+
+void add_set_keys(std::vector<Row>& rows) {
+  rows.push_back(choice_row("data", &JobSpec::data,
+                            "The training and test set. synthetic and fractals need no files; folder: JPEG or PNG, a "
+                            "folder per class, there or in train/ and test/ (or val/), or as train.txt and test.txt "
+                            "list them; npy: x_train.npy, y_train.npy, x_test.npy, y_test.npy; idx: files with "
+                            "train-images, train-labels, t10k-images, t10k-labels in their names."));
+  rows.push_back(path_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
+                          "Folder with the data's files on every node; empty = each node's own data-dir."));
+  rows.push_back(whole_row("data-seed", &JobSpec::data_seed, {},
+                           "Seed from which synthetic and fractals are drawn, and the samples that test-share holds "
+                           "back."));
+  rows.push_back(whole_row("data-train", &JobSpec::data_train, {0, kMostImages},
+                           "Training images of synthetic and fractals; 0 = the generator's default."));
+  rows.push_back(whole_row("data-test", &JobSpec::data_test, {0, kMostImages},
+                           "Test images of synthetic and fractals; 0 = the generator's default."));
+  rows.push_back(whole_row("data-classes", &JobSpec::data_classes, {0, kMostClasses},
+                           "Classes of fractals; 0 = the generator's default."));
+  rows.push_back(
+      whole_row("image-size", &JobSpec::image_size, {0, kMostImageSize},
+                "Pixels of a picture's sides, of fractals, and of folder where the model takes any size; 0 = "
+                "that of the files, 224 where they differ."));
+  rows.push_back(
+      real_row("test-share", &JobSpec::test_share, {0, kMostTestShare, false, false},
+               "folder, npy, idx without a part for testing: share of each class that is held back for it."));
+  rows.push_back(choice_row("damaged", &JobSpec::damaged,
+                            "folder: a picture that cannot be decoded ends the run, or is named and done without."));
+}
+
+void add_recipe_keys(std::vector<Row>& rows) {
+  rows.push_back(choice_row("crop", &JobSpec::crop,
+                            "What training sees of a picture: its middle as evaluation does (none), a window of the "
+                            "input's size anywhere (window), a part of 8 to 100 % of its area that is resized (area); "
+                            "auto: as the data ask for."));
+  rows.push_back(whole_row("crop-padding", &JobSpec::crop_padding, {0, kMostImageSize},
+                           "crop = window: black pixels on every side before it is drawn; 0 = as the data ask for."));
+  rows.push_back(whole_row("resize", &JobSpec::resize, {0, kMostResize},
+                           "Pixels that a picture's shorter side is resized to before the middle or a window of it is "
+                           "taken; 0 = not at all, or 8/7 of the input where a folder's pictures are of other sizes."));
+  rows.push_back(choice_row("flip", &JobSpec::flip,
+                            "Whether training sees every second picture flipped left to right; auto: as the data ask "
+                            "for."));
+  rows.push_back(choice_row("colour", &JobSpec::colour,
+                            "How training changes colours: brightness and contrast as the paper's CifarNet (paper), or "
+                            "brightness, contrast and saturation by colour-strength (jitter); auto: as the data ask "
+                            "for."));
+  rows.push_back(real_row("colour-strength", &JobSpec::colour_strength, {0, 1, false, false},
+                          "colour = jitter: factors are drawn from 1 - strength to 1 + strength."));
+  rows.push_back(
+      choice_row("normalization", &JobSpec::normalization,
+                 "What values become: x / 255 of bytes (none), that from -1 to 1 (symmetric), each sample to "
+                 "mean 0 and deviation 1 (per-image), or each channel by mean and deviation that are given "
+                 "or measured on the training set; auto: as the data ask for."));
+  constexpr double kMostValue = 1e30;
+  rows.push_back(numbers_row("mean", &JobSpec::mean, {-kMostValue, kMostValue, false, false},
+                             "normalization = given: what is subtracted from x / 255, or from samples of floats."));
+  rows.push_back(numbers_row("deviation", &JobSpec::deviation, {0, kMostValue, true, false},
+                             "normalization = given: what that is divided by."));
+}
+
+Error refused(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }
+
+}  // namespace
+
+void add_data_keys(std::vector<Option<JobSpec>>& rows) {
+  add_set_keys(rows);
+  add_recipe_keys(rows);
+}
+
+Status validate_data_keys(const JobSpec& spec) {
+  const std::string data = std::string("; data is ") + to_word(spec.data);
+  const bool drawn = spec.data == DatasetKind::kSynthetic || spec.data == DatasetKind::kFractals;
+  const bool folder = spec.data == DatasetKind::kFolder, fractals = spec.data == DatasetKind::kFractals;
+  const bool open = folder || spec.data == DatasetKind::kNpy || spec.data == DatasetKind::kIdx;
+  if (!drawn && (spec.data_train > 0 || spec.data_test > 0))
+    return refused("data-train and data-test size the synthetic set and fractals" + data);
+  if (!fractals && spec.data_classes > 0) return refused("data-classes sizes fractals" + data);
+  if (!fractals && !folder && spec.image_size > 0) return refused("image-size is for fractals and folder" + data);
+  if (!open && spec.test_share > 0) return refused("test-share is for folder, npy and idx" + data);
+  if (!folder && spec.damaged != Damaged::kFatal) return refused("damaged is for folder" + data);
+  const bool given = spec.normalization == Normalization::kGiven;
+  if (given && (spec.mean.empty() || spec.deviation.empty()))
+    return refused("normalization = given needs mean and deviation, such as 0.485,0.456,0.406 and 0.229,0.224,0.225");
+  if (!given && !(spec.mean.empty() && spec.deviation.empty()))
+    return refused("mean and deviation need normalization = given");
+  if (spec.crop_padding > 0 && spec.crop && *spec.crop != Crop::kWindow)
+    return refused(std::string("crop-padding is for crop = window; crop is ") + to_word(*spec.crop));
+  return {};
+}
+
+}  // namespace tg::schema

@@ -1,0 +1,74 @@
+"""Data of one's own: folders of pictures, arrays in .npy files, fractals that need no files."""
+
+import os
+import shutil
+import unittest
+
+from files import write_npy, write_pictures
+from mesh import Mesh
+
+JOB = {"data-train": None, "data-test": None, "steps": 12, "global-batch": 6, "evaluate-every": 6}
+
+
+class Data(unittest.TestCase):
+    def digest(self, mesh, job):
+        run = mesh.run(mesh.start(job))
+        digests = {member["node"]: member["digest"] for member in run["members"]}
+        self.assertEqual(len(set(digests.values())), 1, f"run {run['id']}: {digests}")
+        return run["digest"]
+
+    def test_folder_of_pictures(self):
+        with Mesh(2, settings={"threads": 2}) as mesh:
+            folders = [os.path.join(mesh.folder, f"pictures-{index}") for index in range(2)]
+            write_pictures(folders[0])
+            shutil.copytree(folders[0], folders[1])
+            for index in range(2):
+                mesh.configure(index, data_dir=folders[index])
+            mesh.restart()
+            job = JOB | {"data": "folder"}
+            first = self.digest(mesh, job)
+            self.assertEqual(self.digest(mesh, job | {"exchange": "sharded"}), first)
+            self.assertNotEqual(self.digest(mesh, job | {"flip": "none", "crop": "none"}), first)
+
+            # One byte of one picture on one node.
+            path = os.path.join(folders[1], "train", "grey", "0003.png")
+            with open(path, "rb") as file:
+                picture = file.read()
+            with open(path, "wb") as file:
+                file.write(picture[:-20] + bytes([picture[-20] ^ 1]) + picture[-19:])
+            answer = mesh.ctl("start", mesh.job_file(job))
+            answer.refuses(answer.code, "node-b", "data")
+
+            # The same damage everywhere: the run names it, or does without it.
+            shutil.copy(path, os.path.join(folders[0], "train", "grey", "0003.png"))
+            answer = mesh.ctl("start", mesh.job_file(job))
+            self.assertIn(answer.code, (2, 5), answer)
+            self.assertIn("train/grey/0003.png is damaged", answer.err)
+            self.digest(mesh, job | {"damaged": "skip"})
+            self.assertIn("0003.png is damaged", mesh[0].log_text() + mesh[1].log_text())
+
+            job["test-share"] = 0.5
+            mesh.ctl("start", mesh.job_file(job)).refuses(2, "test-share is set", "leave out one")
+
+    def test_arrays(self):
+        with Mesh(2) as mesh:
+            folder = os.path.join(mesh.folder, "arrays")
+            os.makedirs(folder)
+            write_npy(os.path.join(folder, "x.npy"), "u1", (30, 28, 28), [i * 7 % 256 for i in range(30 * 784)])
+            write_npy(os.path.join(folder, "y.npy"), "i8", (30,), [i % 3 for i in range(30)])
+            job = JOB | {"data": "npy", "data-dir": folder}
+            mesh.ctl("start", mesh.job_file(job)).refuses(2, "set test-share")
+            self.digest(mesh, job | {"test-share": 0.2})
+            with open(os.path.join(folder, "x.npy"), "r+b") as file:
+                file.truncate(5000)
+            answer = mesh.ctl("start", mesh.job_file(job | {"test-share": 0.2}))
+            answer.refuses(answer.code, "x.npy is truncated")
+
+    def test_fractals_of_another_size_than_the_models(self):
+        with Mesh(1) as mesh:
+            job = JOB | {"data": "fractals", "image-size": 28, "data-train": 60, "data-test": 12}
+            mesh.ctl("start", mesh.job_file(job)).refuses(2, "images of 3x28x28 and the model takes 1x28x28")
+
+
+if __name__ == "__main__":
+    unittest.main()
