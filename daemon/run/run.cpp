@@ -8,6 +8,7 @@
 #include "daemon/run/preparation.h"
 #include "daemon/run/recorded_end.h"
 #include "daemon/run/shares.h"
+#include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
@@ -91,6 +92,11 @@ void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
   candidate_.prepared(std::move(result));
 }
 
+engine::ModelOptions Run::model() const {
+  TG_CHECK(prepared_ != nullptr);
+  return model_options(job_, prepared_->model);
+}
+
 schema::StartReply Run::facts(const schema::Commit& choice) const {
   TG_CHECK(prepared_ != nullptr);
   const engine::SegmentTable& segments = prepared_->model.segments;
@@ -106,7 +112,8 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.coding = to_word(layouts.layout.coding);
   reply.compute_seconds = prepared_->step_seconds;
   reply.link_mbps = candidate_.link_mbps();
-  reply.memory_bytes = member_bytes(job_, segments, layouts, workers_for(context_.threads_for(job_)));
+  reply.memory_bytes =
+      member_bytes(job_, segments, layouts, workers_for(context_.threads_for(job_))) + prepared_->activation_bytes;
   return reply;
 }
 
@@ -116,7 +123,7 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
 Status Run::check_memory_of(const schema::StartReply& facts) {
   const engine::SegmentTable& segments = prepared_->model.segments;
   const std::uint64_t held = Replica::bytes(segments, prepared_->replica->slot_count(), keeps_average(job_)) +
-                             segments.padded_count() * sizeof(float);
+                             segments.padded_count() * sizeof(float) + prepared_->activation_bytes;
   const std::uint64_t allowed = memory_for_a_run(context_);
   if (check_memory(facts.memory_bytes, held, allowed).ok()) return {};
   const Status fits = check_memory(facts.memory_bytes - checkpoint_bytes(job_, segments), held, allowed);

@@ -19,12 +19,19 @@ constexpr WholeRange kTimeoutRange{100, 86'400'000};
 constexpr WholeRange kCheckpointRange{0, std::uint64_t{30} * 24 * 3'600'000};
 
 using Row = Option<JobSpec>;
+constexpr std::uint64_t kMostFeatures = 65'536;  // of a hidden layer
+constexpr std::size_t kMostHidden = 32;          // layers
 
 void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
       "model", &JobSpec::model,
       "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
       "replay)."));
+  rows.push_back(list_row("hidden", &JobSpec::hidden, whole_row("", &JobSpec::data_seed, {1, kMostFeatures}, ""),
+                          &JobSpec::data_seed, kMostHidden, "numbers with commas between them, such as 256,128",
+                          "mlp: features of each hidden layer; empty = none."));
+  rows.push_back(real_row("label-smoothing", &JobSpec::label_smoothing, {0, 1, false, true},
+                          "Share of each sample's target that is spread evenly over all classes."));
   add_data_keys(rows);
   rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
@@ -277,6 +284,8 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
     return invalid("schedule = staircase needs schedule-every, the steps of a stair");
   }
   if (const Status status = validate_data_keys(spec); !status) return status;
+  if (spec.hidden != JobSpec().hidden && spec.model != ModelKind::kMlp)
+    return invalid(std::string("hidden is for model = mlp; model is ") + to_word(spec.model));
   if (spec.scaler_sharing == ScalerSharing::kNone && spec.exchange == ExchangeKind::kSharded) {
     return invalid("scaler-sharing = none sums floats and exchanges directly; set exchange to direct or auto");
   }

@@ -19,6 +19,8 @@ namespace tg::schema {
 struct JobSpec {
   // What is trained, on what.
   ModelKind model = ModelKind::kLenet;
+  std::vector<std::uint64_t> hidden = {256, 128};  // features of an MLP's hidden layers
+  double label_smoothing = 0;
   DatasetKind data = DatasetKind::kSynthetic;
   std::string data_dir;          // on every node; empty = the node's own data-dir
   std::uint64_t data_seed = 1;   // of what is drawn, and of the samples held back for testing
