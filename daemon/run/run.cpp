@@ -190,6 +190,7 @@ Status Run::begin(const schema::Commit& choice) {
                                     {"engine", prepared_->engine_build},
                                     {"local-batch", reply.local_batch},
                                     {"memory-bytes", reply.memory_bytes},
+                                    {"activation-bytes", prepared_->activation_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
   if (const std::string uneven = schema::uneven_shares(shares_); !uneven.empty())
     context_.log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});
