@@ -17,8 +17,8 @@
 namespace tg::engine {
 
 struct MicroBatchOptions {
-  int batch = 1;        // samples of every training batch; a multiple of micro_batch
-  int micro_batch = 1;  // samples of a part
+  int batch = 1;                           // samples of every training batch; a multiple of micro_batch
+  int micro_batch = 1;                     // samples of a part
   std::function<void()> advanced = [] {};  // called when a part of a forward is done, on its thread
 };
 

@@ -9,6 +9,7 @@
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "engine/host/processors.h"
+#include "engine/micro_batches.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
 #include "kernels/base/median.h"
@@ -74,14 +75,27 @@ int data_threads(const Prepared& prepared) {
   return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
 }
 
+Error no_divisor(int micro_batch, int batch) {
+  return {ErrorKind::kInvalidJob, "micro-batch = " + std::to_string(micro_batch) + " does not divide this node's " +
+                                      std::to_string(batch) +
+                                      " samples of a step; set it to a divisor of every member's, such as 1, or change "
+                                      "global-batch"};
+}
+
 // The one place that chooses what computes.
 Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const engine::Model& model,
-                                                    int batch) {
+                                                    int batch, kernels::Home& home,
+                                                    const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
   if (replays(job))
     return engine::make_replay_engine(model, {job.seed, static_cast<std::uint32_t>(options.self.index()),
                                               job.replay_zeros, job.replay_gradients.value_or("")});
-  return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch, job.seed});
+  const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
+  if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
+  Result<std::unique_ptr<engine::Engine>> engine =
+      engine::make_cpu_engine(model, {static_cast<int>(options.threads), micro_batch, kEvaluationBatch, job.seed});
+  if (!engine.ok() || micro_batch == batch) return engine;
+  return engine::make_micro_batches(std::move(engine).value(), home, {batch, micro_batch, advance});
 }
 
 // Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
@@ -122,7 +136,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
                                              " does not reach all " + std::to_string(options.weights.size()) +
                                              " members; raise global-batch"};
   TrainingKit kit;
-  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count);
+  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count, home, advance);
   if (!engine.ok()) return on_node(options, engine.error());
   kit.engine = std::move(engine).value();
   const engine::SegmentTable& segments = prepared->model.segments;

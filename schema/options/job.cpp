@@ -33,6 +33,10 @@ void add_task_rows(std::vector<Row>& rows) {
                            "Samples of a step over all members; what is learnt does not depend on their number."));
   rows.push_back(whole_row("batch-per-node", &JobSpec::batch_per_node, {0, kMostBatch},
                            "Samples of a step per member, in place of global-batch; 0 = not used."));
+  rows.push_back(
+      whole_row("micro-batch", &JobSpec::micro_batch, {0, kMostBatch},
+                "Samples that a member computes at once, their gradients added up: for models that do not fit its "
+                "memory otherwise. Divides every member's part of a step; 0 = all at once."));
 }
 
 // A word of its own, or a path.
@@ -214,6 +218,9 @@ Status validate_compute(const JobSpec& spec) {
     return invalid("evaluate-every = " + std::to_string(spec.evaluate_every) +
                    " needs compute = train: a replayed run has no data to evaluate on; set evaluate-every to 0");
   }
+  if (spec.micro_batch > 0)
+    return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
+                   " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");
   // It would be added to the same array in every step.
   if (spec.weight_decay > 0 && spec.weight_decay_path == WeightDecayPath::kInside) {
     return invalid("weight-decay = " + format_real(spec.weight_decay) +
