@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "engine/host/processors.h"
+#include "engine/initial_file.h"
 #include "engine/micro_batches.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
@@ -98,6 +101,17 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   return engine::make_micro_batches(std::move(engine).value(), home, {batch, micro_batch, advance});
 }
 
+// None: the parameters are drawn.
+Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions& options, Prepared& prepared) {
+  if (options.job.initial.empty()) return std::optional<engine::InitialFile>();
+  const std::string path = std::filesystem::path(options.data_dir) / options.job.initial;
+  Result<engine::InitialFile> file = engine::InitialFile::open(path, prepared.model, options.job.seed);
+  if (!file.ok()) return file.error();
+  prepared.initial_notes = {"parameters from " + path};
+  prepared.initial_notes.insert(prepared.initial_notes.end(), file->notes().begin(), file->notes().end());
+  return std::optional(std::move(file).value());
+}
+
 // Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
 // gradients that are replayed are made here.
 double probe(const PreparationOptions& options, const Prepared& prepared, TrainingKit& kit, const engine::Share& part,
@@ -143,8 +157,10 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   const std::uint64_t least = least_run_bytes(options.job, segments, options.weights.size(), options.threads);
   if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
     return on_node(options, {fits.error().kind, fits.error().message + options.unsaved_note});
+  const Result<std::optional<engine::InitialFile>> initial = open_initial(options, *prepared);
+  if (!initial.ok()) return on_node(options, initial.error());
   prepared->replica = std::make_shared<Replica>(home, segments, engine::slot_count(optimizer_of(job).kind), job.seed,
-                                                keeps_average(job));
+                                                keeps_average(job), initial.value() ? &**initial : nullptr);
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
   prepared->data_hash = prepared->data->hash;
   prepared->model_hash = segments.hash();

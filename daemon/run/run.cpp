@@ -184,6 +184,8 @@ Status Run::begin(const schema::Commit& choice) {
                                     {"local-batch", reply.local_batch},
                                     {"memory-bytes", reply.memory_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
+  for (const std::string& note : prepared_->initial_notes)
+    context_.log.info("initial", {{"run", identity_.id}, {"what", note}});
   if (const std::string uneven = schema::uneven_shares(shares_); !uneven.empty())
     context_.log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});
   if (job_.checkpoint_every_ms > 0 && !copies_) {

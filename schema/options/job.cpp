@@ -26,6 +26,11 @@ void add_task_rows(std::vector<Row>& rows) {
       "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
       "replay)."));
   add_data_keys(rows);
+  rows.push_back(
+      path_row("initial", &JobSpec::initial, kMostPathBytes,
+               "Parameters to start from, in place of drawn ones: a safetensors file with PyTorch's names on "
+               "every node, such as fetch writes; a path that does not begin with / begins at data-dir. The "
+               "last layer is drawn where the file has another number of classes."));
   rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
                            "Seed of initial parameters, sample order, augmentation and ternary draws."));
@@ -218,6 +223,8 @@ Status validate_compute(const JobSpec& spec) {
     return invalid("evaluate-every = " + std::to_string(spec.evaluate_every) +
                    " needs compute = train: a replayed run has no data to evaluate on; set evaluate-every to 0");
   }
+  if (!spec.initial.empty())
+    return invalid("initial = " + spec.initial + " needs compute = train: a replayed run learns nothing; leave it out");
   if (spec.micro_batch > 0)
     return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
                    " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");
