@@ -224,6 +224,9 @@ struct Run {
 
   members @26 :List(Member);
   # In the order of names, at most kMostMembers.
+
+  evaluationAccuracy5 @28 :Float64;
+  # 0..1: the label has one of the five highest logits; 0 where there are five classes or fewer.
 }
 
 struct Member {

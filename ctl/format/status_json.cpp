@@ -21,6 +21,7 @@ Json evaluation(const schema::RunStatus& run) {
   if (!run.evaluated) return nullptr;
   return {{"step", run.evaluation_step},
           {"accuracy", number(run.evaluation_accuracy)},
+          {"accuracy_5", run.evaluation_accuracy_5 > 0 ? number(run.evaluation_accuracy_5) : Json(nullptr)},
           {"loss", number(run.evaluation_loss)}};
 }
 

@@ -118,7 +118,10 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
     rows.push_back({"sent", format_bytes(run.sent_bytes_per_step) + " per node and step"});
   }
   if (run.evaluated) {
-    rows.push_back({"evaluation", accuracy(run) + " right, loss " + format_fixed(run.evaluation_loss, 4) + ", step " +
+    const std::string top_5 =
+        run.evaluation_accuracy_5 > 0 ? " (top-5 " + format_percent(run.evaluation_accuracy_5, 2) + ")" : "";
+    rows.push_back({"evaluation", "accuracy " + accuracy(run) + top_5 + ", loss " +
+                                      format_fixed(run.evaluation_loss, 4) + ", step " +
                                       std::to_string(run.evaluation_step)});
   }
   rows.push_back({"digest", digest(run.digest)});

@@ -303,11 +303,15 @@ void Run::reported(const std::optional<Member::Evaluation>& evaluation) {
   if (evaluation) {
     context_.metrics.numbers().observe(StepPart::kEvaluate,
                                        std::chrono::duration<double>(Clock::now() - evaluating_).count());
-    numbers_.evaluated(*evaluation);
+    numbers_.evaluated(*evaluation, prepared_->model.classes);
+    const schema::RunStatus& status = numbers_.status();
+    context_.metrics.numbers().accuracy = status.evaluation_accuracy;
+    context_.metrics.numbers().accuracy_5 =
+        status.evaluation_accuracy_5 > 0 ? status.evaluation_accuracy_5 : Numbers::kUnknown;
     context_.log.info("evaluated", {{"run", identity_.id},
-                                    {"step", numbers_.status().evaluation_step},
-                                    {"accuracy", numbers_.status().evaluation_accuracy},
-                                    {"loss", numbers_.status().evaluation_loss}});
+                                    {"step", status.evaluation_step},
+                                    {"accuracy", status.evaluation_accuracy},
+                                    {"loss", status.evaluation_loss}});
     log_damaged();
   }
   numbers_.write_metrics(evaluation.has_value());

@@ -42,11 +42,13 @@ void RunNumbers::committed(const Member::Committed& committed, std::uint64_t sen
   if (steps_.size() > kStepsRemembered) steps_.pop_front();
 }
 
-void RunNumbers::evaluated(const Member::Evaluation& evaluation) {
+// Of five classes the right one is always among the five highest.
+void RunNumbers::evaluated(const Member::Evaluation& evaluation, int classes) {
   const auto total = static_cast<double>(evaluation.counts.total);
   status_.evaluated = true;
   status_.evaluation_step = evaluation.step;
   status_.evaluation_accuracy = static_cast<double>(evaluation.counts.correct) / total;
+  status_.evaluation_accuracy_5 = classes > 5 ? static_cast<double>(evaluation.counts.correct_5) / total : 0;
   status_.evaluation_loss = evaluation.counts.loss_sum / total;
 }
 
@@ -100,6 +102,7 @@ void RunNumbers::write_metrics(bool evaluated) {
   row["learning_rate"] = status_.learning_rate;
   if (evaluated) {
     row["accuracy"] = status_.evaluation_accuracy;
+    if (status_.evaluation_accuracy_5 > 0) row["accuracy_5"] = status_.evaluation_accuracy_5;
     row["evaluation_loss"] = status_.evaluation_loss;
   }
   row["sent_bytes"] = sent_bytes_step_;

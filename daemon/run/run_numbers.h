@@ -29,7 +29,7 @@ class RunNumbers {
   void step_began() { step_started_ = Clock::now(); }
   // sent_bytes: of the mesh so far, framing included.
   void committed(const Member::Committed& committed, std::uint64_t sent_bytes);
-  void evaluated(const Member::Evaluation& evaluation);
+  void evaluated(const Member::Evaluation& evaluation, int classes);
   // The node had nothing to do for so long while these members were waited for.
   void waited(const std::vector<Rank>& ranks, double seconds);
   void digest(std::uint64_t digest, std::uint64_t step);

@@ -271,6 +271,7 @@ void progress_from_json(Fields fields, RunStatus& status, std::string& problem) 
   Fields evaluated(fields.object("evaluation"), problem);
   evaluated.count("step", status.evaluation_step);
   evaluated.real("accuracy", status.evaluation_accuracy);
+  evaluated.real("accuracy_5", status.evaluation_accuracy_5);
   evaluated.real("loss", status.evaluation_loss);
 
   Fields traffic(fields.object("traffic"), problem);
@@ -371,6 +372,7 @@ std::string record_to_json(const RunRecord& record) {
   if (status.evaluated) {
     root["evaluation"] = {
         {"step", status.evaluation_step}, {"accuracy", status.evaluation_accuracy}, {"loss", status.evaluation_loss}};
+    if (status.evaluation_accuracy_5 > 0) root["evaluation"]["accuracy_5"] = status.evaluation_accuracy_5;
   }
   root["hashes"] = {{"spec", hex_digest(record.spec_hash)},
                     {"model", hex_digest(record.model_hash)},

@@ -104,7 +104,8 @@ struct RunStatus {
   double learning_rate = 0;
   bool evaluated = false;
   std::uint64_t evaluation_step = 0;
-  double evaluation_accuracy = 0;  // 0..1
+  double evaluation_accuracy = 0;    // 0..1
+  double evaluation_accuracy_5 = 0;  // 0..1, among the five highest; 0 of five classes or fewer
   double evaluation_loss = 0;
   double samples_per_second = 0;
   double code_bits_per_parameter = 0;  // payload bits of one member's codes per parameter

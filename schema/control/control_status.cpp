@@ -30,6 +30,7 @@ void put_run(wire::Run::Builder to, const RunStatus& run) {
   to.setEvaluated(run.evaluated);
   to.setEvaluationStep(run.evaluation_step);
   to.setEvaluationAccuracy(run.evaluation_accuracy);
+  to.setEvaluationAccuracy5(run.evaluation_accuracy_5);
   to.setEvaluationLoss(run.evaluation_loss);
   to.setSamplesPerSecond(run.samples_per_second);
   to.setCodeBitsPerParameter(run.code_bits_per_parameter);
@@ -95,6 +96,7 @@ RunStatus take_run(wire::Run::Reader from) {
   run.evaluated = from.getEvaluated();
   run.evaluation_step = from.getEvaluationStep();
   run.evaluation_accuracy = from.getEvaluationAccuracy();
+  run.evaluation_accuracy_5 = from.getEvaluationAccuracy5();
   run.evaluation_loss = from.getEvaluationLoss();
   run.samples_per_second = from.getSamplesPerSecond();
   run.code_bits_per_parameter = from.getCodeBitsPerParameter();

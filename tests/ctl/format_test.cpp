@@ -136,8 +136,11 @@ TEST(StatusJson, EvaluationAppearsOnceThereIsOne) {
   mesh.runs[0].evaluation_accuracy = 0.98;
   mesh.runs[0].evaluation_loss = 0.05;
   const auto evaluation = ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0]["evaluation"];
-  EXPECT_EQ(keys(evaluation), (std::vector<std::string>{"step", "accuracy", "loss"}));
+  EXPECT_EQ(keys(evaluation), (std::vector<std::string>{"step", "accuracy", "accuracy_5", "loss"}));
   EXPECT_EQ(evaluation["accuracy"], 0.98);
+  EXPECT_TRUE(evaluation["accuracy_5"].is_null());
+  mesh.runs[0].evaluation_accuracy_5 = 0.99;
+  EXPECT_EQ(ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0]["evaluation"]["accuracy_5"], 0.99);
 }
 
 TEST(StatusJson, WhatHasNoValueYetIsNull) {
@@ -253,6 +256,17 @@ TEST(StatusText, RunShowsItsNumbersAndMembers) {
         "started", "2023-11-14T22:14:00Z", "ended", "2023-11-14T22:14:18Z"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
+}
+
+TEST(StatusText, TopFiveIsShownWhereItSaysSomething) {
+  schema::RunStatus run = sample_run();
+  run.evaluated = true;
+  run.evaluation_step = 100;
+  run.evaluation_accuracy = 0.612;
+  run.evaluation_loss = 1.25;
+  EXPECT_NE(format_run(run, kNowMs).find("accuracy 61.20 %, loss 1.2500, step 100"), std::string::npos);
+  run.evaluation_accuracy_5 = 0.884;
+  EXPECT_NE(format_run(run, kNowMs).find("accuracy 61.20 % (top-5 88.40 %), loss 1.2500, step 100"), std::string::npos);
 }
 
 TEST(Plan, WhereNothingIsComputedNothingIsSaidOfSpeedUps) {

@@ -52,6 +52,7 @@ TEST(Control, FieldsKeepTheirPlaces) {
   EXPECT_EQ(run.since_ms, 1'700'000'000'123);
   EXPECT_EQ(run.loss, 0.25);
   EXPECT_EQ(run.evaluation_accuracy, 0.9875);
+  EXPECT_EQ(run.evaluation_accuracy_5, 0.999);
   EXPECT_EQ(run.code_bits_per_parameter, 0.51);
   EXPECT_EQ(run.sent_bits_per_parameter, 1.75);
   EXPECT_EQ(run.zeros, 0.93);

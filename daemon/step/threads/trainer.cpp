@@ -270,6 +270,7 @@ void Trainer::State::evaluate(const Evaluate& asked) {
     if (evaluation_batch.count == 0) continue;
     const engine::EvaluationCounts some = kit.engine->evaluate(prepared.replica->average().address(), evaluation_batch);
     counts.correct += some.correct;
+    counts.correct_5 += some.correct_5;
     counts.total += some.total;
     counts.loss_sum += some.loss_sum;
     advance();
