@@ -255,6 +255,9 @@ struct Member {
 
   samples @11 :UInt32;
   # Of each step that are its share; 0 = not known.
+
+  dataWaitShare @12 :Float64;
+  # Share of its time that its engine waits for samples, 0..1.
 }
 
 struct Plan {

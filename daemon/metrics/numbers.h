@@ -55,6 +55,7 @@ struct Numbers {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::uint64_t steps = 0;          // committed
   std::uint64_t samples = 0;        // of this node's share of them
+  double data_wait_seconds = 0;     // that the engine had no samples to go on with
   double loss = kUnknown;           // of the last committed step, over the global batch
   double nonzero_ratio = kUnknown;  // share of its ternary codes that are not zero
   double accuracy = kUnknown;       // of the last evaluation

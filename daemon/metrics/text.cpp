@@ -62,6 +62,8 @@ void add_run(Families& families, const Numbers& numbers) {
   families.one("tgd_steps_total", Counter, "Steps committed since tgd started.", static_cast<double>(numbers.steps));
   families.one("tgd_samples_total", Counter, "Samples of these steps that were this node's share.",
                static_cast<double>(numbers.samples));
+  families.one("tgd_data_wait_seconds_total", Counter, "Time in steps that this node's engine waited for samples.",
+               numbers.data_wait_seconds);
   families.one("tgd_loss", Gauge, "Mean loss over the global batch of the last committed step.", numbers.loss);
   families.one("tgd_gradient_nonzero_ratio", Gauge, "Share of nonzero codes in the last committed step.",
                numbers.nonzero_ratio);

@@ -250,6 +250,8 @@ void Run::happened(const StepEvent& event) {
     Numbers& numbers = context_.metrics.numbers();
     numbers.observe(StepPart::kForward, ready->forward_seconds);
     numbers.observe(StepPart::kBackward, ready->backward_seconds);
+    numbers.data_wait_seconds += ready->data_seconds;
+    numbers_.waited_for_data(ready->data_seconds);
   }
   std::visit([this](const auto& one) { member_->on(one); }, event);
 }

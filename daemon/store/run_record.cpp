@@ -178,6 +178,7 @@ json own_to_json(const RunRecord& record) {
           {"digest", hex_digest(row.digest)},
           {"digest_step", row.digest_step},
           {"wait_share", row.wait_share},
+          {"data_wait_share", row.data_wait_share},
           {"samples", row.samples},
           {"save", to_word(row.save)},
           {"problem", row.problem}};
@@ -195,6 +196,7 @@ void own_from_json(Fields fields, RunRecord& record) {
   fields.hash("digest", row.digest);
   fields.count("digest_step", row.digest_step);
   fields.real("wait_share", row.wait_share);
+  fields.real("data_wait_share", row.data_wait_share);
   std::uint64_t samples = 0;
   fields.count("samples", samples);
   row.samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(samples, UINT32_MAX));

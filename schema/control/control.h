@@ -70,6 +70,9 @@ struct NodeStatus {
 // A member that the others wait for longer than this share of their time is marked: it holds the run up.
 inline constexpr double kHoldsUpShare = 0.5;
 
+// Less than this share of a member's time is no wait for data worth a word.
+inline constexpr double kLeastDataWaitShare = 0.01;
+
 struct MemberStatus {
   std::string node;
   RunState state = RunState::kPending;
@@ -83,6 +86,7 @@ struct MemberStatus {
   SaveState save = SaveState::kNone;  // of the state at digest_step, once the run has ended
   std::string problem = {};           // why it is not saved
   std::uint32_t samples = 0;          // of each step that are its share; 0 = not known
+  double data_wait_share = 0;         // share of its time that its engine waits for samples
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }

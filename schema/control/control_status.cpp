@@ -57,6 +57,7 @@ void put_run(wire::Run::Builder to, const RunStatus& run) {
     slot.setSave(static_cast<std::uint16_t>(member.save));
     slot.setProblem(text_of(clip_text(member.problem, kMostProblemBytes)));
     slot.setSamples(member.samples);
+    slot.setDataWaitShare(member.data_wait_share);
   }
 }
 
@@ -74,6 +75,7 @@ MemberStatus take_member(wire::Member::Reader from) {
   member.save = checked_enum(from.getSave(), kLastSaveState, "save");
   member.problem = checked_text(from.getProblem(), kMostProblemBytes, "problem");
   member.samples = from.getSamples();
+  member.data_wait_share = from.getDataWaitShare();
   return member;
 }
 

@@ -25,6 +25,7 @@ Numbers sample_numbers() {
   numbers.steps = 120;
   numbers.samples = 1920;
   numbers.loss = 0.25;
+  numbers.data_wait_seconds = 1.25;
   numbers.nonzero_ratio = 0.07;
   numbers.accuracy = 0.5;
   numbers.accuracy_5 = 0.75;
@@ -56,6 +57,7 @@ TEST(MetricsText, SaysWhatTheNodeHasCounted) {
                    "\",node=\"node-a\",kernels=\"avx2\"} 1"}));
   EXPECT_EQ(lines_with(text, "tgd_steps_total"), (Lines{"tgd_steps_total 120"}));
   EXPECT_EQ(lines_with(text, "tgd_samples_total"), (Lines{"tgd_samples_total 1920"}));
+  EXPECT_EQ(lines_with(text, "tgd_data_wait_seconds_total"), (Lines{"tgd_data_wait_seconds_total 1.25"}));
   EXPECT_EQ(lines_with(text, "tgd_loss"), (Lines{"tgd_loss 0.25"}));
   EXPECT_EQ(lines_with(text, "tgd_accuracy"), (Lines{"tgd_accuracy{top=\"1\"} 0.5", "tgd_accuracy{top=\"5\"} 0.75"}));
   EXPECT_EQ(lines_with(text, "tgd_run_state").size(), words_of(schema::RunState()).size());

@@ -76,6 +76,7 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   EXPECT_EQ(s.members[0].digest, t.members[0].digest);
   EXPECT_EQ(s.members[0].digest_step, t.members[0].digest_step);
   EXPECT_EQ(s.members[0].wait_share, t.members[0].wait_share);
+  EXPECT_EQ(s.members[0].data_wait_share, t.members[0].data_wait_share);
 }
 
 TEST(RunRecord, EveryFieldComesBack) {

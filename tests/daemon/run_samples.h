@@ -62,6 +62,7 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   own.digest = 0xabcdef0123456789;
   own.digest_step = 120;
   own.wait_share = 0.25;
+  own.data_wait_share = 0.125;
   own.samples = 48;
   status.members = {own};
   return record;

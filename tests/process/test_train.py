@@ -28,7 +28,7 @@ RUN_FIELDS = {
     "started", "since", "seconds_left", "code_bits_per_parameter", "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "members",
 }  # fmt: skip
 EVALUATION_FIELDS = {"step", "accuracy", "accuracy_5", "loss"}
-MEMBER_FIELDS = {"node", "state", "phase", "step", "digest", "wait_share", "save", "problem", "holds_up", "samples"}
+MEMBER_FIELDS = {"node", "state", "phase", "step", "digest", "wait_share", "save", "problem", "holds_up", "samples", "data_wait_share"}
 
 
 def as_number(digest):

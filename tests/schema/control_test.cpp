@@ -60,6 +60,7 @@ TEST(Control, FieldsKeepTheirPlaces) {
   EXPECT_EQ(run.members[1].state, RunState::kRunning);
   EXPECT_EQ(run.members[1].digest_step, 11u);
   EXPECT_EQ(run.members[1].phase, Phase::kSave);
+  EXPECT_EQ(run.members[1].data_wait_share, 0.25);
   const auto start_reply = decode_reply(bytes_of(encode_reply(sample_replies()[2])));
   const auto& start = std::get<StartReply>(start_reply->body);
   EXPECT_EQ(start.compute_seconds, 0.004);
