@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,8 @@
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "engine/host/processors.h"
+#include "engine/initial_file.h"
+#include "engine/micro_batches.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
 #include "kernels/base/median.h"
@@ -79,9 +83,17 @@ int data_threads(const Prepared& prepared) {
   return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
 }
 
+Error no_divisor(int micro_batch, int batch) {
+  return {ErrorKind::kInvalidJob, "micro-batch = " + std::to_string(micro_batch) + " does not divide this node's " +
+                                      std::to_string(batch) +
+                                      " samples of a step; set it to a divisor of every member's, such as 1, or change "
+                                      "global-batch"};
+}
+
 // The one place that chooses what computes. Its activations get the memory that everything else leaves.
 Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const engine::Model& model,
-                                                    int batch) {
+                                                    int batch, kernels::Home& home,
+                                                    const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
   const std::uint64_t least = least_run_bytes(job, model.segments, options.weights.size(), options.threads);
   if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
@@ -89,8 +101,24 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   if (replays(job))
     return engine::make_replay_engine(model, {job.seed, static_cast<std::uint32_t>(options.self.index()),
                                               job.replay_zeros, job.replay_gradients.value_or("")});
+  const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
+  if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
   const std::uint64_t left = std::max<std::uint64_t>(allowed_memory(options.memory_bytes) - least, 1);
-  return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch, job.seed, left});
+  Result<std::unique_ptr<engine::Engine>> engine = engine::make_cpu_engine(
+      model, {static_cast<int>(options.threads), micro_batch, kEvaluationBatch, job.seed, left});
+  if (!engine.ok() || micro_batch == batch) return engine;
+  return engine::make_micro_batches(std::move(engine).value(), home, {batch, micro_batch, advance});
+}
+
+// None: the parameters are drawn.
+Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions& options, Prepared& prepared) {
+  if (options.job.initial.empty()) return std::optional<engine::InitialFile>();
+  const std::string path = std::filesystem::path(options.data_dir) / options.job.initial;
+  Result<engine::InitialFile> file = engine::InitialFile::open(path, prepared.model, options.job.seed);
+  if (!file.ok()) return file.error();
+  prepared.initial_notes = {"parameters from " + path};
+  prepared.initial_notes.insert(prepared.initial_notes.end(), file->notes().begin(), file->notes().end());
+  return std::optional(std::move(file).value());
 }
 
 // Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
@@ -129,12 +157,14 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
                                              " does not reach all " + std::to_string(options.weights.size()) +
                                              " members; raise global-batch"};
   TrainingKit kit;
-  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count);
+  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count, home, advance);
   if (!engine.ok()) return on_node(options, engine.error());
   kit.engine = std::move(engine).value();
   const engine::SegmentTable& segments = prepared->model.segments;
+  const Result<std::optional<engine::InitialFile>> initial = open_initial(options, *prepared);
+  if (!initial.ok()) return on_node(options, initial.error());
   prepared->replica = std::make_shared<Replica>(home, segments, engine::slot_count(optimizer_of(job).kind), job.seed,
-                                                keeps_average(job));
+                                                keeps_average(job), initial.value() ? &**initial : nullptr);
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
   prepared->data_hash = prepared->data->hash;
   prepared->model_hash = segments.hash();

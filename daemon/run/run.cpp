@@ -192,6 +192,8 @@ Status Run::begin(const schema::Commit& choice) {
                                     {"memory-bytes", reply.memory_bytes},
                                     {"activation-bytes", prepared_->activation_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
+  for (const std::string& note : prepared_->initial_notes)
+    context_.log.info("initial", {{"run", identity_.id}, {"what", note}});
   if (const std::string uneven = schema::uneven_shares(shares_); !uneven.empty())
     context_.log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});
   if (job_.checkpoint_every_ms > 0 && !copies_) {
@@ -256,6 +258,8 @@ void Run::happened(const StepEvent& event) {
     Numbers& numbers = context_.metrics.numbers();
     numbers.observe(StepPart::kForward, ready->forward_seconds);
     numbers.observe(StepPart::kBackward, ready->backward_seconds);
+    numbers.data_wait_seconds += ready->data_seconds;
+    numbers_.waited_for_data(ready->data_seconds);
   }
   std::visit([this](const auto& one) { member_->on(one); }, event);
 }
@@ -309,11 +313,15 @@ void Run::reported(const std::optional<Member::Evaluation>& evaluation) {
   if (evaluation) {
     context_.metrics.numbers().observe(StepPart::kEvaluate,
                                        std::chrono::duration<double>(Clock::now() - evaluating_).count());
-    numbers_.evaluated(*evaluation);
+    numbers_.evaluated(*evaluation, prepared_->model.classes);
+    const schema::RunStatus& status = numbers_.status();
+    context_.metrics.numbers().accuracy = status.evaluation_accuracy;
+    context_.metrics.numbers().accuracy_5 =
+        status.evaluation_accuracy_5 > 0 ? status.evaluation_accuracy_5 : Numbers::kUnknown;
     context_.log.info("evaluated", {{"run", identity_.id},
-                                    {"step", numbers_.status().evaluation_step},
-                                    {"accuracy", numbers_.status().evaluation_accuracy},
-                                    {"loss", numbers_.status().evaluation_loss}});
+                                    {"step", status.evaluation_step},
+                                    {"accuracy", status.evaluation_accuracy},
+                                    {"loss", status.evaluation_loss}});
     log_damaged();
   }
   numbers_.write_metrics(evaluation.has_value());

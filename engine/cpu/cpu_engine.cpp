@@ -134,10 +134,11 @@ Result<std::unique_ptr<Engine>> make_cpu_engine(const Model& model, const Engine
   try {
     return std::unique_ptr<Engine>(std::make_unique<cpu::CpuEngine>(model, options));
   } catch (const cpu::TooLarge& need) {
-    return Error{ErrorKind::kRefused,
-                 "the activations of " + model.name + " for " + std::to_string(options.batch) + " samples need " +
-                     cpu::mebibytes(need.bytes) + " of memory and " + cpu::mebibytes(options.most_activation_bytes) +
-                     " are left for them; make global-batch smaller, or image-size, or choose a smaller model"};
+    return Error{
+        ErrorKind::kRefused,
+        "the activations of " + model.name + " for " + std::to_string(options.batch) + " samples need " +
+            cpu::mebibytes(need.bytes) + " of memory and " + cpu::mebibytes(options.most_activation_bytes) +
+            " are left for them; set micro-batch, make global-batch or image-size smaller, or choose a smaller model"};
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kFailed, "no memory for " + model.name + " at batch " + std::to_string(options.batch) +
                                          " and evaluation batch " + std::to_string(options.evaluation_batch) +

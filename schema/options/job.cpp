@@ -33,6 +33,11 @@ void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(real_row("label-smoothing", &JobSpec::label_smoothing, {0, 1, false, true},
                           "Share of each sample's target that is spread evenly over all classes."));
   add_data_keys(rows);
+  rows.push_back(
+      path_row("initial", &JobSpec::initial, kMostPathBytes,
+               "Parameters to start from, in place of drawn ones: a safetensors file with PyTorch's names on "
+               "every node, such as fetch writes; a path that does not begin with / begins at data-dir. The "
+               "last layer is drawn where the file has another number of classes."));
   rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
                            "Seed of initial parameters, sample order, augmentation and ternary draws."));
@@ -40,6 +45,10 @@ void add_task_rows(std::vector<Row>& rows) {
                            "Samples of a step over all members; what is learnt does not depend on their number."));
   rows.push_back(whole_row("batch-per-node", &JobSpec::batch_per_node, {0, kMostBatch},
                            "Samples of a step per member, in place of global-batch; 0 = not used."));
+  rows.push_back(
+      whole_row("micro-batch", &JobSpec::micro_batch, {0, kMostBatch},
+                "Samples that a member computes at once, their gradients added up: for models that do not fit its "
+                "memory otherwise. Divides every member's part of a step; 0 = all at once."));
 }
 
 // A word of its own, or a path.
@@ -221,6 +230,11 @@ Status validate_compute(const JobSpec& spec) {
     return invalid("evaluate-every = " + std::to_string(spec.evaluate_every) +
                    " needs compute = train: a replayed run has no data to evaluate on; set evaluate-every to 0");
   }
+  if (!spec.initial.empty())
+    return invalid("initial = " + spec.initial + " needs compute = train: a replayed run learns nothing; leave it out");
+  if (spec.micro_batch > 0)
+    return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
+                   " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");
   // It would be added to the same array in every step.
   if (spec.weight_decay > 0 && spec.weight_decay_path == WeightDecayPath::kInside) {
     return invalid("weight-decay = " + format_real(spec.weight_decay) +

@@ -5,7 +5,7 @@ import re
 import shutil
 import unittest
 
-from files import write_npy, write_pictures
+from files import read_metrics, write_npy, write_pictures
 from mesh import Mesh
 
 JOB = {"data-train": None, "data-test": None, "steps": 12, "global-batch": 6, "evaluate-every": 6}
@@ -51,6 +51,23 @@ class Data(unittest.TestCase):
             job["test-share"] = 0.5
             mesh.ctl("start", mesh.job_file(job)).refuses(2, "test-share is set", "leave out one")
 
+    def test_a_wait_for_data_is_shown(self):
+        """Pictures much larger than what the network sees: to decode them takes longer than to learn from them."""
+        with Mesh(1) as mesh:
+            folder = os.path.join(mesh.folder, "pictures")
+            write_pictures(folder, per_class=6, side=500)
+            run = mesh.start(JOB | {"data": "folder", "data-dir": folder, "steps": 20, "evaluate-every": 0})
+            (member,) = mesh.run(run)["members"]
+            self.assertGreater(member["data_wait_share"], 0.1)
+            self.assertRegex(mesh.ctl_ok("status", run).out, r"\n  waits for data \d+ % of its time\n")
+            rows = read_metrics(mesh[0].run_file(run, "metrics.jsonl"))
+            share = sum(row["data_wait_seconds"] for row in rows) / sum(row["seconds"] for row in rows)
+            self.assertAlmostEqual(member["data_wait_share"], share, delta=0.01)
+
+            # Drawn digits lie in memory.
+            (member,) = mesh.run(mesh.start({"steps": 20}))["members"]
+            self.assertLess(member["data_wait_share"], 0.1)
+
     def test_arrays(self):
         with Mesh(2) as mesh:
             folder = os.path.join(mesh.folder, "arrays")
@@ -92,7 +109,7 @@ class Data(unittest.TestCase):
         with Mesh(1, settings={"memory-mib": 350}) as mesh:
             job = JOB | {"data": "fractals", "image-size": 56, "data-train": 20, "data-test": 10, "global-batch": 1000}
             answer = mesh.ctl("start", mesh.job_file(job))
-            answer.refuses(answer.code, "the activations of lenet for 1000 samples need", "make global-batch smaller")
+            answer.refuses(answer.code, "the activations of lenet for 1000 samples need", "set micro-batch")
 
 
 if __name__ == "__main__":

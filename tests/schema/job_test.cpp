@@ -272,12 +272,14 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "gradients = ternary\n"
             "hidden = 256,128\n"
             "image-size = 0\n"
+            "initial =\n"
             "label-smoothing = 0\n"
             "last-layer = ternary\n"
             "learning-rate = 0.01\n"
             "link-mbps = 0\n"
             "mean =\n"
             "members = all\n"
+            "micro-batch = 0\n"
             "min-ternary-size = 1\n"
             "model = lenet\n"
             "momentum = 0.9\n"
@@ -353,10 +355,12 @@ TEST(Job, EveryKeyTravels) {
                                                        {"normalization", "given"},
                                                        {"mean", "0.5,-0.25,1e-09"},
                                                        {"deviation", "0.5"},
+                                                       {"initial", "/x/model.safetensors"},
                                                        {"steps", "7"},
                                                        {"seed", "7"},
                                                        {"global-batch", "7"},
                                                        {"batch-per-node", "7"},
+                                                       {"micro-batch", "7"},
                                                        {"compute", "replay"},
                                                        {"replay-gradients", "/x/{rank}.f32"},
                                                        {"replay-zeros", "0.92"},

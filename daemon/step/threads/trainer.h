@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/exchange/layout.h"
 #include "daemon/step/replica.h"
@@ -38,6 +39,7 @@ struct Prepared {
   double step_seconds = 0;             // measured: their forward + backward
   std::uint64_t threads = 0;
   std::string engine_build;
+  std::vector<std::string> initial_notes;  // for the log, where the parameters were not drawn
 };
 
 // Samples of an evaluation batch, at most.
