@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/run/description.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
@@ -137,6 +138,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   prepared->local_batch = static_cast<std::uint32_t>(part.count);
   prepared->threads = options.threads;
   prepared->engine_build = kit.engine->build();
+  if (!replays(job)) prepared->description = describe(prepared->model, prepared->recipe, *prepared->data, job);
   kit.tensors = home.make_kernels();
   kit.gradients = kernels::HomeArray(home, segments.padded_count());
   prepared->step_seconds = probe(options, *prepared, kit, part, advance);

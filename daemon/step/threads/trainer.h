@@ -37,6 +37,7 @@ struct Prepared {
   double step_seconds = 0;        // measured: their forward + backward
   std::uint64_t threads = 0;
   std::string engine_build;
+  std::string description;  // for the artefacts (run/description.h); empty when gradients are replayed
 };
 
 // Samples of an evaluation batch, at most.
