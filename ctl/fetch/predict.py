@@ -205,7 +205,7 @@ def picture(path, model):
                 image.draft("RGB", (shorter, shorter))
             image = resized(plain(image).convert("L" if channels == 1 else "RGB"), shorter)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        said = str(error)
+        said = getattr(error, "strerror", None) or str(error)
         raise Problem(said if str(path) in said else f"{path} cannot be read: {said}") from None
     return centre(np.atleast_3d(np.asarray(image)).transpose(2, 0, 1), height, width)
 
@@ -254,7 +254,8 @@ def read_tensors(path):
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         values = bytearray(file.read())
     metadata = header.pop("__metadata__", {})
-    return {name: np.frombuffer(values, "<f4", math.prod(one["shape"]), one["data_offsets"][0]).reshape(one["shape"]) for name, one in header.items()}, metadata
+    arrays = {name: np.frombuffer(values, "<f4", math.prod(one["shape"]), one["data_offsets"][0]) for name, one in header.items()}
+    return {name: array.reshape(header[name]["shape"]) for name, array in arrays.items()}, metadata
 
 
 def read_bytes(path):
@@ -292,7 +293,7 @@ def samples_of(array, path, model):
         array = array[None, None] if list(array.shape) == shape[1:] else array[:, :, None, None]
     elif array.ndim == 1:
         array = array[None, :, None, None] if array.shape[0] == shape[0] != 1 else array[:, None, None, None]
-    if list(array.shape[1:]) != shape:
+    if array.ndim != 4 or array.shape[1] != shape[0] or shape[1] != 0 and list(array.shape[2:]) != shape[1:]:  # 0: sizes differ
         raise Problem(f"{path} has samples of {'x'.join(map(str, array.shape[1:]))}, and this model takes {'x'.join(map(str, shape))}")
     return array
 
@@ -387,7 +388,8 @@ def find_folder(folder, held, model):
     for file, name in files:
         if known(name) not in number:
             few = ", ".join(model["classes"][:8]) + (", ..." if len(number) > 8 else "")
-            raise Problem(f"{folder / file} is of a class {known(name)}, which this model does not know; it knows {few}")
+            hint = "; --held-back scores what tgd held back" if model["data"]["test_share"] and not held else ""
+            raise Problem(f"{folder / file} is of a class {known(name)}, which this model does not know; it knows {few}{hint}")
     files.sort(key=lambda one: os.fsencode(one[0]))
     return [str(folder / file) for file, _ in files], [number[known(name)] for _, name in files]
 
@@ -406,7 +408,7 @@ def find_pair(folder, samples, labels, model):
 
 
 def find_npy(folder, held, model):
-    for part in ("",) if held else ("test", "val", ""):
+    for part in ("train", "") if held else ("test", "val", ""):
         words = [rf"({one}[_-]{part}|{part}[_-]{one})\.npy" if part else rf"{one}\.npy" for one in ("([xX]|images|features)", "([yY]|labels)")]
         if found := find_pair(folder, *words, model):
             return found
@@ -428,6 +430,8 @@ def find_cifar(folder, held, model):
     return None
 
 
+# By what the model was trained on: what is looked for first, and in which folder else.
+FINDERS = {"folder": find_folder, "npy": find_npy, "cifar10": find_cifar, "cifar100": find_cifar}
 FOLDERS = {"mnist": "mnist", "fashion-mnist": "fashion-mnist", "cifar10": "cifar-10-batches-bin", "cifar100": "cifar-100-binary"}
 
 
@@ -435,12 +439,12 @@ def find_test_set(folder, held, model):
     folder, kind = pathlib.Path(folder), model["data"]["kind"]
     if not folder.is_dir():
         raise Problem(f"{folder} is no folder")
-    finders = [find_npy, find_idx, find_cifar, find_folder]
-    if kind == "folder":
-        finders.reverse()
-    for place in (folder, folder / FOLDERS.get(kind, ".")):
-        for find in finders if place.is_dir() else ():
-            found = find(place, held, model)
+    for find in dict.fromkeys((FINDERS.get(kind, find_idx), find_npy, find_idx, find_cifar, find_folder)):
+        for place in (folder, folder / FOLDERS.get(kind, ".")):
+            try:
+                found = find(place, held, model) if place.is_dir() else None
+            except OSError as error:
+                raise Problem(f"{error.filename or place} cannot be read: {error.strerror or error}") from None
             if found is None:
                 continue
             samples, labels = found
@@ -493,7 +497,8 @@ def predict(network, model, options):
                 continue
             powers = np.exp(row.astype(np.float64) - row.max())
             best = np.argsort(-row, kind="stable")[: options.top]
-            print(title, *(f"{names[c] if c < len(names) else c}\t{powers[c] / powers.sum():.4f}" for c in best), sep="\t", flush=True)
+            named = (f"{names[c] if c < len(names) else c}\t{powers[c] / powers.sum():.4f}" for c in best)
+            print(title, *named, sep="\t", flush=True)
     return status
 
 
@@ -515,10 +520,11 @@ def test(network, model, options):
         total += 1
     if total == 0:
         raise Problem(f"{options.test}: no sample could be read")
-    print(f"accuracy {100 * correct / total:.2f} % of {total}" + (f", top-{options.top} {100 * among / total:.2f} %" if options.top > 1 else "") + f", loss {loss / total:.4f}")
-    if model["evaluation"]:
-        said = model["evaluation"]
-        print(f"tgd said {100 * said['accuracy']:.2f} % of {said['samples']} at step {said['step']}, loss {said['loss']:.4f}")
+    top = f", top-{options.top} {100 * among / total:.2f} %" if options.top > 1 else ""
+    print(f"accuracy {100 * correct / total:.2f} % of {total}{top}, loss {loss / total:.4f}")
+    if said := model["evaluation"]:
+        its_loss = "" if said["loss"] is None else f", loss {said['loss']:.4f}"
+        print(f"tgd said {100 * said['accuracy']:.2f} % of {said['samples']} at step {said['step']}{its_loss}")
     if model["data"]["test_share"] and not options.held_back:
         say(f"tgd held back {model['data']['test_share']:g} of its data and scored that part: --held-back does so")
     return int(left_out > 0 and model["data"]["damaged"] != "skip")
@@ -548,6 +554,7 @@ def main():
         parser.error("give pictures, or --test FOLDER")
     if options.batch < 1 or options.top < 1:
         parser.error("--batch and --top are 1 or more")
+    sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be any bytes
     try:
         model, tensors = load_model()
         if options.held_back and not model["data"]["test_share"]:
@@ -556,6 +563,9 @@ def main():
         return (test if options.test else predict)(network, model, options)
     except Problem as problem:
         say(problem)
+        return 1
+    except BrokenPipeError:  # who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 

@@ -59,6 +59,19 @@ def write_odd(folder):
             shutil.copy(ROOT / "tests/fuzz/corpus/pictures" / name, place / (name + (".JPG" if name[0] == "j" else ".png")))
 
 
+def write_lists(folder, draw):
+    """The three forms of a line, and classes that are numbers."""
+    for place, lines in (("words", "all/%d.png\tcat or dog"), ("folders", "bird/%d.png"), ("numbers", "all/%d.png 10")):
+        for part in ("train", "test"):
+            other = "all/9.png\tbird" if place != "numbers" else "all/9.png 9"
+            (folder / place).mkdir(parents=True, exist_ok=True)
+            (folder / place / f"{part}.txt").write_text("\n".join([*(lines % i for i in (3, 1, 2)), "", other]) + "\n")
+        for i in (1, 2, 3, 9):
+            for name in ("all", "bird"):
+                (folder / place / name).mkdir(exist_ok=True)
+                drawn(12, 12, draw).save(folder / place / name / f"{i}.png")
+
+
 def write_arrays(folder, draw):
     os.makedirs(folder / "bytes")
     os.makedirs(folder / "floats")
@@ -66,11 +79,14 @@ def write_arrays(folder, draw):
     for part, count in (("train", 30), ("test", 12)):
         np.save(folder / "bytes" / f"x_{part}.npy", bytes_of(count, 20, 24, 3))
         np.save(folder / "bytes" / f"y_{part}.npy", np.arange(count) % 5)
-    np.save(folder / "floats" / "x.npy", bytes_of(40, 17).astype(np.float64) / 7 - 11)
-    np.save(folder / "floats" / "y.npy", np.arange(40, dtype=np.int32) % 3)
+    np.save(folder / "floats" / "x_train.npy", bytes_of(40, 17).astype(np.float64) / 7 - 11)
+    np.save(folder / "floats" / "y_train.npy", np.arange(40, dtype=np.int32) % 3)
     for part, count in (("train", 8), ("t10k", 6)):
         (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, count, 28, 28) + draw.randbytes(count * 784))
         (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, count) + bytes(i % 10 for i in range(count)))
+    os.makedirs(folder / "cifar-10-batches-bin")
+    for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"):
+        (folder / "cifar-10-batches-bin" / f"{name}.bin").write_bytes(b"".join(bytes([i]) + draw.randbytes(3072) for i in range(10)))
 
 
 def compare(program, out, kind, folder, bytes_apart=0, **keys):
@@ -99,12 +115,19 @@ def main(program):
         write_odd(folder / "odd")
         compare(program, out, "folder", folder / "odd", BYTES, size=24, test_share=0.4, seed=7, normalization="symmetric")
         compare(program, out, "folder", folder / "odd", BYTES, size=20, resize=20, channels=1, test_share=0.3, seed=2**40 + 3)
+        write_lists(folder / "listed", draw)
+        for form in ("words", "folders", "numbers"):
+            compare(program, out, "folder", folder / "listed" / form)
+        os.remove(folder / "listed" / "words" / "test.txt")
+        compare(program, out, "folder", folder / "listed" / "words", test_share=0.5)
         write_arrays(folder / "arrays", draw)
         for normalization in ("measured", "none", "symmetric", "per-image"):
             compare(program, out, "npy", folder / "arrays" / "bytes", normalization=normalization)
         compare(program, out, "npy", folder / "arrays" / "bytes", resize=31)
         compare(program, out, "npy", folder / "arrays" / "floats", test_share=0.25, seed=3)
         compare(program, out, "idx", folder / "arrays")
+        shutil.move(folder / "large", folder / "arrays")  # a data-dir with the data of others
+        compare(program, out, "cifar10", folder / "arrays")
 
 
 main(sys.argv[1])
