@@ -29,6 +29,20 @@ Result<FileMark> mark_of_rest(std::ifstream& file, const std::string& path) {
   return mark;
 }
 
+// The file is left where the values begin.
+Result<nlohmann::json> read_header(std::ifstream& file) {
+  std::uint64_t header_bytes = 0;
+  if (!file.read(reinterpret_cast<char*>(&header_bytes), sizeof header_bytes) || header_bytes > kMostHeaderBytes)
+    return damaged("it has no header");
+  std::string header(header_bytes, '\0');
+  if (!file.read(header.data(), static_cast<std::streamsize>(header_bytes))) return damaged("it has no header");
+  try {
+    return nlohmann::json::parse(header);
+  } catch (const nlohmann::json::exception& error) {
+    return damaged(std::string("its header is none: ") + error.what());
+  }
+}
+
 Status check_metadata(const nlohmann::json& about, const ModelState& state, const std::string& values_sha256) {
   const auto differs = [&](const char* key, const std::string& wanted) -> Status {
     const std::string found = about.at(key).get<std::string>();
@@ -63,15 +77,23 @@ Status check_mark(const FileMark& received, const FileMark& recorded) {
 
 Status check_model(const std::string& path, const ModelState& state) {
   std::ifstream file(path, std::ios::binary);
-  std::uint64_t header_bytes = 0;
-  if (!file.read(reinterpret_cast<char*>(&header_bytes), sizeof header_bytes) || header_bytes > kMostHeaderBytes)
-    return damaged("it has no header");
-  std::string header(header_bytes, '\0');
-  if (!file.read(header.data(), static_cast<std::streamsize>(header_bytes))) return damaged("it has no header");
+  const Result<nlohmann::json> header = read_header(file);
+  if (!header) return header.error();
   const Result<FileMark> values = mark_of_rest(file, path);
   if (!values) return values.error();
   try {
-    return check_metadata(nlohmann::json::parse(header).at("__metadata__"), state, values->sha256);
+    return check_metadata(header->at("__metadata__"), state, values->sha256);
+  } catch (const nlohmann::json::exception& error) {
+    return damaged(std::string("its header is none: ") + error.what());
+  }
+}
+
+Result<std::string> description_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const Result<nlohmann::json> header = read_header(file);
+  if (!header) return header.error();
+  try {
+    return header->at("__metadata__").value("description", "");
   } catch (const nlohmann::json::exception& error) {
     return damaged(std::string("its header is none: ") + error.what());
   }

@@ -20,5 +20,8 @@ struct ModelState {
 };
 // What the file says of itself: run, step and digest, and the hash of its values.
 Status check_model(const std::string& path, const ModelState& state);
+// What a model file that was checked says of network, preprocessing and classes; "" where it says nothing: it is of
+// gradients that were replayed, or of an older tgd.
+Result<std::string> description_of(const std::string& path);
 
 }  // namespace tg::ctl

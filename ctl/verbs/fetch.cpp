@@ -8,7 +8,9 @@
 
 #include "ctl/fetch/fetch_source.h"
 #include "ctl/fetch/member_record.h"
+#include "ctl/fetch/model_json.h"
 #include "ctl/fetch/part_file.h"
+#include "ctl/fetch/predict_script.h"
 #include "ctl/fetch/received_file.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
@@ -25,7 +27,10 @@ constexpr int kPollMs = 100;
 constexpr const char* kRecordFile = "run.json";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kModelFiles[] = {"model.safetensors", "model-raw.safetensors"};  // the same on all members
-constexpr const char* kFiles[] = {kModelFiles[0], kModelFiles[1], kMetricsFile, kRecordFile};
+constexpr const char* kDescriptionFile = "model.json";
+constexpr const char* kScriptFile = "predict.py";
+constexpr const char* kFiles[] = {kModelFiles[0], kModelFiles[1],   kMetricsFile,
+                                  kRecordFile,    kDescriptionFile, kScriptFile};
 
 Status prepare_folder(const std::string& folder, bool force) {
   std::error_code code;
@@ -102,6 +107,7 @@ class Fetcher {
     for (const char* name : kModelFiles)
       if (Status status = fetch_model(name); !status) return status;
     if (Status status = fetch_metrics(); !status) return status;
+    if (Status status = describe(); !status) return status;
     return fetch_traces();
   }
   Status keep() {
@@ -189,18 +195,38 @@ class Fetcher {
       const Status good = fetch_checked(record, kMetricsFile, record.mark(kMetricsFile), false, file);
       if (good) {
         files_.push_back(std::move(file));
-        PartFile json = part(kRecordFile);
-        if (Status status = json.open(); !status) return status;
-        if (Status status = json.write(record.json); !status) return status;
-        if (Status status = json.close(); !status) return status;
-        files_.push_back(std::move(json));
-        return {};
+        record_ = &record;
+        return add(kRecordFile, record.json);
       }
       if (good.error().kind == ErrorKind::kIo) return good;
       last = Error{good.error().kind, complaint(record.node, kMetricsFile, good.error())};
       say(last->message);
     }
     return *last;
+  }
+
+  Status add(const std::string& name, std::string_view text) {
+    PartFile file = part(name);
+    if (Status status = file.open(); !status) return status;
+    if (Status status = file.write(text); !status) return status;
+    if (Status status = file.close(); !status) return status;
+    files_.push_back(std::move(file));
+    return {};
+  }
+
+  // What it takes to use the model without this program.
+  Status describe() {
+    const Result<std::string> description = description_of(files_.front().part_path());
+    if (!description) return description.error();
+    if (description->empty()) {
+      say(std::string("no ") + kDescriptionFile + " and no " + kScriptFile + ": " + kModelFiles[0] +
+          " does not say what its network is; gradients were replayed, or an older tgd wrote it");
+      return {};
+    }
+    const Result<std::string> json = compose_model_json(*description, record_->json);
+    if (!json) return Error{json.error().kind, complaint(record_->node, kModelFiles[0], json.error())};
+    if (Status status = add(kDescriptionFile, *json); !status) return status;
+    return add(kScriptFile, predict_script());
   }
 
   // A run with trace = true has a timeline on every member; other runs have none.
@@ -224,8 +250,9 @@ class Fetcher {
   const schema::RunStatus& run_;
   const FetchSource& source_;
   const std::string folder_;
-  std::vector<MemberRecord> records_;  // of those that are asked, in their order
-  std::vector<PartFile> files_;
+  std::vector<MemberRecord> records_;     // of those that are asked, in their order
+  const MemberRecord* record_ = nullptr;  // the one that is kept
+  std::vector<PartFile> files_;           // the model first
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/run/description.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
@@ -172,6 +173,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   prepared->activation_bytes = kit.engine->activation_bytes();
   prepared->threads = options.threads;
   prepared->engine_build = kit.engine->build();
+  if (!replays(job)) prepared->description = describe(prepared->model, prepared->recipe, *prepared->data, job);
   kit.tensors = home.make_kernels();
   kit.gradients = kernels::HomeArray(home, segments.padded_count());
   prepared->step_seconds = probe(options, *prepared, kit, part, advance);

@@ -393,11 +393,13 @@ void Run::publish(bool now) {
 
 std::map<std::string, std::string> Run::metadata() const {
   const schema::RunStatus& status = numbers_.status();
-  return {{"format", "pt"},
-          {"run", identity_.id},
-          {"view", std::to_string(view_.number())},
-          {"step", std::to_string(status.digest_step)},
-          {"digest", hex_digest(status.digest)}};
+  std::map<std::string, std::string> metadata{{"format", "pt"},
+                                              {"run", identity_.id},
+                                              {"view", std::to_string(view_.number())},
+                                              {"step", std::to_string(status.digest_step)},
+                                              {"digest", hex_digest(status.digest)}};
+  if (!prepared_->description.empty()) metadata[kDescription] = prepared_->description;
+  return metadata;
 }
 
 // Between two steps nobody writes the committed state. The copy is made here, the rest is done beside training.

@@ -21,7 +21,9 @@ namespace tg::daemon {
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kRawModelFile = "model-raw.safetensors";
 inline constexpr const char* kStateFile = "state.safetensors";
-inline constexpr const char* kValuesHash = "values-sha256";  // in the metadata: of all that follows the header
+// In the metadata.
+inline constexpr const char* kValuesHash = "values-sha256";  // of all that follows the header
+inline constexpr const char* kDescription = "description";   // of the model: daemon/run/description.h
 
 using Artefacts = std::map<std::string, engine::TensorImage>;  // by the file's name
 using FileMarks = std::map<std::string, engine::FileMark>;     // by the file's name

@@ -1,11 +1,11 @@
 // tgd_train_steps MODEL OUT [KEY=VALUE]...: trains a model for some steps by plain SGD on random images, dropout off,
-// and writes what PyTorch needs to do the same and to compare (tests/accuracy/pytorch_models.py):
+// and writes what PyTorch needs to do the same and to compare (tests/accuracy/pytorch_models.py, predict_models.py):
 //
 //   OUT/start.safetensors   parameters, and statistics of the first batch, before any step
 //   OUT/batches.f32         steps x (batch x C x H x W images), then as many labels as float32
 //   OUT/first.safetensors   gradient of the first step's mean loss, and the statistics after it
-//   OUT/result.json         shape, classes, batch, rate; logits of the first batch in evaluation, before any step;
-//                           the mean losses of all steps
+//   OUT/result.json         shape, classes, batch, rate, graph; logits of the first batch in evaluation, before any
+//                           step; the mean losses of all steps
 //
 // Keys: batch, steps, rate, side (of the images), classes, seed, threads.
 #include <cstdio>
@@ -17,6 +17,7 @@
 #include <random>
 
 #include "engine/cpu/cpu_engine.h"
+#include "engine/graph/graph_json.h"
 #include "engine/storage/safetensors.h"
 
 namespace tg::engine {
@@ -100,6 +101,7 @@ void run(const std::string& word, const std::string& out, const std::map<std::st
                         {"classes", model.classes},
                         {"batch", batch_size},
                         {"rate", key("rate")},
+                        {"graph", nlohmann::json::parse(graph_json(model))},
                         {"logits", std::vector<float>(logits.begin(), logits.end())}};
   std::vector<double> losses;
   const auto rate = static_cast<float>(key("rate"));

@@ -57,7 +57,7 @@ class BuildId(unittest.TestCase):
     def test_every_byte_and_name_of_the_product_counts(self):
         tree = self.copy()
         ids = [build_id(tree)]
-        for name in ("CMakeLists.txt", "cmake/TgdFlags.cmake", "ctl/main.cpp", "daemon/core.cmake", "engine/engine.h", "kernels/kernels.h", "schema/frame.capnp", "schema/version.cpp.in"):
+        for name in ("CMakeLists.txt", "cmake/TgdFlags.cmake", "ctl/main.cpp", "ctl/fetch/predict.py", "daemon/core.cmake", "engine/engine.h", "kernels/kernels.h", "schema/frame.capnp", "schema/version.cpp.in"):
             file = tree / name
             content = bytearray(file.read_bytes())
             content[-1] ^= 1

@@ -40,6 +40,7 @@ struct Prepared {
   std::uint64_t threads = 0;
   std::string engine_build;
   std::vector<std::string> initial_notes;  // for the log, where the parameters were not drawn
+  std::string description;                 // for the artefacts (run/description.h); empty when gradients are replayed
 };
 
 // Samples of an evaluation batch, at most.

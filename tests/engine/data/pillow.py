@@ -1,69 +1,133 @@
 #!/usr/bin/env python3
-"""What evaluation makes of pictures is, byte for byte, what Pillow makes of them by engine/recipe.h: the artefact's promise.
-pillow.py PROGRAM, which is tgd_evaluated; status 77 where there is no Pillow."""
+"""What evaluation sees of a test set is, float for float, what predict.py makes of it with Pillow and numpy, and it finds
+the same samples and labels in the same folders: the artefact's promise, without its network.
+pillow.py PROGRAM, which is tgd_evaluated; status 77 where there is no Pillow or numpy."""
 
+import json
 import os
 import pathlib
 import random
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 
 try:
+    import numpy as np
     from PIL import Image, features
-except ImportError:  # Debian's is for Debian's own Python
+except ImportError:  # Debian's are for Debian's own Python
     if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
         os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-    print("no Pillow here: apt-get install python3-pil")
+    print("no Pillow or numpy here: apt-get install python3-pil python3-numpy")
     sys.exit(77)
 
-SIZE, RESIZE = 224, 256
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "ctl" / "fetch"))
+import predict  # noqa: E402
+
 PICTURES = [("large.jpg", 2100, 2500), ("wide.jpg", 1000, 750), ("vga.jpg", 640, 480), ("grey.jpg", 333, 500), ("near.jpg", 256, 300),
             ("small.png", 90, 70), ("cmyk.jpg", 500, 500)]  # fmt: skip
+ODD = ["jpeg_444", "jpeg_baseline", "jpeg_cmyk", "jpeg_grey", "jpeg_progressive", "png_bits", "png_grey", "png_grey_alpha",
+       "png_palette", "png_palette_transparent", "png_rgb", "png_rgba"]  # fmt: skip
+# A decoder of another make may round its cosines another way, and then a resize its pixels.
+BYTES = 0 if features.check_feature("libjpeg_turbo") else 4
 
 
-def picture(width, height, draw):
+def drawn(width, height, draw):
     coarse = Image.frombytes("RGB", (width // 8 + 1, height // 8 + 1), draw.randbytes((width // 8 + 1) * (height // 8 + 1) * 3))
     return coarse.resize((width, height), Image.BICUBIC)
 
 
-def write(folder, draw):
+def write_large(folder, draw):
     for part in ("train", "test"):
         os.makedirs(folder / part / "all")
         for name, width, height in PICTURES:
-            made = picture(width, height, draw)
+            made = drawn(width, height, draw)
             made = made.convert("L") if name.startswith("grey") else made.convert("CMYK") if name.startswith("cmyk") else made
             made.save(folder / part / "all" / name)
+        Image.fromarray(np.frombuffer(draw.randbytes(2 * 40 * 50), np.uint16).reshape(40, 50)).save(folder / part / "all" / "deep.png")
 
 
-def evaluated(path):
-    made = Image.open(path)
-    if path.suffix == ".jpg":
-        made.draft("RGB" if made.mode == "RGB" else None, (RESIZE, RESIZE))
-    made = made.convert("RGB")
-    width, height = made.size
-    if min(width, height) != RESIZE:
-        size = (RESIZE, RESIZE * height // width) if width <= height else (RESIZE * width // height, RESIZE)
-        made = made.resize(size, Image.BILINEAR)
-    left, top = (made.width - SIZE) // 2, (made.height - SIZE) // 2
-    return made.crop((left, top, left + SIZE, top + SIZE)).tobytes()
+def write_odd(folder):
+    """Every kind of JPEG and PNG that the fuzzed readers know, in classes whose share is held back."""
+    for copy in range(4):
+        for number, name in enumerate(ODD):
+            place = folder / "train" / ("even" if number % 2 == 0 else "odd") / str(copy)
+            os.makedirs(place, exist_ok=True)
+            shutil.copy(ROOT / "tests/fuzz/corpus/pictures" / name, place / (name + (".JPG" if name[0] == "j" else ".png")))
+
+
+def write_lists(folder, draw):
+    """The three forms of a line, and classes that are numbers."""
+    for place, lines in (("words", "all/%d.png\tcat or dog"), ("folders", "bird/%d.png"), ("numbers", "all/%d.png 10")):
+        for part in ("train", "test"):
+            other = "all/9.png\tbird" if place != "numbers" else "all/9.png 9"
+            (folder / place).mkdir(parents=True, exist_ok=True)
+            (folder / place / f"{part}.txt").write_text("\n".join([*(lines % i for i in (3, 1, 2)), "", other]) + "\n")
+        for i in (1, 2, 3, 9):
+            for name in ("all", "bird"):
+                (folder / place / name).mkdir(exist_ok=True)
+                drawn(12, 12, draw).save(folder / place / name / f"{i}.png")
+
+
+def write_arrays(folder, draw):
+    os.makedirs(folder / "bytes")
+    os.makedirs(folder / "floats")
+    bytes_of = lambda *shape: np.frombuffer(draw.randbytes(int(np.prod(shape))), np.uint8).reshape(shape)  # noqa: E731
+    for part, count in (("train", 30), ("test", 12)):
+        np.save(folder / "bytes" / f"x_{part}.npy", bytes_of(count, 20, 24, 3))
+        np.save(folder / "bytes" / f"y_{part}.npy", np.arange(count) % 5)
+    np.save(folder / "floats" / "x_train.npy", bytes_of(40, 17).astype(np.float64) / 7 - 11)
+    np.save(folder / "floats" / "y_train.npy", np.arange(40, dtype=np.int32) % 3)
+    for part, count in (("train", 8), ("t10k", 6)):
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, count, 28, 28) + draw.randbytes(count * 784))
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, count) + bytes(i % 10 for i in range(count)))
+    os.makedirs(folder / "cifar-10-batches-bin")
+    for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"):
+        (folder / "cifar-10-batches-bin" / f"{name}.bin").write_bytes(b"".join(bytes([i]) + draw.randbytes(3072) for i in range(10)))
+
+
+def compare(program, out, kind, folder, bytes_apart=0, **keys):
+    words = [f"{key.replace('_', '-')}={value}" for key, value in keys.items()]
+    subprocess.run([program, kind, folder, out, *words], check=True)
+    model = json.loads(pathlib.Path(f"{out}.json").read_text())
+    values = np.fromfile(out, np.float32)
+    samples, labels = predict.find_test_set(folder, "test_share" in keys, model)
+    count = len(labels)
+    assert count > 0 and labels == values[-count:].tolist(), (labels, values[-count:])
+    ours = values[:-count].reshape(count, *model["preprocessing"]["input"])
+    for i in range(count):
+        theirs = predict.make_input(samples[i], model)
+        assert theirs.dtype == np.float32, theirs.dtype
+        far = 255 * np.abs(ours[i] - theirs).max() * min(model["preprocessing"]["deviation"] or [0.1])
+        assert np.array_equal(ours[i], theirs) or far < bytes_apart, f"{samples[i]}: {far} of 255"
+    print(f"{kind} {' '.join(words)}: {count} samples of {'x'.join(map(str, ours.shape[1:]))}, every float the same")
 
 
 def main(program):
     with tempfile.TemporaryDirectory() as made:
-        folder = pathlib.Path(made)
-        write(folder, random.Random(1))
-        subprocess.run([program, folder, str(SIZE), folder / "out"], check=True)
-        ours = (folder / "out").read_bytes()
-        paths = sorted((folder / "test" / "all").iterdir())
-        length = SIZE * SIZE * 3
-        assert len(ours) == len(paths) * length, len(ours)
-        # A decoder of another make may round its cosines another way, and then a resize its pixels.
-        same = features.check_feature("libjpeg_turbo")
-        for i, path in enumerate(paths):
-            worst = max(abs(a - b) for a, b in zip(ours[i * length : (i + 1) * length], evaluated(path)))
-            print(f"{path.name}: differs by {worst} at most")
-            assert worst <= (0 if same else 4), path.name
+        folder, draw, out = pathlib.Path(made), random.Random(1), pathlib.Path(made) / "out"
+        write_large(folder / "large", draw)
+        compare(program, out, "folder", folder / "large", BYTES, size=224)
+        compare(program, out, "folder", folder / "large", BYTES, size=64, resize=70, channels=1, normalization="per-image")
+        write_odd(folder / "odd")
+        compare(program, out, "folder", folder / "odd", BYTES, size=24, test_share=0.4, seed=7, normalization="symmetric")
+        compare(program, out, "folder", folder / "odd", BYTES, size=20, resize=20, channels=1, test_share=0.3, seed=2**40 + 3)
+        write_lists(folder / "listed", draw)
+        for form in ("words", "folders", "numbers"):
+            compare(program, out, "folder", folder / "listed" / form)
+        os.remove(folder / "listed" / "words" / "test.txt")
+        compare(program, out, "folder", folder / "listed" / "words", test_share=0.5)
+        write_arrays(folder / "arrays", draw)
+        for normalization in ("measured", "none", "symmetric", "per-image"):
+            compare(program, out, "npy", folder / "arrays" / "bytes", normalization=normalization)
+        compare(program, out, "npy", folder / "arrays" / "bytes", resize=31)
+        compare(program, out, "npy", folder / "arrays" / "floats", test_share=0.25, seed=3)
+        compare(program, out, "idx", folder / "arrays")
+        shutil.move(folder / "large", folder / "arrays")  # a data-dir with the data of others
+        compare(program, out, "cifar10", folder / "arrays")
 
 
 main(sys.argv[1])

@@ -1,0 +1,19 @@
+// model.json: what a fetched model is, for programs and people: of which run and state, how well it did, and what its
+// nodes have written into it of network, preprocessing and classes (daemon/run/description.h). Pure.
+#pragma once
+
+#include <string>
+
+#include "kernels/base/status.h"
+
+namespace tg::ctl {
+
+// description: of the metadata of a model file. record: run.json of the member that it is from. One key, class list or
+// operator a line. Never throws, whatever the texts; an error (kCorrupt) completes "NODE's model.safetensors is
+// damaged: ".
+//
+//   {"model": WORD, "tgd": BUILD, "run": ID, "step": n, "digest": HEX,
+//    "evaluation": {"step": n, "accuracy": x, "loss": x, "samples": n} or null, then as in the description}
+Result<std::string> compose_model_json(const std::string& description, const std::string& record);
+
+}  // namespace tg::ctl

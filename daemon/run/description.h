@@ -1,0 +1,29 @@
+// What the artefacts say of a model, so that it can be used without this program: network, preprocessing, classes. One
+// JSON object, in the metadata of each of their files (store/artefacts.h); nothing in it is of the node. `tgctl fetch`
+// makes model.json of it.
+//
+//   {"model": WORD, "parameters": n, "input": {"shape": [C, H, W], "order": "CHW", "channels": "RGB"},
+//    "preprocessing": recipe.h, "data": {"kind": WORD, "stored": [C, H, W], "test_samples": n, "test_share": x,
+//    "seed": n, "damaged": WORD}, "classes": [NAME, ...], "graph": graph_json.h}
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "engine/dataset.h"
+#include "engine/model.h"
+#include "engine/recipe.h"
+#include "engine/storage/safetensors_header.h"
+#include "schema/options/job.h"
+
+namespace tg::daemon {
+
+// With more, which takes tens of thousands of classes with long names, the names are left out: "classes" is null.
+inline constexpr std::size_t kMostDescriptionBytes = std::size_t{4} << 20;
+static_assert(2 * kMostDescriptionBytes < engine::kMostHeaderBytes, "as a text in a header, each byte is two at most");
+
+// Of a model that is trained. A name that is no UTF-8 has U+FFFD where it is none. Pure; any thread.
+std::string describe(const engine::Model& model, const engine::Recipe& recipe, const engine::Dataset& data,
+                     const schema::JobSpec& job);
+
+}  // namespace tg::daemon
