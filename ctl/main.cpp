@@ -19,6 +19,7 @@ int run(const Command& command) {
     if (!read) return fail(read.error());
     job = *std::move(read);
   }
+  if (command.verb == Verb::kModels) return models(command);
   if (command.verb == Verb::kKeygen) return keygen(command);
   if (command.verb == Verb::kCompletion) return completion(command);
   if (command.verb == Verb::kMan) return man(command);
@@ -48,6 +49,7 @@ int run(const Command& command) {
       return doctor(*client, command);
     case Verb::kPlan:
       return plan(*client, command, job);
+    case Verb::kModels:
     case Verb::kKeygen:
     case Verb::kCompletion:
     case Verb::kMan:

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -82,10 +83,17 @@ struct DatasetOptions {
 // Errors name the file, what is wrong with it and what to do.
 Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& options);
 
-// What a model takes that takes any size: the samples' shape; pictures with sides of `size` where that is not 0 and the
-// data are pictures in files, and of kDefaultInputSide where neither says.
-inline constexpr int kDefaultInputSide = 224;
-ImageShape input_of(const Dataset& data, int size);
+// The samples' shape and the classes of data that are always alike, or drawn; none where only the files know.
+struct SetShape {
+  ImageShape stored;
+  int classes = 0;
+};
+std::optional<SetShape> known_shape(const DatasetOptions& options);
+
+// What a model takes of data whose samples are stored like this: the same shape, but
+//   folder: pictures with sides of `size` where that is not 0, and of the published size where they differ;
+//   CifarNet on CIFAR: windows of its published size, as the paper's.
+ImageShape input_of(DatasetKind data, const ImageShape& stored, ModelKind model, int size);
 
 class SampleStream {
  public:

@@ -56,6 +56,8 @@ struct EngineOptions {
   int batch = 1;             // samples of every training batch, exactly
   int evaluation_batch = 1;  // samples of an evaluation batch, at most
   std::uint64_t seed = 0;    // the run's: dropout's key
+  // That activation_bytes() may come to; more is an error (kRefused) before any of it is taken. 0 = any.
+  std::uint64_t most_activation_bytes = 0;
 };
 
 class Engine {

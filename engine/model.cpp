@@ -31,17 +31,22 @@ constexpr Published kPublished[] = {
 };
 static_assert(std::size(kPublished) == values_of<ModelKind>().size());
 
+const Published& published(ModelKind kind) {
+  for (const Published& each : kPublished)
+    if (each.kind == kind) return each;
+  TG_CHECK(false, static_cast<int>(kind));
+}
+
 }  // namespace
 
+ImageShape published_input(ModelKind kind) { return published(kind).input; }
+
 Result<Model> make_model(const ModelOptions& options) {
-  for (const Published& each : kPublished) {
-    if (each.kind != options.kind) continue;
-    ModelOptions resolved = options;
-    if (!resolved.input) resolved.input = each.input;
-    if (resolved.classes == 0) resolved.classes = each.classes;
-    return each.make(resolved);
-  }
-  TG_CHECK(false, static_cast<int>(options.kind));
+  const Published& as_published = published(options.kind);
+  ModelOptions resolved = options;
+  if (!resolved.input) resolved.input = as_published.input;
+  if (resolved.classes == 0) resolved.classes = as_published.classes;
+  return as_published.make(resolved);
 }
 
 Model make_model(ModelKind kind) { return make_model(ModelOptions{.kind = kind}).value(); }

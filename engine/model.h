@@ -43,6 +43,7 @@ struct ModelOptions {
 Result<Model> make_model(const ModelOptions& options);
 // As published.
 Model make_model(ModelKind kind);
+ImageShape published_input(ModelKind kind);
 
 // The initial parameters: truncated normals, uniforms and constants drawn from the seed by Philox with + - * / only, so
 // that every machine gets the same bits. Of segment number `index`: elements [first, first + values.size()), padding 0.

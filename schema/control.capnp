@@ -224,6 +224,9 @@ struct Run {
 
   members @26 :List(Member);
   # In the order of names, at most kMostMembers.
+
+  evaluationAccuracy5 @28 :Float64;
+  # 0..1: the label has one of the five highest logits; 0 where there are five classes or fewer.
 }
 
 struct Member {
@@ -252,6 +255,9 @@ struct Member {
 
   samples @11 :UInt32;
   # Of each step that are its share; 0 = not known.
+
+  dataWaitShare @12 :Float64;
+  # Share of its time that its engine waits for samples, 0..1.
 }
 
 struct Plan {

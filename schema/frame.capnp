@@ -232,6 +232,9 @@ struct Report {
 
   digests @4 :List(UInt64);
   # One per segment, at most kMostDigests. Else drop.
+
+  correct5 @5 :UInt64;
+  # Of these samples those whose label is among the five highest logits. Above total: drop.
 }
 
 struct Goodbye {

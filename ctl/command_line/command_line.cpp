@@ -46,6 +46,8 @@ constexpr OtherVerb kOtherVerbs[] = {{"ls", "list"},
                                      {"tail", "logs -f"},
                                      {"attach", "logs -f"},
                                      {"predict", "plan"},
+                                     {"networks", "models"},
+                                     {"model", "models"},
                                      {"keys", "help job"},
                                      {"options", "help job"},
                                      {"config", "help node"}};

@@ -25,6 +25,7 @@ enum class Verb : std::uint8_t {
   kBench,
   kDoctor,
   kPlan,
+  kModels,
   kKeygen,
   kCompletion,
   kMan,

@@ -209,6 +209,13 @@ const std::vector<VerbRow>& verb_rows() {
        "Starts nothing. Predicts from the asked node's bench, which is made first if there is none, for both "
        "exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.",
        {"nodes", "link", "cores", "set", "svg", "json", "address", "key", "help"}},
+      {Verb::kModels,
+       "models",
+       "",
+       "list the models: input, parameters, operations",
+       {"tgctl models", "tgctl models --json"},
+       "Asks no node. A job names one: model = NAME. Some can only be replayed (compute = replay).",
+       {"json", "help"}},
       {Verb::kKeygen,
        "keygen",
        "FILE",

@@ -21,6 +21,7 @@ Json evaluation(const schema::RunStatus& run) {
   if (!run.evaluated) return nullptr;
   return {{"step", run.evaluation_step},
           {"accuracy", number(run.evaluation_accuracy)},
+          {"accuracy_5", run.evaluation_accuracy_5 > 0 ? number(run.evaluation_accuracy_5) : Json(nullptr)},
           {"loss", number(run.evaluation_loss)}};
 }
 
@@ -32,10 +33,17 @@ Json phase(const schema::MemberStatus& member) {
 }
 
 Json member_json(const schema::MemberStatus& member) {
-  return {{"node", member.node},          {"state", to_word(member.state)},  {"phase", phase(member)},
-          {"step", member.step},          {"digest", digest(member.digest)}, {"wait_share", number(member.wait_share)},
-          {"save", to_word(member.save)}, {"problem", member.problem},       {"holds_up", member.holds_up()},
-          {"samples", member.samples}};
+  return {{"node", member.node},
+          {"state", to_word(member.state)},
+          {"phase", phase(member)},
+          {"step", member.step},
+          {"digest", digest(member.digest)},
+          {"wait_share", number(member.wait_share)},
+          {"save", to_word(member.save)},
+          {"problem", member.problem},
+          {"holds_up", member.holds_up()},
+          {"samples", member.samples},
+          {"data_wait_share", number(member.data_wait_share)}};
 }
 
 Json time(std::int64_t unix_ms) { return unix_ms <= 0 ? Json(nullptr) : Json(format_second(unix_ms)); }

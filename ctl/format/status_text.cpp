@@ -118,7 +118,10 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
     rows.push_back({"sent", format_bytes(run.sent_bytes_per_step) + " per node and step"});
   }
   if (run.evaluated) {
-    rows.push_back({"evaluation", accuracy(run) + " right, loss " + format_fixed(run.evaluation_loss, 4) + ", step " +
+    const std::string top_5 =
+        run.evaluation_accuracy_5 > 0 ? " (top-5 " + format_percent(run.evaluation_accuracy_5, 2) + ")" : "";
+    rows.push_back({"evaluation", "accuracy " + accuracy(run) + top_5 + ", loss " +
+                                      format_fixed(run.evaluation_loss, 4) + ", step " +
                                       std::to_string(run.evaluation_step)});
   }
   rows.push_back({"digest", digest(run.digest)});
@@ -127,12 +130,15 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
     return member.save != schema::SaveState::kNone;
   });
   Rows members{{"MEMBER", "STATE", "STEP", "DIGEST", ended ? "STATE IS" : "PHASE", "WAITED FOR"}};
+  std::vector<std::string> notes{""};
   for (const schema::MemberStatus& member : run.members) {
+    const bool waits = member.data_wait_share > schema::kLeastDataWaitShare;
+    notes.push_back(waits ? "waits for data " + format_percent(member.data_wait_share, 0) + " of its time" : "");
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
                        digest(member.digest), ended ? std::string(to_word(member.save)) : phase(member),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }
-  return format_table(rows) + "\n" + format_table(members);
+  return format_table(rows) + "\n" + format_table(members, notes);
 }
 
 std::string format_plan(const schema::StartReply& plan) {

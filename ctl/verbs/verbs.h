@@ -18,6 +18,7 @@ int wait(Client& client, const Command& command);
 int bench(Client& client, const Command& command);
 int doctor(Client& client, const Command& command);
 int plan(Client& client, const Command& command, const schema::JobSpec& job);
+int models(const Command& command);      // asks no node
 int keygen(const Command& command);      // asks no node
 int completion(const Command& command);  // asks no node
 int man(const Command& command);         // asks no node

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -104,27 +105,38 @@ void check_descriptors(const schema::NodeConfig& config, Report& report) {
   });
 }
 
-// Some file of it lies there, so jobs may mean it.
-bool has_set(const std::string& directory, DatasetKind kind) {
-  const bool mnist = kind == DatasetKind::kMnist;
-  for (const std::string& folder : {directory, directory + (mnist ? "/mnist" : "/cifar-10-batches-bin")}) {
+// Sets that jobs find by data-dir alone: some file of them lies there, so jobs may mean them.
+struct KnownSet {
+  DatasetKind kind;
+  const char* folder;  // below data-dir
+  bool above;          // or in data-dir itself
+  std::array<const char*, 2> names;
+};
+constexpr KnownSet kKnownSets[] = {
+    {DatasetKind::kMnist, "mnist", true, {"train-images", "t10k-images"}},
+    {DatasetKind::kFashionMnist, "fashion-mnist", false, {"train-images", "t10k-images"}},
+    {DatasetKind::kCifar10, "cifar-10-batches-bin", true, {"data_batch_", "test_batch"}},
+    {DatasetKind::kCifar100, "cifar-100-binary", false, {"train.bin", "test.bin"}}};
+static_assert(std::size(kKnownSets) <= schema::kMostDataSets);
+
+bool has_set(const std::string& directory, const KnownSet& set) {
+  const auto some_file = [&](const std::string& folder) {
     std::error_code unknown;
     for (std::filesystem::directory_iterator at(folder, unknown), end; !unknown && at != end; at.increment(unknown)) {
       const std::string name = at->path().filename();
-      if (mnist ? name.starts_with("train-images") || name.starts_with("t10k-images")
-                : name.starts_with("data_batch_") || name == "test_batch.bin")
-        return true;
+      if (std::ranges::any_of(set.names, [&](const char* start) { return name.starts_with(start); })) return true;
     }
-  }
-  return false;
+    return false;
+  };
+  return (set.above && some_file(directory)) || some_file(directory + "/" + set.folder);
 }
 
 void check_data(const schema::NodeConfig& config, Report& report) {
-  for (const DatasetKind kind : {DatasetKind::kMnist, DatasetKind::kCifar10}) {
-    if (config.data_dir.empty() || !has_set(config.data_dir, kind)) continue;
-    const auto data = engine::load_dataset({kind, config.data_dir});
+  for (const KnownSet& set : kKnownSets) {
+    if (config.data_dir.empty() || !has_set(config.data_dir, set)) continue;
+    const auto data = engine::load_dataset({set.kind, config.data_dir});
     report.note([&](Examination& facts) {
-      facts.data.push_back({to_word(kind), data ? (*data)->hash : 0, data ? "" : data.error().message});
+      facts.data.push_back({to_word(set.kind), data ? (*data)->hash : 0, data ? "" : data.error().message});
     });
   }
 }

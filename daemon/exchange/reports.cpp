@@ -37,6 +37,7 @@ std::optional<Reports::Sum> Reports::take_sum(std::uint64_t step) {
   for (const auto& report : by_step_[step]) {
     digests.push_back(report->digests);
     sum.correct += report->correct;
+    sum.correct_5 += report->correct_5;
     sum.total += report->total;
     sum.loss_sum += report->loss_sum;
   }

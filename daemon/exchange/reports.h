@@ -29,7 +29,7 @@ class Reports {
   // their states differ.
   struct Sum {
     std::optional<schema::Fail> difference;
-    std::uint64_t correct = 0, total = 0;
+    std::uint64_t correct = 0, correct_5 = 0, total = 0;
     double loss_sum = 0;
   };
   std::optional<Sum> take_sum(std::uint64_t step);

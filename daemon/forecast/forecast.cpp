@@ -58,13 +58,13 @@ Status check(const Question& question) {
                                              std::to_string(question.nodes) +
                                              " nodes: each needs a sample of every step; add --set global-batch=" +
                                              std::to_string(question.nodes) + " or --set batch-per-node=1, or more"};
-  const Result<Task> task = make_task(job);
+  const Result<Task> task = make_task(job, question.model);
   return task ? Status() : Status(task.error());
 }
 
 Result<Forecast> forecast(const Question& question, const schema::BenchReply& measured) {
   if (const Status valid = check(question); !valid) return valid.error();
-  Task task = make_task(question.job).value();
+  Task task = make_task(question.job, question.model).value();
   if (question.own_samples > 0) {
     task.weighted_nodes = question.nodes;
     task.own_samples = question.own_samples;

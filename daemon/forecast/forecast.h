@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/model.h"
 #include "kernels/base/status.h"
 #include "schema/control/forecast.h"
 #include "schema/frame/frame.h"
@@ -24,6 +25,7 @@ struct Question {
   // parts.
   std::uint64_t own_samples = 0;
   std::string uneven = {};
+  std::optional<engine::ModelOptions> model = {};  // where the data were loaded; none = make_task finds it
 };
 
 struct Forecast {

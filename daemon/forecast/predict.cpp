@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/membership/choose_exchange.h"
+#include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/step/worker.h"
 #include "engine/graph/flops.h"
@@ -81,13 +82,15 @@ Outcome outcome_of(const StepModel& step, const Machine& machine, std::uint64_t 
 
 }  // namespace
 
-Result<Task> make_task(const schema::JobSpec& job) {
-  engine::Model model = engine::make_model(job.model);
-  if (job.compute == schema::Compute::kTrain && !model.trainable())
+Result<Task> make_task(const schema::JobSpec& job, const std::optional<engine::ModelOptions>& known) {
+  Result<engine::Model> model = engine::make_model(known ? *known : expected_model(job));
+  if (!model && !known) model = engine::make_model(model_options(job));
+  if (!model) return model.error();
+  if (job.compute == schema::Compute::kTrain && !model->trainable())
     return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) +
-                                             " cannot be trained yet, only its gradients can be replayed; add --set "
-                                             "compute=replay, or choose another model"};
-  return Task{std::move(model), job, 0, 0};
+                                             " cannot be trained, only its gradients can be replayed; add --set "
+                                             "compute=replay, or choose another model (tgctl models lists them)"};
+  return Task{std::move(model).value(), job, 0, 0};
 }
 
 schema::Commit choose_as_start(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "daemon/forecast/machine.h"
 #include "daemon/forecast/step_model.h"
@@ -19,7 +20,9 @@ struct Task {
   std::size_t weighted_nodes = 0;
   std::uint64_t own_samples = 0;
 };
-Result<Task> make_task(const schema::JobSpec& job);
+// known: the model of data that were loaded; none = of what such data usually are, and as published where it would not
+// take them.
+Result<Task> make_task(const schema::JobSpec& job, const std::optional<engine::ModelOptions>& known = {});
 
 // What a start of the job would choose on such a mesh: choose_exchange of the votes of nodes that are all like this
 // one.

@@ -17,7 +17,9 @@ constexpr Compared kCompared[] = {
     {"jobs differ", "run the same build of tgd on every node", &schema::Vote::spec_hash},
     {"models differ", "run the same build of tgd on every node", &schema::Vote::model_hash},
     {"data differ", "give every node the same files", &schema::Vote::data_hash},
-    {"initial states differ", "run the same build of tgd on every node", &schema::Vote::state_hash},
+    {"initial states differ",
+     "run the same build of tgd on every node; if the job sets initial, give every node the same file",
+     &schema::Vote::state_hash},
 };
 
 }  // namespace

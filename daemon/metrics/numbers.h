@@ -55,8 +55,11 @@ struct Numbers {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::uint64_t steps = 0;          // committed
   std::uint64_t samples = 0;        // of this node's share of them
+  double data_wait_seconds = 0;     // that the engine had no samples to go on with
   double loss = kUnknown;           // of the last committed step, over the global batch
   double nonzero_ratio = kUnknown;  // share of its ternary codes that are not zero
+  double accuracy = kUnknown;       // of the last evaluation
+  double accuracy_5 = kUnknown;     // the label is among the five highest logits; unknown of five classes or fewer
   std::array<Histogram, words_of(StepPart()).size()> step_parts;
   std::array<std::uint64_t, words_of(Rejection()).size()> rejected{};
   Per<Seat, PeerNumbers> peers;               // the own seat's says nothing

@@ -62,9 +62,17 @@ void add_run(Families& families, const Numbers& numbers) {
   families.one("tgd_steps_total", Counter, "Steps committed since tgd started.", static_cast<double>(numbers.steps));
   families.one("tgd_samples_total", Counter, "Samples of these steps that were this node's share.",
                static_cast<double>(numbers.samples));
+  families.one("tgd_data_wait_seconds_total", Counter, "Time in steps that this node's engine waited for samples.",
+               numbers.data_wait_seconds);
   families.one("tgd_loss", Gauge, "Mean loss over the global batch of the last committed step.", numbers.loss);
   families.one("tgd_gradient_nonzero_ratio", Gauge, "Share of nonzero codes in the last committed step.",
                numbers.nonzero_ratio);
+  if (!std::isnan(numbers.accuracy)) {
+    families.begin("tgd_accuracy", Gauge,
+                   "Share of the test set that the last evaluation had right; top 5: among the five highest.");
+    families.add(numbers.accuracy, {{"top", "1"}});
+    if (!std::isnan(numbers.accuracy_5)) families.add(numbers.accuracy_5, {{"top", "5"}});
+  }
   families.begin("tgd_run_state", Gauge, "1 for the state of the present run, or of the last one; else 0.");
   for (const char* const word : words_of(schema::RunState()))
     families.add(numbers.run_state && std::string_view(to_word(*numbers.run_state)) == word ? 1 : 0, {{"state", word}});

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "daemon/run/memory_check.h"
+#include "daemon/run/run.h"
 #include "daemon/run/shares.h"
 #include "engine/host/processors.h"
 
@@ -92,8 +93,8 @@ void Advisor::foresee(Question question, std::uint64_t key, bool busy, Answer an
           });
 }
 
-schema::StartReply Advisor::foresee(schema::StartReply facts, const schema::JobSpec& job,
-                                    const schema::Commit& chosen) const {
+schema::StartReply Advisor::foresee(schema::StartReply facts, const Run& run, const schema::Commit& chosen) const {
+  const schema::JobSpec& job = run.job();
   std::optional<schema::BenchReply> known = kept().bench;
   if (!known) {
     known = assumed_bench(
@@ -104,6 +105,7 @@ schema::StartReply Advisor::foresee(schema::StartReply facts, const schema::JobS
   }
   if (facts.link_mbps > 0) known->link_mbps = facts.link_mbps;  // of this minute
   Question question{job, facts.members, 0, 0, false, chosen};
+  question.model = run.model();
   question.uneven = schema::uneven_shares(facts.shares);
   if (!question.uneven.empty()) question.own_samples = facts.local_batch;
   add(facts, forecast(question, *known));

@@ -18,6 +18,8 @@
 
 namespace tg::daemon {
 
+class Run;
+
 class Advisor {
  public:
   Advisor(const RunContext& context, EventQueue& queue, ControlServer& control)
@@ -32,7 +34,7 @@ class Advisor {
   using Answer = std::function<void(const Result<Forecast>&)>;
   void foresee(Question question, std::uint64_t key, bool busy, Answer answer);
   // Of a run that was prepared here, from what is known now: adds the forecast to the run's facts.
-  schema::StartReply foresee(schema::StartReply facts, const schema::JobSpec& job, const schema::Commit& chosen) const;
+  schema::StartReply foresee(schema::StartReply facts, const Run& run, const schema::Commit& chosen) const;
   static void add(schema::StartReply& facts, const Result<Forecast>& forecast);
 
   bool measuring() const { return bench_ != nullptr; }

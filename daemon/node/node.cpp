@@ -339,15 +339,16 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
 
 void Node::finish_dry_run(const schema::Vote& vote) {
   if (!vote.accepted) return answer_dry_run(Error{vote.kind, vote.message});
-  advisor_.foresee(advisor_.weighed({dry_run_->job(), context_.names.size()}), draw(), run_ != nullptr,
-                   [this, vote](const Result<Forecast>& forecast) {
-                     // The other members are taken to be like this one.
-                     const std::vector<schema::Vote> votes(context_.names.size(), vote);
-                     schema::StartReply reply = dry_run_->facts(
-                         forecast ? forecast->chosen : choose_exchange(asked_of(dry_run_->job()), votes).commit);
-                     Advisor::add(reply, forecast);
-                     answer_dry_run(std::move(reply));
-                   });
+  Question question = advisor_.weighed({dry_run_->job(), context_.names.size()});
+  question.model = dry_run_->model();
+  advisor_.foresee(std::move(question), draw(), run_ != nullptr, [this, vote](const Result<Forecast>& forecast) {
+    // The other members are taken to be like this one.
+    const std::vector<schema::Vote> votes(context_.names.size(), vote);
+    schema::StartReply reply =
+        dry_run_->facts(forecast ? forecast->chosen : choose_exchange(asked_of(dry_run_->job()), votes).commit);
+    Advisor::add(reply, forecast);
+    answer_dry_run(std::move(reply));
+  });
 }
 
 void Node::answer_dry_run(schema::ReplyBody reply) {
@@ -505,7 +506,7 @@ void Node::carry_out(AnswerStart& action) {
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
     schema::StartReply facts = run_->facts(choice_.commit);
     facts.link_mbps = choice_.link_mbps;  // of the slowest member
-    control_.reply(action.token, advisor_.foresee(std::move(facts), run_->job(), choice_.commit));
+    control_.reply(action.token, advisor_.foresee(std::move(facts), *run_, choice_.commit));
     return;
   }
   Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();

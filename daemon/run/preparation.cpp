@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,8 @@
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "engine/host/processors.h"
+#include "engine/initial_file.h"
+#include "engine/micro_batches.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
 #include "kernels/base/median.h"
@@ -40,30 +44,35 @@ Status check_threads(const PreparationOptions& options) {
                                            "; ask for no more, or leave threads to each node's configuration"};
 }
 
-Result<engine::Model> make_model(const schema::JobSpec& job) {
-  engine::Model model = engine::make_model(job.model);
-  if (!replays(job) && !model.trainable())
+// Of what is replayed the model is as published, and there are no data.
+Status prepare_replay(const schema::JobSpec& job, Prepared& prepared) {
+  Result<engine::Model> model = engine::make_model(model_options(job));
+  if (!model.ok()) return model.error();
+  prepared.model = std::move(model).value();
+  prepared.data = std::make_shared<const engine::Dataset>();
+  return {};
+}
+
+// The data, the model for them, and how the ones become the other's input.
+Status prepare_training(const PreparationOptions& options, Prepared& prepared) {
+  const schema::JobSpec& job = options.job;
+  if (!engine::make_model(job.model).trainable())
     return Error{ErrorKind::kInvalidJob,
                  std::string("model = ") + to_word(job.model) +
-                     " cannot be trained yet, only its gradients can be replayed; set compute = "
-                     "replay, or another model"};
-  if (!replays(job) && model.statistics.size() > 0)
+                     " cannot be trained, only its gradients can be replayed; set compute = replay, or another model "
+                     "(tgctl models lists them)"};
+  const auto data = engine::load_dataset(dataset_options(job, options.data_dir, options.threads));
+  if (!data.ok()) return data.error();
+  Result<engine::Model> model = engine::make_model(model_options(job, (*data)->train.stored, (*data)->classes.size()));
+  if (!model.ok()) return model.error();
+  prepared.model = std::move(model).value();
+  if (prepared.model.statistics.size() > 0)
     return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) +
                                              " has batch normalizations, whose statistics runs do not keep yet; set "
                                              "another model"};
-  return model;
-}
-
-// The data, and how they become the model's input. Where gradients are replayed both stay empty: nothing is read then.
-Status prepare_data(const PreparationOptions& options, Prepared& prepared) {
-  const schema::JobSpec& job = options.job;
-  const engine::Model& model = prepared.model;
-  prepared.data = std::make_shared<const engine::Dataset>();
-  if (replays(job)) return {};
-  const auto data = engine::load_dataset(dataset_options(job, options.data_dir, options.threads));
-  if (!data.ok()) return data.error();
-  if (const Status fits = engine::check_labels(**data, model.classes); !fits.ok()) return fits;
-  auto recipe = engine::make_recipe(**data, model.input, recipe_options(job), static_cast<int>(options.threads));
+  if (const Status fits = engine::check_labels(**data, prepared.model.classes); !fits.ok()) return fits;
+  auto recipe =
+      engine::make_recipe(**data, prepared.model.input, recipe_options(job), static_cast<int>(options.threads));
   if (!recipe.ok()) return recipe.error();
   prepared.data = *data;
   prepared.recipe = std::move(recipe).value();
@@ -75,14 +84,42 @@ int data_threads(const Prepared& prepared) {
   return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
 }
 
-// The one place that chooses what computes.
+Error no_divisor(int micro_batch, int batch) {
+  return {ErrorKind::kInvalidJob, "micro-batch = " + std::to_string(micro_batch) + " does not divide this node's " +
+                                      std::to_string(batch) +
+                                      " samples of a step; set it to a divisor of every member's, such as 1, or change "
+                                      "global-batch"};
+}
+
+// The one place that chooses what computes. Its activations get the memory that everything else leaves.
 Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const engine::Model& model,
-                                                    int batch) {
+                                                    int batch, kernels::Home& home,
+                                                    const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
+  const std::uint64_t least = least_run_bytes(job, model.segments, options.weights.size(), options.threads);
+  if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
+    return Error{fits.error().kind, fits.error().message + options.unsaved_note};
   if (replays(job))
     return engine::make_replay_engine(model, {job.seed, static_cast<std::uint32_t>(options.self.index()),
                                               job.replay_zeros, job.replay_gradients.value_or("")});
-  return engine::make_cpu_engine(model, {static_cast<int>(options.threads), batch, kEvaluationBatch, job.seed});
+  const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
+  if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
+  const std::uint64_t left = std::max<std::uint64_t>(allowed_memory(options.memory_bytes) - least, 1);
+  Result<std::unique_ptr<engine::Engine>> engine = engine::make_cpu_engine(
+      model, {static_cast<int>(options.threads), micro_batch, kEvaluationBatch, job.seed, left});
+  if (!engine.ok() || micro_batch == batch) return engine;
+  return engine::make_micro_batches(std::move(engine).value(), home, {batch, micro_batch, advance});
+}
+
+// None: the parameters are drawn.
+Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions& options, Prepared& prepared) {
+  if (options.job.initial.empty()) return std::optional<engine::InitialFile>();
+  const std::string path = std::filesystem::path(options.data_dir) / options.job.initial;
+  Result<engine::InitialFile> file = engine::InitialFile::open(path, prepared.model, options.job.seed);
+  if (!file.ok()) return file.error();
+  prepared.initial_notes = {"parameters from " + path};
+  prepared.initial_notes.insert(prepared.initial_notes.end(), file->notes().begin(), file->notes().end());
+  return std::optional(std::move(file).value());
 }
 
 // Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
@@ -112,10 +149,8 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   const schema::JobSpec& job = options.job;
   if (const Status fits = check_threads(options); !fits.ok()) return on_node(options, fits.error());
   const auto prepared = std::make_shared<Prepared>();
-  Result<engine::Model> model = make_model(job);
-  if (!model.ok()) return model.error();
-  prepared->model = std::move(model).value();
-  if (const Status data = prepare_data(options, *prepared); !data.ok()) return on_node(options, data.error());
+  const Status ready = replays(job) ? prepare_replay(job, *prepared) : prepare_training(options, *prepared);
+  if (!ready.ok()) return on_node(options, ready.error());
   advance();
   const engine::Share part = engine::split(global_batch(options), options.weights)[options.self.index()];
   if ((!replays(job) && prepared->data->train.count() == 0) || part.count == 0)
@@ -123,19 +158,19 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
                                              " does not reach all " + std::to_string(options.weights.size()) +
                                              " members; raise global-batch"};
   TrainingKit kit;
-  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count);
+  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count, home, advance);
   if (!engine.ok()) return on_node(options, engine.error());
   kit.engine = std::move(engine).value();
   const engine::SegmentTable& segments = prepared->model.segments;
-  const std::uint64_t least = least_run_bytes(options.job, segments, options.weights.size(), options.threads);
-  if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
-    return on_node(options, {fits.error().kind, fits.error().message + options.unsaved_note});
+  const Result<std::optional<engine::InitialFile>> initial = open_initial(options, *prepared);
+  if (!initial.ok()) return on_node(options, initial.error());
   prepared->replica = std::make_shared<Replica>(home, segments, engine::slot_count(optimizer_of(job).kind), job.seed,
-                                                keeps_average(job));
+                                                keeps_average(job), initial.value() ? &**initial : nullptr);
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
   prepared->data_hash = prepared->data->hash;
   prepared->model_hash = segments.hash();
   prepared->local_batch = static_cast<std::uint32_t>(part.count);
+  prepared->activation_bytes = kit.engine->activation_bytes();
   prepared->threads = options.threads;
   prepared->engine_build = kit.engine->build();
   if (!replays(job)) prepared->description = describe(prepared->model, prepared->recipe, *prepared->data, job);

@@ -8,6 +8,7 @@
 #include "daemon/run/preparation.h"
 #include "daemon/run/recorded_end.h"
 #include "daemon/run/shares.h"
+#include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
@@ -91,6 +92,11 @@ void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
   candidate_.prepared(std::move(result));
 }
 
+engine::ModelOptions Run::model() const {
+  TG_CHECK(prepared_ != nullptr);
+  return model_options(job_, prepared_->model);
+}
+
 schema::StartReply Run::facts(const schema::Commit& choice) const {
   TG_CHECK(prepared_ != nullptr);
   const engine::SegmentTable& segments = prepared_->model.segments;
@@ -106,7 +112,8 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.coding = to_word(layouts.layout.coding);
   reply.compute_seconds = prepared_->step_seconds;
   reply.link_mbps = candidate_.link_mbps();
-  reply.memory_bytes = member_bytes(job_, segments, layouts, workers_for(context_.threads_for(job_)));
+  reply.memory_bytes =
+      member_bytes(job_, segments, layouts, workers_for(context_.threads_for(job_))) + prepared_->activation_bytes;
   return reply;
 }
 
@@ -116,7 +123,7 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
 Status Run::check_memory_of(const schema::StartReply& facts) {
   const engine::SegmentTable& segments = prepared_->model.segments;
   const std::uint64_t held = Replica::bytes(segments, prepared_->replica->slot_count(), keeps_average(job_)) +
-                             segments.padded_count() * sizeof(float);
+                             segments.padded_count() * sizeof(float) + prepared_->activation_bytes;
   const std::uint64_t allowed = memory_for_a_run(context_);
   if (check_memory(facts.memory_bytes, held, allowed).ok()) return {};
   const Status fits = check_memory(facts.memory_bytes - checkpoint_bytes(job_, segments), held, allowed);
@@ -183,7 +190,10 @@ Status Run::begin(const schema::Commit& choice) {
                                     {"engine", prepared_->engine_build},
                                     {"local-batch", reply.local_batch},
                                     {"memory-bytes", reply.memory_bytes},
+                                    {"activation-bytes", prepared_->activation_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
+  for (const std::string& note : prepared_->initial_notes)
+    context_.log.info("initial", {{"run", identity_.id}, {"what", note}});
   if (const std::string uneven = schema::uneven_shares(shares_); !uneven.empty())
     context_.log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});
   if (job_.checkpoint_every_ms > 0 && !copies_) {
@@ -248,6 +258,8 @@ void Run::happened(const StepEvent& event) {
     Numbers& numbers = context_.metrics.numbers();
     numbers.observe(StepPart::kForward, ready->forward_seconds);
     numbers.observe(StepPart::kBackward, ready->backward_seconds);
+    numbers.data_wait_seconds += ready->data_seconds;
+    numbers_.waited_for_data(ready->data_seconds);
   }
   std::visit([this](const auto& one) { member_->on(one); }, event);
 }
@@ -301,11 +313,15 @@ void Run::reported(const std::optional<Member::Evaluation>& evaluation) {
   if (evaluation) {
     context_.metrics.numbers().observe(StepPart::kEvaluate,
                                        std::chrono::duration<double>(Clock::now() - evaluating_).count());
-    numbers_.evaluated(*evaluation);
+    numbers_.evaluated(*evaluation, prepared_->model.classes);
+    const schema::RunStatus& status = numbers_.status();
+    context_.metrics.numbers().accuracy = status.evaluation_accuracy;
+    context_.metrics.numbers().accuracy_5 =
+        status.evaluation_accuracy_5 > 0 ? status.evaluation_accuracy_5 : Numbers::kUnknown;
     context_.log.info("evaluated", {{"run", identity_.id},
-                                    {"step", numbers_.status().evaluation_step},
-                                    {"accuracy", numbers_.status().evaluation_accuracy},
-                                    {"loss", numbers_.status().evaluation_loss}});
+                                    {"step", status.evaluation_step},
+                                    {"accuracy", status.evaluation_accuracy},
+                                    {"loss", status.evaluation_loss}});
     log_damaged();
   }
   numbers_.write_metrics(evaluation.has_value());

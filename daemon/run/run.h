@@ -75,6 +75,7 @@ class Run : private Member::Host {
   bool goes_on() const { return begun() && !saving_; }
   bool writes_state() const { return saving_ && !saved_; }  // the last one
   std::uint64_t step_timeout_ms() const;                    // max(floor, 10 x median step)
+  engine::ModelOptions model() const;                       // of its data. Prepared
   // What this choice means: facts, no predictions. Prepared.
   schema::StartReply facts(const schema::Commit& choice) const;
 

@@ -1,5 +1,6 @@
 #include "daemon/run/run_numbers.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -38,15 +39,18 @@ void RunNumbers::committed(const Member::Committed& committed, std::uint64_t sen
   sent_bytes_step_ = sent_bytes - std::exchange(sent_bytes_before_, sent_bytes);
   const double seconds = std::chrono::duration<double>(Clock::now() - step_started_).count();
   Per<Rank, double> none(wait_seconds_.size());
-  steps_.push_back({seconds, static_cast<double>(sent_bytes_step_), std::exchange(wait_seconds_, std::move(none))});
+  steps_.push_back({seconds, static_cast<double>(sent_bytes_step_), std::exchange(wait_seconds_, std::move(none)),
+                    std::exchange(data_wait_seconds_, 0)});
   if (steps_.size() > kStepsRemembered) steps_.pop_front();
 }
 
-void RunNumbers::evaluated(const Member::Evaluation& evaluation) {
+// Of five classes the right one is always among the five highest.
+void RunNumbers::evaluated(const Member::Evaluation& evaluation, int classes) {
   const auto total = static_cast<double>(evaluation.counts.total);
   status_.evaluated = true;
   status_.evaluation_step = evaluation.step;
   status_.evaluation_accuracy = static_cast<double>(evaluation.counts.correct) / total;
+  status_.evaluation_accuracy_5 = classes > 5 ? static_cast<double>(evaluation.counts.correct_5) / total : 0;
   status_.evaluation_loss = evaluation.counts.loss_sum / total;
 }
 
@@ -66,11 +70,12 @@ double RunNumbers::median_step_seconds() const {
 }
 
 void RunNumbers::refresh() {
-  double seconds = 0, sent = 0;
+  double seconds = 0, sent = 0, data_waits = 0;
   Per<Rank, double> waits(wait_seconds_.size());
   for (const Step& step : steps_) {
     seconds += step.seconds;
     sent += step.sent_bytes;
+    data_waits += step.data_wait_seconds;
     for (const Rank r : waits.places()) waits[r] += step.wait_seconds[r];
   }
   const double parameters = static_cast<double>(status_.parameters);
@@ -91,6 +96,7 @@ void RunNumbers::refresh() {
   own.step = status_.step;
   own.digest = status_.digest;
   own.digest_step = status_.digest_step;
+  own.data_wait_share = seconds > 0 ? std::min(1.0, data_waits / seconds) : 0;
 }
 
 void RunNumbers::write_metrics(bool evaluated) {
@@ -100,6 +106,7 @@ void RunNumbers::write_metrics(bool evaluated) {
   row["learning_rate"] = status_.learning_rate;
   if (evaluated) {
     row["accuracy"] = status_.evaluation_accuracy;
+    if (status_.evaluation_accuracy_5 > 0) row["accuracy_5"] = status_.evaluation_accuracy_5;
     row["evaluation_loss"] = status_.evaluation_loss;
   }
   row["sent_bytes"] = sent_bytes_step_;
@@ -110,6 +117,7 @@ void RunNumbers::write_metrics(bool evaluated) {
     for (const Rank r : wait_seconds_.places())
       if (r.index() != self_) waits[status_.members[r.index()].node] = steps_.back().wait_seconds[r];
   row["wait_seconds"] = std::move(waits);
+  row["data_wait_seconds"] = steps_.empty() ? 0.0 : steps_.back().data_wait_seconds;
   metrics_ << row.dump() << '\n';
   if (evaluated) metrics_.flush();
 }

@@ -29,9 +29,11 @@ class RunNumbers {
   void step_began() { step_started_ = Clock::now(); }
   // sent_bytes: of the mesh so far, framing included.
   void committed(const Member::Committed& committed, std::uint64_t sent_bytes);
-  void evaluated(const Member::Evaluation& evaluation);
+  void evaluated(const Member::Evaluation& evaluation, int classes);
   // The node had nothing to do for so long while these members were waited for.
   void waited(const std::vector<Rank>& ranks, double seconds);
+  // The own engine, in the step in progress.
+  void waited_for_data(double seconds) { data_wait_seconds_ += seconds; }
   void digest(std::uint64_t digest, std::uint64_t step);
   void start_counting(std::uint64_t sent_bytes) { sent_bytes_before_ = sent_bytes; }
   void write_metrics(bool evaluated);
@@ -46,9 +48,11 @@ class RunNumbers {
   struct Step {
     double seconds = 0, sent_bytes = 0;
     Per<Rank, double> wait_seconds;
+    double data_wait_seconds = 0;
   };
   std::deque<Step> steps_;          // the last ones
   Per<Rank, double> wait_seconds_;  // of the step in progress
+  double data_wait_seconds_ = 0;    // as well
   Clock::time_point step_started_{};
   std::uint64_t sent_bytes_before_ = 0, sent_bytes_step_ = 0;
   StepTraffic traffic_;  // of the last step

@@ -1,4 +1,4 @@
-// What a job's words mean to the engine's data: which set, and how a sample becomes input. Pure; any thread.
+// What a job's words mean to the engine: which data, which model, and how a sample becomes its input. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,44 @@ inline engine::DatasetOptions dataset_options(const schema::JobSpec& job, const 
   options.classes = static_cast<int>(job.data_classes);
   options.size = static_cast<int>(job.image_size);
   options.threads = static_cast<int>(threads);
+  return options;
+}
+
+// As published, but for what the job says.
+inline engine::ModelOptions model_options(const schema::JobSpec& job) {
+  engine::ModelOptions options;
+  options.kind = job.model;
+  options.hidden.assign(job.hidden.begin(), job.hidden.end());
+  options.label_smoothing = job.label_smoothing;
+  return options;
+}
+
+// For data of this shape and as many classes.
+inline engine::ModelOptions model_options(const schema::JobSpec& job, const engine::ImageShape& stored,
+                                          std::size_t classes) {
+  engine::ModelOptions options = model_options(job);
+  options.input = engine::input_of(job.data, stored, job.model, static_cast<int>(job.image_size));
+  options.classes = static_cast<int>(classes);
+  return options;
+}
+
+// For this model, once it is known.
+inline engine::ModelOptions model_options(const schema::JobSpec& job, const engine::Model& model) {
+  engine::ModelOptions options = model_options(job);
+  options.input = model.input;
+  options.classes = model.classes;
+  return options;
+}
+
+// Before the data are loaded: for what such data are, as far as it is known.
+inline engine::ModelOptions expected_model(const schema::JobSpec& job) {
+  if (job.compute == schema::Compute::kReplay) return model_options(job);
+  if (const auto set = engine::known_shape(dataset_options(job, "", 1)))
+    return model_options(job, set->stored, static_cast<std::size_t>(set->classes));
+  engine::ModelOptions options = model_options(job);
+  if (job.image_size == 0) return options;
+  const int side = static_cast<int>(job.image_size);
+  options.input = engine::ImageShape{3, side, side};
   return options;
 }
 

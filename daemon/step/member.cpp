@@ -153,7 +153,7 @@ void Member::on(const Evaluated& event) {
 }
 
 void Member::report(const engine::EvaluationCounts& counts) {
-  const schema::Report own{pending_->last, counts.correct, counts.total, counts.loss_sum, digests()};
+  const schema::Report own{pending_->last, counts.correct, counts.correct_5, counts.total, counts.loss_sum, digests()};
   if (members_.count() > 1)
     send(members_.others(), schema::encode_frame(members_.header(pending_->step), own, resources_->pool));
   if (auto wrong = reports_.take(members_.self, pending_->step, own, pending_->step)) return fail(*std::move(wrong));
@@ -167,7 +167,7 @@ void Member::finish_reports() {
   const Pending pending = *std::exchange(pending_, std::nullopt);
   if (sum->difference) return fail(*std::move(sum->difference));
   std::optional<Evaluation> evaluation;
-  if (sum->total > 0) evaluation = Evaluation{pending.step, {sum->correct, sum->total, sum->loss_sum}};
+  if (sum->total > 0) evaluation = Evaluation{pending.step, {sum->correct, sum->total, sum->loss_sum, sum->correct_5}};
   host_.reported(evaluation);
   if (!pending.last) return begin_step();
   finished_ = pending.stopped ? schema::RunState::kStopped : schema::RunState::kCompleted;

@@ -15,7 +15,7 @@ constexpr std::size_t kStagedElements = 64 * 1024;  // of the initial parameters
 }  // namespace
 
 Replica::Replica(kernels::Home& home, const engine::SegmentTable& segments, int slot_count, std::uint64_t seed,
-                 bool keeps_average)
+                 bool keeps_average, const engine::InitialFile* initial)
     : segments_(segments),
       slot_count_(slot_count),
       keeps_average_(keeps_average),
@@ -25,17 +25,20 @@ Replica::Replica(kernels::Home& home, const engine::SegmentTable& segments, int 
     half.parameters = kernels::HomeArray(home, segments.padded_count());
     for (int s = 0; s < slot_count; ++s) half.slots.emplace_back(home, segments.padded_count());
   }
-  initialize(seed);
+  initialize(seed, initial);
 }
 
-void Replica::initialize(std::uint64_t seed) {
+void Replica::initialize(std::uint64_t seed, const engine::InitialFile* initial) {
   AlignedArray<float> staged(kStagedElements);
   for (std::size_t s = 0; s < segments_.size(); ++s) {
     const std::size_t count = segments_[s].padded_count();
     for (std::size_t first = 0; first < count; first += kStagedElements) {
       const std::span<float> values = staged.span().first(std::min(kStagedElements, count - first));
       const std::size_t begin = segments_[s].offset + first;
-      engine::initialize(segments_[s], s, seed, first, values);
+      if (initial != nullptr)
+        initial->fill_segment(s, first, values);
+      else
+        engine::initialize(segments_[s], s, seed, first, values);
       tensors_->copy_in(std::as_bytes(values), halves_[0].parameters.floats().subspan(begin, values.size()));
       if (keeps_average_) tensors_->copy_in(std::as_bytes(values), average_.floats().subspan(begin, values.size()));
     }

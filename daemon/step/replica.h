@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/initial_file.h"
 #include "engine/segment.h"
 #include "kernels/home_array.h"
 
@@ -21,9 +22,10 @@ namespace tg::daemon {
 class Replica {
  public:
   // State 0: the initial parameters drawn from the seed, slots 0, the average equal to the parameters. Without an
-  // average of its own (ema = 0) the parameters stand for it.
+  // average of its own (ema = 0) the parameters stand for it. initial: where the parameters come from in place of the
+  // seed; needed no longer than the call, which throws what it throws.
   Replica(kernels::Home& home, const engine::SegmentTable& segments, int slot_count, std::uint64_t seed,
-          bool keeps_average = true);
+          bool keeps_average = true, const engine::InitialFile* initial = nullptr);
 
   kernels::ConstStateFloats committed(std::size_t begin, std::size_t count) const;
   kernels::StateFloats next(std::size_t begin, std::size_t count);
@@ -57,7 +59,7 @@ class Replica {
     kernels::HomeArray parameters;
     std::vector<kernels::HomeArray> slots;
   };
-  void initialize(std::uint64_t seed);
+  void initialize(std::uint64_t seed, const engine::InitialFile* initial);
 
   const engine::SegmentTable& segments_;
   const int slot_count_;

@@ -18,6 +18,7 @@ struct GradientReady {  // backward has this bucket
   double loss_sum = 0;  // of this member's samples
   // With the last bucket: what the step's two passes took, waits for parameters aside.
   double forward_seconds = 0, backward_seconds = 0;
+  double data_seconds = 0;  // with the last bucket as well: the wait for the step's samples, before its forward
 };
 struct Evaluated {
   std::uint64_t step = 0;

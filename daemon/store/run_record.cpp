@@ -178,6 +178,7 @@ json own_to_json(const RunRecord& record) {
           {"digest", hex_digest(row.digest)},
           {"digest_step", row.digest_step},
           {"wait_share", row.wait_share},
+          {"data_wait_share", row.data_wait_share},
           {"samples", row.samples},
           {"save", to_word(row.save)},
           {"problem", row.problem}};
@@ -195,6 +196,7 @@ void own_from_json(Fields fields, RunRecord& record) {
   fields.hash("digest", row.digest);
   fields.count("digest_step", row.digest_step);
   fields.real("wait_share", row.wait_share);
+  fields.real("data_wait_share", row.data_wait_share);
   std::uint64_t samples = 0;
   fields.count("samples", samples);
   row.samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(samples, UINT32_MAX));
@@ -271,6 +273,7 @@ void progress_from_json(Fields fields, RunStatus& status, std::string& problem) 
   Fields evaluated(fields.object("evaluation"), problem);
   evaluated.count("step", status.evaluation_step);
   evaluated.real("accuracy", status.evaluation_accuracy);
+  evaluated.real("accuracy_5", status.evaluation_accuracy_5);
   evaluated.real("loss", status.evaluation_loss);
 
   Fields traffic(fields.object("traffic"), problem);
@@ -371,6 +374,7 @@ std::string record_to_json(const RunRecord& record) {
   if (status.evaluated) {
     root["evaluation"] = {
         {"step", status.evaluation_step}, {"accuracy", status.evaluation_accuracy}, {"loss", status.evaluation_loss}};
+    if (status.evaluation_accuracy_5 > 0) root["evaluation"]["accuracy_5"] = status.evaluation_accuracy_5;
   }
   root["hashes"] = {{"spec", hex_digest(record.spec_hash)},
                     {"model", hex_digest(record.model_hash)},

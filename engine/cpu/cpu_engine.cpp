@@ -36,6 +36,18 @@ int evaluation_batch(const Model& model, int asked) {
   return static_cast<int>(std::min(most, static_cast<std::size_t>(asked)));
 }
 
+// Asked before the memory is taken: a machine without it kills whom it likes.
+struct TooLarge {
+  std::size_t bytes;
+};
+std::size_t allowed(std::size_t bytes, std::size_t scratch, const EngineOptions& options) {
+  const std::size_t all = bytes + scratch;
+  if (options.most_activation_bytes != 0 && all > options.most_activation_bytes) throw TooLarge{all};
+  return bytes;
+}
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+
 }  // namespace
 
 CpuEngine::CpuEngine(Model model, const EngineOptions& options, bool sharing)
@@ -43,7 +55,7 @@ CpuEngine::CpuEngine(Model model, const EngineOptions& options, bool sharing)
       options_(with_threads(options)),
       training_(device_, model_, {options.batch, true, options.seed, sharing}),
       evaluation_(device_, model_, {evaluation_batch(model_, options.evaluation_batch), false, options.seed, sharing}),
-      memory_(std::max(training_.bytes(), evaluation_.bytes())),
+      memory_(allowed(std::max(training_.bytes(), evaluation_.bytes()), device_.scratchpad_bytes(), options)),
       probabilities_(training_.heads().size()) {
   device_.allocate_scratchpad();
   training_.bind(memory_.data());
@@ -121,6 +133,12 @@ Result<std::unique_ptr<Engine>> make_cpu_engine(const Model& model, const Engine
   if (const Result<std::vector<ImageShape>> sound = infer_shapes(model); !sound) return sound.error();
   try {
     return std::unique_ptr<Engine>(std::make_unique<cpu::CpuEngine>(model, options));
+  } catch (const cpu::TooLarge& need) {
+    return Error{
+        ErrorKind::kRefused,
+        "the activations of " + model.name + " for " + std::to_string(options.batch) + " samples need " +
+            cpu::mebibytes(need.bytes) + " of memory and " + cpu::mebibytes(options.most_activation_bytes) +
+            " are left for them; set micro-batch, make global-batch or image-size smaller, or choose a smaller model"};
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kFailed, "no memory for " + model.name + " at batch " + std::to_string(options.batch) +
                                          " and evaluation batch " + std::to_string(options.evaluation_batch) +

@@ -34,6 +34,28 @@ Result<Dataset> load(const DatasetOptions& options) {
 
 }  // namespace
 
+std::optional<SetShape> known_shape(const DatasetOptions& options) {
+  switch (options.kind) {
+    case DatasetKind::kSynthetic:
+    case DatasetKind::kMnist:
+    case DatasetKind::kFashionMnist:
+      return SetShape{{1, 28, 28}, 10};
+    case DatasetKind::kCifar10:
+      return SetShape{{3, 32, 32}, 10};
+    case DatasetKind::kCifar100:
+      return SetShape{{3, 32, 32}, 100};
+    case DatasetKind::kFractals: {
+      const int side = options.size != 0 ? options.size : kFractalSize;
+      return SetShape{{3, side, side}, options.classes != 0 ? options.classes : kFractalClasses};
+    }
+    case DatasetKind::kFolder:
+    case DatasetKind::kIdx:
+    case DatasetKind::kNpy:
+      return std::nullopt;
+  }
+  TG_CHECK(false, static_cast<int>(options.kind));
+}
+
 Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& options) {
   try {
     auto data = load(options);

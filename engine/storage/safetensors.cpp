@@ -47,7 +47,7 @@ struct Opening {
   std::uint64_t values_at = 0;  // bytes of the file
 };
 
-// The header, with the stream left at the values.
+// The header.
 Result<Opening> read_header(const std::string& path, std::ifstream& file, std::uint64_t file_bytes) {
   std::uint64_t header_bytes = 0;
   if (file_bytes < kSizeBytes || !file.read(reinterpret_cast<char*>(&header_bytes), kSizeBytes)) {
@@ -59,6 +59,8 @@ Result<Opening> read_header(const std::string& path, std::ifstream& file, std::u
   std::string json(header_bytes, '\0');
   if (!file.read(json.data(), static_cast<std::streamsize>(header_bytes))) return damaged(path, "it is truncated");
   auto header = parse_tensor_header(json, file_bytes - kSizeBytes - header_bytes);
+  if (!header && header.error().kind != ErrorKind::kCorrupt)
+    return Error{ErrorKind::kCorrupt, path + ": " + header.error().message};
   if (!header) return damaged(path, header.error().message);
   return Opening{*std::move(header), kSizeBytes + header_bytes};
 }
@@ -72,6 +74,7 @@ Result<LoadedTensors> read_tensors(const std::string& path, std::ifstream& file,
   for (TensorEntry& tensor : header->tensors) {
     std::vector<float> values((tensor.end - tensor.begin) / sizeof(float));
     const auto bytes = static_cast<std::streamsize>(values.size() * sizeof(float));
+    file.seekg(static_cast<std::streamoff>(opening->values_at + tensor.begin));
     if (!file.read(reinterpret_cast<char*>(values.data()), bytes)) return damaged(path, "it is truncated");
     loaded.shapes.emplace(tensor.name, std::move(tensor.shape));
     loaded.values.emplace(std::move(tensor.name), std::move(values));

@@ -15,6 +15,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   TensorHeader header;
   std::string problem;
+  bool other_type = false;  // is what the problem is
 
   bool key(string_t& name) override {
     switch (place_) {
@@ -60,8 +61,11 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
       return true;
     }
     if (place_ != Place::kTypeValue) return fail("a text where none belongs");
-    if (text != "F32") return fail("tensor \"" + header.tensors.back().name + "\" is " + text + ", not F32");
-    return go(Place::kTensor);
+    header.tensors.back().counts = text == "I64";
+    if (text == "F32" || text == "I64") return go(Place::kTensor);
+    other_type = true;
+    return fail("tensor \"" + header.tensors.back().name + "\" is " + text +
+                "; float32 is read: save it again as that");
   }
 
   bool number_unsigned(std::uint64_t value) override {
@@ -109,7 +113,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     if (!names_.insert(name).second) return fail("\"" + name + "\" appears twice");
     if (name == kMetadataKey) return go(Place::kMetadataValue);
     if (header.tensors.size() == kMostTensors) return fail("too many tensors");
-    header.tensors.push_back({name, {}, 0, 0});
+    header.tensors.push_back({.name = name, .shape = {}});
     fields_.clear();
     offset_count_ = 0;
     return go(Place::kTensorValue);
@@ -140,12 +144,13 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 };
 
 // The bytes of a shape, or nothing if they pass `limit`.
-bool shape_bytes(const std::vector<std::int64_t>& shape, std::uint64_t limit, std::uint64_t& bytes) {
+bool shape_bytes(const TensorEntry& tensor, std::uint64_t limit, std::uint64_t& bytes) {
+  const std::vector<std::int64_t>& shape = tensor.shape;
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
     bytes = 0;
     return true;
   }
-  bytes = sizeof(float);
+  bytes = tensor.counts ? sizeof(std::int64_t) : sizeof(float);
   for (const std::int64_t size : shape) {
     if (static_cast<std::uint64_t>(size) > limit / bytes) return false;
     bytes *= static_cast<std::uint64_t>(size);
@@ -164,7 +169,7 @@ std::string check_layout(TensorHeader& header, std::uint64_t data_bytes) {
     if (tensor.end < tensor.begin || tensor.end > data_bytes) {
       return "tensor \"" + tensor.name + "\" reaches beyond the end of the file";
     }
-    if (!shape_bytes(tensor.shape, data_bytes, bytes) || bytes != tensor.end - tensor.begin) {
+    if (!shape_bytes(tensor, data_bytes, bytes) || bytes != tensor.end - tensor.begin) {
       return "the shape of tensor \"" + tensor.name + "\" does not match its bytes";
     }
     at = tensor.end;
@@ -178,11 +183,13 @@ std::string check_layout(TensorHeader& header, std::uint64_t data_bytes) {
 Result<TensorHeader> parse_tensor_header(std::string_view json, std::uint64_t data_bytes) {
   HeaderReader reader;
   if (!nlohmann::json::sax_parse(json.begin(), json.end(), &reader)) {
+    if (reader.other_type) return Error{ErrorKind::kInvalidJob, reader.problem};
     return Error{ErrorKind::kCorrupt, "its header has " + reader.problem};
   }
   if (const std::string problem = check_layout(reader.header, data_bytes); !problem.empty()) {
     return Error{ErrorKind::kCorrupt, problem};
   }
+  std::erase_if(reader.header.tensors, [](const TensorEntry& tensor) { return tensor.counts; });
   return std::move(reader.header);
 }
 

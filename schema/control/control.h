@@ -70,6 +70,9 @@ struct NodeStatus {
 // A member that the others wait for longer than this share of their time is marked: it holds the run up.
 inline constexpr double kHoldsUpShare = 0.5;
 
+// Less than this share of a member's time is no wait for data worth a word.
+inline constexpr double kLeastDataWaitShare = 0.01;
+
 struct MemberStatus {
   std::string node;
   RunState state = RunState::kPending;
@@ -83,6 +86,7 @@ struct MemberStatus {
   SaveState save = SaveState::kNone;  // of the state at digest_step, once the run has ended
   std::string problem = {};           // why it is not saved
   std::uint32_t samples = 0;          // of each step that are its share; 0 = not known
+  double data_wait_share = 0;         // share of its time that its engine waits for samples
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }
@@ -104,7 +108,8 @@ struct RunStatus {
   double learning_rate = 0;
   bool evaluated = false;
   std::uint64_t evaluation_step = 0;
-  double evaluation_accuracy = 0;  // 0..1
+  double evaluation_accuracy = 0;    // 0..1
+  double evaluation_accuracy_5 = 0;  // 0..1, among the five highest; 0 of five classes or fewer
   double evaluation_loss = 0;
   double samples_per_second = 0;
   double code_bits_per_parameter = 0;  // payload bits of one member's codes per parameter

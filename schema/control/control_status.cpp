@@ -30,6 +30,7 @@ void put_run(wire::Run::Builder to, const RunStatus& run) {
   to.setEvaluated(run.evaluated);
   to.setEvaluationStep(run.evaluation_step);
   to.setEvaluationAccuracy(run.evaluation_accuracy);
+  to.setEvaluationAccuracy5(run.evaluation_accuracy_5);
   to.setEvaluationLoss(run.evaluation_loss);
   to.setSamplesPerSecond(run.samples_per_second);
   to.setCodeBitsPerParameter(run.code_bits_per_parameter);
@@ -56,6 +57,7 @@ void put_run(wire::Run::Builder to, const RunStatus& run) {
     slot.setSave(static_cast<std::uint16_t>(member.save));
     slot.setProblem(text_of(clip_text(member.problem, kMostProblemBytes)));
     slot.setSamples(member.samples);
+    slot.setDataWaitShare(member.data_wait_share);
   }
 }
 
@@ -73,6 +75,7 @@ MemberStatus take_member(wire::Member::Reader from) {
   member.save = checked_enum(from.getSave(), kLastSaveState, "save");
   member.problem = checked_text(from.getProblem(), kMostProblemBytes, "problem");
   member.samples = from.getSamples();
+  member.data_wait_share = from.getDataWaitShare();
   return member;
 }
 
@@ -95,6 +98,7 @@ RunStatus take_run(wire::Run::Reader from) {
   run.evaluated = from.getEvaluated();
   run.evaluation_step = from.getEvaluationStep();
   run.evaluation_accuracy = from.getEvaluationAccuracy();
+  run.evaluation_accuracy_5 = from.getEvaluationAccuracy5();
   run.evaluation_loss = from.getEvaluationLoss();
   run.samples_per_second = from.getSamplesPerSecond();
   run.code_bits_per_parameter = from.getCodeBitsPerParameter();

@@ -140,7 +140,7 @@ struct Chunk {
 // After an evaluation and at the end of a run.
 struct Report {
   bool last = false;
-  std::uint64_t correct = 0, total = 0;
+  std::uint64_t correct = 0, correct_5 = 0, total = 0;
   double loss_sum = 0;
   std::vector<std::uint64_t> digests;  // one per segment
 };

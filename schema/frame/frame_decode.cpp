@@ -1,4 +1,5 @@
 // Where a peer's bytes become trusted: every field of a frame is checked against schema/limits.h.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -161,8 +162,9 @@ Report take(wire::Report::Reader from) {
   Report report;
   report.last = from.getLast();
   report.correct = from.getCorrect();
+  report.correct_5 = from.getCorrect5();
   report.total = from.getTotal();
-  if (report.correct > report.total) throw Odd{"more samples are right than there are"};
+  if (std::max(report.correct, report.correct_5) > report.total) throw Odd{"more samples are right than there are"};
   report.loss_sum = from.getLossSum();
   report.digests = take_digests(from.getDigests());
   return report;

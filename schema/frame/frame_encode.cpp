@@ -109,6 +109,7 @@ void put(wire::Frame::Builder frame, const Report& report) {
   wire::Report::Builder to = frame.initReport();
   to.setLast(report.last);
   to.setCorrect(report.correct);
+  to.setCorrect5(report.correct_5);
   to.setTotal(report.total);
   to.setLossSum(report.loss_sum);
   put_list(to.initDigests(count_of(report.digests.size(), kMostDigests)), report.digests);

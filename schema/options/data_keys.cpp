@@ -1,6 +1,5 @@
 #include "schema/options/data_keys.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -19,34 +18,9 @@ constexpr double kMostTestShare = 0.9;
 
 using Row = Option<JobSpec>;
 
-// Numbers with commas between them, all within the range.
 Row numbers_row(std::string name, std::vector<double> JobSpec::*field, RealRange range, std::string help) {
-  Row row;
-  row.name = std::move(name);
-  row.help = std::move(help);
-  row.form = "a number per channel, or one for all, such as 0.485,0.456,0.406";
-  const Row one = real_row("", &JobSpec::test_share, range, "");
-  row.set = [field, one](JobSpec& spec, const std::string& value) -> Status {
-    std::vector<double> numbers;
-    for (std::size_t at = 0; at <= value.size() && !value.empty();) {
-      const std::size_t comma = std::min(value.find(',', at), value.size());
-      JobSpec tried;
-      const std::size_t first = std::min(value.find_first_not_of(' ', at), comma);
-      if (const Status status = one.set(tried, value.substr(first, comma - first)); !status) return status;
-      numbers.push_back(tried.test_share);
-      if (numbers.size() > kMostChannels)
-        return bad_value(value, "a list of at most " + std::to_string(kMostChannels) + " numbers");
-      at = comma + 1;
-    }
-    spec.*field = std::move(numbers);
-    return {};
-  };
-  row.get = [field](const JobSpec& spec) {
-    std::string text;
-    for (const double number : spec.*field) text += (text.empty() ? "" : ",") + format_real(number);
-    return text;
-  };
-  return row;
+  return list_row(std::move(name), field, real_row("", &JobSpec::test_share, range, ""), &JobSpec::test_share,
+                  kMostChannels, "a number per channel, or one for all, such as 0.485,0.456,0.406", std::move(help));
 }
 
 void add_set_keys(std::vector<Row>& rows) {
@@ -68,8 +42,8 @@ void add_set_keys(std::vector<Row>& rows) {
                            "Classes of fractals; 0 = the generator's default."));
   rows.push_back(
       whole_row("image-size", &JobSpec::image_size, {0, kMostImageSize},
-                "Pixels of a picture's sides, of fractals, and of folder where the model takes any size; 0 = "
-                "that of the files, 224 where they differ."));
+                "Pixels of a picture's sides, of fractals and folder; 0 = that of the files, and where they differ "
+                "what the model was published with."));
   rows.push_back(
       real_row("test-share", &JobSpec::test_share, {0, kMostTestShare, false, false},
                "folder, npy, idx without a part for testing: share of each class that is held back for it."));

@@ -19,13 +19,25 @@ constexpr WholeRange kTimeoutRange{100, 86'400'000};
 constexpr WholeRange kCheckpointRange{0, std::uint64_t{30} * 24 * 3'600'000};
 
 using Row = Option<JobSpec>;
+constexpr std::uint64_t kMostFeatures = 65'536;  // of a hidden layer
+constexpr std::size_t kMostHidden = 32;          // layers
 
 void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
       "model", &JobSpec::model,
       "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
       "replay)."));
+  rows.push_back(list_row("hidden", &JobSpec::hidden, whole_row("", &JobSpec::data_seed, {1, kMostFeatures}, ""),
+                          &JobSpec::data_seed, kMostHidden, "numbers with commas between them, such as 256,128",
+                          "mlp: features of each hidden layer; empty = none."));
+  rows.push_back(real_row("label-smoothing", &JobSpec::label_smoothing, {0, 1, false, true},
+                          "Share of each sample's target that is spread evenly over all classes."));
   add_data_keys(rows);
+  rows.push_back(
+      path_row("initial", &JobSpec::initial, kMostPathBytes,
+               "Parameters to start from, in place of drawn ones: a safetensors file with PyTorch's names on "
+               "every node, such as fetch writes; a path that does not begin with / begins at data-dir. The "
+               "last layer is drawn where the file has another number of classes."));
   rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
                            "Seed of initial parameters, sample order, augmentation and ternary draws."));
@@ -33,6 +45,10 @@ void add_task_rows(std::vector<Row>& rows) {
                            "Samples of a step over all members; what is learnt does not depend on their number."));
   rows.push_back(whole_row("batch-per-node", &JobSpec::batch_per_node, {0, kMostBatch},
                            "Samples of a step per member, in place of global-batch; 0 = not used."));
+  rows.push_back(
+      whole_row("micro-batch", &JobSpec::micro_batch, {0, kMostBatch},
+                "Samples that a member computes at once, their gradients added up: for models that do not fit its "
+                "memory otherwise. Divides every member's part of a step; 0 = all at once."));
 }
 
 // A word of its own, or a path.
@@ -214,6 +230,11 @@ Status validate_compute(const JobSpec& spec) {
     return invalid("evaluate-every = " + std::to_string(spec.evaluate_every) +
                    " needs compute = train: a replayed run has no data to evaluate on; set evaluate-every to 0");
   }
+  if (!spec.initial.empty())
+    return invalid("initial = " + spec.initial + " needs compute = train: a replayed run learns nothing; leave it out");
+  if (spec.micro_batch > 0)
+    return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
+                   " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");
   // It would be added to the same array in every step.
   if (spec.weight_decay > 0 && spec.weight_decay_path == WeightDecayPath::kInside) {
     return invalid("weight-decay = " + format_real(spec.weight_decay) +
@@ -277,6 +298,8 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
     return invalid("schedule = staircase needs schedule-every, the steps of a stair");
   }
   if (const Status status = validate_data_keys(spec); !status) return status;
+  if (spec.hidden != JobSpec().hidden && spec.model != ModelKind::kMlp)
+    return invalid(std::string("hidden is for model = mlp; model is ") + to_word(spec.model));
   if (spec.scaler_sharing == ScalerSharing::kNone && spec.exchange == ExchangeKind::kSharded) {
     return invalid("scaler-sharing = none sums floats and exchanges directly; set exchange to direct or auto");
   }

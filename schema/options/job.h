@@ -19,6 +19,8 @@ namespace tg::schema {
 struct JobSpec {
   // What is trained, on what.
   ModelKind model = ModelKind::kLenet;
+  std::vector<std::uint64_t> hidden = {256, 128};  // features of an MLP's hidden layers
+  double label_smoothing = 0;
   DatasetKind data = DatasetKind::kSynthetic;
   std::string data_dir;          // on every node; empty = the node's own data-dir
   std::uint64_t data_seed = 1;   // of what is drawn, and of the samples held back for testing
@@ -37,10 +39,12 @@ struct JobSpec {
   double colour_strength = 0.4;
   std::optional<Normalization> normalization;
   std::vector<double> mean, deviation;  // per channel
+  std::string initial;  // file of the parameters to start from; empty = drawn from the seed
   std::uint64_t steps = 1000;
   std::uint64_t seed = 1;
   std::uint64_t global_batch = 64;
   std::uint64_t batch_per_node = 0;  // if set, global batch = this times members
+  std::uint64_t micro_batch = 0;     // samples that the engine computes at once; 0 = all of a member's
   // What computes the gradients.
   Compute compute = Compute::kTrain;
   std::optional<std::string> replay_gradients;  // replay: the path of recorded ones; none = gaussian ones

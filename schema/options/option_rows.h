@@ -170,6 +170,40 @@ Option<Target> real_row(std::string name, double Target::*field, RealRange range
   return row;
 }
 
+// Values with commas between them, each as `one` reads and writes it; one's own field is not touched.
+template <class Target, class Value>
+Option<Target> list_row(std::string name, std::vector<Value> Target::*field, Option<Target> one, Value Target::*of_one,
+                        std::size_t most, std::string form, std::string help) {
+  Option<Target> row;
+  row.name = std::move(name);
+  row.help = std::move(help);
+  row.form = std::move(form);
+  row.set = [field, one, of_one, most](Target& target, const std::string& value) -> Status {
+    std::vector<Value> values;
+    for (std::size_t at = 0; at <= value.size() && !value.empty();) {
+      const std::size_t comma = std::min(value.find(',', at), value.size());
+      const std::size_t first = std::min(value.find_first_not_of(' ', at), comma);
+      Target tried;
+      if (const Status status = one.set(tried, value.substr(first, comma - first)); !status) return status;
+      values.push_back(tried.*of_one);
+      if (values.size() > most) return bad_value(value, "a list of at most " + std::to_string(most) + " numbers");
+      at = comma + 1;
+    }
+    target.*field = std::move(values);
+    return {};
+  };
+  row.get = [field, one, of_one](const Target& target) {
+    std::string text;
+    for (const Value& value : target.*field) {
+      Target tried;
+      tried.*of_one = value;
+      text += (text.empty() ? "" : ",") + one.get(tried);
+    }
+    return text;
+  };
+  return row;
+}
+
 template <class Target>
 Option<Target> duration_row(std::string name, std::uint64_t Target::*field, WholeRange range_ms, std::string help) {
   Option<Target> row;

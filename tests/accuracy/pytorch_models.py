@@ -4,6 +4,7 @@ engine and PyTorch from the same parameters on the same images: logits in evalua
 statistics, and the loss of every step. Names are checked strictly. torchvision's networks are its own classes."""
 
 import argparse
+import copy
 import json
 import pathlib
 import subprocess
@@ -35,6 +36,25 @@ def distance(ours, theirs):
     return float((ours - theirs).norm() / theirs.norm().clamp_min(1e-30))
 
 
+def furthest(ours, theirs):
+    return max(abs(one - other) / other for one, other in zip(ours, theirs))
+
+
+def train(network, images, labels, rate, first_step=lambda network: None):
+    """The loss of every step of plain SGD."""
+    optimizer = torch.optim.SGD(network.parameters(), lr=rate)
+    losses = []
+    for step in range(len(images)):
+        optimizer.zero_grad()
+        loss = loss_of(network(images[step]), labels[step])
+        loss.backward()
+        if step == 0:
+            first_step(network)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 def compare(program, model, options):
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder)
@@ -54,26 +74,25 @@ def compare(program, model, options):
         expected = network(images[0])
     worst = {"logits": float((torch.tensor(result["logits"]).reshape(expected.shape) - expected).abs().max() / expected.abs().max())}
     network.train()
-    optimizer = torch.optim.SGD(network.parameters(), lr=result["rate"])
-    losses = []
-    for step in range(count):
-        optimizer.zero_grad()
-        loss = loss_of(network(images[step]), labels[step])
-        loss.backward()
-        if step == 0:
-            gradients = {name: value.grad for name, value in network.named_parameters()}
-            worst["gradient"] = distance(*(torch.cat([each[name].flatten() for name in gradients]) for each in (first, gradients)))
-            running = [distance(first[name], value) for name, value in network.named_buffers() if "running" in name]
-            worst["statistics"] = max(running, default=0.0)
-        optimizer.step()
-        losses.append(float(loss))
-    worst["loss"] = max(abs(ours - theirs) / theirs for ours, theirs in zip(result["losses"], losses))
+    exact = copy.deepcopy(network).double() if options.double else None
+
+    def first_step(trained):
+        gradients = {name: value.grad for name, value in trained.named_parameters()}
+        worst["gradient"] = distance(*(torch.cat([each[name].flatten() for name in gradients]) for each in (first, gradients)))
+        running = [distance(first[name], value) for name, value in trained.named_buffers() if "running" in name]
+        worst["statistics"] = max(running, default=0.0)
+
+    losses = train(network, images, labels, result["rate"], first_step)
+    worst["loss"] = furthest(result["losses"], losses)
     bounds = {"logits": LOGITS, "gradient": GRADIENT, "statistics": STATISTICS, "loss": LOSS}
     good = all(worst[name] <= bounds[name] for name in bounds)
     parameters = sum(value.numel() for value in network.parameters())
     print(f"{model}: {parameters:,} parameters, {shape[1]}x{shape[2]}, batch {batch}; logits {worst['logits']:.1e}, gradient {worst['gradient']:.1e}, "
           f"statistics {worst['statistics']:.1e}, loss {worst['loss']:.1e} over {count} steps ({losses[0]:.4f} to {losses[-1]:.4f})"
           f"{'' if good else ' BEYOND ' + str(bounds)}", flush=True)
+    if exact is not None:
+        exactly = train(exact, images.double(), labels, result["rate"])
+        print(f"{model}: losses of PyTorch in float64: PyTorch in float32 is off by {furthest(losses, exactly):.1e}, we by {furthest(result['losses'], exactly):.1e}")
     return good
 
 
@@ -84,6 +103,7 @@ def main():
     for key, default in (("steps", 1), ("batch", 2), ("side", 0), ("classes", 0), ("threads", 2), ("seed", 1)):
         parser.add_argument("--" + key, type=int, default=default)
     parser.add_argument("--rate", type=float, default=0.01)
+    parser.add_argument("--double", action="store_true", help="also how far both are from PyTorch in float64")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     sys.exit(0 if all([compare(options.program, model, options) for model in options.models]) else 1)

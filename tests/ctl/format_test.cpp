@@ -96,8 +96,9 @@ TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   EXPECT_EQ(run["loss"], 0.12345);
   EXPECT_TRUE(run["evaluation"].is_null());
   EXPECT_EQ(run["digest"], "fedcba9876543210");
-  EXPECT_EQ(keys(run["members"][0]), (std::vector<std::string>{"node", "state", "phase", "step", "digest", "wait_share",
-                                                               "save", "problem", "holds_up", "samples"}));
+  EXPECT_EQ(keys(run["members"][0]),
+            (std::vector<std::string>{"node", "state", "phase", "step", "digest", "wait_share", "save", "problem",
+                                      "holds_up", "samples", "data_wait_share"}));
   EXPECT_EQ(run["members"][0]["phase"].dump(), R"({"name":"backward","seconds":12.345,"limit_seconds":60.0})");
   EXPECT_EQ(run["members"][1]["phase"].dump(), R"({"name":"prepare","seconds":null,"limit_seconds":null})");
   EXPECT_EQ(run["started"], "2023-11-14T22:14:00Z");
@@ -136,8 +137,11 @@ TEST(StatusJson, EvaluationAppearsOnceThereIsOne) {
   mesh.runs[0].evaluation_accuracy = 0.98;
   mesh.runs[0].evaluation_loss = 0.05;
   const auto evaluation = ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0]["evaluation"];
-  EXPECT_EQ(keys(evaluation), (std::vector<std::string>{"step", "accuracy", "loss"}));
+  EXPECT_EQ(keys(evaluation), (std::vector<std::string>{"step", "accuracy", "accuracy_5", "loss"}));
   EXPECT_EQ(evaluation["accuracy"], 0.98);
+  EXPECT_TRUE(evaluation["accuracy_5"].is_null());
+  mesh.runs[0].evaluation_accuracy_5 = 0.99;
+  EXPECT_EQ(ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0]["evaluation"]["accuracy_5"], 0.99);
 }
 
 TEST(StatusJson, WhatHasNoValueYetIsNull) {
@@ -255,6 +259,17 @@ TEST(StatusText, RunShowsItsNumbersAndMembers) {
   }
 }
 
+TEST(StatusText, TopFiveIsShownWhereItSaysSomething) {
+  schema::RunStatus run = sample_run();
+  run.evaluated = true;
+  run.evaluation_step = 100;
+  run.evaluation_accuracy = 0.612;
+  run.evaluation_loss = 1.25;
+  EXPECT_NE(format_run(run, kNowMs).find("accuracy 61.20 %, loss 1.2500, step 100"), std::string::npos);
+  run.evaluation_accuracy_5 = 0.884;
+  EXPECT_NE(format_run(run, kNowMs).find("accuracy 61.20 % (top-5 88.40 %), loss 1.2500, step 100"), std::string::npos);
+}
+
 TEST(Plan, WhereNothingIsComputedNothingIsSaidOfSpeedUps) {
   schema::StartReply plan;
   plan.members = 4;
@@ -308,6 +323,21 @@ TEST(StatusText, WhoIsWaitedForMostOfTheTimeIsMarked) {
   EXPECT_EQ(json["runs"][0]["members"][1]["holds_up"], true);
   run.members[1].state = schema::RunState::kCompleted;
   EXPECT_EQ(format_run(run, kNowMs).find("holds the run up"), std::string::npos) << "it is over";
+}
+
+TEST(StatusText, WhoWaitsForDataIsNamed) {
+  schema::RunStatus run = sample_run();
+  run.members[1].data_wait_share = 0.01;
+  EXPECT_EQ(format_run(run, kNowMs).find("waits for data"), std::string::npos) << "not worth a word";
+  run.members[1].data_wait_share = 0.126;
+  const std::string text = format_run(run, kNowMs);
+  EXPECT_GT(text.find("\n  waits for data 13 % of its time\n"), text.find("\nnode-b")) << text;
+  EXPECT_NE(text.find("\n  waits for data 13 % of its time\n"), std::string::npos) << text;
+  schema::MeshStatus mesh = sample_mesh();
+  mesh.runs = {run};
+  const auto json = ordered_json::parse(format_status_json(mesh, kNowMs, 2));
+  EXPECT_EQ(json["runs"][0]["members"][0]["data_wait_share"], 0);
+  EXPECT_EQ(json["runs"][0]["members"][1]["data_wait_share"], 0.126);
 }
 
 TEST(StatusText, SharesOfABatchAreShownWhereTheyAreUneven) {

@@ -96,12 +96,14 @@ TEST(Merge, EveryNodeTellsItsOwnRow) {
 TEST(Merge, WaitSharesAreWhatTheOthersSay) {
   RunStatus a = told("node-a", "r", RunState::kRunning), b = told("node-b", "r", RunState::kRunning),
             c = told("node-c", "r", RunState::kRunning);
-  a.members[1].wait_share = 0.9;  // node-a waited for node-b most of the time
+  b.members[1].data_wait_share = 0.25;  // what a member says of itself
+  a.members[1].wait_share = 0.9;        // node-a waited for node-b most of the time
   a.members[2].wait_share = 0.1;
   b.members[2].wait_share = 0.3;
   c.members[1].wait_share = 0.5;
   const MeshStatus merged = merge_statuses(mesh("node-a", {a}), {mesh("node-b", {b}), mesh("node-c", {c})});
   const std::vector<MemberStatus>& rows = merged.runs[0].members;
+  EXPECT_EQ(rows[1].data_wait_share, 0.25);
   EXPECT_NEAR(rows[0].wait_share, 0, 1e-12);
   EXPECT_NEAR(rows[1].wait_share, (0.9 + 0.5) / 2, 1e-12);
   EXPECT_NEAR(rows[2].wait_share, (0.1 + 0.3) / 2, 1e-12);

@@ -25,7 +25,10 @@ Numbers sample_numbers() {
   numbers.steps = 120;
   numbers.samples = 1920;
   numbers.loss = 0.25;
+  numbers.data_wait_seconds = 1.25;
   numbers.nonzero_ratio = 0.07;
+  numbers.accuracy = 0.5;
+  numbers.accuracy_5 = 0.75;
   numbers.run_state = schema::RunState::kRunning;
   numbers.run_step = 20;
   numbers.run_started = 1'700'000'000.5;
@@ -54,7 +57,9 @@ TEST(MetricsText, SaysWhatTheNodeHasCounted) {
                    "\",node=\"node-a\",kernels=\"avx2\"} 1"}));
   EXPECT_EQ(lines_with(text, "tgd_steps_total"), (Lines{"tgd_steps_total 120"}));
   EXPECT_EQ(lines_with(text, "tgd_samples_total"), (Lines{"tgd_samples_total 1920"}));
+  EXPECT_EQ(lines_with(text, "tgd_data_wait_seconds_total"), (Lines{"tgd_data_wait_seconds_total 1.25"}));
   EXPECT_EQ(lines_with(text, "tgd_loss"), (Lines{"tgd_loss 0.25"}));
+  EXPECT_EQ(lines_with(text, "tgd_accuracy"), (Lines{"tgd_accuracy{top=\"1\"} 0.5", "tgd_accuracy{top=\"5\"} 0.75"}));
   EXPECT_EQ(lines_with(text, "tgd_run_state").size(), words_of(schema::RunState()).size());
   EXPECT_EQ(lines_with(text, "tgd_run_state{state=\"RUNNING\"}"), (Lines{"tgd_run_state{state=\"RUNNING\"} 1"}));
   EXPECT_EQ(lines_with(text, "tgd_run_state{state=\"FAILED\"}"), (Lines{"tgd_run_state{state=\"FAILED\"} 0"}));
@@ -92,7 +97,8 @@ TEST(MetricsText, WhatHasNotHappenedIsNotShown) {
   Numbers fresh;
   fresh.peers.assign(3, {});
   const std::string text = metrics_text(about(), fresh, {});
-  for (const char* name : {"tgd_loss", "tgd_checkpoint_last_success", "tgd_run_started", "tgd_gradient_nonzero"})
+  for (const char* name :
+       {"tgd_loss", "tgd_accuracy", "tgd_checkpoint_last_success", "tgd_run_started", "tgd_gradient_nonzero"})
     EXPECT_TRUE(lines_with(text, name).empty()) << name;
   EXPECT_EQ(lines_with(text, "tgd_steps_total"), (Lines{"tgd_steps_total 0"})) << "a counter begins at zero";
   EXPECT_EQ(lines_with(text, "tgd_run_state{state=\"RUNNING\"}"), (Lines{"tgd_run_state{state=\"RUNNING\"} 0"}));

@@ -57,6 +57,7 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   EXPECT_EQ(s.evaluated, t.evaluated);
   EXPECT_EQ(s.evaluation_step, t.evaluation_step);
   EXPECT_EQ(s.evaluation_accuracy, t.evaluation_accuracy);
+  EXPECT_EQ(s.evaluation_accuracy_5, t.evaluation_accuracy_5);
   EXPECT_EQ(s.evaluation_loss, t.evaluation_loss);
   EXPECT_EQ(s.samples_per_second, t.samples_per_second);
   EXPECT_EQ(s.code_bits_per_parameter, t.code_bits_per_parameter);
@@ -75,6 +76,7 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   EXPECT_EQ(s.members[0].digest, t.members[0].digest);
   EXPECT_EQ(s.members[0].digest_step, t.members[0].digest_step);
   EXPECT_EQ(s.members[0].wait_share, t.members[0].wait_share);
+  EXPECT_EQ(s.members[0].data_wait_share, t.members[0].data_wait_share);
 }
 
 TEST(RunRecord, EveryFieldComesBack) {

@@ -44,6 +44,7 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   status.evaluated = true;
   status.evaluation_step = 100;
   status.evaluation_accuracy = 0.987;
+  status.evaluation_accuracy_5 = 0.999;
   status.evaluation_loss = 0.05;
   status.samples_per_second = 1234.5;
   status.code_bits_per_parameter = 1.06;
@@ -61,6 +62,7 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   own.digest = 0xabcdef0123456789;
   own.digest_step = 120;
   own.wait_share = 0.25;
+  own.data_wait_share = 0.125;
   own.samples = 48;
   status.members = {own};
   return record;

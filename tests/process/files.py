@@ -41,6 +41,19 @@ def read_safetensors(path):
     return tensors, metadata
 
 
+def write_safetensors(path, tensors):
+    """Float32 tensors, (shape, array('f')) by name."""
+    header, end = {}, 0
+    for name, (shape, values) in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [end, end + 4 * len(values)]}
+        end += 4 * len(values)
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _, values in tensors.values():
+            file.write(values.tobytes())
+
+
 def read_metrics(path):
     with open(path) as file:
         return [json.loads(line) for line in file]

@@ -1,10 +1,11 @@
 """Data of one's own: folders of pictures, arrays in .npy files, fractals that need no files."""
 
 import os
+import re
 import shutil
 import unittest
 
-from files import write_npy, write_pictures
+from files import read_metrics, write_npy, write_pictures
 from mesh import Mesh
 
 JOB = {"data-train": None, "data-test": None, "steps": 12, "global-batch": 6, "evaluate-every": 6}
@@ -50,6 +51,23 @@ class Data(unittest.TestCase):
             job["test-share"] = 0.5
             mesh.ctl("start", mesh.job_file(job)).refuses(2, "test-share is set", "leave out one")
 
+    def test_a_wait_for_data_is_shown(self):
+        """Pictures much larger than what the network sees: to decode them takes longer than to learn from them."""
+        with Mesh(1) as mesh:
+            folder = os.path.join(mesh.folder, "pictures")
+            write_pictures(folder, per_class=6, side=500)
+            run = mesh.start(JOB | {"data": "folder", "data-dir": folder, "steps": 20, "evaluate-every": 0})
+            (member,) = mesh.run(run)["members"]
+            self.assertGreater(member["data_wait_share"], 0.1)
+            self.assertRegex(mesh.ctl_ok("status", run).out, r"\n  waits for data \d+ % of its time\n")
+            rows = read_metrics(mesh[0].run_file(run, "metrics.jsonl"))
+            share = sum(row["data_wait_seconds"] for row in rows) / sum(row["seconds"] for row in rows)
+            self.assertAlmostEqual(member["data_wait_share"], share, delta=0.01)
+
+            # Drawn digits lie in memory.
+            (member,) = mesh.run(mesh.start({"steps": 20}))["members"]
+            self.assertLess(member["data_wait_share"], 0.1)
+
     def test_arrays(self):
         with Mesh(2) as mesh:
             folder = os.path.join(mesh.folder, "arrays")
@@ -64,10 +82,34 @@ class Data(unittest.TestCase):
             answer = mesh.ctl("start", mesh.job_file(job | {"test-share": 0.2}))
             answer.refuses(answer.code, "x.npy is truncated")
 
-    def test_fractals_of_another_size_than_the_models(self):
+            # Two features a sample: the model takes what the data have.
+            features = os.path.join(mesh.folder, "features")
+            os.makedirs(features)
+            write_npy(os.path.join(features, "x.npy"), "f4", (30, 2), [i % 3 + i % 2 / 4 for i in range(60)])
+            write_npy(os.path.join(features, "y.npy"), "i8", (30,), [2 * i % 3 for i in range(30)])
+            job |= {"data-dir": features, "test-share": 0.2}
+            mesh.ctl("start", mesh.job_file(job | {"model": "alexnet"})).refuses(2, "alexnet: ", "larger images are needed")
+            linear = self.parameters(mesh, job | {"model": "mlp", "hidden": ""})
+            self.assertEqual(linear, 2 * 3 + 3)
+            self.assertEqual(self.parameters(mesh, job | {"model": "mlp", "hidden": "5, 4"}), 2 * 5 + 5 + 5 * 4 + 4 + 4 * 3 + 3)
+
+    def parameters(self, mesh, job):
+        self.digest(mesh, job)
+        plan = mesh.ctl_ok("start", mesh.job_file(job), "--dry-run").out
+        return int(re.search(r"parameters +(\d+)", plan)[1])
+
+    def test_the_model_takes_size_and_classes_of_the_data(self):
         with Mesh(1) as mesh:
-            job = JOB | {"data": "fractals", "image-size": 28, "data-train": 60, "data-test": 12}
-            mesh.ctl("start", mesh.job_file(job)).refuses(2, "images of 3x28x28 and the model takes 1x28x28")
+            job = JOB | {"data": "fractals", "image-size": 28, "data-classes": 4, "data-train": 60, "data-test": 12}
+            channels, classes = 2 * 25 * 20, (4 - 10) * 501  # more and less than on the digits
+            self.assertEqual(self.parameters(mesh, job) - channels - classes, self.parameters(mesh, JOB))
+            mesh.ctl("start", mesh.job_file(job | {"model": "alexnet"})).refuses(2, "alexnet: ", "larger images are needed")
+
+    def test_activations_that_do_not_fit_are_refused(self):
+        with Mesh(1, settings={"memory-mib": 350}) as mesh:
+            job = JOB | {"data": "fractals", "image-size": 56, "data-train": 20, "data-test": 10, "global-batch": 1000}
+            answer = mesh.ctl("start", mesh.job_file(job))
+            answer.refuses(answer.code, "the activations of lenet for 1000 samples need", "set micro-batch")
 
 
 if __name__ == "__main__":

@@ -94,6 +94,8 @@ class Scraped(unittest.TestCase):
         for one in scrapes:
             self.assertEqual((one["tgd_steps_total"], one["tgd_run_step"]), (STEPS, status["step"]))
             self.assertAlmostEqual(one["tgd_loss"], status["loss"], places=6)
+            self.assertAlmostEqual(one['tgd_accuracy{top="1"}'], status["evaluation"]["accuracy"], places=6)
+            self.assertAlmostEqual(one['tgd_accuracy{top="5"}'], status["evaluation"]["accuracy_5"], places=6)
             self.assertAlmostEqual(one["tgd_gradient_nonzero_ratio"], 1 - status["zeros"], delta=0.2)
             for phase, count in {"forward": STEPS, "backward": STEPS, "exchange": STEPS, "evaluate": 2}.items():
                 self.assertEqual(one[f'tgd_step_phase_seconds_count{{phase="{phase}"}}'], count, phase)

@@ -27,8 +27,8 @@ RUN_FIELDS = {
     "id", "state", "reason", "model", "exchange", "coding", "step", "steps", "loss", "evaluation", "samples_per_second",
     "started", "since", "seconds_left", "code_bits_per_parameter", "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "members",
 }  # fmt: skip
-EVALUATION_FIELDS = {"step", "accuracy", "loss"}
-MEMBER_FIELDS = {"node", "state", "phase", "step", "digest", "wait_share", "save", "problem", "holds_up", "samples"}
+EVALUATION_FIELDS = {"step", "accuracy", "accuracy_5", "loss"}
+MEMBER_FIELDS = {"node", "state", "phase", "step", "digest", "wait_share", "save", "problem", "holds_up", "samples", "data_wait_share"}
 
 
 def as_number(digest):
@@ -48,7 +48,8 @@ class FourNodes(unittest.TestCase):
         self.assertEqual((shown["model"], shown["step"], shown["steps"]), ("lenet", steps, steps))
         self.assertEqual(set(shown["evaluation"]), EVALUATION_FIELDS)
         self.assertEqual(shown["evaluation"]["step"], steps)
-        self.assertTrue(0 <= shown["evaluation"]["accuracy"] <= 1)
+        self.assertTrue(0 <= shown["evaluation"]["accuracy"] <= shown["evaluation"]["accuracy_5"] <= 1, shown["evaluation"])
+        self.assertGreater(shown["evaluation"]["accuracy_5"], 0, "five of ten classes")
         self.assertTrue(0 < shown["loss"] < 20, shown["loss"])
         self.assertGreater(shown["samples_per_second"], 0)
         self.assertTrue(0 < shown["zeros"] < 1)
@@ -83,7 +84,9 @@ class FourNodes(unittest.TestCase):
             self.assertTrue({"step", "loss", "learning_rate", "sent_bytes", "zeros"} <= set(row), row)
             self.assertTrue(row["loss"] > 0 and row["sent_bytes"] > 0 and 0 < row["zeros"] < 1, row)
         self.assertEqual([row["step"] for row in metrics if "accuracy" in row], [steps // 2, steps])
-        self.assertEqual(metrics[-1]["accuracy"], shown["evaluation"]["accuracy"])
+        for key in ("accuracy", "accuracy_5"):
+            self.assertEqual(metrics[-1][key], shown["evaluation"][key])
+            self.assertEqual(record["evaluation"][key], shown["evaluation"][key])
 
         for name in ("model.safetensors", "model-raw.safetensors"):
             tensors, metadata = read_safetensors(os.path.join(folder, name))

@@ -52,6 +52,7 @@ TEST(Control, FieldsKeepTheirPlaces) {
   EXPECT_EQ(run.since_ms, 1'700'000'000'123);
   EXPECT_EQ(run.loss, 0.25);
   EXPECT_EQ(run.evaluation_accuracy, 0.9875);
+  EXPECT_EQ(run.evaluation_accuracy_5, 0.999);
   EXPECT_EQ(run.code_bits_per_parameter, 0.51);
   EXPECT_EQ(run.sent_bits_per_parameter, 1.75);
   EXPECT_EQ(run.zeros, 0.93);
@@ -59,6 +60,7 @@ TEST(Control, FieldsKeepTheirPlaces) {
   EXPECT_EQ(run.members[1].state, RunState::kRunning);
   EXPECT_EQ(run.members[1].digest_step, 11u);
   EXPECT_EQ(run.members[1].phase, Phase::kSave);
+  EXPECT_EQ(run.members[1].data_wait_share, 0.25);
   const auto start_reply = decode_reply(bytes_of(encode_reply(sample_replies()[2])));
   const auto& start = std::get<StartReply>(start_reply->body);
   EXPECT_EQ(start.compute_seconds, 0.004);

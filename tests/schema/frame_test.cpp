@@ -137,7 +137,8 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Chunk{kMostChunks, ChunkPhase::kTotal, PayloadFormat::kCodesRaw, {}}, "chunk");
   expect_refused(Chunk{0, static_cast<ChunkPhase>(2), PayloadFormat::kCodesRaw, {}}, "phase");
   expect_refused(Chunk{0, ChunkPhase::kTotal, static_cast<PayloadFormat>(6), {}}, "format");
-  expect_refused(Report{true, 2, 1, 0, {}}, "more right than asked");
+  expect_refused(Report{true, 2, 0, 1, 0, {}}, "more right than asked");
+  expect_refused(Report{true, 0, 2, 1, 0, {}}, "more right among five than asked");
 }
 
 TEST(Frame, WhatIsNotFiniteIsReadAsZeroWhereTheFlagAnnouncesIt) {

@@ -191,6 +191,18 @@ TEST(Job, MeanAndDeviationAreListsOfNumbers) {
   EXPECT_FALSE(set_job_key(job, "mean=1" + std::string(200, ',')).ok());
 }
 
+TEST(Job, HiddenLayersAreOfAnMlp) {
+  JobSpec job;
+  EXPECT_TRUE(set_job_key(job, "hidden=512, 64,9").ok());
+  EXPECT_EQ(job.hidden, (std::vector<std::uint64_t>{512, 64, 9}));
+  EXPECT_TRUE(set_job_key(job, "hidden=").ok());
+  EXPECT_TRUE(job.hidden.empty());
+  for (const char* bad : {"hidden=0", "hidden=1,", "hidden=9.5", "hidden=99999", "label-smoothing=1"})
+    EXPECT_FALSE(set_job_key(job, bad).ok()) << bad;
+  EXPECT_EQ(message_of({"model=mlp", "hidden="}), "");
+  EXPECT_EQ(message_of({"hidden=64"}), "hidden is for model = mlp; model is lenet");
+}
+
 TEST(Job, ReplayHasNothingToTrainOrEvaluate) {
   const auto message = message_of;
   EXPECT_EQ(message({"compute=replay", "model=vgg-a", "replay-zeros=0.99", "weight-decay=0"}), "");
@@ -258,12 +270,16 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "float-steps = 0\n"
             "global-batch = 64\n"
             "gradients = ternary\n"
+            "hidden = 256,128\n"
             "image-size = 0\n"
+            "initial =\n"
+            "label-smoothing = 0\n"
             "last-layer = ternary\n"
             "learning-rate = 0.01\n"
             "link-mbps = 0\n"
             "mean =\n"
             "members = all\n"
+            "micro-batch = 0\n"
             "min-ternary-size = 1\n"
             "model = lenet\n"
             "momentum = 0.9\n"
@@ -287,14 +303,14 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "trace = false\n"
             "weight-decay = 0\n"
             "weight-decay-path = inside\n");
-  EXPECT_EQ(job_hash({}), 0xa9d7d71372bf77adu);
+  EXPECT_EQ(job_hash({}), 0xcacaa0d2a1207734u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0xa4d84a4bbd366779u);
+  EXPECT_EQ(job_hash(other), 0x705321081f56bf98u);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -319,6 +335,8 @@ TEST(Job, EveryWordOfEveryChoiceReadsBack) {
 TEST(Job, EveryKeyTravels) {
   const std::string defaults = canonical_job({});
   const std::pair<const char*, const char*> other[] = {{"model", "cifarnet"},
+                                                       {"hidden", "64,9"},
+                                                       {"label-smoothing", "0.1"},
                                                        {"data", "mnist"},
                                                        {"data-dir", "/x"},
                                                        {"data-seed", "7"},
@@ -337,10 +355,12 @@ TEST(Job, EveryKeyTravels) {
                                                        {"normalization", "given"},
                                                        {"mean", "0.5,-0.25,1e-09"},
                                                        {"deviation", "0.5"},
+                                                       {"initial", "/x/model.safetensors"},
                                                        {"steps", "7"},
                                                        {"seed", "7"},
                                                        {"global-batch", "7"},
                                                        {"batch-per-node", "7"},
+                                                       {"micro-batch", "7"},
                                                        {"compute", "replay"},
                                                        {"replay-gradients", "/x/{rank}.f32"},
                                                        {"replay-zeros", "0.92"},

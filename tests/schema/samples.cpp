@@ -50,7 +50,7 @@ struct Describe {
     all(b.chunk, b.phase, b.format, b.payload.size());
     for (const std::byte byte : b.payload) put(static_cast<std::uint8_t>(byte));
   }
-  void operator()(const Report& b) { all(b.last, b.correct, b.total, b.loss_sum, b.digests); }
+  void operator()(const Report& b) { all(b.last, b.correct, b.correct_5, b.total, b.loss_sum, b.digests); }
   void operator()(const Goodbye& b) { all(b.reason); }
   void operator()(const Credit& b) { all(b.taken_bytes); }
   void operator()(const Probe& b) { all(b.burst, b.last, b.filler.size()); }
@@ -85,6 +85,7 @@ RunStatus sample_run() {
   run.evaluated = true;
   run.evaluation_step = 10;
   run.evaluation_accuracy = 0.9875;
+  run.evaluation_accuracy_5 = 0.999;
   run.evaluation_loss = 0.04;
   run.samples_per_second = 1234.5;
   run.code_bits_per_parameter = 0.51;
@@ -95,9 +96,9 @@ RunStatus sample_run() {
   run.digest = 0xfedcba9876543210;
   run.digest_step = 12;
   run.initial_digest = 7;
-  run.members = {
-      {"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1, Phase::kIdle},
-      {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave, 7, 9, SaveState::kNotSaved, "the disk is full", 48}};
+  run.members = {{"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1, Phase::kIdle},
+                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave, 7, 9, SaveState::kNotSaved,
+                  "the disk is full", 48, 0.25}};
   return run;
 }
 
@@ -230,7 +231,7 @@ std::vector<FrameBody> sample_bodies() {
       StepFrame{0x3c23d70a, kEvaluateAfterStep, 0, 36.5, {1, 0xffffffffffffffff}, {0.0f, 0.5f, 3.0e38f}},
       Scalers{3, kStopAfterStep, 0, {0.25f}},
       Chunk{77, ChunkPhase::kTotal, PayloadFormat::kSumsRaw, kPayload},
-      Report{true, 9875, 10000, 412.5, {5, 6, 7}},
+      Report{true, 9875, 9990, 10000, 412.5, {5, 6, 7}},
       Goodbye{"node-b was shut down"},
       Credit{123456},
       Probe{3, true, kFiller},

@@ -70,7 +70,8 @@ struct Trainer::State {
   // compute thread, after preparing
   TrainingKit kit;
   engine::Batch evaluation_batch;
-  double waited_seconds = 0;  // for parameters, in this forward pass
+  double waited_seconds = 0;     // for parameters, in this forward pass
+  double data_wait_seconds = 0;  // for samples, in all steps so far
   const engine::Batch no_batch;
 
   void run();
@@ -186,6 +187,8 @@ bool Trainer::State::make_kit() {
 void Trainer::State::train(const Train& asked) {
   enter(schema::Phase::kForward, asked.step);
   const engine::Batch& batch = kit.batches ? kit.batches->next() : no_batch;
+  const double data_waits = kit.batches ? kit.batches->waited_seconds() : 0;
+  const double data_seconds = data_waits - std::exchange(data_wait_seconds, data_waits);
   GradientReady ready{asked.step};
   Stopwatch watch;
   waited_seconds = 0;
@@ -219,6 +222,7 @@ void Trainer::State::train(const Train& asked) {
           if (ready.bucket + 1 == asked.first_segments.size()) {
             ready.forward_seconds = forward_seconds;
             ready.backward_seconds = watch.restart();
+            ready.data_seconds = data_seconds;
           }
           tell([&] { hooks.happened(GradientReady(ready)); });
           ++ready.bucket;
@@ -270,6 +274,7 @@ void Trainer::State::evaluate(const Evaluate& asked) {
     if (evaluation_batch.count == 0) continue;
     const engine::EvaluationCounts some = kit.engine->evaluate(prepared.replica->average().address(), evaluation_batch);
     counts.correct += some.correct;
+    counts.correct_5 += some.correct_5;
     counts.total += some.total;
     counts.loss_sum += some.loss_sum;
     advance();

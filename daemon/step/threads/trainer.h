@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/exchange/layout.h"
 #include "daemon/step/replica.h"
@@ -33,11 +34,13 @@ struct Prepared {
   engine::Recipe recipe;  // how its samples become the model's input
   std::shared_ptr<Replica> replica;
   std::uint64_t data_hash = 0, model_hash = 0, initial_digest = 0;
-  std::uint32_t local_batch = 0;  // samples of a step that are this member's
-  double step_seconds = 0;        // measured: their forward + backward
+  std::uint32_t local_batch = 0;       // samples of a step that are this member's
+  std::uint64_t activation_bytes = 0;  // of the engine
+  double step_seconds = 0;             // measured: their forward + backward
   std::uint64_t threads = 0;
   std::string engine_build;
-  std::string description;  // for the artefacts (run/description.h); empty when gradients are replayed
+  std::vector<std::string> initial_notes;  // for the log, where the parameters were not drawn
+  std::string description;                 // for the artefacts (run/description.h); empty when gradients are replayed
 };
 
 // Samples of an evaluation batch, at most.

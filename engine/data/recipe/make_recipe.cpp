@@ -19,6 +19,8 @@ Error invalid(const Dataset& data, const std::string& what) {
 
 bool same_size(const ImageShape& a, const ImageShape& b) { return a.height == b.height && a.width == b.width; }
 
+bool is_cifar(DatasetKind data) { return data == DatasetKind::kCifar10 || data == DatasetKind::kCifar100; }
+
 // What the data ask for where the job says nothing.
 Recipe usual_recipe(const Dataset& data, const ImageShape& input) {
   Recipe recipe;
@@ -29,7 +31,7 @@ Recipe usual_recipe(const Dataset& data, const ImageShape& input) {
     recipe.normalization = Normalization::kMeasured;
     return recipe;
   }
-  const bool cifar = data.kind == DatasetKind::kCifar10 || data.kind == DatasetKind::kCifar100;
+  const bool cifar = is_cifar(data.kind);
   if (!cifar && data.kind != DatasetKind::kFolder) {
     recipe.normalization = Normalization::kSymmetric;
     return recipe;
@@ -195,10 +197,15 @@ Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const R
   return recipe;
 }
 
-ImageShape input_of(const Dataset& data, int size) {
-  ImageShape shape = data.train.stored;
-  const bool sized = data.kind == DatasetKind::kFolder && size != 0;
-  if (sized || shape.height == 0) shape.height = shape.width = size != 0 ? size : kDefaultInputSide;
+ImageShape input_of(DatasetKind data, const ImageShape& stored, ModelKind model, int size) {
+  const ImageShape published = published_input(model);
+  ImageShape shape = stored;
+  if (data == DatasetKind::kFolder && size != 0) {
+    shape.height = shape.width = size;
+  } else if (stored.height == 0 || (is_cifar(data) && model == ModelKind::kCifarnet)) {
+    shape.height = published.height;
+    shape.width = published.width;
+  }
   return shape;
 }
 

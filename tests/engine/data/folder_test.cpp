@@ -70,7 +70,7 @@ TEST(Folder, PicturesOfOtherSizesAreResizedAndCropped) {
   write_part(folder / "val", 2, false);
   const auto data = load_dataset(options_of(folder)).value();
   EXPECT_EQ(data->train.stored, (ImageShape{3, 0, 0}));
-  EXPECT_EQ(input_of(*data, 0), (ImageShape{3, 224, 224}));
+  EXPECT_EQ(input_of(data->kind, data->train.stored, ModelKind::kAlexnet, 0), (ImageShape{3, 224, 224}));
   const Recipe recipe = make_recipe(*data, {3, 28, 28}, {}, 2).value();
   EXPECT_EQ(recipe.crop, Crop::kArea);
   EXPECT_EQ(recipe.resize, 32);

@@ -121,7 +121,7 @@ TEST(Fractals, SizesOutOfRangeAreErrors) {
 
 TEST(Fractals, TheyArePreparedAsTheyAre) {
   const auto data = load_dataset(options_of(2, 32)).value();
-  const Recipe recipe = make_recipe(*data, input_of(*data, 32)).value();
+  const Recipe recipe = make_recipe(*data, data->train.stored).value();
   EXPECT_EQ(recipe.input, (ImageShape{3, 32, 32}));
   EXPECT_EQ(recipe.normalization, Normalization::kSymmetric);
   Batch batch;

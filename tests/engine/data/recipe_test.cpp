@@ -427,15 +427,19 @@ TEST(Recipe, JsonHasAllNumbersExactly) {
 }
 
 TEST(Recipe, InputFollowsTheDataUnlessTheyVary) {
-  EXPECT_EQ(input_of(images_of(DatasetKind::kCifar10, 1), 0), kStored);
-  Dataset folder;
-  folder.kind = DatasetKind::kFolder;
-  folder.train.stored = {3, 0, 0};
-  EXPECT_EQ(input_of(folder, 0), (ImageShape{3, 224, 224}));
-  EXPECT_EQ(input_of(folder, 64), (ImageShape{3, 64, 64}));
-  folder.train.stored = {1, 28, 28};
-  EXPECT_EQ(input_of(folder, 0), (ImageShape{1, 28, 28}));
-  EXPECT_EQ(input_of(folder, 32), (ImageShape{1, 32, 32}));
+  const auto cifar = [](ModelKind model) { return input_of(DatasetKind::kCifar10, {3, 32, 32}, model, 0); };
+  EXPECT_EQ(cifar(ModelKind::kResnet20), (ImageShape{3, 32, 32}));
+  EXPECT_EQ(cifar(ModelKind::kLenet), (ImageShape{3, 32, 32}));
+  EXPECT_EQ(cifar(ModelKind::kCifarnet), (ImageShape{3, 24, 24})) << "the paper's windows";
+  const auto folder = [](const ImageShape& stored, ModelKind model, int size) {
+    return input_of(DatasetKind::kFolder, stored, model, size);
+  };
+  EXPECT_EQ(folder({3, 0, 0}, ModelKind::kAlexnet, 0), (ImageShape{3, 224, 224}));
+  EXPECT_EQ(folder({3, 0, 0}, ModelKind::kResnet20, 0), (ImageShape{3, 32, 32}));
+  EXPECT_EQ(folder({3, 0, 0}, ModelKind::kResnet20, 64), (ImageShape{3, 64, 64}));
+  EXPECT_EQ(folder({1, 28, 28}, ModelKind::kMlp, 0), (ImageShape{1, 28, 28}));
+  EXPECT_EQ(folder({1, 28, 28}, ModelKind::kMlp, 32), (ImageShape{1, 32, 32}));
+  EXPECT_EQ(input_of(DatasetKind::kNpy, {7, 1, 1}, ModelKind::kMlp, 0), (ImageShape{7, 1, 1}));
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST(Membership, DifferingHashesNameBothNodesAndBothValues) {
        "data differ: node-a has 0000000000000003, node-c has 00000000000012ab; give every node the same files"},
       {&Vote::state_hash,
        "initial states differ: node-a has 0000000000000004, node-c has 00000000000012ab; run the same build of tgd on "
-       "every node"},
+       "every node; if the job sets initial, give every node the same file"},
   };
   for (const Case& one : cases) {
     Machine a = proposing();

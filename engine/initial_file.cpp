@@ -1,0 +1,119 @@
+#include "engine/initial_file.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/storage/safetensors.h"
+
+namespace tg::engine {
+namespace {
+
+constexpr std::size_t kMostNamed = 3;                         // of the tensors that are left alone
+constexpr std::size_t kMostNameBytes = 100;                   // the file's own words
+constexpr std::string_view kCounter = "num_batches_tracked";  // PyTorch's, of batch normalizations; nothing uses it
+
+std::string text_of(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t extent : shape) text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return shape.empty() ? "a single number" : text;
+}
+
+// Segments of the dense layers that give logits, auxiliary ones too: what depends on the number of classes.
+std::set<std::size_t> head_segments(const Model& model) {
+  std::set<std::size_t> segments;
+  for (const Operator& one : model.operators) {
+    if (!std::holds_alternative<CrossEntropy>(one.attributes) || one.inputs[0] == 0) continue;
+    const auto* dense = std::get_if<Dense>(&model.operators[one.inputs[0] - 1].attributes);
+    if (dense == nullptr) continue;
+    segments.insert(dense->weight);
+    if (dense->bias) segments.insert(*dense->bias);
+  }
+  return segments;
+}
+
+bool differ_in_classes(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+  return !a.empty() && a.size() == b.size() && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+}
+
+Error misfit(const std::string& path, const Model& model, const std::string& what) {
+  return {ErrorKind::kInvalidJob, "initial: " + path + " " + what +
+                                      "; give a file of the same model and input size as " + model.name + "'s here"};
+}
+
+std::string left_alone(const std::map<std::string, TensorSource>& tensors) {
+  std::string names;
+  std::size_t count = 0;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.ends_with(kCounter)) continue;
+    if (count++ < kMostNamed) names += (names.empty() ? "" : ", ") + name.substr(0, kMostNameBytes);
+  }
+  if (count == 0) return "";
+  return "it has " + std::to_string(count) + (count == 1 ? " tensor" : " tensors") +
+         " that the model has not: " + names + (count > kMostNamed ? ", ..." : "");
+}
+
+}  // namespace
+
+Result<InitialFile> InitialFile::open(const std::string& path, const Model& model, std::uint64_t seed) {
+  Result<OpenTensors> file = open_safetensors(path);
+  if (!file) return Error{ErrorKind::kInvalidJob, "initial: " + file.error().message};
+  std::map<std::string, TensorSource> tensors;
+  for (TensorSource& tensor : file->tensors) {
+    std::string name = tensor.name;
+    tensors.emplace(std::move(name), std::move(tensor));
+  }
+  InitialFile initial;
+  initial.seed_ = seed;
+  std::string drawn;
+  const std::set<std::size_t> heads = head_segments(model);
+  const auto take = [&](const Segment& segment, bool head, std::vector<Source>& sources) -> Status {
+    const auto found = tensors.find(segment.name);
+    if (found == tensors.end())
+      return misfit(path, model, "has no tensor " + segment.name + " of " + text_of(segment.shape));
+    const std::vector<std::int64_t>& shape = found->second.shape;
+    Source source{segment, found->second.read};
+    if (shape != segment.shape) {
+      if (!head || !differ_in_classes(shape, segment.shape))
+        return misfit(
+            path, model,
+            "has " + segment.name + " of " + text_of(shape) + " where " + text_of(segment.shape) + " is needed");
+      source.read = {};
+      drawn += (drawn.empty() ? "" : ", ") + segment.name + " (" + text_of(segment.shape) + ", in the file " +
+               text_of(shape) + ")";
+    }
+    sources.push_back(std::move(source));
+    tensors.erase(found);
+    return {};
+  };
+  for (std::size_t s = 0; s < model.segments.size(); ++s)
+    if (const Status taken = take(model.segments[s], heads.contains(s), initial.segments_); !taken)
+      return taken.error();
+  for (const Segment& statistic : model.statistics.segments())
+    if (const Status taken = take(statistic, false, initial.statistics_); !taken) return taken.error();
+  if (!drawn.empty()) initial.notes_.push_back("drawn from the seed for another number of classes: " + drawn);
+  if (std::string note = left_alone(tensors); !note.empty()) initial.notes_.push_back(std::move(note));
+  return initial;
+}
+
+void InitialFile::fill_segment(std::size_t index, std::size_t first, std::span<float> values) const {
+  fill(segments_[index], index, first, values);
+}
+
+void InitialFile::fill_statistic(std::size_t index, std::size_t first, std::span<float> values) const {
+  fill(statistics_[index], index, first, values);
+}
+
+void InitialFile::fill(const Source& source, std::size_t index, std::size_t first, std::span<float> values) const {
+  if (!source.read) return initialize(source.segment, index, seed_, first, values);
+  const std::size_t left = source.segment.element_count - std::min(first, source.segment.element_count);
+  const std::size_t real = std::min(values.size(), left);
+  if (real > 0)
+    if (const Status read = source.read(first, values.first(real)); !read)
+      throw std::runtime_error("initial: " + read.error().message);
+  std::ranges::fill(values.subspan(real), 0.0F);
+}
+
+}  // namespace tg::engine

@@ -1,0 +1,45 @@
+// The parameters that a run starts from in place of those drawn from the seed (fine-tuning): a safetensors file with
+// PyTorch's names and shapes, such as `tgctl fetch` writes, or torchvision's own saved by safetensors.
+//
+// Every segment and statistic of the model has to be there in its shape. A head's dense layer may have another number
+// of classes: it is drawn from the seed then. What the model does not have is left alone. Nothing is kept in memory:
+// values are read when they are asked for. Immutable after open; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/model.h"
+#include "engine/storage/tensor_image.h"
+
+namespace tg::engine {
+
+class InitialFile {
+ public:
+  // Errors name the file, the tensor and both shapes.
+  static Result<InitialFile> open(const std::string& path, const Model& model, std::uint64_t seed);
+
+  // Elements [first, first + values.size()) of segment or statistic number `index`, padding 0. Throws
+  // std::runtime_error naming the file if it cannot be read any more.
+  void fill_segment(std::size_t index, std::size_t first, std::span<float> values) const;
+  void fill_statistic(std::size_t index, std::size_t first, std::span<float> values) const;
+
+  // For the log, a sentence each: what is drawn all the same, and what was left alone.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  struct Source {
+    Segment segment;
+    ReadFloats read;  // empty: drawn from the seed
+  };
+  void fill(const Source& source, std::size_t index, std::size_t first, std::span<float> values) const;
+
+  std::uint64_t seed_ = 0;
+  std::vector<Source> segments_, statistics_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace tg::engine

@@ -1,0 +1,198 @@
+// A run starts from what a file has, bit for bit, and from no file that does not fit.
+#include "engine/initial_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <stdexcept>
+
+#include "engine/models/builder.h"
+#include "tests/engine/data/support.h"
+
+namespace tg::engine::test {
+namespace {
+
+constexpr std::uint64_t kSeed = 5;
+
+// A segment of more than one block, and an auxiliary head.
+Model small(int classes, int hidden = 30) {
+  ModelBuilder builder("small", {2, 6, 6});
+  builder.convolution("conv1", {.count = 4, .kernel = 3, .bias = false}, {.weight_deviation = 0.1})
+      .batch_normalization("bn1", {})
+      .relu();
+  const std::size_t trunk = builder.place();
+  builder.dense("aux", classes, {.weight_deviation = 0.1}).auxiliary_head(0.3);
+  builder.from(trunk).dense("fc1", hidden, {.weight_deviation = 0.1}).relu();
+  return builder.dense("fc2", classes, {.weight_deviation = 0.1}).build().value();
+}
+
+// Of every segment and statistic other values than any draw gives.
+void write_model(const std::string& path, const Model& model, const std::vector<TensorSource>& more = {}) {
+  std::vector<TensorSource> tensors = more;
+  float start = 1;
+  for (const SegmentTable* table : {&model.segments, &model.statistics})
+    for (const Segment& segment : table->segments()) {
+      tensors.push_back({segment.name, segment.shape, [start](std::size_t first, std::span<float> values) -> Status {
+                           for (std::size_t i = 0; i < values.size(); ++i)
+                             values[i] = start + static_cast<float>(first + i) / 4096;
+                           return {};
+                         }});
+      start += 1;
+    }
+  ASSERT_TRUE(write_safetensors(path, tensors, {}).ok());
+}
+
+std::vector<float> filled(const InitialFile& file, const Segment& segment, std::size_t index, bool statistic = false) {
+  constexpr std::size_t kPart = 500;  // of a block: parts begin and end anywhere
+  std::vector<float> values(segment.padded_count(), -1);
+  for (std::size_t first = 0; first < values.size(); first += kPart) {
+    const std::span<float> part = std::span(values).subspan(first, std::min(kPart, values.size() - first));
+    if (statistic)
+      file.fill_statistic(index, first, part);
+    else
+      file.fill_segment(index, first, part);
+  }
+  return values;
+}
+
+std::vector<float> drawn(const Segment& segment, std::size_t index) {
+  std::vector<float> values(segment.padded_count());
+  initialize(segment, index, kSeed, 0, values);
+  return values;
+}
+
+void expect_values(const std::vector<float>& found, const Segment& segment, float start) {
+  for (std::size_t i = 0; i < found.size(); ++i)
+    ASSERT_EQ(found[i], i < segment.element_count ? start + static_cast<float>(i) / 4096 : 0)
+        << segment.name << " " << i;
+}
+
+std::string refusal(const std::string& path, const Model& model) {
+  const Result<InitialFile> file = InitialFile::open(path, model, kSeed);
+  EXPECT_FALSE(file.ok());
+  if (file.ok()) return "";
+  EXPECT_EQ(file.error().kind, ErrorKind::kInvalidJob);
+  EXPECT_NE(file.error().message.find(path), std::string::npos) << file.error().message;
+  return file.error().message;
+}
+
+TEST(InitialFile, GivesEverySegmentAndStatistic) {
+  const Folder folder;
+  const Model model = small(7);
+  write_model(folder / "a", model);
+  const InitialFile file = InitialFile::open(folder / "a", model, kSeed).value();
+  EXPECT_TRUE(file.notes().empty());
+  float start = 1;
+  for (std::size_t s = 0; s < model.segments.size(); ++s, start += 1)
+    expect_values(filled(file, model.segments[s], s), model.segments[s], start);
+  ASSERT_EQ(model.statistics.size(), 2u);
+  for (std::size_t s = 0; s < model.statistics.size(); ++s, start += 1)
+    expect_values(filled(file, model.statistics[s], s, true), model.statistics[s], start);
+}
+
+TEST(InitialFile, HeadsOfOtherClassesAreDrawn) {
+  const Folder folder;
+  const Model model = small(3);
+  write_model(folder / "a", small(7));
+  const InitialFile file = InitialFile::open(folder / "a", model, kSeed).value();
+  ASSERT_EQ(file.notes().size(), 1u);
+  EXPECT_EQ(file.notes()[0],
+            "drawn from the seed for another number of classes: aux.weight (3x144, in the file 7x144), aux.bias (3, in "
+            "the file 7), fc2.weight (3x30, in the file 7x30), fc2.bias (3, in the file 7)");
+  for (std::size_t s = 0; s < model.segments.size(); ++s) {
+    const Segment& segment = model.segments[s];
+    const bool head = segment.name.starts_with("aux") || segment.name.starts_with("fc2");
+    EXPECT_EQ(filled(file, segment, s) == drawn(segment, s), head) << segment.name;
+  }
+}
+
+TEST(InitialFile, OtherMisfitsAreNamedWithShapesAndFile) {
+  const Folder folder;
+  write_model(folder / "a", small(7, 31));
+  EXPECT_NE(refusal(folder / "a", small(7)).find("has fc1.weight of 31x144 where 30x144 is needed"), std::string::npos);
+  // A head of another width is no matter of classes.
+  write_model(folder / "b", ModelBuilder("m", {1, 1, 4}).dense("fc", 3, {}).build().value());
+  EXPECT_NE(refusal(folder / "b", ModelBuilder("m", {1, 1, 5}).dense("fc", 2, {}).build().value())
+                .find("has fc.weight of 3x4 where 2x5 is needed"),
+            std::string::npos);
+  EXPECT_NE(refusal(folder / "b", small(7)).find("has no tensor conv1.weight of 4x2x3x3"), std::string::npos);
+  // Statistics belong to it.
+  Model without = small(7);
+  without.statistics = {};
+  write_model(folder / "c", without);
+  EXPECT_NE(refusal(folder / "c", small(7)).find("has no tensor bn1.running_mean of 4"), std::string::npos);
+  EXPECT_NE(refusal(folder / "d", small(7)).find("No such file"), std::string::npos);
+  write_plain(folder / "e", {1, 2, 3});
+  EXPECT_NE(refusal(folder / "e", small(7)).find("is damaged"), std::string::npos);
+}
+
+TEST(InitialFile, WhatTheModelHasNotIsLeftAloneAndSaid) {
+  const Folder folder;
+  const Model model = small(7);
+  const std::vector<float> one = {1};
+  std::vector<TensorSource> more = {tensor("bn1.num_batches_tracked", {}, one)};
+  write_model(folder / "a", model, more);
+  EXPECT_TRUE(InitialFile::open(folder / "a", model, kSeed)->notes().empty()) << "PyTorch's counter is no surprise";
+  for (const char* name : {"d", "c", "b", "a"}) more.push_back(tensor(name, {1}, one));
+  write_model(folder / "b", model, more);
+  const InitialFile file = InitialFile::open(folder / "b", model, kSeed).value();
+  EXPECT_EQ(file.notes(), (std::vector<std::string>{"it has 4 tensors that the model has not: a, b, c, ..."}));
+  expect_values(filled(file, model.segments[0], 0), model.segments[0], 1);
+}
+
+// As safetensors.torch.save_file writes a torchvision model: counters are 64-bit integers, and come first.
+TEST(InitialFile, ReadsPastPytorchsCounters) {
+  const Folder folder;
+  const std::string header = R"({"bn.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
+                             R"("fc.bias":{"dtype":"F32","shape":[2],"data_offsets":[8,16]},)"
+                             R"("fc.weight":{"dtype":"F32","shape":[2,1],"data_offsets":[16,24]}})";
+  Bytes bytes(8, 0);
+  bytes[0] = static_cast<std::uint8_t>(header.size());
+  ASSERT_LT(header.size(), 256u);
+  bytes.insert(bytes.end(), header.begin(), header.end());
+  const std::int64_t counter = 77;
+  const float values[] = {1, 2, 3, 4};
+  const auto append = [&bytes](const void* data, std::size_t size) {
+    const auto* first = static_cast<const std::uint8_t*>(data);
+    bytes.insert(bytes.end(), first, first + size);
+  };
+  append(&counter, sizeof counter);
+  append(values, sizeof values);
+  write_plain(folder / "a", bytes);
+  const Model model = ModelBuilder("m", {1, 1, 1}).dense("fc", 2, {}).build().value();
+  const Result<InitialFile> file = InitialFile::open(folder / "a", model, kSeed);
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  EXPECT_TRUE(file->notes().empty());
+  EXPECT_EQ(filled(*file, model.segments[0], 0)[1], 4);
+  EXPECT_EQ(filled(*file, model.segments[1], 1)[0], 1);
+  const Result<LoadedTensors> loaded = read_safetensors(folder / "a");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->values.at("fc.weight"), (std::vector<float>{3, 4}));
+  EXPECT_EQ(loaded->values.size(), 2u);
+}
+
+TEST(InitialFile, OtherNumbersThanFloat32AreNamed) {
+  const Folder folder;
+  const std::string header = R"({"fc.weight":{"dtype":"F16","shape":[2,1],"data_offsets":[0,4]}})";
+  Bytes bytes(8, 0);
+  bytes[0] = static_cast<std::uint8_t>(header.size());
+  bytes.insert(bytes.end(), header.begin(), header.end());
+  bytes.resize(bytes.size() + 4);
+  write_plain(folder / "a", bytes);
+  const std::string words = refusal(folder / "a", ModelBuilder("m", {1, 1, 1}).dense("fc", 2, {}).build().value());
+  EXPECT_NE(words.find("tensor \"fc.weight\" is F16; float32 is read: save it again as that"), std::string::npos)
+      << words;
+}
+
+TEST(InitialFile, AFileThatIsGoneBeforeItIsReadIsAnError) {
+  const Folder folder;
+  const Model model = small(7);
+  write_model(folder / "a", model);
+  const InitialFile file = InitialFile::open(folder / "a", model, kSeed).value();
+  std::ofstream(folder / "a", std::ios::trunc).flush();
+  std::vector<float> values(4);
+  EXPECT_THROW(file.fill_segment(0, 0, values), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace tg::engine::test
