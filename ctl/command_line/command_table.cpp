@@ -148,7 +148,8 @@ const std::vector<VerbRow>& verb_rows() {
        "get the model and records of an ended run",
        {"tgctl fetch first -o first-model", "tgctl fetch first -o rescued --partial"},
        "Checks that all members agree on the state, then writes model.safetensors (moving average), "
-       "model-raw.safetensors, metrics.jsonl and run.json, and prints their paths.",
+       "model-raw.safetensors, metrics.jsonl, run.json, model.json (network, preprocessing, classes, accuracy) and "
+       "predict.py, which runs the model in PyTorch, and prints their paths.",
        {"output", "partial", "force", "address", "key", "help"}},
       {Verb::kDelete,
        "delete",
