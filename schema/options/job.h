@@ -39,7 +39,7 @@ struct JobSpec {
   double colour_strength = 0.4;
   std::optional<Normalization> normalization;
   std::vector<double> mean, deviation;  // per channel
-  std::string initial;  // file of the parameters to start from; empty = drawn from the seed
+  std::string initial;                  // file of the parameters to start from; empty = drawn from the seed
   std::uint64_t steps = 1000;
   std::uint64_t seed = 1;
   std::uint64_t global_batch = 64;
