@@ -85,10 +85,11 @@ int data_threads(const Prepared& prepared) {
 }
 
 Error no_divisor(int micro_batch, int batch) {
+  int divisor = std::min(micro_batch, batch);
+  while (batch % divisor != 0) --divisor;
   return {ErrorKind::kInvalidJob, "micro-batch = " + std::to_string(micro_batch) + " does not divide this node's " +
-                                      std::to_string(batch) +
-                                      " samples of a step; set it to a divisor of every member's, such as 1, or change "
-                                      "global-batch"};
+                                      std::to_string(batch) + " samples of a step; set it to what divides every " +
+                                      "member's, such as " + std::to_string(divisor) + " here, or change global-batch"};
 }
 
 // The one place that chooses what computes. Its activations get the memory that everything else leaves.
@@ -114,6 +115,10 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
 // None: the parameters are drawn.
 Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions& options, Prepared& prepared) {
   if (options.job.initial.empty()) return std::optional<engine::InitialFile>();
+  if (options.data_dir.empty() && !options.job.initial.starts_with('/'))
+    return Error{ErrorKind::kInvalidJob, "initial = " + options.job.initial +
+                                             " begins at data-dir, and this node has none; set data-dir, or give a "
+                                             "path that begins with /"};
   const std::string path = std::filesystem::path(options.data_dir) / options.job.initial;
   Result<engine::InitialFile> file = engine::InitialFile::open(path, prepared.model, options.job.seed);
   if (!file.ok()) return file.error();

@@ -33,7 +33,8 @@ class Learning(unittest.TestCase):
             self.assertEqual(same["digest"], whole["digest"], "the whole of a member's part at once")
 
             answer = mesh.ctl("start", mesh.job_file(JOB | {"global-batch": 18, "micro-batch": 4}))
-            answer.refuses(2, "node-", "micro-batch = 4 does not divide this node's 9 samples of a step")
+            answer.refuses(2, "node-", "micro-batch = 4 does not divide this node's 9 samples of a step", "such as 3 here")
+            mesh.ctl("start", mesh.job_file(JOB | {"initial": "a.safetensors"})).refuses(2, "node-", "begins at data-dir, and this node has none")
             answer = mesh.ctl("start", mesh.job_file({"compute": "replay", "micro-batch": 4}))
             answer.refuses(2, "micro-batch = 4 needs compute = train")
 
