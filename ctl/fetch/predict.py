@@ -523,8 +523,9 @@ def test(network, model, options):
     top = f", top-{options.top} {100 * among / total:.2f} %" if options.top > 1 else ""
     print(f"accuracy {100 * correct / total:.2f} % of {total}{top}, loss {loss / total:.4f}")
     if said := model["evaluation"]:
+        its_top = f", top-5 {100 * said['accuracy_5']:.2f} %" if options.top == 5 and "accuracy_5" in said else ""
         its_loss = "" if said["loss"] is None else f", loss {said['loss']:.4f}"
-        print(f"tgd said {100 * said['accuracy']:.2f} % of {said['samples']} at step {said['step']}{its_loss}")
+        print(f"tgd said {100 * said['accuracy']:.2f} % of {said['samples']} at step {said['step']}{its_top}{its_loss}")
     if model["data"]["test_share"] and not options.held_back:
         say(f"tgd held back {model['data']['test_share']:g} of its data and scored that part: --held-back does so")
     return int(left_out > 0 and model["data"]["damaged"] != "skip")

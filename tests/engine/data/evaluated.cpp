@@ -29,7 +29,7 @@ void write_evaluated(const std::string& kind, const std::string& folder, const s
   options.damaged = Damaged::kSkip;
   const auto data = load_dataset(options);
   if (!data) fail(data.error().message);
-  ImageShape input = input_of(**data, std::stoi(keys.at("size")));
+  ImageShape input = input_of(options.kind, (*data)->train.stored, ModelKind::kResnet18, std::stoi(keys.at("size")));
   if (keys.at("channels") != "0") input.channels = std::stoi(keys.at("channels"));
   RecipeOptions how;
   if (keys.at("resize") != "0") how.resize = std::stoi(keys.at("resize"));
