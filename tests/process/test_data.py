@@ -56,7 +56,7 @@ class Data(unittest.TestCase):
         with Mesh(1) as mesh:
             folder = os.path.join(mesh.folder, "pictures")
             write_pictures(folder, per_class=6, side=500)
-            run = mesh.start(JOB | {"data": "folder", "data-dir": folder, "steps": 20, "evaluate-every": 0})
+            run = mesh.start(JOB | {"data": "folder", "data-dir": folder, "image-size": 28, "steps": 20, "evaluate-every": 0})
             (member,) = mesh.run(run)["members"]
             self.assertGreater(member["data_wait_share"], 0.1)
             self.assertRegex(mesh.ctl_ok("status", run).out, r"\n  waits for data \d+ % of its time\n")
