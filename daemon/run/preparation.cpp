@@ -46,10 +46,6 @@ Result<engine::Model> make_model(const schema::JobSpec& job) {
                  std::string("model = ") + to_word(job.model) +
                      " cannot be trained yet, only its gradients can be replayed; set compute = "
                      "replay, or another model"};
-  if (!replays(job) && model.statistics.size() > 0)
-    return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) +
-                                             " has batch normalizations, whose statistics runs do not keep yet; set "
-                                             "another model"};
   return model;
 }
 
@@ -126,14 +122,14 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   if (!engine.ok()) return on_node(options, engine.error());
   kit.engine = std::move(engine).value();
   const engine::SegmentTable& segments = prepared->model.segments;
-  const std::uint64_t least = least_run_bytes(options.job, segments, options.weights.size(), options.threads);
+  const std::uint64_t least = least_run_bytes(options.job, prepared->model, options.weights.size(), options.threads);
   if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
     return on_node(options, {fits.error().kind, fits.error().message + options.unsaved_note});
-  prepared->replica = std::make_shared<Replica>(home, segments, engine::slot_count(optimizer_of(job).kind), job.seed,
-                                                keeps_average(job));
+  prepared->replica = std::make_shared<Replica>(home, prepared->model, engine::slot_count(optimizer_of(job).kind),
+                                                job.seed, keeps_average(job));
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
   prepared->data_hash = prepared->data->hash;
-  prepared->model_hash = segments.hash();
+  prepared->model_hash = prepared->model.hash();
   prepared->local_batch = static_cast<std::uint32_t>(part.count);
   prepared->threads = options.threads;
   prepared->engine_build = kit.engine->build();
