@@ -29,6 +29,8 @@ struct Model {
   // cannot be trained.
   std::vector<Operator> operators;
   bool trainable() const { return !operators.empty(); }
+  // Of names, shapes and initial rules of segments and statistics: what two nodes compare before a run.
+  std::uint64_t hash() const { return 31 * segments.hash() + statistics.hash(); }
 };
 
 struct ModelOptions {

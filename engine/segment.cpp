@@ -1,5 +1,6 @@
 #include "engine/segment.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "kernels/base/check.h"
@@ -60,6 +61,26 @@ std::uint64_t SegmentTable::hash() const {
     hash.number((segment.decays ? 1u : 0u) | (segment.last_layer ? 2u : 0u));
   }
   return hash.value();
+}
+
+std::vector<float> without_padding(const SegmentTable& segments, std::span<const float> flat) {
+  TG_CHECK(flat.size() == segments.padded_count(), flat.size());
+  std::vector<float> elements;
+  elements.reserve(segments.parameter_count());
+  for (const Segment& segment : segments.segments()) {
+    const std::span<const float> real = flat.subspan(segment.offset, segment.element_count);
+    elements.insert(elements.end(), real.begin(), real.end());
+  }
+  return elements;
+}
+
+void spread(const SegmentTable& segments, std::span<const float> elements, std::span<float> flat) {
+  TG_CHECK(elements.size() == segments.parameter_count() && flat.size() == segments.padded_count(), elements.size());
+  for (const Segment& segment : segments.segments()) {
+    std::ranges::copy(elements.first(segment.element_count),
+                      flat.begin() + static_cast<std::ptrdiff_t>(segment.offset));
+    elements = elements.subspan(segment.element_count);
+  }
 }
 
 }  // namespace tg::engine

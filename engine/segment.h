@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ class SegmentTable {
   std::size_t size() const { return segments_.size(); }
   std::size_t padded_count() const { return padded_count_; }        // elements of a flat array
   std::size_t parameter_count() const { return parameter_count_; }  // real elements
-  // Hash of names, shapes and initial rules: what two nodes compare before a run.
+  // Hash of names, shapes and initial rules.
   std::uint64_t hash() const;
 
  private:
@@ -44,5 +45,9 @@ class SegmentTable {
   std::size_t padded_count_ = 0;
   std::size_t parameter_count_ = 0;
 };
+
+// The real elements of a flat array one behind the other, as they travel; and back, padding left as it is.
+std::vector<float> without_padding(const SegmentTable& segments, std::span<const float> flat);
+void spread(const SegmentTable& segments, std::span<const float> elements, std::span<float> flat);
 
 }  // namespace tg::engine

@@ -1,5 +1,5 @@
 @0x858646799c79a334;
-# Frames of the mesh, version 6 of the protocol. Every field is described from the sender's side: what it means, its
+# Frames of the mesh, version 7 of the protocol. Every field is described from the sender's side: what it means, its
 # unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
 # and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
 # Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
@@ -177,18 +177,25 @@ struct StepFrame {
   # tg::schema::StepFlags. An unknown bit: drop.
 
   nonFiniteSegment @2 :UInt32;
-  # With the non-finite flag: the first segment whose statistic is not finite, below kMostSegments. Else drop.
+  # With the non-finite flag: the first segment whose gradient is not finite, or the number of segments and the first of
+  # the statistics that is not; below kMostDigests. Else drop.
 
   lossSum @3 :Float64;
   # Sum of the losses of the sender's samples; finite unless the non-finite flag is set. Else drop; with the flag,
   # a receiver reads a value that is not finite as 0.
 
   digests @4 :List(UInt64);
-  # Digests of the state before this step, one per segment, when due; else empty. At most kMostDigests. Else drop.
+  # Digests of the state before this step, one per segment and one per running statistic, when due; else empty. At most
+  # kMostDigests. Else drop.
 
   scalers @5 :List(Float32);
   # Local scalers of bucket 0's ternary segments, in order; at most kMostSegments, each finite and not negative, unless
   # the non-finite flag is set: then a receiver reads what is not so as 0. Else drop.
+
+  statistics @6 :List(Float32);
+  # Means and variances that batch normalizations have measured on the sender's samples of this step, in the order of
+  # the model's statistics, without padding; empty where it has none. At most kMostStatistics, each finite, unless the
+  # non-finite flag is set: then a receiver reads what is not so as 0. Else drop.
 }
 
 struct Scalers {
@@ -231,7 +238,7 @@ struct Report {
   # Sum of their losses; a value that is not finite is read as sent, it is shown to people only.
 
   digests @4 :List(UInt64);
-  # One per segment, at most kMostDigests. Else drop.
+  # One per segment and one per running statistic, at most kMostDigests. Else drop.
 
   correct5 @5 :UInt64;
   # Of these samples those whose label is among the five highest logits. Above total: drop.

@@ -6,7 +6,7 @@
 
 namespace tg::schema {
 
-inline constexpr std::uint16_t kProtocolVersion = 6;
+inline constexpr std::uint16_t kProtocolVersion = 7;
 
 // Members and names.
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
@@ -37,7 +37,8 @@ inline constexpr std::size_t kMostSegments = 4096;
 inline constexpr std::size_t kMostBuckets = 4096;
 inline constexpr std::size_t kMostChunks = 1u << 20;
 inline constexpr std::size_t kMostChunkPayloadBytes = 1024 * 1024;
-inline constexpr std::size_t kMostDigests = kMostSegments;
+inline constexpr std::size_t kMostStatistics = 192 * 1024;  // numbers that batch normalizations measure in a step
+inline constexpr std::size_t kMostDigests = kMostSegments;  // of segments and running statistics together
 inline constexpr std::size_t kMostExchangeThreads = 256;
 static_assert(kMostBuckets >= kMostSegments, "a bucket holds at least one segment");
 
@@ -51,9 +52,10 @@ inline constexpr std::size_t kMostRequestBytes = 64 * 1024;    // and of what is
 inline constexpr std::size_t kFileSliceBytes = 512 * 1024;     // one reply of fetch
 inline constexpr std::size_t kLogSliceBytes = 64 * 1024;       // one reply of logs
 inline constexpr int kMostBadFrames = 5;                       // then the sender is cut off
-static_assert(kMostSegments * sizeof(float) + kMostDigests * sizeof(std::uint64_t) + kFrameOverheadBytes <=
-                  kMostFrameBytes,
-              "a step frame with scalers and digests of all segments is a frame");
+inline constexpr std::size_t kMostStepFrameBytes =
+    (kMostSegments + kMostStatistics) * sizeof(float) + kMostDigests * sizeof(std::uint64_t) + kFrameOverheadBytes;
+static_assert(kMostStepFrameBytes <= kMostFrameBytes,
+              "a step frame with scalers and digests of all segments and all statistics is a frame");
 static_assert(kMostRunIdBytes + kMostSpecBytes + kMostMembers * sizeof(std::uint16_t) + kFrameOverheadBytes <=
                   kMostFrameBytes,
               "any job can be proposed");
@@ -115,11 +117,13 @@ inline constexpr std::size_t kSmallBlockBytes = 16u << 10;  // not worth being s
 inline constexpr int kMostReceivedFrames = 32;   // of a peer, that wait for the receiving thread: bytes, a MiB each
 inline constexpr int kMeshHighWaterMark = 4096;  // messages per peer; the protocol's gates bound the bytes
 // Frames on their way to the node's thread, each with its message and kQueuedEventBytes. A member has two windows of
-// totals there at most: who has more than its share floods. All together wait beyond the sum, at their ports.
+// totals there at most, and the step frames of this step and the next: who has more than its share floods. All together
+// wait beyond the sum, at their ports.
 inline constexpr std::size_t kQueuedEventBytes = 512;
 inline constexpr std::size_t kMostQueuedBytesPerPeer = 32u << 20;
 inline constexpr std::size_t kMostQueuedBytes = 2 * kMostQueuedBytesPerPeer;
-static_assert(kMostWindowsOfTotals * kMostWindowBytes + kMostFrameBytes < kMostQueuedBytesPerPeer / 2,
+static_assert(kMostWindowsOfTotals * kMostWindowBytes + kMostFrameBytes + 2 * kMostStepFrameBytes <
+                  kMostQueuedBytesPerPeer / 2,
               "who keeps to its windows is far from a flood, with small chunks too");
 static_assert(kMostQueuedBytesPerPeer < kMostQueuedBytes, "who floods is named before it stops the others");
 inline constexpr std::size_t kMostRunsKept = 200;    // runs of a node that a status shows

@@ -82,7 +82,7 @@ void check_disk(const schema::NodeConfig& config, Report& report) {
 
 void check_memory_of_runs(const schema::NodeConfig& config, std::uint64_t threads, bool busy, Report& report) {
   const schema::JobSpec job = usual_job();
-  const std::uint64_t need = least_run_bytes(job, engine::make_model(job.model).segments, config.peers.size(), threads);
+  const std::uint64_t need = least_run_bytes(job, engine::make_model(job.model), config.peers.size(), threads);
   const std::uint64_t allowed = config.memory_mib << 20;
   const Status fits = busy ? Status() : check_memory(need, 0, allowed);
   report.note([&](Examination& facts) {
@@ -153,9 +153,9 @@ std::string wrong_configuration(const schema::NodeConfig& config) {
 
 std::uint64_t usual_run_disk_bytes() {
   const schema::JobSpec job = usual_job();
-  const engine::SegmentTable& segments = engine::make_model(job.model).segments;
+  const engine::Model model = engine::make_model(job.model);
   constexpr std::uint64_t kStates = 4, kModels = 2;
-  return kStates * checkpoint_bytes(job, segments) + kModels * segments.padded_count() * sizeof(float);
+  return kStates * checkpoint_bytes(job, model) + kModels * model.segments.padded_count() * sizeof(float);
 }
 
 Result<std::string> test_engine() {

@@ -32,6 +32,12 @@ Announcements::Wrong Announcements::take(Rank from, const schema::StepFrame& fra
                           "learning rates differ in step " + step + ": " + members_.names[from] + " has " +
                               std::to_string(std::bit_cast<float>(frame.rate_bits)) + ", " + members_.own_name() +
                               " has " + std::to_string(std::bit_cast<float>(rate_bits_)));
+  const bool finite = (frame.flags & schema::kNonFinite) == 0;
+  if (finite && frame.statistics.size() != batch_statistics_.count())
+    return members_.cause(from, "scaler wait",
+                          members_.names[from] + " measured " + std::to_string(frame.statistics.size()) +
+                              " statistics in step " + step + " where the model has " +
+                              std::to_string(batch_statistics_.count()) + "; do all nodes run one job?");
   step_frames_[from] = frame;
   if (flags())
     if (Wrong different = compare_digests()) return different;
@@ -50,11 +56,13 @@ Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std:
                                              std::uint32_t non_finite_segment, const std::vector<float>& scalers) {
   const std::vector<std::size_t>& segments = layout_->buckets[bucket].ternary_segments;
   Bucket& state = buckets_[bucket];
-  if (flags & schema::kNonFinite)
+  if (flags & schema::kNonFinite) {
+    const bool measured = non_finite_segment >= layout_->bucket_of_segment.size();
     return members_.cause(from, "backward",
-                          "the gradient of " + members_.segment(non_finite_segment) + " on " + members_.names[from] +
-                              " is not finite in step " + std::to_string(step_) +
+                          (measured ? "" : "the gradient of ") + members_.segment(non_finite_segment) + " on " +
+                              members_.names[from] + " is not finite in step " + std::to_string(step_) +
                               "; lower the learning rate or look at that node's data");
+  }
   if (state.by[from] || scalers.size() != segments.size())
     return members_.cause(from, "scaler wait",
                           members_.names[from] + " sent " + std::to_string(scalers.size()) + " scalers of bucket " +
@@ -69,6 +77,13 @@ Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std:
 // Bounded: of the next step, every member can have sent one step frame and one scaler frame per bucket. They are
 // checked when that step begins.
 Announcements::Wrong Announcements::keep(NextStepFrame frame) {
+  const bool is_step_frame = std::holds_alternative<schema::StepFrame>(frame.body);
+  if (is_step_frame && std::any_of(next_step_frames_.begin(), next_step_frames_.end(), [&](const NextStepFrame& e) {
+        return e.from == frame.from && std::holds_alternative<schema::StepFrame>(e.body);
+      }))
+    return members_.cause(
+        frame.from, "scaler wait",
+        members_.names[frame.from] + " sent two step frames in step " + std::to_string(frame.header.step));
   const auto theirs = std::count_if(next_step_frames_.begin(), next_step_frames_.end(),
                                     [&](const NextStepFrame& e) { return e.from == frame.from; });
   if (theirs > static_cast<std::ptrdiff_t>(schema::kMostBuckets))
@@ -95,6 +110,12 @@ double Announcements::loss_sum() const {
   double sum = 0;
   for (const auto& frame : step_frames_) sum += frame->loss_sum;
   return sum;
+}
+
+std::vector<float> Announcements::statistics() const {
+  Per<Rank, std::span<const float>> measured;
+  for (const auto& frame : step_frames_) measured.emplace_back(frame->statistics);
+  return batch_statistics_.mean(measured);
 }
 
 Announcements::Wrong Announcements::compare_digests() const {

@@ -9,8 +9,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "daemon/exchange/batch_statistics.h"
 #include "daemon/exchange/layout.h"
 #include "daemon/exchange/members.h"
 #include "daemon/exchange/scalers.h"
@@ -22,8 +24,10 @@ class Announcements {
  public:
   using Wrong = std::optional<schema::Fail>;
 
-  explicit Announcements(const Members& members)
-      : members_(members), scalers_(members.count(), members.segment_names.size()) {}
+  Announcements(const Members& members, BatchStatistics statistics)
+      : members_(members),
+        batch_statistics_(std::move(statistics)),
+        scalers_(members.count(), members.segment_names.size()) {}
 
   // rate_bits: what this member takes the step's learning rate to be.
   void begin_step(const Layout& layout, std::uint64_t step, std::uint32_t rate_bits);
@@ -43,9 +47,12 @@ class Announcements {
   // --- state ---
   bool complete(std::size_t bucket) const { return buckets_[bucket].count == members_.count(); }
   bool announced(std::size_t bucket, Rank rank) const { return buckets_[bucket].by[rank]; }
-  // The union of the members' flags, and the sum of their losses in rank order, once every step frame is in.
+  // Once every step frame is in: the union of the members' flags, the sum of their losses in rank order, the mean of
+  // their statistics.
   std::optional<std::uint32_t> flags() const;
   double loss_sum() const;
+  std::vector<float> statistics() const;
+  const BatchStatistics& batch_statistics() const { return batch_statistics_; }
   const Scalers& scalers() const { return scalers_; }
 
  private:
@@ -58,6 +65,7 @@ class Announcements {
   Wrong compare_digests() const;
 
   const Members& members_;
+  const BatchStatistics batch_statistics_;
   const Layout* layout_ = nullptr;
   std::uint64_t step_ = 0;
   std::uint32_t rate_bits_ = 0;

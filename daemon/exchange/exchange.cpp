@@ -8,8 +8,12 @@
 
 namespace tg::daemon {
 
-Exchange::Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip)
-    : members_(members), announcements_(members), statistics_(segments, clip), transfers_(members) {}
+Exchange::Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip,
+                   BatchStatistics statistics)
+    : members_(members),
+      announcements_(members, std::move(statistics)),
+      statistics_(segments, clip),
+      transfers_(members) {}
 
 // --- a step, from its beginning to its commit ---
 
@@ -27,9 +31,10 @@ void Exchange::begin_step(const Layout& layout, LocalStep local) {
     frame(kept.from, kept.header, kept.body, nullptr);
 }
 
-void Exchange::gradient_ready(std::size_t bucket, double loss_sum) {
+void Exchange::gradient_ready(std::size_t bucket, double loss_sum, std::vector<float> statistics) {
   TG_CHECK(layout_ != nullptr && bucket == ready_buckets_ && bucket < layout_->buckets.size(), bucket, ready_buckets_);
   ++ready_buckets_;
+  if (bucket == 0) measured_ = std::move(statistics);
   statistics_.ready(bucket, loss_sum);
 }
 
@@ -42,6 +47,7 @@ void Exchange::announce(LocalBucket local) {
   if (failed_) return;
   ++announced_buckets_;
   announcements_.clip_own(local.bucket, local.clips);
+  if (local.bucket == 0 && !local.non_finite_segment) local.non_finite_segment = first_not_finite();
   const bool finite = !local.non_finite_segment.has_value();
   const std::uint32_t flags = finite ? 0u : std::uint32_t{schema::kNonFinite};
   const auto segment = static_cast<std::uint32_t>(local.non_finite_segment.value_or(0));
@@ -49,13 +55,21 @@ void Exchange::announce(LocalBucket local) {
   schema::FrameBody body;
   if (local.bucket == 0) {
     step_frame_sent_ = true;
-    body = schema::StepFrame{local_.rate_bits, local_.flags | flags, segment,
-                             local.loss_sum,   local_.digests,       std::move(local.scalers)};
+    if (!finite) measured_.clear();
+    body = schema::StepFrame{
+        local_.rate_bits,         local_.flags | flags,        segment, local.loss_sum, local_.digests,
+        std::move(local.scalers), std::exchange(measured_, {})};
   } else {
     body = schema::Scalers{static_cast<std::uint32_t>(local.bucket), flags, segment, std::move(local.scalers)};
   }
   if (members_.count() > 1) actions_.push_back(Send{members_.others(), members_.header(local_.step), body});
   announcement(members_.self, body);
+}
+
+// Of the own statistics; they count on behind the segments.
+std::optional<std::size_t> Exchange::first_not_finite() const {
+  const std::optional<std::size_t> found = announcements_.batch_statistics().first_not_finite(measured_);
+  return found ? std::optional(layout_->bucket_of_segment.size() + *found) : std::nullopt;
 }
 
 void Exchange::announcement(Rank from, const schema::FrameBody& body) {
@@ -125,7 +139,7 @@ void Exchange::try_commit() {
   if (failed_ || !transfers_.all_applied()) return;
   const std::optional<std::uint32_t> flags = announcements_.flags();
   TG_CHECK(flags.has_value(), local_.step);
-  actions_.emplace_back(CommitStep{local_.step, *flags, announcements_.loss_sum()});
+  actions_.emplace_back(CommitStep{local_.step, *flags, announcements_.loss_sum(), announcements_.statistics()});
   layout_ = nullptr;
   next_step_ = local_.step + 1;
 }

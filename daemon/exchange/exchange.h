@@ -34,24 +34,26 @@
 
 namespace tg::daemon {
 
-// What the own step frame says besides the loss and the scalers of bucket 0.
+// What the own step frame says besides the scalers of bucket 0 and what its forward pass came to.
 struct LocalStep {
   std::uint64_t step = 0;
   std::uint32_t rate_bits = 0;
   std::uint32_t flags = 0;
-  std::vector<std::uint64_t> digests;  // of the committed state, one per segment, when due
+  std::vector<std::uint64_t> digests;  // of the committed state, one per segment and statistic, when due
 };
 
 class Exchange {
  public:
   // segments and members outlive it.
-  Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip);
+  Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip,
+           BatchStatistics statistics = {});
 
   // --- events ---
   // Enters step local.step with this layout (it stays alive and unchanged until the commit). Steps ascend by one.
   void begin_step(const Layout& layout, LocalStep local);
-  // Backward has this bucket. Buckets come in order; loss_sum is used with bucket 0.
-  void gradient_ready(std::size_t bucket, double loss_sum);
+  // Backward has this bucket. Buckets come in order. What the forward pass came to is used with bucket 0: the sum of
+  // the losses; what batch normalizations measured, without padding.
+  void gradient_ready(std::size_t bucket, double loss_sum, std::vector<float> statistics = {});
   void add_flags(std::uint32_t flags);  // joins the own step frame if that is not sent yet, else the next one
   // StepFrame, Scalers, Chunk or Credit of this run and view.
   void frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
@@ -84,6 +86,7 @@ class Exchange {
  private:
   friend struct PlainWaiting;  // the test's dumb twin of waiting()
   void announce(LocalBucket local);
+  std::optional<std::size_t> first_not_finite() const;
   void give_credit(Rank to, std::optional<std::uint64_t> taken_bytes);
   void announcement(Rank from, const schema::FrameBody& body);
   void fail(std::optional<schema::Fail> cause);
@@ -98,6 +101,7 @@ class Exchange {
 
   const Layout* layout_ = nullptr;
   LocalStep local_;
+  std::vector<float> measured_;   // by batch normalizations, until the own step frame leaves
   std::uint32_t next_flags_ = 0;  // asked for after the own step frame had left
   bool step_frame_sent_ = false;
   std::size_t ready_buckets_ = 0, announced_buckets_ = 0;  // backward has them; measured and told

@@ -20,7 +20,7 @@ struct Members {
   View view;
   Rank self;
   Per<Rank, std::string> names;
-  std::vector<std::string> segment_names;  // for messages
+  std::vector<std::string> segment_names;  // for messages; those of the statistics behind them
 
   // names: of all nodes.
   static Members of(std::uint64_t run_key, View view, Seat self, const Per<Seat, std::string>& names,

@@ -77,6 +77,8 @@ struct CommitStep {
   std::uint64_t step = 0;
   std::uint32_t flags = 0;  // union over members (schema::StepFlags)
   double loss_sum = 0;      // over the global batch, added in rank order
+  // What batch normalizations measured, the mean over the global batch; without padding, empty for models without.
+  std::vector<float> statistics;
 };
 struct FailRun {
   schema::Fail cause;

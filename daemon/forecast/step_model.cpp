@@ -126,7 +126,9 @@ StepModel model_step(const Layout& layout, const engine::Model& model, const Mac
     const double payload_bits = sent_bits(part, where.zeros);
     const double scalers = others;  // a frame of scalers to each peer
     const double frames = payloads_of(part) + scalers + credits * payload_bits / all_bits;
-    const double bits = payload_bits + frames * kHeadBytes * 8;
+    // In the first bucket's step frame.
+    const double statistics = b > 0 ? 0 : static_cast<double>(model.statistics.parameter_count()) * others;
+    const double bits = payload_bits + 32 * statistics + frames * kHeadBytes * 8;
     const double first = static_cast<double>(part.chunks.front().size());
     kernels.network += 2 * frames * kFrameSeconds;  // sent and taken
     StepModel::Bucket bucket;

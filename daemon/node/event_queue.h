@@ -70,8 +70,9 @@ class EventQueue {
     if (auto* probe = std::get_if<schema::Probe>(&frame.frame.body)) {
       probe->filler = {};
       frame.frame.bytes = 0;
-      frame.keep.reset();
     }
+    // Only a chunk's payload lies in the message; what other frames say has been copied out of it, and is no larger.
+    if (!std::holds_alternative<schema::Chunk>(frame.frame.body)) frame.keep.reset();
     const std::size_t bytes = bytes_of(frame);
     {
       std::unique_lock lock(mutex_);

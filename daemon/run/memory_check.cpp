@@ -23,17 +23,16 @@ std::string unsaved_note(std::uint64_t held, const std::string& runs) {
          ", which nobody could write: tgctl fetch gets it, tgctl delete drops it";
 }
 
-std::uint64_t least_run_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
+std::uint64_t least_run_bytes(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
                               std::uint64_t threads) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const schema::ExchangeKind exchange : values_of<schema::ExchangeKind>())
     for (const schema::Coding coding : values_of<schema::Coding>()) {
       if (!allowed(asked_of(job), exchange, coding)) continue;
       const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
-      const Layouts layouts = layouts_of(job, segments, members, choice);
+      const Layouts layouts = layouts_of(job, model.segments, members, choice);
       // Without memory for a copy a checkpoint is written while training waits.
-      least =
-          std::min(least, member_bytes(job, segments, layouts, workers_for(threads)) - checkpoint_bytes(job, segments));
+      least = std::min(least, member_bytes(job, model, layouts, workers_for(threads)) - checkpoint_bytes(job, model));
     }
   return least;
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/segment.h"
+#include "engine/model.h"
 #include "kernels/base/status.h"
 #include "schema/options/job.h"
 
@@ -20,7 +20,7 @@ Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t conf
 std::string unsaved_note(std::uint64_t held, const std::string& runs);
 
 // What a run takes at the least, whatever exchange will be chosen.
-std::uint64_t least_run_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
+std::uint64_t least_run_bytes(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
                               std::uint64_t threads);
 
 // Bytes that it would allow a run of which nothing has been taken.

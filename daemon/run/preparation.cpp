@@ -66,10 +66,6 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared) {
   Result<engine::Model> model = engine::make_model(model_options(job, (*data)->train.stored, (*data)->classes.size()));
   if (!model.ok()) return model.error();
   prepared.model = std::move(model).value();
-  if (prepared.model.statistics.size() > 0)
-    return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) +
-                                             " has batch normalizations, whose statistics runs do not keep yet; set "
-                                             "another model"};
   if (const Status fits = engine::check_labels(**data, prepared.model.classes); !fits.ok()) return fits;
   auto recipe =
       engine::make_recipe(**data, prepared.model.input, recipe_options(job), static_cast<int>(options.threads));
@@ -97,7 +93,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
                                                     int batch, kernels::Home& home,
                                                     const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
-  const std::uint64_t least = least_run_bytes(job, model.segments, options.weights.size(), options.threads);
+  const std::uint64_t least = least_run_bytes(job, model, options.weights.size(), options.threads);
   if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
     return Error{fits.error().kind, fits.error().message + options.unsaved_note};
   if (replays(job))
@@ -169,11 +165,11 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   const engine::SegmentTable& segments = prepared->model.segments;
   const Result<std::optional<engine::InitialFile>> initial = open_initial(options, *prepared);
   if (!initial.ok()) return on_node(options, initial.error());
-  prepared->replica = std::make_shared<Replica>(home, segments, engine::slot_count(optimizer_of(job).kind), job.seed,
-                                                keeps_average(job), initial.value() ? &**initial : nullptr);
+  prepared->replica = std::make_shared<Replica>(home, prepared->model, engine::slot_count(optimizer_of(job).kind),
+                                                job.seed, keeps_average(job), initial.value() ? &**initial : nullptr);
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
   prepared->data_hash = prepared->data->hash;
-  prepared->model_hash = segments.hash();
+  prepared->model_hash = prepared->model.hash();
   prepared->local_batch = static_cast<std::uint32_t>(part.count);
   prepared->activation_bytes = kit.engine->activation_bytes();
   prepared->threads = options.threads;

@@ -85,9 +85,9 @@ void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
     prepared_ = result.value();
     // Made now: as soon as we have voted, frames of the others may come, even before the commit.
     const bool has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
-    member_ = std::make_unique<Member>(
-        Member::Options{identity_.key, view_, context_.config.seat(), context_.names, job_, has_test_data},
-        prepared_->model.segments, static_cast<Member::Host&>(*this));
+    member_ = std::make_unique<Member>(Member::Options{identity_.key, view_, context_.config.seat(), context_.names,
+                                                       by_rank(view_, identity_.weights), job_, has_test_data},
+                                       prepared_->model, static_cast<Member::Host&>(*this));
   }
   candidate_.prepared(std::move(result));
 }
@@ -112,8 +112,8 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.coding = to_word(layouts.layout.coding);
   reply.compute_seconds = prepared_->step_seconds;
   reply.link_mbps = candidate_.link_mbps();
-  reply.memory_bytes =
-      member_bytes(job_, segments, layouts, workers_for(context_.threads_for(job_))) + prepared_->activation_bytes;
+  reply.memory_bytes = member_bytes(job_, prepared_->model, layouts, workers_for(context_.threads_for(job_))) +
+                       prepared_->activation_bytes;
   return reply;
 }
 
@@ -121,12 +121,12 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
 
 // Without room for the copy that checkpoints are written from, training waits for them.
 Status Run::check_memory_of(const schema::StartReply& facts) {
-  const engine::SegmentTable& segments = prepared_->model.segments;
-  const std::uint64_t held = Replica::bytes(segments, prepared_->replica->slot_count(), keeps_average(job_)) +
-                             segments.padded_count() * sizeof(float) + prepared_->activation_bytes;
+  const engine::Model& model = prepared_->model;
+  const std::uint64_t held = Replica::bytes(model, prepared_->replica->slot_count(), keeps_average(job_)) +
+                             model.segments.padded_count() * sizeof(float) + prepared_->activation_bytes;
   const std::uint64_t allowed = memory_for_a_run(context_);
   if (check_memory(facts.memory_bytes, held, allowed).ok()) return {};
-  const Status fits = check_memory(facts.memory_bytes - checkpoint_bytes(job_, segments), held, allowed);
+  const Status fits = check_memory(facts.memory_bytes - checkpoint_bytes(job_, model), held, allowed);
   copies_ = false;
   if (fits.ok()) return {};
   return Error{fits.error().kind, fits.error().message + " (exchange = " + facts.exchange +
@@ -420,7 +420,7 @@ void Run::write_checkpoint_if_due() {
   const auto write = [&context = context_, key = identity_.key, prepared = prepared_, arrays, metadata = metadata(),
                       record] {
     const std::uint64_t step = record.status.digest_step;
-    const Result<Artefacts> artefacts = artefacts_of(prepared->model.segments, arrays, metadata);
+    const Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays, metadata);
     Status written = artefacts ? write_checkpoint(context.store.directory(record.id), step, artefacts->at(kStateFile))
                                : Status(artefacts.error());
     if (written.ok()) written = context.store.keep(record);
@@ -472,8 +472,7 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
       if (outcome.save == schema::SaveState::kSaved) outcome.problem = error.message;
       outcome.save = schema::SaveState::kNotSaved;
     };
-    Result<Artefacts> artefacts =
-        artefacts_of(prepared->model.segments, arrays_of(*prepared->replica, advance), metadata);
+    Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays_of(*prepared->replica, advance), metadata);
     if (!artefacts) {
       failed(artefacts.error());
     } else {
@@ -533,9 +532,8 @@ Status Run::ended(const RunEnd& end) {
                                    [](const auto& word) { return word && word->save == schema::SaveState::kSaved; });
   if (own.save == schema::SaveState::kNotSaved && !anybody && unsaved_) {
     own.save = schema::SaveState::kInMemory;
-    const engine::SegmentTable& segments = prepared_->model.segments;
     context_.store.hold(identity_.id, *unsaved_, prepared_,
-                        Replica::bytes(segments, prepared_->replica->slot_count(), keeps_average(job_)));
+                        Replica::bytes(prepared_->model, prepared_->replica->slot_count(), keeps_average(job_)));
   }
   context_.progress.phase = schema::Phase::kIdle;
   return context_.store.write(record_);

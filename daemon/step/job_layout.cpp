@@ -51,15 +51,16 @@ Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segme
 
 bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
 
-std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments) {
+std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::Model& model) {
   if (job.checkpoint_every_ms == 0) return 0;
   const auto arrays =
       static_cast<std::uint64_t>(1 + engine::slot_count(optimizer_of(job).kind) + (keeps_average(job) ? 1 : 0));
-  return segments.padded_count() * sizeof(float) * arrays;
+  return (model.segments.padded_count() * arrays + model.statistics.padded_count()) * sizeof(float);
 }
 
-std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Layouts& layouts,
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& model, const Layouts& layouts,
                            std::size_t workers) {
+  const engine::SegmentTable& segments = model.segments;
   // A helper's pieces, one under way and one that waits, may each hold a frame and send one beyond the window.
   const std::uint64_t handed_out = 2 * helpers_of(workers) * 2 * schema::kMostChunkPayloadBytes;
   const auto buffers = [&](const Layout& layout) {
@@ -68,9 +69,11 @@ std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTabl
   const std::uint64_t queued =
       std::min<std::uint64_t>(schema::kMostQueuedBytes, (layouts.layout.members - 1) * schema::kMostQueuedBytesPerPeer);
   const std::uint64_t fixed = schema::kMostIdlePoolBytes + kProgramBytes + queued;
+  // In the members' step frames, of this step and the next.
+  const std::uint64_t measured = 2 * layouts.layout.members * model.statistics.parameter_count() * sizeof(float);
   const int slots = engine::slot_count(optimizer_of(job).kind);
-  return Replica::bytes(segments, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) + fixed +
-         checkpoint_bytes(job, segments) +
+  return Replica::bytes(model, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) + measured + fixed +
+         checkpoint_bytes(job, model) +
          std::max(buffers(layouts.layout), layouts.of_float_steps ? buffers(*layouts.of_float_steps) : 0);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "daemon/exchange/layout.h"
+#include "engine/model.h"
 #include "engine/optimizer.h"
 #include "engine/segment.h"
 #include "schema/frame/frame.h"
@@ -26,10 +27,10 @@ Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segme
 // Of the program itself: code, libraries, stacks, what the allocator keeps.
 inline constexpr std::uint64_t kProgramBytes = 32u << 20;
 // The copy that a checkpoint is written from; 0 where none are written.
-std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments);
+std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::Model& model);
 // What a member with so many workers holds for the whole of a run: state, gradient, buffers, frames under way, idle
 // frame buffers, the copy for a checkpoint, the program. Without what the engine keeps between forward and backward.
-std::uint64_t member_bytes(const schema::JobSpec& job, const engine::SegmentTable& segments, const Layouts& layouts,
+std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& model, const Layouts& layouts,
                            std::size_t workers);
 
 }  // namespace tg::daemon

@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "engine/dataset.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
@@ -10,10 +11,20 @@ namespace {
 
 ClipRule clip_rule(const schema::JobSpec& job) { return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo}; }
 
-std::vector<std::string> names_of(const engine::SegmentTable& segments) {
+std::vector<std::string> names_of(const engine::Model& model) {
   std::vector<std::string> names;
-  for (const engine::Segment& segment : segments.segments()) names.push_back(segment.name);
+  for (const engine::SegmentTable* table : {&model.segments, &model.statistics})
+    for (const engine::Segment& segment : table->segments()) names.push_back(segment.name);
   return names;
+}
+
+BatchStatistics batch_statistics(const engine::Model& model, const schema::JobSpec& job,
+                                 const Per<Rank, std::uint16_t>& weights) {
+  BatchStatistics statistics{model.statistics, {}};
+  const std::uint64_t batch = schema::resolved_global_batch(job, weights.size());
+  for (const engine::Share& part : engine::split(batch, weights))
+    statistics.shares.push_back(static_cast<float>(static_cast<double>(part.count) / static_cast<double>(batch)));
+  return statistics;
 }
 
 }  // namespace
@@ -45,7 +56,7 @@ void Member::begin_step() {
 // Backward has a bucket: its statistics can be measured.
 void Member::on(const GradientReady& event) {
   if (failed_ || !exchange_.in_step() || event.step != exchange_.step()) return;
-  exchange_.gradient_ready(event.bucket, event.loss_sum);
+  exchange_.gradient_ready(event.bucket, event.loss_sum, event.statistics);
   start_early();
 }
 
@@ -126,7 +137,7 @@ void Member::start_early() {
 
 void Member::carry_out(const CommitStep& action) {
   const std::uint64_t step = action.step + 1;  // committed steps from now on
-  resources_->replica.commit(engine::average_rate(options_.job.ema, step));
+  resources_->replica.commit(engine::average_rate(options_.job.ema, step), action.statistics);
   const bool last = step == options_.job.steps;
   const bool stopped = !last && (action.flags & schema::kStopAfterStep) != 0;
   const bool evaluate =
@@ -175,13 +186,13 @@ void Member::finish_reports() {
 
 // --- beginning and end ---
 
-Member::Member(Options options, const engine::SegmentTable& segments, Host& host)
+Member::Member(Options options, const engine::Model& model, Host& host)
     : options_(std::move(options)),
-      segments_(segments),
-      members_(Members::of(options_.run_key, options_.view, options_.self, options_.names, names_of(segments))),
+      segments_(model.segments),
+      members_(Members::of(options_.run_key, options_.view, options_.self, options_.names, names_of(model))),
       host_(host),
       optimizer_(optimizer_of(options_.job)),
-      exchange_(members_, segments_, clip_rule(options_.job)),
+      exchange_(members_, segments_, clip_rule(options_.job), batch_statistics(model, options_.job, options_.weights)),
       reports_(members_) {}
 
 void Member::begin(const schema::Commit& choice, const Resources& resources) {

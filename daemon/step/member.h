@@ -27,6 +27,7 @@
 #include "daemon/step/step_event.h"
 #include "daemon/step/worker.h"
 #include "engine/engine.h"
+#include "engine/model.h"
 #include "engine/optimizer.h"
 #include "kernels/home.h"
 #include "schema/options/job.h"
@@ -39,7 +40,8 @@ class Member {
     std::uint64_t run_key = 0;
     View view;
     Seat self;
-    Per<Seat, std::string> names;  // of all nodes
+    Per<Seat, std::string> names;      // of all nodes
+    Per<Rank, std::uint16_t> weights;  // of all members' shares of a batch
     schema::JobSpec job;
     bool has_test_data = false;  // else evaluations are left out
   };
@@ -72,8 +74,8 @@ class Member {
     virtual void reported(const std::optional<Evaluation>&) {}                       // of all, after a committed step
     virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // whenever they were computed
   };
-  // Takes frames at once: those of the others may come before begin().
-  Member(Options options, const engine::SegmentTable& segments, Host& host);
+  // Takes frames at once: those of the others may come before begin(). The model outlives it.
+  Member(Options options, const engine::Model& model, Host& host);
 
   // The first step begins. All of it outlives the member and its workers.
   struct Resources {

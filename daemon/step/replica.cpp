@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/model.h"
-#include "kernels/base/aligned_array.h"
+#include "kernels/kernels.h"
 
 namespace tg::daemon {
 namespace {
@@ -14,16 +13,18 @@ constexpr std::size_t kStagedElements = 64 * 1024;  // of the initial parameters
 
 }  // namespace
 
-Replica::Replica(kernels::Home& home, const engine::SegmentTable& segments, int slot_count, std::uint64_t seed,
+Replica::Replica(kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed,
                  bool keeps_average, const engine::InitialFile* initial)
-    : segments_(segments),
+    : model_(model),
+      segments_(model.segments),
       slot_count_(slot_count),
       keeps_average_(keeps_average),
       tensors_(home.make_kernels()),
-      average_(home, keeps_average ? segments.padded_count() : 0) {
+      average_(home, keeps_average ? segments_.padded_count() : 0) {
   for (Half& half : halves_) {
-    half.parameters = kernels::HomeArray(home, segments.padded_count());
-    for (int s = 0; s < slot_count; ++s) half.slots.emplace_back(home, segments.padded_count());
+    half.parameters = kernels::HomeArray(home, segments_.padded_count());
+    for (int s = 0; s < slot_count; ++s) half.slots.emplace_back(home, segments_.padded_count());
+    half.statistics = AlignedArray<float>(model.statistics.padded_count());
   }
   initialize(seed, initial);
 }
@@ -43,6 +44,12 @@ void Replica::initialize(std::uint64_t seed, const engine::InitialFile* initial)
       if (keeps_average_) tensors_->copy_in(std::as_bytes(values), average_.floats().subspan(begin, values.size()));
     }
   }
+  const std::span<float> statistics = halves_[0].statistics.span();
+  if (initial == nullptr) return engine::initialize(model_.statistics, seed, statistics.data());
+  for (std::size_t s = 0; s < model_.statistics.size(); ++s) {
+    const engine::Segment& segment = model_.statistics[s];
+    initial->fill_statistic(s, 0, statistics.subspan(segment.offset, segment.padded_count()));
+  }
 }
 
 kernels::ConstStateFloats Replica::committed(std::size_t begin, std::size_t count) const {
@@ -61,7 +68,12 @@ kernels::StateFloats Replica::next(std::size_t begin, std::size_t count) {
   return state;
 }
 
-void Replica::commit(float average_rate) {
+void Replica::commit(float average_rate, std::span<const float> measured) {
+  AlignedArray<float>& next = halves_[1 - current_].statistics;
+  AlignedArray<float> target(next.size());
+  engine::spread(model_.statistics, measured, target.span());
+  std::ranges::copy(statistics(), next.begin());
+  engine::follow_statistics(model_, target.span(), next.span());
   current_ = 1 - current_;
   ++committed_steps_;
   if (keeps_average_) tensors_->average(parameters(), average_rate, average_.floats());
@@ -69,7 +81,7 @@ void Replica::commit(float average_rate) {
 
 std::vector<std::uint64_t> Replica::segment_digests() const {
   std::vector<std::uint64_t> digests;
-  digests.reserve(segments_.size());
+  digests.reserve(segments_.size() + model_.statistics.size());
   for (std::size_t s = 0; s < segments_.size(); ++s) {
     const std::size_t begin = segments_[s].offset, count = segments_[s].padded_count();
     const auto hash = [&](kernels::ConstFloats values, std::uint64_t array) {
@@ -80,6 +92,10 @@ std::vector<std::uint64_t> Replica::segment_digests() const {
       digest += hash(slot(slot_index), static_cast<std::uint64_t>(slot_index) + 1);
     digests.push_back(digest);
   }
+  const engine::SegmentTable& table = model_.statistics;
+  for (std::size_t s = 0; s < table.size(); ++s)
+    digests.push_back(kernels::available().back()->digest(
+        statistics().subspan(table[s].offset, table[s].padded_count()), 0, (segments_.size() + s) * 4));
   return digests;
 }
 
@@ -101,9 +117,9 @@ void Replica::flip_bit(std::size_t element) {
   tensors_->copy_in(std::as_bytes(std::span(&bits, 1)), place);
 }
 
-std::size_t Replica::bytes(const engine::SegmentTable& segments, int slot_count, bool keeps_average) {
+std::size_t Replica::bytes(const engine::Model& model, int slot_count, bool keeps_average) {
   const std::size_t arrays = 2 * (1 + static_cast<std::size_t>(slot_count)) + (keeps_average ? 1 : 0);
-  return segments.padded_count() * sizeof(float) * arrays;
+  return (model.segments.padded_count() * arrays + 2 * model.statistics.padded_count()) * sizeof(float);
 }
 
 }  // namespace tg::daemon

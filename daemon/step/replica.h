@@ -1,11 +1,12 @@
-// The replicated state of a run on one member: parameters, optimizer slots (both double-buffered) and the moving
-// average.
+// The replicated state of a run on one member: parameters, optimizer slots, running statistics (all double-buffered)
+// and the moving average.
 //
 // Step k+1 is written beside step k; commit() swaps the two, so an interrupted step is dropped for free. Owns its
-// arrays, which lie in the run's home: nobody reads or writes them but through tensor kernels. Shapes are those of the
-// segment table (flat, padded). Written by the exchange's threads, each its own parts; the compute thread reads the
-// parameters of a step, segment by segment as they become final, until its backward is over. What computes here (the
-// constructor, commit, digests, copy_out, flip_bit) is called by one thread at a time.
+// arrays, which lie in the run's home: nobody reads or writes them but through tensor kernels. Statistics alone are in
+// host memory, as the engine wants them. Shapes are those of the model's tables (flat, padded). Written by the
+// exchange's threads, each its own parts; the compute thread reads the parameters of a step, segment by segment as they
+// become final, until its backward is over. What computes here (the constructor, commit, digests, copy_out, flip_bit)
+// is called by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@
 #include <vector>
 
 #include "engine/initial_file.h"
-#include "engine/segment.h"
+#include "engine/model.h"
+#include "kernels/base/aligned_array.h"
 #include "kernels/home_array.h"
 
 namespace tg::daemon {
@@ -22,9 +24,9 @@ namespace tg::daemon {
 class Replica {
  public:
   // State 0: the initial parameters drawn from the seed, slots 0, the average equal to the parameters. Without an
-  // average of its own (ema = 0) the parameters stand for it. initial: where the parameters come from in place of the
-  // seed; needed no longer than the call, which throws what it throws.
-  Replica(kernels::Home& home, const engine::SegmentTable& segments, int slot_count, std::uint64_t seed,
+  // average of its own (ema = 0) the parameters stand for it. initial: where parameters and statistics come from in
+  // place of the seed; needed no longer than the call, which throws what it throws. The model outlives the replica.
+  Replica(kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed,
           bool keeps_average = true, const engine::InitialFile* initial = nullptr);
 
   kernels::ConstStateFloats committed(std::size_t begin, std::size_t count) const;
@@ -35,16 +37,18 @@ class Replica {
   }
   kernels::ConstFloats average() const { return keeps_average_ ? average_.floats() : parameters(); }
   bool keeps_average() const { return keeps_average_; }
+  std::span<const float> statistics() const { return halves_[current_].statistics.span(); }
   // Of the step in progress: a segment's part is final once all its chunks have been applied. The same memory becomes
   // parameters() with the commit.
   kernels::ConstFloats next_parameters() const { return halves_[1 - current_].parameters.floats(); }
   int slot_count() const { return slot_count_; }
 
-  // Every chunk of the step has been applied: it becomes the state. Then the average moves (rate = 1 - decay).
-  void commit(float average_rate);
+  // Every chunk of the step has been applied: it becomes the state, with the running statistics a step nearer to what
+  // all members measured (without padding; empty for a model without). Then the average moves (rate = 1 - decay).
+  void commit(float average_rate, std::span<const float> measured = {});
   std::uint64_t committed_steps() const { return committed_steps_; }
 
-  // One hash per segment over parameters, slots and average; digest() is their sum.
+  // One hash per segment over parameters, slots and average, then one per running statistic; combine() is their sum.
   std::vector<std::uint64_t> segment_digests() const;
   static std::uint64_t combine(const std::vector<std::uint64_t>& segment_digests);
 
@@ -52,16 +56,18 @@ class Replica {
   void copy_out(kernels::ConstFloats array, std::size_t first, std::span<float> values) const;
 
   void flip_bit(std::size_t element);  // fault injection: what broken memory would do
-  static std::size_t bytes(const engine::SegmentTable& segments, int slot_count, bool keeps_average);
+  static std::size_t bytes(const engine::Model& model, int slot_count, bool keeps_average);
 
  private:
   struct Half {
     kernels::HomeArray parameters;
     std::vector<kernels::HomeArray> slots;
+    AlignedArray<float> statistics;
   };
   void initialize(std::uint64_t seed, const engine::InitialFile* initial);
 
-  const engine::SegmentTable& segments_;
+  const engine::Model& model_;
+  const engine::SegmentTable& segments_;  // the model's
   const int slot_count_;
   const bool keeps_average_;
   const std::unique_ptr<kernels::TensorKernels> tensors_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "daemon/step/worker.h"
 #include "engine/engine.h"
@@ -16,6 +17,8 @@ struct GradientReady {  // backward has this bucket
   std::uint64_t step = 0;
   std::size_t bucket = 0;
   double loss_sum = 0;  // of this member's samples
+  // With the first bucket: what batch normalizations measured on them, without padding.
+  std::vector<float> statistics = {};
   // With the last bucket: what the step's two passes took, waits for parameters aside.
   double forward_seconds = 0, backward_seconds = 0;
   double data_seconds = 0;  // with the last bucket as well: the wait for the step's samples, before its forward

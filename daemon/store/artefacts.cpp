@@ -1,6 +1,8 @@
 #include "daemon/store/artefacts.h"
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -54,6 +56,10 @@ StateArrays arrays_of(const Replica& replica, const std::function<void()>& advan
   arrays.parameters = read(replica.parameters());
   for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(read(replica.slot(slot)));
   if (replica.keeps_average()) arrays.average = read(replica.average());
+  arrays.statistics = [statistics = replica.statistics()](std::size_t first, std::span<float> values) -> Status {
+    std::ranges::copy(statistics.subspan(first, values.size()), values.begin());
+    return {};
+  };
   return arrays;
 }
 
@@ -70,29 +76,39 @@ StateArrays copy_of(const Replica& replica, std::size_t padded_count) {
   arrays.parameters = copy(replica.parameters());
   for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(copy(replica.slot(slot)));
   if (replica.keeps_average()) arrays.average = copy(replica.average());
+  arrays.statistics =
+      [values = std::make_shared<const std::vector<float>>(replica.statistics().begin(), replica.statistics().end())](
+          std::size_t first, std::span<float> to) -> Status {
+    std::ranges::copy(std::span(*values).subspan(first, to.size()), to.begin());
+    return {};
+  };
   return arrays;
 }
 
-Result<Artefacts> artefacts_of(const engine::SegmentTable& segments, const StateArrays& arrays,
-                               const Metadata& metadata) {
-  const std::vector<TensorSource> raw = engine::tensors_of(segments, arrays.parameters);
-  const std::vector<TensorSource> model = arrays.average ? engine::tensors_of(segments, arrays.average) : raw;
+Result<Artefacts> artefacts_of(const engine::Model& model, const StateArrays& arrays, const Metadata& metadata) {
+  const auto with_statistics = [&](const ReadFloats& array) {
+    std::vector<TensorSource> tensors = engine::tensors_of(model.segments, array);
+    std::ranges::move(engine::tensors_of(model.statistics, arrays.statistics), std::back_inserter(tensors));
+    return tensors;
+  };
+  const std::vector<TensorSource> raw = with_statistics(arrays.parameters);
+  const std::vector<TensorSource> average = arrays.average ? with_statistics(arrays.average) : raw;
   std::vector<TensorSource> state = raw;
   const auto add = [&](const ReadFloats& array, const std::string& suffix) {
-    for (TensorSource& tensor : engine::tensors_of(segments, array, suffix)) state.push_back(std::move(tensor));
+    std::ranges::move(engine::tensors_of(model.segments, array, suffix), std::back_inserter(state));
   };
   for (std::size_t slot = 0; slot < arrays.slots.size(); ++slot)
     add(arrays.slots[slot], ".slot" + std::to_string(slot));
   if (arrays.average) add(arrays.average, kAverageSuffix);
   const Result<std::string> raw_hash = hash_of(raw);
   if (!raw_hash) return cannot_make(kRawModelFile, raw_hash.error());
-  const Result<std::string> model_hash = arrays.average ? hash_of(model) : raw_hash;
+  const Result<std::string> model_hash = arrays.average ? hash_of(average) : raw_hash;
   if (!model_hash) return cannot_make(kModelFile, model_hash.error());
   const Result<std::string> state_hash = hash_of(state);
   if (!state_hash) return cannot_make(kStateFile, state_hash.error());
 
   Artefacts artefacts;
-  if (Status status = add_model(artefacts, kModelFile, model, metadata, *model_hash); !status) return status.error();
+  if (Status status = add_model(artefacts, kModelFile, average, metadata, *model_hash); !status) return status.error();
   if (Status status = add_model(artefacts, kRawModelFile, raw, metadata, *raw_hash); !status) return status.error();
   Metadata of_state = metadata;
   of_state[kModelHash] = *model_hash;
@@ -126,6 +142,12 @@ Result<StateFile> open_state_file(const std::string& path, bool check) {
       raw.push_back(tensor);
     }
   }
+  // What has no average of its own stands for itself.
+  if (!average.empty())
+    std::ranges::copy_if(raw, std::back_inserter(average), [averaged = average.size(), &average](const auto& tensor) {
+      return std::none_of(average.begin(), average.begin() + static_cast<std::ptrdiff_t>(averaged),
+                          [&](const TensorSource& one) { return one.name == tensor.name; });
+    });
   const Error damaged{ErrorKind::kCorrupt, path + " is damaged"};
   StateFile state;
   state.metadata = open->metadata;

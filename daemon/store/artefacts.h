@@ -1,7 +1,7 @@
 // What a run leaves on disk: model.safetensors (the moving average, what accuracy is quoted for), model-raw.safetensors
-// (the parameters) and state.safetensors (parameters, optimizer slots and average, to carry on from). A checkpoint is
-// the state.safetensors of an earlier step. Names and layouts are PyTorch's. Nothing in them is of the node that writes
-// them: all members of a run write the same bytes.
+// (the parameters) and state.safetensors (parameters, optimizer slots and average, to carry on from), each with the
+// running statistics. A checkpoint is the state.safetensors of an earlier step. Names and layouts are PyTorch's.
+// Nothing in them is of the node that writes them: all members of a run write the same bytes.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "daemon/step/replica.h"
-#include "engine/segment.h"
+#include "engine/model.h"
 #include "engine/storage/safetensors.h"
 #include "kernels/base/status.h"
 
@@ -28,11 +28,12 @@ inline constexpr const char* kDescription = "description";   // of the model: da
 using Artefacts = std::map<std::string, engine::TensorImage>;  // by the file's name
 using FileMarks = std::map<std::string, engine::FileMark>;     // by the file's name
 
-// The arrays of one state, flat and padded as the segment table says, wherever they are.
+// The arrays of one state, flat and padded as the model's tables say, wherever they are.
 struct StateArrays {
   engine::ReadFloats parameters;
   std::vector<engine::ReadFloats> slots;
   engine::ReadFloats average;  // empty where the parameters stand for it
+  engine::ReadFloats statistics;
 };
 // Of the replica itself, which outlives them; read by one thread at a time. advance: called whenever a part was read.
 StateArrays arrays_of(
@@ -41,7 +42,7 @@ StateArrays arrays_of(
 StateArrays copy_of(const Replica& replica, std::size_t padded_count);
 
 // Adds hashes of the values to the metadata, so everything is read here.
-Result<Artefacts> artefacts_of(const engine::SegmentTable& segments, const StateArrays& arrays,
+Result<Artefacts> artefacts_of(const engine::Model& model, const StateArrays& arrays,
                                const std::map<std::string, std::string>& metadata);
 // Each file is replaced atomically; the first error is returned, with its path.
 Result<FileMarks> write_artefacts(const std::string& directory, const Artefacts& artefacts);

@@ -108,8 +108,9 @@ struct StepFrame {
   std::uint32_t flags = 0;
   std::uint32_t non_finite_segment = 0;
   double loss_sum = 0;                 // over the member's samples
-  std::vector<std::uint64_t> digests;  // one per segment when due, else empty
+  std::vector<std::uint64_t> digests;  // one per segment and running statistic when due, else empty
   std::vector<float> scalers;          // local scalers of bucket 0's ternary segments
+  std::vector<float> statistics = {};  // measured on the member's samples, in the model's order, without padding
 };
 
 // Scalers of bucket 1, 2, ... ; also the gate: nobody sends a chunk of a bucket before all members announced it.
@@ -142,7 +143,7 @@ struct Report {
   bool last = false;
   std::uint64_t correct = 0, correct_5 = 0, total = 0;
   double loss_sum = 0;
-  std::vector<std::uint64_t> digests;  // one per segment
+  std::vector<std::uint64_t> digests;  // one per segment and running statistic
 };
 
 struct Goodbye {

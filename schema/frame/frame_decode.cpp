@@ -122,12 +122,22 @@ std::vector<float> take_scalers(capnp::List<float>::Reader list, std::uint32_t f
   return scalers;
 }
 
+std::vector<float> take_statistics(capnp::List<float>::Reader list, std::uint32_t flags) {
+  std::vector<float> statistics = take_list<float>(list, kMostStatistics, "statistics");
+  for (float& statistic : statistics) {
+    if (std::isfinite(statistic)) continue;
+    if ((flags & kNonFinite) == 0) throw Odd{"a statistic is not finite"};
+    statistic = 0;
+  }
+  return statistics;
+}
+
 StepFrame take(wire::StepFrame::Reader from) {
   StepFrame step;
   step.rate_bits = from.getRateBits();
   step.flags = checked_flags(from.getFlags());
   step.non_finite_segment =
-      static_cast<std::uint32_t>(checked_below(from.getNonFiniteSegment(), kMostSegments, "non-finite segment"));
+      static_cast<std::uint32_t>(checked_below(from.getNonFiniteSegment(), kMostDigests, "non-finite segment"));
   step.loss_sum = from.getLossSum();
   if (!std::isfinite(step.loss_sum)) {
     if ((step.flags & kNonFinite) == 0) throw Odd{"the loss is not finite"};
@@ -135,6 +145,7 @@ StepFrame take(wire::StepFrame::Reader from) {
   }
   step.digests = take_digests(from.getDigests());
   step.scalers = take_scalers(from.getScalers(), step.flags);
+  step.statistics = take_statistics(from.getStatistics(), step.flags);
   return step;
 }
 

@@ -95,6 +95,7 @@ void put(wire::Frame::Builder frame, const StepFrame& step) {
   to.setLossSum(step.loss_sum);
   put_list(to.initDigests(count_of(step.digests.size(), kMostDigests)), step.digests);
   put_list(to.initScalers(count_of(step.scalers.size(), kMostSegments)), step.scalers);
+  put_list(to.initStatistics(count_of(step.statistics.size(), kMostStatistics)), step.statistics);
 }
 
 void put(wire::Frame::Builder frame, const Scalers& scalers) {
@@ -160,7 +161,9 @@ std::size_t variable_bytes(const Propose& b) { return b.run_id.size() + b.spec.s
 std::size_t variable_bytes(const Vote& b) { return b.message.size(); }
 std::size_t variable_bytes(const Commit&) { return 0; }
 std::size_t variable_bytes(const Fail& b) { return b.node.size() + b.phase.size() + b.message.size(); }
-std::size_t variable_bytes(const StepFrame& b) { return b.digests.size() * 8 + b.scalers.size() * 4; }
+std::size_t variable_bytes(const StepFrame& b) {
+  return b.digests.size() * 8 + (b.scalers.size() + b.statistics.size()) * 4;
+}
 std::size_t variable_bytes(const Scalers& b) { return b.scalers.size() * 4; }
 std::size_t variable_bytes(const Chunk& b) { return b.payload.size(); }
 std::size_t variable_bytes(const Report& b) { return b.digests.size() * 8; }

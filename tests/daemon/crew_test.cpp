@@ -112,13 +112,15 @@ struct Node : Member::Host {
         all(nodes),
         home(simulation::home_under_test(counting_kernels())),
         tensors(home->make_kernels()),
-        replica(*home, tiny_segments(), engine::slot_count(optimizer_of(job).kind), job.seed, keeps_average(job)),
+        replica(*home, simulation::tiny_model(), engine::slot_count(optimizer_of(job).kind), job.seed,
+                keeps_average(job)),
         drawn(tiny_segments().padded_count()),
         gradient(*home, tiny_segments().padded_count()) {
     Per<Seat, std::string> names;
     for (std::size_t i = 0; i < count; ++i) names.push_back("node-" + std::to_string(i));
-    member = std::make_unique<Member>(Member::Options{kRun, View::of_all(count), self, names, job, false},
-                                      tiny_segments(), *this);
+    member = std::make_unique<Member>(
+        Member::Options{kRun, View::of_all(count), self, names, Per<Rank, std::uint16_t>(count, 1), job, false},
+        simulation::tiny_model(), *this);
   }
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override {
     for (const Seat seat : to)
@@ -135,7 +137,12 @@ struct Node : Member::Host {
     compute = [this, step, buckets = layout.buckets.size()] {
       simulation::draw_gradient(job.seed, self.index(), step, drawn.span());
       tensors->copy_in(std::as_bytes(drawn.span()), gradient.floats());
-      for (std::size_t b = 0; b < buckets; ++b) calls.post([this, step, b] { member->on(GradientReady{step, b, 0}); });
+      for (std::size_t b = 0; b < buckets; ++b)
+        calls.post([this, step, b] {
+          GradientReady event{step, b, 0};
+          if (b == 0) event.statistics = simulation::draw_statistics(job.seed, self.index(), step);
+          member->on(event);
+        });
     };
     if (!early) compute();
   }

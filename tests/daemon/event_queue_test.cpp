@@ -42,6 +42,19 @@ TEST(EventQueue, KeepsTheOrder) {
   }
 }
 
+// What waits is counted once: a step frame's values are copies, as large as their message.
+TEST(EventQueue, OnlyAChunkKeepsItsMessage) {
+  EventQueue queue(2);
+  const auto keeps = [&](const schema::FrameBody& body) {
+    const auto message = std::make_shared<int>();
+    queue.post_frame({kB, {{1, 1, 0}, body, 100}, message, {}});
+    return message.use_count() == 2;
+  };
+  EXPECT_TRUE(keeps(schema::Chunk{}));
+  EXPECT_FALSE(keeps(schema::StepFrame{}));
+  EXPECT_FALSE(keeps(schema::Report{}));
+}
+
 TEST(EventQueue, AFloodIsDroppedAndHoldsBackNobodyElse) {
   for (const std::size_t bytes : {std::size_t{60}, std::size_t{4096}, kLarge}) {
     EventQueue queue(3);

@@ -63,6 +63,21 @@ TEST(Predict, MoreCoresAreNeverSlower) {
   }
 }
 
+// In every exchange a member sends them to each of the others.
+TEST(Predict, StatisticsOfBatchNormalizationsTravelToo) {
+  const Task task = replay_task(ModelKind::kResnet20);
+  Task without = task;
+  without.model.statistics = {};
+  without.model.operators = {};  // which refer to them; what is sent does not depend on when
+  for (const ExchangeKind exchange : kBoth)
+    for (const std::size_t nodes : {2u, 4u}) {
+      const auto sent = [&](const Task& one) {
+        return predict(one, sample_machine(), kGigabit, nodes, exchange, Coding::kRaw).sent_bytes;
+      };
+      EXPECT_NEAR(sent(task) - sent(without), 4.0 * 1568 * static_cast<double>(nodes - 1), 1e-6) << nodes;
+    }
+}
+
 TEST(Predict, TheRingIsItsFormula) {
   const Task task = replay_task(ModelKind::kAlexnet);
   const Machine machine = sample_machine();

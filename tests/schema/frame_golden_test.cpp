@@ -1,4 +1,4 @@
-// Frozen bytes of protocol version 6. If this test fails, the protocol changed: kProtocolVersion must change with it,
+// Frozen bytes of protocol version 7. If this test fails, the protocol changed: kProtocolVersion must change with it,
 // for nodes of different versions refuse each other.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace tg::schema {
 namespace {
 
-static_assert(kProtocolVersion == 6);
+static_assert(kProtocolVersion == 7);
 
 std::string hex(std::span<const std::byte> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -34,7 +34,7 @@ std::vector<std::byte> unhex(std::string_view text) {
 const std::map<std::string_view, std::string_view> kGolden = {
     {"hello",
      "00000000130000000000000003000100efcdab8967452301010000000010000000000000000000000000000006000300"
-     "06000200000000000b00000000000000160000000000000021000000000000002c000000000000003700000000000000"
+     "07000200000000000b00000000000000160000000000000021000000000000002c000000000000003700000000000000"
      "09000000720000000d0000003a0000000d0000007a00000074676420302e312e30206370750000006e6f64652d610000"
      "6e6f64652d612c206e6f64652d620000"},
     {"claim",
@@ -59,9 +59,9 @@ const std::map<std::string_view, std::string_view> kGolden = {
      "0900000000000000090000003a00000009000000620000000d000000820000006e6f64652d6300007363616c65722077"
      "61697400000000006e6f64652d6320776173206c6f737400"},
     {"step",
-     "000000000e0000000000000003000100efcdab8967452301010000000010000007000000000000000000000003000200"
-     "0ad7233c02000000000000000000000000000000004042400500000015000000090000001c0000000100000000000000"
-     "ffffffffffffffff000000000000003fe6b1617f00000000"},
+     "00000000100000000000000003000100efcdab8967452301010000000010000007000000000000000000000003000300"
+     "0ad7233c020000000000000000000000000000000040424009000000150000000d0000001c0000001100000014000000"
+     "0100000000000000ffffffffffffffff000000000000003fe6b1617f00000000000080be0000c03f"},
     {"scalers",
      "00000000090000000000000003000100efcdab8967452301010000000010000008000000000000000000000002000100"
      "03000000010000000000000000000000010000000c0000000000803e00000000"},
@@ -94,7 +94,7 @@ const std::map<std::string_view, std::string_view> kGolden = {
      "656e736f72733a204e6f207370616365206c656674206f6e2064657669636500"},
 };
 
-TEST(FrameGolden, BytesOfVersion6) {
+TEST(FrameGolden, BytesOfVersion7) {
   FramePool pool;
   for (const FrameBody& body : sample_bodies()) {
     const std::string name(frame_name(body));
@@ -115,9 +115,9 @@ TEST(FrameGolden, AWeightOfOneTakesNoBits) {
   FrameBody body = sample_bodies()[0];
   std::get<Hello>(body).weight = 1;
   std::string before(kGolden.at("hello"));
-  const std::string protocol_and_weight = "0600020000000000";
+  const std::string protocol_and_weight = "0700020000000000";
   ASSERT_NE(before.find(protocol_and_weight), std::string::npos);
-  before.replace(before.find(protocol_and_weight), protocol_and_weight.size(), "0600000000000000");
+  before.replace(before.find(protocol_and_weight), protocol_and_weight.size(), "0700000000000000");
   EXPECT_EQ(hex(encode_frame(kSampleHeader, body, pool)->bytes()), before);
 }
 

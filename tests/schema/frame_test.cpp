@@ -93,9 +93,34 @@ TEST(Frame, LargestStepFrameIsAFrame) {
   StepFrame step;
   step.digests.assign(kMostDigests, 1);
   step.scalers.assign(kMostSegments, 1.5f);
+  step.statistics.assign(kMostStatistics, -1.5f);
   const auto bytes = encoded(step);
-  EXPECT_LE(bytes.size(), kMostFrameBytes);
-  EXPECT_TRUE(decode_frame(bytes).ok());
+  EXPECT_LE(bytes.size(), kMostStepFrameBytes);
+  const Result<Frame> frame = decode_frame(bytes);
+  ASSERT_TRUE(frame.ok()) << frame.error().message;
+  EXPECT_EQ(describe(frame->body), describe(step));
+}
+
+// The encoder takes no more; a sender with another bound may.
+TEST(Frame, AStatisticTooManyIsRefused) {
+  StepFrame step;
+  step.statistics.assign(kMostStatistics, 1);
+  std::vector<std::byte> bytes = encoded(step);
+  ASSERT_TRUE(decode_frame(bytes).ok());
+  // The list is the last thing in the frame: a word more, and two elements more in its pointer's count.
+  constexpr std::size_t kPointer =
+      8 + 8 + 24 + 8 + 24 + 16;  // table, root, frame, its pointer, step frame, two pointers
+  std::uint64_t pointer = 0;
+  std::memcpy(&pointer, bytes.data() + kPointer, sizeof pointer);
+  ASSERT_EQ(pointer >> 35, kMostStatistics);
+  pointer += std::uint64_t{2} << 35;
+  std::memcpy(bytes.data() + kPointer, &pointer, sizeof pointer);
+  bytes.resize(bytes.size() + 8);
+  const auto words = static_cast<std::uint32_t>(bytes.size() / 8 - 1);
+  std::memcpy(bytes.data() + 4, &words, sizeof words);
+  const Result<Frame> frame = decode_frame(bytes);
+  ASSERT_FALSE(frame.ok());
+  EXPECT_NE(frame.error().message.find("statistics"), std::string::npos) << frame.error().message;
 }
 
 void expect_refused(const FrameBody& body, const char* why) {
@@ -127,11 +152,13 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
                  "unknown exchange");
   expect_refused(Fail{ErrorKind::kFailed, "a b", "", ""}, "space in a name");
   expect_refused(StepFrame{0, 8, 0, 0, {}, {}}, "unknown flag");
-  expect_refused(StepFrame{0, kNonFinite, kMostSegments, 0, {}, {}}, "segment");
+  expect_refused(StepFrame{0, kNonFinite, kMostDigests, 0, {}, {}}, "segment");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {-0.5f}}, "negative scaler");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {kInfinity}}, "infinite scaler");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {kNotANumber}}, "scaler is no number");
   expect_refused(StepFrame{0, 0, 0, kNotANumber, {}, {}}, "loss is no number");
+  expect_refused(StepFrame{0, 0, 0, 0, {}, {}, {1, kNotANumber}}, "statistic is no number");
+  expect_refused(StepFrame{0, 0, 0, 0, {}, {}, {-kInfinity}}, "infinite statistic");
   expect_refused(Scalers{kMostBuckets, 0, 0, {}}, "bucket");
   expect_refused(Scalers{1, 0, 0, {kNotANumber}}, "scaler is no number");
   expect_refused(Chunk{kMostChunks, ChunkPhase::kTotal, PayloadFormat::kCodesRaw, {}}, "chunk");
@@ -142,12 +169,14 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
 }
 
 TEST(Frame, WhatIsNotFiniteIsReadAsZeroWhereTheFlagAnnouncesIt) {
-  const auto bytes = encoded(StepFrame{0, kNonFinite, 3, kNotANumber, {}, {kNotANumber, kInfinity, -1.0f, 2.0f}});
+  const auto bytes = encoded(StepFrame{
+      0, kNonFinite, 3, kNotANumber, {}, {kNotANumber, kInfinity, -1.0f, 2.0f}, {kNotANumber, -kInfinity, -1.0f}});
   const Result<Frame> frame = decode_frame(bytes);
   ASSERT_TRUE(frame.ok()) << frame.error().message;
   const auto& step = std::get<StepFrame>(frame->body);
   EXPECT_EQ(step.loss_sum, 0);
   EXPECT_EQ(step.scalers, (std::vector<float>{0, 0, 0, 2}));
+  EXPECT_EQ(step.statistics, (std::vector<float>{0, 0, -1}));
   EXPECT_EQ(step.non_finite_segment, 3u);
 }
 
@@ -226,6 +255,7 @@ TEST(Frame, MutatedFramesNeverThrowNorAliasOutside) {
       }
       if (const auto* step = std::get_if<StepFrame>(&frame->body)) {
         for (const float scaler : step->scalers) ASSERT_TRUE(std::isfinite(scaler) && scaler >= 0);
+        for (const float statistic : step->statistics) ASSERT_TRUE(std::isfinite(statistic));
       }
     }
   }

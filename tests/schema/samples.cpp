@@ -43,7 +43,7 @@ struct Describe {
   void operator()(const Commit& b) { all(b.exchange, b.coding, b.window_bytes, b.chunk_parameters); }
   void operator()(const Fail& b) { all(b.kind, b.node, b.phase, b.message); }
   void operator()(const StepFrame& b) {
-    all(b.rate_bits, b.flags, b.non_finite_segment, b.loss_sum, b.digests, b.scalers);
+    all(b.rate_bits, b.flags, b.non_finite_segment, b.loss_sum, b.digests, b.scalers, b.statistics);
   }
   void operator()(const Scalers& b) { all(b.bucket, b.flags, b.non_finite_segment, b.scalers); }
   void operator()(const Chunk& b) {
@@ -228,7 +228,8 @@ std::vector<FrameBody> sample_bodies() {
       Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, 6},
       Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
-      StepFrame{0x3c23d70a, kEvaluateAfterStep, 0, 36.5, {1, 0xffffffffffffffff}, {0.0f, 0.5f, 3.0e38f}},
+      StepFrame{
+          0x3c23d70a, kEvaluateAfterStep, 0, 36.5, {1, 0xffffffffffffffff}, {0.0f, 0.5f, 3.0e38f}, {-0.25f, 1.5f}},
       Scalers{3, kStopAfterStep, 0, {0.25f}},
       Chunk{77, ChunkPhase::kTotal, PayloadFormat::kSumsRaw, kPayload},
       Report{true, 9875, 9990, 10000, 412.5, {5, 6, 7}},

@@ -70,6 +70,7 @@ struct Trainer::State {
   // compute thread, after preparing
   TrainingKit kit;
   engine::Batch evaluation_batch;
+  AlignedArray<float> measured;  // by batch normalizations
   double waited_seconds = 0;     // for parameters, in this forward pass
   double data_wait_seconds = 0;  // for samples, in all steps so far
   const engine::Batch no_batch;
@@ -180,6 +181,7 @@ bool Trainer::State::make_kit() {
     return false;
   }
   kit = std::move(made).value();
+  measured = AlignedArray<float>(kit.prepared->model.statistics.padded_count());
   tell([&] { hooks.prepared(kit.prepared); });
   return true;
 }
@@ -197,6 +199,10 @@ void Trainer::State::train(const Train& asked) {
     ready.loss_sum = kit.engine->forward(
         asked.parameters.address(), batch,
         [this, &asked](std::size_t first, std::size_t last) { wait_for_segments(asked.step, first, last); });
+  }
+  if (measured.size() > 0) {
+    kit.engine->read_statistics(measured.data());
+    ready.statistics = engine::without_padding(kit.prepared->model.statistics, measured.span());
   }
   const double forward_seconds = watch.restart() - waited_seconds;
   enter(schema::Phase::kBackward, asked.step);
@@ -225,6 +231,7 @@ void Trainer::State::train(const Train& asked) {
             ready.data_seconds = data_seconds;
           }
           tell([&] { hooks.happened(GradientReady(ready)); });
+          ready.statistics.clear();
           ++ready.bucket;
         }
       });
@@ -272,7 +279,8 @@ void Trainer::State::evaluate(const Evaluate& asked) {
     done += wanted;
     advance();
     if (evaluation_batch.count == 0) continue;
-    const engine::EvaluationCounts some = kit.engine->evaluate(prepared.replica->average().address(), evaluation_batch);
+    const engine::EvaluationCounts some = kit.engine->evaluate(prepared.replica->average().address(),
+                                                               prepared.replica->statistics().data(), evaluation_batch);
     counts.correct += some.correct;
     counts.correct_5 += some.correct_5;
     counts.total += some.total;

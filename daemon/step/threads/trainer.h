@@ -78,7 +78,7 @@ class Trainer {
   // forward pass waits for each layer's segments until segment_ready has told of them.
   void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early);
   void segment_ready(std::size_t segment);
-  // This member's share of the test images with the averaged parameters of the committed state.
+  // This member's share of the test images with the averaged parameters and running statistics of the committed state.
   void evaluate(std::uint64_t step);
   kernels::ConstFloats gradients() const;  // once prepared
 

@@ -21,7 +21,8 @@ const kernels::Kernels& kernels_of(std::size_t rank) {
 }
 
 // What a faulty member sends in the place of a frame: a chunk without its last payload byte, well formed on the wire
-// and wrong for the kernels; a step frame with twice the learning rate.
+// and wrong for the kernels; a step frame with twice the learning rate, without its last statistic, or
+// with another first one.
 schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& faults, schema::FramePool& pool) {
   schema::Frame decoded = schema::decode_frame(frame->bytes()).value();
   auto* chunk = std::get_if<schema::Chunk>(&decoded.body);
@@ -30,6 +31,10 @@ schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& fault
     chunk->payload = chunk->payload.first(chunk->payload.size() - 1);
   else if (step != nullptr && faults.other_rate == decoded.header.step)
     step->rate_bits = std::bit_cast<std::uint32_t>(2.0f * std::bit_cast<float>(step->rate_bits));
+  else if (step != nullptr && faults.few_statistics == decoded.header.step)
+    step->statistics.pop_back();
+  else if (step != nullptr && faults.other_statistic == decoded.header.step)
+    step->statistics.front() += 1;
   else
     return frame;
   return schema::encode_frame(decoded.header, decoded.body, pool);
@@ -51,20 +56,20 @@ std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(rep
 
 schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   job_ = schema::parse_job(run.spec, "job").value();
-  const engine::SegmentTable& segments = tiny_segments();
+  const engine::Model& model = tiny_model();
   helper_.reset();
   member_.reset();
   helped_ = 0;
-  replica_ = std::make_unique<daemon::Replica>(*home_, segments, engine::slot_count(daemon::optimizer_of(job_).kind),
+  replica_ = std::make_unique<daemon::Replica>(*home_, model, engine::slot_count(daemon::optimizer_of(job_).kind),
                                                job_.seed, daemon::keeps_average(job_));
-  member_ =
-      std::make_unique<daemon::Member>(daemon::Member::Options{run.key, daemon::View::of_all(options_.names.size()),
-                                                               seat(), options_.names, job_, false},
-                                       segments, static_cast<daemon::Member::Host&>(*this));
+  member_ = std::make_unique<daemon::Member>(
+      daemon::Member::Options{run.key, daemon::View::of_all(options_.names.size()), seat(), options_.names,
+                              Per<Rank, std::uint16_t>(options_.names.size(), 1), job_, false},
+      model, static_cast<daemon::Member::Host&>(*this));
   ended_ = false;
   schema::Vote vote = options_.vote;
   vote.spec_hash = schema::job_hash(job_);
-  vote.model_hash = segments.hash();
+  vote.model_hash = model.hash();
   vote.state_hash = digest();
   return vote;
 }
@@ -116,7 +121,10 @@ void ExchangeNode::train(std::uint64_t step, const daemon::Layout& layout, kerne
 void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
   if (!trains(key)) return;
   ++progress_;
-  member_->on(daemon::GradientReady{step, bucket, draw_loss(job_.seed, seat().index(), step)});
+  daemon::GradientReady event{step, bucket, draw_loss(job_.seed, seat().index(), step)};
+  if (bucket == 0) event.statistics = draw_statistics(job_.seed, seat().index(), step);
+  if (bucket == 0 && faults_.odd_statistic == step) event.statistics.back() = -std::numeric_limits<float>::infinity();
+  member_->on(event);
   settle();
   carry_out_all();
 }

@@ -18,12 +18,15 @@ namespace tg::simulation {
 
 // What goes wrong on one node, at a step.
 struct Faults {
-  std::optional<std::uint64_t> flip_bit;      // the lowest, of the first parameters of segment 2, before this step
-  std::optional<std::uint64_t> not_a_number;  // in the gradient of segment 2
-  std::optional<std::uint64_t> infinite;      // in the gradient of segment 0
-  std::optional<std::uint64_t> other_rate;    // the learning rate that it announces
-  std::optional<std::uint64_t> bad_payload;   // its chunks lose their last byte
-  std::uint64_t extra_compute_us = 0;         // every bucket of every step
+  std::optional<std::uint64_t> flip_bit;         // the lowest, of the first parameters of segment 2, before this step
+  std::optional<std::uint64_t> not_a_number;     // in the gradient of segment 2
+  std::optional<std::uint64_t> infinite;         // in the gradient of segment 0
+  std::optional<std::uint64_t> odd_statistic;    // the variance of the second normalization is not finite
+  std::optional<std::uint64_t> few_statistics;   // one less than the model has
+  std::optional<std::uint64_t> other_statistic;  // the first one that it announces is not the one it takes itself
+  std::optional<std::uint64_t> other_rate;       // the learning rate that it announces
+  std::optional<std::uint64_t> bad_payload;      // its chunks lose their last byte
+  std::uint64_t extra_compute_us = 0;            // every bucket of every step
 };
 
 class ExchangeNode : public VirtualNode, private daemon::Member::Host {

@@ -19,7 +19,8 @@ TEST(Member, FramesOfAnotherViewChangeNothing) {
   Nobody world;
   // Of three nodes the first and the last are members: ranks are no seats.
   const View view(4, {Seat(0), Seat(2)});
-  Member member({77, view, Seat(2), {"node-a", "node-b", "node-c"}, {}, false}, simulation::tiny_segments(), world);
+  Member member({77, view, Seat(2), {"node-a", "node-b", "node-c"}, {1, 1}, {}, false}, simulation::tiny_model(),
+                world);
   EXPECT_EQ(member.members().self, Rank(1));
   EXPECT_EQ(member.members().own_name(), "node-c");
   const schema::Chunk chunk{};  // before the first step: of this view it would end the run

@@ -63,7 +63,7 @@ TEST_F(AwkwardHomeTest, ADirectReadOrWriteIsDeadly) {
 }
 
 TEST_F(AwkwardHomeTest, TheStateOfAReplicaIsOutOfReach) {
-  const daemon::Replica replica(home_, tiny_segments(), 1, 3);
+  const daemon::Replica replica(home_, tiny_model(), 1, 3);
   for (const ConstFloats& array : {replica.parameters(), replica.slot(0), replica.average(), replica.next_parameters()})
     EXPECT_DEATH((void)first_of(array), "");
   std::vector<float> expected(tiny_segments().padded_count());

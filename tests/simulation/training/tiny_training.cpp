@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "engine/model.h"
+#include "engine/dataset.h"
 #include "kernels/base/check.h"
 #include "tests/simulation/simulator/random.h"
 
@@ -81,12 +81,25 @@ float rounded_to_float16(float value) {
 
 }  // namespace
 
-const engine::SegmentTable& tiny_segments() {
-  static const engine::SegmentTable table({segment("conv1.weight", {8, 3, 5, 5}, false),
-                                           segment("conv1.bias", {8}, false), segment("fc1.weight", {40, 100}, false),
-                                           segment("fc1.bias", {40}, false), segment("fc2.weight", {10, 40}, true)});
-  return table;
+// The two normalizations follow at different rates; the second is longer than a block.
+const engine::Model& tiny_model() {
+  static const engine::Model model = [] {
+    engine::Model made;
+    made.name = "tiny";
+    made.segments = engine::SegmentTable({segment("conv1.weight", {8, 3, 5, 5}, false),
+                                          segment("conv1.bias", {8}, false), segment("fc1.weight", {40, 100}, false),
+                                          segment("fc1.bias", {40}, false), segment("fc2.weight", {10, 40}, true)});
+    made.statistics =
+        engine::SegmentTable({segment("bn1.running_mean", {8}, false), segment("bn1.running_var", {8}, false),
+                              segment("bn2.running_mean", {600}, false), segment("bn2.running_var", {600}, false)});
+    made.operators = {{"bn1", engine::BatchNormalization{.momentum = 0.1F, .mean = 0, .variance = 1}, {}},
+                      {"bn2", engine::BatchNormalization{.momentum = 0.03F, .mean = 2, .variance = 3}, {}}};
+    return made;
+  }();
+  return model;
 }
+
+const engine::SegmentTable& tiny_segments() { return tiny_model().segments; }
 
 std::vector<std::string> tiny_segment_names() {
   std::vector<std::string> names;
@@ -113,6 +126,41 @@ double draw_loss(std::uint64_t seed, std::size_t rank, std::uint64_t step) {
   return Random(seed + 31 * rank + 1'000 * step).unit();
 }
 
+std::vector<float> draw_statistics(std::uint64_t seed, std::size_t rank, std::uint64_t step) {
+  Random random(seed * 1'000'033 + rank * 1'013 + step);
+  std::vector<float> values(tiny_model().statistics.parameter_count());
+  for (float& value : values) value = static_cast<float>(3 * random.unit() - 1);
+  return values;
+}
+
+// The members' shares of the batch: equal weights.
+static std::vector<float> reference_shares(const schema::JobSpec& job, std::size_t members) {
+  const std::uint64_t batch = schema::resolved_global_batch(job, members);
+  std::vector<float> shares;
+  for (const engine::Share& part : engine::split(batch, std::vector<std::uint16_t>(members, 1)))
+    shares.push_back(static_cast<float>(static_cast<double>(part.count) / static_cast<double>(batch)));
+  return shares;
+}
+
+// Element by element, in the order of ranks.
+static void follow_reference(const schema::JobSpec& job, std::size_t members, std::uint64_t step,
+                             AlignedArray<float>& statistics) {
+  const std::vector<float> shares = reference_shares(job, members);
+  std::vector<std::vector<float>> measured;
+  for (std::size_t rank = 0; rank < members; ++rank) measured.push_back(draw_statistics(job.seed, rank, step));
+  std::size_t at = 0;
+  for (std::size_t s = 0; s < tiny_model().statistics.size(); ++s) {
+    const engine::Segment& one = tiny_model().statistics[s];
+    const float momentum = s < 2 ? 0.1F : 0.03F;
+    for (std::size_t i = 0; i < one.element_count; ++i, ++at) {
+      float mean = 0;
+      for (std::size_t rank = 0; rank < members; ++rank) mean = mean + shares[rank] * measured[rank][at];
+      float& running = statistics[one.offset + i];
+      running = running + momentum * (mean - running);
+    }
+  }
+}
+
 static engine::OptimizerOptions reference_optimizer(const schema::JobSpec& job) {
   engine::OptimizerOptions options;
   options.kind = job.optimizer;
@@ -126,12 +174,16 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
   const engine::SegmentTable& segments = tiny_segments();
   const std::size_t size = segments.padded_count();
   const engine::OptimizerOptions optimizer = reference_optimizer(job);
-  ReferenceState state{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size),
-                       AlignedArray<float>(size), 0};
+  ReferenceState state{AlignedArray<float>(size),
+                       AlignedArray<float>(size),
+                       AlignedArray<float>(size),
+                       AlignedArray<float>(size),
+                       AlignedArray<float>(tiny_model().statistics.padded_count()),
+                       0};
   engine::initialize(segments, job.seed, state.parameters.data());
+  engine::initialize(tiny_model().statistics, job.seed, state.statistics.data());
   std::copy(state.parameters.begin(), state.parameters.end(), state.average.begin());
-  ReferenceState next{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size),
-                      AlignedArray<float>(size), 0};
+  ReferenceState next{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size), {}, {}, 0};
   for (std::uint64_t step = 0; step < steps; ++step) {
     std::vector<AlignedArray<float>> gradients;
     for (std::size_t rank = 0; rank < members; ++rank) {
@@ -175,6 +227,7 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
       update.scale = 1.0f / static_cast<float>(members);
       scalar().apply_floats(update, sums.span(), from, to);
     }
+    follow_reference(job, members, step, state.statistics);
     std::swap(state.parameters, next.parameters);
     std::swap(state.slot0, next.slot0);
     std::swap(state.slot1, next.slot1);
@@ -200,6 +253,11 @@ std::string difference(const ReferenceState& reference, const daemon::Replica& r
   if (text.empty() && replica.slot_count() > 0) text = compare("slot 0 of", reference.slot0.span(), replica.slot(0));
   if (text.empty() && replica.slot_count() > 1) text = compare("slot 1 of", reference.slot1.span(), replica.slot(1));
   if (text.empty()) text = compare("average", reference.average.span(), replica.average());
+  const std::span<const float> statistics = replica.statistics();
+  for (std::size_t i = 0; i < statistics.size() && text.empty(); ++i)
+    if (std::bit_cast<std::uint32_t>(statistics[i]) != std::bit_cast<std::uint32_t>(reference.statistics[i]))
+      text = "statistic " + std::to_string(i) + ": " + std::to_string(reference.statistics[i]) + " expected, " +
+             std::to_string(statistics[i]) + " found";
   return text;
 }
 

@@ -142,6 +142,37 @@ TEST(TrainingFaults, ANonFiniteGradientNamesNodeSegmentAndStep) {
   });
 }
 
+TEST(TrainingFaults, ANonFiniteStatisticNamesNodeNormalizationAndStep) {
+  for_each_seed(50, {1, 16}, [](std::uint64_t seed, std::size_t nodes) {
+    const std::uint64_t step = seed % 9;
+    OneFault run({nodes, seed}, &Faults::odd_statistic, step);
+    run.expect_failed(
+        {"bn2.running_var on " + run.name(run.faulty) + " is not finite in step " + std::to_string(step)});
+    run.expect_committed_at_most(step);
+    run.expect_consistent();
+  });
+}
+
+TEST(TrainingFaults, ADifferentNumberOfStatisticsIsNamed) {
+  for_each_seed(50, {2, 16}, [](std::uint64_t seed, std::size_t nodes) {
+    const std::uint64_t step = seed % 9;
+    OneFault run({nodes, seed}, &Faults::few_statistics, step);
+    run.expect_failed(
+        {run.name(run.faulty) + " measured 1215 statistics in step " + std::to_string(step), "the model has 1216"});
+    run.expect_committed_at_most(step);
+    run.expect_consistent();
+  });
+}
+
+TEST(TrainingFaults, RunningStatisticsThatDifferAreNamedWithinTheDigestPeriod) {
+  for_each_seed(50, {3, 16}, [](std::uint64_t seed, std::size_t nodes) {
+    const std::uint64_t step = seed % 10, noticed = (step / 4 + 1) * 4;
+    OneFault run({nodes, seed}, &Faults::other_statistic, step);
+    run.expect_failed({run.name(run.faulty), "bn1.running_mean", "before step " + std::to_string(noticed)});
+    run.expect_committed_at_most(noticed);
+  });
+}
+
 TEST(TrainingFaults, ADifferentLearningRateIsNamedWithBothValues) {
   for_each_seed(100, {2, 16}, [](std::uint64_t seed, std::size_t nodes) {
     const std::uint64_t step = seed % 9;

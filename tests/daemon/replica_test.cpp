@@ -1,0 +1,100 @@
+// The state of a run: what is double-buffered, what the digest covers.
+#include "daemon/step/replica.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "schema/limits.h"
+#include "tests/simulation/simulator/awkward_home.h"
+#include "tests/simulation/training/tiny_training.h"
+
+namespace tg::daemon {
+namespace {
+
+using simulation::tiny_model;
+
+std::vector<float> statistics_of(const Replica& replica) {
+  return {replica.statistics().begin(), replica.statistics().end()};
+}
+
+// Models without statistics: frozen, as they were before there were any.
+TEST(Replica, FirstDigestsOfLenetAndCifarnet) {
+  const auto home = simulation::home_under_test(*kernels::available().front());
+  const engine::Model lenet = engine::make_model(ModelKind::kLenet),
+                      cifarnet = engine::make_model(ModelKind::kCifarnet);
+  const Replica of_lenet(*home, lenet, 1, 1), of_cifarnet(*home, cifarnet, 1, 1);
+  EXPECT_EQ(of_lenet.segment_digests().size(), lenet.segments.size());
+  EXPECT_EQ(Replica::combine(of_lenet.segment_digests()), 0x65721ea0ad216b64u);
+  EXPECT_EQ(Replica::combine(of_cifarnet.segment_digests()), 0xff535840849c3bf9u);
+}
+
+TEST(Replica, StatisticsFollowWithTheCommitAndNotBefore) {
+  const auto home = simulation::home_under_test(*kernels::available().front());
+  const engine::SegmentTable& table = tiny_model().statistics;
+  Replica replica(*home, tiny_model(), 0, 7);
+  AlignedArray<float> expected(table.padded_count());
+  engine::initialize(table, 7, expected.data());
+  EXPECT_EQ(statistics_of(replica), std::vector<float>(expected.begin(), expected.end()));
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    const std::span<const float> before = replica.statistics();
+    const std::vector<float> was(before.begin(), before.end());
+    const std::vector<float> measured = simulation::draw_statistics(1, 0, step);
+    AlignedArray<float> flat(table.padded_count());
+    engine::spread(table, measured, flat.span());
+    engine::follow_statistics(tiny_model(), flat.span(), expected.span());
+    replica.commit(0.5F, measured);
+    EXPECT_EQ(statistics_of(replica), std::vector<float>(expected.begin(), expected.end())) << step;
+    EXPECT_TRUE(std::ranges::equal(before, was)) << "the other half still holds the state before";
+  }
+}
+
+TEST(Replica, DigestsCoverEachStatisticAndNothingElseMoves) {
+  const auto home = simulation::home_under_test(*kernels::available().front());
+  const std::size_t segments = tiny_model().segments.size(), count = tiny_model().statistics.size();
+  const std::vector<float> measured = simulation::draw_statistics(1, 0, 0);
+  const auto digests_after = [&](const std::vector<float>& means) {
+    Replica replica(*home, tiny_model(), 1, 7, false);
+    replica.commit(0, means);
+    return replica.segment_digests();
+  };
+  const std::vector<std::uint64_t> digests = digests_after(measured);
+  ASSERT_EQ(digests.size(), segments + count);
+  std::size_t at = 0;
+  for (std::size_t s = 0; s < count; at += tiny_model().statistics[s].element_count, ++s) {
+    std::vector<float> other = measured;
+    other[at] += 1;
+    const std::vector<std::uint64_t> changed = digests_after(other);
+    for (std::size_t d = 0; d < digests.size(); ++d) EXPECT_EQ(changed[d] != digests[d], d == segments + s) << d;
+  }
+  EXPECT_NE(digests[segments], digests[segments + 1]);
+}
+
+// Statistics that change places are another state.
+TEST(Replica, EqualStatisticsHaveDigestsOfTheirOwn) {
+  const auto home = simulation::home_under_test(*kernels::available().front());
+  const Replica replica(*home, tiny_model(), 0, 7);
+  const std::vector<std::uint64_t> digests = replica.segment_digests();
+  const std::size_t first = tiny_model().segments.size();
+  EXPECT_TRUE(std::ranges::equal(replica.statistics().first(512), replica.statistics().subspan(512, 512)));
+  EXPECT_NE(digests[first], digests[first + 1]);
+}
+
+TEST(Replica, CountsItsStatisticsTwice) {
+  engine::Model without = tiny_model();
+  without.statistics = {};
+  const std::size_t more = tiny_model().statistics.padded_count() * sizeof(float);
+  EXPECT_EQ(Replica::bytes(tiny_model(), 1, true), Replica::bytes(without, 1, true) + 2 * more);
+}
+
+TEST(Models, FitTheFramesOfARun) {
+  for (const ModelKind kind : values_of<ModelKind>()) {
+    const engine::Model model = engine::make_model(kind);
+    EXPECT_LE(model.segments.size() + model.statistics.size(), schema::kMostDigests) << model.name;
+    EXPECT_LE(model.statistics.parameter_count(), schema::kMostStatistics) << model.name;
+  }
+}
+
+}  // namespace
+}  // namespace tg::daemon
