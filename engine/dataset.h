@@ -11,9 +11,10 @@
 //   mnist           train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-..., there or in mnist/
 //   fashion-mnist   the same in fashion-mnist/ or there, or where Debian's dataset-fashion-mnist has put them
 //   cifar10, cifar100   the binary batches, there or in cifar-10-batches-bin/, cifar-100-binary/
-//   idx             one file each with train-images, train-labels, t10k-images (or test-images), t10k-labels in its
-//   name npy             x_train.npy, y_train.npy, x_test.npy, y_test.npy, or x.npy, y.npy;
-//   engine/data/files/array_sets.h folder          JPEG and PNG, a folder per class; engine/data/folder/list.h
+//   idx             one file each with train-images, train-labels, t10k-images, t10k-labels in its name
+//   npy             x_train.npy, y_train.npy, x_test.npy, y_test.npy, or x.npy, y.npy: files/array_sets.h
+//   folder          JPEG and PNG, a folder per class: folder/list.h
+//
 // idx, npy and folder without a part for testing hold back test_share of each class.
 #pragma once
 

@@ -111,6 +111,11 @@ void MicroBatches::read_statistics(float* measured) const {
 
 }  // namespace
 
+std::uint64_t micro_batch_bytes(const Model& model, int batch, int micro_batch) {
+  const std::size_t sums = std::min(batch / micro_batch - 1, 2) * model.segments.padded_count();
+  return sums == 0 ? 0 : (sums + static_cast<std::size_t>(micro_batch) * model.input.elements()) * sizeof(float);
+}
+
 std::unique_ptr<Engine> make_micro_batches(std::unique_ptr<Engine> engine, kernels::Home& home,
                                            const MicroBatchOptions& options) {
   return std::make_unique<MicroBatches>(std::move(engine), home, options);

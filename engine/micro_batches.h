@@ -8,6 +8,7 @@
 // normalizes with its part's statistics, as smaller batches would; what the step measured is the mean over the parts.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -21,6 +22,9 @@ struct MicroBatchOptions {
   int micro_batch = 1;                     // samples of a part
   std::function<void()> advanced = [] {};  // called when a part of a forward is done, on its thread
 };
+
+// What the parts need beside the engine: the sums of gradients, and a part's samples. 0 where there is one part only.
+std::uint64_t micro_batch_bytes(const Model& model, int batch, int micro_batch);
 
 // home: where the engine computes; it outlives what is returned. Takes one array of gradients there, two if there are
 // more than two parts: activation_bytes counts them. Throws std::bad_alloc.

@@ -3,15 +3,13 @@
 // thread.
 //
 // Evaluation, of a picture (bytes, 1 or 3 channels):
-//   1. decode. A JPEG whose shorter side is at least s times `resize`, s the largest of 8, 4, 2, 1, is decoded at 1/s
-//   of
-//      its size (libjpeg's scaled inverse DCT; Pillow: draft("RGB", (resize, resize))). PNG: in full; 16 bits keep
-//      their high byte, alpha is dropped. Orientation tags are ignored.
+//   1. decode. A JPEG whose shorter side is at least s times `resize`, s the largest of 8, 4, 2, 1, is decoded at
+//      1/s of its size (libjpeg's scaled inverse DCT; Pillow: draft("RGB", (resize, resize))). PNG: in full; 16 bits
+//      keep their high byte, alpha is dropped. Orientation tags are ignored.
 //   2. channels. One becomes three alike; three become one: (19595 R + 38470 G + 7471 B + 32768) >> 16.
 //   3. resize, unless it is 0. The shorter side becomes `resize` pixels, the longer one resize * longer / shorter,
-//   rounded
-//      down. Triangle filter with antialiasing, bit for bit what Pillow's resize(size, BILINEAR) does to 8-bit pictures
-//      (engine/data/recipe/resize.h).
+//      rounded down. Triangle filter with antialiasing, bit for bit what Pillow's resize(size, BILINEAR) does to
+//      8-bit pictures (engine/data/recipe/resize.h).
 //   4. crop: the window of the input's size whose top and left are half of what is left over, rounded down.
 //   5. x / 255 in float32, then the normalization.
 // Training has these in place of 3 and 4:

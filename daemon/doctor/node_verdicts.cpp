@@ -211,7 +211,7 @@ void judge_disk(const std::string& node, const Examination& one, Findings& findi
   if (one.disk_free >= one.disk_need + kLeastDiskBytes) return;
   findings.fail(
       Check::kDisk, node, "",
-      {mebibytes_of(one.disk_free) + " free where its state-dir is; a run of the largest model writes " +
+      {mebibytes_of(one.disk_free) + " free where its state-dir is; a run of LeNet with adam writes " +
            mebibytes_of(one.disk_need) + ", and " + mebibytes_of(kLeastDiskBytes) + " should stay",
        "delete runs (tgctl list, tgctl delete RUN; keep-runs, keep-mib), or move state-dir to a larger disk"});
 }
@@ -254,12 +254,12 @@ void judge_hosts(const Survey& survey, Findings& findings) {
     least_memory = std::min(least_memory, one.memory_left);
     least_descriptors = std::min(least_descriptors, one.descriptors);
   });
-  findings.pass(Check::kDisk, mebibytes_of(least_disk) + " free at least; a run of the largest model (" +
+  findings.pass(Check::kDisk, mebibytes_of(least_disk) + " free at least; a run of LeNet with adam (" +
                                   "two checkpoints, one being written, what is fetched) writes " +
                                   mebibytes_of(any->disk_need));
   findings.pass(Check::kMemory,
                 (least_memory == UINT64_MAX ? "no limit known" : mebibytes_of(least_memory) + " left at least") +
-                    "; a run of the largest model takes " + mebibytes_of(any->memory_need));
+                    "; a run of LeNet with adam takes " + mebibytes_of(any->memory_need));
   findings.pass(Check::kDescriptors, std::to_string(least_descriptors) + " allowed at least, " +
                                          std::to_string(any->descriptors_need) + " needed");
   findings.pass(Check::kEngine, tested);

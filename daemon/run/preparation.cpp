@@ -22,7 +22,8 @@ namespace tg::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kProbes = 3;  // timed forward + backward passes; the median counts
+constexpr int kProbes = 3;          // timed forward + backward passes; the median counts
+constexpr double kLongProbe = 5.0;  // seconds after which one is enough
 
 bool replays(const schema::JobSpec& job) { return job.compute == schema::Compute::kReplay; }
 
@@ -88,6 +89,11 @@ Error no_divisor(int micro_batch, int batch) {
                                       "member's, such as " + std::to_string(divisor) + " here, or change global-batch"};
 }
 
+// Two training batches, of which one is filled while the other is trained on, and one to evaluate.
+std::uint64_t sample_bytes(const engine::Model& model, int batch) {
+  return static_cast<std::uint64_t>(2 * batch + evaluation_samples(model.input)) * model.input.elements() * sizeof(float);
+}
+
 // The one place that chooses what computes. Its activations get the memory that everything else leaves.
 Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const engine::Model& model,
                                                     int batch, kernels::Home& home,
@@ -101,9 +107,12 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
                                               job.replay_zeros, job.replay_gradients.value_or("")});
   const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
   if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
-  const std::uint64_t left = std::max<std::uint64_t>(allowed_memory(options.memory_bytes) - least, 1);
-  Result<std::unique_ptr<engine::Engine>> engine = engine::make_cpu_engine(
-      model, {static_cast<int>(options.threads), micro_batch, kEvaluationBatch, job.seed, left});
+  const std::uint64_t others =
+      least + sample_bytes(model, batch) + engine::micro_batch_bytes(model, batch, micro_batch);
+  const std::uint64_t allowed = allowed_memory(options.memory_bytes);
+  Result<std::unique_ptr<engine::Engine>> engine =
+      engine::make_cpu_engine(model, {static_cast<int>(options.threads), micro_batch, evaluation_samples(model.input),
+                                      job.seed, allowed > others ? allowed - others : 1});
   if (!engine.ok() || micro_batch == batch) return engine;
   return engine::make_micro_batches(std::move(engine).value(), home, {batch, micro_batch, advance});
 }
@@ -139,8 +148,10 @@ double probe(const PreparationOptions& options, const Prepared& prepared, Traini
     const Clock::time_point start = Clock::now();
     kit.engine->forward(prepared.replica->parameters().address(), batch);
     kit.engine->backward(static_cast<float>(factor), kit.gradients.floats().address(), [](std::size_t, std::size_t) {});
-    if (i > 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    const double took = std::chrono::duration<double>(Clock::now() - start).count();
+    if (i > 0 || took > kLongProbe) seconds.push_back(took);
     advance();
+    if (took > kLongProbe) break;
   }
   return median(std::move(seconds));
 }
@@ -171,13 +182,14 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   prepared->data_hash = prepared->data->hash;
   prepared->model_hash = prepared->model.hash();
   prepared->local_batch = static_cast<std::uint32_t>(part.count);
-  prepared->activation_bytes = kit.engine->activation_bytes();
   prepared->threads = options.threads;
   prepared->engine_build = kit.engine->build();
   if (!replays(job)) prepared->description = describe(prepared->model, prepared->recipe, *prepared->data, job);
   kit.tensors = home.make_kernels();
   kit.gradients = kernels::HomeArray(home, segments.padded_count());
   prepared->step_seconds = probe(options, *prepared, kit, part, advance);
+  prepared->activation_bytes = kit.engine->activation_bytes();
+  if (!replays(job)) prepared->activation_bytes += sample_bytes(prepared->model, part.count);
   if (!replays(job))
     kit.batches = std::make_unique<engine::BatchSource>(
         prepared->data, engine::BatchSource::Options{job.seed, global_batch(options), part, 0, job.steps,

@@ -307,6 +307,10 @@ void Run::log_damaged() {
   const std::vector<std::string> messages = prepared_->data->skipped->messages();
   for (; damaged_logged_ < messages.size(); ++damaged_logged_)
     context_.log.warning("damaged-file-skipped", {{"run", identity_.id}, {"what", messages[damaged_logged_]}});
+  const std::size_t met = prepared_->data->skipped->count();  // once more in every epoch
+  if (met > std::max(messages.size(), damaged_met_))
+    context_.log.warning("damaged-files-skipped", {{"run", identity_.id}, {"times", met}});
+  damaged_met_ = met;
 }
 
 void Run::reported(const std::optional<Member::Evaluation>& evaluation) {

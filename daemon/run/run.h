@@ -117,7 +117,7 @@ class Run : private Member::Host {
   RunRecord record_;
   const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with their threads
   Clock::time_point published_{}, logged_{}, checkpointed_{};
-  std::size_t damaged_logged_ = 0;
+  std::size_t damaged_logged_ = 0, damaged_met_ = 0;
   Clock::time_point computed_{}, evaluating_{};  // the own gradient was whole; an evaluation began
   bool copies_ = true;                           // checkpoints are written from a copy; else training waits
   bool writes_checkpoint_ = false;               // now, beside training

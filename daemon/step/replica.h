@@ -45,7 +45,7 @@ class Replica {
 
   // Every chunk of the step has been applied: it becomes the state, with the running statistics a step nearer to what
   // all members measured (without padding; empty for a model without). Then the average moves (rate = 1 - decay).
-  void commit(float average_rate, std::span<const float> measured = {});
+  void commit(float average_rate, std::span<const float> measured);
   std::uint64_t committed_steps() const { return committed_steps_; }
 
   // One hash per segment over parameters, slots and average, then one per running statistic; combine() is their sum.

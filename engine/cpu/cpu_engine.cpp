@@ -23,7 +23,7 @@ const EngineOptions& with_threads(const EngineOptions& options) {
 // Samples that are evaluated at once, of those asked for: their activations stay below this.
 constexpr std::size_t kEvaluationBytes = 256u << 20;
 
-int evaluation_batch(const Model& model, int asked) {
+int evaluation_batch(const Model& model, const EngineOptions& options) {
   const Plan plan = make_plan(model, {.training = false});
   std::vector<BufferNeed> needs;
   for (const Lifetime& lifetime : plan.lifetimes) needs.push_back({lifetime, 0});
@@ -32,8 +32,11 @@ int evaluation_batch(const Model& model, int asked) {
     std::size_t& bytes = needs[plan.value_buffers[value]].bytes;
     bytes = std::max(bytes, plan.shapes[value].elements() * sizeof(float));
   }
-  const std::size_t most = std::max<std::size_t>(kEvaluationBytes / most_bytes_at_once(needs), 1);
-  return static_cast<int>(std::min(most, static_cast<std::size_t>(asked)));
+  const std::size_t allowed = options.most_activation_bytes != 0
+                                  ? std::min<std::size_t>(kEvaluationBytes, options.most_activation_bytes / 2)
+                                  : kEvaluationBytes;
+  const std::size_t most = std::max<std::size_t>(allowed / most_bytes_at_once(needs), 1);
+  return static_cast<int>(std::min(most, static_cast<std::size_t>(options.evaluation_batch)));
 }
 
 // Asked before the memory is taken: a machine without it kills whom it likes.
@@ -54,7 +57,7 @@ CpuEngine::CpuEngine(Model model, const EngineOptions& options, bool sharing)
     : model_(std::move(model)),
       options_(with_threads(options)),
       training_(device_, model_, {options.batch, true, options.seed, sharing}),
-      evaluation_(device_, model_, {evaluation_batch(model_, options.evaluation_batch), false, options.seed, sharing}),
+      evaluation_(device_, model_, {evaluation_batch(model_, options), false, options.seed, sharing}),
       memory_(allowed(std::max(training_.bytes(), evaluation_.bytes()), device_.scratchpad_bytes(), options)),
       probabilities_(training_.heads().size()) {
   device_.allocate_scratchpad();
@@ -143,6 +146,8 @@ Result<std::unique_ptr<Engine>> make_cpu_engine(const Model& model, const Engine
     return Error{ErrorKind::kFailed, "no memory for " + model.name + " at batch " + std::to_string(options.batch) +
                                          " and evaluation batch " + std::to_string(options.evaluation_batch) +
                                          "; make them smaller"};
+  } catch (const std::invalid_argument& e) {
+    return Error{ErrorKind::kInvalidJob, e.what()};
   } catch (const std::exception& e) {
     return Error{ErrorKind::kFailed, e.what()};
   }

@@ -9,11 +9,11 @@
 namespace tg::engine::cpu {
 namespace {
 
-// Classes that come before the label's.
+// Classes that come before the label's; all of them where its logit is not a number.
 std::size_t rank_of(std::span<const float> logits, std::size_t label) {
   std::size_t higher = 0;
   for (std::size_t c = 0; c < logits.size(); ++c)
-    if (logits[c] > logits[label] || (logits[c] == logits[label] && c < label)) ++higher;
+    if (c != label && !(logits[c] < logits[label] || (logits[c] == logits[label] && c > label))) ++higher;
   return higher;
 }
 

@@ -48,10 +48,14 @@ dnnl::memory Device::scratchpad(const dnnl::memory::desc& desc) {
   return scratchpads_.back();
 }
 
-void Device::allocate_scratchpad() {
+std::size_t Device::scratchpad_bytes() const {
   std::size_t bytes = 0;
   for (const dnnl::memory& each : scratchpads_) bytes = std::max(bytes, each.get_desc().get_size());
-  scratch_ = AlignedArray<std::byte>(bytes);
+  return bytes;
+}
+
+void Device::allocate_scratchpad() {
+  scratch_ = AlignedArray<std::byte>(scratchpad_bytes());
   for (dnnl::memory& each : scratchpads_) point(each, scratch_.data());
 }
 

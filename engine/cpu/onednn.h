@@ -41,7 +41,7 @@ class Device {
   // them.
   dnnl::memory scratchpad(const dnnl::memory::desc& desc);
   void allocate_scratchpad();
-  std::size_t scratchpad_bytes() const { return scratch_.size(); }
+  std::size_t scratchpad_bytes() const;  // of all operations so far, before it is allocated too
 
   // "conv1 forward: brgconv:avx512_core", in the order of construction.
   void note_implementation(const std::string& operation, const char* implementation);

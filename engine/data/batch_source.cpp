@@ -42,6 +42,7 @@ struct BatchSource::State {
 
   void open(Slot& slot) {
     slot.batch.count = options.share.count;
+    slot.batch.first_position = position_of(current);
     shape_batch(options.recipe, slot.batch);
     slot.images.resize(slot.batch.labels.size());
     for (std::size_t i = 0; i < slot.images.size(); ++i) slot.images[i] = stream.sample(position_of(current) + i);

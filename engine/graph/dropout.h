@@ -21,7 +21,6 @@ class DropoutMask {
   // probability in [0, 1): values that round to 1 are taken as the largest below it.
   DropoutMask(double probability, std::uint64_t seed, std::size_t index_of_operator);
 
-  bool drops_nothing() const { return threshold_ == 0; }
   // y = x * mask, which x and y may share.
   void apply(std::uint64_t position, std::span<const float> x, std::span<float> y) const;
 

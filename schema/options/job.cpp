@@ -41,8 +41,10 @@ void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
                            "Seed of initial parameters, sample order, augmentation and ternary draws."));
-  rows.push_back(whole_row("global-batch", &JobSpec::global_batch, {1, kMostBatch},
-                           "Samples of a step over all members; what is learnt does not depend on their number."));
+  rows.push_back(
+      whole_row("global-batch", &JobSpec::global_batch, {1, kMostBatch},
+                "Samples of a step over all members; what is learnt does not depend on their number, but for batch "
+                "normalizations, which see each member's share by itself."));
   rows.push_back(whole_row("batch-per-node", &JobSpec::batch_per_node, {0, kMostBatch},
                            "Samples of a step per member, in place of global-batch; 0 = not used."));
   rows.push_back(

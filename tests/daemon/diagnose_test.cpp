@@ -415,7 +415,7 @@ TEST(Diagnose, WhatIsScarceOnAMachine) {
     return survey;
   };
   expect(with([](Examination& one) { one.disk_free = 100u << 20; }), Check::kDisk, Verdict::kFail, "node-c",
-         "100 MiB free where its state-dir is; a run of the largest model writes 60 MiB", "tgctl delete");
+         "100 MiB free where its state-dir is; a run of LeNet with adam writes 60 MiB", "tgctl delete");
   expect(with([](Examination& one) { one.disk_problem = "state-dir /x cannot be written; mount it"; }), Check::kDisk,
          Verdict::kFail, "node-c", "cannot be written", "mount it");
   expect(with([](Examination& one) { one.memory_problem = "the run needs 80 MiB; stop what else runs"; }),

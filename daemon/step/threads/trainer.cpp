@@ -271,7 +271,7 @@ void Trainer::State::evaluate(const Evaluate& asked) {
   const engine::Share part = engine::split(prepared.data->test.count(), options.weights)[options.self.index()];
   engine::EvaluationCounts counts;
   for (int done = 0; done < part.count;) {
-    const int wanted = std::min(kEvaluationBatch, part.count - done);
+    const int wanted = std::min(evaluation_samples(prepared.model.input), part.count - done);
     evaluation_batch.count = wanted;  // less comes of it where damaged files are skipped
     engine::fill_evaluation_batch(*prepared.data, prepared.recipe,
                                   static_cast<std::size_t>(part.first) + static_cast<std::size_t>(done),

@@ -7,6 +7,7 @@
 // calls a hook again. The home of its arrays must outlive even that.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,7 +36,7 @@ struct Prepared {
   std::shared_ptr<Replica> replica;
   std::uint64_t data_hash = 0, model_hash = 0, initial_digest = 0;
   std::uint32_t local_batch = 0;       // samples of a step that are this member's
-  std::uint64_t activation_bytes = 0;  // of the engine
+  std::uint64_t activation_bytes = 0;  // of the engine, and its batches of samples
   double step_seconds = 0;             // measured: their forward + backward
   std::uint64_t threads = 0;
   std::string engine_build;
@@ -43,8 +44,11 @@ struct Prepared {
   std::string description;                 // for the artefacts (run/description.h); empty when gradients are replayed
 };
 
-// Samples of an evaluation batch, at most.
-inline constexpr int kEvaluationBatch = 250;
+// Samples of an evaluation batch, at most: it is progress when one is done, and larger samples take longer.
+inline int evaluation_samples(const engine::ImageShape& input) {
+  constexpr std::size_t kMost = 250, kMostBytes = 32u << 20;
+  return static_cast<int>(std::clamp<std::size_t>(kMostBytes / (input.elements() * sizeof(float)), 1, kMost));
+}
 
 // What a compute thread trains with: all of one home.
 struct TrainingKit {

@@ -71,9 +71,9 @@ class BatchNormalizationStage final : public Stage {
   void measure(const StageContext& context, const memory::dims& dims) {
     const auto count = static_cast<double>(dims[0] * dims[2] * dims[3]);
     if (count < 2)
-      throw std::runtime_error(context.name() +
-                               " normalizes over one value: a batch of one sample, one pixel large; make the batch or "
-                               "the images larger");
+      throw std::invalid_argument(context.name() +
+                                  " normalizes over one value: one sample at a time, one pixel large; make the batch "
+                                  "(or micro-batch) or the images larger");
     of_sample_ = static_cast<float>(count / (count - 1));
     mean_ = context.device.allocate(running_mean_.memory().get_desc());
     variance_ = context.device.allocate(running_variance_.memory().get_desc());

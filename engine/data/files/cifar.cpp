@@ -100,7 +100,13 @@ Result<Dataset> load_cifar100(const std::string& directory) {
   if (Status status = read_batch(place, "test.bin", data.test, hash); !status) return status.error();
   auto names = read_class_names(find_file(directory, place.folder, {"fine_label_names.txt"}), kCifar100Format.classes);
   if (!names) return names.error();
+  if (names->size() != kCifar100Format.classes)
+    return Error{ErrorKind::kCorrupt, "fine_label_names.txt in " + directory + " names " +
+                                          std::to_string(names->size()) + " classes; CIFAR-100 has " +
+                                          std::to_string(kCifar100Format.classes)};
   data.classes = *std::move(names);
+  for (const std::string& name : data.classes)
+    hash.add(std::span(reinterpret_cast<const std::uint8_t*>(name.data()), name.size()));
   data.hash = hash.value();
   return data;
 }

@@ -39,6 +39,7 @@ TEST(BatchSource, EqualsDirectFillAndStaysValidUntilTheNextCall) {
     fill_training_batch(*data, options.recipe, stream, options.seed, step * options.global_batch + options.share.first,
                         expected);
     ASSERT_EQ(batch.count, options.share.count);
+    ASSERT_EQ(batch.first_position, step * options.global_batch + options.share.first) << "dropout's key";
     ASSERT_EQ(batch.labels, expected.labels) << step;
     ASSERT_TRUE(std::ranges::equal(batch.images.span(), expected.images.span())) << step;
   }
