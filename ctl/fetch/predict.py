@@ -487,7 +487,7 @@ def find_cifar(folder, held, model):
 
 
 # By what the model was trained on: what is looked for first.
-FINDERS = {"folder": find_folder, "idx": find_idx, "mnist": find_mnist, "fashion-mnist": find_mnist, "cifar10": find_cifar, "cifar100": find_cifar}
+FINDERS = {"folder": find_folder, "idx": find_idx, "mnist": find_mnist, "fashion-mnist": find_mnist, **dict.fromkeys(CIFAR, find_cifar)}
 
 
 def find_test_set(folder, held, model):

@@ -111,7 +111,7 @@ def write_mnist(folder, draw, first):
     for i, spelling in enumerate(("-idx%d-ubyte", ".idx%d-ubyte", "-idx%d-ubyte.gz", ".idx%d-ubyte.gz")[first:]):
         packed = gzip.compress if spelling.endswith("gz") else bytes
         for part in ("train", "t10k"):
-            count = 5 + i
+            count = 7 + first + i
             images = struct.pack(">4I", 0x803, count, 28, 28) + draw.randbytes(count * 784)
             (folder / (f"{part}-images" + spelling % 3)).write_bytes(packed(images))
             (folder / (f"{part}-labels" + spelling % 1)).write_bytes(packed(struct.pack(">2I", 0x801, count) + bytes(i % 10 for i in range(count))))
@@ -174,6 +174,22 @@ def check_pictures(folder, draw):
         refused("cut.png", predict.picture, str(folder / "cut.png"), model)
 
 
+def check_fashion(folder, draw):
+    """A folder of its own, then Debian's, then the folder itself."""
+    model = {"preprocessing": {"samples": "bytes"}, "data": {"kind": "fashion-mnist", "stored": [1, 28, 28], "test_share": 0}}
+    debian, predict.INSTALLED = predict.INSTALLED, folder / "installed"
+    places = [folder / "there" / "fashion-mnist", predict.INSTALLED, folder / "there"]
+    for first, place in enumerate(places):
+        write_mnist(place, draw, first)
+    for first, place in enumerate(places):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            assert len(predict.find_test_set(folder / "there", False, model)[1]) == 7 + first
+        assert (str(predict.INSTALLED) in said.getvalue()) == (place == predict.INSTALLED), said.getvalue()
+        shutil.rmtree(place)
+    predict.INSTALLED = debian
+
+
 def check_files(folder, draw):
     model = {"preprocessing": {"samples": "bytes"}, "data": {"kind": "cifar10", "stored": [3, 32, 32], "test_share": 0}}
     folder.mkdir()
@@ -227,6 +243,7 @@ def main(program):
         (folder / "large" / "test.txt").write_text("notes of somebody\n")  # no train.txt: the folders count
         compare(program, out, "folder", folder / "large", BYTES, size=32)
         check_pictures(folder / "pictures", draw)
+        check_fashion(folder / "fashion", draw)
         check_files(folder / "files", draw)
         shutil.move(folder / "large", folder / "arrays")  # a data-dir with the data of others
         compare(program, out, "cifar10", folder / "arrays")
