@@ -9,7 +9,7 @@
 //   data            files, below data-dir (each plain or .gz, but for folder and npy)
 //   synthetic       none: engine/data/digits. fractals: none: engine/data/fractals
 //   mnist           train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-..., there or in mnist/
-//   fashion-mnist   the same in fashion-mnist/ or there, or where Debian's dataset-fashion-mnist has put them
+//   fashion-mnist   the same in fashion-mnist/, else where Debian's dataset-fashion-mnist has put them, else there
 //   cifar10, cifar100   the binary batches, there or in cifar-10-batches-bin/, cifar-100-binary/
 //   idx             one file each with train-images, train-labels, t10k-images, t10k-labels in its name
 //   npy             x_train.npy, y_train.npy, x_test.npy, y_test.npy, or x.npy, y.npy: files/array_sets.h

@@ -5,7 +5,8 @@
 // Evaluation, of a picture (bytes, 1 or 3 channels):
 //   1. decode. A JPEG whose shorter side is at least s times `resize`, s the largest of 8, 4, 2, 1, is decoded at
 //      1/s of its size (libjpeg's scaled inverse DCT; Pillow: draft("RGB", (resize, resize))). PNG: in full; 16 bits
-//      keep their high byte, alpha is dropped. Orientation tags are ignored.
+//      keep their high byte, alpha is dropped. Orientation tags are ignored. A JPEG in whose entropy-coded data
+//      libjpeg meets an error is damaged; Pillow accepts it.
 //   2. channels. One becomes three alike; three become one: (19595 R + 38470 G + 7471 B + 32768) >> 16.
 //   3. resize, unless it is 0. The shorter side becomes `resize` pixels, the longer one resize * longer / shorter,
 //      rounded down. Triangle filter with antialiasing, bit for bit what Pillow's resize(size, BILINEAR) does to

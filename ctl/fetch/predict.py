@@ -22,9 +22,15 @@ import math
 import os
 import pathlib
 import re
+import struct
 import sys
+import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
+
+
+# What a damaged file may raise in whoever reads it.
+UNREADABLE = (OSError, EOFError, SyntaxError, ValueError, IndexError, struct.error, zlib.error)
 
 
 class Problem(Exception):
@@ -197,14 +203,14 @@ def picture(path, model):
     if recipe["samples"] == "floats" or channels not in (1, 3):
         raise Problem(f"{path}: this model takes samples of {channels}x{height}x{width} numbers in a .npy, not pictures")
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=("JPEG", "PNG")) as image:
             shorter = recipe["resize"]
             if shorter == 0 and [image.height, image.width] != stored[1:]:
-                shorter = max(height, width)  # not of the training pictures' size
+                shorter = max(stored[1:])  # not of the training pictures' size: made so
             if shorter != 0 and image.format in ("JPEG", "MPO"):
                 image.draft("RGB", (shorter, shorter))
             image = resized(plain(image).convert("L" if channels == 1 else "RGB"), shorter)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (*UNREADABLE, Image.DecompressionBombError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise Problem(said if str(path) in said else f"{path} cannot be read: {said}") from None
     return centre(np.atleast_3d(np.asarray(image)).transpose(2, 0, 1), height, width)
@@ -259,8 +265,12 @@ def read_tensors(path):
 
 
 def read_bytes(path):
-    raw = pathlib.Path(path).read_bytes()
-    return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+    """Plain or .gz."""
+    try:
+        raw = path.read_bytes()
+        return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+    except UNREADABLE as error:
+        raise Problem(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -274,7 +284,7 @@ def read_array(path):
         raw = read_bytes(path)
         shape = np.frombuffer(raw, ">u4", raw[3], 4)
         return np.frombuffer(raw, IDX_TYPES[raw[2]], offset=4 + 4 * raw[3]).reshape(shape)
-    except (OSError, EOFError, ValueError, KeyError, IndexError) as error:
+    except (*UNREADABLE, KeyError) as error:
         raise Problem(f"{path} cannot be read as an array: {error}") from None
 
 
@@ -354,9 +364,9 @@ def by_class(folder, prefix):
 def by_list(path):
     """(file, class) of the lines of a list: the class behind a tab, or a number behind a picture's name, or its folder."""
     found = []
-    for line in filter(None, path.read_text(errors="surrogateescape").splitlines()):
+    for line in filter(None, (os.fsdecode(one.removesuffix(b"\r")) for one in path.read_bytes().split(b"\n"))):
         file, tab, name = line.rpartition("\t")
-        number = re.fullmatch(r"(.+) (\d{1,9})", line)
+        number = re.fullmatch(r"(.+) ([0-9]{1,9})", line)
         if tab:
             found.append((file, name))
         elif number and is_picture("x" + number[1]):
@@ -366,19 +376,20 @@ def by_list(path):
     return found
 
 
+def files_of(folder, held):
+    """What by_class and by_list find, what tgd prefers first."""
+    listed, parts = (folder / "train.txt").exists(), ("train",) if held else ("test", "val")
+    for lists in (listed,) if listed or held else (False, True):  # a list of a test set alone comes last
+        for part in parts:
+            if lists and (folder / f"{part}.txt").exists():
+                yield by_list(folder / f"{part}.txt")
+            elif not lists and (folder / part).is_dir():
+                yield by_class(folder, part)
+    yield by_class(folder, "")
+
+
 def find_folder(folder, held, model):
-    listed = (folder / "train.txt").exists() or not held and any((folder / name).exists() for name in ("test.txt", "val.txt"))
-    for part in ("train",) if held else ("test", "val"):
-        if listed and (folder / f"{part}.txt").exists():
-            files = by_list(folder / f"{part}.txt")
-        elif not listed and (folder / part).is_dir():
-            files = by_class(folder, part)
-        else:
-            continue
-        if files:
-            break
-    else:
-        files = by_class(folder, "")
+    files = next(filter(None, files_of(folder, held)), None)
     if not files:
         return None
     if model["classes"] is None:
@@ -394,65 +405,108 @@ def find_folder(folder, held, model):
     return [str(folder / file) for file, _ in files], [number[known(name)] for _, name in files]
 
 
-def find_pair(folder, samples, labels, model):
-    """Of two arrays whose names are given by patterns."""
-    names = sorted(os.listdir(folder))
-    samples, labels = ([folder / name for name in names if re.fullmatch(one, name)] for one in (samples, labels))
+def first_file(folders, names):
+    return next((folder / name for folder in folders for name in names if (folder / name).exists()), None)
+
+
+def read_pair(samples, labels, model):
+    """Of two arrays; nothing where one is missing."""
     if not samples or not labels:
         return None
-    array = samples_of(read_array(samples[0]), samples[0], model)
-    classes = read_array(labels[0]).ravel()
+    array, classes = samples_of(read_array(samples), samples, model), read_array(labels).ravel()
     if len(array) != len(classes):
-        raise Problem(f"{samples[0]} has {len(array)} samples and {labels[0]} has {len(classes)} labels")
+        raise Problem(f"{samples} has {len(array)} samples and {labels} has {len(classes)} labels")
     return array, classes
+
+
+def npy_names(part, letters, words):
+    """As tgd looks for them, the first that is there."""
+    if not part:
+        return [f"{name}.npy" for name in (*letters, *words)]
+    lettered = [f"{name}.npy" for letter in letters for between in "_-" for name in (letter + between + part, part + between + letter)]
+    return lettered + [f"{part}{between}{word}.npy" for word in words for between in "_-"]
 
 
 def find_npy(folder, held, model):
     for part in ("train", "") if held else ("test", "val", ""):
-        words = [rf"({one}[_-]{part}|{part}[_-]{one})\.npy" if part else rf"{one}\.npy" for one in ("([xX]|images|features)", "([yY]|labels)")]
-        if found := find_pair(folder, *words, model):
+        samples, labels = npy_names(part, "xX", ("images", "features")), npy_names(part, "yY", ("labels",))
+        if found := read_pair(first_file([folder], samples), first_file([folder], labels), model):
             return found
     return None
 
 
 def find_idx(folder, held, model):
+    """By a word in the names."""
+    names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     for part in ("train-", "") if held else ("t10k-", "test-"):
-        if found := find_pair(folder, rf"[^.].*{part}images.*|{part}images.*", rf"[^.].*{part}labels.*|{part}labels.*", model):
-            return found
+        both = [[name for name in names if part + word in name] for word in ("images", "labels")]
+        if not all(both):
+            continue
+        for several in both:
+            if len(several) > 1:
+                raise Problem(f"{folder} has both {several[0]} and {several[1]}; put the files of one set into a folder of their own")
+        return read_pair(folder / both[0][0], folder / both[1][0], model)
     return None
+
+
+INSTALLED = pathlib.Path("/usr/share/datasets/fashion-mnist")  # by Debian's dataset-fashion-mnist
+
+
+def mnist_names(part, rank):
+    return [f"{part}{between}idx{rank}-ubyte{ending}" for ending in ("", ".gz") for between in "-."]
+
+
+def find_mnist(folder, held, model):
+    """Fashion-MNIST's files are called as MNIST's, which lie in many a data-dir: its own folder comes first, then Debian's."""
+    kind = model["data"]["kind"]
+    if kind == "fashion-mnist":
+        own = next((one for one in (folder / kind, INSTALLED) if first_file([one], mnist_names("train-images", 3))), folder)
+        if own == INSTALLED != folder:
+            say(f"takes {INSTALLED}, as tgd does where {folder} has no {kind}/")
+        folder = own
+    places = (folder, folder / kind)
+    return read_pair(first_file(places, mnist_names("t10k-images", 3)), first_file(places, mnist_names("t10k-labels", 1)), model)
+
+
+CIFAR = {"cifar10": ("cifar-10-batches-bin", "test_batch.bin", 1), "cifar100": ("cifar-100-binary", "test.bin", 2)}
 
 
 def find_cifar(folder, held, model):
-    for name, label_bytes in (("test_batch.bin", 1), ("test.bin", 2)):
-        if not held and (folder / name).exists():
-            records = np.frombuffer(read_bytes(folder / name), np.uint8).reshape(-1, label_bytes + 3072)
-            return samples_of(records[:, label_bytes:].reshape(-1, 3, 32, 32), folder / name, model), records[:, label_bytes - 1]
+    """The model's own, or either."""
+    kind = model["data"]["kind"]
+    for place, name, label_bytes in [CIFAR[kind]] if kind in CIFAR else CIFAR.values():
+        path = first_file((folder, folder / place), [name])
+        if held or not path:
+            continue
+        raw, size = read_bytes(path), label_bytes + 3072
+        if not raw or len(raw) % size != 0:
+            raise Problem(f"{path} has {len(raw)} bytes, which is no whole number of records of {size}; fetch CIFAR's binary version again")
+        records = np.frombuffer(raw, np.uint8).reshape(-1, size)
+        return samples_of(records[:, label_bytes:].reshape(-1, 3, 32, 32), path, model), records[:, label_bytes - 1]
     return None
 
 
-# By what the model was trained on: what is looked for first, and in which folder else.
-FINDERS = {"folder": find_folder, "npy": find_npy, "cifar10": find_cifar, "cifar100": find_cifar}
-FOLDERS = {"mnist": "mnist", "fashion-mnist": "fashion-mnist", "cifar10": "cifar-10-batches-bin", "cifar100": "cifar-100-binary"}
+# By what the model was trained on: what is looked for first.
+FINDERS = {"folder": find_folder, "idx": find_idx, "mnist": find_mnist, "fashion-mnist": find_mnist, **dict.fromkeys(CIFAR, find_cifar)}
 
 
 def find_test_set(folder, held, model):
-    folder, kind = pathlib.Path(folder), model["data"]["kind"]
+    folder = pathlib.Path(folder)
     if not folder.is_dir():
         raise Problem(f"{folder} is no folder")
-    for find in dict.fromkeys((FINDERS.get(kind, find_idx), find_npy, find_idx, find_cifar, find_folder)):
-        for place in (folder, folder / FOLDERS.get(kind, ".")):
-            try:
-                found = find(place, held, model) if place.is_dir() else None
-            except OSError as error:
-                raise Problem(f"{error.filename or place} cannot be read: {error.strerror or error}") from None
-            if found is None:
-                continue
-            samples, labels = found
-            if held:
-                chosen = held_back(labels, model)
-                samples = samples[chosen] if isinstance(samples, np.ndarray) else [samples[i] for i in chosen]
-                labels = [labels[i] for i in chosen]
-            return samples, [int(label) for label in labels]
+    for find in dict.fromkeys((FINDERS.get(model["data"]["kind"], find_npy), find_npy, find_idx, find_cifar, find_folder)):
+        try:
+            found = find(folder, held, model)
+        except OSError as error:
+            raise Problem(f"{error.filename or folder} cannot be read: {error.strerror or error}") from None
+        if found is None:
+            continue
+        samples, labels = found
+        if held:
+            chosen = held_back(labels, model)
+            samples = samples[chosen] if isinstance(samples, np.ndarray) else [samples[i] for i in chosen]
+            labels = [labels[i] for i in chosen]
+        return samples, [int(label) for label in labels]
     raise Problem(f"{folder} holds no test set: a folder per class, x_test.npy and y_test.npy, or the test files of MNIST or CIFAR")
 
 
@@ -522,7 +576,10 @@ def test(network, model, options):
         raise Problem(f"{options.test}: no sample could be read")
     top = f", top-{options.top} {100 * among / total:.2f} %" if options.top > 1 else ""
     print(f"accuracy {100 * correct / total:.2f} % of {total}{top}, loss {loss / total:.4f}")
-    if said := model["evaluation"]:
+    said = model["evaluation"]
+    if not said or said["accuracy"] is None:
+        print("tgd said nothing: model.json has no accuracy")
+    else:
         its_top = f", top-5 {100 * said['accuracy_5']:.2f} %" if options.top == 5 and "accuracy_5" in said else ""
         its_loss = "" if said["loss"] is None else f", loss {said['loss']:.4f}"
         print(f"tgd said {100 * said['accuracy']:.2f} % of {said['samples']} at step {said['step']}{its_top}{its_loss}")

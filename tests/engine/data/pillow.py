@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 """What evaluation sees of a test set is, float for float, what predict.py makes of it with Pillow and numpy, and it finds
-the same samples and labels in the same folders: the artefact's promise, without its network.
+the same samples and labels in the same folders; what it cannot read it says in a line. The artefact's promise, without its
+network.
 pillow.py PROGRAM, which is tgd_evaluated; status 77 where there is no Pillow or numpy."""
 
+import argparse
+import contextlib
+import gzip
+import io
 import json
 import os
 import pathlib
@@ -70,6 +75,15 @@ def write_lists(folder, draw):
             for name in ("all", "bird"):
                 (folder / place / name).mkdir(exist_ok=True)
                 drawn(12, 12, draw).save(folder / place / name / f"{i}.png")
+    odd = folder / "odd"  # bytes that are no UTF-8, ends of lines that are none, digits that are no numbers here
+    names = [b"all/caf\xe9.png", "all/a\x0cb\x85c\u2028d.png".encode(), b"all/carriage\rreturn.png"]
+    lines = [*(name + b"\tcat" for name in names), b"all/crlf.png 7\r", "cat/five.png \u0665".encode()]
+    (odd / "cat").mkdir(parents=True)
+    (odd / "train.txt").write_bytes(b"\n".join(lines))
+    (odd / "test.txt").write_bytes(b"\n".join(reversed(lines)))
+    (odd / "all").mkdir()
+    for name in (*names, b"all/crlf.png", lines[-1]):
+        drawn(12, 12, draw).save(odd / os.fsdecode(name), format="PNG")
 
 
 def write_arrays(folder, draw):
@@ -84,9 +98,36 @@ def write_arrays(folder, draw):
     for part, count in (("train", 8), ("t10k", 6)):
         (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, count, 28, 28) + draw.randbytes(count * 784))
         (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, count) + bytes(i % 10 for i in range(count)))
+    write_mnist(folder / "mnist", draw, 0)
+    write_mnist(folder / "fashion-mnist", draw, 1)
     os.makedirs(folder / "cifar-10-batches-bin")
     for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"):
         (folder / "cifar-10-batches-bin" / f"{name}.bin").write_bytes(b"".join(bytes([i]) + draw.randbytes(3072) for i in range(10)))
+
+
+def write_mnist(folder, draw, first):
+    """Of different sizes, in every spelling."""
+    os.makedirs(folder, exist_ok=True)
+    for i, spelling in enumerate(("-idx%d-ubyte", ".idx%d-ubyte", "-idx%d-ubyte.gz", ".idx%d-ubyte.gz")[first:]):
+        packed = gzip.compress if spelling.endswith("gz") else bytes
+        for part in ("train", "t10k"):
+            count = 7 + first + i
+            images = struct.pack(">4I", 0x803, count, 28, 28) + draw.randbytes(count * 784)
+            (folder / (f"{part}-images" + spelling % 3)).write_bytes(packed(images))
+            (folder / (f"{part}-labels" + spelling % 1)).write_bytes(packed(struct.pack(">2I", 0x801, count) + bytes(i % 10 for i in range(count))))
+
+
+def write_names(folder, draw):
+    """Arrays under all names that tgd knows: after each the ones that it prefers."""
+    os.makedirs(folder)
+    samples = ["test-features", "test-images", "test_images", "test-X", "X-test", "test_X", "X_test", "test-x", "x-test", "test_x", "x_test"]
+    labels = ["test-labels", "test_labels", "test-Y", "Y-test", "test_Y", "Y_test", "test-y", "y-test", "test_y", "y_test"]
+    np.save(folder / "x_train.npy", np.frombuffer(draw.randbytes(30), np.uint8).reshape(10, 3))
+    np.save(folder / "y_train.npy", np.arange(10) % 3)
+    for i in range(len(samples)):
+        np.save(folder / f"{samples[i]}.npy", np.frombuffer(draw.randbytes(12), np.uint8).reshape(4, 3))
+        np.save(folder / f"{labels[min(i, len(labels) - 1)]}.npy", (np.arange(4) + i) % 3)
+        yield
 
 
 def compare(program, out, kind, folder, bytes_apart=0, **keys):
@@ -106,6 +147,74 @@ def compare(program, out, kind, folder, bytes_apart=0, **keys):
     print(f"{kind} {' '.join(words)}: {count} samples of {'x'.join(map(str, ours.shape[1:]))}, every float the same")
 
 
+def refused(word, call, *arguments):
+    try:
+        call(*arguments)
+    except predict.Problem as problem:
+        assert word in str(problem) and "\n" not in str(problem), problem
+        return
+    raise AssertionError(f"{arguments} was taken")
+
+
+def check_pictures(folder, draw):
+    """What tgd calls damaged, and a picture of another size than the training's, which are windows of what is stored."""
+    model = {"preprocessing": {"samples": "bytes", "input": [3, 24, 24], "resize": 0}, "data": {"stored": [3, 32, 32]}}
+    folder.mkdir()
+    image = drawn(96, 64, draw)
+    image.save(folder / "large.png")
+    found = predict.picture(str(folder / "large.png"), model)
+    small = np.asarray(image.resize((48, 32), Image.BILINEAR))[4:28, 12:36]
+    assert np.array_equal(found, small.transpose(2, 0, 1))
+    for kind in ("GIF", "BMP", "TIFF", "WEBP"):
+        image.save(folder / "other.png", format=kind)
+        refused("other.png", predict.picture, str(folder / "other.png"), model)
+    whole = (folder / "large.png").read_bytes()
+    for length in (0, 7, 20, 40, 60, len(whole) // 2):
+        (folder / "cut.png").write_bytes(whole[:length])
+        refused("cut.png", predict.picture, str(folder / "cut.png"), model)
+
+
+def check_fashion(folder, draw):
+    """A folder of its own, then Debian's, then the folder itself."""
+    model = {"preprocessing": {"samples": "bytes"}, "data": {"kind": "fashion-mnist", "stored": [1, 28, 28], "test_share": 0}}
+    debian, predict.INSTALLED = predict.INSTALLED, folder / "installed"
+    places = [folder / "there" / "fashion-mnist", predict.INSTALLED, folder / "there"]
+    for first, place in enumerate(places):
+        write_mnist(place, draw, first)
+    for first, place in enumerate(places):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            assert len(predict.find_test_set(folder / "there", False, model)[1]) == 7 + first
+        assert (str(predict.INSTALLED) in said.getvalue()) == (place == predict.INSTALLED), said.getvalue()
+        shutil.rmtree(place)
+    predict.INSTALLED = debian
+
+
+def check_files(folder, draw):
+    model = {"preprocessing": {"samples": "bytes"}, "data": {"kind": "cifar10", "stored": [3, 32, 32], "test_share": 0}}
+    folder.mkdir()
+    file = folder / "test_batch.bin"
+    for length in (0, 3072, 3074):
+        file.write_bytes(draw.randbytes(length))
+        refused("3073", predict.find_test_set, folder, False, model)
+    packed = gzip.compress(bytes(3073))
+    for damaged in (packed[:5], packed[:20], packed[:-4], packed[:10] + b"\xff" * 20, packed[:-8] + bytes(8)):
+        file.write_bytes(damaged)
+        refused("test_batch.bin cannot be read", predict.find_test_set, folder, False, model)
+    file.write_bytes(bytes(2 * 3073))
+    network = lambda batch: np.eye(10, dtype=np.float32)[[0] * len(batch)]  # noqa: E731
+    options, said = argparse.Namespace(test=folder, held_back=False, batch=8, top=1), io.StringIO()
+    model["preprocessing"] |= {"input": [3, 32, 32], "resize": 0, "normalization": "none"}
+    model["evaluation"], model["data"]["damaged"] = {"step": 1, "accuracy": None, "loss": None, "samples": 2}, "fatal"
+    with contextlib.redirect_stdout(said):
+        assert predict.test(network, model, options) == 0
+    assert said.getvalue().splitlines()[1:] == ["tgd said nothing: model.json has no accuracy"], said.getvalue()
+    file.unlink()
+    for name in ("t10k-images.a", "t10k-images.b", "t10k-labels"):
+        (folder / name).touch()
+    refused("t10k-images.a and t10k-images.b", predict.find_test_set, folder, False, model)
+
+
 def main(program):
     with tempfile.TemporaryDirectory() as made:
         folder, draw, out = pathlib.Path(made), random.Random(1), pathlib.Path(made) / "out"
@@ -116,7 +225,7 @@ def main(program):
         compare(program, out, "folder", folder / "odd", BYTES, size=24, test_share=0.4, seed=7, normalization="symmetric")
         compare(program, out, "folder", folder / "odd", BYTES, size=20, resize=20, channels=1, test_share=0.3, seed=2**40 + 3)
         write_lists(folder / "listed", draw)
-        for form in ("words", "folders", "numbers"):
+        for form in ("words", "folders", "numbers", "odd"):
             compare(program, out, "folder", folder / "listed" / form)
         os.remove(folder / "listed" / "words" / "test.txt")
         compare(program, out, "folder", folder / "listed" / "words", test_share=0.5)
@@ -126,6 +235,16 @@ def main(program):
         compare(program, out, "npy", folder / "arrays" / "bytes", resize=31)
         compare(program, out, "npy", folder / "arrays" / "floats", test_share=0.25, seed=3)
         compare(program, out, "idx", folder / "arrays")
+        compare(program, out, "mnist", folder / "arrays")
+        compare(program, out, "mnist", folder / "arrays" / "mnist")
+        compare(program, out, "fashion-mnist", folder / "arrays")
+        for _ in write_names(folder / "names", draw):
+            compare(program, out, "npy", folder / "names")
+        (folder / "large" / "test.txt").write_text("notes of somebody\n")  # no train.txt: the folders count
+        compare(program, out, "folder", folder / "large", BYTES, size=32)
+        check_pictures(folder / "pictures", draw)
+        check_fashion(folder / "fashion", draw)
+        check_files(folder / "files", draw)
         shutil.move(folder / "large", folder / "arrays")  # a data-dir with the data of others
         compare(program, out, "cifar10", folder / "arrays")
 
