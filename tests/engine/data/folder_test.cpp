@@ -7,6 +7,7 @@
 
 #include "engine/data/folder/list.h"
 #include "engine/data/hold_out.h"
+#include "engine/data/limits.h"
 #include "tests/engine/data/pictures.h"
 
 namespace tg::engine::test {
@@ -168,6 +169,8 @@ TEST(Folder, ListsNameFilesAndClasses) {
   expect_text(problem_of(options), "training has none of that name");
   write("train.txt", std::string("all/3.jpg\0 10\n", 14));
   expect_text(problem_of(options), "is no text");
+  write("train.txt", std::string(kMostSamples + 1, '\n'));
+  expect_text(problem_of(options), "train.txt has more than 16777216 lines");
 }
 
 TEST(Folder, ErrorsNameWhatWasFoundAndWhatToDo) {
@@ -187,6 +190,11 @@ TEST(Folder, ErrorsNameWhatWasFoundAndWhatToDo) {
   std::filesystem::create_directory(folder / "train/dog");
   expect_text(problem_of(options), "train/dog is taken for a class and holds no .jpg");
   std::filesystem::remove(folder / "train/dog");
+  write_plain(folder / "train/bee/1/2/3/4/5/6/7/8/1.jpg", to_jpeg(ramp(3, 40, 32)));
+  EXPECT_EQ(problem_of(options), "no error");
+  write_plain(folder / "train/bee/1/2/3/4/5/6/7/8/9/1.jpg", to_jpeg(ramp(3, 40, 32)));
+  expect_text(problem_of(options), "train/bee/1/2/3/4/5/6/7/8/9/1.jpg lies more than 8 folders below its class");
+  std::filesystem::remove_all(folder / "train/bee/1");
   std::filesystem::rename(folder / "test/bee", folder / "test/bug");
   expect_text(problem_of(options), "has the class bug (test/bug/100.jpg)");
 }
