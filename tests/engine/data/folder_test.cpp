@@ -251,17 +251,38 @@ TEST(Folder, AFileThatChangesUnderARunIsAnError) {
   const Folder folder;
   write_part(folder / "train", 1);
   write_part(folder / "test", 1);
-  const auto data = load_dataset(options_of(folder)).value();
-  const Recipe recipe = make_recipe(*data, {3, 40, 32}).value();
-  write_plain(folder / "test/ape/100.jpg", to_jpeg(ramp(3, 4, 4)));
-  Batch batch;
-  batch.count = 1;
-  try {
-    fill_evaluation_batch(*data, recipe, 0, batch);
-    ADD_FAILURE();
-  } catch (const std::runtime_error& error) {
-    expect_text(error.what(), "has changed since the run was prepared");
+  DatasetOptions options = options_of(folder);
+  for (const Damaged damaged : {Damaged::kFatal, Damaged::kSkip}) {
+    options.damaged = damaged;
+    write_plain(folder / "test/ape/100.jpg", to_jpeg(ramp(3, 40, 32)));
+    const auto data = load_dataset(options).value();
+    const Recipe recipe = make_recipe(*data, {3, 40, 32}).value();
+    const auto problem = [&] {
+      Batch batch;
+      batch.count = 1;
+      try {
+        fill_evaluation_batch(*data, recipe, 0, batch);
+        return std::string("no error");
+      } catch (const std::runtime_error& error) {
+        return std::string(error.what());
+      }
+    };
+    write_plain(folder / "test/ape/100.jpg", to_jpeg(ramp(3, 4, 4)));
+    expect_text(problem(), "has changed since the run was prepared");
+    std::filesystem::remove(folder / "test/ape/100.jpg");
+    expect_text(problem(), "cannot read " + folder / "test/ape/100.jpg");
+    EXPECT_EQ(data->skipped->count(), 0u);
   }
+}
+
+TEST(Folder, AFileThatCannotBeReadIsNotSkippedAsDamaged) {
+  const Folder folder;
+  write_part(folder / "train", 1);
+  write_part(folder / "test", 1);
+  std::filesystem::create_symlink("nowhere", folder / "train/ape/200.jpg");
+  DatasetOptions options = options_of(folder);
+  options.damaged = Damaged::kSkip;
+  expect_text(problem_of(options), "cannot read " + folder / "train/ape/200.jpg");
 }
 
 // The batches are the same however many threads decode them, and waiting is measured.
