@@ -24,10 +24,10 @@ Target whole(int height, int width, int shorter) {
 // Only a window of it is wanted, and all of it would be resized.
 Error too_long(std::size_t index, const PictureView& view, const Target& target) {
   const auto sides = [](int height, int width) { return std::to_string(width) + "x" + std::to_string(height); };
-  return {ErrorKind::kCorrupt,
-          "sample " + std::to_string(index) + " is too long and narrow: its " + sides(view.height, view.width) +
-              " pixels would become " + sides(target.height, target.width) + ", more than the " +
-              std::to_string(kMostPicturePixels) + " allowed; set resize to less, or set damaged = skip"};
+  return {ErrorKind::kCorrupt, "sample " + std::to_string(index) + " is too long and narrow: its " +
+                                   sides(view.height, view.width) + " pixels would become " +
+                                   sides(target.height, target.width) + ", more than the " +
+                                   std::to_string(kMostPicturePixels) + " allowed; set resize to less, or take it out"};
 }
 
 PictureView as_grey(const PictureView& view, Picture& out) {
