@@ -1,11 +1,13 @@
 #include "ctl/fetch/model_json.h"
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 namespace tg::ctl {
 namespace {
 
 using Json = nlohmann::ordered_json;
+constexpr int kMostDepth = 32;  // of what is nested
 
 // The members of an object or list, each on a line of its own.
 void write_lines(const Json& json, const std::string& indent, std::string& text) {
@@ -25,9 +27,20 @@ void write_lines(const Json& json, const std::string& indent, std::string& text)
   text += "\n" + indent + (object ? "}" : "]");
 }
 
+// What is written out again is walked recursively: nothing may be nested deeper than any description is.
+Json parse(const std::string& text) {
+  const auto bounded = [](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kMostDepth) throw std::length_error("it is nested more than " + std::to_string(kMostDepth) + " deep");
+    return true;
+  };
+  return Json::parse(text, bounded);
+}
+
 Json compose(const Json& description, const Json& record) {
   Json evaluation = record.at("evaluation");
-  if (evaluation.is_object()) evaluation["samples"] = description.at("data").at("test_samples");
+  const Json& data = description.at("data");
+  // Where damaged files are skipped, fewer have been evaluated, and nobody says how many.
+  if (evaluation.is_object() && data.at("damaged") != "skip") evaluation["samples"] = data.at("test_samples");
   Json json{{"model", description.at("model")},
             {"tgd", record.at("build")},
             {"run", record.at("id")},
@@ -44,9 +57,9 @@ Json compose(const Json& description, const Json& record) {
 Result<std::string> compose_model_json(const std::string& description, const std::string& record) {
   try {
     std::string text;
-    write_lines(compose(Json::parse(description), Json::parse(record)), "", text);
+    write_lines(compose(parse(description), parse(record)), "", text);
     return text + "\n";
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const std::exception& error) {
     return Error{ErrorKind::kCorrupt, std::string("its description is none: ") + error.what()};
   }
 }

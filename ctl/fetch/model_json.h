@@ -14,6 +14,8 @@ namespace tg::ctl {
 //
 //   {"model": WORD, "tgd": BUILD, "run": ID, "step": n, "digest": HEX,
 //    "evaluation": {"step": n, "accuracy": x, "loss": x, "samples": n} or null, then as in the description}
+//
+// Without samples where damaged files are skipped: how many were evaluated is not in the record.
 Result<std::string> compose_model_json(const std::string& description, const std::string& record);
 
 }  // namespace tg::ctl

@@ -582,7 +582,8 @@ def test(network, model, options):
     else:
         its_top = f", top-5 {100 * said['accuracy_5']:.2f} %" if options.top == 5 and "accuracy_5" in said else ""
         its_loss = "" if said["loss"] is None else f", loss {said['loss']:.4f}"
-        print(f"tgd said {100 * said['accuracy']:.2f} % of {said['samples']} at step {said['step']}{its_top}{its_loss}")
+        of = f" of {said['samples']}" if "samples" in said else ""  # damaged ones may have been skipped
+        print(f"tgd said {100 * said['accuracy']:.2f} %{of} at step {said['step']}{its_top}{its_loss}")
     if model["data"]["test_share"] and not options.held_back:
         say(f"tgd held back {model['data']['test_share']:g} of its data and scored that part: --held-back does so")
     return int(left_out > 0 and model["data"]["damaged"] != "skip")

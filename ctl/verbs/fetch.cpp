@@ -111,6 +111,11 @@ class Fetcher {
     return fetch_traces();
   }
   Status keep() {
+    for (const char* name : {kDescriptionFile, kScriptFile}) {  // of another model
+      std::error_code code;
+      if (!described_) fs::remove(fs::path(folder_) / name, code);
+      if (code) return Error{ErrorKind::kIo, folder_ + "/" + name + " cannot be removed: " + code.message()};
+    }
     for (PartFile& file : files_)
       if (Status status = file.keep(); !status) return status;
     return sync_folder(folder_);
@@ -176,6 +181,7 @@ class Fetcher {
       const Status good = fetch_checked(record, name, wanted, true, file);
       if (good) {
         if (last) say("took " + record.node + "'s " + name);
+        if (name == kModelFiles[0]) model_node_ = record.node;
         files_.push_back(std::move(file));
         return {};
       }
@@ -217,14 +223,16 @@ class Fetcher {
   // What it takes to use the model without this program.
   Status describe() {
     const Result<std::string> description = description_of(files_.front().part_path());
-    if (!description) return description.error();
+    if (!description)
+      return Error{description.error().kind, complaint(model_node_, kModelFiles[0], description.error())};
     if (description->empty()) {
       say(std::string("no ") + kDescriptionFile + " and no " + kScriptFile + ": " + kModelFiles[0] +
           " does not say what its network is; gradients were replayed, or an older tgd wrote it");
       return {};
     }
     const Result<std::string> json = compose_model_json(*description, record_->json);
-    if (!json) return Error{json.error().kind, complaint(record_->node, kModelFiles[0], json.error())};
+    if (!json) return Error{json.error().kind, complaint(model_node_, kModelFiles[0], json.error())};
+    described_ = true;
     if (Status status = add(kDescriptionFile, *json); !status) return status;
     return add(kScriptFile, predict_script());
   }
@@ -253,6 +261,8 @@ class Fetcher {
   std::vector<MemberRecord> records_;     // of those that are asked, in their order
   const MemberRecord* record_ = nullptr;  // the one that is kept
   std::vector<PartFile> files_;           // the model first
+  std::string model_node_;                // whose copy of it
+  bool described_ = false;                // it says what its network is
 };
 
 }  // namespace

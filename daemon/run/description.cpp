@@ -20,8 +20,8 @@ std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::e
 
 }  // namespace
 
-std::string describe(const engine::Model& model, const engine::Recipe& recipe, const engine::Dataset& data,
-                     const schema::JobSpec& job) {
+Result<std::string> describe(const engine::Model& model, const engine::Recipe& recipe, const engine::Dataset& data,
+                             const schema::JobSpec& job) {
   Json json;
   json["model"] = model.name;
   json["parameters"] = model.segments.parameter_count();
@@ -38,7 +38,12 @@ std::string describe(const engine::Model& model, const engine::Recipe& recipe, c
   std::string text = text_of(json);
   if (text.size() <= kMostDescriptionBytes) return text;
   json["classes"] = nullptr;
-  return text_of(json);
+  text = text_of(json);
+  if (text.size() <= kMostDescriptionBytes) return text;
+  return Error{ErrorKind::kInvalidJob, std::string("data = ") + to_word(data.kind) + " has " +
+                                           std::to_string(recipe.mean.size()) +
+                                           " features, more than a model file can describe with mean and deviation of "
+                                           "each; set normalization = none"};
 }
 
 }  // namespace tg::daemon

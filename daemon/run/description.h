@@ -18,12 +18,13 @@
 
 namespace tg::daemon {
 
-// With more, which takes tens of thousands of classes with long names, the names are left out: "classes" is null.
+// With more, which takes tens of thousands of classes with long names, the names are left out: "classes" is null. What
+// is larger even so is an error: mean and deviation of each of a hundred thousand features.
 inline constexpr std::size_t kMostDescriptionBytes = std::size_t{4} << 20;
 static_assert(2 * kMostDescriptionBytes < engine::kMostHeaderBytes, "as a text in a header, each byte is two at most");
 
 // Of a model that is trained. A name that is no UTF-8 has U+FFFD where it is none. Pure; any thread.
-std::string describe(const engine::Model& model, const engine::Recipe& recipe, const engine::Dataset& data,
-                     const schema::JobSpec& job);
+Result<std::string> describe(const engine::Model& model, const engine::Recipe& recipe, const engine::Dataset& data,
+                             const schema::JobSpec& job);
 
 }  // namespace tg::daemon

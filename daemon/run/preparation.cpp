@@ -73,6 +73,9 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared) {
   if (!recipe.ok()) return recipe.error();
   prepared.data = *data;
   prepared.recipe = std::move(recipe).value();
+  Result<std::string> description = describe(prepared.model, prepared.recipe, *prepared.data, job);
+  if (!description.ok()) return description.error();
+  prepared.description = std::move(description).value();
   return {};
 }
 
@@ -91,7 +94,8 @@ Error no_divisor(int micro_batch, int batch) {
 
 // Two training batches, of which one is filled while the other is trained on, and one to evaluate.
 std::uint64_t sample_bytes(const engine::Model& model, int batch) {
-  return static_cast<std::uint64_t>(2 * batch + evaluation_samples(model.input)) * model.input.elements() * sizeof(float);
+  return static_cast<std::uint64_t>(2 * batch + evaluation_samples(model.input)) * model.input.elements() *
+         sizeof(float);
 }
 
 // The one place that chooses what computes. Its activations get the memory that everything else leaves.
@@ -184,7 +188,6 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   prepared->local_batch = static_cast<std::uint32_t>(part.count);
   prepared->threads = options.threads;
   prepared->engine_build = kit.engine->build();
-  if (!replays(job)) prepared->description = describe(prepared->model, prepared->recipe, *prepared->data, job);
   kit.tensors = home.make_kernels();
   kit.gradients = kernels::HomeArray(home, segments.padded_count());
   prepared->step_seconds = probe(options, *prepared, kit, part, advance);

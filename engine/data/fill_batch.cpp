@@ -16,6 +16,12 @@ std::span<float> sample_of(Batch& batch, const Recipe& recipe, std::size_t i) {
   return batch.images.span().subspan(i * recipe.input.elements(), recipe.input.elements());
 }
 
+// Throws unless the file is damaged and damaged ones are skipped: one that cannot be read now may be good.
+void skip(const Dataset& data, const Error& error) {
+  if (data.damaged == Damaged::kFatal || error.kind != ErrorKind::kCorrupt) throw std::runtime_error(error.message);
+  data.skipped->add(error.message);
+}
+
 }  // namespace
 
 void shape_batch(const Recipe& recipe, Batch& batch) {
@@ -36,8 +42,7 @@ void fill_training_sample(const Dataset& data, const Recipe& recipe, std::uint64
       batch.labels[i] = data.train.labels[taken];
       return;
     }
-    if (data.damaged == Damaged::kFatal) throw std::runtime_error(made.error().message);
-    data.skipped->add(made.error().message);
+    skip(data, made.error());
   }
   throw std::runtime_error("nothing but damaged files in a row: " + data.skipped->messages().front());
 }
@@ -80,8 +85,7 @@ void fill_evaluation_batch(const Dataset& data, const Recipe& recipe, std::size_
       good[i] = made.ok() ? 1 : 0;
       batch.labels[i] = data.test.labels[first + i];
       if (made.ok()) continue;
-      if (data.damaged == Damaged::kFatal) throw std::runtime_error(made.error().message);
-      data.skipped->add(made.error().message);
+      skip(data, made.error());
     }
   });
   std::size_t kept = 0;

@@ -30,7 +30,7 @@ using Shrink = std::function<int(int height, int width)>;
 class PictureSource {
  public:
   virtual ~PictureSource() = default;
-  // Any thread, many at a time. Errors: kCorrupt, naming the file.
+  // Any thread, many at a time. Errors name the file: kCorrupt if it is damaged, others if it cannot be read now.
   virtual Status read(std::size_t index, const Shrink& shrink, Picture& picture) const = 0;
 };
 

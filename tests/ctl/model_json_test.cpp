@@ -9,7 +9,8 @@
 namespace tg::ctl {
 namespace {
 
-constexpr const char* kDescription = R"({"model": "mlp", "run": "another", "data": {"kind": "npy", "test_samples": 7},
+constexpr const char* kDescription =
+    R"({"model": "mlp", "run": "another", "data": {"kind": "npy", "test_samples": 7, "damaged": "fatal"},
   "classes": ["cat", "dog \"rex\""], "graph": {"output": "fc1", "operators": [{"name": "fc1"}, {"name": "relu 2"}]}})";
 constexpr const char* kRecord = R"({"id": "mlp-1", "build": "0.1.0+abc", "evaluation": {"step": 3, "accuracy": 0.5,
   "loss": null}, "own": {"digest_step": 4, "digest": "00000000000000ab"}})";
@@ -40,6 +41,26 @@ TEST(ModelJson, WithoutAnEvaluationHasNone) {
   record.replace(record.find(R"({"step")"), record.find("}, \"own\"") + 1 - record.find(R"({"step")"), "null");
   const auto json = nlohmann::json::parse(compose_model_json(kDescription, record).value());
   EXPECT_TRUE(json["evaluation"].is_null());
+}
+
+TEST(ModelJson, DoesNotSayHowManyWereEvaluatedWhereSomeMayBeSkipped) {
+  std::string description = kDescription;
+  description.replace(description.find("fatal"), 5, "skip");
+  const auto json = nlohmann::json::parse(compose_model_json(description, kRecord).value());
+  EXPECT_EQ(json["evaluation"]["accuracy"].get<double>(), 0.5);
+  EXPECT_FALSE(json["evaluation"].contains("samples"));
+}
+
+TEST(ModelJson, RefusesWhatIsNestedTooDeep) {
+  const auto with = [](int depth) {
+    const auto count = static_cast<std::size_t>(depth);
+    return std::string(kDescription).insert(1, "\"deep\": " + std::string(count, '[') + std::string(count, ']') + ", ");
+  };
+  EXPECT_TRUE(compose_model_json(with(20), kRecord).ok());
+  const Result<std::string> text = compose_model_json(with(1'000'000), kRecord);
+  ASSERT_FALSE(text.ok());
+  EXPECT_EQ(text.error().kind, ErrorKind::kCorrupt);
+  EXPECT_NE(text.error().message.find("nested more than 32 deep"), std::string::npos) << text.error().message;
 }
 
 TEST(ModelJson, RefusesWhatIsNoDescription) {

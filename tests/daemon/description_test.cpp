@@ -28,7 +28,7 @@ std::string described(const engine::Dataset& data) {
   schema::JobSpec job;
   job.test_share = 0.25;
   job.data_seed = 5;
-  return describe(model, recipe, data, job);
+  return describe(model, recipe, data, job).value();
 }
 
 TEST(Description, HasWhatItTakesToUseTheModel) {
@@ -59,6 +59,19 @@ TEST(Description, LeavesOutNamesThatTakeMoreThanItMayHave) {
   EXPECT_TRUE(engine::TensorImage::of({}, {{"description", full}}).ok()) << "a header can hold the largest";
   const std::string more = described(folder_of(std::vector<std::string>(65'535, std::string(40, '"'))));
   EXPECT_TRUE(json::parse(more)["classes"].is_null());
+}
+
+TEST(Description, RefusesNumbersThatTakeMoreThanItMayHave) {
+  const engine::Dataset data = folder_of({"cat", "dog"});
+  const engine::Model model = engine::make_model(ModelKind::kLenet);
+  engine::Recipe recipe = engine::make_recipe(data, model.input).value();
+  recipe.mean.assign(300'000, 0.1F);
+  recipe.deviation = recipe.mean;
+  const Result<std::string> about = describe(model, recipe, data, {});
+  ASSERT_FALSE(about.ok());
+  EXPECT_EQ(about.error().kind, ErrorKind::kInvalidJob);
+  EXPECT_NE(about.error().message.find("has 300000 features"), std::string::npos) << about.error().message;
+  EXPECT_NE(about.error().message.find("set normalization = none"), std::string::npos) << about.error().message;
 }
 
 }  // namespace

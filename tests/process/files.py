@@ -96,8 +96,9 @@ def write_pictures(folder, per_class=12, side=28, seed=1):
     for part, count in (("train", per_class), ("test", per_class // 3)):
         for level, name in ((20, "dark"), (120, "grey"), (220, "bright")):
             os.makedirs(os.path.join(folder, part, name), exist_ok=True)
+            noise = bytes(level + byte % 30 for byte in range(256))
             for i in range(count):
-                pixels = bytes(level + draw.randrange(30) for _ in range(side * side))
+                pixels = draw.randbytes(side * side).translate(noise)
                 with open(os.path.join(folder, part, name, f"{i:04}.png"), "wb") as file:
                     file.write(png(side, side, pixels))
 

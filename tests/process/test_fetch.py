@@ -88,6 +88,14 @@ class Verified(unittest.TestCase):
             self.assertIn(f"{node.name}", answer.err)
         self.assertEqual(os.listdir(folder), [])
 
+    def test_another_models_description_does_not_stay(self):
+        mesh = self.mesh
+        folder = mesh.fetch(self.run_id)
+        self.assertLessEqual({"model.json", "predict.py"}, set(os.listdir(folder)))
+        replayed = mesh.start({"compute": "replay", "steps": 2, "data": None, "data-train": None, "data-test": None})
+        self.assertIn("no model.json and no predict.py", mesh.ctl_ok("fetch", replayed, "-o", folder, "--force").err)
+        self.assertEqual(sorted(os.listdir(folder)), ["metrics.jsonl", *sorted(MODELS), "run.json"])
+
     def test_a_damaged_record_is_passed_over(self):
         mesh, run = self.mesh, self.run_id
         os.truncate(mesh[0].run_file(run, "run.json"), 200)

@@ -83,6 +83,9 @@ Status read_file(const std::string& path, std::size_t most, std::vector<std::uin
 Result<std::vector<std::string>> read_lines(const std::string& path) {
   std::vector<std::uint8_t> bytes;
   if (const Status read = read_file(path, kMostListBytes, bytes); !read) return read.error();
+  if (std::ranges::count(bytes, std::uint8_t{'\n'}) > static_cast<std::ptrdiff_t>(kMostSamples))
+    return Error{ErrorKind::kCorrupt,
+                 path + " has more than " + std::to_string(kMostSamples) + " lines; leave out what is too much"};
   std::vector<std::string> lines;
   for (auto at = bytes.begin(); at != bytes.end();) {
     const auto end = std::find(at, bytes.end(), std::uint8_t{'\n'});

@@ -36,7 +36,7 @@ class DataFile {
 
 // The whole of a plain file into `bytes`; kCorrupt if it holds more than `most`. What is no plain file is not opened.
 Status read_file(const std::string& path, std::size_t most, std::vector<std::uint8_t>& bytes);
-// Its lines, without their ends; kCorrupt beyond kMostListBytes, or where it holds a zero byte.
+// Its lines, without their ends; kCorrupt beyond kMostListBytes or kMostSamples lines, or where it holds a zero byte.
 Result<std::vector<std::string>> read_lines(const std::string& path);
 
 // The first of directory/name and directory/subfolder/name that exists, for the names in order; "" if none does.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "engine/data/content_hash.h"
@@ -17,15 +18,15 @@ namespace {
 // What loading finds out about a file.
 struct Facts {
   std::uint64_t hash = 0;
-  PictureSize size;     // zeros: damaged
-  std::string problem;  // why
+  PictureSize size;              // zeros: damaged
+  std::optional<Error> problem;  // why
 };
 
 Facts examine(const std::string& path) {
   Facts facts;
   std::vector<std::uint8_t> bytes;
   if (const Status read = read_file(path, kMostPictureFileBytes, bytes); !read) {
-    facts.problem = read.error().message;
+    facts.problem = read.error();
     return facts;
   }
   ContentHash hash;
@@ -35,7 +36,7 @@ Facts examine(const std::string& path) {
   if (size)
     facts.size = *size;
   else
-    facts.problem = size.error().message;
+    facts.problem = size.error();
   return facts;
 }
 
@@ -55,9 +56,9 @@ class FolderSource final : public PictureSource {
     };
     const Status decoded = decode_picture(bytes, watched, path, picture);
     if (!changed) return decoded;
-    return Error{ErrorKind::kCorrupt, path +
-                                          " has changed since the run was prepared: its size is another; leave the "
-                                          "data alone while a run is on"};
+    return Error{ErrorKind::kFailed, path +
+                                         " has changed since the run was prepared: its size is another; leave the "
+                                         "data alone while a run is on"};
   }
 
  private:
@@ -107,14 +108,14 @@ Result<Dataset> load_folder(const DatasetOptions& options) {
       add_text(part->files[i], hash);
       hash.add(part->labels[i]);
       hash.add(facts[i].hash);
-      if (facts[i].problem.empty()) continue;
-      if (options.damaged == Damaged::kFatal) return Error{ErrorKind::kCorrupt, facts[i].problem};
-      data.skipped->add(facts[i].problem);
+      if (!facts[i].problem) continue;
+      if (options.damaged == Damaged::kFatal || facts[i].problem->kind != ErrorKind::kCorrupt) return *facts[i].problem;
+      data.skipped->add(facts[i].problem->message);
     }
     if (!keep_good(facts, *part, sizes))
       return Error{ErrorKind::kCorrupt, "all pictures for " +
                                             std::string(part == &list->train ? "training" : "testing") +
-                                            " are damaged: " + facts.front().problem};
+                                            " are damaged: " + facts.front().problem->message};
   }
   const bool one_size = std::ranges::all_of(sizes, [&](const PictureSize& size) {
     return size.height == sizes.front().height && size.width == sizes.front().width;

@@ -45,16 +45,19 @@ Error unlisted(const std::string& path, const std::error_code& code) {
   return invalid("cannot list " + path + ": " + code.message() + "; check its permissions");
 }
 
-// The pictures below directory/class, deep ones as well.
+// The pictures below directory/class, in its folders as well.
 Status add_class(const std::string& directory, const std::string& prefix, const std::string& name, Files& files) {
   const std::string path = directory + "/" + prefix + name;
   std::error_code code;
   fs::recursive_directory_iterator at(path, code), end;
   for (; !code && at != end; at.increment(code)) {
-    if (at->path().filename().string().starts_with('.') || at.depth() >= kMostFolderDepth) {
+    if (at->path().filename().string().starts_with('.')) {
       at.disable_recursion_pending();
       continue;
     }
+    if (at.depth() > kMostFolderDepth)
+      return invalid(at->path().string() + " lies more than " + std::to_string(kMostFolderDepth) +
+                     " folders below its class; move it further up");
     std::error_code ignored;
     if (!is_picture(at->path().filename().string()) || at->is_directory(ignored)) continue;
     files.push_back({prefix + name + at->path().string().substr(path.size()), name});

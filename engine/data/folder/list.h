@@ -7,9 +7,9 @@
 //   2. train/ is there: a folder per class in it, and the same in test/, or in val/ if there is no test/.
 //   3. else a folder per class.
 // Where there is no part for testing, test_share of each class is held back (hold_out.h). Samples are files ending in
-// .jpg, .jpeg or .png (in any case), at any depth below their class; names that begin with a dot are left out. Classes
-// are those of training, in the order of their names' bytes (of their numbers where all are numbers); files are in the
-// order of their names' bytes. Any thread.
+// .jpg, .jpeg or .png (in any case), in their class's folder and up to kMostFolderDepth folders below it (what lies
+// deeper is an error); names that begin with a dot are left out. Classes are those of training, in the order of their
+// names' bytes (of their numbers where all are numbers); files are in the order of their names' bytes. Any thread.
 #pragma once
 
 #include <cstdint>

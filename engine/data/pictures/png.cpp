@@ -53,6 +53,7 @@ class PngDecoder final : public Decoder {
     png_set_read_fn(png_, this, take);
     png_set_user_limits(png_, kMostPictureSide, kMostPictureSide);
     png_set_chunk_malloc_max(png_, kMostPngChunkBytes);
+    png_set_chunk_cache_max(png_, 1);  // keeps no text: a thousand chunks of that size would be
     png_read_info(png_, info_);
     height_ = static_cast<int>(png_get_image_height(png_, info_));
     width_ = static_cast<int>(png_get_image_width(png_, info_));

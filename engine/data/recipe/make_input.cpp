@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
+#include "engine/data/limits.h"
 #include "engine/data/recipe/colour.h"
 #include "engine/data/recipe/resize.h"
 #include "kernels/base/check.h"
@@ -17,6 +19,15 @@ constexpr int kAreaTries = 10;
 Target whole(int height, int width, int shorter) {
   const auto longer = [&](int of, int to) { return static_cast<int>(static_cast<std::int64_t>(shorter) * of / to); };
   return height <= width ? Target{shorter, longer(width, height)} : Target{longer(height, width), shorter};
+}
+
+// Only a window of it is wanted, and all of it would be resized.
+Error too_long(std::size_t index, const PictureView& view, const Target& target) {
+  const auto sides = [](int height, int width) { return std::to_string(width) + "x" + std::to_string(height); };
+  return {ErrorKind::kCorrupt, "sample " + std::to_string(index) + " is too long and narrow: its " +
+                                   sides(view.height, view.width) + " pixels would become " +
+                                   sides(target.height, target.width) + ", more than the " +
+                                   std::to_string(kMostPicturePixels) + " allowed; set resize to less, or take it out"};
 }
 
 PictureView as_grey(const PictureView& view, Picture& out) {
@@ -146,6 +157,8 @@ Result<PictureView> make_bytes(const ImageSet& set, std::size_t index, const Rec
   Target target = whole(view.height, view.width, recipe.resize);
   const Part all{0, 0, double(view.height), double(view.width)};
   if (windowed) {
+    if (static_cast<std::size_t>(target.height) * static_cast<std::size_t>(target.width) > kMostPicturePixels)
+      return too_long(index, view, target);
     target.rows = target.height;
     target.columns = target.width;
     resize(view, all, target, scratch.resized, scratch.rows);

@@ -1,8 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <thread>
 
+#include "engine/data/picture.h"
 #include "engine/dataset.h"
 
 namespace tg::engine {
@@ -59,15 +64,52 @@ TEST(BatchSource, ThreadsFillTheSameBatches) {
   }
 }
 
-// What takes long to make is waited for, and what is there is not.
+constexpr std::chrono::milliseconds kHeld{20};
+
+// Black pictures, two a batch. One of batch 1 is held until batch 2 is begun, which takes somebody who waits for batch
+// 1, and for kHeld from then on.
+class Holding final : public PictureSource {
+ public:
+  Status read(std::size_t, const Shrink&, Picture& picture) const override {
+    std::unique_lock lock(mutex_);
+    const int number = reads_++;
+    changed_.notify_all();
+    if (number == 2) {
+      EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [&] { return reads_ > 4; }));
+      lock.unlock();
+      std::this_thread::sleep_for(kHeld);
+    }
+    picture.shape(1, 8, 8);
+    return {};
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable int reads_ = 0;
+};
+
 TEST(BatchSource, TellsHowLongItWasWaitedFor) {
-  const auto data = digits();
-  const auto options = options_of(*data);
+  const auto data = std::make_shared<Dataset>();
+  data->train.stored = {1, 8, 8};
+  data->train.labels.resize(6);
+  data->train.source = std::make_shared<Holding>();
+  BatchSource::Options options;
+  options.global_batch = 2;
+  options.share = {0, 2};
+  options.last_step = 3;
+  options.recipe.input = data->train.stored;
+  options.threads = 2;
   BatchSource source(data, options);
   EXPECT_EQ(source.waited_seconds(), 0);
-  for (std::uint64_t step = options.first_step; step < options.last_step; ++step) source.next();
-  EXPECT_GT(source.waited_seconds(), 0);
-  EXPECT_LT(source.waited_seconds(), 60);
+  source.next();
+  const double before = source.waited_seconds();
+  const auto start = std::chrono::steady_clock::now();
+  source.next();
+  const std::chrono::duration<double> all = std::chrono::steady_clock::now() - start;
+  const double waited = source.waited_seconds() - before;
+  EXPECT_GE(waited, std::chrono::duration<double>(kHeld).count() * 0.999);
+  EXPECT_LE(waited, all.count() * 1.001);
 }
 
 // Members' batches of one step, put together, are the batch of a run of one.

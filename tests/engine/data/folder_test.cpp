@@ -7,6 +7,7 @@
 
 #include "engine/data/folder/list.h"
 #include "engine/data/hold_out.h"
+#include "engine/data/limits.h"
 #include "tests/engine/data/pictures.h"
 
 namespace tg::engine::test {
@@ -168,6 +169,8 @@ TEST(Folder, ListsNameFilesAndClasses) {
   expect_text(problem_of(options), "training has none of that name");
   write("train.txt", std::string("all/3.jpg\0 10\n", 14));
   expect_text(problem_of(options), "is no text");
+  write("train.txt", std::string(kMostSamples + 1, '\n'));
+  expect_text(problem_of(options), "train.txt has more than 16777216 lines");
 }
 
 TEST(Folder, ErrorsNameWhatWasFoundAndWhatToDo) {
@@ -187,6 +190,11 @@ TEST(Folder, ErrorsNameWhatWasFoundAndWhatToDo) {
   std::filesystem::create_directory(folder / "train/dog");
   expect_text(problem_of(options), "train/dog is taken for a class and holds no .jpg");
   std::filesystem::remove(folder / "train/dog");
+  write_plain(folder / "train/bee/1/2/3/4/5/6/7/8/1.jpg", to_jpeg(ramp(3, 40, 32)));
+  EXPECT_EQ(problem_of(options), "no error");
+  write_plain(folder / "train/bee/1/2/3/4/5/6/7/8/9/1.jpg", to_jpeg(ramp(3, 40, 32)));
+  expect_text(problem_of(options), "train/bee/1/2/3/4/5/6/7/8/9/1.jpg lies more than 8 folders below its class");
+  std::filesystem::remove_all(folder / "train/bee/1");
   std::filesystem::rename(folder / "test/bee", folder / "test/bug");
   expect_text(problem_of(options), "has the class bug (test/bug/100.jpg)");
 }
@@ -243,17 +251,38 @@ TEST(Folder, AFileThatChangesUnderARunIsAnError) {
   const Folder folder;
   write_part(folder / "train", 1);
   write_part(folder / "test", 1);
-  const auto data = load_dataset(options_of(folder)).value();
-  const Recipe recipe = make_recipe(*data, {3, 40, 32}).value();
-  write_plain(folder / "test/ape/100.jpg", to_jpeg(ramp(3, 4, 4)));
-  Batch batch;
-  batch.count = 1;
-  try {
-    fill_evaluation_batch(*data, recipe, 0, batch);
-    ADD_FAILURE();
-  } catch (const std::runtime_error& error) {
-    expect_text(error.what(), "has changed since the run was prepared");
+  DatasetOptions options = options_of(folder);
+  for (const Damaged damaged : {Damaged::kFatal, Damaged::kSkip}) {
+    options.damaged = damaged;
+    write_plain(folder / "test/ape/100.jpg", to_jpeg(ramp(3, 40, 32)));
+    const auto data = load_dataset(options).value();
+    const Recipe recipe = make_recipe(*data, {3, 40, 32}).value();
+    const auto problem = [&] {
+      Batch batch;
+      batch.count = 1;
+      try {
+        fill_evaluation_batch(*data, recipe, 0, batch);
+        return std::string("no error");
+      } catch (const std::runtime_error& error) {
+        return std::string(error.what());
+      }
+    };
+    write_plain(folder / "test/ape/100.jpg", to_jpeg(ramp(3, 4, 4)));
+    expect_text(problem(), "has changed since the run was prepared");
+    std::filesystem::remove(folder / "test/ape/100.jpg");
+    expect_text(problem(), "cannot read " + folder / "test/ape/100.jpg");
+    EXPECT_EQ(data->skipped->count(), 0u);
   }
+}
+
+TEST(Folder, AFileThatCannotBeReadIsNotSkippedAsDamaged) {
+  const Folder folder;
+  write_part(folder / "train", 1);
+  write_part(folder / "test", 1);
+  std::filesystem::create_symlink("nowhere", folder / "train/ape/200.jpg");
+  DatasetOptions options = options_of(folder);
+  options.damaged = Damaged::kSkip;
+  expect_text(problem_of(options), "cannot read " + folder / "train/ape/200.jpg");
 }
 
 // The batches are the same however many threads decode them, and waiting is measured.

@@ -153,16 +153,6 @@ TEST(Idx, HashIsFrozen) {
   EXPECT_EQ((*load(DatasetKind::kMnist, folder.path()))->hash, 5478982674754017817u);
 }
 
-// The most memory that this process has had since it was asked before, in KiB.
-long peak_kib() {
-  std::ifstream status("/proc/self/status");
-  long peak = 0;
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmHWM:")) peak = std::stol(line.substr(6));
-  std::ofstream("/proc/self/clear_refs") << "5";
-  return peak;
-}
-
 // A small gzip file that unpacks to gigabytes: a member of 16 MiB of zeros, many times over.
 TEST(Idx, AGzipBombTakesNoMoreMemoryThanItsHeaderPromises) {
   const Folder folder;

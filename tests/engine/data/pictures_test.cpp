@@ -152,5 +152,47 @@ TEST(Pictures, BombsAreRefusedByTheirHeader) {
   expect_text(decoded(png, read), "is damaged");
 }
 
+void add_number(std::uint32_t value, Bytes& bytes) {
+  for (const int shift : {24, 16, 8, 0}) bytes.push_back(static_cast<std::uint8_t>(value >> shift));
+}
+
+// A chunk with its length and its sum.
+Bytes png_chunk(const std::string& name, const Bytes& content) {
+  Bytes chunk;
+  add_number(static_cast<std::uint32_t>(content.size()), chunk);
+  chunk.insert(chunk.end(), name.begin(), name.end());
+  chunk.insert(chunk.end(), content.begin(), content.end());
+  add_number(static_cast<std::uint32_t>(crc32(0, chunk.data() + 4, static_cast<unsigned>(chunk.size() - 4))), chunk);
+  return chunk;
+}
+
+// Each of the texts in a PNG is as large as a chunk may be; nobody reads them.
+TEST(Pictures, TextsOfAPngAreNotUnpacked) {
+  const Bytes text(kMostPngChunkBytes - 1024, 'a');
+  uLongf size = compressBound(text.size());
+  Bytes packed(size);
+  ASSERT_EQ(compress(packed.data(), &size, text.data(), text.size()), Z_OK);
+  packed.resize(size);
+  Bytes brief{'k', 0, 0}, international{'k', 0, 1, 0, 0, 0};  // a keyword, and that it is packed
+  brief.insert(brief.end(), packed.begin(), packed.end());
+  international.insert(international.end(), packed.begin(), packed.end());
+  const Picture made = ramp(3, 19, 23);
+  Bytes png = to_png(made);
+  for (const Bytes& chunk : {png_chunk("zTXt", brief), png_chunk("iTXt", international)}) {
+    for (int i = 0; i < 20; ++i) png.insert(png.begin() + 33, chunk.begin(), chunk.end());  // behind the header
+  }
+  peak_kib();
+  const long before = peak_kib();
+  Picture read;
+  ASSERT_EQ(decoded(png, read), "");
+  const long peak = peak_kib();
+  EXPECT_EQ(read.pixels, made.pixels);
+  std::printf("a PNG of %zu KiB with 320 MiB of texts: %ld KiB before, %ld KiB at most\n", png.size() / 1024, before,
+              peak);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what was freed
+  EXPECT_LT(peak - before, 12 * 1024);
+#endif
+}
+
 }  // namespace
 }  // namespace tg::engine::test

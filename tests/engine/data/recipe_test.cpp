@@ -315,6 +315,24 @@ TEST(Recipe, PaddingIsBlackAndWindowsReachIntoIt) {
   for (const int count : seen) EXPECT_NEAR(count, 40, 25);
 }
 
+TEST(Recipe, LongPicturesAreNotMadeLargerThanAnyMayBe) {
+  const Dataset data = of_pixels(DatasetKind::kFolder, {3, 10, 700}, std::vector<std::uint8_t>(21'000, 9));
+  RecipeOptions options;
+  options.normalization = Normalization::kNone;
+  options.resize = 1024;
+  options.crop = Crop::kWindow;
+  const Recipe recipe = make_recipe(data, {3, 28, 28}, options).value();
+  std::vector<float> out(recipe.input.elements());
+  Scratch scratch;
+  Draws draws(1, DrawDomain::kAugment, 0);
+  const Status made = make_input(data.train, 0, recipe, &draws, scratch, out);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().kind, ErrorKind::kCorrupt);
+  expect_text(made.error().message, "its 700x10 pixels would become 71680x1024");
+  EXPECT_TRUE(scratch.resized.pixels.empty());
+  evaluated(data, recipe);  // makes its middle only
+}
+
 TEST(Recipe, AreasAreInsideAndOfTheSizeThatIsPromised) {
   double least = 1, most = 0;
   for (std::uint64_t i = 0; i < 2000; ++i) {

@@ -100,6 +100,16 @@ inline Bytes cifar_records(std::size_t count, std::size_t salt) {
   return bytes;
 }
 
+// The most memory that this process has had since it was asked before, in KiB.
+inline long peak_kib() {
+  std::ifstream status("/proc/self/status");
+  long peak = 0;
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) peak = std::stol(line.substr(6));
+  std::ofstream("/proc/self/clear_refs") << "5";
+  return peak;
+}
+
 inline Result<std::shared_ptr<const Dataset>> load(DatasetKind kind, const std::string& directory) {
   DatasetOptions options;
   options.kind = kind;
