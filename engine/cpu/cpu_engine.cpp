@@ -23,7 +23,7 @@ const EngineOptions& with_threads(const EngineOptions& options) {
 // Samples that are evaluated at once, of those asked for: their activations stay below this.
 constexpr std::size_t kEvaluationBytes = 256u << 20;
 
-int evaluation_batch(const Model& model, const EngineOptions& options) {
+int evaluation_batch(const Model& model, const EngineOptions& options, std::size_t scratch) {
   const Plan plan = make_plan(model, {.training = false});
   std::vector<BufferNeed> needs;
   for (const Lifetime& lifetime : plan.lifetimes) needs.push_back({lifetime, 0});
@@ -32,9 +32,9 @@ int evaluation_batch(const Model& model, const EngineOptions& options) {
     std::size_t& bytes = needs[plan.value_buffers[value]].bytes;
     bytes = std::max(bytes, plan.shapes[value].elements() * sizeof(float));
   }
-  const std::size_t allowed = options.most_activation_bytes != 0
-                                  ? std::min<std::size_t>(kEvaluationBytes, options.most_activation_bytes / 2)
-                                  : kEvaluationBytes;
+  std::size_t allowed = kEvaluationBytes;
+  if (const std::size_t most = options.most_activation_bytes; most != 0)
+    allowed = std::min(allowed, most > scratch ? most - scratch : 0);
   const std::size_t most = std::max<std::size_t>(allowed / most_bytes_at_once(needs), 1);
   return static_cast<int>(std::min(most, static_cast<std::size_t>(options.evaluation_batch)));
 }
@@ -57,7 +57,8 @@ CpuEngine::CpuEngine(Model model, const EngineOptions& options, bool sharing)
     : model_(std::move(model)),
       options_(with_threads(options)),
       training_(device_, model_, {options.batch, true, options.seed, sharing}),
-      evaluation_(device_, model_, {evaluation_batch(model_, options), false, options.seed, sharing}),
+      evaluation_(device_, model_,
+                  {evaluation_batch(model_, options, device_.scratchpad_bytes()), false, options.seed, sharing}),
       memory_(allowed(std::max(training_.bytes(), evaluation_.bytes()), device_.scratchpad_bytes(), options)),
       probabilities_(training_.heads().size()) {
   device_.allocate_scratchpad();
