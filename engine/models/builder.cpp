@@ -50,7 +50,7 @@ ModelBuilder& ModelBuilder::append(const std::string& name, Attributes attribute
   if (problem_) return *this;
   std::vector<ImageShape> taken;
   for (const std::size_t value : inputs) taken.push_back(shapes_[value]);
-  Operator one{name, std::move(attributes), std::move(inputs)};
+  Operator one{name, attributes, std::move(inputs)};
   const Result<ImageShape> made = infer_shape(one, taken);
   if (!made) {
     problem_ = Error{made.error().kind, model_.name + ": " + made.error().message};
@@ -63,7 +63,7 @@ ModelBuilder& ModelBuilder::append(const std::string& name, Attributes attribute
 }
 
 ModelBuilder& ModelBuilder::append(const std::string& kind, Attributes attributes) {
-  return append(kind + " " + std::to_string(model_.operators.size() + 1), std::move(attributes), {place_});
+  return append(kind + " " + std::to_string(model_.operators.size() + 1), attributes, {place_});
 }
 
 std::size_t ModelBuilder::add_segment(const std::string& name, std::vector<std::int64_t> shape,
