@@ -4,14 +4,14 @@ set(TGD_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 
 add_library(tgd_flags INTERFACE)
 target_include_directories(tgd_flags INTERFACE ${CMAKE_SOURCE_DIR})
+set(warnings -Wall -Wextra -Wpedantic -Wno-restrict -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wunused-result -Wvla)
+if(TGD_WERROR)
+  list(APPEND warnings -Werror)
+endif()
 target_compile_options(tgd_flags INTERFACE
   # -Wno-restrict: g++ 12 reports string concatenations that are in order (GCC bug 105651).
-  -Wall -Wextra -Wpedantic -Wno-restrict -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wunused-result -Wvla
   # Replicas agree bit for bit only if the compiler contracts nothing on its own.
-  -ffp-contract=off -fno-fast-math)
-if(TGD_WERROR)
-  target_compile_options(tgd_flags INTERFACE -Werror)
-endif()
+  "$<$<COMPILE_LANGUAGE:C,CXX>:${warnings};-ffp-contract=off;-fno-fast-math>")
 if(TGD_SANITIZE)
   target_compile_options(tgd_flags INTERFACE -fsanitize=${TGD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(tgd_flags INTERFACE -fsanitize=${TGD_SANITIZE})

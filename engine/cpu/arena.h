@@ -7,24 +7,9 @@
 #include <vector>
 
 #include "engine/cpu/onednn.h"
-#include "engine/cpu/plan.h"
+#include "engine/graph/placement.h"
 
 namespace tg::engine::cpu {
-
-struct BufferNeed {
-  Lifetime lifetime;
-  std::size_t bytes = 0;
-};
-struct Placement {
-  std::vector<std::size_t> offsets;  // by buffer, bytes; multiples of a cache line
-  std::size_t bytes = 0;             // of the block
-};
-// The largest first, each at the lowest place where it meets nobody of its time. Pure.
-Placement place(std::span<const BufferNeed> needs);
-// Each at a place of its own.
-Placement place_apart(std::span<const BufferNeed> needs);
-// Bytes of all buffers that live in the fullest slot: no placement needs less.
-std::size_t most_bytes_at_once(std::span<const BufferNeed> needs);
 
 class Arena {
  public:

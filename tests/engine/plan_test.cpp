@@ -1,6 +1,6 @@
 // The plan of a network's stages and memory: what is fused, what lives how long, that nothing alive is overwritten, and
 // that sharing memory changes no bit.
-#include "engine/cpu/plan.h"
+#include "engine/graph/plan.h"
 
 #include <gtest/gtest.h>
 

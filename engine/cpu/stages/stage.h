@@ -13,7 +13,7 @@
 
 #include "engine/cpu/arena.h"
 #include "engine/cpu/onednn.h"
-#include "engine/cpu/plan.h"
+#include "engine/graph/plan.h"
 #include "engine/model.h"
 
 namespace tg::engine::cpu {

@@ -1,4 +1,4 @@
-#include "engine/cpu/plan.h"
+#include "engine/graph/plan.h"
 
 #include <algorithm>
 #include <variant>
@@ -6,7 +6,7 @@
 #include "engine/graph/shapes.h"
 #include "kernels/base/check.h"
 
-namespace tg::engine::cpu {
+namespace tg::engine {
 namespace {
 
 template <class Kind>
@@ -74,7 +74,7 @@ class Planner {
     if (const auto* dropout = std::get_if<Dropout>(&one.attributes))
       return !options_.training || dropout->probability == 0;
     const ImageShape& input = plan_.shapes[one.inputs[0]];
-    return is<Flatten>(one) && input.height == 1 && input.width == 1;
+    return is<Flatten>(one) && (options_.canonical_images || (input.height == 1 && input.width == 1));
   }
 
   void make_stages() {
@@ -228,4 +228,4 @@ class Planner {
 
 Plan make_plan(const Model& model, const PlanOptions& options) { return Planner(model, options).make(); }
 
-}  // namespace tg::engine::cpu
+}  // namespace tg::engine

@@ -1,5 +1,5 @@
 // What a network runs for a model, decided before any buffer exists: which operators become one stage, which values
-// share a buffer, and how long each buffer is needed. Pure, and knows nothing of oneDNN.
+// share a buffer, and how long each buffer is needed. Pure, and knows nothing of the library that computes.
 //
 // Time is counted in slots, one thing at a time runs in each:
 //
@@ -19,7 +19,7 @@
 
 #include "engine/model.h"
 
-namespace tg::engine::cpu {
+namespace tg::engine {
 
 inline constexpr std::size_t kNoBuffer = std::numeric_limits<std::size_t>::max();
 
@@ -69,10 +69,12 @@ struct Plan {
 struct PlanOptions {
   bool training = false;
   bool sharing = true;  // false: every value has a buffer of its own, for comparison
+  // Images lie in memory in C, H, W order, so that every flatten is only a view.
+  bool canonical_images = false;
 };
 
 // Of a model that can be trained (engine/graph/shapes.h finds nothing wrong with it). Evaluation leaves out what leads
 // to auxiliary heads only.
 Plan make_plan(const Model& model, const PlanOptions& options);
 
-}  // namespace tg::engine::cpu
+}  // namespace tg::engine

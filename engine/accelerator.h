@@ -1,0 +1,52 @@
+// What a module that is loaded at run time gives a node: a device's memory with its tensor kernels, and engines that
+// compute there (kernels/home.h says why both come from one place). engine/cuda implements it as tgd-cuda.so, which
+// exports the two functions of kModuleBuild and kOpenModule; engine/load_accelerator.h finds and loads it. Module and
+// program are compiled from one tree: the build ids are compared before anything else is called.
+//
+// Threads. An accelerator is for any thread, its engines for one at a time each. It is never closed: a compute thread
+// that was left behind may hold arrays of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/engine.h"
+#include "kernels/base/status.h"
+#include "kernels/home.h"
+
+namespace tg::engine {
+
+// How an engine multiplies. fp32: in float32 with nothing left out. tf32, bf16: factors are rounded to 10 and 7 bits of
+// mantissa, sums stay float32. Parameters, gradients and updates are float32 in each.
+enum class Math : std::uint8_t { kFp32, kTf32, kBf16 };
+
+struct DeviceMemory {
+  std::uint64_t total = 0, free = 0;  // bytes
+};
+
+class Accelerator {
+ public:
+  virtual ~Accelerator() = default;
+  virtual std::string_view device() const = 0;   // "NVIDIA H100 80GB HBM3 (device 0)"
+  virtual std::string_view library() const = 0;  // "CUDA 13.0, driver 13.0, cuDNN 9.14.0, cuBLAS 13.1.0"
+  virtual DeviceMemory memory() const = 0;       // now
+  virtual kernels::Home& home() = 0;
+  // As make_cpu_engine; options.threads means nothing here.
+  virtual Result<std::unique_ptr<Engine>> make_engine(const Model& model, const EngineOptions& options) = 0;
+};
+
+struct AcceleratorOptions {
+  int device = 0;
+  Math math = Math::kFp32;
+};
+
+// What the module exports, by these names.
+inline constexpr const char* kModuleBuild = "tgd_module_build";
+inline constexpr const char* kOpenModule = "tgd_open_module";
+using ModuleBuild = const char* (*)();
+// Null, and why, where there is no such device, no driver, or one too old (both versions are named).
+using OpenModule = Accelerator* (*)(const AcceleratorOptions& options, std::string& why);
+
+}  // namespace tg::engine

@@ -1,0 +1,28 @@
+// Where the buffers of a plan (plan.h) lie in one block of memory: those that never live at the same time may lie at the
+// same place. Pure.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "engine/graph/plan.h"
+
+namespace tg::engine {
+
+struct BufferNeed {
+  Lifetime lifetime;
+  std::size_t bytes = 0;
+};
+struct Placement {
+  std::vector<std::size_t> offsets;  // by buffer, bytes; multiples of a cache line
+  std::size_t bytes = 0;             // of the block
+};
+// The largest first, each at the lowest place where it meets nobody of its time.
+Placement place(std::span<const BufferNeed> needs);
+// Each at a place of its own.
+Placement place_apart(std::span<const BufferNeed> needs);
+// Bytes of all buffers that live in the fullest slot: no placement needs less.
+std::size_t most_bytes_at_once(std::span<const BufferNeed> needs);
+
+}  // namespace tg::engine
