@@ -1,5 +1,5 @@
-// Where the buffers of a plan (plan.h) lie in one block of memory: those that never live at the same time may lie at the
-// same place. Pure.
+// Where the buffers of a plan (plan.h) lie in one block of memory: those that never live at the same time may lie at
+// the same place. Pure.
 #pragma once
 
 #include <cstddef>
