@@ -73,13 +73,21 @@ void judge_peer_lines(const Survey& survey, Findings& findings) {
   }
 }
 
-// What the mesh refuses and no other check names.
+// What the mesh refuses and no other check names. Keys are named of a node by whoever met them at its control port;
+// the others' links may have met them only in the mesh.
 void judge_refusals(const Survey& survey, Findings& findings) {
   std::set<std::string> told;
+  std::set<Seat> other_keys;
+  for_examined(survey, [&](Seat seat, const Examination&) {
+    for (const Seat peer : survey.names.places())
+      if (const schema::LinkFacts* link = link_of(survey, seat, peer); link != nullptr && !link->refusal.empty())
+        other_keys.insert(peer);
+  });
   for_examined(survey, [&](Seat seat, const Examination& one) {
     for (const Seat peer : survey.names.places()) {
       const schema::LinkFacts* link = link_of(survey, seat, peer);
-      if (link == nullptr || link->problem.empty() || link->waiting_helps || !link->refusal.empty()) continue;
+      if (link == nullptr || link->problem.empty() || link->waiting_helps) continue;
+      if (other_keys.contains(peer)) continue;
       const std::optional<Examination>& other = survey.parts[peer].examination;
       if (other && (other->build != one.build || names_in(*other) != names_in(one))) continue;
       const bool of_builds = link->problem.find("builds differ") != std::string::npos;  // as the mesh says it

@@ -227,6 +227,13 @@ TEST(Diagnose, AnotherKeyIsToldOnceOfWhomItIs) {
   EXPECT_NE(text.find("nodes skipped [node-b]"), std::string::npos) << text;
   EXPECT_EQ(cell(diagnose(survey), kA, kB), Cell::kRefused);
 
+  // One met the other key in the mesh alone so far.
+  link(survey, kD, kB).refusal.clear();
+  link(survey, kD, kB).problem = "node-b has no keys, or others than node-d; give both the same cluster key file";
+  text = text_of(diagnose(survey));
+  EXPECT_NE(text.find("told by node-a, node-c) |"), std::string::npos) << text;
+  EXPECT_EQ(text.find("configuration fail"), std::string::npos) << text;
+
   // Asked at the one with the other key.
   survey = healthy();
   survey.self = kB;
