@@ -129,6 +129,17 @@ TEST(CudaStatistics, OfTheLongestSliceEqualTheScalarOnes) {
   expect_same(measure_on_grid({&slice, 1})[0], scalar_variant().statistics(slice));
 }
 
+TEST(CudaStatistics, FindTheLargestInEveryFoldBlock) {
+  AlignedArray<float> gradient(131 * kFold);
+  const std::span<const float> slice = gradient.span();
+  for (const std::size_t fold : {0, 63, 64, 65, 127, 128, 130}) {
+    float& value = gradient[fold * kFold + fold % kFold];
+    value = -3;
+    EXPECT_EQ(measure_on_grid({&slice, 1})[0].max_abs, 3) << fold;
+    value = 0;
+  }
+}
+
 TEST(CudaStatistics, OfNegativeZerosArePlusZero) {
   AlignedArray<float> zeros(1024);
   std::ranges::fill(zeros, -0.0F);
