@@ -1,0 +1,17 @@
+// The one form of calls to the CUDA runtime: TG_CUDA(cudaEventRecord(event, stream)) throws std::runtime_error
+// "cudaEventRecord: <what cudaGetErrorString says>" where the call fails. Libraries on top of it have forms of their
+// own. Any thread.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string_view>
+
+namespace tg::kernels::cuda {
+
+// call: its text; what stands before the first parenthesis is its name.
+void require_success(cudaError_t result, std::string_view call);
+
+}  // namespace tg::kernels::cuda
+
+#define TG_CUDA(call) ::tg::kernels::cuda::require_success((call), #call)

@@ -1,0 +1,57 @@
+#include "kernels/cuda/memory.h"
+
+namespace tg::kernels::cuda {
+namespace {
+
+int current_device() {
+  int device = 0;
+  TG_CUDA(cudaGetDevice(&device));
+  return device;
+}
+
+std::string mebibytes(std::size_t bytes) { return std::to_string((bytes + (1U << 20) - 1) >> 20) + " MiB"; }
+
+}  // namespace
+
+Stream::Stream() {
+  cudaStream_t stream = nullptr;
+  TG_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  stream_.reset(stream);
+}
+
+Event::Event(unsigned flags) {
+  cudaEvent_t event = nullptr;
+  TG_CUDA(cudaEventCreateWithFlags(&event, flags));
+  event_.reset(event);
+}
+
+DeviceBytes::DeviceBytes(std::size_t bytes) {
+  if (bytes == 0) return;
+  const int device = current_device();
+  void* data = nullptr;
+  const cudaError_t result = cudaMalloc(&data, bytes);
+  if (result == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    std::size_t free = 0, total = 0;
+    TG_CUDA(cudaMemGetInfo(&free, &total));
+    throw OutOfMemory("no device memory for " + mebibytes(bytes) + ": " + mebibytes(free) + " of " + mebibytes(total) +
+                      " are free on device " + std::to_string(device));
+  }
+  require_success(result, "cudaMalloc");
+  data_ = {data, {device}};
+}
+
+PinnedBytes::PinnedBytes(std::size_t bytes) {
+  if (bytes == 0) return;
+  const int device = current_device();
+  void* data = nullptr;
+  const cudaError_t result = cudaMallocHost(&data, bytes);
+  if (result == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw OutOfMemory("no page-locked host memory for " + mebibytes(bytes));
+  }
+  require_success(result, "cudaMallocHost");
+  data_ = {data, {device}};
+}
+
+}  // namespace tg::kernels::cuda

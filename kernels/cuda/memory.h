@@ -1,0 +1,119 @@
+// Streams, events and memory of the device that is the calling thread's current one (cudaSetDevice) when they are made.
+// Each object owns what it made; move only. It may end on any thread: the work that uses it is done by then.
+// Errors: std::runtime_error that names the call; no memory is OutOfMemory.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/cuda/check.h"
+
+namespace tg::kernels::cuda {
+
+// "no device memory for 512 MiB: 301 MiB of 81079 MiB are free on device 0".
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
+  const char* what() const noexcept override { return text_->c_str(); }
+
+ private:
+  std::shared_ptr<const std::string> text_;  // copies of an exception do not throw
+};
+
+// One that waits for nothing on the default stream.
+class Stream {
+ public:
+  Stream();
+  cudaStream_t get() const { return stream_.get(); }
+  void synchronize() const { TG_CUDA(cudaStreamSynchronize(get())); }
+
+ private:
+  struct Destroy {
+    void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+  };
+  std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
+};
+
+class Event {
+ public:
+  // flags: of cudaEventCreateWithFlags; cudaEventDefault is one that takes the time.
+  explicit Event(unsigned flags = cudaEventDisableTiming);
+  cudaEvent_t get() const { return event_.get(); }
+
+ private:
+  struct Destroy {
+    void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+  };
+  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> event_;
+};
+
+// A thread that never named a device would otherwise open a context on the first one.
+template <cudaError_t (*kFree)(void*)>
+struct FreeOnDevice {
+  int device = 0;
+  void operator()(void* data) const {
+    cudaSetDevice(device);
+    kFree(data);
+  }
+};
+
+// A range of bytes on the device, 256-byte aligned, and one of page-locked host memory; 0 bytes: none.
+class DeviceBytes {
+ public:
+  DeviceBytes() = default;
+  explicit DeviceBytes(std::size_t bytes);
+  void* data() const { return data_.get(); }
+
+ private:
+  std::unique_ptr<void, FreeOnDevice<cudaFree>> data_;
+};
+
+class PinnedBytes {
+ public:
+  PinnedBytes() = default;
+  explicit PinnedBytes(std::size_t bytes);
+  void* data() const { return data_.get(); }
+
+ private:
+  std::unique_ptr<void, FreeOnDevice<cudaFreeHost>> data_;
+};
+
+// count elements in one of the two, contents unspecified. What lies on the device cannot be read or written here.
+template <class T, class Bytes>
+class Array {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  Array() = default;
+  explicit Array(std::size_t count) : bytes_(count * sizeof(T)), count_(count) {}
+  Array(Array&& other) noexcept : bytes_(std::move(other.bytes_)), count_(std::exchange(other.count_, 0)) {}
+  Array& operator=(Array&& other) noexcept {
+    bytes_ = std::move(other.bytes_);
+    count_ = std::exchange(other.count_, 0);
+    return *this;
+  }
+
+  T* data() { return static_cast<T*>(bytes_.data()); }
+  const T* data() const { return static_cast<const T*>(bytes_.data()); }
+  std::size_t size() const { return count_; }
+  std::span<T> span() { return {data(), count_}; }
+  std::span<const T> span() const { return {data(), count_}; }
+
+ private:
+  Bytes bytes_;
+  std::size_t count_ = 0;
+};
+
+template <class T>
+using DeviceArray = Array<T, DeviceBytes>;
+template <class T>
+using PinnedArray = Array<T, PinnedBytes>;
+
+}  // namespace tg::kernels::cuda
