@@ -58,6 +58,9 @@ struct EngineOptions {
   std::uint64_t seed = 0;    // the run's: dropout's key
   // That activation_bytes() may come to; more is an error (kRefused) before any of it is taken. 0 = any.
   std::uint64_t most_activation_bytes = 0;
+  // Of a device: the library's algorithms, as choices() of an engine like it said them (engine/cuda/trials/trials.h);
+  // what is not among them is timed and chosen. The CPU chooses by rules alone.
+  std::string choices = {};
 };
 
 class Engine {
@@ -94,6 +97,8 @@ class Engine {
 
   // What replay needs to know: library and version, instruction set, thread count.
   virtual std::string build() const = 0;
+  // And what it chose by timing, which another start may choose otherwise. Empty where nothing is.
+  virtual std::string choices() const { return {}; }
   // Bytes of activations, their gradients and scratch memory.
   virtual std::size_t activation_bytes() const = 0;
 };

@@ -1,14 +1,15 @@
 #include "engine/cuda/cuda_engine.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
 #include "engine/graph/shapes.h"
 #include "kernels/base/check.h"
-#include "kernels/base/hex.h"
 #include "kernels/base/sha256.h"
 
 namespace tg::engine::cuda {
@@ -22,6 +23,8 @@ constexpr std::size_t kEvaluationBytes = 256u << 20;
 constexpr std::uint64_t kMostWorkspace = 512u << 20;
 constexpr std::uint64_t kShareOfFree = 4;  // a quarter of what is free: others have to live as well
 
+constexpr std::size_t kDigestDigits = 12;  // of the choices, in build()
+
 // Images on their way to pinned memory: while one piece is copied there, the one before travels to the device.
 constexpr std::size_t kPiece = 1u << 20;  // bytes
 
@@ -34,7 +37,8 @@ int evaluation_batch(const Model& model, const EngineOptions& options, std::size
     std::size_t& bytes = needs[plan.value_buffers[value]].bytes;
     bytes = std::max(bytes, plan.shapes[value].elements() * sizeof(float));
   }
-  const std::size_t allowed = std::max(kEvaluationBytes, training_bytes);
+  std::size_t allowed = std::max(kEvaluationBytes, training_bytes);
+  if (options.most_activation_bytes != 0) allowed = std::min<std::size_t>(allowed, options.most_activation_bytes);
   const std::size_t most = std::max<std::size_t>(allowed / most_bytes_at_once(needs), 1);
   return static_cast<int>(std::min(most, static_cast<std::size_t>(options.evaluation_batch)));
 }
@@ -259,7 +263,11 @@ std::string CudaEngine::choices() const {
 }
 
 std::string CudaEngine::build() const {
-  return library_versions() + ", " + device_.name + ", " + word_of(device_.math) + ", choices " + choices_digest();
+  const std::string text = choices();
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(text)));
+  return library_versions() + ", " + device_.name + ", " + word_of(device_.math) + ", choices " +
+         hash.hex().substr(0, kDigestDigits);
 }
 
 Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const DeviceChoice& device,
@@ -280,6 +288,8 @@ Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const Devic
                                           mebibytes(need.left) +
                                           (need.on_device ? " are free on the device" : " are left for them") +
                                           kAdvice};
+  } catch (const WorkspaceTooSmall& e) {
+    return Error{ErrorKind::kRefused, e.what() + std::string(kAdvice)};
   } catch (const kernels::cuda::OutOfMemory& e) {
     return Error{ErrorKind::kRefused, activations + " do not fit: " + e.what() + kAdvice};
   } catch (const std::bad_alloc&) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 
 #include "engine/cuda/trials/spin.h"
 #include "kernels/base/median.h"
@@ -63,9 +62,8 @@ std::size_t Trials::choose(const std::string& call, const std::vector<Candidate>
   } else {
     if (candidates.empty()) throw std::invalid_argument(call + ": the library has no deterministic algorithm for it");
     if (allowed.empty())
-      throw std::invalid_argument(call + " needs a workspace of " + mebibytes(least) + ", and " +
-                                  mebibytes(most_workspace_) +
-                                  " are left for it; set micro-batch, or make global-batch or image-size smaller");
+      throw WorkspaceTooSmall(call + " needs a workspace of " + mebibytes(least) + ", and " +
+                              mebibytes(most_workspace_) + " are left for it");
     const std::string algorithm = allowed[fastest(allowed)].algorithm;
     while (candidates[index].algorithm != algorithm) ++index;
   }
@@ -83,9 +81,9 @@ std::size_t Trials::given_choice(const std::string& call, const std::string& alg
       continue;
     }
     if (candidates[i].workspace <= most_workspace_) return i;
-    throw std::invalid_argument(call + ": " + algorithm + ", which is asked for, needs a workspace of " +
-                                mebibytes(candidates[i].workspace) + ", and " + mebibytes(most_workspace_) +
-                                " are left for it");
+    throw WorkspaceTooSmall(call + ": " + algorithm + ", which is asked for, needs a workspace of " +
+                            mebibytes(candidates[i].workspace) + ", and " + mebibytes(most_workspace_) +
+                            " are left for it");
   }
   throw std::invalid_argument(call + ": " + algorithm +
                               ", which is asked for, is none of the deterministic ones of this library and device: " +

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,12 @@ struct Candidate {
   std::function<void()> run;
 };
 
+// A call has no algorithm that can do with what is left for its workspace.
+class WorkspaceTooSmall : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class Trials {
  public:
   struct Options {
@@ -44,8 +51,8 @@ class Trials {
   float* weight() { return parameters_.data(); }
   float* bias() { return parameters_.data() + bias_begin_; }
 
-  // The index of the given or the fastest candidate. call: "conv1 forward". Throws std::invalid_argument where none is
-  // allowed, or not the given one.
+  // The index of the given or the fastest candidate. call: "conv1 forward". Throws WorkspaceTooSmall, and
+  // std::invalid_argument where the given one is none of the candidates, or there are none.
   std::size_t choose(const std::string& call, const std::vector<Candidate>& candidates);
 
   // After the last call: what was chosen, and the workspace that it needs. Throws std::invalid_argument where a choice
