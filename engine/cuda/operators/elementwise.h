@@ -8,13 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace tg::engine::cuda {
+#include "engine/cuda/operators/shapes.h"
 
-// NCHW: `samples` images of `channels` planes of `pixels` values. A row of features is an image of one pixel.
-struct Planes {
-  std::size_t samples, channels, pixels;
-  std::size_t elements() const { return samples * channels * pixels; }
-};
+namespace tg::engine::cuda {
 
 // y = x + bias[channel], then max(., 0) with relu. bias may be null: 0.
 void add_bias(const Planes& of, const float* x, const float* bias, bool relu, float* y, cudaStream_t stream);

@@ -5,23 +5,12 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <cstdint>
 
-#include "engine/graph/graph.h"
+#include "engine/cuda/operators/shapes.h"
 
 namespace tg::engine::cuda {
 
-struct Sides {
-  int height = 0, width = 0;
-};
-
-// Images are samples * channels planes.
-struct PoolingShape {
-  int planes = 0;
-  Sides input, output;
-  Window window;
-};
 // chosen: one byte per output, the place in the window of the first of the largest (kernel * kernel <= 255 is checked
 // by whoever makes the stage); null where no backward follows.
 void max_pooling(const PoolingShape& shape, const float* x, float* y, std::uint8_t* chosen, cudaStream_t stream);
@@ -29,39 +18,20 @@ void max_pooling(const PoolingShape& shape, const float* x, float* y, std::uint8
 void max_pooling_gradient(const PoolingShape& shape, const std::uint8_t* chosen, const float* dy, const float* y,
                           float* dx, cudaStream_t stream);
 
-// Means over spans of rows and columns (engine/cpu/windows.h has the spans and their divisors). All arrays on the
-// device; one span for each output row, and column.
-struct Spans {
-  const int *first, *last, *divisor;
-};
-struct AverageShape {
-  int planes = 0;
-  Sides input, output;
-  Spans rows, columns;
-};
+// Means over spans of rows and columns.
 void average(const AverageShape& shape, const float* x, float* y, cudaStream_t stream);
 void average_gradient(const AverageShape& shape, const float* dy, float* dx, cudaStream_t stream);
 
-struct NormalizationShape {
-  int samples = 0, channels = 0, pixels = 0;
-  LocalResponseNormalization layer;  // beta 0.75 only, in square roots as engine/cpu/lrn/lrn.h
-};
 void normalization(const NormalizationShape& shape, const float* x, float* y, cudaStream_t stream);
 void normalization_gradient(const NormalizationShape& shape, const float* x, const float* dy, float* dx,
                             cudaStream_t stream);
 
 // Rows of features; y may be x. The mask is graph/dropout.h's, bit for bit. first_position: device memory, one number,
 // so that a captured launch takes another one in each step.
-struct DropoutShape {
-  std::size_t samples = 0, features = 0;
-  std::uint32_t threshold = 0, index_of_operator = 0;
-  float scale = 0;
-  std::uint64_t seed = 0;
-};
 void dropout(const DropoutShape& shape, const std::uint64_t* first_position, const float* x, float* y,
              cudaStream_t stream);
 
-// A copy of the images with zeros around, and back: what lies in the padding is dropped. accumulates: into.
+// A copy of the images with zeros around, and back: what lies in the padding is dropped.
 void pad(int planes, const Sides& inner, const Padding& padding, const float* x, float* padded, cudaStream_t stream);
 void unpad(int planes, const Sides& inner, const Padding& padding, const float* padded, float* x, cudaStream_t stream);
 

@@ -1,5 +1,5 @@
-// Softmax cross-entropy on a device, twin of engine/cpu/loss.h: the same formulas in double, losses and counts of rows
-// added in row order. Asynchronous launches, as in elementwise.h; every array is device memory.
+// Softmax cross-entropy on a device, twin of engine/cpu/loss.h: the same formulas in double, losses of rows added
+// in a fixed tree. Asynchronous launches, as in elementwise.h; every array is device memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,19 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/cuda/operators/shapes.h"
+
 namespace tg::engine::cuda {
-
-struct LossShape {
-  int rows = 0, classes = 0;  // rows of the logits; labels beyond `counted` rows are not looked at
-  int counted = 0;
-  double smoothing = 0;
-};
-
-// Of the counted rows.
-struct LossResult {
-  double plain = 0, smoothed = 0;  // sums of cross-entropy without and with smoothing
-  std::uint64_t correct = 0, correct_5 = 0;
-};
 
 // probabilities: rows * classes, or null. scratch: loss_scratch_bytes(shape), 16-byte aligned. result: one.
 std::size_t loss_scratch_bytes(const LossShape& shape);

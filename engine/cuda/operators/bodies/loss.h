@@ -1,0 +1,220 @@
+// Softmax cross-entropy in double, as engine/cpu/loss.cpp: a few lanes of a block take a row, and one block adds the
+// rows. Sums have the order of lanes.h, which the number of classes, or of rows, decides; ranks and counts are
+// integers.
+#pragma once
+
+#include <cfloat>
+#include <cmath>
+
+#include "engine/cuda/operators/bodies/divider.h"
+#include "engine/cuda/operators/bodies/lanes.h"
+#include "engine/cuda/operators/shapes.h"
+
+namespace tg::engine::cuda::bodies {
+
+// A row's share of LossResult.
+struct RowLoss {
+  double plain, smoothed;
+  std::uint32_t correct, correct_5;
+};
+
+struct RowCell {
+  double sum;           // of exp(logit - highest)
+  double all;           // of -log(probability)
+  float highest;        // the best of the logits so far
+  int place;            // its class; kNothing: none seen yet; kNotANumber: the row begins with no number
+  std::uint32_t above;  // classes that come before the label's
+};
+
+struct RowLosses {
+  using Cell = RowCell;
+  // std::max_element takes a class's logit where it is above the best before it: nothing is above what is not a number,
+  // nor is that above anything. So such a first class is best of all, and any other such class is passed over.
+  static constexpr int kNothing = INT32_MAX, kNotANumber = -1;
+
+  RowLosses(const LossShape& of, const float* rows_of_logits, const std::int32_t* classes_of_rows, double* softmax,
+            RowLoss* results)
+      : shape(of),
+        lanes(Lanes::of(static_cast<std::uint64_t>(of.classes), 4, 5)),
+        logits(rows_of_logits),
+        labels(classes_of_rows),
+        probabilities(softmax),
+        rows(results) {}
+
+  LossShape shape;
+  Lanes lanes;
+  const float* logits;
+  const std::int32_t* labels;
+  double* probabilities;  // or null
+  RowLoss* rows;
+
+  std::uint64_t blocks() const { return lanes.blocks(static_cast<std::uint64_t>(shape.counted)); }
+  // Highest logit; sum and rank; probabilities and their logarithms; result.
+  int steps() const { return 3 * (lanes.folds + 1) + 1; }
+  TG_HOST_DEVICE void step(int step, std::uint64_t block, int thread, Cell* cells) const {
+    const std::uint64_t row = lanes.sum_of(block, thread);
+    if (row >= static_cast<std::uint64_t>(shape.counted)) return;  // and so do all lanes of that row
+    Cell& own = cells[thread];
+    const Cell& first = cells[lanes.leader(thread)];
+    const int lane = lanes.lane(thread), part = step / (lanes.folds + 1), fold = step % (lanes.folds + 1) - 1;
+    const float* const x = logits + row * static_cast<std::uint64_t>(shape.classes);
+    if (part == 3) {
+      if (lane == 0) rows[row] = result(x[labels[row]], labels[row], own);
+    } else if (part == 0) {
+      fold < 0 ? find_highest(x, lane, own) : lanes.fold(fold, thread, cells, take_higher);
+    } else if (part == 1) {
+      fold < 0 ? add_powers(x, labels[row], lane, first, own) : lanes.fold(fold, thread, cells, add_sums);
+    } else {
+      fold < 0 ? add_logarithms(x, row, lane, first, own) : lanes.fold(fold, thread, cells, add_all);
+    }
+  }
+
+ private:
+  TG_HOST_DEVICE static bool is_higher(float value, int place, const Cell& best) {
+    return value > best.highest || (value == best.highest && place < best.place);
+  }
+  TG_HOST_DEVICE static void take_higher(Cell& to, const Cell& from) {
+    if (!is_higher(from.highest, from.place, to)) return;
+    to.highest = from.highest;
+    to.place = from.place;
+  }
+  TG_HOST_DEVICE static void add_sums(Cell& to, const Cell& from) {
+    to.sum += from.sum;
+    to.above += from.above;
+  }
+  TG_HOST_DEVICE static void add_all(Cell& to, const Cell& from) { to.all += from.all; }
+
+  TG_HOST_DEVICE void find_highest(const float* x, int lane, Cell& own) const {
+    own.highest = -HUGE_VALF;
+    own.place = kNothing;
+    for (int c = lane; c < shape.classes; c += lanes.count) {
+      const bool number = x[c] == x[c];
+      if (number ? is_higher(x[c], c, own) : c == 0) {
+        own.highest = number ? x[c] : HUGE_VALF;
+        own.place = number ? c : kNotANumber;
+      }
+    }
+  }
+  // The logit that std::max_element points at.
+  TG_HOST_DEVICE static double highest_of(const float* x, const Cell& first) {
+    return first.place == kNotANumber ? x[0] : first.highest;
+  }
+  TG_HOST_DEVICE void add_powers(const float* x, int label, int lane, const Cell& first, Cell& own) const {
+    const double highest = highest_of(x, first);
+    double sum = 0;
+    std::uint32_t above = 0;
+    for (int c = lane; c < shape.classes; c += lanes.count) {
+      sum += exp(static_cast<double>(x[c]) - highest);
+      if (c != label && !(x[c] < x[label] || (x[c] == x[label] && c > label))) ++above;
+    }
+    own.sum = sum;
+    own.above = above;
+  }
+  TG_HOST_DEVICE void add_logarithms(const float* x, std::uint64_t row, int lane, const Cell& first, Cell& own) const {
+    double all = 0;
+    if (probabilities != nullptr || shape.smoothing > 0) {
+      const double highest = highest_of(x, first);
+      for (int c = lane; c < shape.classes; c += lanes.count) {
+        const double probability = exp(static_cast<double>(x[c]) - highest) / first.sum;
+        if (shape.smoothing > 0) all += surprise(probability);
+        if (probabilities != nullptr)
+          probabilities[row * static_cast<std::uint64_t>(shape.classes) + static_cast<std::uint64_t>(c)] = probability;
+      }
+    }
+    own.all = all;
+  }
+  TG_HOST_DEVICE static double surprise(double probability) {
+    return -log(probability < DBL_MIN ? DBL_MIN : probability);
+  }
+  // own: the first lane's cell.
+  TG_HOST_DEVICE RowLoss result(float at_label, int label, const Cell& own) const {
+    const double highest = own.place == kNotANumber ? NAN : own.highest,
+                 above = static_cast<double>(at_label) - highest;
+    const double plain = log(own.sum) - above;
+    const double smoothed = shape.smoothing > 0 ? (1 - shape.smoothing) * surprise(exp(above) / own.sum) +
+                                                      shape.smoothing / static_cast<double>(shape.classes) * own.all
+                                                : plain;
+    const int place = own.place == kNotANumber ? 0 : own.place;
+    return {plain, smoothed, place == label ? 1U : 0U, own.above < 5 ? 1U : 0U};
+  }
+};
+
+// One block: a lane adds a run of rows, in their order, and the runs are folded neighbour to neighbour, so that the
+// rows stand in their order in the whole sum.
+struct SumRows {
+  using Cell = RowLoss;
+
+  SumRows(const LossShape& of, const RowLoss* rows_of, LossResult* to)
+      : count(of.counted), of_lane((of.counted + kThreads - 1) / kThreads), rows(rows_of), result(to) {}
+
+  int count, of_lane;
+  const RowLoss* rows;
+  LossResult* result;
+
+  std::uint64_t blocks() const { return 1; }
+  int steps() const { return kFolds + 2; }
+  TG_HOST_DEVICE void step(int step, std::uint64_t /*block*/, int thread, Cell* cells) const {
+    Cell& own = cells[thread];
+    if (step == 0) {
+      own = {0, 0, 0, 0};
+      for (int row = thread * of_lane; row < (thread + 1) * of_lane && row < count; ++row) take_in(own, rows[row]);
+    } else if (step <= kFolds) {
+      const int distance = 1 << (step - 1);
+      if (thread % (2 * distance) == 0) take_in(own, cells[thread + distance]);
+    } else if (thread == 0) {
+      result->plain = own.plain;
+      result->smoothed = own.smoothed;
+      result->correct = own.correct;
+      result->correct_5 = own.correct_5;
+    }
+  }
+
+ private:
+  static constexpr int kFolds = 8;
+  static_assert(1 << kFolds == kThreads);
+
+  TG_HOST_DEVICE static void take_in(Cell& to, const RowLoss& from) {
+    to.plain += from.plain;
+    to.smoothed += from.smoothed;
+    to.correct += from.correct;
+    to.correct_5 += from.correct_5;
+  }
+};
+
+// One thread, one class of a row; 0 in the rows that do not count.
+struct LossGradient {
+  LossGradient(const LossShape& of, const double* softmax, const std::int32_t* classes_of_rows, const float* scale,
+               double weight_of_head, float* to)
+      : shape(of),
+        by_classes(static_cast<std::uint64_t>(of.classes)),
+        probabilities(softmax),
+        labels(classes_of_rows),
+        factor(scale),
+        weight(weight_of_head),
+        gradient(to) {}
+
+  LossShape shape;
+  Divider by_classes;
+  const double* probabilities;
+  const std::int32_t* labels;
+  const float* factor;
+  double weight;
+  float* gradient;
+
+  std::uint64_t threads() const {
+    return static_cast<std::uint64_t>(shape.rows) * static_cast<std::uint64_t>(shape.classes);
+  }
+  TG_HOST_DEVICE void operator()(std::uint64_t thread) const {
+    const Divider::Parts row = by_classes(thread);
+    if (row.quotient >= static_cast<std::uint64_t>(shape.counted)) {
+      gradient[thread] = 0;
+      return;
+    }
+    const double everywhere = shape.smoothing / static_cast<double>(shape.classes);
+    const bool is_label = row.remainder == static_cast<std::uint32_t>(labels[row.quotient]);
+    const double target = (is_label ? 1.0 - shape.smoothing : 0.0) + everywhere;
+    gradient[thread] = static_cast<float>(static_cast<double>(*factor) * weight * (probabilities[thread] - target));
+  }
+};
+
+}  // namespace tg::engine::cuda::bodies

@@ -1,0 +1,65 @@
+// What the launches of this folder are told: shapes, and the loss's result. Plain values; no CUDA in it, so that the
+// bodies of the kernels and their tests see the same ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/graph/graph.h"
+
+namespace tg::engine::cuda {
+
+// NCHW: `samples` images of `channels` planes of `pixels` values. A row of features is an image of one pixel.
+struct Planes {
+  std::size_t samples, channels, pixels;
+  std::size_t elements() const { return samples * channels * pixels; }
+};
+
+struct Sides {
+  int height = 0, width = 0;
+};
+
+// Images are samples * channels planes.
+struct PoolingShape {
+  int planes = 0;
+  Sides input, output;
+  Window window;
+};
+
+// Spans of rows or columns (engine/cpu/windows.h has them and their divisors), one for each output row or column; both
+// ends never step back. Arrays on the device.
+struct Spans {
+  const int *first, *last, *divisor;
+};
+struct AverageShape {
+  int planes = 0;
+  Sides input, output;
+  Spans rows, columns;
+};
+
+struct NormalizationShape {
+  int samples = 0, channels = 0, pixels = 0;
+  LocalResponseNormalization layer;  // beta 0.75 only, in square roots as engine/cpu/lrn/lrn.h
+};
+
+// Rows of features.
+struct DropoutShape {
+  std::size_t samples = 0, features = 0;
+  std::uint32_t threshold = 0, index_of_operator = 0;
+  float scale = 0;
+  std::uint64_t seed = 0;
+};
+
+struct LossShape {
+  int rows = 0, classes = 0;  // rows of the logits; labels beyond `counted` rows are not looked at
+  int counted = 0;
+  double smoothing = 0;
+};
+
+// Of the counted rows.
+struct LossResult {
+  double plain = 0, smoothed = 0;  // sums of cross-entropy without and with smoothing
+  std::uint64_t correct = 0, correct_5 = 0;
+};
+
+}  // namespace tg::engine::cuda
