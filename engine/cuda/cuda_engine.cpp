@@ -241,8 +241,8 @@ EvaluationCounts CudaEngine::evaluate(const float* parameters, const float* stat
   EvaluationCounts all;
   for (int done = 0; done < batch.count; done += evaluation_.batch()) {
     const int count = std::min(evaluation_.batch(), batch.count - done);
-    load(evaluation_, {batch.images.data() + count_of(done) * model_.input.elements(), batch.labels.data() + done,
-                       count, 0});
+    load(evaluation_,
+         {batch.images.data() + count_of(done) * model_.input.elements(), batch.labels.data() + done, count, 0});
     TG_CUDA(cudaStreamWaitEvent(stream, loaded_.get(), 0));
     evaluation_.forward(pass(parameters, count));
     results_.copy_out(1, stream);
@@ -284,10 +284,9 @@ Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const Devic
   try {
     return std::unique_ptr<Engine>(std::make_unique<CudaEngine>(model, device, options));
   } catch (const CudaEngine::TooLarge& need) {
-    return Error{ErrorKind::kRefused, activations + " need " + mebibytes(need.bytes) + " of memory and " +
-                                          mebibytes(need.left) +
-                                          (need.on_device ? " are free on the device" : " are left for them") +
-                                          kAdvice};
+    return Error{ErrorKind::kRefused,
+                 activations + " need " + mebibytes(need.bytes) + " of memory and " + mebibytes(need.left) +
+                     (need.on_device ? " are free on the device" : " are left for them") + kAdvice};
   } catch (const WorkspaceTooSmall& e) {
     return Error{ErrorKind::kRefused, e.what() + std::string(kAdvice)};
   } catch (const kernels::cuda::OutOfMemory& e) {

@@ -78,8 +78,8 @@ class CudaEngine final : public Engine {
   kernels::cuda::PinnedArray<float> images_;
   Mirror<std::int32_t> labels_;
   Mirror<Step> step_;
-  Mirror<LossResult> results_;                  // by head
-  Mirror<float> measured_, running_;            // as the model's statistics
+  Mirror<LossResult> results_;                    // by head
+  Mirror<float> measured_, running_;              // as the model's statistics
   kernels::cuda::DeviceArray<std::byte> memory_;  // of both networks: they never run at the same time
   std::vector<std::string> implementations_;
 

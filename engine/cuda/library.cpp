@@ -75,9 +75,7 @@ Library::Library(int device, Math math) : device_(claimed(device)), math_(math) 
 
 void Library::claim() const { TG_CUDA(cudaSetDevice(device_)); }
 
-cudnnMathType_t Library::convolution_math() const {
-  return math_ == Math::kFp32 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
-}
+cudnnMathType_t Library::convolution_math() const { return math_ == Math::kFp32 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH; }
 
 cublasComputeType_t Library::product_math() const {
   return math_ == Math::kFp32 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
@@ -90,7 +88,9 @@ void Library::wait() {
 
 void Library::take_workspace(std::size_t bytes) {
   workspace_ = {};  // before the other is taken
-  if (bytes > 0) workspace_ = kernels::cuda::DeviceArray<std::byte>(bytes);
+  workspace_bytes_ = 0;
+  workspace_ = kernels::cuda::DeviceBytes(bytes);
+  workspace_bytes_ = bytes;
 }
 
 std::string library_versions() {

@@ -77,7 +77,7 @@ class Library {
   // are tried, as much as the trials ask for.
   void take_workspace(std::size_t bytes);
   void* workspace() const { return workspace_.data(); }
-  std::size_t workspace_bytes() const { return workspace_.size(); }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
   const int device_;
@@ -86,7 +86,8 @@ class Library {
   kernels::cuda::Event done_;
   Owned<cudnnHandle_t, cudnnDestroy> cudnn_;
   Owned<cublasLtHandle_t, cublasLtDestroy> cublas_;
-  kernels::cuda::DeviceArray<std::byte> workspace_;
+  kernels::cuda::DeviceBytes workspace_;
+  std::size_t workspace_bytes_ = 0;
 };
 
 // Runtime, driver, cuDNN and cuBLAS as they were found: "CUDA 13.0, driver 13.0, cuDNN 9.14.0, cuBLAS 13.1.0".

@@ -22,12 +22,10 @@ class Mirror {
 
   // The first `count` elements.
   void copy_in(std::size_t count, cudaStream_t stream) {
-    if (count > 0)
-      TG_CUDA(cudaMemcpyAsync(device(), host(), count * sizeof(T), cudaMemcpyHostToDevice, stream));
+    if (count > 0) TG_CUDA(cudaMemcpyAsync(device(), host(), count * sizeof(T), cudaMemcpyHostToDevice, stream));
   }
   void copy_out(std::size_t count, cudaStream_t stream) {
-    if (count > 0)
-      TG_CUDA(cudaMemcpyAsync(host(), device(), count * sizeof(T), cudaMemcpyDeviceToHost, stream));
+    if (count > 0) TG_CUDA(cudaMemcpyAsync(host(), device(), count * sizeof(T), cudaMemcpyDeviceToHost, stream));
   }
 
  private:

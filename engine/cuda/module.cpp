@@ -18,7 +18,9 @@ namespace {
 constexpr int kLeastCapability = 75;      // what the module's kernels are compiled for
 constexpr int kLeastTf32Capability = 80;  // multiplies tf32
 
-std::string dotted(int version, int unit) { return std::to_string(version / unit) + "." + std::to_string(version % unit); }
+std::string dotted(int version, int unit) {
+  return std::to_string(version / unit) + "." + std::to_string(version % unit);
+}
 std::string cuda_version(int version) { return dotted(version / 10, 100); }  // 13010
 
 class CudaAccelerator final : public Accelerator {
@@ -90,8 +92,8 @@ std::unique_ptr<Accelerator> open_device(const AcceleratorOptions& options, std:
   if (!why.empty()) return nullptr;
   if (options.device < 0 || options.device >= devices) {
     why = "device = " + std::to_string(options.device) + ", and this machine has " +
-          (devices == 1 ? "one GPU, number 0" : std::to_string(devices) + " GPUs, numbers 0 to " +
-                                                    std::to_string(devices - 1)) +
+          (devices == 1 ? "one GPU, number 0"
+                        : std::to_string(devices) + " GPUs, numbers 0 to " + std::to_string(devices - 1)) +
           "; set device to one of them";
     return nullptr;
   }

@@ -66,8 +66,8 @@ Network::Head Network::make_head(const HeadPlan& plan) {
     return arena_.view(arena_.add({plan_.loss_slot(), plan_.loss_slot()}), bytes);
   };
   if (options_.training)
-    head.probabilities = in_slot(static_cast<std::size_t>(options_.batch) * static_cast<std::size_t>(model_.classes) *
-                                 sizeof(double));
+    head.probabilities =
+        in_slot(static_cast<std::size_t>(options_.batch) * static_cast<std::size_t>(model_.classes) * sizeof(double));
   head.scratch = in_slot(loss_scratch_bytes(head.shape));
   return head;
 }

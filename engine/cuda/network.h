@@ -2,9 +2,11 @@
 // lie is planned when it is made (plan.h, arena.h). The library is shared by the networks of an engine and outlives
 // them, and so does their memory: a network is bound to some, then its algorithms are chosen, then it runs.
 //
-// The passes launch on the library's compute stream and do not wait, so that they can be captured. One thread at a time.
+// The passes launch on the library's compute stream and do not wait, so that they can be captured. One thread at a
+// time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 

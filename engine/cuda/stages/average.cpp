@@ -63,8 +63,7 @@ class AverageStage final : public Stage {
 std::unique_ptr<Stage> make(const StageContext& context, const AveragePooling& layer) {
   const ImageShape &from = context.inputs[0].shape, &to = context.output.shape;
   const Padding& pad = layer.window.padding;
-  return std::make_unique<AverageStage>(context,
-                                        cpu::pooling_spans(from.height, to.height, pad.top, pad.bottom, layer),
+  return std::make_unique<AverageStage>(context, cpu::pooling_spans(from.height, to.height, pad.top, pad.bottom, layer),
                                         cpu::pooling_spans(from.width, to.width, pad.left, pad.right, layer));
 }
 

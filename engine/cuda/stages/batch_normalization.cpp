@@ -93,10 +93,10 @@ class BatchNormalizationStage final : public Stage {
       TG_CUDA(cudaMemcpyAsync(copy_.bytes(), x, bytes(), cudaMemcpyDeviceToDevice, library_.compute()));
       x = copy_.floats();
     }
-    TG_CUDNN(cudnnBatchNormalizationForwardInference(
-        library_.cudnn(), CUDNN_BATCHNORM_SPATIAL, &kOne, &kZero, images_.get(), x, images_.get(), y, channels_.get(),
-        gamma(pass), pass.parameters + beta_offset_, pass.statistics + mean_offset_,
-        pass.statistics + variance_offset_, epsilon_));
+    TG_CUDNN(cudnnBatchNormalizationForwardInference(library_.cudnn(), CUDNN_BATCHNORM_SPATIAL, &kOne, &kZero,
+                                                     images_.get(), x, images_.get(), y, channels_.get(), gamma(pass),
+                                                     pass.parameters + beta_offset_, pass.statistics + mean_offset_,
+                                                     pass.statistics + variance_offset_, epsilon_));
     if (relu_) relu(count_, y, y, library_.compute());
   }
 
@@ -111,8 +111,8 @@ class BatchNormalizationStage final : public Stage {
   kernels::cuda::DeviceArray<float> make_ones(std::size_t count) const {
     kernels::cuda::DeviceArray<float> ones(count);
     const std::vector<float> values(count, 1.0F);
-    TG_CUDA(cudaMemcpyAsync(ones.data(), values.data(), count * sizeof(float), cudaMemcpyHostToDevice,
-                            library_.compute()));
+    TG_CUDA(
+        cudaMemcpyAsync(ones.data(), values.data(), count * sizeof(float), cudaMemcpyHostToDevice, library_.compute()));
     TG_CUDA(cudaStreamSynchronize(library_.compute()));
     return ones;
   }

@@ -9,9 +9,9 @@ namespace tg::engine::cuda {
 namespace {
 
 constexpr float kOne = 1, kZero = 0;
-constexpr int kMostAlgorithms = 8;                    // that the heuristic is asked for
-constexpr std::size_t kMostWorkspace = 32u << 20;     // bytes: a product that splits its sums needs no more
-constexpr std::uint32_t kAlignment = kCacheLine;      // bytes: what a home promises of its arrays (kernels/home.h)
+constexpr int kMostAlgorithms = 8;                 // that the heuristic is asked for
+constexpr std::size_t kMostWorkspace = 32u << 20;  // bytes: a product that splits its sums needs no more
+constexpr std::uint32_t kAlignment = kCacheLine;   // bytes: what a home promises of its arrays (kernels/home.h)
 
 template <class Owner, class Create, class... Arguments>
 Owner make_owned(const Create& create, Arguments... arguments) {
@@ -145,8 +145,7 @@ class DenseStage final : public Stage {
         backward_data_(library_, {inputs(), outputs(), false}, {outputs(), samples(), false},
                        CUBLASLT_EPILOGUE_DEFAULT) {
     if (layer.bias) bias_offset_ = context.model.segments[*layer.bias].offset;
-    if (training_ && layer.bias)
-      bias_scratch_ = context.backward_scratch(bias_scratch_floats(planes_) * sizeof(float));
+    if (training_ && layer.bias) bias_scratch_ = context.backward_scratch(bias_scratch_floats(planes_) * sizeof(float));
   }
 
   void choose(Trials& trials) override {
@@ -155,7 +154,8 @@ class DenseStage final : public Stage {
     if (!training_) return;
     const float* const dy = output_.gradient.floats();
     backward_weights_.choose(trials, name_ + " backward weights", {input_.value.floats(), dy, trials.weight()});
-    if (wanted_) backward_data_.choose(trials, name_ + " backward data", {trials.weight(), dy, input_.gradient.floats()});
+    if (wanted_)
+      backward_data_.choose(trials, name_ + " backward data", {trials.weight(), dy, input_.gradient.floats()});
   }
 
   void forward(const Pass& pass) override {

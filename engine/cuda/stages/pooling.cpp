@@ -35,9 +35,8 @@ class MaxPoolingStage final : public Stage {
   }
   void backward_data(const Pass& /*pass*/) override {
     if (wanted_)
-      max_pooling_gradient(shape_, chosen(), output_.gradient.floats(),
-                           mask_taken_ ? output_.value.floats() : nullptr, input_.gradient.floats(),
-                           library_.compute());
+      max_pooling_gradient(shape_, chosen(), output_.gradient.floats(), mask_taken_ ? output_.value.floats() : nullptr,
+                           input_.gradient.floats(), library_.compute());
   }
 
  private:

@@ -85,9 +85,9 @@ std::size_t Trials::given_choice(const std::string& call, const std::string& alg
                             mebibytes(candidates[i].workspace) + ", and " + mebibytes(most_workspace_) +
                             " are left for it");
   }
-  throw std::invalid_argument(call + ": " + algorithm +
-                              ", which is asked for, is none of the deterministic ones of this library and device: " +
-                              known);
+  throw std::invalid_argument(
+      call + ": " + algorithm +
+      ", which is asked for, is none of the deterministic ones of this library and device: " + known);
 }
 
 std::size_t Trials::fastest(const std::vector<Candidate>& candidates) {
@@ -136,7 +136,8 @@ bool Trials::time_once(const Candidate& candidate, double& microseconds) {
 
 const std::vector<std::string>& Trials::finish() {
   if (!given_.empty())
-    throw std::invalid_argument("a choice is given for " + given_.begin()->first + ", which this network does not have");
+    throw std::invalid_argument("a choice is given for " + given_.begin()->first +
+                                ", which this network does not have");
   return chosen_;
 }
 

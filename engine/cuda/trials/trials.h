@@ -40,8 +40,8 @@ class WorkspaceTooSmall : public std::runtime_error {
 class Trials {
  public:
   struct Options {
-    std::string_view given;              // choices, "" for none
-    std::size_t most_workspace = 0;      // bytes
+    std::string_view given;               // choices, "" for none
+    std::size_t most_workspace = 0;       // bytes
     std::size_t weights = 0, biases = 0;  // floats of the largest of each
   };
   // Throws std::invalid_argument where the given text is none.
