@@ -9,7 +9,7 @@
 #include "engine/cuda/build.h"
 #include "engine/cuda/cuda_engine.h"
 #include "engine/cuda/library.h"
-#include "kernels/cuda/home.h"
+#include "kernels/cuda/device_home.h"
 
 namespace tg::engine::cuda {
 namespace {
