@@ -1,0 +1,38 @@
+// The home of a run whose gradient and state live on a device. Its tensor kernels have a stream each.
+//
+// A call ends with its stream finished. So what it wrote at home is there for any other stream: those of the home's
+// other kernels, and the engine's, which need no event of it. The other way round nothing here waits for the engine:
+// what is handed to a call has been written when the call begins. Waiting is cudaStreamSynchronize, which spins: 9 us
+// with the launch on an H100, where a word in mapped memory that the host polls is there after 7, and says nothing of a
+// kernel that failed.
+//
+// Threads. As Home and TensorKernels; every call makes the device the calling thread's current one.
+// Errors. std::runtime_error that names the call; OutOfMemory (memory.h), which is a std::bad_alloc.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "kernels/cuda/memory.h"
+#include "kernels/home.h"
+
+namespace tg::kernels::cuda {
+
+class DeviceHome final : public Home {
+ public:
+  explicit DeviceHome(int device);
+
+  std::string_view name() const override { return name_; }  // "cuda sm_90"
+  std::unique_ptr<TensorKernels> make_kernels() override;
+  Floats allocate(std::size_t count) override;
+  void release(Floats floats) override;
+
+ private:
+  const int device_;
+  std::string name_;
+  std::mutex mutex_;
+  std::map<const float*, DeviceArray<float>> arrays_;  // by address; given out and not yet released
+};
+
+}  // namespace tg::kernels::cuda
