@@ -33,7 +33,7 @@ struct ColumnParts {
 template <int kWidth>
 struct SumColumns {
   SumColumns(const ColumnParts& parts_of, const float* gradient, float* sums)
-      : parts(parts_of), by_packs(parts.columns / kWidth), dy(gradient), partial(sums) {}
+      : parts(parts_of), by_packs(packs()), dy(gradient), partial(sums) {}
 
   ColumnParts parts;
   Divider by_packs;
@@ -41,7 +41,8 @@ struct SumColumns {
   float* partial;  // parts * columns
 
   bool allows_wide() const { return bodies::allows_wide(dy, partial) && parts.columns % kWide == 0; }
-  std::uint64_t threads() const { return parts.count * (parts.columns / kWidth); }
+  std::uint64_t packs() const { return (parts.columns + kWidth - 1) / kWidth; }
+  std::uint64_t threads() const { return parts.count * packs(); }
   TG_HOST_DEVICE void operator()(std::uint64_t thread) const {
     const Divider::Parts part = by_packs(thread);
     const std::uint64_t column = std::uint64_t{part.remainder} * kWidth, first = part.quotient * parts.of_part;

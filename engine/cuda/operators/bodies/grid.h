@@ -15,6 +15,14 @@
 
 #include "kernels/cuda/host_device.h"
 
+// Before a loop that goes around a few times: the device's compiler would hold several rounds in registers at once, and
+// on some architectures spill them.
+#ifdef __CUDA_ARCH__
+#define TG_NO_UNROLL _Pragma("unroll 1")
+#else
+#define TG_NO_UNROLL
+#endif
+
 namespace tg::engine::cuda {
 
 inline constexpr int kThreads = 256;  // of a block

@@ -3,7 +3,6 @@
 // integers.
 #pragma once
 
-#include <cfloat>
 #include <cmath>
 
 #include "engine/cuda/operators/bodies/divider.h"
@@ -20,11 +19,16 @@ struct RowLoss {
 
 struct RowCell {
   double sum;           // of exp(logit - highest)
-  double all;           // of -log(probability)
+  double smoothed;      // sum of -log(probability), each by its target
   float highest;        // the best of the logits so far
   int place;            // its class; kNothing: none seen yet; kNotANumber: the row begins with no number
   std::uint32_t above;  // classes that come before the label's
 };
+
+// What a class's probability should be.
+TG_HOST_DEVICE inline double target_of(const LossShape& shape, bool is_label) {
+  return (is_label ? 1.0 - shape.smoothing : 0.0) + shape.smoothing / static_cast<double>(shape.classes);
+}
 
 struct RowLosses {
   using Cell = RowCell;
@@ -49,32 +53,29 @@ struct RowLosses {
   RowLoss* rows;
 
   std::uint64_t blocks() const { return lanes.blocks(static_cast<std::uint64_t>(shape.counted)); }
-  // Highest logit; sum and rank; probabilities and their logarithms; result.
+  // Highest logit; sum and rank; probabilities and losses; result.
   int steps() const { return 3 * (lanes.folds + 1) + 1; }
   TG_HOST_DEVICE void step(int step, std::uint64_t block, int thread, Cell* cells) const {
-    const std::uint64_t row = lanes.sum_of(block, thread);
-    if (row >= static_cast<std::uint64_t>(shape.counted)) return;  // and so do all lanes of that row
+    const auto row = static_cast<int>(lanes.sum_of(block, thread));
+    if (row >= shape.counted) return;  // and so do all lanes of that row
     Cell& own = cells[thread];
     const Cell& first = cells[lanes.leader(thread)];
     const int lane = lanes.lane(thread), part = step / (lanes.folds + 1), fold = step % (lanes.folds + 1) - 1;
-    const float* const x = logits + row * static_cast<std::uint64_t>(shape.classes);
+    const std::uint64_t begin = static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(shape.classes);
     if (part == 3) {
-      if (lane == 0) rows[row] = result(x[labels[row]], labels[row], own);
+      if (lane == 0) rows[row] = result(logits + begin, labels[row], own);
     } else if (part == 0) {
-      fold < 0 ? find_highest(x, lane, own) : lanes.fold(fold, thread, cells, take_higher);
+      fold < 0 ? find_highest(logits + begin, lane, own) : lanes.fold(fold, thread, cells, take_higher);
     } else if (part == 1) {
-      fold < 0 ? add_powers(x, labels[row], lane, first, own) : lanes.fold(fold, thread, cells, add_sums);
+      fold < 0 ? add_powers(logits + begin, labels[row], lane, first, own) : lanes.fold(fold, thread, cells, add_sums);
     } else {
-      fold < 0 ? add_logarithms(x, row, lane, first, own) : lanes.fold(fold, thread, cells, add_all);
+      fold < 0 ? add_losses(begin, labels[row], lane, first, own) : lanes.fold(fold, thread, cells, add_smoothed);
     }
   }
 
  private:
-  TG_HOST_DEVICE static bool is_higher(float value, int place, const Cell& best) {
-    return value > best.highest || (value == best.highest && place < best.place);
-  }
   TG_HOST_DEVICE static void take_higher(Cell& to, const Cell& from) {
-    if (!is_higher(from.highest, from.place, to)) return;
+    if (!(from.highest > to.highest || (from.highest == to.highest && from.place < to.place))) return;
     to.highest = from.highest;
     to.place = from.place;
   }
@@ -82,18 +83,23 @@ struct RowLosses {
     to.sum += from.sum;
     to.above += from.above;
   }
-  TG_HOST_DEVICE static void add_all(Cell& to, const Cell& from) { to.all += from.all; }
+  TG_HOST_DEVICE static void add_smoothed(Cell& to, const Cell& from) { to.smoothed += from.smoothed; }
 
   TG_HOST_DEVICE void find_highest(const float* x, int lane, Cell& own) const {
-    own.highest = -HUGE_VALF;
-    own.place = kNothing;
+    float highest = -HUGE_VALF;
+    int place = kNothing;
     for (int c = lane; c < shape.classes; c += lanes.count) {
-      const bool number = x[c] == x[c];
-      if (number ? is_higher(x[c], c, own) : c == 0) {
-        own.highest = number ? x[c] : HUGE_VALF;
-        own.place = number ? c : kNotANumber;
+      const float value = x[c];
+      if (c == 0 && value != value) {
+        highest = HUGE_VALF;
+        place = kNotANumber;
+      } else if (value > highest || (value == highest && place == kNothing)) {
+        highest = value;
+        place = c;
       }
     }
+    own.highest = highest;
+    own.place = place;
   }
   // The logit that std::max_element points at.
   TG_HOST_DEVICE static double highest_of(const float* x, const Cell& first) {
@@ -103,6 +109,7 @@ struct RowLosses {
     const double highest = highest_of(x, first);
     double sum = 0;
     std::uint32_t above = 0;
+    TG_NO_UNROLL
     for (int c = lane; c < shape.classes; c += lanes.count) {
       sum += exp(static_cast<double>(x[c]) - highest);
       if (c != label && !(x[c] < x[label] || (x[c] == x[label] && c > label))) ++above;
@@ -110,32 +117,26 @@ struct RowLosses {
     own.sum = sum;
     own.above = above;
   }
-  TG_HOST_DEVICE void add_logarithms(const float* x, std::uint64_t row, int lane, const Cell& first, Cell& own) const {
-    double all = 0;
-    if (probabilities != nullptr || shape.smoothing > 0) {
-      const double highest = highest_of(x, first);
-      for (int c = lane; c < shape.classes; c += lanes.count) {
-        const double probability = exp(static_cast<double>(x[c]) - highest) / first.sum;
-        if (shape.smoothing > 0) all += surprise(probability);
-        if (probabilities != nullptr)
-          probabilities[row * static_cast<std::uint64_t>(shape.classes) + static_cast<std::uint64_t>(c)] = probability;
-      }
+  // -log(probability) = log(sum) - (x - highest), and no more than the CPU's, which takes the least double for a
+  // probability of 0.
+  TG_HOST_DEVICE void add_losses(std::uint64_t begin, int label, int lane, const Cell& first, Cell& own) const {
+    constexpr double kMost = 708.39641853226408;  // -log(2^-1022)
+    const float* const x = logits + begin;
+    const double highest = highest_of(x, first), log_sum = log(first.sum);
+    double smoothed = 0;
+    TG_NO_UNROLL
+    for (int c = lane; c < shape.classes; c += lanes.count) {
+      const double power = static_cast<double>(x[c]) - highest, loss = log_sum - power;
+      smoothed += target_of(shape, c == label) * (loss > kMost ? kMost : loss);
+      if (probabilities != nullptr) probabilities[begin + static_cast<std::uint64_t>(c)] = exp(power) / first.sum;
     }
-    own.all = all;
-  }
-  TG_HOST_DEVICE static double surprise(double probability) {
-    return -log(probability < DBL_MIN ? DBL_MIN : probability);
+    own.smoothed = smoothed;
   }
   // own: the first lane's cell.
-  TG_HOST_DEVICE RowLoss result(float at_label, int label, const Cell& own) const {
-    const double highest = own.place == kNotANumber ? NAN : own.highest,
-                 above = static_cast<double>(at_label) - highest;
-    const double plain = log(own.sum) - above;
-    const double smoothed = shape.smoothing > 0 ? (1 - shape.smoothing) * surprise(exp(above) / own.sum) +
-                                                      shape.smoothing / static_cast<double>(shape.classes) * own.all
-                                                : plain;
+  TG_HOST_DEVICE RowLoss result(const float* x, int label, const Cell& own) const {
+    const double plain = log(own.sum) - (static_cast<double>(x[label]) - highest_of(x, own));
     const int place = own.place == kNotANumber ? 0 : own.place;
-    return {plain, smoothed, place == label ? 1U : 0U, own.above < 5 ? 1U : 0U};
+    return {plain, shape.smoothing > 0 ? own.smoothed : plain, place == label ? 1U : 0U, own.above < 5 ? 1U : 0U};
   }
 };
 
@@ -210,9 +211,7 @@ struct LossGradient {
       gradient[thread] = 0;
       return;
     }
-    const double everywhere = shape.smoothing / static_cast<double>(shape.classes);
-    const bool is_label = row.remainder == static_cast<std::uint32_t>(labels[row.quotient]);
-    const double target = (is_label ? 1.0 - shape.smoothing : 0.0) + everywhere;
+    const double target = target_of(shape, row.remainder == static_cast<std::uint32_t>(labels[row.quotient]));
     gradient[thread] = static_cast<float>(static_cast<double>(*factor) * weight * (probabilities[thread] - target));
   }
 };

@@ -96,6 +96,7 @@ struct MaxPoolingGradient {
     for (int r = rows.first; r < rows.last; ++r) {
       const int i = place_at(from_top - r * shape.window.stride);
       if (i < 0) continue;
+      TG_NO_UNROLL
       for (int c = columns.first; c < columns.last; ++c) {
         const int j = place_at(from_left - c * shape.window.stride);
         if (j < 0) continue;
