@@ -1,4 +1,4 @@
-// The engine's contract: learning on one machine. engine/cpu (oneDNN) implements it; engine/cuda will be its twin.
+// The engine's contract: learning on one machine. engine/cpu (oneDNN) and engine/cuda (cuDNN, cuBLAS) implement it.
 // engine/replay only pretends: it reports gradients that were made before the first step.
 //
 // An engine owns its activations, scratch memory and threads; parameters and gradients are the caller's flat arrays

@@ -134,8 +134,8 @@ cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDa
 cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* made) { return created(made); }
 cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t made) { return destroyed(made); }
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv, int pad_h, int pad_w, int stride_h,
-                                              int stride_w, int dilation_h, int dilation_w,
-                                              cudnnConvolutionMode_t mode, cudnnDataType_t) {
+                                              int stride_w, int dilation_h, int dilation_w, cudnnConvolutionMode_t mode,
+                                              cudnnDataType_t) {
   *conv = {pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w};
   return mode == CUDNN_CROSS_CORRELATION ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
@@ -177,8 +177,8 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t, const
 }
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t, const cudnnTensorDescriptor_t,
                                                       const cudnnFilterDescriptor_t, const cudnnConvolutionDescriptor_t,
-                                                      const cudnnTensorDescriptor_t, cudnnConvolutionFwdAlgo_t algorithm,
-                                                      std::size_t* bytes) {
+                                                      const cudnnTensorDescriptor_t,
+                                                      cudnnConvolutionFwdAlgo_t algorithm, std::size_t* bytes) {
   *bytes = static_cast<std::size_t>(algorithm) << 20;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -241,16 +241,17 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*, 
   return checked(*xd, *fd, *convd, *yd);
 }
 
-cudnnStatus_t cudnnBatchNormalizationForwardTraining(
-    cudnnHandle_t handle, cudnnBatchNormMode_t, const void*, const void*, const cudnnTensorDescriptor_t xd,
-    const void* x, const cudnnTensorDescriptor_t, void* y, const cudnnTensorDescriptor_t, const void* gamma,
-    const void* beta, double factor, void* running_mean, void* running_variance, double epsilon, void* saved_mean,
-    void* saved_inverse) {
+cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, cudnnBatchNormMode_t, const void*,
+                                                     const void*, const cudnnTensorDescriptor_t xd, const void* x,
+                                                     const cudnnTensorDescriptor_t, void* y,
+                                                     const cudnnTensorDescriptor_t, const void* gamma, const void* beta,
+                                                     double factor, void* running_mean, void* running_variance,
+                                                     double epsilon, void* saved_mean, void* saved_inverse) {
   enqueue(handle->stream, [=, shape = *xd] {
     const std::size_t pixels = static_cast<std::size_t>(shape.h) * shape.w;
     const auto at = [&](int n, int c) { return (static_cast<std::size_t>(n) * shape.c + c) * pixels; };
     const double count = static_cast<double>(pixels) * shape.n;
-    const auto *const from = static_cast<const float*>(x);
+    const auto* const from = static_cast<const float*>(x);
     for (int c = 0; c < shape.c; ++c) {
       double sum = 0, squares = 0;
       for (int n = 0; n < shape.n; ++n)
@@ -261,9 +262,9 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
       const double inverse = 1 / std::sqrt(squares / count + epsilon);
       for (int n = 0; n < shape.n; ++n)
         for (std::size_t i = 0; i < pixels; ++i)
-          static_cast<float*>(y)[at(n, c) + i] = static_cast<float>(
-              static_cast<const float*>(gamma)[c] * (from[at(n, c) + i] - mean) * inverse +
-              static_cast<const float*>(beta)[c]);
+          static_cast<float*>(y)[at(n, c) + i] =
+              static_cast<float>(static_cast<const float*>(gamma)[c] * (from[at(n, c) + i] - mean) * inverse +
+                                 static_cast<const float*>(beta)[c]);
       const auto follow = [&](void* running, double value) {
         float& one = static_cast<float*>(running)[c];
         one = static_cast<float>(value * factor + one * (1 - factor));
@@ -288,8 +289,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudn
     for (std::size_t i = 0; i < size_of(shape); ++i) {
       const std::size_t c = i / pixels % static_cast<std::size_t>(shape.c);
       static_cast<float*>(y)[i] = static_cast<float>(
-          static_cast<const float*>(gamma)[c] *
-              (static_cast<const float*>(x)[i] - static_cast<const float*>(mean)[c]) /
+          static_cast<const float*>(gamma)[c] * (static_cast<const float*>(x)[i] - static_cast<const float*>(mean)[c]) /
               std::sqrt(static_cast<const float*>(variance)[c] + epsilon) +
           static_cast<const float*>(beta)[c]);
     }
@@ -319,9 +319,9 @@ cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle, cudnnBatchNo
         products += back[i] * (from[i] - mean) * inverse;
       });
       each([&](std::size_t i) {
-        static_cast<float*>(dx)[i] = static_cast<float>(
-            static_cast<const float*>(gamma)[c] * inverse *
-            (back[i] - sum / count - (from[i] - mean) * inverse * products / count));
+        static_cast<float*>(dx)[i] =
+            static_cast<float>(static_cast<const float*>(gamma)[c] * inverse *
+                               (back[i] - sum / count - (from[i] - mean) * inverse * products / count));
       });
       static_cast<float*>(dgamma)[c] = static_cast<float>(products);
       static_cast<float*>(dbeta)[c] = static_cast<float>(sum);
