@@ -1,4 +1,4 @@
-// The engine's contract: learning on one machine. engine/cpu (oneDNN) implements it; engine/cuda will be its twin.
+// The engine's contract: learning on one machine. engine/cpu (oneDNN) and engine/cuda (cuDNN, cuBLAS) implement it.
 // engine/replay only pretends: it reports gradients that were made before the first step.
 //
 // An engine owns its activations, scratch memory and threads; parameters and gradients are the caller's flat arrays
@@ -58,6 +58,9 @@ struct EngineOptions {
   std::uint64_t seed = 0;    // the run's: dropout's key
   // That activation_bytes() may come to; more is an error (kRefused) before any of it is taken. 0 = any.
   std::uint64_t most_activation_bytes = 0;
+  // Of a device: the library's algorithms, as choices() of an engine like it said them (engine/cuda/trials/trials.h);
+  // what is not among them is timed and chosen. The CPU chooses by rules alone.
+  std::string choices = {};
 };
 
 class Engine {
@@ -94,6 +97,8 @@ class Engine {
 
   // What replay needs to know: library and version, instruction set, thread count.
   virtual std::string build() const = 0;
+  // And what it chose by timing, which another start may choose otherwise. Empty where nothing is.
+  virtual std::string choices() const { return {}; }
   // Bytes of activations, their gradients and scratch memory.
   virtual std::size_t activation_bytes() const = 0;
 };

@@ -33,6 +33,7 @@ class MicroBatches final : public Engine {
     return engine_->evaluate(parameters, statistics, batch);
   }
   std::string build() const override { return engine_->build(); }
+  std::string choices() const override { return engine_->choices(); }
   std::size_t activation_bytes() const override {
     return engine_->activation_bytes() + (sum_.size() + part_gradient_.size() + part_.images.size()) * sizeof(float);
   }

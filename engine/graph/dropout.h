@@ -24,6 +24,9 @@ class DropoutMask {
   // y = x * mask, which x and y may share.
   void apply(std::uint64_t position, std::span<const float> x, std::span<float> y) const;
 
+  std::uint32_t threshold() const { return threshold_; }
+  float scale() const { return scale_; }
+
  private:
   std::uint32_t threshold_;
   float scale_;

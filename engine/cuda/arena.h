@@ -1,0 +1,60 @@
+// One block of device memory for all buffers of a network. A buffer is as large as the largest view of it and lives for
+// some slots (plan.h); buffers that never live at the same time may lie at the same place. Where each lies is found
+// once, when all are known; only then do views point anywhere. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/graph/placement.h"
+
+namespace tg::engine::cuda {
+
+class Arena;
+
+// A buffer of an arena, which outlives it. Empty where nobody wants one.
+class View {
+ public:
+  View() = default;
+  View(const Arena& arena, std::size_t buffer) : arena_(&arena), buffer_(buffer) {}
+
+  explicit operator bool() const { return arena_ != nullptr; }
+  std::byte* bytes() const;
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(bytes());
+  }
+  float* floats() const { return as<float>(); }
+  std::size_t buffer() const { return buffer_; }
+
+ private:
+  const Arena* arena_ = nullptr;
+  std::size_t buffer_ = 0;
+};
+
+class Arena {
+ public:
+  Arena() = default;
+  Arena(const Arena&) = delete;  // views point to it
+  Arena& operator=(const Arena&) = delete;
+
+  std::size_t add(const Lifetime& lifetime);  // a buffer's number
+  View view(std::size_t buffer, std::size_t bytes);
+
+  const std::vector<BufferNeed>& needs() const { return needs_; }
+  // placement: of needs(). memory: its bytes on the device, at a multiple of kAlignment; it outlives the views.
+  void bind(Placement placement, std::byte* memory);
+  std::byte* address(std::size_t buffer) const;
+
+  // Of every buffer, in bytes: as cudaMalloc aligns, and more than any load of a library is wide.
+  static constexpr std::size_t kAlignment = 256;
+
+ private:
+  std::vector<BufferNeed> needs_;
+  Placement placement_;
+  std::byte* memory_ = nullptr;
+};
+
+inline std::byte* View::bytes() const { return arena_->address(buffer_); }
+
+}  // namespace tg::engine::cuda

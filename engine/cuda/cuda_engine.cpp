@@ -1,0 +1,305 @@
+#include "engine/cuda/cuda_engine.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/graph/shapes.h"
+#include "kernels/base/check.h"
+#include "kernels/base/sha256.h"
+
+namespace tg::engine::cuda {
+namespace {
+
+// Samples that are evaluated at once, of those asked for: their activations stay below this, or below training's, which
+// has that memory anyway.
+constexpr std::size_t kEvaluationBytes = 256u << 20;
+
+// The fast deterministic algorithms take up to 400 MiB; with 256 CifarNet of 1024 samples loses 40 %.
+constexpr std::uint64_t kMostWorkspace = 512u << 20;
+constexpr std::uint64_t kShareOfFree = 4;  // a quarter of what is free: others have to live as well
+
+constexpr std::size_t kDigestDigits = 12;  // of the choices, in build()
+
+// Images on their way to pinned memory: while one piece is copied there, the one before travels to the device.
+constexpr std::size_t kPiece = 1u << 20;  // bytes
+
+int evaluation_batch(const Model& model, const EngineOptions& options, std::size_t training_bytes) {
+  const Plan plan = make_plan(model, {.training = false, .canonical_images = true});
+  std::vector<BufferNeed> needs;
+  for (const Lifetime& lifetime : plan.lifetimes) needs.push_back({lifetime, 0});
+  for (std::size_t value = 0; value < plan.shapes.size(); ++value) {
+    if (plan.value_buffers[value] == kNoBuffer) continue;
+    std::size_t& bytes = needs[plan.value_buffers[value]].bytes;
+    bytes = std::max(bytes, plan.shapes[value].elements() * sizeof(float));
+  }
+  std::size_t allowed = std::max(kEvaluationBytes, training_bytes);
+  if (options.most_activation_bytes != 0) allowed = std::min<std::size_t>(allowed, options.most_activation_bytes);
+  const std::size_t most = std::max<std::size_t>(allowed / most_bytes_at_once(needs), 1);
+  return static_cast<int>(std::min(most, static_cast<std::size_t>(options.evaluation_batch)));
+}
+
+const char* word_of(Math math) {
+  switch (math) {
+    case Math::kFp32:
+      return "fp32";
+    case Math::kTf32:
+      return "tf32";
+    case Math::kBf16:
+      break;
+  }
+  return "bf16";
+}
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+
+std::size_t count_of(int samples) { return static_cast<std::size_t>(samples); }
+
+}  // namespace
+
+CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOptions& options)
+    : model_(std::move(model)),
+      options_(options),
+      device_(device),
+      library_(device.number, device.math),
+      training_(library_, model_, {options.batch, true, options.seed}),
+      evaluation_(library_, model_, {evaluation_batch(model_, options, training_.bytes()), false, options.seed}),
+      ranges_(training_.segments()),
+      images_(count_of(std::max(training_.batch(), evaluation_.batch())) * model_.input.elements()),
+      labels_(count_of(std::max(training_.batch(), evaluation_.batch()))),
+      step_(1),
+      results_(training_.heads().size()),
+      measured_(model_.statistics.padded_count()),
+      running_(model_.statistics.padded_count()),
+      complete_(ranges_.size() + 1) {
+  const std::size_t bytes = std::max(training_.bytes(), evaluation_.bytes());
+  if (const std::uint64_t left = free_for(bytes); bytes > left) throw TooLarge{bytes, left, true};
+  memory_ = kernels::cuda::DeviceArray<std::byte>(bytes);
+  training_.bind(memory_.data());
+  evaluation_.bind(memory_.data());
+  std::fill_n(measured_.host(), measured_.size(), 0.0F);
+  choose_algorithms();
+}
+
+// What is destroyed belongs to the device, and this may be another thread.
+CudaEngine::~CudaEngine() { cudaSetDevice(device_.number); }
+
+std::size_t CudaEngine::fixed_bytes() const {
+  return labels_.bytes() + step_.bytes() + results_.bytes() + measured_.bytes() + running_.bytes();
+}
+
+// Of the device's memory, now. Throws where the engine may not take so much.
+std::uint64_t CudaEngine::free_for(std::uint64_t bytes) const {
+  const std::uint64_t all = bytes + fixed_bytes();
+  if (options_.most_activation_bytes != 0 && all > options_.most_activation_bytes)
+    throw TooLarge{all, options_.most_activation_bytes, false};
+  std::size_t left = 0, total = 0;
+  TG_CUDA(cudaMemGetInfo(&left, &total));
+  return left;
+}
+
+// Once the buffers have their places, and before anything is in them: the trials write to them.
+void CudaEngine::choose_algorithms() {
+  std::size_t weights = 0, biases = 0;
+  for (const Segment& segment : model_.segments.segments()) {
+    std::size_t& most = segment.shape.size() > 1 ? weights : biases;
+    most = std::max(most, segment.padded_count());
+  }
+  std::uint64_t most_workspace = std::min(kMostWorkspace, free_for(memory_.size()) / kShareOfFree);
+  if (options_.most_activation_bytes != 0)
+    most_workspace = std::min(most_workspace, options_.most_activation_bytes - memory_.size() - fixed_bytes());
+
+  Trials trials(library_, {options_.choices, most_workspace, weights, biases});
+  TG_CUDA(cudaMemsetAsync(memory_.data(), 0, memory_.size(), library_.compute()));
+  training_.choose(trials);
+  evaluation_.choose(trials);
+  implementations_ = trials.finish();
+  library_.wait();
+  library_.take_workspace(trials.workspace());
+}
+
+void CudaEngine::load(const Network& network, const Samples& samples) {
+  TG_CHECK(samples.count >= 0 && samples.count <= network.batch(), samples.count, network.batch());
+  wait_for(loaded_.get());  // of a forward whose gate threw
+  const std::size_t count = count_of(samples.count);
+  const std::size_t bytes = count * model_.input.elements() * sizeof(float);
+  const auto* const from = reinterpret_cast<const std::byte*>(samples.images);
+  auto* const pinned = reinterpret_cast<std::byte*>(images_.data());
+  auto* const to = reinterpret_cast<std::byte*>(network.images());
+  for (std::size_t at = 0; at < bytes; at += kPiece) {
+    const std::size_t piece = std::min(kPiece, bytes - at);
+    std::memcpy(pinned + at, from + at, piece);
+    TG_CUDA(cudaMemcpyAsync(to + at, pinned + at, piece, cudaMemcpyHostToDevice, library_.copy()));
+  }
+  // A short batch is filled up with zeros.
+  const std::size_t rest = (count_of(network.batch()) - count) * model_.input.elements() * sizeof(float);
+  if (rest > 0) TG_CUDA(cudaMemsetAsync(to + bytes, 0, rest, library_.copy()));
+
+  for (std::size_t i = 0; i < count; ++i) {
+    TG_CHECK(samples.labels[i] >= 0 && samples.labels[i] < model_.classes, samples.labels[i], model_.classes);
+    labels_.host()[i] = samples.labels[i];
+  }
+  labels_.copy_in(count, library_.copy());
+  *step_.host() = {samples.first_position, 0};
+  step_.copy_in(1, library_.copy());
+  TG_CUDA(cudaEventRecord(loaded_.get(), library_.copy()));
+}
+
+Pass CudaEngine::pass(const float* parameters, int counted) {
+  const auto* const step = reinterpret_cast<const std::byte*>(step_.device());
+  return {.parameters = parameters,
+          .statistics = running_.device(),
+          .measured = measured_.device(),
+          .first_position = reinterpret_cast<const std::uint64_t*>(step + offsetof(Step, first_position)),
+          .labels = labels_.device(),
+          .counted = counted,
+          .results = results_.device(),
+          .factor = reinterpret_cast<const float*>(step + offsetof(Step, factor))};
+}
+
+double CudaEngine::forward(const float* parameters, const Batch& batch, const SegmentGate& gate) {
+  TG_CHECK(batch.count == options_.batch, batch.count, options_.batch);
+  library_.claim();
+  parameters_ = nullptr;
+  load(training_, {batch.images.data(), batch.labels.data(), batch.count, batch.first_position});
+  // One launch reads all parameters, so all have to be there. Little is lost: those of the first layer come last, since
+  // their gradient is the last that backward completes.
+  if (gate)
+    for (const SegmentRange& range : ranges_) gate(range.first, range.last);
+  const cudaStream_t stream = library_.compute();
+  TG_CUDA(cudaStreamWaitEvent(stream, loaded_.get(), 0));
+  forward_.run({parameters, nullptr}, stream, [&](bool) {
+    // What a measured value follows from is 0 times the one before, and that may have been no number.
+    if (measured_.size() > 0) TG_CUDA(cudaMemsetAsync(measured_.device(), 0, measured_.bytes(), stream));
+    training_.forward(pass(parameters, options_.batch));
+    results_.copy_out(results_.size(), stream);
+    measured_.copy_out(measured_.size(), stream);
+  });
+  library_.wait();
+  parameters_ = parameters;
+  double sum = 0;
+  for (std::size_t head = 0; head < results_.size(); ++head) {
+    const CrossEntropy& loss = training_.heads()[head].loss;
+    const LossResult& result = results_.host()[head];
+    sum += loss.weight * (loss.smoothing > 0 ? result.smoothed : result.plain);
+  }
+  return sum;
+}
+
+void CudaEngine::backward(float factor, float* gradients, const SegmentSink& sink) {
+  TG_CHECK(parameters_ != nullptr, model_.name);
+  library_.claim();
+  const float* const parameters = std::exchange(parameters_, nullptr);  // its buffers lie where activations were
+  step_.host()->factor = factor;
+  const cudaStream_t stream = library_.compute();
+  backward_.run({parameters, gradients}, stream, [&](bool captured) {
+    // In a graph the event is recorded anew by every launch; without the flag it would be an arrow inside the graph.
+    const unsigned flags = captured ? cudaEventRecordExternal : cudaEventRecordDefault;
+    std::size_t done = 0;
+    const auto complete = [&] {
+      TG_CUDA(cudaEventRecordWithFlags(complete_[done].get(), stream, flags));
+      ++done;
+    };
+    step_.copy_in(1, stream);
+    training_.backward(pass(parameters, options_.batch), gradients, [&](const SegmentRange& range) {
+      const SegmentRange& expected = ranges_[ranges_.size() - 1 - done];
+      TG_CHECK(range.first == expected.first && range.last == expected.last, range.first, expected.first);
+      complete();
+    });
+    TG_CHECK(done == ranges_.size(), done, ranges_.size());
+    complete();
+  });
+  try {
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      wait_for(complete_[i].get());
+      const SegmentRange& range = ranges_[ranges_.size() - 1 - i];
+      sink(range.first, range.last);
+    }
+  } catch (...) {
+    wait_for(complete_.back().get());  // the next call may use the memory at once
+    throw;
+  }
+  wait_for(complete_.back().get());
+}
+
+void CudaEngine::read_statistics(float* measured) const {
+  for (const Segment& each : model_.statistics.segments())
+    std::copy_n(measured_.host() + each.offset, each.element_count, measured + each.offset);
+}
+
+EvaluationCounts CudaEngine::evaluate(const float* parameters, const float* statistics, const Batch& batch) {
+  TG_CHECK(statistics != nullptr || model_.statistics.size() == 0, model_.name);
+  library_.claim();
+  parameters_ = nullptr;  // the activations of the last forward are overwritten
+  const cudaStream_t stream = library_.compute();
+  if (running_.size() > 0) std::copy_n(statistics, running_.size(), running_.host());
+  running_.copy_in(running_.size(), stream);
+  EvaluationCounts all;
+  for (int done = 0; done < batch.count; done += evaluation_.batch()) {
+    const int count = std::min(evaluation_.batch(), batch.count - done);
+    load(evaluation_,
+         {batch.images.data() + count_of(done) * model_.input.elements(), batch.labels.data() + done, count, 0});
+    TG_CUDA(cudaStreamWaitEvent(stream, loaded_.get(), 0));
+    evaluation_.forward(pass(parameters, count));
+    results_.copy_out(1, stream);
+    library_.wait();
+    const LossResult& result = *results_.host();
+    all.correct += result.correct;
+    all.correct_5 += result.correct_5;
+    all.total += count_of(count);
+    all.loss_sum += result.plain;
+  }
+  return all;
+}
+
+std::string CudaEngine::choices() const {
+  std::string text;
+  for (const std::string& each : implementations_) text += (text.empty() ? "" : "\n") + each;
+  return text;
+}
+
+std::string CudaEngine::build() const {
+  const std::string text = choices();
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(text)));
+  return library_versions() + ", " + device_.name + ", " + word_of(device_.math) + ", choices " +
+         hash.hex().substr(0, kDigestDigits);
+}
+
+Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const DeviceChoice& device,
+                                                 const EngineOptions& options) {
+  if (options.batch < 1 || options.evaluation_batch < 1)
+    return Error{ErrorKind::kInvalidJob, "the engine needs batches of at least one sample; got batch " +
+                                             std::to_string(options.batch) + ", evaluation batch " +
+                                             std::to_string(options.evaluation_batch)};
+  if (const Result<std::vector<ImageShape>> sound = infer_shapes(model); !sound) return sound.error();
+  const std::string activations =
+      "the activations of " + model.name + " for " + std::to_string(options.batch) + " samples";
+  constexpr const char* kAdvice =
+      "; set micro-batch, make global-batch or image-size smaller, or choose a smaller model";
+  try {
+    return std::unique_ptr<Engine>(std::make_unique<CudaEngine>(model, device, options));
+  } catch (const CudaEngine::TooLarge& need) {
+    return Error{ErrorKind::kRefused,
+                 activations + " need " + mebibytes(need.bytes) + " of memory and " + mebibytes(need.left) +
+                     (need.on_device ? " are free on the device" : " are left for them") + kAdvice};
+  } catch (const WorkspaceTooSmall& e) {
+    return Error{ErrorKind::kRefused, e.what() + std::string(kAdvice)};
+  } catch (const kernels::cuda::OutOfMemory& e) {
+    return Error{ErrorKind::kRefused, activations + " do not fit: " + e.what() + kAdvice};
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorKind::kFailed, "no memory for " + model.name + " at batch " + std::to_string(options.batch) +
+                                         " and evaluation batch " + std::to_string(options.evaluation_batch) +
+                                         "; make them smaller"};
+  } catch (const std::invalid_argument& e) {
+    return Error{ErrorKind::kInvalidJob, e.what()};
+  } catch (const std::exception& e) {
+    return Error{ErrorKind::kFailed, e.what()};
+  }
+}
+
+}  // namespace tg::engine::cuda

@@ -1,0 +1,96 @@
+// The engine of a device behind Accelerator::make_engine (accelerator.h); the contract is engine.h's.
+//
+// A step is two CUDA graphs, its forward and its backward pass. What differs from step to step lies in device memory
+// that is written before the launch: the images, labels, dropout's position, the gradient's factor. After each part of
+// the gradient the backward graph records an event, and the sink is called as these come, while earlier layers are
+// still in backward. Every call returns with the device done.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/cuda/graphs.h"
+#include "engine/cuda/mirror.h"
+#include "engine/cuda/network.h"
+#include "engine/engine.h"
+
+namespace tg::engine::cuda {
+
+struct DeviceChoice {
+  int number = 0;
+  std::string name;  // "NVIDIA H100 80GB HBM3"
+  Math math = Math::kFp32;
+};
+
+class CudaEngine final : public Engine {
+ public:
+  // Throws std::runtime_error naming the failing call, std::invalid_argument, std::bad_alloc, TooLarge.
+  CudaEngine(Model model, const DeviceChoice& device, const EngineOptions& options);
+  ~CudaEngine() override;
+
+  // Asked before the memory is taken.
+  struct TooLarge {
+    std::uint64_t bytes, left;
+    bool on_device;  // left: of the device's memory, not of what the engine may take
+  };
+
+  const SegmentTable& segments() const override { return model_.segments; }
+  const SegmentTable& statistics() const override { return model_.statistics; }
+  double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) override;
+  using Engine::forward;
+  void backward(float factor, float* gradients, const SegmentSink& sink) override;
+  void read_statistics(float* measured) const override;
+  EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override;
+  using Engine::evaluate;
+  std::string build() const override;
+  std::string choices() const override;
+  std::size_t activation_bytes() const override { return fixed_bytes() + memory_.size() + library_.workspace_bytes(); }
+
+  // "conv1 forward: algorithm 1, 12 MiB", in the order of the forward pass, evaluation's last.
+  const std::vector<std::string>& implementations() const { return implementations_; }
+
+ private:
+  struct Samples {
+    const float* images;
+    const std::int32_t* labels;
+    int count;
+    std::uint64_t first_position;
+  };
+  struct Step {
+    std::uint64_t first_position;
+    float factor;
+  };
+
+  std::size_t fixed_bytes() const;  // on the device, beside memory_ and the workspace
+  std::uint64_t free_for(std::uint64_t bytes) const;
+  void choose_algorithms();
+  void load(const Network& network, const Samples& samples);
+  Pass pass(const float* parameters, int counted);
+
+  const Model model_;
+  const EngineOptions options_;
+  const DeviceChoice device_;
+  Library library_;
+  Network training_;
+  Network evaluation_;
+  const std::vector<SegmentRange> ranges_;  // of training_, in the order of the forward pass
+
+  kernels::cuda::PinnedArray<float> images_;
+  Mirror<std::int32_t> labels_;
+  Mirror<Step> step_;
+  Mirror<LossResult> results_;                    // by head
+  Mirror<float> measured_, running_;              // as the model's statistics
+  kernels::cuda::DeviceArray<std::byte> memory_;  // of both networks: they never run at the same time
+  std::vector<std::string> implementations_;
+
+  kernels::cuda::Event loaded_;
+  std::vector<kernels::cuda::Event> complete_;  // by range in backward's order, and one for its end
+  Graphs forward_, backward_;
+  const float* parameters_ = nullptr;  // of the last forward; null: there is nothing to go back through
+};
+
+// As make_cpu_engine.
+Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const DeviceChoice& device,
+                                                 const EngineOptions& options);
+
+}  // namespace tg::engine::cuda

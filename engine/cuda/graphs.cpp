@@ -1,0 +1,62 @@
+#include "engine/cuda/graphs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cuda/check.h"
+
+namespace tg::engine::cuda {
+namespace {
+
+// Two halves of the state, with the gradient and with two more arrays that parts of a batch are added in.
+constexpr std::size_t kMostGraphs = 8;
+
+// Of the calling thread only: others go on to use the device meanwhile.
+class Capture {
+ public:
+  explicit Capture(cudaStream_t stream) : stream_(stream) {
+    TG_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  ~Capture() {
+    if (!ended_) cudaStreamEndCapture(stream_, &graph_);  // the work could not be queued, and the stream is needed
+    if (graph_ != nullptr) cudaGraphDestroy(graph_);
+    if (!ended_) cudaGetLastError();
+  }
+
+  cudaGraph_t end() {
+    ended_ = true;
+    TG_CUDA(cudaStreamEndCapture(stream_, &graph_));
+    return graph_;
+  }
+
+ private:
+  const cudaStream_t stream_;
+  cudaGraph_t graph_ = nullptr;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+void Graphs::run(const Key& key, cudaStream_t stream, const Enqueue& enqueue) {
+  if (!warm_) {
+    enqueue(false);
+    warm_ = true;
+    return;
+  }
+  auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& each) { return each.key == key; });
+  if (entry == entries_.end()) {
+    Capture capture(stream);
+    enqueue(true);
+    cudaGraphExec_t executable = nullptr;
+    TG_CUDA(cudaGraphInstantiate(&executable, capture.end(), 0));
+    entries_.push_front({key, Executable(executable)});
+    if (entries_.size() > kMostGraphs) entries_.pop_back();
+  } else {
+    entries_.splice(entries_.begin(), entries_, entry);
+  }
+  TG_CUDA(cudaGraphLaunch(entries_.front().graph.get(), stream));
+}
+
+}  // namespace tg::engine::cuda

@@ -1,0 +1,99 @@
+// The one form in which cuDNN and cuBLASLt are called, and what every stage needs of them: TG_CUDNN(call) and
+// TG_CUBLAS(call) throw std::runtime_error naming the call, as TG_CUDA (kernels/cuda/check.h) does for the runtime.
+//
+// A Library owns a device's handles and streams for one engine. Everything is computed on one stream, so that the calls
+// run one after another and share one workspace; the batch comes on a second one. Handles are for one thread at a time.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "engine/accelerator.h"
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/memory.h"
+
+namespace tg::engine::cuda {
+
+// call: its text; what stands before the first parenthesis is its name.
+void require_success(cudnnStatus_t result, std::string_view call);
+void require_success(cublasStatus_t result, std::string_view call);
+
+// Whether what the event stands for is done: asks, and does not wait.
+bool is_done(cudaEvent_t event);
+// Returns once it is. Asks again and again and offers the processor to others between: 9 us from the device's end to
+// the caller's going on, where a blocking wait takes 46.
+void wait_for(cudaEvent_t event);
+
+// What a library's create made, given back by its destroy.
+template <auto Destroy>
+struct Destroyer {
+  template <class Handle>
+  void operator()(Handle* handle) const {
+    Destroy(handle);
+  }
+};
+template <class Handle, auto Destroy>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroyer<Destroy>>;
+
+using TensorDescriptor = Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
+using FilterDescriptor = Owned<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
+using ConvolutionDescriptor = Owned<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
+using MatrixLayout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using MatrixProduct = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using MatrixPreference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+// Of float32 images, stored NCHW.
+TensorDescriptor make_tensor(int samples, const ImageShape& shape);
+
+class Library {
+ public:
+  // Throws std::runtime_error naming the failing call.
+  Library(int device, Math math);
+
+  // Makes the device the calling thread's: the runtime keeps one per thread, and an engine's caller may be any.
+  void claim() const;
+
+  cudnnHandle_t cudnn() const { return cudnn_.get(); }
+  cublasLtHandle_t cublas() const { return cublas_.get(); }
+  cudaStream_t compute() const { return compute_.get(); }
+  cudaStream_t copy() const { return copy_.get(); }
+
+  // Strict float32 has to be asked for on every descriptor: cuDNN's default lets its factors lose 13 bits.
+  Math math() const { return math_; }
+  cudnnMathType_t convolution_math() const;
+  cublasComputeType_t product_math() const;
+
+  // Returns once all of compute() is done.
+  void wait();
+
+  // Scratch memory of one call at a time, on compute(). Taken once all needs are known; before, and while algorithms
+  // are tried, as much as the trials ask for.
+  void take_workspace(std::size_t bytes);
+  void* workspace() const { return workspace_.data(); }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  const int device_;
+  const Math math_;
+  kernels::cuda::Stream compute_, copy_;
+  kernels::cuda::Event done_;
+  Owned<cudnnHandle_t, cudnnDestroy> cudnn_;
+  Owned<cublasLtHandle_t, cublasLtDestroy> cublas_;
+  kernels::cuda::DeviceBytes workspace_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+// Runtime, driver, cuDNN and cuBLAS as they were found: "CUDA 13.0, driver 13.0, cuDNN 9.14.0, cuBLAS 13.1.0".
+std::string library_versions();
+
+}  // namespace tg::engine::cuda
+
+#define TG_CUDNN(call) ::tg::engine::cuda::require_success((call), #call)
+#define TG_CUBLAS(call) ::tg::engine::cuda::require_success((call), #call)

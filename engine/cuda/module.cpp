@@ -1,0 +1,125 @@
+// The module tgd-cuda.so: what engine/accelerator.h asks of it, and nothing else, is exported.
+#include <cuda_runtime_api.h>
+
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "engine/accelerator.h"
+#include "engine/cuda/build.h"
+#include "engine/cuda/cuda_engine.h"
+#include "engine/cuda/library.h"
+#include "kernels/cuda/device_home.h"
+
+namespace tg::engine::cuda {
+namespace {
+
+// Of the device's generation, as in "8.6": 10 times the first number, and the second.
+constexpr int kLeastCapability = 75;      // what the module's kernels are compiled for
+constexpr int kLeastTf32Capability = 80;  // multiplies tf32
+
+std::string dotted(int version, int unit) {
+  return std::to_string(version / unit) + "." + std::to_string(version % unit);
+}
+std::string cuda_version(int version) { return dotted(version / 10, 100); }  // 13010
+
+class CudaAccelerator final : public Accelerator {
+ public:
+  CudaAccelerator(DeviceChoice choice)
+      : choice_(std::move(choice)),
+        device_(choice_.name + " (device " + std::to_string(choice_.number) + ")"),
+        library_(library_versions()),
+        home_(choice_.number) {}
+
+  std::string_view device() const override { return device_; }
+  std::string_view library() const override { return library_; }
+  DeviceMemory memory() const override {
+    TG_CUDA(cudaSetDevice(choice_.number));
+    std::size_t free = 0, total = 0;
+    TG_CUDA(cudaMemGetInfo(&free, &total));
+    return {total, free};
+  }
+  kernels::Home& home() override { return home_; }
+  Result<std::unique_ptr<Engine>> make_engine(const Model& model, const EngineOptions& options) override {
+    return make_cuda_engine(model, choice_, options);
+  }
+
+ private:
+  const DeviceChoice choice_;
+  const std::string device_, library_;
+  kernels::cuda::DeviceHome home_;
+};
+
+// Why there is no device to use at all; empty where there is.
+std::string missing_driver(int& devices) {
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  if (driver == 0)
+    return "this machine has no NVIDIA driver (libcuda.so.1 cannot be loaded); install one that supports CUDA " +
+           cuda_version(runtime) + " (nvidia-smi shows it), or set engine = cpu";
+  const cudaError_t found = cudaGetDeviceCount(&devices);
+  if (found == cudaErrorInsufficientDriver)
+    return "the NVIDIA driver supports CUDA " + cuda_version(driver) + " and this module needs CUDA " +
+           cuda_version(runtime) + "; install a newer driver, or set engine = cpu";
+  if (found == cudaErrorNoDevice || (found == cudaSuccess && devices == 0))
+    return "the NVIDIA driver (CUDA " + cuda_version(driver) +
+           ") finds no GPU; see what nvidia-smi lists and whether this process may use it (CUDA_VISIBLE_DEVICES, a "
+           "container's --gpus), or set engine = cpu";
+  if (found != cudaSuccess)
+    return std::string("cudaGetDeviceCount: ") + cudaGetErrorString(found) +
+           "; see whether nvidia-smi works, or set engine = cpu";
+  return {};
+}
+
+// Why this device cannot do it; empty where it can.
+std::string unfit(const AcceleratorOptions& options, const std::string& name, int capability) {
+  if (capability < kLeastCapability)
+    return name + " (device " + std::to_string(options.device) + ") has compute capability " + dotted(capability, 10) +
+           " and this module needs " + dotted(kLeastCapability, 10) + "; choose another device, or set engine = cpu";
+  // cuDNN's convolutions on floats can round their factors to tf32 or to half, whose range is too small for gradients.
+  if (options.math == Math::kBf16)
+    return "math = bf16 is not there: cuDNN's float convolutions know tf32 and half only; set math = tf32 or fp32";
+  if (options.math == Math::kTf32 && capability < kLeastTf32Capability)
+    return "math = tf32 needs compute capability " + dotted(kLeastTf32Capability, 10) + ", and " + name + " (device " +
+           std::to_string(options.device) + ") has " + dotted(capability, 10) + "; set math = fp32";
+  return {};
+}
+
+std::unique_ptr<Accelerator> open_device(const AcceleratorOptions& options, std::string& why) {
+  int devices = 0;
+  why = missing_driver(devices);
+  if (!why.empty()) return nullptr;
+  if (options.device < 0 || options.device >= devices) {
+    why = "device = " + std::to_string(options.device) + ", and this machine has " +
+          (devices == 1 ? "one GPU, number 0"
+                        : std::to_string(devices) + " GPUs, numbers 0 to " + std::to_string(devices - 1)) +
+          "; set device to one of them";
+    return nullptr;
+  }
+  cudaDeviceProp properties{};
+  TG_CUDA(cudaGetDeviceProperties(&properties, options.device));
+  const std::string name = properties.name;
+  why = unfit(options, name, 10 * properties.major + properties.minor);
+  if (!why.empty()) return nullptr;
+  // A library that misses one of its parts says so here, where the caller can still choose the CPU.
+  Library(options.device, options.math);
+  return std::make_unique<CudaAccelerator>(DeviceChoice{options.device, name, options.math});
+}
+
+}  // namespace
+}  // namespace tg::engine::cuda
+
+#define TGD_EXPORT extern "C" __attribute__((visibility("default")))
+
+TGD_EXPORT const char* tgd_module_build() { return tg::engine::cuda::build_id(); }
+
+TGD_EXPORT tg::engine::Accelerator* tgd_open_module(const tg::engine::AcceleratorOptions& options, std::string& why) {
+  try {
+    return tg::engine::cuda::open_device(options, why).release();
+  } catch (const std::exception& e) {
+    why = std::string("device ") + std::to_string(options.device) + ": " + e.what() +
+          "; see whether nvidia-smi works and whether the libraries are of one version, or set engine = cpu";
+    return nullptr;
+  }
+}

@@ -1,0 +1,200 @@
+#include <array>
+#include <cstdio>
+#include <stdexcept>
+
+#include "engine/cuda/stages/stage.h"
+#include "kernels/base/aligned_array.h"
+
+namespace tg::engine::cuda {
+namespace {
+
+constexpr float kOne = 1, kZero = 0;
+constexpr int kMostAlgorithms = 8;                 // that the heuristic is asked for
+constexpr std::size_t kMostWorkspace = 32u << 20;  // bytes: a product that splits its sums needs no more
+constexpr std::uint32_t kAlignment = kCacheLine;   // bytes: what a home promises of its arrays (kernels/home.h)
+
+template <class Owner, class Create, class... Arguments>
+Owner make_owned(const Create& create, Arguments... arguments) {
+  typename Owner::pointer made = nullptr;
+  TG_CUBLAS(create(&made, arguments...));
+  return Owner(made);
+}
+
+// A cublasLtMatmulAlgo_t in hexadecimal, as many words as it uses.
+std::string text_of(const cublasLtMatmulAlgo_t& algorithm) {
+  std::size_t words = std::size(algorithm.data);
+  while (words > 1 && algorithm.data[words - 1] == 0) --words;
+  std::string text = "algorithm";
+  for (std::size_t i = 0; i < words; ++i) {
+    char word[24];
+    std::snprintf(word, sizeof word, "%c%llx", i == 0 ? ' ' : '-', static_cast<unsigned long long>(algorithm.data[i]));
+    text += word;
+  }
+  return text;
+}
+
+// cuBLASLt counts columns first: a row-major matrix of r x c is one of its of c x r, transposed.
+struct Matrix {
+  std::uint64_t rows, columns;  // as cuBLASLt counts
+  bool transposed;
+};
+
+// d = a * b, with an epilogue: one product of fixed shapes.
+class Product {
+ public:
+  Product(Library& library, const Matrix& a, const Matrix& b, cublasLtEpilogue_t epilogue)
+      : library_(library),
+        epilogue_(epilogue),
+        product_(make_owned<MatrixProduct>(cublasLtMatmulDescCreate, library.product_math(), CUDA_R_32F)),
+        a_(make_layout(a.rows, a.columns)),
+        b_(make_layout(b.rows, b.columns)),
+        d_(make_layout(a.transposed ? a.columns : a.rows, b.transposed ? b.rows : b.columns)) {
+    set(CUBLASLT_MATMUL_DESC_TRANSA, a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  }
+
+  struct Operands {
+    const float *a, *b;
+    float* d;
+    const float* bias = nullptr;  // of d's rows, where the epilogue adds it
+  };
+  void choose(Trials& trials, const std::string& name, const Operands& operands) {
+    const std::vector<cublasLtMatmulHeuristicResult_t> found = find(operands);
+    std::vector<Candidate> candidates;
+    for (const cublasLtMatmulHeuristicResult_t& each : found)
+      candidates.push_back(
+          {text_of(each.algo), each.workspaceSize, [this, &each, &operands] { run(each.algo, operands); }});
+    algorithm_ = found[trials.choose(name, candidates)].algo;
+  }
+  void run(const Operands& operands) const { run(algorithm_, operands); }
+
+ private:
+  static MatrixLayout make_layout(std::uint64_t rows, std::uint64_t columns) {
+    return make_owned<MatrixLayout>(cublasLtMatrixLayoutCreate, CUDA_R_32F, rows, columns,
+                                    static_cast<std::int64_t>(rows));
+  }
+  template <class Value>
+  void set(cublasLtMatmulDescAttributes_t attribute, const Value& value) const {
+    TG_CUBLAS(cublasLtMatmulDescSetAttribute(product_.get(), attribute, &value, sizeof value));
+  }
+  void bind_bias(const Operands& operands) const {
+    if ((epilogue_ & CUBLASLT_EPILOGUE_BIAS) != 0) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  }
+
+  // Of the ways to add the parts of split sums those that repeat: in a step of its own, not in the order of arrival.
+  std::vector<cublasLtMatmulHeuristicResult_t> find(const Operands& operands) const {
+    bind_bias(operands);  // the heuristic looks at its alignment
+    const auto preference = make_owned<MatrixPreference>(cublasLtMatmulPreferenceCreate);
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      TG_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value));
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kMostWorkspace));
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
+    for (const auto attribute :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      prefer(attribute, kAlignment);
+    std::vector<cublasLtMatmulHeuristicResult_t> found(kMostAlgorithms);
+    int count = 0;
+    TG_CUBLAS(cublasLtMatmulAlgoGetHeuristic(library_.cublas(), product_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
+                                             preference.get(), kMostAlgorithms, found.data(), &count));
+    found.resize(static_cast<std::size_t>(count));
+    std::erase_if(found, [](const auto& each) { return each.state != CUBLAS_STATUS_SUCCESS; });
+    return found;
+  }
+
+  void run(const cublasLtMatmulAlgo_t& algorithm, const Operands& operands) const {
+    bind_bias(operands);
+    TG_CUBLAS(cublasLtMatmul(library_.cublas(), product_.get(), &kOne, operands.a, a_.get(), operands.b, b_.get(),
+                             &kZero, operands.d, d_.get(), operands.d, d_.get(), &algorithm, library_.workspace(),
+                             library_.workspace_bytes(), library_.compute()));
+  }
+
+  const Library& library_;
+  const cublasLtEpilogue_t epilogue_;
+  const MatrixProduct product_;
+  const MatrixLayout a_, b_, d_;
+  cublasLtMatmulAlgo_t algorithm_{};
+};
+
+cublasLtEpilogue_t epilogue(bool bias, bool relu) {
+  if (bias) return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+  return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// Rows x of n samples and i features, weight of o x i, rows y of n x o:  y = x W^T,  dW = dy^T x,  dx = dy W.
+class DenseStage final : public Stage {
+ public:
+  DenseStage(const StageContext& context, const Dense& layer)
+      : Stage(context),
+        name_(context.name()),
+        library_(context.library),
+        input_(context.inputs[0]),
+        output_(context.output),
+        planes_(context.planes(output_.shape)),
+        training_(context.training),
+        wanted_(context.wants(0)),
+        relu_(context.plan.relu),
+        weight_offset_(context.model.segments[layer.weight].offset),
+        forward_(library_, {inputs(), outputs(), true}, {inputs(), samples(), false},
+                 epilogue(layer.bias.has_value(), relu_)),
+        backward_weights_(library_, {inputs(), samples(), false}, {outputs(), samples(), true},
+                          CUBLASLT_EPILOGUE_DEFAULT),
+        backward_data_(library_, {inputs(), outputs(), false}, {outputs(), samples(), false},
+                       CUBLASLT_EPILOGUE_DEFAULT) {
+    if (layer.bias) bias_offset_ = context.model.segments[*layer.bias].offset;
+    if (training_ && layer.bias) bias_scratch_ = context.backward_scratch(bias_scratch_floats(planes_) * sizeof(float));
+  }
+
+  void choose(Trials& trials) override {
+    forward_.choose(trials, name_ + (training_ ? " forward" : " evaluation"),
+                    {trials.weight(), input_.value.floats(), output_.value.floats(), trials.bias()});
+    if (!training_) return;
+    const float* const dy = output_.gradient.floats();
+    backward_weights_.choose(trials, name_ + " backward weights", {input_.value.floats(), dy, trials.weight()});
+    if (wanted_)
+      backward_data_.choose(trials, name_ + " backward data", {trials.weight(), dy, input_.gradient.floats()});
+  }
+
+  void forward(const Pass& pass) override {
+    forward_.run({pass.parameters + weight_offset_, input_.value.floats(), output_.value.floats(),
+                  bias_offset_ ? pass.parameters + *bias_offset_ : nullptr});
+  }
+
+  void backward_parameters(const Pass& /*pass*/, float* gradients) override {
+    float* const dy = output_.gradient.floats();
+    if (relu_) relu_gradient(planes_.elements(), output_.value.floats(), dy, dy, library_.compute());
+    if (bias_offset_) bias_gradient(planes_, dy, bias_scratch_.floats(), gradients + *bias_offset_, library_.compute());
+    backward_weights_.run({input_.value.floats(), dy, gradients + weight_offset_});
+  }
+
+  void backward_data(const Pass& pass) override {
+    if (wanted_)
+      backward_data_.run({pass.parameters + weight_offset_, output_.gradient.floats(), input_.gradient.floats()});
+  }
+
+ private:
+  std::uint64_t samples() const { return planes_.samples; }
+  std::uint64_t inputs() const { return static_cast<std::uint64_t>(input_.shape.channels); }
+  std::uint64_t outputs() const { return planes_.channels; }
+
+  const std::string name_;
+  Library& library_;
+  const Activation input_, output_;
+  const Planes planes_;
+  const bool training_, wanted_, relu_;
+  const std::size_t weight_offset_;
+  std::optional<std::size_t> bias_offset_;
+  Product forward_, backward_weights_, backward_data_;
+  View bias_scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Stage> make(const StageContext& context, const Dense& layer) {
+  return std::make_unique<DenseStage>(context, layer);
+}
+
+}  // namespace tg::engine::cuda

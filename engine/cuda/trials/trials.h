@@ -1,0 +1,80 @@
+// Which of a library's algorithms each call of a network uses. They differ in time by factors, which the libraries'
+// own guesses often miss in float32, and in the last bits of their results. So each is timed when the engine is made,
+// the choice is kept as text, and such a text can be given, so that a replay computes the same bits:
+//
+//   text := line ("\n" line)*
+//   line := LAYER " " PASS ": " ALGORITHM ", " N " MiB"        "conv1 forward: algorithm 1, 12 MiB"
+//
+// PASS is forward, backward data or backward weights in training, and evaluation. ALGORITHM is cuDNN's number, or
+// cuBLASLt's configuration in hexadecimal. N, the workspace, is there for the reader.
+//
+// Not thread-safe; lives while an engine is made.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/cuda/library.h"
+
+namespace tg::engine::cuda {
+
+struct Candidate {
+  std::string algorithm;      // "algorithm 1"
+  std::size_t workspace = 0;  // bytes
+  // The call itself, on the library's compute stream with the library's workspace. It may write to any buffer of the
+  // arena and to the trials' own parameters: nothing is in them yet.
+  std::function<void()> run;
+};
+
+// A call has no algorithm that can do with what is left for its workspace.
+class WorkspaceTooSmall : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Trials {
+ public:
+  struct Options {
+    std::string_view given;               // choices, "" for none
+    std::size_t most_workspace = 0;       // bytes
+    std::size_t weights = 0, biases = 0;  // floats of the largest of each
+  };
+  // Throws std::invalid_argument where the given text is none.
+  Trials(Library& library, const Options& options);
+
+  // Stand for a layer's weight or its gradient, and for a bias: real ones are not there yet, and must not be written.
+  float* weight() { return parameters_.data(); }
+  float* bias() { return parameters_.data() + bias_begin_; }
+
+  // The index of the given or the fastest candidate. call: "conv1 forward". Throws WorkspaceTooSmall, and
+  // std::invalid_argument where the given one is none of the candidates, or there are none.
+  std::size_t choose(const std::string& call, const std::vector<Candidate>& candidates);
+
+  // After the last call: what was chosen, and the workspace that it needs. Throws std::invalid_argument where a choice
+  // was given for a call that the network does not have.
+  const std::vector<std::string>& finish();
+  std::size_t workspace() const { return workspace_; }
+
+ private:
+  std::size_t given_choice(const std::string& call, const std::string& algorithm,
+                           const std::vector<Candidate>& candidates) const;
+  std::size_t fastest(const std::vector<Candidate>& candidates);
+  double microseconds(const Candidate& candidate);
+  bool time_once(const Candidate& candidate, double& microseconds);
+
+  Library& library_;
+  const std::size_t most_workspace_, bias_begin_;
+  kernels::cuda::DeviceArray<float> parameters_;
+  kernels::cuda::Event released_, begin_, end_;
+  std::map<std::string, std::string, std::less<>> given_;  // algorithm by call
+  std::vector<std::string> chosen_;
+  std::size_t workspace_ = 0;
+  long long spin_cycles_;
+};
+
+}  // namespace tg::engine::cuda
