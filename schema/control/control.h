@@ -60,11 +60,23 @@ constexpr auto words_of(Phase) {
 enum class NodeState : std::uint8_t { kUp, kNoLink, kUnreachable };
 constexpr auto words_of(NodeState) { return words("up", "no link", "unreachable"); }
 
+// What trains on a node. Bytes of a device's memory, as they are now.
+struct ComputeStatus {
+  std::string engine;  // cpu | cuda; "" = not known
+  std::string device;  // its name; "" = the processor
+  std::string math;
+  std::uint64_t free_bytes = 0, total_bytes = 0;
+  std::string problem;          // the device does not answer; "" = nothing
+  std::string why_cpu;          // although a device might; "" = nobody asked for another
+  bool module_missing = false;  // because none is installed
+};
+
 struct NodeStatus {
   std::string name;
   std::string address;  // control address, host:port
   NodeState state = NodeState::kUnreachable;
   std::string problem;  // why it is not up, or what else is wrong with it; "" = nothing
+  ComputeStatus compute = {};
 };
 
 // A member that the others wait for longer than this share of their time is marked: it holds the run up.
@@ -196,6 +208,7 @@ struct StartReply {  // what a start will do, or would do (--dry-run)
   std::uint64_t local_batch = 0;  // of the node that answers
   std::string exchange, coding;
   std::uint64_t memory_bytes = 0;  // per node
+  std::uint64_t device_bytes = 0;  // of a device's memory, beside that; 0 = the processor computes
   double compute_seconds = 0;      // of a step, timed while the run was prepared
   double link_mbps = 0;            // payload: predicted with, else as measured; 0 = not
   Outcome predicted = {};
