@@ -70,23 +70,29 @@ std::string nodes_away(const schema::MeshStatus& mesh) {
   return away;
 }
 
+namespace {
+
 // What trains on each node; "" where that is everywhere the processor, and no module for anything else is installed.
 std::string format_devices(const schema::MeshStatus& mesh) {
-  Rows rows{{"NODE", "ENGINE", "DEVICE", "MATH", "MEMORY FREE"}};
+  Rows rows{{"NODE", "ENGINE", "MATH", "GPU MEMORY FREE"}};
   std::vector<std::string> notes{""};
   bool any = false;
   for (const schema::NodeStatus& node : mesh.nodes) {
     const schema::ComputeStatus& compute = node.compute;
     const bool is_device = !compute.device.empty();
     any |= is_device || (!compute.why_cpu.empty() && !compute.module_missing);
-    rows.push_back({node.name, or_nothing(compute.engine), or_nothing(compute.device), or_nothing(compute.math),
+    rows.push_back({node.name, or_nothing(compute.engine), or_nothing(compute.math),
                     is_device ? format_bytes(static_cast<double>(compute.free_bytes)) + " of " +
                                     format_bytes(static_cast<double>(compute.total_bytes))
                               : std::string(kNothing)});
-    notes.push_back(compute.problem.empty() ? compute.why_cpu : compute.problem);
+    notes.push_back(!is_device                ? compute.why_cpu
+                    : compute.problem.empty() ? compute.device
+                                              : compute.device + ": " + compute.problem);
   }
   return any ? "\n" + format_table(rows, notes) : "";
 }
+
+}  // namespace
 
 std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms) {
   if (runs.empty()) return "no runs\n";

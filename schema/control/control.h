@@ -208,13 +208,13 @@ struct StartReply {  // what a start will do, or would do (--dry-run)
   std::uint64_t local_batch = 0;  // of the node that answers
   std::string exchange, coding;
   std::uint64_t memory_bytes = 0;  // per node
-  std::uint64_t device_bytes = 0;  // of a device's memory, beside that; 0 = the processor computes
   double compute_seconds = 0;      // of a step, timed while the run was prepared
   double link_mbps = 0;            // payload: predicted with, else as measured; 0 = not
   Outcome predicted = {};
   std::int64_t measured_ms = 0;          // of the bench that it is predicted from; 0 = the kernels' speeds are assumed
   std::string unpredicted = {};          // why there is no prediction; empty = there is one
   std::vector<MemberShare> shares = {};  // of the global batch, by rank
+  std::uint64_t device_bytes = 0;        // of a device's memory, beside memory_bytes; 0 = the processor computes
 };
 struct StopReply {
   std::string run_id;

@@ -68,7 +68,7 @@ TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   const auto json = ordered_json::parse(format_status_json(sample_mesh(), kNowMs, 2));
   EXPECT_EQ(keys(json), (std::vector<std::string>{"schema_version", "nodes", "runs"}));
   EXPECT_EQ(json["schema_version"], 1);
-  EXPECT_EQ(keys(json["nodes"][0]), (std::vector<std::string>{"name", "address", "state", "problem"}));
+  EXPECT_EQ(keys(json["nodes"][0]), (std::vector<std::string>{"name", "address", "state", "problem", "compute"}));
   EXPECT_EQ(json["nodes"][1]["state"], "unreachable");
   const auto& run = json["runs"][0];
   EXPECT_EQ(keys(run), (std::vector<std::string>{"id",
