@@ -19,6 +19,7 @@
 #include "daemon/metrics/answers.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/metrics_server.h"
+#include "daemon/node/device_watch.h"
 #include "daemon/node/end_signals.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
@@ -28,7 +29,7 @@
 #include "daemon/sockets/socket_options.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/run_store.h"
-#include "engine/engine.h"
+#include "engine/compute_device.h"
 #include "engine/host/descriptors.h"
 #include "engine/host/processors.h"
 #include "engine/storage/disk_fault.h"
@@ -114,11 +115,39 @@ Status serve_metrics(const schema::NodeConfig& config, MetricsServer& server, Lo
   return started;
 }
 
-// Of the kernels' variants, the one that auto takes here.
-std::string version_line() {
+engine::DeviceChoice device_choice(const schema::NodeConfig& config) {
+  return {config.engine, {static_cast<int>(config.device), config.math}};
+}
+
+// Of the kernels' variants, the one that auto takes here; and the device, or why a module that is installed gives none.
+std::string version_line(const schema::NodeConfig& config) {
+  kernels::HostHome host(*kernels::available().back());
   const Result<const kernels::Kernels*> chosen = kernels::select("auto");
+  const auto compute = engine::ComputeDevice::choose(device_choice(config), host, schema::build_id());
+  std::string device;
+  if (!compute.ok())
+    device = ", no device: " + compute.error().message;
+  else if (compute->accelerator() != nullptr)
+    device = ", " + std::string(compute->accelerator()->library()) + " on " + compute->name();
+  else if (!compute->why_not().empty() && !compute->module_missing())
+    device = ", no device: " + compute->why_not();
   return "tgd " + schema::build_id() + ", protocol " + std::to_string(schema::kProtocolVersion) + ", " +
-         engine::cpu_library() + ", kernels " + std::string(chosen.ok() ? (*chosen)->name : "none") + "\n";
+         engine::cpu_library() + ", kernels " + std::string(chosen.ok() ? (*chosen)->name : "none") + device + "\n";
+}
+
+// What trains, and why it is not what may have been meant.
+void log_device(const engine::ComputeDevice& compute, const schema::ComputeStatus& status, Log& log) {
+  if (compute.accelerator() != nullptr) {
+    log.info("engine", {{"engine", status.engine},
+                        {"device", status.device},
+                        {"math", status.math},
+                        {"library", std::string(compute.accelerator()->library())},
+                        {"memory-free", status.free_bytes},
+                        {"memory-total", status.total_bytes}});
+  } else if (!compute.why_not().empty()) {
+    log.write(compute.module_missing() ? LogLevel::kInfo : LogLevel::kWarning, "engine",
+              {{"engine", status.engine}, {"why", compute.why_not()}});
+  }
 }
 
 int serve(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
@@ -131,6 +160,12 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
   break_disk(config.fault);
   Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
   if (!chosen.ok()) return fail(chosen.error());
+  const std::string build = schema::build_id();
+  // Never destroyed: a compute thread that was left behind holds arrays of the home.
+  static kernels::HostHome host(**chosen);
+  const Result<engine::ComputeDevice> found = engine::ComputeDevice::choose(device_choice(config), host, build);
+  if (!found.ok()) return fail(found.error());
+  static const engine::ComputeDevice compute = *found;
   Result<std::unique_ptr<Keyring>> keyring = Keyring::open(config);
   if (!keyring.ok()) return fail(keyring.error());
   Log log(config.node, config.log_level);
@@ -144,9 +179,10 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
   if (!store.ok()) return fail(store.error());
   for (const std::string& warning : warnings) log.warning("state-dir", {{"what", warning}});
   for (const std::string& warning : config_warnings) log.warning("configuration", {{"what", warning}});
+  static const DeviceWatch device(compute);
+  log_device(compute, device.status(), log);
 
   const std::uint64_t incarnation = draw_incarnation();
-  const std::string build = schema::build_id();
   const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
   const std::uint64_t threads = config.threads ? std::min(config.threads, processors) : processors;
   if (config.threads > threads)
@@ -170,7 +206,7 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                            const std::optional<LinkProblem> problem = links.problem(peer);
                            return LinkView{links.up(peer), problem ? problem->why : "", links[peer].incarnation};
                          },
-                         [&] { return metrics_problem; }});
+                         [&] { return metrics_problem; }, [&] { return device.status(); }});
   Mesh mesh(
       config, links, incarnation, build, **keyring, pool, log,
       {[&](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
@@ -192,11 +228,10 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
        },
        [&](Seat peer) { control.heard(peer); }});
   Saver saver;
-  static kernels::HostHome home(**chosen);  // never destroyed: a compute thread that was left behind holds arrays of it
   const RunContext context{config,
                            config.names(),
                            **chosen,
-                           home,
+                           compute,
                            mesh,
                            pool,
                            **store,
@@ -214,7 +249,9 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
   ServiceManager service_manager(std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"),
                                  std::getenv("WATCHDOG_PID"));
   Node node(context, queue, control, service_manager);
-  static Answers answers({context.names, config.seat(), build, std::string((*chosen)->name)}, metrics, progress);
+  static Answers answers(
+      {context.names, config.seat(), build, std::string((*chosen)->name), [] { return device.status(); }}, metrics,
+      progress);
   static MetricsServer metrics_server(answers);
   if (const Status served = serve_metrics(config, metrics_server, log); !served.ok())
     metrics_problem = served.error().message;
@@ -254,7 +291,7 @@ int main(int argc, char** argv) {
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);
-  if (parsed->version) return print(version_line());
+  if (parsed->version) return print(version_line(parsed->config));
   if (parsed->check_config) {
     if (!parsed->warnings.empty()) return fail({ErrorKind::kUsage, parsed->warnings.front()});
     return print("tgd: " + parsed->config.node + " is in order\n");

@@ -13,14 +13,13 @@
 #include <string_view>
 
 #include "engine/engine.h"
+#include "kernels/base/choices.h"
 #include "kernels/base/status.h"
 #include "kernels/home.h"
 
 namespace tg::engine {
 
-// How an engine multiplies. fp32: in float32 with nothing left out. tf32, bf16: factors are rounded to 10 and 7 bits of
-// mantissa, sums stay float32. Parameters, gradients and updates are float32 in each.
-enum class Math : std::uint8_t { kFp32, kTf32, kBf16 };
+using tg::Math;
 
 struct DeviceMemory {
   std::uint64_t total = 0, free = 0;  // bytes

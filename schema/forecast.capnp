@@ -52,6 +52,9 @@ struct Bench {
   # At most kMostPathBytes.
 
   elements @16 :UInt64;
+  device @17 :Text;
+  math @18 :Text;
+  # What computed, as Node says it; the device of at most kMostDeviceBytes.
 }
 
 struct KernelRate {

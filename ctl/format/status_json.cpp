@@ -89,11 +89,30 @@ std::string text_of(const Json& json, int indent) {
 
 }  // namespace
 
+namespace {
+
+Json compute_json(const schema::ComputeStatus& compute) {
+  if (compute.engine.empty()) return nullptr;
+  const bool is_device = !compute.device.empty();
+  return {{"engine", compute.engine},
+          {"device", is_device ? Json(compute.device) : Json(nullptr)},
+          {"math", compute.math},
+          {"memory_free_bytes", is_device ? Json(compute.free_bytes) : Json(nullptr)},
+          {"memory_total_bytes", is_device ? Json(compute.total_bytes) : Json(nullptr)},
+          {"problem", compute.problem},
+          {"why_cpu", compute.why_cpu}};
+}
+
+}  // namespace
+
 std::string format_status_json(const schema::MeshStatus& mesh, std::int64_t now_ms, int indent) {
   Json nodes = Json::array();
   for (const schema::NodeStatus& node : mesh.nodes) {
-    nodes.push_back(
-        {{"name", node.name}, {"address", node.address}, {"state", to_word(node.state)}, {"problem", node.problem}});
+    nodes.push_back({{"name", node.name},
+                     {"address", node.address},
+                     {"state", to_word(node.state)},
+                     {"problem", node.problem},
+                     {"compute", compute_json(node.compute)}});
   }
   return text_of(
       {{"schema_version", kStatusSchemaVersion}, {"nodes", std::move(nodes)}, {"runs", runs_json(mesh.runs, now_ms)}},

@@ -61,12 +61,38 @@ std::string batch(const schema::StartReply& plan) {
 
 std::string nodes_away(const schema::MeshStatus& mesh) {
   std::string away;
-  for (const schema::NodeStatus& node : mesh.nodes)
-    if (node.state != schema::NodeState::kUp)
-      away += (away.empty() ? "" : ", ") + node.name + ": " +
-              (node.problem.empty() ? std::string(to_word(node.state)) : node.problem);
+  for (const schema::NodeStatus& node : mesh.nodes) {
+    const bool up = node.state == schema::NodeState::kUp;
+    if (up && node.compute.problem.empty()) continue;
+    const std::string& problem = up ? node.compute.problem : node.problem;
+    away += (away.empty() ? "" : ", ") + node.name + ": " + (problem.empty() ? to_word(node.state) : problem);
+  }
   return away;
 }
+
+namespace {
+
+// What trains on each node; "" where that is everywhere the processor, and no module for anything else is installed.
+std::string format_devices(const schema::MeshStatus& mesh) {
+  Rows rows{{"NODE", "ENGINE", "MATH", "GPU MEMORY FREE"}};
+  std::vector<std::string> notes{""};
+  bool any = false;
+  for (const schema::NodeStatus& node : mesh.nodes) {
+    const schema::ComputeStatus& compute = node.compute;
+    const bool is_device = !compute.device.empty();
+    any |= is_device || (!compute.why_cpu.empty() && !compute.module_missing);
+    rows.push_back({node.name, or_nothing(compute.engine), or_nothing(compute.math),
+                    is_device ? format_bytes(static_cast<double>(compute.free_bytes)) + " of " +
+                                    format_bytes(static_cast<double>(compute.total_bytes))
+                              : std::string(kNothing)});
+    notes.push_back(!is_device                ? compute.why_cpu
+                    : compute.problem.empty() ? compute.device
+                                              : compute.device + ": " + compute.problem);
+  }
+  return any ? "\n" + format_table(rows, notes) : "";
+}
+
+}  // namespace
 
 std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms) {
   if (runs.empty()) return "no runs\n";
@@ -88,7 +114,7 @@ std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms) {
     rows.push_back({node.name, node.address, to_word(node.state)});
     notes.push_back(node.problem);
   }
-  std::string text = format_table(rows, notes) + "\n" + format_runs(mesh.runs, now_ms);
+  std::string text = format_table(rows, notes) + format_devices(mesh) + "\n" + format_runs(mesh.runs, now_ms);
   if (mesh.insecure) text += "\n" + format_text(mesh.node + " listens beyond loopback without keys (insecure = true)");
   return text;
 }
@@ -151,7 +177,10 @@ std::string format_plan(const schema::StartReply& plan) {
       {"exchange", or_nothing(plan.exchange) + ", coding " + or_nothing(plan.coding)},
       {"compute",
        replays ? "nothing, gradients are replayed" : format_seconds(plan.compute_seconds) + " per step, measured"},
-      {"memory", format_bytes(static_cast<double>(plan.memory_bytes)) + " per node"},
+      {"memory", format_bytes(static_cast<double>(plan.memory_bytes)) + " per node" +
+                     (plan.device_bytes == 0
+                          ? ""
+                          : ", and " + format_bytes(static_cast<double>(plan.device_bytes)) + " of its GPU's")},
   };
   if (!plan.unpredicted.empty()) {
     rows.push_back({"not predicted", plan.unpredicted});

@@ -41,6 +41,7 @@ std::string format_bench(const schema::BenchReply& bench) {
                            format_bytes(static_cast<double>(bench.elements * sizeof(float)))},
       {"copy", format_fixed(bench.copy_rate, 2) + " G floats/s"},
   });
+  if (!bench.device.empty()) text += format_table({{"computes on", bench.device + ", " + bench.math}});
   std::vector<std::vector<std::string>> codec{{"KERNEL", "G ELEMENTS/S", "X READ AND SUM", "X COPY"}};
   for (const schema::KernelRate& rate : bench.codec)
     codec.push_back({rate.kernel, format_fixed(rate.rate, 2), times(rate.rate, bench.read_rate),
@@ -55,7 +56,8 @@ std::string format_bench(const schema::BenchReply& bench) {
   text += "\n" + format_table(compute);
   text += format_text(bench.peak_gflops > 0 ? "peak: " + format_fixed(bench.peak_gflops, 0) +
                                                   " GFLOP/s of fused multiply-adds on the same threads"
-                                            : "peak: not known for this processor, hence no ratio");
+                      : bench.device.empty() ? "peak: not known for this processor, hence no ratio"
+                                             : "peak: not known for a GPU, hence no ratio");
   text += format_text(bench.saved.empty() ? "not saved: the node could not write its state-dir"
                                           : "saved by " + bench.node + " in " + bench.saved + " for tgctl plan");
   return text;
@@ -82,6 +84,8 @@ std::string format_bench_json(const schema::BenchReply& bench) {
                      {"cores", bench.cores},
                      {"threads", bench.threads},
                      {"kernels", bench.kernels},
+                     {"device", bench.device.empty() ? Json(nullptr) : Json(bench.device)},
+                     {"math", bench.math},
                      {"link",
                       {{"payload_mbps", number(bench.link_mbps)},
                        {"line_mbps", number(bench.line_mbps)},

@@ -460,6 +460,7 @@ MeshStatus ControlServer::State::own_status() {
     if (peer == self) {
       node.problem = own_problem();
       if (node.problem.empty() && hooks.own_problem) node.problem = hooks.own_problem();
+      if (hooks.compute) node.compute = hooks.compute();
     } else {
       const LinkView link = hooks.link ? hooks.link(peer) : LinkView{};
       const std::string problem = sockets->problem(peer);

@@ -41,8 +41,9 @@ class ControlServer {
   struct Hooks {  // all called on the control thread; must not block
     std::function<void(ControlCall)> call;
     std::function<void(Verdict)> lost;
-    std::function<LinkView(Seat)> link;             // of the mesh; without it every link is up
-    std::function<std::string()> own_problem = {};  // what else is wrong with this node, "" if nothing is
+    std::function<LinkView(Seat)> link;                   // of the mesh; without it every link is up
+    std::function<std::string()> own_problem = {};        // what else is wrong with this node, "" if nothing is
+    std::function<schema::ComputeStatus()> compute = {};  // what trains here
   };
   ControlServer(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
                 RunStore& store, Progress& progress, Log& log, Hooks hooks);

@@ -142,6 +142,8 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   }
   for (const MeshStatus& answer : answers) {
     for (schema::NodeStatus& node : own.nodes) {
+      for (const schema::NodeStatus& told : answer.nodes)
+        if (told.name == node.name && told.name == answer.node) node.compute = told.compute;
       // Who answers lives, even if its beats have not come yet.
       if (node.name == answer.node && node.state == schema::NodeState::kUnreachable)
         node.state = node.problem.empty() ? schema::NodeState::kUp : schema::NodeState::kNoLink;

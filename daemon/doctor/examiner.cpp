@@ -55,9 +55,10 @@ void Examiner::examine(const schema::ExamineRequest& request, const std::string&
         report->links_done();
       }
     }).detach();
-    std::thread([config, threads = patient_.threads, is_busy = !busy.empty(), report = current.report] {
+    std::thread([config, &compute = patient_.compute, threads = patient_.threads, is_busy = !busy.empty(),
+                 report = current.report] {
       try {
-        check_host(config, threads, is_busy, *report);
+        check_host(config, compute, threads, is_busy, *report);
       } catch (const std::exception&) {
         report->host_failed();
       }

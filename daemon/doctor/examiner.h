@@ -18,6 +18,7 @@
 #include "daemon/doctor/link_stream.h"
 #include "daemon/doctor/report.h"
 #include "daemon/mesh/mesh.h"
+#include "engine/compute_device.h"
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
@@ -28,6 +29,7 @@ class Examiner {
  public:
   struct Patient {
     const schema::NodeConfig& config;
+    const engine::ComputeDevice& compute;
     const std::string& build;
     std::uint64_t threads;
     Mesh& mesh;

@@ -36,6 +36,7 @@ Result<Machine> machine_of(const schema::BenchReply& bench) {
     *kernel.field(machine.kernels) = 1e-9 / rate->rate;
   }
   machine.compute = bench.compute;
+  machine.on_device = !bench.device.empty();
   machine.cores = static_cast<double>(std::max<std::uint64_t>(bench.cores, 1));
   machine.threads = static_cast<double>(std::max<std::uint64_t>(bench.threads, 1));
   if (bench.round_trip_seconds > 0) machine.trip_seconds = bench.round_trip_seconds / 2;

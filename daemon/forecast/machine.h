@@ -66,6 +66,7 @@ inline constexpr double crew_speed_up(double workers) { return workers <= 1 ? 1 
 struct Machine {
   KernelCosts kernels;
   std::vector<schema::ComputeRate> compute;  // measured on `threads`
+  bool on_device = false;                    // it computes there: beside the processor, and no faster for more cores
   double cores = 1, threads = 1;
   double trip_seconds = kAssumedTripSeconds;  // a frame to a peer and its handling there
 };

@@ -29,14 +29,15 @@ Batch batch_of(const Task& task, std::size_t nodes) {
   return batch;
 }
 
-// Processor seconds of forward and backward of one sample, 0 where gradients are replayed.
+// Seconds of forward and backward of one sample on one thread or on the device, 0 where gradients are replayed.
 double sample_seconds(const Task& task, const Machine& machine) {
   if (task.job.compute == schema::Compute::kReplay || machine.compute.empty()) return 0;
+  const double threads = machine.on_device ? 1 : machine.threads;
   for (const schema::ComputeRate& rate : machine.compute)
-    if (rate.model == task.model.name) return rate.seconds_per_sample * machine.threads;
+    if (rate.model == task.model.name) return rate.seconds_per_sample * threads;
   double slowest = machine.compute.front().gflops;  // a model that was not measured: at the slower rate of those
   for (const schema::ComputeRate& rate : machine.compute) slowest = std::min(slowest, rate.gflops);
-  return slowest > 0 ? training_operations(task.model) / (slowest * 1e9) * machine.threads : 0;
+  return slowest > 0 ? training_operations(task.model) / (slowest * 1e9) * threads : 0;
 }
 
 // Where somebody has set fewer threads than the node has cores, that many compute; else all cores do.
@@ -53,8 +54,10 @@ double threads_of(const Task& task, const Machine& machine, double cores) {
 
 Computing computing_of(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
   const double cores = computing_cores(task, machine, where.cores);
-  const double processor = sample_seconds(task, machine) * static_cast<double>(batch_of(task, nodes).local);
-  return {processor, processor / cores, static_cast<double>(workers_for(static_cast<std::uint64_t>(cores)))};
+  const double seconds = sample_seconds(task, machine) * static_cast<double>(batch_of(task, nodes).local);
+  const auto workers = static_cast<double>(workers_for(static_cast<std::uint64_t>(cores)));
+  if (machine.on_device) return {0, seconds, workers};
+  return {seconds, seconds / cores, workers};
 }
 
 Layout layout_of(const Task& task, std::size_t nodes, const schema::Commit& choice) {

@@ -90,6 +90,21 @@ void add_run(Families& families, const Numbers& numbers) {
     families.add(numbers.step_parts[static_cast<std::size_t>(part)], {{"phase", to_word(part)}});
 }
 
+void add_device(Families& families, const AboutNode& about) {
+  using enum MetricType;
+  if (!about.compute) return;
+  const schema::ComputeStatus compute = about.compute();
+  if (compute.device.empty()) return;
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    families.begin(name, Gauge, help);
+    families.add(value, {{"device", compute.device}, {"math", compute.math}});
+  };
+  gauge("tgd_device_up", "1 if the device that trains answers; else 0.", compute.problem.empty() ? 1 : 0);
+  gauge("tgd_device_memory_bytes", "Memory of the device that trains.", static_cast<double>(compute.total_bytes));
+  gauge("tgd_device_memory_free_bytes", "What of it is free, whoever uses the rest.",
+        static_cast<double>(compute.free_bytes));
+}
+
 void add_peers(Families& families, const AboutNode& about, const Numbers& numbers) {
   using enum MetricType;
   const auto each = [&](const char* name, MetricType type, const char* help, auto value_of) {
@@ -134,6 +149,7 @@ std::string metrics_text(const AboutNode& about, const Numbers& numbers, const P
                    {"node", about.names[about.self]},
                    {"kernels", about.kernels}});
   add_run(families, numbers);
+  add_device(families, about);
   add_peers(families, about, numbers);
   add_process(families, process);
   return families.text();

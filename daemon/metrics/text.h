@@ -1,6 +1,7 @@
 // A node's numbers in Prometheus' text format 0.0.4, as prometheus-cpp writes it. Pure.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "daemon/metrics/numbers.h"
@@ -13,6 +14,7 @@ struct AboutNode {
   Per<Seat, std::string> names;  // of all nodes
   Seat self;
   std::string build, kernels;
+  std::function<schema::ComputeStatus()> compute = {};  // what trains; asked again each time
 };
 
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";

@@ -17,9 +17,10 @@ Error busy_error(const std::string& node) {
 }  // namespace
 
 KeptBench Advisor::kept() const {
-  return read_bench(bench_path(context_.config.state_dir),
-                    {std::string(context_.kernels.name), static_cast<std::uint64_t>(engine::usable_processors()),
-                     context_.threads, context_.names.size()});
+  return read_bench(
+      bench_path(context_.config.state_dir),
+      {std::string(context_.kernels.name), static_cast<std::uint64_t>(engine::usable_processors()), context_.threads,
+       context_.names.size(), context_.compute.name(), to_word(context_.compute.math())});
 }
 
 void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured measured) {
@@ -31,16 +32,17 @@ void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured m
   about.build = context_.build;
   about.members = context_.names.size();
   about.line_mbps = line_mbps;
-  bench_ = std::make_unique<Bench>(Bench::Options{
-      context_.mesh,
-      context_.pool,
-      {context_.kernels, static_cast<int>(context_.threads), allowed_memory(context_.config.memory_mib << 20)},
-      std::move(about),
-      context_.config.seat(),
-      key,
-      [&queue = queue_, key](Result<schema::BenchReply> result) {
-        queue.post(Benched{key, std::move(result)});
-      }});
+  bench_ =
+      std::make_unique<Bench>(Bench::Options{context_.mesh,
+                                             context_.pool,
+                                             {context_.kernels, context_.compute, static_cast<int>(context_.threads),
+                                              allowed_memory(context_.config.memory_mib << 20)},
+                                             std::move(about),
+                                             context_.config.seat(),
+                                             key,
+                                             [&queue = queue_, key](Result<schema::BenchReply> result) {
+                                               queue.post(Benched{key, std::move(result)});
+                                             }});
 }
 
 void Advisor::bench(std::uint64_t token, const schema::BenchRequest& request, std::uint64_t key, bool busy) {
@@ -102,6 +104,7 @@ schema::StartReply Advisor::foresee(schema::StartReply facts, const Run& run, co
     known->node = context_.config.node;
     known->cores = static_cast<std::uint64_t>(engine::usable_processors());
     known->threads = context_.threads;
+    known->device = context_.compute.name();
   }
   if (facts.link_mbps > 0) known->link_mbps = facts.link_mbps;  // of this minute
   Question question{job, facts.members, 0, 0, false, chosen};

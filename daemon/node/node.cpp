@@ -48,7 +48,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       service_manager_(service_manager),
       membership_(membership_options(context)),
       advisor_(context, queue, control),
-      examiner_({context.config, context.build, context.threads, context.mesh, context.pool}),
+      examiner_({context.config, context.compute, context.build, context.threads, context.mesh, context.pool}),
       bursts_(context.names.size()) {
   for (const RunRecord& record : context.store.records())
     membership_.remember(record.key, past_run(record, context.names, context.config.seat()));

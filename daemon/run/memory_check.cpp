@@ -57,4 +57,15 @@ Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t conf
                    "choose a smaller model or optimizer = sgd"};
 }
 
+Status check_device_memory(std::uint64_t needed, const engine::ComputeDevice& device) {
+  const engine::DeviceMemory memory = device.memory();
+  if (needed <= memory.free) return {};
+  return Error{
+      ErrorKind::kRefused,
+      "the run needs " + need(needed) + " on " + device.name() + " and " + mebibytes(memory.free) + " of its " +
+          mebibytes(memory.total) +
+          " are free; stop what else uses that GPU (nvidia-smi), or choose a smaller model, optimizer = sgd or "
+          "a micro-batch"};
+}
+
 }  // namespace tg::daemon

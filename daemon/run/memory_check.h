@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/compute_device.h"
 #include "engine/model.h"
 #include "kernels/base/status.h"
 #include "schema/options/job.h"
@@ -14,6 +15,9 @@ namespace tg::daemon {
 // needed: bytes of the whole run, of which `held` have been taken already. configured: what it may take at most (the
 // node's memory-mib); 0 = what this machine and its control groups have left. The error says what to do.
 Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t configured);
+
+// The same of a device, of whose memory the run needs so much and has taken nothing yet.
+Status check_device_memory(std::uint64_t needed, const engine::ComputeDevice& device);
 
 // " (of 64 MiB are held ...)": what to do about unsaved states of earlier runs, for the end of such an error; "" if
 // none are held.

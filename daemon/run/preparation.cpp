@@ -100,25 +100,32 @@ std::uint64_t sample_bytes(const engine::Model& model, int batch) {
 
 // The one place that chooses what computes. Its activations get the memory that everything else leaves.
 Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const engine::Model& model,
-                                                    int batch, kernels::Home& home,
+                                                    int batch, const engine::ComputeDevice& compute,
                                                     const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
-  const std::uint64_t least = least_run_bytes(job, model, options.weights.size(), options.threads);
+  const bool on_device = compute.accelerator() != nullptr;
+  const std::uint64_t at_home = home_bytes(job, model);
+  const std::uint64_t least =
+      least_run_bytes(job, model, options.weights.size(), options.threads) - (on_device ? at_home : 0);
   if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
     return Error{fits.error().kind, fits.error().message + options.unsaved_note};
+  if (on_device)
+    if (Status fits = check_device_memory(at_home, compute); !fits.ok()) return fits.error();
   if (replays(job))
-    return engine::make_replay_engine(model, {job.seed, static_cast<std::uint32_t>(options.self.index()),
-                                              job.replay_zeros, job.replay_gradients.value_or("")});
+    return engine::make_replay_engine(model,
+                                      {job.seed, static_cast<std::uint32_t>(options.self.index()), job.replay_zeros,
+                                       job.replay_gradients.value_or("")},
+                                      compute.home());
   const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
   if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
   const std::uint64_t others =
-      least + sample_bytes(model, batch) + engine::micro_batch_bytes(model, batch, micro_batch);
-  const std::uint64_t allowed = allowed_memory(options.memory_bytes);
+      (on_device ? at_home : least + sample_bytes(model, batch)) + engine::micro_batch_bytes(model, batch, micro_batch);
+  const std::uint64_t allowed = on_device ? compute.memory().free : allowed_memory(options.memory_bytes);
   Result<std::unique_ptr<engine::Engine>> engine =
-      engine::make_cpu_engine(model, {static_cast<int>(options.threads), micro_batch, evaluation_samples(model.input),
-                                      job.seed, allowed > others ? allowed - others : 1});
+      compute.make_engine(model, {static_cast<int>(options.threads), micro_batch, evaluation_samples(model.input),
+                                  job.seed, allowed > others ? allowed - others : 1});
   if (!engine.ok() || micro_batch == batch) return engine;
-  return engine::make_micro_batches(std::move(engine).value(), home, {batch, micro_batch, advance});
+  return engine::make_micro_batches(std::move(engine).value(), compute.home(), {batch, micro_batch, advance});
 }
 
 // None: the parameters are drawn.
@@ -160,9 +167,10 @@ double probe(const PreparationOptions& options, const Prepared& prepared, Traini
   return median(std::move(seconds));
 }
 
-Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& home,
+Result<TrainingKit> make_kit(const PreparationOptions& options, const engine::ComputeDevice& compute,
                              const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
+  kernels::Home& home = compute.home();
   if (const Status fits = check_threads(options); !fits.ok()) return on_node(options, fits.error());
   const auto prepared = std::make_shared<Prepared>();
   const Status ready = replays(job) ? prepare_replay(job, *prepared) : prepare_training(options, *prepared);
@@ -174,7 +182,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
                                              " does not reach all " + std::to_string(options.weights.size()) +
                                              " members; raise global-batch"};
   TrainingKit kit;
-  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count, home, advance);
+  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count, compute, advance);
   if (!engine.ok()) return on_node(options, engine.error());
   kit.engine = std::move(engine).value();
   const engine::SegmentTable& segments = prepared->model.segments;
@@ -192,6 +200,8 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
   kit.gradients = kernels::HomeArray(home, segments.padded_count());
   prepared->step_seconds = probe(options, *prepared, kit, part, advance);
   prepared->activation_bytes = kit.engine->activation_bytes();
+  if (compute.accelerator() != nullptr)
+    prepared->device_bytes = home_bytes(job, prepared->model) + prepared->activation_bytes;
   if (!replays(job)) prepared->activation_bytes += sample_bytes(prepared->model, part.count);
   if (!replays(job))
     kit.batches = std::make_unique<engine::BatchSource>(
@@ -203,10 +213,10 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, kernels::Home& h
 
 }  // namespace
 
-Result<TrainingKit> prepare(const PreparationOptions& options, kernels::Home& home,
+Result<TrainingKit> prepare(const PreparationOptions& options, const engine::ComputeDevice& compute,
                             const std::function<void()>& advance) {
   try {
-    return make_kit(options, home, advance);
+    return make_kit(options, compute, advance);
   } catch (const std::exception& error) {
     return Error{ErrorKind::kFailed, options.node + " cannot prepare the run: " + error.what()};
   }

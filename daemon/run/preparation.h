@@ -7,7 +7,7 @@
 #include <string>
 
 #include "daemon/step/threads/trainer.h"
-#include "kernels/home.h"
+#include "engine/compute_device.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
@@ -23,9 +23,9 @@ struct PreparationOptions {
   std::uint64_t memory_bytes = 0;    // that the run may take at most; 0 = what is left on this machine
 };
 
-// On the thread that will train with what comes of it; takes seconds. home outlives the kit. advance() is
+// On the thread that will train with what comes of it; takes seconds. compute outlives the kit. advance() is
 // called whenever something got done. Errors name the node where it is to blame; it does not throw.
-Result<TrainingKit> prepare(const PreparationOptions& options, kernels::Home& home,
+Result<TrainingKit> prepare(const PreparationOptions& options, const engine::ComputeDevice& compute,
                             const std::function<void()>& advance);
 
 }  // namespace tg::daemon

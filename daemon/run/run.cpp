@@ -43,8 +43,9 @@ Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& j
                                    context.config.node,
                                    unsaved_note(context),
                                    memory_for_a_run(context)};
-  return
-      [options, &home = context.home](const std::function<void()>& advance) { return prepare(options, home, advance); };
+  return [options, &compute = context.compute](const std::function<void()>& advance) {
+    return prepare(options, compute, advance);
+  };
 }
 
 // The compute thread's reports, as events of this run.
@@ -113,7 +114,8 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.compute_seconds = prepared_->step_seconds;
   reply.link_mbps = candidate_.link_mbps();
   reply.memory_bytes = member_bytes(job_, prepared_->model, layouts, workers_for(context_.threads_for(job_))) +
-                       prepared_->activation_bytes;
+                       prepared_->activation_bytes - prepared_->device_bytes;
+  reply.device_bytes = prepared_->device_bytes;
   return reply;
 }
 
@@ -123,7 +125,8 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
 Status Run::check_memory_of(const schema::StartReply& facts) {
   const engine::Model& model = prepared_->model;
   const std::uint64_t held = Replica::bytes(model, prepared_->replica->slot_count(), keeps_average(job_)) +
-                             model.segments.padded_count() * sizeof(float) + prepared_->activation_bytes;
+                             model.segments.padded_count() * sizeof(float) + prepared_->activation_bytes -
+                             prepared_->device_bytes;  // there it has been taken already
   const std::uint64_t allowed = memory_for_a_run(context_);
   if (check_memory(facts.memory_bytes, held, allowed).ok()) return {};
   const Status fits = check_memory(facts.memory_bytes - checkpoint_bytes(job_, model), held, allowed);
@@ -146,7 +149,13 @@ RunRecord Run::first_record() const {
   record.member_names = member_->members().names;
   record.weights = by_rank(view_, identity_.weights);
   record.key = identity_.key;
-  record.own = {context_.config.node, prepared_->engine_build, prepared_->threads, std::string(context_.kernels.name)};
+  record.own = {context_.config.node,
+                prepared_->engine_build,
+                prepared_->threads,
+                std::string(context_.kernels.name),
+                to_word(context_.compute.engine()),
+                context_.compute.name(),
+                to_word(context_.compute.math())};
   record.view = view_.number();
   record.build = context_.build;
   return record;
@@ -188,9 +197,11 @@ Status Run::begin(const schema::Commit& choice) {
                                     {"link-mbps", candidate_.link_mbps()},
                                     {"kernels", context_.kernels.name},
                                     {"engine", prepared_->engine_build},
+                                    {"device", context_.compute.name()},
                                     {"local-batch", reply.local_batch},
                                     {"memory-bytes", reply.memory_bytes},
                                     {"activation-bytes", prepared_->activation_bytes},
+                                    {"device-bytes", prepared_->device_bytes},
                                     {"initial-digest", hex_digest(prepared_->initial_digest)}});
   for (const std::string& note : prepared_->initial_notes)
     context_.log.info("initial", {{"run", identity_.id}, {"what", note}});
@@ -201,7 +212,8 @@ Status Run::begin(const schema::Commit& choice) {
     context_.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", status.reason}});
   }
   checkpointed_ = Clock::now();
-  member_->begin(choice, {context_.home, context_.kernels, *prepared_->replica, trainer_->gradients(), context_.pool});
+  member_->begin(
+      choice, {context_.compute.home(), context_.kernels, *prepared_->replica, trainer_->gradients(), context_.pool});
   make_crew();
   return {};
 }

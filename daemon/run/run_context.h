@@ -15,8 +15,8 @@
 #include "daemon/step/threads/progress.h"
 #include "daemon/step/threads/trainer.h"
 #include "daemon/store/run_store.h"
+#include "engine/compute_device.h"
 #include "kernels/base/log.h"
-#include "kernels/home.h"
 #include "kernels/kernels.h"
 #include "schema/options/job.h"
 #include "schema/options/node_config.h"
@@ -51,7 +51,7 @@ struct RunContext {
   const schema::NodeConfig& config;
   Per<Seat, std::string> names;  // of all nodes
   const kernels::Kernels& kernels;
-  kernels::Home& home;  // of gradients and state
+  const engine::ComputeDevice& compute;  // and the home of gradients and state
   Mesh& mesh;
   schema::FramePool& pool;
   RunStore& store;

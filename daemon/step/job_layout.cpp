@@ -51,6 +51,11 @@ Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segme
 
 bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
 
+std::uint64_t home_bytes(const schema::JobSpec& job, const engine::Model& model) {
+  return Replica::bytes(model, engine::slot_count(optimizer_of(job).kind), keeps_average(job)) -
+         2 * model.statistics.padded_count() * sizeof(float) + model.segments.padded_count() * sizeof(float);
+}
+
 std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::Model& model) {
   if (job.checkpoint_every_ms == 0) return 0;
   const auto arrays =

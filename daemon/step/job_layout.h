@@ -26,6 +26,8 @@ Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segme
                    const schema::Commit& choice);
 // Of the program itself: code, libraries, stacks, what the allocator keeps.
 inline constexpr std::uint64_t kProgramBytes = 32u << 20;
+// Gradient and state, as far as they are in the home that computes.
+std::uint64_t home_bytes(const schema::JobSpec& job, const engine::Model& model);
 // The copy that a checkpoint is written from; 0 where none are written.
 std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::Model& model);
 // What a member with so many workers holds for the whole of a run: state, gradient, buffers, frames under way, idle

@@ -173,6 +173,9 @@ json own_to_json(const RunRecord& record) {
           {"engine_build", record.own.engine_build},
           {"threads", record.own.threads},
           {"kernels", record.own.kernels},
+          {"engine", record.own.engine},
+          {"device", record.own.device},
+          {"math", record.own.math},
           {"state", to_word(row.state)},
           {"step", row.step},
           {"digest", hex_digest(row.digest)},
@@ -188,9 +191,12 @@ void own_from_json(Fields fields, RunRecord& record) {
   MemberStatus row;
   fields.text("node", record.node, schema::kMostNameBytes);
   row.node = record.own.node = record.node;
-  fields.text("engine_build", record.own.engine_build, schema::kMostBuildBytes);
+  fields.text("engine_build", record.own.engine_build, schema::kMostEngineBuildBytes);
   fields.count("threads", record.own.threads);
   fields.text("kernels", record.own.kernels, schema::kMostNameBytes);
+  fields.text("engine", record.own.engine, schema::kMostNameBytes);
+  fields.text("device", record.own.device, schema::kMostDeviceBytes);
+  fields.text("math", record.own.math, schema::kMostNameBytes);
   fields.state("state", row.state);
   fields.count("step", row.step);
   fields.hash("digest", row.digest);

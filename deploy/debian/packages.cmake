@@ -1,4 +1,4 @@
-# The two Debian packages, made by CPack: deploy/package. Beside this file: what debhelper would have written.
+# The Debian packages, made by CPack: deploy/package. tgd-cuda is one of them where CUDA and cuDNN were found. Beside this file: what debhelper would have written.
 set(changelog ${CMAKE_CURRENT_LIST_DIR}/changelog)
 file(STRINGS ${changelog} newest LIMIT_COUNT 1)
 if(NOT newest MATCHES "^tgd \\(${PROJECT_VERSION}\\) ")
@@ -20,9 +20,15 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tgd.conf "${installed}")
 
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tgd.conf DESTINATION /etc/tgd COMPONENT tgd)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/tgd.service DESTINATION /lib/systemd/system COMPONENT tgd)
-foreach(package tgd tgctl)
+set(components tgd tgctl)
+if(TARGET tgd_cuda)
+  list(APPEND components cuda)
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/cuda.conf DESTINATION /lib/systemd/system/tgd.service.d COMPONENT cuda)
+endif()
+foreach(component IN LISTS components)
+  string(REGEX REPLACE "^cuda$" "tgd-cuda" package ${component})
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/changelog.gz ${CMAKE_CURRENT_LIST_DIR}/copyright
-    DESTINATION /usr/share/doc/${package} COMPONENT ${package})
+    DESTINATION /usr/share/doc/${package} COMPONENT ${component})
 endforeach()
 
 set(TGD_MAINTAINER "tgd maintainers <maintainers@tgd.example.org>" CACHE STRING "Of the packages")
@@ -33,7 +39,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own, as the fi
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL tgd tgctl)
+set(CPACK_COMPONENTS_ALL ${components})
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
@@ -61,4 +67,17 @@ starts a run of a job file, shows nodes, runs and logs, stops a run,
 fetches the model, and predicts what a job would do on another mesh.
 .
 This package also has sample job files, and completions for bash and zsh.")
+set(CPACK_DEBIAN_CUDA_PACKAGE_NAME tgd-cuda)
+set(CPACK_DEBIAN_CUDA_PACKAGE_SECTION contrib/science)
+# cuDNN and cuBLAS are in no package of Debian; dpkg-shlibdeps would stop at them. Its other libraries are tgd's as well.
+set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "tgd (= ${PROJECT_VERSION}), libc6, libgcc-s1, libstdc++6")
+set(CPACK_DEBIAN_CUDA_DESCRIPTION "engine for NVIDIA GPUs of tgd, a node of a training mesh
+With this module a tgd trains on an NVIDIA GPU. It is loaded when tgd
+starts; engine, device and math in tgd.conf choose.
+.
+It needs three things that Debian does not have, from NVIDIA's package archive
+for Debian: the driver, cuDNN 9 and cuBLAS, of the CUDA version that this
+package was built with (tgd --version shows all of them). Where one of them is
+missing, tgd names it, and trains on the processor unless engine = cuda.")
 include(CPack)

@@ -52,11 +52,11 @@ GaussianGradients::GaussianGradients(double zeros) : normal_of_65536_(65536) {
   normal_of_65536_ = std::max(1U, static_cast<std::uint32_t>(std::lround(high * 65536)));
 }
 
-void GaussianGradients::fill(std::uint64_t seed, std::uint32_t rank, std::uint32_t segment,
-                             std::span<float> values) const {
+void GaussianGradients::fill(std::uint64_t seed, std::uint32_t rank, std::uint32_t segment, std::span<float> values,
+                             std::size_t first) const {
   static const std::array<float, kQuantiles> quantiles = make_quantiles();
   for (std::size_t i = 0; i < values.size(); i += 4) {
-    const std::uint32_t counter[4] = {static_cast<std::uint32_t>(i / 4), kReplayDomain + rank, segment, 0};
+    const std::uint32_t counter[4] = {static_cast<std::uint32_t>((first + i) / 4), kReplayDomain + rank, segment, 0};
     std::uint32_t words[4];
     kernels::philox4x32(counter, seed, words);
     const std::size_t count = std::min<std::size_t>(4, values.size() - i);

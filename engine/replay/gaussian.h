@@ -10,6 +10,7 @@
 // Philox word (kernels::philox4x32), so a value depends on seed, rank, segment and index only. Immutable; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -21,8 +22,9 @@ class GaussianGradients {
   static constexpr double kLeastZeros = 0.68;  // rho = 1; nothing below it can be asked for
 
   explicit GaussianGradients(double zeros);
-  // values[i] = element i of the segment.
-  void fill(std::uint64_t seed, std::uint32_t rank, std::uint32_t segment, std::span<float> values) const;
+  // values[i] = element first + i of the segment; first is a multiple of 4.
+  void fill(std::uint64_t seed, std::uint32_t rank, std::uint32_t segment, std::span<float> values,
+            std::size_t first = 0) const;
   double normal_share() const { return normal_of_65536_ / 65536.0; }  // rho
 
  private:

@@ -11,13 +11,16 @@
 namespace tg::engine {
 namespace {
 
+constexpr std::size_t kStagedElements = 64 * 1024;  // of the gradients, drawn here and copied there
+
 class ReplayEngine final : public Engine {
  public:
-  ReplayEngine(const Model& model, ReplayOptions options, std::vector<float> recorded)
+  ReplayEngine(const Model& model, ReplayOptions options, std::vector<float> recorded, kernels::Home& home)
       : segments_(model.segments),
         statistics_(model.statistics),
         options_(std::move(options)),
-        recorded_(std::move(recorded)) {}
+        recorded_(std::move(recorded)),
+        tensors_(home.make_kernels()) {}
 
   const SegmentTable& segments() const override { return segments_; }
   const SegmentTable& statistics() const override { return statistics_; }
@@ -40,6 +43,7 @@ class ReplayEngine final : public Engine {
   const SegmentTable segments_, statistics_;
   const ReplayOptions options_;
   std::vector<float> recorded_;  // until they are in the caller's array
+  const std::unique_ptr<kernels::TensorKernels> tensors_;
   const float* filled_ = nullptr;
 };
 
@@ -51,14 +55,19 @@ void ReplayEngine::backward(float, float* gradients, const SegmentSink& sink) {
 void ReplayEngine::fill(float* gradients) {
   TG_CHECK(filled_ == nullptr || options_.path.empty());  // recorded gradients serve one array
   const GaussianGradients drawn(options_.zeros);
+  AlignedArray<float> staged(kStagedElements);
   const float* next = recorded_.data();
   for (std::size_t s = 0; s < segments_.size(); ++s) {
-    const std::span<float> values(gradients + segments_[s].offset, segments_[s].element_count);
-    if (options_.path.empty()) {
-      drawn.fill(options_.seed, options_.rank, static_cast<std::uint32_t>(s), values);
-    } else {
-      std::copy_n(next, values.size(), values.data());
-      next += values.size();
+    const kernels::Floats segment{gradients + segments_[s].offset, segments_[s].element_count};
+    if (!options_.path.empty()) {
+      tensors_->copy_in(std::as_bytes(std::span(next, segment.size())), segment);
+      next += segment.size();
+      continue;
+    }
+    for (std::size_t first = 0; first < segment.size(); first += kStagedElements) {
+      const std::span<float> values = staged.span().first(std::min(kStagedElements, segment.size() - first));
+      drawn.fill(options_.seed, options_.rank, static_cast<std::uint32_t>(s), values, first);
+      tensors_->copy_in(std::as_bytes(values), segment.subspan(first, values.size()));
     }
   }
   recorded_ = {};
@@ -74,7 +83,8 @@ std::string ReplayEngine::build() const {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_replay_engine(const Model& model, const ReplayOptions& options) {
+Result<std::unique_ptr<Engine>> make_replay_engine(const Model& model, const ReplayOptions& options,
+                                                   kernels::Home& home) {
   try {
     ReplayOptions resolved = options;
     std::vector<float> recorded;
@@ -84,7 +94,7 @@ Result<std::unique_ptr<Engine>> make_replay_engine(const Model& model, const Rep
       if (!read.ok()) return read.error();
       recorded = std::move(read).value();
     }
-    return std::unique_ptr<Engine>(std::make_unique<ReplayEngine>(model, resolved, std::move(recorded)));
+    return std::unique_ptr<Engine>(std::make_unique<ReplayEngine>(model, resolved, std::move(recorded), home));
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kFailed, "no memory for the recorded gradients of " + model.name};
   }

@@ -1,10 +1,10 @@
 // The engine that computes nothing: it reports gradients made before the first step, so that a run exercises the mesh,
 // the frames, the kernels, the exchange and the state at their own speed, with models that nobody can train here.
 //
-// The first backward into an array writes the gradients there; later ones leave them as they are and report every
-// segment at once, last layer first. factor is ignored: the gradients are what the member would ternarize. forward
-// returns 0, evaluate counts nothing, and what is measured are the statistics' initial values. Whoever calls backward
-// must not change the array in between.
+// The first backward into an array copies the gradients into its home; later ones leave them as they are and report
+// every segment at once, last layer first. factor is ignored: the gradients are what the member would ternarize.
+// forward returns 0, evaluate counts nothing, and what is measured are the statistics' initial values. Whoever calls
+// backward must not change the array in between.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <string>
 
 #include "engine/engine.h"
+#include "kernels/home.h"
 
 namespace tg::engine {
 
@@ -22,6 +23,8 @@ struct ReplayOptions {
   std::string path;     // of recorded gradients (replay/recorded.h); empty = drawn ones
 };
 
-Result<std::unique_ptr<Engine>> make_replay_engine(const Model& model, const ReplayOptions& options);
+// home: of the arrays that backward is given; it outlives the engine.
+Result<std::unique_ptr<Engine>> make_replay_engine(const Model& model, const ReplayOptions& options,
+                                                   kernels::Home& home);
 
 }  // namespace tg::engine

@@ -8,6 +8,15 @@
 
 namespace tg {
 
+// What computes on a node: a device if one can be opened, else the processor; or that or nothing.
+enum class EngineKind : std::uint8_t { kAuto, kCpu, kCuda };
+constexpr auto words_of(EngineKind) { return words("auto", "cpu", "cuda"); }
+
+// How a device multiplies. fp32: in float32 with nothing left out. tf32, bf16: factors are rounded to 10 and 7 bits of
+// mantissa, sums stay float32. Parameters, gradients and updates are float32 in each.
+enum class Math : std::uint8_t { kFp32, kTf32, kBf16 };
+constexpr auto words_of(Math) { return words("fp32", "tf32", "bf16"); }
+
 // Of kLenetCaffe, kCifarnet32 and kGooglenetBiases, gradients can be replayed but the model cannot be trained
 // (engine/models/outlines). alexnet, vgg-a, googlenet, resnet-18 and resnet-50 are torchvision's.
 enum class ModelKind : std::uint8_t {

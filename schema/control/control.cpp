@@ -171,6 +171,7 @@ void put(wire::Reply::Builder reply, const StartReply& body) {
   to.setExchange(text_of(clip_text(body.exchange, kMostNameBytes)));
   to.setCoding(text_of(clip_text(body.coding, kMostNameBytes)));
   to.setMemoryBytes(body.memory_bytes);
+  to.setDeviceBytes(body.device_bytes);
   to.setComputeSeconds(body.compute_seconds);
   to.setLinkMbps(body.link_mbps);
   put_outcome(to.initPredicted(), body.predicted);
@@ -238,6 +239,7 @@ StartReply take(wire::Plan::Reader from) {
   start.exchange = checked_text(from.getExchange(), kMostNameBytes, "exchange");
   start.coding = checked_text(from.getCoding(), kMostNameBytes, "coding");
   start.memory_bytes = from.getMemoryBytes();
+  start.device_bytes = from.getDeviceBytes();
   start.compute_seconds = checked_real(from.getComputeSeconds(), kMostReal, "compute seconds");
   start.link_mbps = checked_real(from.getLinkMbps(), kMostReal, "link rate");
   start.predicted = take_outcome(from.getPredicted());

@@ -60,11 +60,23 @@ constexpr auto words_of(Phase) {
 enum class NodeState : std::uint8_t { kUp, kNoLink, kUnreachable };
 constexpr auto words_of(NodeState) { return words("up", "no link", "unreachable"); }
 
+// What trains on a node. Bytes of a device's memory, as they are now.
+struct ComputeStatus {
+  std::string engine;  // cpu | cuda; "" = not known
+  std::string device;  // its name; "" = the processor
+  std::string math;
+  std::uint64_t free_bytes = 0, total_bytes = 0;
+  std::string problem;          // the device does not answer; "" = nothing
+  std::string why_cpu;          // although a device might; "" = nobody asked for another
+  bool module_missing = false;  // because none is installed
+};
+
 struct NodeStatus {
   std::string name;
   std::string address;  // control address, host:port
   NodeState state = NodeState::kUnreachable;
   std::string problem;  // why it is not up, or what else is wrong with it; "" = nothing
+  ComputeStatus compute = {};
 };
 
 // A member that the others wait for longer than this share of their time is marked: it holds the run up.
@@ -202,6 +214,7 @@ struct StartReply {  // what a start will do, or would do (--dry-run)
   std::int64_t measured_ms = 0;          // of the bench that it is predicted from; 0 = the kernels' speeds are assumed
   std::string unpredicted = {};          // why there is no prediction; empty = there is one
   std::vector<MemberShare> shares = {};  // of the global batch, by rank
+  std::uint64_t device_bytes = 0;        // of a device's memory, beside memory_bytes; 0 = the processor computes
 };
 struct StopReply {
   std::string run_id;

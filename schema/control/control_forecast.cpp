@@ -16,7 +16,7 @@ constexpr std::size_t kKernelRateBytes =
 constexpr std::size_t kComputeRateBytes =
     capnp::sizeInWords<wire::ComputeRate>() * kWordBytes + text_bytes(kMostNameBytes);
 static_assert(kMostKernelRates * kKernelRateBytes + kMostComputeRates * kComputeRateBytes + kMostBuildBytes +
-                  kMostPathBytes + kFrameOverheadBytes <=
+                  kMostDeviceBytes + kMostPathBytes + kFrameOverheadBytes <=
               kMostControlBytes);
 constexpr std::size_t kForecastRowBytes =
     (capnp::sizeInWords<wire::ForecastRow>() + 3 * capnp::sizeInWords<wire::Outcome>()) * kWordBytes;
@@ -139,6 +139,8 @@ void put_bench(wire::Bench::Builder to, const BenchReply& bench) {
   }
   to.setElements(bench.elements);
   to.setSaved(text_of(clip_text(bench.saved, kMostPathBytes)));
+  to.setDevice(text_of(clip_text(bench.device, kMostDeviceBytes)));
+  to.setMath(text_of(clip_text(bench.math, kMostNameBytes)));
 }
 
 BenchReply take_bench(wire::Bench::Reader from) {
@@ -168,6 +170,8 @@ BenchReply take_bench(wire::Bench::Reader from) {
   }
   bench.elements = from.getElements();
   bench.saved = checked_text(from.getSaved(), kMostPathBytes, "path");
+  bench.device = checked_text(from.getDevice(), kMostDeviceBytes, "device");
+  bench.math = word(from.getMath(), "math");
   return bench;
 }
 

@@ -7,8 +7,9 @@ namespace tg::schema {
 namespace {
 
 // A reply that would be too large leaves runs out (encode_reply), all of them if need be.
-constexpr std::size_t kNodeBytes = (capnp::sizeInWords<wire::Node>() + 3) * kWordBytes + 2 * kMostNameBytes +
-                                   kMostAddressBytes;  // three texts, each padded to a word
+constexpr std::size_t kNodeBytes = (capnp::sizeInWords<wire::Node>() + 8) * kWordBytes + 3 * kMostNameBytes +
+                                   kMostAddressBytes + kMostDeviceBytes +
+                                   3 * kMostReasonBytes;  // eight texts, each padded to a word
 static_assert(kMostMembers * kNodeBytes + kMostBuildBytes + kFrameOverheadBytes <= kMostControlBytes,
               "the nodes alone fit a reply");
 
@@ -128,6 +129,15 @@ void put_mesh(wire::MeshStatus::Builder to, const MeshStatus& mesh, std::size_t 
     slot.setAddress(text_of(clip_text(mesh.nodes[i].address, kMostAddressBytes)));
     slot.setState(static_cast<std::uint16_t>(mesh.nodes[i].state));
     slot.setProblem(text_of(clip_text(mesh.nodes[i].problem, kMostReasonBytes)));
+    const ComputeStatus& compute = mesh.nodes[i].compute;
+    slot.setEngine(text_of(clip_text(compute.engine, kMostNameBytes)));
+    slot.setDevice(text_of(clip_text(compute.device, kMostDeviceBytes)));
+    slot.setMath(text_of(clip_text(compute.math, kMostNameBytes)));
+    slot.setDeviceFree(compute.free_bytes);
+    slot.setDeviceTotal(compute.total_bytes);
+    slot.setDeviceProblem(text_of(clip_text(compute.problem, kMostReasonBytes)));
+    slot.setWhyCpu(text_of(clip_text(compute.why_cpu, kMostReasonBytes)));
+    slot.setModuleMissing(compute.module_missing);
   }
   auto runs = to.initRuns(static_cast<capnp::uint>(run_count));
   for (std::size_t i = 0; i < run_count; ++i) put_run(runs[static_cast<capnp::uint>(i)], mesh.runs[i]);
@@ -144,7 +154,12 @@ MeshStatus take_mesh(wire::MeshStatus::Reader from) {
     mesh.nodes.push_back({checked_node(node.getName(), "node"),
                           checked_text(node.getAddress(), kMostAddressBytes, "address"),
                           checked_enum(node.getState(), NodeState::kUnreachable, "node state"),
-                          checked_text(node.getProblem(), kMostReasonBytes, "problem")});
+                          checked_text(node.getProblem(), kMostReasonBytes, "problem"),
+                          {checked_text(node.getEngine(), kMostNameBytes, "engine"),
+                           checked_text(node.getDevice(), kMostDeviceBytes, "device"),
+                           checked_text(node.getMath(), kMostNameBytes, "math"), node.getDeviceFree(),
+                           node.getDeviceTotal(), checked_text(node.getDeviceProblem(), kMostReasonBytes, "problem"),
+                           checked_text(node.getWhyCpu(), kMostReasonBytes, "reason"), node.getModuleMissing()}});
   }
   const auto runs = from.getRuns();
   checked_below(runs.size(), kMostRunsKept + 1, "runs");

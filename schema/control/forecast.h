@@ -41,7 +41,8 @@ struct BenchReply {
   std::vector<KernelRate> codec;
   std::uint64_t elements = 0;  // float32 of the arrays that the roofs and kernels were measured with
   std::vector<ComputeRate> compute;
-  std::string saved;  // where on the node; empty = could not be written
+  std::string saved;         // where on the node; empty = could not be written
+  std::string device, math;  // what computed; no device = the processor
 };
 
 struct ForecastRequest {

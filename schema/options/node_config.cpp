@@ -19,6 +19,7 @@ constexpr WholeRange kPeerTimeoutRange{500, 3'600'000};
 static_assert(kPeerTimeoutRange.least >= 10 * kLivenessTickMs, "the ten beats of a peer-timeout are a tick apart");
 constexpr WholeRange kKeepAgeRange{0, std::uint64_t{100} * 365 * 24 * 3'600'000};
 constexpr std::uint64_t kMostThreads = 1024;
+constexpr std::uint64_t kMostDevice = 63;
 constexpr std::uint64_t kMostMemoryMib = std::uint64_t{1} << 30;
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
@@ -217,6 +218,17 @@ std::vector<Row> make_rows() {
   rows.push_back(duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
                               "A peer without a sign of life for this long is dead."));
   rows.push_back(metrics_row());
+  rows.push_back(choice_row("engine", &NodeConfig::engine,
+                            "What trains here: cuda = an NVIDIA GPU, through the package tgd-cuda, or tgd does not "
+                            "start; cpu = the processor; auto = the GPU if it can be had, else the processor, and the "
+                            "log says why. Members of one run may differ: their replicas agree bit for bit."));
+  rows.push_back(whole_row("device", &NodeConfig::device, {0, kMostDevice},
+                           "Which GPU, as nvidia-smi counts those that this process may use. One tgd uses one: on a "
+                           "host with two run two nodes, with a name, ports, a state-dir and a device each."));
+  rows.push_back(choice_row("math", &NodeConfig::math,
+                            "How a GPU multiplies: fp32 = in float32, with nothing left out; tf32 and bf16 = factors "
+                            "rounded to 10 and 7 bits of mantissa, sums in float32, which is faster and less exact. "
+                            "Parameters, gradients and updates are float32 in each; the processor always takes fp32."));
   rows.push_back(kernels_row());
   rows.push_back(choice_row("log-level", &NodeConfig::log_level, "Lowest level that is written to stderr."));
   rows.push_back(fault_row());

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/choices.h"
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
 #include "schema/limits.h"
@@ -46,6 +47,9 @@ struct NodeConfig {
   std::uint64_t peer_timeout_ms = 10'000;
   std::string metrics_host;  // an address; "" = no metrics port
   std::uint16_t metrics_port = 0;
+  EngineKind engine = EngineKind::kAuto;
+  std::uint64_t device = 0;      // of the engine cuda
+  Math math = Math::kFp32;       // the same
   std::string kernels = "auto";  // auto | avx512 | avx2 | scalar
   LogLevel log_level = LogLevel::kInfo;
   std::optional<Fault> fault;  // for tests

@@ -67,7 +67,7 @@ class Files(unittest.TestCase):
 
     def test_every_node_has_a_state_of_its_own_and_may_write_nothing_else(self):
         self.assertEqual(sorted(NODES), ["node-a", "node-b", "node-c", "node-d"])
-        for name, service in (*NODES.items(), ("lab", SERVICES["lab"])):
+        for name, service in (*NODES.items(), ("lab", SERVICES["lab"]), ("gpu", SERVICES["gpu"])):
             with self.subTest(service=name):
                 self.assertEqual([[source, target] for source, target, mode in mounts(service) if mode == "rw"], [[name, "/var/lib/tgd"]])
                 self.assertGreater(int(service["stop_grace_period"].removesuffix("s")), 10)  # tgd's patience with itself
@@ -103,6 +103,25 @@ class Files(unittest.TestCase):
         done = check_config(settings)
         self.assertEqual((done.returncode, done.stdout), (0, "tgd: node-c is in order\n"), done.stderr)
         self.assertIn("node is not set", check_config(settings | {"TGD_NODE": ""}).stderr)
+
+    def test_the_profile_gpu_reserves_devices_and_needs_one(self):
+        service = SERVICES["gpu"]
+        self.assertEqual(service["profiles"], ["gpu"])
+        devices = service["deploy"]["resources"]["reservations"]["devices"]
+        self.assertEqual(devices, [{"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}])  # what compose 1.29 takes, too
+        self.assertEqual([name for name, one in SERVICES.items() if "deploy" in one], ["gpu"], "nobody else needs NVIDIA's runtime")
+        settings = service["environment"] | {"TGD_CONFIG": str(DOCKER / "lab" / "peers.conf"), "TGD_NODE": "node-c"}
+        self.assertEqual(settings["TGD_ENGINE"], "cuda")  # no GPU: it ends, and is not healthy on the processor
+        done = check_config(settings)
+        self.assertEqual((done.returncode, done.stdout), (0, "tgd: node-c is in order\n"), done.stderr)
+        self.assertIn("device", check_config(settings | {"TGD_DEVICE": "first"}).stderr)
+        self.assertNotEqual(without_settings(service["image"]), without_settings(SERVICES["lab"]["image"]))
+        base = (DOCKER / "cuda-base" / "Dockerfile").read_text()
+        for package in ("cuda-nvcc-", "cuda-cudart-dev-", "libcublas-dev-", "libcudnn9-dev-cuda-"):
+            self.assertIn(package, base)
+        image = (DOCKER / "Dockerfile").read_text()
+        self.assertIn('HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 CMD ["tgctl", "status", "--check"]', image)
+        self.assertIn("NVIDIA_DRIVER_CAPABILITIES=compute,utility", image)
 
     def test_prometheus_asks_every_node(self):
         config = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())

@@ -68,8 +68,9 @@ TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   const auto json = ordered_json::parse(format_status_json(sample_mesh(), kNowMs, 2));
   EXPECT_EQ(keys(json), (std::vector<std::string>{"schema_version", "nodes", "runs"}));
   EXPECT_EQ(json["schema_version"], 1);
-  EXPECT_EQ(keys(json["nodes"][0]), (std::vector<std::string>{"name", "address", "state", "problem"}));
+  EXPECT_EQ(keys(json["nodes"][0]), (std::vector<std::string>{"name", "address", "state", "problem", "compute"}));
   EXPECT_EQ(json["nodes"][1]["state"], "unreachable");
+  EXPECT_TRUE(json["nodes"][1]["compute"].is_null());
   const auto& run = json["runs"][0];
   EXPECT_EQ(keys(run), (std::vector<std::string>{"id",
                                                  "state",
@@ -174,6 +175,27 @@ TEST(StatusText, MeshShowsNodesAndRuns) {
   open.insecure = true;
   EXPECT_NE(format_mesh(open, kNowMs).find("without keys"), std::string::npos);
   EXPECT_EQ(format_runs({}, kNowMs), "no runs\n");
+}
+
+TEST(StatusText, WhatTrainsIsShownWhereItIsNotTheProcessorEverywhere) {
+  schema::MeshStatus mesh = sample_mesh();
+  mesh.nodes[0].compute = {"cpu", "", "fp32", 0, 0, "", "no module is installed", true};
+  EXPECT_EQ(format_mesh(mesh, kNowMs), format_mesh(sample_mesh(), kNowMs));
+  mesh.nodes[0].compute = {"cuda", "NVIDIA H100 (device 0)", "fp32", 70'000'000'000, 80'000'000'000, "", "", false};
+  EXPECT_NE(format_mesh(mesh, kNowMs)
+                .find("\n\n"
+                      "NODE    ENGINE  MATH  GPU MEMORY FREE\n"
+                      "node-a  cuda    fp32  70.0 GB of 80.0 GB\n"
+                      "  NVIDIA H100 (device 0)\n"
+                      "node-b  -       -     -\n"
+                      "\n"),
+            std::string::npos)
+      << format_mesh(mesh, kNowMs);
+  EXPECT_EQ(nodes_away(mesh), "node-b: nothing answers at 127.0.0.1:7711");
+  mesh.nodes[0].compute.problem = "the device does not answer";
+  EXPECT_EQ(nodes_away(mesh), "node-a: the device does not answer, node-b: nothing answers at 127.0.0.1:7711");
+  mesh.nodes[0].compute = {"cpu", "", "fp32", 0, 0, "", "the driver is too old", false};
+  EXPECT_NE(format_mesh(mesh, kNowMs).find("  the driver is too old\n"), std::string::npos);
 }
 
 void expect_narrow(const std::string& text) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "kernels/host_home.h"
 #include "temporary_directory.h"
 
 namespace tg::tests {
@@ -19,8 +20,14 @@ schema::NodeConfig config_in(const std::string& directory) {
   return config;
 }
 
+const engine::ComputeDevice& processor() {
+  static kernels::HostHome home(*kernels::available().back());
+  static const engine::ComputeDevice device(home);
+  return device;
+}
+
 TEST(HostChecks, TheEngineGivesTheKnownGradient) {
-  const Result<std::string> tested = daemon::test_engine();
+  const Result<std::string> tested = daemon::test_engine(processor());
   ASSERT_TRUE(tested.ok()) << tested.error().message;
   EXPECT_NE(tested->find("scalar"), std::string::npos) << *tested;
 }
@@ -28,7 +35,7 @@ TEST(HostChecks, TheEngineGivesTheKnownGradient) {
 TEST(HostChecks, ThisMachineIsWell) {
   const TemporaryDirectory directory;
   daemon::Report report;
-  daemon::check_host(config_in(directory.path()), 1, false, report);
+  daemon::check_host(config_in(directory.path()), processor(), 1, false, report);
   report.links_done();
   EXPECT_TRUE(report.done());
   const schema::Examination facts = report.facts();
@@ -52,7 +59,7 @@ TEST(HostChecks, WhatIsWrongIsNoted) {
   config.memory_mib = 1;
   std::ofstream(directory.path() + "/train-images-idx3-ubyte") << "cut off";
   daemon::Report report;
-  daemon::check_host(config, 1, false, report);
+  daemon::check_host(config, processor(), 1, false, report);
   const schema::Examination facts = report.facts();
   EXPECT_NE(facts.disk_problem.find("cannot be looked at"), std::string::npos) << facts.disk_problem;
   EXPECT_NE(facts.key_problem.find("no.key"), std::string::npos) << facts.key_problem;
@@ -67,7 +74,7 @@ TEST(HostChecks, ABusyNodeIsNotDisturbed) {
   schema::NodeConfig config = config_in(directory.path());
   config.memory_mib = 1;  // what a run has taken is no finding
   daemon::Report report;
-  daemon::check_host(config, 1, true, report);
+  daemon::check_host(config, processor(), 1, true, report);
   const schema::Examination facts = report.facts();
   EXPECT_EQ(facts.engine + facts.engine_problem + facts.memory_problem, "");
 }

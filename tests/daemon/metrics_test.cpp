@@ -50,6 +50,20 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
 
 using Lines = std::vector<std::string>;
 
+TEST(MetricsText, ADeviceIsShownIfOneTrains) {
+  AboutNode node = about();
+  EXPECT_EQ(lines_with(metrics_text(node, sample_numbers(), {}), "tgd_device"), Lines{});
+  node.compute = [] { return schema::ComputeStatus{"cpu", "", "fp32", 0, 0, "", "no module", true}; };
+  EXPECT_EQ(lines_with(metrics_text(node, sample_numbers(), {}), "tgd_device"), Lines{});
+  node.compute = [] { return schema::ComputeStatus{"cuda", "GPU", "tf32", 70, 80, "", "", false}; };
+  EXPECT_EQ(lines_with(metrics_text(node, sample_numbers(), {}), "tgd_device"),
+            (Lines{"tgd_device_up{device=\"GPU\",math=\"tf32\"} 1",
+                   "tgd_device_memory_bytes{device=\"GPU\",math=\"tf32\"} 80",
+                   "tgd_device_memory_free_bytes{device=\"GPU\",math=\"tf32\"} 70"}));
+  node.compute = [] { return schema::ComputeStatus{"cuda", "GPU", "tf32", 0, 0, "it is lost", "", false}; };
+  EXPECT_EQ(lines_with(metrics_text(node, sample_numbers(), {}), "tgd_device_up").front().back(), '0');
+}
+
 TEST(MetricsText, SaysWhatTheNodeHasCounted) {
   const std::string text = metrics_text(about(), sample_numbers(), {});
   EXPECT_EQ(lines_with(text, "tgd_build_info"),

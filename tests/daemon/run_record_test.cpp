@@ -32,6 +32,9 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   EXPECT_EQ(a.own.engine_build, b.own.engine_build);
   EXPECT_EQ(a.own.threads, b.own.threads);
   EXPECT_EQ(a.own.kernels, b.own.kernels);
+  EXPECT_EQ(a.own.engine, b.own.engine);
+  EXPECT_EQ(a.own.device, b.own.device);
+  EXPECT_EQ(a.own.math, b.own.math);
   EXPECT_EQ(a.view, b.view);
   EXPECT_EQ(a.build, b.build);
   EXPECT_EQ(a.files, b.files);

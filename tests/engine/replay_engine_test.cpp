@@ -12,12 +12,17 @@
 #include <limits>
 
 #include "engine/replay/gaussian.h"
-#include "kernels/kernels.h"
+#include "kernels/host_home.h"
 
 namespace tg::engine {
 namespace {
 
 constexpr std::size_t kElements = 1 << 20;
+
+kernels::Home& host() {
+  static kernels::HostHome home(*kernels::available().back());
+  return home;
+}
 
 AlignedArray<float> drawn(double zeros, std::uint64_t seed, std::uint32_t rank, std::uint32_t segment) {
   AlignedArray<float> values(kElements);
@@ -82,7 +87,7 @@ TEST(GaussianGradients, DependOnSeedRankAndSegmentOnly) {
 TEST(ReplayEngine, ReportsEverySegmentLastFirstAndKeepsItsGradients) {
   const Model model = make_model(ModelKind::kLenetCaffe);
   const std::unique_ptr<Engine> engine =
-      make_replay_engine(model, {.seed = 1, .rank = 0, .zeros = 0.68, .path = ""}).value();
+      make_replay_engine(model, {.seed = 1, .rank = 0, .zeros = 0.68, .path = ""}, host()).value();
   AlignedArray<float> gradients(model.segments.padded_count());
   std::vector<std::size_t> reported;
   const auto sink = [&](std::size_t first, std::size_t last) {
@@ -112,7 +117,7 @@ class RecordedGradients : public ::testing::Test {
                static_cast<std::streamsize>(values.size() * sizeof(float)));
   }
   std::string error() const {
-    const auto engine = make_replay_engine(model_, {.seed = 1, .rank = 3, .zeros = 0.68, .path = path_});
+    const auto engine = make_replay_engine(model_, {.seed = 1, .rank = 3, .zeros = 0.68, .path = path_}, host());
     return engine.ok() ? "" : engine.error().message;
   }
   const Model model_ = make_model(ModelKind::kLenetCaffe);
@@ -125,7 +130,7 @@ TEST_F(RecordedGradients, ComeFromTheFileOfTheRank) {
   write(values);
   std::string pattern = path_;
   pattern.replace(pattern.rfind("-3.f32"), 6, "-{rank}.f32");
-  const auto engine = make_replay_engine(model_, {.seed = 1, .rank = 3, .zeros = 0.68, .path = pattern});
+  const auto engine = make_replay_engine(model_, {.seed = 1, .rank = 3, .zeros = 0.68, .path = pattern}, host());
   ASSERT_TRUE(engine.ok()) << engine.error().message;
   AlignedArray<float> gradients(model_.segments.padded_count());
   (*engine)->backward(1, gradients.data(), [](std::size_t, std::size_t) {});

@@ -72,6 +72,13 @@ TEST(Machine, AKernelThatLacksIsAnError) {
   EXPECT_FALSE(machine_of(bench).ok());
 }
 
+TEST(Machine, ADeviceComputesBesideTheCores) {
+  schema::BenchReply bench = sample_bench();
+  EXPECT_FALSE(machine_of(bench)->on_device);
+  bench.device = "GPU";
+  EXPECT_TRUE(machine_of(bench)->on_device);
+}
+
 const BenchConditions kNow{"avx2", 4, 2, 2};  // those of sample_bench
 
 TEST(BenchFile, ComesBackAsItWas) {
@@ -99,6 +106,7 @@ TEST(BenchFile, OfOtherConditionsIsNoneAndSaysWhy) {
       {{"avx2", 8, 2, 2}, "cores 4 then, 8 now"},
       {{"avx2", 4, 1, 2}, "compute threads 2 then, 1 now"},
       {{"avx2", 4, 2, 3}, "nodes 2 then, 3 now"},
+      {{"avx2", 4, 2, 2, "GPU", "tf32"}, "device none then, GPU now, math none then, tf32 now"},
       {{"avx2", 2, 1, 2}, "cores 4 then, 2 now, compute threads 2 then, 1 now"},
   };
   for (const auto& [now, why] : others) {
@@ -116,7 +124,7 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
   std::ifstream file(path);
   const std::string good{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::string other_version = good;
-  other_version.replace(other_version.find("\"schema_version\": 4"), 19, "\"schema_version\": 1");
+  other_version.replace(other_version.find("\"schema_version\": 5"), 19, "\"schema_version\": 1");
   for (const std::string& text : {std::string(), good.substr(0, good.size() / 2), std::string("[]"), other_version,
                                   std::string(1 << 20, ' '), std::string("{\"schema_version\": \"1\"}")}) {
     std::ofstream(path, std::ios::trunc) << text;
@@ -160,16 +168,21 @@ TEST(LargeArrays, AreTwiceTheCacheAsFarAsMemoryGoes) {
       << none.error().message;
 }
 
+kernels::HostHome host(*kernels::available().front());
+const engine::ComputeDevice processor(host);
+
 TEST(NodeSpeed, WithoutMemoryOrStoppedIsAnError) {
   schema::BenchReply bench;
   const kernels::Kernels& kernels = *kernels::available().front();
-  const Status poor = measure_node({.kernels = kernels, .threads = 1, .memory_bytes = 1 << 20}, bench);
+  const Status poor =
+      measure_node({.kernels = kernels, .compute = processor, .threads = 1, .memory_bytes = 1 << 20}, bench);
   ASSERT_FALSE(poor.ok());
   EXPECT_NE(poor.error().message.find("memory-mib"), std::string::npos) << poor.error().message;
   std::stop_source source;
   source.request_stop();
-  const Status stopped =
-      measure_node({.kernels = kernels, .threads = 1, .memory_bytes = 400 << 20, .stop = source.get_token()}, bench);
+  const Status stopped = measure_node(
+      {.kernels = kernels, .compute = processor, .threads = 1, .memory_bytes = 400 << 20, .stop = source.get_token()},
+      bench);
   ASSERT_FALSE(stopped.ok());
   EXPECT_NE(stopped.error().message.find("stopped"), std::string::npos) << stopped.error().message;
   EXPECT_TRUE(bench.codec.empty());
@@ -179,7 +192,8 @@ TEST(NodeSpeed, WithoutMemoryOrStoppedIsAnError) {
 TEST(NodeSpeed, WithLittleMemoryMeasuresEveryKernelOnce) {
   schema::BenchReply bench;
   const kernels::Kernels& kernels = *kernels::available().front();
-  ASSERT_TRUE(measure_node({.kernels = kernels, .threads = 1, .memory_bytes = 320 << 20}, bench).ok());
+  ASSERT_TRUE(
+      measure_node({.kernels = kernels, .compute = processor, .threads = 1, .memory_bytes = 320 << 20}, bench).ok());
   EXPECT_EQ(bench.codec.size(), kKernelCosts.size());
   for (const schema::KernelRate& rate : bench.codec) EXPECT_TRUE(std::isfinite(rate.rate) && rate.rate > 0);
   EXPECT_EQ(bench.elements, 8u << 20);

@@ -22,7 +22,7 @@ LENET = {
 FETCHED = ["metrics.jsonl", "model-raw.safetensors", "model.json", "model.safetensors", "predict.py", "run.json"]
 
 STATUS_FIELDS = {"schema_version", "nodes", "runs"}
-NODE_FIELDS = {"name", "address", "state", "problem"}
+NODE_FIELDS = {"name", "address", "state", "problem", "compute"}
 RUN_FIELDS = {
     "id", "state", "reason", "model", "exchange", "coding", "step", "steps", "loss", "evaluation", "samples_per_second",
     "started", "since", "seconds_left", "code_bits_per_parameter", "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "members",

@@ -46,6 +46,13 @@ TEST(Control, FieldsKeepTheirPlaces) {
   EXPECT_TRUE(mesh.insecure);
   EXPECT_EQ(mesh.nodes[1].state, NodeState::kUnreachable);
   EXPECT_EQ(mesh.nodes[1].problem, "nothing answers");
+  const ComputeStatus& compute = mesh.nodes[0].compute;
+  EXPECT_EQ(compute.engine + ", " + compute.device + ", " + compute.math, "cuda, NVIDIA H100 (device 0), tf32");
+  EXPECT_EQ(compute.free_bytes, 70u);
+  EXPECT_EQ(compute.total_bytes, 80u);
+  EXPECT_EQ(compute.problem + ", " + compute.why_cpu, "it is lost, no reason");
+  EXPECT_TRUE(compute.module_missing);
+  EXPECT_EQ(mesh.nodes[1].compute.engine, "");
   const RunStatus& run = mesh.runs[0];
   EXPECT_EQ(run.state, RunState::kFailed);
   EXPECT_EQ(run.reason, "node-c was lost in reduce");

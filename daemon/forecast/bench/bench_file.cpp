@@ -36,6 +36,8 @@ Json json_of(const schema::BenchReply& bench) {
           {"copy_rate", bench.copy_rate},
           {"peak_gflops", bench.peak_gflops},
           {"elements", bench.elements},
+          {"device", bench.device},
+          {"math", bench.math},
           {"codec", std::move(codec)},
           {"compute", std::move(compute)}};
 }
@@ -56,6 +58,8 @@ schema::BenchReply bench_of(const Json& json) {
   bench.copy_rate = json.at("copy_rate").get<double>();
   bench.peak_gflops = json.at("peak_gflops").get<double>();
   bench.elements = json.at("elements").get<std::uint64_t>();
+  bench.device = json.at("device").get<std::string>();
+  bench.math = json.at("math").get<std::string>();
   for (const Json& rate : json.at("codec"))
     bench.codec.push_back({rate.at("kernel").get<std::string>(), rate.at("rate").get<double>()});
   for (const Json& rate : json.at("compute"))
@@ -72,7 +76,10 @@ std::string difference(const schema::BenchReply& bench, const BenchConditions& n
       text += (text.empty() ? "" : ", ") + std::string(what) + shown(then) + " then, " + shown(is) + " now";
   };
   const auto number = [](std::uint64_t count) { return std::to_string(count); };
-  compare("kernels ", bench.kernels, now.kernels, [](const std::string& name) { return name; });
+  const auto word = [](const std::string& name) { return name.empty() ? std::string("none") : name; };
+  compare("device ", bench.device, now.device, word);
+  compare("math ", bench.math, now.math, word);
+  compare("kernels ", bench.kernels, now.kernels, word);
   compare("cores ", bench.cores, now.cores, number);
   compare("compute threads ", bench.threads, now.threads, number);
   compare("nodes ", bench.members, now.members, number);

@@ -12,7 +12,7 @@
 
 namespace tg::daemon {
 
-inline constexpr int kBenchSchemaVersion = 4;
+inline constexpr int kBenchSchemaVersion = 5;
 
 std::string bench_path(const std::string& state_dir);
 Status write_bench(const std::string& path, const schema::BenchReply& bench);
@@ -21,6 +21,7 @@ Status write_bench(const std::string& path, const schema::BenchReply& bench);
 struct BenchConditions {
   std::string kernels;
   std::uint64_t cores = 0, threads = 0, members = 0;
+  std::string device = {}, math = {};  // as the reply says them
 };
 struct KeptBench {
   std::optional<schema::BenchReply> bench;

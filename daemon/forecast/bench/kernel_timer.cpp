@@ -17,16 +17,19 @@ constexpr std::size_t kDrawn = 2u << 20;  // elements; longer arrays repeat them
 
 }  // namespace
 
-KernelTimer::KernelTimer(const kernels::Kernels& kernels, std::size_t elements, std::stop_token stop)
+KernelTimer::KernelTimer(const kernels::Kernels& kernels, std::size_t elements, std::stop_token stop,
+                         kernels::Home* device)
     : kernels_(kernels),
       stop_(std::move(stop)),
       chunk_(std::min(elements, schema::kLargeChunkParameters)),
+      host_(kernels),
+      tensors_((device == nullptr ? host_ : *device).make_kernels()),
       nonzero_(chunk_ / kernels::kWordBits),
       negative_(chunk_ / kernels::kWordBits),
       sums_(chunk_),
       added_(chunk_) {
   TG_CHECK(chunk_ > 0 && elements % kernels::kBlock == 0, elements);
-  for (AlignedArray<float>* const array : {&gradient_, &parameters_from_, &parameters_to_, &slot_from_, &slot_to_}) {
+  for (AlignedArray<float>* const array : arrays()) {
     if (stop_.stop_requested()) return;  // each takes its time
     *array = AlignedArray<float>(elements);
   }
@@ -34,6 +37,23 @@ KernelTimer::KernelTimer(const kernels::Kernels& kernels, std::size_t elements, 
       std::max(kernels::codes_bound(chunk_), kernels::sums_bound(chunk_, static_cast<int>(kMeasuredMembers))));
   draw_gradient();
   prepare_sums();
+  if (device != nullptr) copy_to_device(*device);
+}
+
+std::array<AlignedArray<float>*, 5> KernelTimer::arrays() {
+  return {&gradient_, &parameters_from_, &parameters_to_, &slot_from_, &slot_to_};
+}
+
+void KernelTimer::copy_to_device(kernels::Home& device) {
+  for (const AlignedArray<float>* const array : arrays()) {
+    on_device_.emplace_back(device, array->size());
+    tensors_->copy_in(std::as_bytes(array->span()), on_device_.back().floats());
+  }
+}
+
+kernels::Floats KernelTimer::at_home(std::size_t array) {
+  if (!on_device_.empty()) return on_device_[array].floats();
+  return {arrays()[array]->data(), arrays()[array]->size()};
 }
 
 // Uniform magnitudes, so that kMeasuredZeros of the codes are zero at scaler 1.
@@ -82,10 +102,12 @@ KernelCosts KernelTimer::time_all() {
     seconds_per_element = taken.count() / static_cast<double>(elements);
   };
   KernelCosts costs;
-  time(costs.statistics, gradient_.size(), [&] { (void)kernels_.statistics(gradient_.span()); });
+  const kernels::Floats gradient = at_home(0), parameters_from = at_home(1), parameters_to = at_home(2),
+                        slot_from = at_home(3), slot_to = at_home(4);
+  time(costs.statistics, gradient.size(), [&] { (void)tensors_->statistics(gradient); });
   time(costs.ternarize, whole, [&] {
     in_chunks([&](std::size_t at) {
-      kernels_.ternarize(gradient_.span().subspan(at, chunk_), at, {kSeed, 0, 0, 0}, {1, 1}, planes);
+      tensors_->ternarize(gradient.subspan(at, chunk_), at, {kSeed, 0, 0, 0}, {1, 1}, planes);
     });
   });
   // Payload and sums are touched first. Else only the first coding of each pair would pay for bringing them into a
@@ -103,9 +125,9 @@ KernelCosts KernelTimer::time_all() {
   time(costs.decode_sums[1], chunk_, [&] { (void)kernels_.decode_sums_rans(written(), members, runs, sums_.span()); });
   time(costs.apply, whole, [&] {
     in_chunks([&](std::size_t at) {
-      kernels_.apply_sums(update, sums_.span(),
-                          {parameters_from_.span().subspan(at, chunk_), slot_from_.span().subspan(at, chunk_), {}},
-                          {parameters_to_.span().subspan(at, chunk_), slot_to_.span().subspan(at, chunk_), {}});
+      tensors_->apply_sums(update, sums_.span(),
+                           {parameters_from.subspan(at, chunk_), slot_from.subspan(at, chunk_), {}},
+                           {parameters_to.subspan(at, chunk_), slot_to.subspan(at, chunk_), {}});
     });
   });
   return costs;

@@ -14,6 +14,7 @@
 #include "engine/graph/flops.h"
 #include "engine/host/processors.h"
 #include "kernels/base/median.h"
+#include "kernels/home_array.h"
 
 namespace tg::daemon {
 namespace {
@@ -43,21 +44,25 @@ void fill(engine::Batch& batch, const engine::Model& model, int count) {
   for (int i = 0; i < count; ++i) batch.labels.push_back(i % model.classes);
 }
 
-Result<schema::ComputeRate> measure_compute(const Trained& trained, int threads, const std::stop_token& stop) {
+Result<schema::ComputeRate> measure_compute(const Trained& trained, const NodeUnderTest& node) {
   const engine::Model model = engine::make_model(trained.model);
-  Result<std::unique_ptr<engine::Engine>> made = engine::make_cpu_engine(model, {threads, trained.batch, 1});
+  Result<std::unique_ptr<engine::Engine>> made = node.compute.make_engine(model, {node.threads, trained.batch, 1});
   if (!made) return made.error();
   engine::Engine& engine = **made;
-  AlignedArray<float> parameters(model.segments.padded_count()), gradients(model.segments.padded_count());
-  engine::initialize(model.segments, kSeed, parameters.data());
+  const std::size_t count = model.segments.padded_count();
+  kernels::HomeArray parameters(node.compute.home(), count), gradients(node.compute.home(), count);
+  AlignedArray<float> initial(count);
+  engine::initialize(model.segments, kSeed, initial.data());
+  node.compute.home().make_kernels()->copy_in(std::as_bytes(initial.span()), parameters.floats());
   engine::Batch batch;
   fill(batch, model, trained.batch);
   std::vector<double> seconds;
   for (int round = 0; round <= kComputeRounds; ++round) {
-    if (stop.stop_requested()) return stopped();
+    if (node.stop.stop_requested()) return stopped();
     const Clock::time_point start = Clock::now();
-    engine.forward(parameters.data(), batch);
-    engine.backward(1.0F / static_cast<float>(trained.batch), gradients.data(), [](std::size_t, std::size_t) {});
+    engine.forward(parameters.floats().address(), batch);
+    engine.backward(1.0F / static_cast<float>(trained.batch), gradients.floats().address(),
+                    [](std::size_t, std::size_t) {});
     // The library compiles its code in the first one.
     if (round > 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
@@ -73,7 +78,10 @@ Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
   bench.cores = static_cast<std::uint64_t>(engine::usable_processors());
   bench.threads = static_cast<std::uint64_t>(node.threads);
   bench.elements = *large;
-  KernelTimer timer(node.kernels, *large, node.stop);
+  bench.device = node.compute.name();
+  bench.math = to_word(node.compute.math());
+  const bool on_device = node.compute.accelerator() != nullptr;
+  KernelTimer timer(node.kernels, *large, node.stop, on_device ? &node.compute.home() : nullptr);
   std::vector<double> read, copied;
   for (int round = 0; round < kRounds; ++round) {  // kernels and roofs in turns: their ratios are of the same seconds
     if (node.stop.stop_requested()) return stopped();
@@ -86,11 +94,11 @@ Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
   bench.copy_rate = median(std::move(copied));
   bench.codec = rates_of(timer.medians());
   for (const Trained& trained : kTrained) {
-    Result<schema::ComputeRate> rate = measure_compute(trained, node.threads, node.stop);
+    Result<schema::ComputeRate> rate = measure_compute(trained, node);
     if (!rate) return rate.error();
     bench.compute.push_back(std::move(rate).value());
   }
-  bench.peak_gflops = peak_gflops(node.threads);
+  if (!on_device) bench.peak_gflops = peak_gflops(node.threads);
   return {};
 }
 

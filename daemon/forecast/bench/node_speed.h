@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <stop_token>
 
+#include "engine/compute_device.h"
 #include "kernels/base/status.h"
 #include "kernels/kernels.h"
 #include "schema/control/forecast.h"
@@ -13,6 +14,7 @@ namespace tg::daemon {
 
 struct NodeUnderTest {
   const kernels::Kernels& kernels;
+  const engine::ComputeDevice& compute;
   int threads = 1;
   std::uint64_t memory_bytes = 0;  // that may be taken
   std::stop_token stop = {};       // looked at between kernels

@@ -37,6 +37,7 @@ struct Prepared {
   std::uint64_t data_hash = 0, model_hash = 0, initial_digest = 0;
   std::uint32_t local_batch = 0;       // samples of a step that are this member's
   std::uint64_t activation_bytes = 0;  // of the engine, and its batches of samples
+  std::uint64_t device_bytes = 0;      // of them, of state and gradient: what lies on a device
   double step_seconds = 0;             // measured: their forward + backward
   std::uint64_t threads = 0;
   std::string engine_build;

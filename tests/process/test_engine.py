@@ -1,0 +1,149 @@
+"""What computes: modules beside tgd that can and that cannot be used, and runs in which one node trains on a device. The device is
+a stand-in (modules/stand_in.cpp): it gives the processor's bits, in memory that nobody else can touch."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from mesh import Mesh
+from node import OF_TESTS, TGD
+from patience import PATIENCE
+
+MODULES = pathlib.Path(os.environ["TGD_BUILD"]) / "tests" / "process" / "modules"
+JOB = {"steps": 12, "global-batch": 16, "weight-decay": 0.0005, "evaluate-every": 6, "checkpoint-every": "1s"}
+DEVICE = "Stand-in (device 0)"
+
+
+class WithModules(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tgd-engine-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def program(self, module):
+        """A tgd with that module beside it: a file of MODULES, bytes, or none."""
+        place = self.folder / (module if isinstance(module, str) else "odd" if module else "none")
+        (place / "bin").mkdir(parents=True, exist_ok=True)
+        (place / "engine").mkdir(exist_ok=True)
+        if not (place / "bin" / "tgd").exists():
+            shutil.copy2(TGD, place / "bin" / "tgd")
+        if isinstance(module, bytes):
+            (place / "engine" / "tgd-cuda.so").write_bytes(module)
+        elif module:
+            shutil.copy2(MODULES / module / "tgd-cuda.so", place / "engine" / "tgd-cuda.so")
+        return str(place / "bin" / "tgd")
+
+    def mesh(self, count, modules, settings=None, per_node=None):
+        mesh = Mesh(count, settings, per_node)
+        for index, module in modules.items():
+            mesh[index].program = self.program(module)
+        return mesh
+
+
+class Loading(WithModules):
+    CASES = {  # module: words of the one line
+        None: ["no module for GPUs is installed", "tgd-cuda.so", "install the package tgd-cuda"],
+        "other_build": ["is of the build 0.0.1+of-another-build, and this tgd of 0.", "install both from one build"],
+        "half": ["is no module of tgd: it has no tgd_open_module"],
+        "needs_library": ["needs libabsent.so.9, which is not on this machine", "NVIDIA"],
+        b"no module at all\n": ["cannot be loaded", "tgd-cuda.so", "anew"],
+    }
+
+    def started(self, module, *arguments):
+        """tgd that has to end by itself."""
+        own = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
+        line = [self.program(module), "--node", "a", "--peer", "a@127.0.0.1:1", "--state-dir", str(self.folder / "state"), *arguments]
+        return subprocess.run(line, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+
+    def test_cuda_or_nothing(self):
+        for module, words in self.CASES.items():
+            with self.subTest(module=module):
+                done = self.started(module, "--engine", "cuda")
+                self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+                for word in ["engine = cuda: ", "or set engine = cpu", *words]:
+                    self.assertIn(word, done.stderr)
+        done = self.started("stand_in", "--engine", "cuda", "--device", "9")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("tgd: engine = cuda: there is no device 9: this machine has 3, counted from 0; set device", done.stderr)
+
+    def test_auto_takes_the_processor_and_says_why(self):
+        for module, words in self.CASES.items():
+            with self.subTest(module=module), self.mesh(1, {0: module}) as mesh:
+                lines = [line for line in mesh[0].log_text().splitlines() if "event=engine " in line]
+                self.assertEqual(len(lines), 1)
+                self.assertIn("level=info" if module is None else "level=warning", lines[0])
+                shown = mesh.status()["nodes"][0]["compute"]
+                self.assertEqual((shown["engine"], shown["device"], shown["problem"]), ("cpu", None, ""))
+                for word in words:
+                    self.assertIn(word, lines[0])
+                    self.assertIn(word, shown["why_cpu"])
+                text = mesh.ctl_ok("status").out
+                self.assertEqual("ENGINE" in text, module is not None, text)
+        with self.mesh(1, {0: "half"}, {"engine": "cpu"}) as mesh:
+            self.assertNotIn("event=engine ", mesh[0].log_text())
+            self.assertEqual(mesh.status()["nodes"][0]["compute"]["why_cpu"], "")
+
+    def test_version(self):
+        plain = subprocess.run([self.program(None), "--version"], capture_output=True, text=True, timeout=PATIENCE).stdout
+        self.assertEqual(plain.count("\n"), 1)
+        self.assertNotIn("device", plain)
+        said = subprocess.run([self.program("stand_in"), "--version"], capture_output=True, text=True, timeout=PATIENCE).stdout
+        self.assertEqual(said, plain.rstrip() + f", stand-in 1.0, driver 2.0 on {DEVICE}\n")
+        said = subprocess.run([self.program("half"), "--version"], capture_output=True, text=True, timeout=PATIENCE).stdout
+        self.assertIn(", no device: ", said)
+
+
+class Mixed(WithModules):
+    def digest(self, mesh, job):
+        run = mesh.start(job)
+        digests = {member["digest"] for member in mesh.run(run)["members"]}
+        self.assertEqual(len(digests), 1)
+        return run, digests.pop()
+
+    def test_a_device_and_a_processor_train_one_run(self):
+        replay = {"compute": "replay", "model": "lenet-caffe", "steps": 5, "checkpoint-every": None}
+        jobs = [JOB, JOB | {"optimizer": "adam", "micro-batch": 2, "exchange": "sharded"}, JOB | {"gradients": "float32", "ema": 0}, replay]
+        with self.mesh(2, {0: None, 1: None}) as mesh:
+            expected = [self.digest(mesh, job)[1] for job in jobs]
+        with self.mesh(2, {0: "stand_in", 1: None}, per_node={0: {"engine": "cuda", "math": "tf32"}}) as mesh:
+            ran = [self.digest(mesh, job) for job in jobs]
+            self.assertEqual([digest for _, digest in ran], expected)
+            own, other = mesh[0].record(ran[0][0])["own"], mesh[1].record(ran[0][0])["own"]
+            self.assertEqual((own["engine"], own["device"], own["math"]), ("cuda", DEVICE, "tf32"))
+            self.assertTrue(own["engine_build"].startswith("stand-in tf32, oneDNN"), own)
+            self.assertEqual((other["engine"], other["device"], other["math"]), ("cpu", "", "fp32"))
+            mesh.fetch(ran[0][0])
+            self.shown(mesh)
+
+    def shown(self, mesh):
+        """Status, the estimate of a start, doctor and bench know the device."""
+        for asked in (0, 1):
+            first, second = mesh.status(node=asked)["nodes"]
+            self.assertEqual(first["compute"], {"engine": "cuda", "device": DEVICE, "math": "tf32", "memory_free_bytes": 8 << 30,
+                                                "memory_total_bytes": 8 << 30, "problem": "", "why_cpu": ""})  # fmt: skip
+            self.assertEqual((second["compute"]["engine"], second["compute"]["memory_free_bytes"]), ("cpu", None))
+        self.assertRegex(mesh.ctl_ok("status").out, r"(?m)^node-a +cuda +tf32 +\d.* of \d.*\n +Stand-in \(device 0\)$")
+        self.assertIn("of its GPU's", mesh.ctl_ok("start", mesh.job_file(JOB), "--dry-run").out)
+        self.assertNotIn("of its GPU's", mesh.ctl_ok("start", mesh.job_file(JOB), "--dry-run", node=1).out)
+        self.assertIn(f"{DEVICE}, tf32, stand-in 1.0, driver 2.0", " ".join(mesh.ctl("doctor", "--no-bandwidth").out.split()))
+        self.assertIn(f"{DEVICE}, tf32", mesh.ctl_ok("bench", patience=120).out)
+        plan = mesh.ctl_ok("plan", mesh.job_file(JOB), "--nodes", "4").out
+        self.assertIn("a GPU takes longer with fewer samples", " ".join(plan.split()))
+
+    def test_a_device_that_is_too_small(self):
+        with self.mesh(1, {0: "stand_in"}, {"engine": "cuda", "device": 1}) as mesh:
+            answer = mesh.ctl("start", mesh.job_file(JOB))
+            self.assertNotEqual(answer.code, 0)
+            self.assertRegex(answer.err, r"the run needs \d+ MiB of memory on Stand-in \(device 1\) and 1 MiB of its 8192 MiB are free")
+
+    def test_a_device_that_does_not_answer(self):
+        with self.mesh(1, {0: "stand_in"}, {"engine": "cuda", "device": 2}) as mesh:
+            answer = mesh.ctl("status", "--check")
+            self.assertEqual(answer.code, 8, answer)
+            self.assertIn("the device does not answer: standInMemGetInfo: device lost", " ".join(answer.err.split()))
+
+
+if __name__ == "__main__":
+    unittest.main()
