@@ -13,6 +13,9 @@ inline constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9;
 inline constexpr std::uint32_t kPhiloxWeyl1 = 0xBB67AE85;
 inline constexpr int kPhiloxRounds = 10;
 
+// The bits of every NaN in the replicated state. One born in an update is 0xFFC00000 on x86 and 0x7FFFFFFF on a device.
+inline constexpr std::uint32_t kCanonicalNan = 0x7FC00000;
+
 inline constexpr std::uint32_t kDitherStream = 1U << 31;  // flag in the counter word that holds the segment
 
 // Odd, with about half of their bits set: the golden ratio's fraction and sqrt(2)'s.

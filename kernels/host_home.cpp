@@ -31,7 +31,10 @@ class HostTensorKernels final : public TensorKernels {
     TG_CHECK(to.size() == from.size() * sizeof(float), to.size(), from.size());
     if (!to.empty()) std::memcpy(to.data(), from.address(), to.size());
   }
-  Statistics statistics(ConstFloats gradient) override { return kernels_.statistics(here(gradient)); }
+  void statistics(std::span<const ConstFloats> slices, std::span<Statistics> results) override {
+    TG_CHECK(slices.size() == results.size(), slices.size(), results.size());
+    for (std::size_t s = 0; s < slices.size(); ++s) results[s] = kernels_.statistics(here(slices[s]));
+  }
   void ternarize(ConstFloats gradient, std::size_t first, const DrawKey& key, const Scale& scale,
                  Planes codes) override {
     kernels_.ternarize(here(gradient), first, key, scale, codes);

@@ -40,7 +40,7 @@ struct HostKernels {
 
   // gradient[i] += factor * parameters[i]: the weight decay inside the ternary path.
   void (*add_scaled)(std::span<const float> parameters, float factor, std::span<float> gradient);
-  // average[i] += rate * (parameters[i] - average[i]), rate = 1 - decay.
+  // average[i] += rate * (parameters[i] - average[i]), rate = 1 - decay; canonical, as what an Update writes.
   void (*average)(std::span<const float> parameters, float rate, std::span<float> average);
 
   // Order-free 64-bit hash: the sum, modulo 2^64, over all i of a mix of p = first + i, the salt and bits(values[i]),

@@ -205,6 +205,35 @@ bool updates_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   return true;
 }
 
+// Every combination of these as parameter, slots and gradient: NaNs of all kinds, and what makes new ones.
+bool updates_agree_on_nans(const Kernels& a, const Kernels& b) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::array<float, 5> kinds = {-1, kInfinity, -kInfinity, std::bit_cast<float>(0xFFC00000U),
+                                      std::bit_cast<float>(0x7F800001U)};
+  constexpr std::size_t kElements = 5 * 5 * 5 * 5 / kBlock * kBlock + kBlock;
+  StateArrays from(kElements), x(kElements), y(kElements);
+  AlignedArray<float> gradient(kElements), average(kElements), other(kElements);
+  for (std::size_t i = 0; i < kElements; ++i) {
+    from.parameters[i] = kinds[i % 5];
+    from.slot0[i] = kinds[i / 5 % 5];
+    from.slot1[i] = average[i] = other[i] = kinds[i / 25 % 5];
+    gradient[i] = kinds[i / 125 % 5];
+  }
+  const ConstStateSpan view{from.parameters.span(), from.slot0.span(), from.slot1.span()};
+  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+    Update update{.kind = kind, .rate = 1, .scale = 1, .momentum = 1, .beta1 = 1, .one_minus_beta1 = 1, .beta2 = 1};
+    for (const bool past_caches : {false, true}) {
+      update.past_caches = past_caches;
+      a.apply_floats(update, gradient.span(), view, x.span());
+      b.apply_floats(update, gradient.span(), view, y.span());
+      if (!same(x, y)) return false;
+    }
+  }
+  a.average(from.parameters.span(), 1, average.span());
+  b.average(from.parameters.span(), 1, other.span());
+  return same(average, other);
+}
+
 // Two members' codes, one of them raw.
 bool received_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   PlaneArrays codes(in.elements());
@@ -261,7 +290,8 @@ bool elementwise_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
 
 bool self_test(const Kernels& kernels) {
   const Kernels& reference = scalar::kTable;
-  return rans_agrees(kernels, reference) && std::ranges::all_of(kLengths, [&](std::size_t elements) {
+  return rans_agrees(kernels, reference) && updates_agree_on_nans(kernels, reference) &&
+         std::ranges::all_of(kLengths, [&](std::size_t elements) {
            const Inputs in(elements);
            return statistics_agree(kernels, reference, in) && codes_agree(kernels, reference, in) &&
                   sums_agree(kernels, reference, in) && updates_agree(kernels, reference, in) &&

@@ -5,7 +5,8 @@
 // Threads. One object serves one thread at a time; another one's calls may run beside it, on parts that do not overlap.
 // A call may be asynchronous inside: what it writes to host memory is there when it returns, what it writes at home is
 // there for the next call of any object of the same home.
-// Errors. A range that does not lie in this home is our bug and may stop the process.
+// Errors. A range that does not lie in this home is our bug and may stop the process. A device that fails is a
+// std::runtime_error that names the call.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +34,8 @@ class TensorKernels {
   virtual void copy_in(std::span<const std::byte> from, Floats to) = 0;
   virtual void copy_out(ConstFloats from, std::span<std::byte> to) = 0;
 
-  virtual Statistics statistics(ConstFloats gradient) = 0;
+  // One result for each slice: a device measures all of them at once.
+  virtual void statistics(std::span<const ConstFloats> slices, std::span<Statistics> results) = 0;
   virtual void ternarize(ConstFloats gradient, std::size_t first, const DrawKey& key, const Scale& scale,
                          Planes codes) = 0;
 

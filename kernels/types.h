@@ -81,7 +81,8 @@ inline constexpr std::size_t kPastCaches = 1024 * 1024;
 //              (rate carries sqrt(1-beta2^t)/(1-beta1^t); one_minus_* are given so that every variant uses the same)
 // g = scale * float(source), then g = g + weight_decay * w where weight_decay is not 0 (it is 0 unless the decay goes
 // outside the ternary path). Products and quotients associate from the left, as C++ reads the formulas:
-// ((1-beta2)*g)*g, (rate*m)/(...). Every operation is rounded to float on its own; nothing is fused.
+// ((1-beta2)*g)*g, (rate*m)/(...). Every operation is rounded to float on its own; nothing is fused. What is written,
+// parameters and slots, is canonical: every NaN has the bits 0x7FC00000, or variants would differ on it.
 struct Update {
   OptimizerKind kind = OptimizerKind::kSgd;
   float rate = 0;

@@ -88,9 +88,11 @@ PieceResult Worker::execute(const Piece& piece, const Send& send) {
 }
 
 PieceResult Worker::execute(const Measure& work) {
+  std::vector<kernels::ConstFloats> slices;
+  for (const Slice& slice : work.slices) slices.push_back(shared_.gradients.subspan(slice.begin, slice.count));
   PieceResult result;
-  for (const Slice& slice : work.slices)
-    result.statistics.push_back(tensors_->statistics(shared_.gradients.subspan(slice.begin, slice.count)));
+  result.statistics.resize(slices.size());
+  tensors_->statistics(slices, result.statistics);
   return result;
 }
 

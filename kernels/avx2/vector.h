@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/constants.h"
+
 namespace tg::kernels::avx2 {
 namespace {
 
@@ -34,6 +36,10 @@ struct Floats {
     const __m256i bit_of = _mm256_set_epi32(128, 64, 32, 16, 8, 4, 2, 1);
     const __m256i set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(mask)), bit_of), bit_of);
     return {_mm256_blendv_ps(a.v, b.v, _mm256_castsi256_ps(set))};
+  }
+  friend Floats canonical(Floats a) {  // one NaN for all
+    const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(kCanonicalNan));
+    return {_mm256_blendv_ps(a.v, nan, _mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q))};
   }
   friend Floats operator+(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; }
   friend Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; }

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/constants.h"
+
 namespace tg::kernels::avx512 {
 namespace {
 
@@ -32,6 +34,10 @@ struct Floats {
   // b where the mask's bit is set, else a; the first kWidth bits count.
   friend Floats chosen(Floats a, Floats b, std::uint64_t mask) {
     return {_mm512_mask_blend_ps(static_cast<__mmask16>(mask), a.v, b.v)};
+  }
+  friend Floats canonical(Floats a) {  // one NaN for all
+    const __m512 nan = _mm512_castsi512_ps(_mm512_set1_epi32(kCanonicalNan));
+    return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), a.v, nan)};
   }
   friend Floats operator+(Floats a, Floats b) { return {_mm512_add_ps(a.v, b.v)}; }
   friend Floats operator-(Floats a, Floats b) { return {_mm512_sub_ps(a.v, b.v)}; }

@@ -18,20 +18,20 @@ void apply(const Update& u, std::span<const Source> sums, ConstStateSpan from, S
     if (u.weight_decay != 0) g = g + u.weight_decay * w;
     switch (u.kind) {
       case OptimizerKind::kSgd:
-        to.parameters[i] = w - u.rate * g;
+        to.parameters[i] = canonical(w - u.rate * g);
         break;
       case OptimizerKind::kMomentum: {
         const float v = u.momentum * from.slot0[i] + g;
-        to.slot0[i] = v;
-        to.parameters[i] = w - u.rate * v;
+        to.slot0[i] = canonical(v);
+        to.parameters[i] = canonical(w - u.rate * v);
         break;
       }
       case OptimizerKind::kAdam: {
         const float m = u.beta1 * from.slot0[i] + u.one_minus_beta1 * g;
         const float v = u.beta2 * from.slot1[i] + u.one_minus_beta2 * g * g;
-        to.slot0[i] = m;
-        to.slot1[i] = v;
-        to.parameters[i] = w - u.rate * m / (std::sqrt(v) + u.epsilon);
+        to.slot0[i] = canonical(m);
+        to.slot1[i] = canonical(v);
+        to.parameters[i] = canonical(w - u.rate * m / (std::sqrt(v) + u.epsilon));
         break;
       }
     }

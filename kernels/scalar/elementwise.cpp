@@ -31,7 +31,9 @@ void accumulate_scaled(ConstPlanes codes, float scale, std::span<float> total) {
 
 void average(std::span<const float> parameters, float rate, std::span<float> average) {
   require_same_size(average.size(), parameters.size());
-  for (std::size_t i = 0; i < average.size(); ++i) average[i] = average[i] + rate * (parameters[i] - average[i]);
+  for (std::size_t i = 0; i < average.size(); ++i) {
+    average[i] = canonical(average[i] + rate * (parameters[i] - average[i]));
+  }
 }
 
 }  // namespace tg::kernels::scalar

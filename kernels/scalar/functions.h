@@ -2,11 +2,16 @@
 // same file names: in kernels/x86 where the instruction sets share a body, else in each instruction set's own folder.
 #pragma once
 
+#include <bit>
+
+#include "kernels/constants.h"
 #include "kernels/kernels.h"
 
 namespace tg::kernels::scalar {
 
 extern const Kernels kTable;
+
+inline float canonical(float x) { return x == x ? x : std::bit_cast<float>(kCanonicalNan); }
 
 Statistics statistics(std::span<const float> gradient);
 void ternarize(std::span<const float> gradient, std::size_t first, const DrawKey& key, const Scale& scale,

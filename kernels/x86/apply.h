@@ -9,12 +9,13 @@
 namespace tg::kernels {
 namespace {
 
+// Of the state.
 template <bool kStream, class Floats>
 inline void put(Floats values, float* at) {
   if constexpr (kStream) {
-    values.stream(at);
+    canonical(values).stream(at);
   } else {
-    values.store(at);
+    canonical(values).store(at);
   }
 }
 

@@ -54,7 +54,7 @@ inline void average_x86(std::span<const float> parameters, float rate, std::span
   const Floats rates = Floats::all(rate);
   for (std::size_t i = 0; i < average.size(); i += Floats::kWidth) {
     const Floats old = Floats::load(to + i);
-    (old + rates * (Floats::load(from + i) - old)).store(to + i);
+    canonical(old + rates * (Floats::load(from + i) - old)).store(to + i);
   }
 }
 

@@ -74,6 +74,11 @@ TEST_P(DispatchTest, ForcingByNameGivesThatTableAndItsOwnFunctions) {
   }
 }
 
+void negate_nans(std::span<float> values) {
+  for (float& value : values)
+    if (std::isnan(value)) value = -value;
+}
+
 // Each breaks one function of a table a little, in the last element where that is possible.
 const std::pair<const char*, std::function<void(Kernels&)>> kBreakages[] = {
     {"statistics",
@@ -250,6 +255,13 @@ const std::pair<const char*, std::function<void(Kernels&)>> kBreakages[] = {
          if (u.kind == OptimizerKind::kMomentum && !sums.empty()) to.parameters.back() += 1;
        };
      }},
+    {"apply_floats, NaNs as they come",
+     [](Kernels& k) {
+       k.apply_floats = [](const Update& u, std::span<const float> sums, ConstStateSpan from, StateSpan to) {
+         scalar_variant().apply_floats(u, sums, from, to);
+         negate_nans(to.parameters);
+       };
+     }},
     {"accumulate_floats",
      [](Kernels& k) {
        k.accumulate_floats = [](std::span<const std::byte> addend, std::span<float> total) {
@@ -269,6 +281,13 @@ const std::pair<const char*, std::function<void(Kernels&)>> kBreakages[] = {
        k.average = [](std::span<const float> parameters, float rate, std::span<float> average) {
          scalar_variant().average(parameters, rate, average);
          if (!average.empty()) average.back() += 1;
+       };
+     }},
+    {"average, NaNs as they come",
+     [](Kernels& k) {
+       k.average = [](std::span<const float> parameters, float rate, std::span<float> average) {
+         scalar_variant().average(parameters, rate, average);
+         negate_nans(average);
        };
      }},
     {"digest",

@@ -49,9 +49,10 @@ class AwkwardKernels final : public kernels::TensorKernels {
     const AwkwardHome::Call call(home_, {from}, {to});
     if (!to.empty()) std::memcpy(to.data(), from.address(), to.size());
   }
-  kernels::Statistics statistics(ConstFloats gradient) override {
-    const AwkwardHome::Call call(home_, {gradient}, {});
-    return kernels_.statistics(here(gradient));
+  void statistics(std::span<const ConstFloats> slices, std::span<kernels::Statistics> results) override {
+    const AwkwardHome::Call call(home_, {slices.begin(), slices.end()}, {std::as_bytes(results)});
+    TG_CHECK(slices.size() == results.size(), slices.size(), results.size());
+    for (std::size_t s = 0; s < slices.size(); ++s) results[s] = kernels_.statistics(here(slices[s]));
   }
   void ternarize(ConstFloats gradient, std::size_t first, const kernels::DrawKey& key, const kernels::Scale& scale,
                  kernels::Planes codes) override {
