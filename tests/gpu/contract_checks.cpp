@@ -30,11 +30,8 @@ struct Subject {
   kernels::Home& home = accelerator.home();
 
   EngineOptions engine_options(int batch, std::uint64_t most = 0) const {
-    return {.threads = 1,
-            .batch = batch,
-            .evaluation_batch = kEvaluation,
-            .seed = kSeed,
-            .most_activation_bytes = most};
+    return {
+        .threads = 1, .batch = batch, .evaluation_batch = kEvaluation, .seed = kSeed, .most_activation_bytes = most};
   }
   std::unique_ptr<Engine> engine(const Model& model, int batch) const {
     auto made = accelerator.make_engine(model, engine_options(batch));
@@ -106,8 +103,8 @@ std::string repeats(const Subject& subject, const Work& work) {
     same_gradient(step_of(*engine, subject.home, work.parameters.span(), work.batch, 1), first,
                   text("repeat %d", repeat));
   }
-  const Step other = step_of(*subject.engine(work.model, work.batch.count), subject.home, work.parameters.span(),
-                             work.batch, 1);
+  const Step other =
+      step_of(*subject.engine(work.model, work.batch.count), subject.home, work.parameters.span(), work.batch, 1);
   const bool equal = first_difference<float>(other.gradient.span(), first.gradient.span()) == first.gradient.size();
   return text("%d repeats equal, another engine %s", kRepeats, equal ? "too" : "differs");
 }
@@ -129,7 +126,8 @@ std::string sink(const Subject& subject, const Work& work) {
     complete_from = first;
     const std::size_t begin = segments[first].offset;
     const std::size_t count = segments[last - 1].offset + segments[last - 1].padded_count() - begin;
-    kernels->copy_out(gradient.floats().subspan(begin, count), std::as_writable_bytes(told.span().subspan(begin, count)));
+    kernels->copy_out(gradient.floats().subspan(begin, count),
+                      std::as_writable_bytes(told.span().subspan(begin, count)));
     ++calls;
   });
   expect(complete_from == 0, text("segments before %zu were never told", complete_from));
@@ -196,8 +194,7 @@ std::string threads(const Subject& subject, const Work& work) {
   std::vector<Step> alone(2), together(2);
   std::vector<std::unique_ptr<Engine>> engines;
   for (int i = 0; i < 2; ++i) engines.push_back(subject.engine(work.model, work.batch.count));
-  for (int i = 0; i < 2; ++i)
-    alone[i] = step_of(*engines[i], subject.home, work.parameters.span(), work.batch, 1);
+  for (int i = 0; i < 2; ++i) alone[i] = step_of(*engines[i], subject.home, work.parameters.span(), work.batch, 1);
   std::vector<std::string> wrong(2);
   {
     std::vector<std::jthread> running;
@@ -274,7 +271,8 @@ std::string limits(const Subject& subject) {
   expect(needs > 0, "no activations");
   const auto refused = subject.accelerator.make_engine(work.model, subject.engine_options(8, 1));
   expect(!refused.ok(), "1 byte was enough for the activations");
-  expect(refused.error().kind == ErrorKind::kRefused, "the bound on activations is no refusal: " + refused.error().message);
+  expect(refused.error().kind == ErrorKind::kRefused,
+         "the bound on activations is no refusal: " + refused.error().message);
   const auto enough = subject.accelerator.make_engine(work.model, subject.engine_options(8, needs));
   expect(enough.ok(), text("%zu bytes of activations are too little for an engine that said so", needs));
   for (const EngineOptions& odd : {EngineOptions{1, 0, 1}, EngineOptions{1, 1, 0}}) {
@@ -290,8 +288,7 @@ std::string out_of_memory(const Subject& subject) {
   const auto made = subject.accelerator.make_engine(make_model(ModelKind::kVggA), subject.engine_options(kFar));
   expect(!made.ok(), text("VGG-A with %d samples was made", kFar));
   const Work work(make_model(ModelKind::kLenet), 8);
-  const Step step =
-      step_of(*subject.engine(work.model, 8), subject.home, work.parameters.span(), work.batch, 1);
+  const Step step = step_of(*subject.engine(work.model, 8), subject.home, work.parameters.span(), work.batch, 1);
   expect(std::isfinite(step.loss), "no loss afterwards");
   return '"' + made.error().message + '"';
 }

@@ -15,9 +15,9 @@ namespace {
 
 using namespace kernels;
 
-constexpr std::size_t kAlexnet = 61'102'592;      // floats of AlexNet's segments, padding included
-constexpr std::size_t kSlice = 512 * 1024;        // as daemon/exchange/gradient_statistics.h cuts them
-constexpr std::size_t kPart = 1024 * 1024;        // of the reference's work
+constexpr std::size_t kAlexnet = 61'102'592;  // floats of AlexNet's segments, padding included
+constexpr std::size_t kSlice = 512 * 1024;    // as daemon/exchange/gradient_statistics.h cuts them
+constexpr std::size_t kPart = 1024 * 1024;    // of the reference's work
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kScaler = 2.5F;
 constexpr DrawKey kKey{.seed = 0xC0FFEE0123456789, .seat = 5, .segment = 77, .step = 123456};
@@ -131,15 +131,16 @@ std::string Checks::not_finite() const {
   std::vector<ConstFloats> slices;
   for (std::size_t i = 0; i < kSlices; ++i) slices.push_back(std::as_const(array).floats().subspan(i * kCount, kCount));
   int count = 0;
-  for (const std::size_t at : {std::size_t{0}, std::size_t{31}, kCount - 1, kCount, 3 * kCount + 777, kSlices * kCount - 1}) {
+  for (const std::size_t at :
+       {std::size_t{0}, std::size_t{31}, kCount - 1, kCount, 3 * kCount + 777, kSlices * kCount - 1}) {
     for (const float odd : {kInfinity, -kInfinity, std::nanf(""), -std::nanf("")}) {
       const Floats one = array.floats().subspan(at, 1);
       kernels->copy_in(std::as_bytes(std::span(&odd, 1)), one);
       std::vector<Statistics> got(kSlices);
       kernels->statistics(slices, got);
       for (std::size_t i = 0; i < kSlices; ++i)
-        expect(got[i].finite == (i != at / kCount), text("%g at %zu: slice %zu is said to be %s", odd, at, i,
-                                                         got[i].finite ? "finite" : "not finite"));
+        expect(got[i].finite == (i != at / kCount),
+               text("%g at %zu: slice %zu is said to be %s", odd, at, i, got[i].finite ? "finite" : "not finite"));
       kernels->copy_in(std::as_bytes(values.span().subspan(at, 1)), one);
       ++count;
     }
@@ -159,7 +160,8 @@ std::string Checks::ternarize() const {
       scalar.ternarize(values.span().subspan(begin, end - begin), first + begin, kKey, scale,
                        {want.nonzero.span().subspan(word, words), want.negative.span().subspan(word, words)});
     });
-    const std::string where = text("%zu floats from %zu, clip %a, scaler %a", values.size(), first, scale.clip, scale.scaler);
+    const std::string where =
+        text("%zu floats from %zu, clip %a, scaler %a", values.size(), first, scale.clip, scale.scaler);
     same<std::uint64_t>(got.nonzero.span(), want.nonzero.span(), where + ", nonzero");
     same<std::uint64_t>(got.negative.span(), want.negative.span(), where + ", negative");
     ++count;
@@ -170,11 +172,11 @@ std::string Checks::ternarize() const {
     compare(values, array, 0, {kScaler, kScaler});
     if (length == kAlexnet) continue;
     for (const std::size_t first : {std::size_t{0}, std::size_t{512 * 3}, std::size_t{512} * 9000000})
-      for (const Scale& scale : {Scale{kInfinity, kScaler}, Scale{0.7F, 0.7F}, Scale{0.7F, kScaler}, Scale{kScaler, 0.3F},
-                                 Scale{kInfinity, kSmallestScaler}, Scale{kSmallestScaler, kSmallestScaler},
-                                 Scale{kInfinity, std::nextafter(kSmallestScaler, 0.0F)}, Scale{kInfinity, 0},
-                                 Scale{0, kScaler}, Scale{kInfinity, 1e20F},
-                                 Scale{kInfinity, std::numeric_limits<float>::max()}})
+      for (const Scale& scale :
+           {Scale{kInfinity, kScaler}, Scale{0.7F, 0.7F}, Scale{0.7F, kScaler}, Scale{kScaler, 0.3F},
+            Scale{kInfinity, kSmallestScaler}, Scale{kSmallestScaler, kSmallestScaler},
+            Scale{kInfinity, std::nextafter(kSmallestScaler, 0.0F)}, Scale{kInfinity, 0}, Scale{0, kScaler},
+            Scale{kInfinity, 1e20F}, Scale{kInfinity, std::numeric_limits<float>::max()}})
         compare(values, array, first, scale);
   }
   return text("%d ranges", count);
@@ -327,7 +329,7 @@ std::string Checks::overflow() const {
     update.scale = 1;
     HostState want(kCount);
     State got(home, *kernels, want);
-    scalar.apply_floats(update, floats.span(), before.part(kind, 0, kCount), want.part(kind, 0, kCount));
+    scalar.apply_floats(update, floats.span(), std::as_const(before).part(kind, 0, kCount), want.part(kind, 0, kCount));
     kernels->apply_floats(update, floats.span(), from.from(kind), got.to(kind));
     same_state(*kernels, kind, got, want, to_word(kind));
   }
@@ -342,7 +344,8 @@ std::string Checks::add_scaled() const {
     HomeArray gradient = at_home(home, *kernels, want.span());
     kernels->add_scaled(from.floats(), 0.0123F, gradient.floats());
     in_parallel(length, kPart, [&](std::size_t begin, std::size_t end) {
-      scalar.add_scaled(parameters.span().subspan(begin, end - begin), 0.0123F, want.span().subspan(begin, end - begin));
+      scalar.add_scaled(parameters.span().subspan(begin, end - begin), 0.0123F,
+                        want.span().subspan(begin, end - begin));
     });
     same<float>(on_host(*kernels, gradient.floats()).span(), want.span(), text("%zu floats", length));
   }
@@ -371,13 +374,14 @@ std::string Checks::digest() const {
   for (const std::size_t length : lengths()) {
     const AlignedArray<float> values = awkward(length, 47, 1, 1e-38F);
     const HomeArray array = at_home(home, *kernels, values.span());
-    for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{4096}, (std::uint64_t{1} << 32) - 1024, std::uint64_t{5} << 32})
+    for (const std::uint64_t first :
+         {std::uint64_t{0}, std::uint64_t{4096}, (std::uint64_t{1} << 32) - 1024, std::uint64_t{5} << 32})
       for (const std::uint64_t salt : {std::uint64_t{0}, std::uint64_t{0x123456789ABCDEF0}}) {
         const std::uint64_t got = kernels->digest(array.floats(), first, salt);
         const std::uint64_t want = scalar.digest(values.span(), first, salt);
-        expect(got == want, text("%zu floats from %llu: %016llx instead of %016llx", length,
-                                 static_cast<unsigned long long>(first), static_cast<unsigned long long>(got),
-                                 static_cast<unsigned long long>(want)));
+        expect(got == want,
+               text("%zu floats from %llu: %016llx instead of %016llx", length, static_cast<unsigned long long>(first),
+                    static_cast<unsigned long long>(got), static_cast<unsigned long long>(want)));
         ++count;
       }
   }
@@ -408,8 +412,10 @@ std::string Checks::memory() const {
   for (const std::size_t count : {std::size_t{1}, std::size_t{512}, kSlice}) {
     for (int repeat = 0; repeat < 3; ++repeat) {  // memory that was used before is zeroed too
       HomeArray array(home, count);
-      expect(reinterpret_cast<std::uintptr_t>(array.floats().address()) % 64 == 0, text("%zu floats: not aligned", count));
-      for (const float value : on_host(*kernels, array.floats())) expect(value == 0, text("%zu floats: not zero", count));
+      expect(reinterpret_cast<std::uintptr_t>(array.floats().address()) % 64 == 0,
+             text("%zu floats: not aligned", count));
+      for (const float value : on_host(*kernels, array.floats()))
+        expect(value == 0, text("%zu floats: not zero", count));
       kernels->copy_in(std::as_bytes(bell(count, 1, 1).span()), array.floats());
     }
   }
@@ -454,8 +460,9 @@ std::string Checks::two_threads() const {
             same<std::uint64_t>(planes.nonzero.span(), expected_planes.nonzero.span(), text("thread %zu, codes", t));
             const ConstPlanes view = planes.view();
             const auto cut = [&](const HomeArray& array) { return array.floats().subspan(begin, part); };
-            own->apply_planes(update, {&view, 1}, {cut(from.parameters), cut(from.slot0), {}},
-                              {got.parameters.floats().subspan(begin, part), got.slot0.floats().subspan(begin, part), {}});
+            own->apply_planes(
+                update, {&view, 1}, {cut(from.parameters), cut(from.slot0), {}},
+                {got.parameters.floats().subspan(begin, part), got.slot0.floats().subspan(begin, part), {}});
           }
           const ConstPlanes view = expected_planes.view();
           scalar.apply_codes(update, {{}, {&view, 1}}, before.part(OptimizerKind::kMomentum, begin, part),

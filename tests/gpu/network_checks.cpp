@@ -17,8 +17,8 @@ namespace {
 
 using namespace engine;
 
-constexpr std::uint64_t kSeed = 0x123456789;               // of dropout
-constexpr std::uint64_t kPosition = 0xfffffffeU;           // a batch's samples cross the counter's low word
+constexpr std::uint64_t kSeed = 0x123456789;      // of dropout
+constexpr std::uint64_t kPosition = 0xfffffffeU;  // a batch's samples cross the counter's low word
 constexpr float kFactor = 1.5F;
 
 // Relative errors in norm that sums of float32 may have in another order; of factors that are rounded to 10 and 7 bits,
@@ -57,8 +57,7 @@ struct Subject {
   }
   std::unique_ptr<Engine> reference(const Model& model, int batch, int evaluation_batch) const {
     return make_cpu_engine(
-               model,
-               {.threads = options.threads, .batch = batch, .evaluation_batch = evaluation_batch, .seed = kSeed})
+               model, {.threads = options.threads, .batch = batch, .evaluation_batch = evaluation_batch, .seed = kSeed})
         .value();
   }
 };
@@ -104,8 +103,8 @@ std::string compare_steps(const Network& network, const Subject& subject) {
   const Batch batch = batch_of(network, network.batch, 11);
   const std::unique_ptr<Engine> reference = subject.reference(model, network.batch, 1);
   const Step want = step_of(*reference, host(), parameters.span(), batch, kFactor);
-  const Step got = step_of(*subject.engine(model, network.batch, 1), subject.accelerator.home(), parameters.span(),
-                           batch, kFactor);
+  const Step got =
+      step_of(*subject.engine(model, network.batch, 1), subject.accelerator.home(), parameters.span(), batch, kFactor);
   std::vector<Step> moved;
   for (const std::uint64_t seed : {1, 2})
     moved.push_back(step_of(*reference, host(), nudged(parameters, seed).span(), batch, kFactor));

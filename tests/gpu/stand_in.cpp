@@ -13,9 +13,9 @@ namespace {
 
 using namespace kernels;
 
-constexpr const char* kFaults[] = {"copy",   "statistics",       "ternarize",  "apply",   "add-scaled", "average",
-                                   "digest", "loss",             "gradient",   "padding", "repeat",     "dropout",
-                                   "early",  "batch-statistics", "evaluation", "order",   "gate",       "limit"};
+constexpr const char* kFaults[] = {
+    "copy",    "statistics", "ternarize", "apply", "add-scaled",       "average",    "digest", "loss", "gradient",
+    "padding", "repeat",     "dropout",   "early", "batch-statistics", "evaluation", "order",  "gate", "limit"};
 constexpr float kHundredthMore = 1.01F;
 
 void flip(float& value) { value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1); }
@@ -113,10 +113,11 @@ class FaultyEngine final : public engine::Engine {
     const auto later = [&](std::size_t first, std::size_t last) { told.emplace_back(first, last); };
     if (fault_ == "early") sink(0, segments().size());
     const bool held = fault_ == "early" || fault_ == "order";
-    right_->backward(factor, gradients, held ? SegmentSink(later) : [&](std::size_t first, std::size_t last) {
-      spoil(gradients, first, last);
-      sink(first, last);
-    });
+    right_->backward(
+        factor, gradients, held ? SegmentSink(later) : [&](std::size_t first, std::size_t last) {
+          spoil(gradients, first, last);
+          sink(first, last);
+        });
     if (fault_ == "order") {
       std::reverse(told.begin(), told.end());
       for (const auto& [first, last] : told) sink(first, last);

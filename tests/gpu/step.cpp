@@ -16,8 +16,8 @@ std::span<const float> of_segment(const AlignedArray<float>& flat, const engine:
   return flat.span().subspan(segment.offset, segment.element_count);
 }
 
-Step step_of(engine::Engine& engine, kernels::Home& home, std::span<const float> parameters,
-             const engine::Batch& batch, float factor) {
+Step step_of(engine::Engine& engine, kernels::Home& home, std::span<const float> parameters, const engine::Batch& batch,
+             float factor) {
   const std::unique_ptr<kernels::TensorKernels> kernels = home.make_kernels();
   const kernels::HomeArray at = at_home(home, *kernels, parameters);
   kernels::HomeArray gradient = at_home(home, *kernels, unwritten(engine.segments()).span());

@@ -17,8 +17,8 @@ struct Step {
 inline void ignore(std::size_t, std::size_t) {}
 
 // Every real element of the gradient is NaN before it, padding 0.
-Step step_of(engine::Engine& engine, kernels::Home& home, std::span<const float> parameters,
-             const engine::Batch& batch, float factor);
+Step step_of(engine::Engine& engine, kernels::Home& home, std::span<const float> parameters, const engine::Batch& batch,
+             float factor);
 
 // |ours - theirs| / |theirs| over `count` elements; infinite where one of ours is NaN.
 double distance(std::span<const float> ours, std::span<const float> theirs);

@@ -51,8 +51,7 @@ void in_parallel(std::size_t count, std::size_t grain, const std::function<void(
   const std::size_t parts = (count + grain - 1) / grain;
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t part = next++; part < parts; part = next++)
-      of(part * grain, std::min(count, (part + 1) * grain));
+    for (std::size_t part = next++; part < parts; part = next++) of(part * grain, std::min(count, (part + 1) * grain));
   };
   std::vector<std::jthread> others;
   const std::size_t threads = std::min<std::size_t>(parts, std::max(std::thread::hardware_concurrency(), 1U));
