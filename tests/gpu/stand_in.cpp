@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -160,9 +159,7 @@ class StandIn final : public engine::Accelerator {
   Home& home() override { return home_; }
   Result<std::unique_ptr<engine::Engine>> make_engine(const engine::Model& model,
                                                       const engine::EngineOptions& options) override {
-    engine::EngineOptions own = options;
-    // Not the reference's number: sums in another order, as on a device.
-    own.threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 2U));
+    engine::EngineOptions own = options;  // one thread; the reference has more: sums in another order, as on a device
     if (fault_ == "dropout") ++own.seed;
     if (fault_ == "limit") own.most_activation_bytes = 0;
     auto made = engine::make_cpu_engine(model, own);
