@@ -91,6 +91,16 @@ void same_gradient(const Step& got, const Step& want, const std::string& when) {
   expect(i == got.gradient.size(), text("%s: element %zu of the gradient has other bits", when.c_str(), i));
 }
 
+// Engines that choose algorithms by timing say which (Engine::choices).
+template <class Options, class Chooser>
+bool take_choices(Options& options, const Chooser& engine) {
+  if constexpr (requires { options.choices = engine.choices(); }) {
+    options.choices = engine.choices();
+    return true;
+  }
+  return false;
+}
+
 std::string repeats(const Subject& subject, const Work& work) {
   constexpr int kRepeats = 10;
   const std::unique_ptr<Engine> engine = subject.engine(work.model, work.batch.count);
@@ -103,9 +113,14 @@ std::string repeats(const Subject& subject, const Work& work) {
     same_gradient(step_of(*engine, subject.home, work.parameters.span(), work.batch, 1), first,
                   text("repeat %d", repeat));
   }
-  const Step other =
-      step_of(*subject.engine(work.model, work.batch.count), subject.home, work.parameters.span(), work.batch, 1);
-  const bool equal = first_difference<float>(other.gradient.span(), first.gradient.span()) == first.gradient.size();
+  // Another engine too, where the first one says what it chose by timing.
+  EngineOptions options = subject.engine_options(work.batch.count);
+  const bool told = take_choices(options, *engine);
+  const auto other = subject.accelerator.make_engine(work.model, options);
+  expect(other.ok(), "no second engine");
+  const Step again = step_of(**other, subject.home, work.parameters.span(), work.batch, 1);
+  const bool equal = first_difference<float>(again.gradient.span(), first.gradient.span()) == first.gradient.size();
+  expect(equal || !told, "another engine with the same choices has other bits");
   return text("%d repeats equal, another engine %s", kRepeats, equal ? "too" : "differs");
 }
 

@@ -4,26 +4,26 @@ device. TGD and TGCTL name the programs. Prints a line for each thing found: `ok
 if one failed. --engines cpu puts all on the processor, to try this file itself."""
 
 import argparse
-import os
 import pathlib
+import re
 import signal
 import sys
 import time
 import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "process"))
-from asking import Watch
+from asking import FINAL, Watch
 from mesh import Mesh
 
 PEER_TIMEOUT = 3  # seconds
 SLACK = 1  # beyond it a death may take to be seen
 LENET = {"data-train": 4096, "data-test": 512, "global-batch": 48, "digest-every": 20, "evaluate-every": 0, "checkpoint-every": "0s", "start-timeout": "60s"}
 CIFARNET = {
-    "model": "cifarnet", "global-batch": 128, "optimizer": "adam", "learning-rate": 0.0002, "weight-decay": 0.004, "ema": 0.999, "digest-every": 100,
+    "model": "cifarnet", "global-batch": 128, "optimizer": "adam", "learning-rate": 0.0002, "schedule": "constant", "weight-decay": 0.004, "ema": 0.999, "digest-every": 100,
     "checkpoint-every": "0s", "start-timeout": "60s",
 }  # fmt: skip
 CIFAR_TRAIN = 50000
-TRIAL = 100  # steps that the rate is measured on
+ENDING = 8  # seconds that a run takes to stop, at most
 MOST_EPOCHS = 60
 
 
@@ -54,22 +54,22 @@ class Part:
         return {i: {"engine": engine} | ({"device": self.options.device} if engine == "cuda" else {}) for i, engine in enumerate(engines)}
 
 
-def ended_well(mesh, run):
+def ended_well(mesh, run, states=("COMPLETED",)):
     """The run's status when all members have ended, with one digest."""
     mesh.wait_ended(run)
     status = mesh.run(run)
     digests = {member["node"]: member["digest"] for member in status["members"]}
-    if status["state"] != "COMPLETED" or len(digests) != len(mesh) or len(set(digests.values())) != 1 or None in digests.values():
+    if status["state"] not in states or len(digests) != len(mesh) or len(set(digests.values())) != 1 or None in digests.values():
         raise AssertionError(f"{status['state']}: {status['reason']}; {digests}")
     return status
 
 
 def devices(mesh):
-    """What each node says that it computes with, from its log."""
+    """What each node says that it computes with when a run starts."""
     said = []
     for node in mesh.nodes:
-        lines = [line for line in node.log_text().splitlines() if "device=" in line or "engine=" in line]
-        said.append(f"{node.name} " + (lines[0].split("event=", 1)[-1][:120] if lines else "says nothing of its device"))
+        line = next((line for line in node.log_text().splitlines() if " event=run-started " in line), "")
+        said.append(f"{node.name}: " + ", ".join(re.findall(r' (?:device|engine)="?([^"=]*)"?(?= \w|$)', line)))
     return "; ".join(said)
 
 
@@ -82,8 +82,7 @@ def three_nodes(part):
             run = mesh.start(LENET | {"steps": steps, "gradients": gradients}, patience=max(part.left(), 10))
             status = ended_well(mesh, run)
             texts.append(f"{steps} steps {gradients}, digest {status['digest']} on all 3, {time.monotonic() - begun:.1f} s")
-        print(devices(mesh))
-        return "; ".join(texts)
+        return "; ".join([*texts, devices(mesh)])
 
 
 def killed(part):
@@ -130,19 +129,25 @@ def cifarnet_part(part):
     name = "CIFAR-10" if data else "fractals, no --data was given"
 
     def train(gradients, seconds):
+        """As many epochs as the time allows; stopped then, behind the last evaluation."""
+        epoch = samples // job["global-batch"]
+        end = time.monotonic() + seconds
         with Mesh(2, {"threads": 4, "peer-timeout": "30s"}, per_node=part.nodes("cuda", "cuda")) as mesh:
+            run = mesh.detach(job | {"gradients": gradients, "steps": MOST_EPOCHS * epoch, "evaluate-every": epoch})
+            mesh.wait_for_step(run, 1)
             begun = time.monotonic()
-            ended_well(mesh, mesh.start(job | {"gradients": gradients, "steps": TRIAL, "schedule": "constant"}, patience=max(part.left(), 10)))
-            took = time.monotonic() - begun
-            begun = time.monotonic()
-            ended_well(mesh, mesh.start(job | {"gradients": gradients, "steps": 2 * TRIAL, "schedule": "constant"}, patience=max(part.left(), 10)))
-            step = max(time.monotonic() - begun - took, 0.001) / TRIAL  # seconds; what a start takes is in both
-            epoch = samples / job["global-batch"]
-            epochs = max(1, min(MOST_EPOCHS, int(0.8 * (seconds - 2 * took - TRIAL * step) / step / epoch)))
-            status = ended_well(mesh, mesh.start(job | {"gradients": gradients, "steps": int(epochs * epoch), "schedule": "polynomial"}, patience=max(part.left(), 10)))
-            accuracy = status["evaluation"]["accuracy"]
-            part.tell("table", f"- {name}, {gradients}: {epochs} epochs, accuracy {100 * accuracy:.2f} %, {job['global-batch'] / step:.0f} samples/s, digest {status['digest']} on both")
-            return f"{epochs} epochs, accuracy {100 * accuracy:.2f} %, {job['global-batch'] / step:.0f} samples/s"
+            while mesh.run(run)["state"] not in FINAL and time.monotonic() < end - ENDING:
+                time.sleep(0.5)
+            reached = mesh.run(run)["step"]
+            rate = reached * job["global-batch"] / (time.monotonic() - begun)
+            mesh.ctl("stop", run)
+            status = ended_well(mesh, run, ("COMPLETED", "STOPPED"))
+            last = status["evaluation"]
+            if last is None:
+                raise AssertionError(f"no epoch of {epoch} steps ended in {seconds:.0f} s: step {reached}")
+            found = f"accuracy {100 * last['accuracy']:.2f} % after {last['step'] / epoch:.0f} epochs, {rate:.0f} samples/s with evaluations"
+            part.tell("table", f"- {name}, {gradients}: {found}, digest {status['digest']} on both at step {status['step']}")
+            return found
 
     part.attempt(f"ternary ({name})", lambda: train("ternary", part.left() / 2))
     part.attempt("float32", lambda: train("float32", part.left()))
@@ -156,7 +161,6 @@ def main():
     parser.add_argument("--data")
     parser.add_argument("--engines", choices=("cpu", "cuda"), default="cuda")
     part = Part(parser.parse_args())
-    os.environ["TGD_PATIENCE"] = "60"
     {"mesh": mesh_part, "cifarnet": cifarnet_part}[part.options.part](part)
     return 1 if part.failed else 0
 

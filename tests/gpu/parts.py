@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -15,6 +14,7 @@ import bundle
 
 ROOT = bundle.ROOT
 HERE = pathlib.Path(__file__).resolve().parent
+CHECK = "tests/gpu/tgd_gpu_check"
 CRASHES = 8  # that a list of checks is taken up again after
 # Where CUDA's libraries lie if the loader does not know them: the toolkit's, or those that came with PyTorch.
 TOOLKIT = ("/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64")
@@ -52,7 +52,7 @@ class Bench:
     @staticmethod
     def find_build(given):
         for build in (given, ROOT / bundle.CARRIED, ROOT / "build/cuda"):
-            if build is not None and (build / "tests/gpu/tgd_gpu_check").exists():
+            if build is not None and (build / CHECK).exists():
                 return build
         sys.exit("there is no tgd_gpu_check in build/cuda: cmake --preset cuda && ninja -C build/cuda tgd tgctl tgd_gpu_check tgd_cuda")
 
@@ -87,7 +87,7 @@ class Bench:
         return (done.stdout or done.stderr or f"ended with {done.returncode}").strip()
 
     def check(self, part, *more):
-        return [self.program("tests/gpu/tgd_gpu_check"), part, "--module", str(self.module), "--device", str(self.options.device), *map(str, more)]
+        return [self.program(CHECK), part, "--module", str(self.module), "--device", str(self.options.device), *map(str, more)]
 
 
 def followed(command, environment, seconds, log, line):
@@ -283,10 +283,13 @@ FAULTS = {
 
 def stand_in():
     """The checks on the host, small: they pass, and each fault is found by the check that is there for it."""
-    program = os.environ.get("TGD_GPU_CHECK") or next((str(build / "tests/gpu/tgd_gpu_check") for build in (ROOT / "build/release", ROOT / "build/cuda") if (build / "tests/gpu/tgd_gpu_check").exists()), None)
+    builds = [build for build in (ROOT / bundle.CARRIED, ROOT / "build/release", ROOT / "build/cuda") if (build / CHECK).exists()]
+    program = os.environ.get("TGD_GPU_CHECK") or (str(builds[0] / CHECK) if builds else None)
     if program is None:
         sys.exit("there is no tgd_gpu_check: ninja -C build/release tgd_gpu_check, or TGD_GPU_CHECK names it")
     environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+    if builds and (builds[0] / "lib").is_dir():
+        environment["LD_LIBRARY_PATH"] = str(builds[0] / "lib")
     wrong = []
 
     def ask(part, *more):
