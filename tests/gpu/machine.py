@@ -1,0 +1,49 @@
+"""What machine it was, and the page that is kept."""
+
+import datetime
+import platform
+import re
+import shutil
+import subprocess
+
+
+def said(*command):
+    """What a program prints, or nothing where it cannot be run."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def processor():
+    with open("/proc/cpuinfo") as file:
+        names = re.findall(r"model name\s*: (.*)", file.read())
+    return f"{names[0] if names else platform.machine()}, {len(names)} processors"
+
+
+def facts(bench):
+    gpu = said("nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.memory", "--format=csv,noheader")
+    compiler = re.search(r"release [\d.]+, V[\d.]+", said(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc", "--version"))
+    return [
+        f"date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+        f"device: {gpu or 'nvidia-smi says nothing'} (name, driver, memory, highest clocks)",
+        f"module: {bench.about}",
+        f"build: {said(bench.program('daemon/tgd'), '--version').splitlines()[:1] or ['unknown']}",
+        f"host: {processor()}; {platform.system()} {platform.release()}; glibc {platform.libc_ver()[1]}",
+        f"beside: nvcc {compiler[0] if compiler else 'none'}; {bench.torch_version or 'no PyTorch'}",
+    ]
+
+
+class Page:
+    def __init__(self, bench):
+        self.facts = facts(bench)
+
+    def text(self, outcomes):
+        lines = ["# Results of tests/gpu/run", "", *(f"- {fact}" for fact in self.facts), "", "| part | | | s |", "|---|---|---|---:|"]
+        lines += [f"| {one.name} | {one.word()} | {one.text.replace('|', '/')} | {one.seconds:.0f} |" for one in outcomes]
+        for one in outcomes:
+            if one.table:
+                lines += ["", f"## {one.name}", "", *one.table]
+            if one.wrong:
+                lines += ["", f"## {one.name}: what was wrong", "", *(f"- {each}" for each in one.wrong)]
+        return "\n".join(lines) + "\n"

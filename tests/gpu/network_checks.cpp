@@ -1,0 +1,294 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kernels/host_home.h"
+#include "tests/engine/random_batch.h"
+#include "tests/engine/reference_network.h"
+#include "tests/engine/small_networks.h"
+#include "tests/gpu/checks.h"
+#include "tests/gpu/step.h"
+
+namespace tg::gpu {
+namespace {
+
+using namespace engine;
+
+constexpr std::uint64_t kSeed = 0x123456789;      // of dropout
+constexpr std::uint64_t kPosition = 0xfffffffeU;  // a batch's samples cross the counter's low word
+constexpr float kFactor = 1.5F;
+
+// Relative errors in norm that sums of float32 may have in another order; of factors that are rounded to 10 and 7 bits,
+// through a few layers. Winograd's transforms of 5x5 and larger filters are as far off in strict float32 as 1e-3: a
+// library's doing, and right.
+constexpr double kFloatTolerance = 1e-4, kWinogradTolerance = 3e-3, kTf32Tolerance = 2e-2, kBf16Tolerance = 0.2;
+// Beyond that a gradient may move as it does on the CPU where every parameter moves by 2^-20 of itself, about what
+// float32 sums lose: where a value at a relu or a maximum falls the other way, a small batch feels it. Ten times, since
+// a layer's sums lose in each of some ten layers. Above kRounding a segment's gradient is made of rounding alone (a
+// bias before a batch normalization): it is not compared, and half of all segments at most may be so.
+constexpr float kNudge = 0x1p-20F;
+constexpr double kNudges = 10, kRounding = 0.02;
+// An error along a direction of signs is normal with deviation 1, in units of its norm / sqrt(n); and the float32
+// products of these small networks leave a few parts of kFloatTolerance.
+constexpr double kSigns = 5;
+
+double tolerance_of(const Model& model, Math math) {
+  if (math == Math::kBf16) return kBf16Tolerance;
+  if (math == Math::kTf32) return kTf32Tolerance;
+  const bool large = std::any_of(model.operators.begin(), model.operators.end(), [](const Operator& one) {
+    const auto* const convolution = std::get_if<Convolution>(&one.attributes);
+    return convolution != nullptr && convolution->window.kernel >= 5;
+  });
+  return large ? kWinogradTolerance : kFloatTolerance;
+}
+
+struct Subject {
+  Accelerator& accelerator;
+  CheckOptions options;
+
+  std::unique_ptr<Engine> engine(const Model& model, int batch, int evaluation_batch) const {
+    auto made = accelerator.make_engine(
+        model, {.threads = 1, .batch = batch, .evaluation_batch = evaluation_batch, .seed = kSeed});
+    if (!made) throw Wrong(made.error().message);
+    return std::move(made).value();
+  }
+  std::unique_ptr<Engine> reference(const Model& model, int batch, int evaluation_batch) const {
+    return make_cpu_engine(
+               model, {.threads = options.threads, .batch = batch, .evaluation_batch = evaluation_batch, .seed = kSeed})
+        .value();
+  }
+};
+
+kernels::Home& host() {
+  static kernels::HostHome home(*kernels::available().front());
+  return home;
+}
+
+struct Network {
+  std::string name;
+  Model model;
+  int batch = 2;
+  float bound = 0;  // of uniform parameters; 0: the model's own start
+};
+
+AlignedArray<float> parameters_of(const Network& network) {
+  if (network.bound > 0) return random_parameters(network.model, network.bound, 12);
+  AlignedArray<float> flat = flat_array(network.model);
+  initialize(network.model.segments, 22, flat.data());
+  return flat;
+}
+
+Batch batch_of(const Network& network, int count, std::uint64_t seed) {
+  Batch batch = random_batch(network.model, count, seed);
+  batch.first_position = kPosition;
+  return batch;
+}
+
+AlignedArray<float> nudged(const AlignedArray<float>& parameters, std::uint64_t seed) {
+  AlignedArray<float> moved(parameters.size());
+  in_parallel(moved.size(), 1 << 16, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      moved[i] = parameters[i] * (1 + ((drawn(seed, i) & 1) != 0 ? kNudge : -kNudge));
+  });
+  return moved;
+}
+
+// Loss, gradient segment by segment, and batch statistics.
+std::string compare_steps(const Network& network, const Subject& subject) {
+  const Model& model = network.model;
+  const AlignedArray<float> parameters = parameters_of(network);
+  const Batch batch = batch_of(network, network.batch, 11);
+  const std::unique_ptr<Engine> reference = subject.reference(model, network.batch, 1);
+  const Step want = step_of(*reference, host(), parameters.span(), batch, kFactor);
+  const Step got =
+      step_of(*subject.engine(model, network.batch, 1), subject.accelerator.home(), parameters.span(), batch, kFactor);
+  std::vector<Step> moved;
+  for (const std::uint64_t seed : {1, 2})
+    moved.push_back(step_of(*reference, host(), nudged(parameters, seed).span(), batch, kFactor));
+  const double tolerance = tolerance_of(model, subject.options.math);
+
+  const auto loss_error = [&](double loss) { return std::abs(loss - want.loss) / std::abs(want.loss); };
+  const double loss_tolerance =
+      tolerance / 10 + kNudges * std::max(loss_error(moved[0].loss), loss_error(moved[1].loss));
+  expect(loss_error(got.loss) <= loss_tolerance,
+         text("loss %.8g instead of %.8g, tolerance %.1e", got.loss, want.loss, loss_tolerance));
+
+  double worst = 0;
+  std::size_t rounding = 0;
+  for (const Segment& segment : model.segments.segments()) {
+    const auto of = [&](const Step& step) { return of_segment(step.gradient, segment); };
+    const double noise = std::max(distance(of(moved[0]), of(want)), distance(of(moved[1]), of(want)));
+    const double error = distance(of(got), of(want));
+    expect(std::isfinite(error) || std::isinf(noise), segment.name + ": an element is NaN or was not written");
+    if (!(noise < kRounding)) {
+      ++rounding;
+      continue;
+    }
+    const double allowed = tolerance + kNudges * noise;
+    expect(error <= allowed, text("gradient of %s: error %.1e of its norm %.2e, tolerance %.1e", segment.name.c_str(),
+                                  error, norm(of(want)), allowed));
+    worst = std::max(worst, error);
+  }
+  expect(2 * rounding <= model.segments.size(),
+         text("%zu of %zu gradients are rounding alone", rounding, model.segments.size()));
+  for (const Segment& segment : model.segments.segments())
+    for (std::size_t i = segment.element_count; i < segment.padded_count(); ++i)
+      expect(got.gradient[segment.offset + i] == 0, segment.name + ": padding was written");
+
+  double statistics = 0;
+  for (const Segment& segment : model.statistics.segments()) {
+    const auto of = [&](const Step& step) { return of_segment(step.statistics, segment); };
+    const double allowed =
+        tolerance + kNudges * std::max(distance(of(moved[0]), of(want)), distance(of(moved[1]), of(want)));
+    const double error = distance(of(got), of(want));
+    expect(error <= allowed, text("%s: error %.1e, tolerance %.1e", segment.name.c_str(), error, allowed));
+    statistics = std::max(statistics, error);
+  }
+  std::string found = text("loss %.6g off by %.0e, gradients by at most %.0e", got.loss, loss_error(got.loss), worst);
+  if (rounding > 0) found += text(" (%zu of %zu are rounding alone)", rounding, model.segments.size());
+  if (model.statistics.size() > 0) found += text(", batch statistics by %.0e", statistics);
+  return found;
+}
+
+// The double-precision reference: the loss, and its slope along a random direction of each segment.
+std::string compare_with_reference(const Network& network, const Subject& subject) {
+  const Model& model = network.model;
+  const AlignedArray<float> flat = parameters_of(network);
+  const Batch batch = batch_of(network, network.batch, 11);
+  const Step got = step_of(*subject.engine(model, network.batch, 1), subject.accelerator.home(), flat.span(), batch, 1);
+  const double tolerance = tolerance_of(model, subject.options.math);
+  std::vector<double> parameters(flat.begin(), flat.end());
+  const double loss = reference_loss(model, parameters, batch, kSeed);
+  expect(std::abs(got.loss - loss) <= tolerance / 10 * loss, text("loss %.8g instead of %.8g", got.loss, loss));
+  double worst = 0;
+  for (std::size_t s = 0; s < model.segments.size(); ++s) {
+    const Segment& segment = model.segments[s];
+    const std::span<const float> gradient = of_segment(got.gradient, segment);
+    const double scale = 1 / std::sqrt(static_cast<double>(gradient.size())), step = 1e-6;
+    const auto sign = [&](std::size_t i) { return (drawn(23 + s, i) & 1) != 0 ? scale : -scale; };
+    const auto loss_at = [&](double move) {
+      for (std::size_t i = 0; i < gradient.size(); ++i) parameters[segment.offset + i] += move * sign(i);
+      return reference_loss(model, parameters, batch, kSeed);
+    };
+    const double above = loss_at(step), below = loss_at(-2 * step);
+    loss_at(step);
+    double slope = 0;
+    for (std::size_t i = 0; i < gradient.size(); ++i) slope += gradient[i] * sign(i);
+    expect(norm(gradient) > 0, segment.name + ": no gradient");
+    // A direction of signs sees 1 / sqrt(n) of the norm, and as much of its error.
+    const double error = std::abs(slope - (above - below) / (2 * step)) / (norm(gradient) * scale);
+    worst = std::max(worst, error);
+    expect(error <= kSigns * tolerance,
+           text("slope of %s: %.6g instead of %.6g", segment.name.c_str(), slope, (above - below) / (2 * step)));
+  }
+  return text("loss off by %.0e, slopes by at most %.0e of what they may be", std::abs(got.loss - loss) / loss, worst);
+}
+
+// Along the gradient the loss has the gradient's norm as its slope, by the subject's own losses. They are float32: the
+// step is such that the loss moves by half a hundredth, of which rounding is 1e-4 and the third derivative some
+// hundredths at worst.
+std::string compare_slope(const Network& network, const Subject& subject) {
+  constexpr double kShare = 0.005, kSlopeTolerance = 0.05;
+  const AlignedArray<float> flat = parameters_of(network);
+  const Batch batch = batch_of(network, network.batch, 13);
+  const std::unique_ptr<Engine> engine = subject.engine(network.model, network.batch, 1);
+  kernels::Home& home = subject.accelerator.home();
+  const Step at = step_of(*engine, home, flat.span(), batch, 1);
+  const double slope = norm(at.gradient.span()), length = kShare * at.loss / slope;
+  const auto loss_at = [&](double move) {
+    AlignedArray<float> moved(flat.size());
+    for (std::size_t i = 0; i < flat.size(); ++i)
+      moved[i] = static_cast<float>(flat[i] + move * at.gradient[i] / slope);
+    return step_of(*engine, home, moved.span(), batch, 1).loss;
+  };
+  const double measured = (loss_at(length) - loss_at(-length)) / (2 * length);
+  expect(std::abs(measured - slope) <= kSlopeTolerance * slope,
+         text("slope along the gradient %.5g instead of %.5g", measured, slope));
+  return text("slope along the gradient %.5g, by differences %.5g", slope, measured);
+}
+
+// Counts and loss of a full batch, a short one, and none.
+std::string compare_evaluations(const Network& network, const Subject& subject) {
+  const Model& model = network.model;
+  const int whole = subject.options.small ? 7 : 40, part = 3;
+  const AlignedArray<float> parameters = parameters_of(network);
+  const std::unique_ptr<Engine> reference = subject.reference(model, network.batch, whole);
+  const Step measured = step_of(*reference, host(), parameters.span(), batch_of(network, network.batch, 11), 1);
+  const float* const statistics = model.statistics.size() > 0 ? measured.statistics.data() : nullptr;
+  const std::unique_ptr<Engine> engine = subject.engine(model, network.batch, whole);
+  kernels::Home& home = subject.accelerator.home();
+  const std::unique_ptr<kernels::TensorKernels> kernels = home.make_kernels();
+  const kernels::HomeArray at = at_home(home, *kernels, parameters.span());
+  const double tolerance = tolerance_of(model, subject.options.math);
+  double worst = 0;
+  std::uint64_t correct = 0, correct_5 = 0;
+  for (const int count : {whole, part, 1}) {
+    const Batch batch = batch_of(network, count, 54);
+    const EvaluationCounts want = reference->evaluate(parameters.data(), statistics, batch);
+    const EvaluationCounts got = engine->evaluate(at.floats().address(), statistics, batch);
+    expect(got.total == want.total, text("%d samples: total %d", count, static_cast<int>(got.total)));
+    const double error = std::abs(got.loss_sum - want.loss_sum) / want.loss_sum;
+    expect(error <= tolerance, text("%d samples: loss %.8g instead of %.8g", count, got.loss_sum, want.loss_sum));
+    // Two logits that are nearly equal may change places in one sample.
+    const auto near = [](std::uint64_t a, std::uint64_t b) { return a <= b + 1 && b <= a + 1; };
+    expect(near(got.correct, want.correct) && near(got.correct_5, want.correct_5),
+           text("%d samples: %d correct, %d in five instead of %d and %d", count, static_cast<int>(got.correct),
+                static_cast<int>(got.correct_5), static_cast<int>(want.correct), static_cast<int>(want.correct_5)));
+    worst = std::max(worst, error);
+    correct += got.correct;
+    correct_5 += got.correct_5;
+  }
+  expect(engine->evaluate(at.floats().address(), statistics, Batch{}).total == 0, "an empty batch has samples");
+  return text("loss off by at most %.0e, %d correct, %d in five", worst, static_cast<int>(correct),
+              static_cast<int>(correct_5));
+}
+
+// A network of the table, on images of `side` (0: as published).
+Network network_of(ModelKind kind, int side, int batch) {
+  ModelOptions options{.kind = kind};
+  if (side > 0) options.input = ImageShape{published_input(kind).channels, side, side};
+  return {text("%s_%d_of_%d", to_word(kind), batch, make_model(options).value().input.height),
+          make_model(options).value(), batch};
+}
+
+std::vector<Network> networks(bool small) {
+  std::vector<Network> all;
+  all.push_back(network_of(ModelKind::kMlp, 0, 16));
+  all.push_back(network_of(ModelKind::kLenet, 0, small ? 8 : 64));
+  all.push_back(network_of(ModelKind::kCifarnet, 0, small ? 4 : 64));
+  all.push_back(network_of(ModelKind::kResnet20, small ? 8 : 32, small ? 8 : 32));
+  if (small) return all;
+  all.push_back(network_of(ModelKind::kAlexnet, 0, 8));
+  all.push_back(network_of(ModelKind::kAlexnetTwoColumn, 0, 8));
+  all.push_back(network_of(ModelKind::kGooglenet, 96, 8));
+  all.push_back(network_of(ModelKind::kGooglenetSlim, 96, 8));
+  all.push_back(network_of(ModelKind::kVggA, 64, 4));
+  all.push_back(network_of(ModelKind::kResnet18, 96, 16));
+  all.push_back(network_of(ModelKind::kResnet50, 96, 8));
+  all.push_back(network_of(ModelKind::kResnet50, 0, 4));
+  return all;
+}
+
+}  // namespace
+
+void check_networks(Report& report, Accelerator& accelerator, const CheckOptions& options) {
+  const Subject subject{accelerator, options};
+  for (const SmallNetwork& one : small_networks()) {
+    const Network network{one.name, one.model().value(), 3, 0.5F};
+    const std::string name = std::string("networks.small.") + one.name;
+    report.run(name, [&] { return compare_steps(network, subject); });
+    report.run(name + ".reference", [&] { return compare_with_reference(network, subject); });
+    report.run(name + ".evaluation", [&] { return compare_evaluations(network, subject); });
+  }
+  for (const Network& network : networks(options.small)) {
+    const std::string name = "networks." + network.name;
+    report.run(name, [&] { return compare_steps(network, subject); });
+    report.run(name + ".slope", [&] { return compare_slope(network, subject); });
+    report.run(name + ".evaluation", [&] { return compare_evaluations(network, subject); });
+  }
+}
+
+}  // namespace tg::gpu

@@ -1,0 +1,55 @@
+#include "tests/gpu/report.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+namespace tg::gpu {
+
+std::string text(const char* format, ...) {
+  char line[2000];
+  va_list values;
+  va_start(values, format);
+  std::vsnprintf(line, sizeof line, format, values);
+  va_end(values);
+  return line;
+}
+
+double Report::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+}
+
+bool Report::wanted(const std::string& name) const {
+  if (std::find(options_.skip.begin(), options_.skip.end(), name) != options_.skip.end()) return false;
+  return options_.only.empty() || std::any_of(options_.only.begin(), options_.only.end(),
+                                              [&](const std::string& begin) { return name.rfind(begin, 0) == 0; });
+}
+
+void Report::run(const std::string& name, const std::function<std::string()>& check) {
+  if (!wanted(name)) return;
+  ++ran_;
+  if (options_.list) {
+    std::printf("%s\n", name.c_str());
+    return;
+  }
+  const double begin = seconds();
+  std::printf("begin %s\n", name.c_str());
+  std::fflush(stdout);
+  std::string found;
+  bool right = false;
+  if (begin > options_.seconds) {
+    found = "not run: no time was left";
+  } else {
+    try {
+      found = check();
+      right = true;
+    } catch (const std::exception& wrong) {
+      found = wrong.what();
+    }
+  }
+  std::printf("%s %s: %s, %.1f s\n", right ? "ok" : "FAIL", name.c_str(), found.c_str(), seconds() - begin);
+  std::fflush(stdout);
+  passed_ = passed_ && right;
+}
+
+}  // namespace tg::gpu

@@ -1,0 +1,52 @@
+// What a list of checks found, one line each on stdout as soon as it is known, for tests/gpu/run to read:
+//
+//   begin kernels.digest                  (a check that ends the process is the last one that began)
+//   ok kernels.digest: 40 ranges, 0.2 s
+//   FAIL kernels.digest: 1536 floats from 4096: 0x.. instead of 0x..
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace tg::gpu {
+
+// What a check found wrong; the text says where.
+struct Wrong : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+inline void expect(bool right, const std::string& what) {
+  if (!right) throw Wrong(what);
+}
+
+std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+struct ReportOptions {
+  std::vector<std::string> only;  // names, or their beginnings; empty: all
+  std::vector<std::string> skip;  // names
+  double seconds = 1e9;           // after that long no check is begun, and what is left has failed
+  bool list = false;              // the names alone
+};
+
+class Report {
+ public:
+  explicit Report(ReportOptions options) : options_(std::move(options)) {}
+  // check returns its numbers, or throws.
+  void run(const std::string& name, const std::function<std::string()>& check);
+  bool passed() const { return passed_ && ran_ > 0; }
+  bool lists() const { return options_.list; }
+
+ private:
+  bool wanted(const std::string& name) const;
+  double seconds() const;
+
+  const ReportOptions options_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  bool passed_ = true;
+  int ran_ = 0;
+};
+
+}  // namespace tg::gpu

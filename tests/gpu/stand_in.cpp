@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "kernels/host_home.h"
+#include "tests/gpu/subject.h"
+
+namespace tg::gpu {
+namespace {
+
+using namespace kernels;
+
+constexpr const char* kFaults[] = {
+    "copy",    "statistics", "ternarize", "apply", "add-scaled",       "average",    "digest", "loss", "gradient",
+    "padding", "repeat",     "dropout",   "early", "batch-statistics", "evaluation", "order",  "gate", "limit"};
+constexpr float kHundredthMore = 1.01F;
+
+void flip(float& value) { value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1); }
+void flip_last(const Floats& floats) {
+  if (floats.size() > 0) flip(floats.address()[floats.size() - 1]);
+}
+
+class FaultyKernels final : public TensorKernels {
+ public:
+  FaultyKernels(std::unique_ptr<TensorKernels> right, std::string fault)
+      : right_(std::move(right)), fault_(std::move(fault)) {}
+
+  void copy_in(std::span<const std::byte> from, Floats to) override {
+    right_->copy_in(from, to);
+    if (fault_ == "copy") flip_last(to);
+  }
+  void copy_out(ConstFloats from, std::span<std::byte> to) override { right_->copy_out(from, to); }
+  void statistics(std::span<const ConstFloats> slices, std::span<Statistics> results) override {
+    right_->statistics(slices, results);
+    if (fault_ != "statistics" || results.empty()) return;
+    double& sum = results.back().sum;
+    sum = std::bit_cast<double>(std::bit_cast<std::uint64_t>(sum) ^ 1);
+  }
+  void ternarize(ConstFloats gradient, std::size_t first, const DrawKey& key, const Scale& scale,
+                 Planes codes) override {
+    right_->ternarize(gradient, first, key, scale, codes);
+    if (fault_ == "ternarize" && !codes.nonzero.empty()) codes.nonzero.back() ^= 1;
+  }
+  void apply_sums(const Update& update, std::span<const std::int8_t> sums, const ConstStateFloats& from,
+                  const StateFloats& to) override {
+    right_->apply_sums(update, sums, from, to);
+    if (fault_ == "apply") flip_last(to.parameters);
+  }
+  void apply_floats(const Update& update, std::span<const float> sums, const ConstStateFloats& from,
+                    const StateFloats& to) override {
+    right_->apply_floats(update, sums, from, to);
+    if (fault_ == "apply") flip_last(to.parameters);
+  }
+  void apply_planes(const Update& update, std::span<const ConstPlanes> codes, const ConstStateFloats& from,
+                    const StateFloats& to) override {
+    right_->apply_planes(update, codes, from, to);
+    if (fault_ == "apply") flip_last(to.parameters);
+  }
+  void add_scaled(ConstFloats parameters, float factor, Floats gradient) override {
+    right_->add_scaled(parameters, factor, gradient);
+    if (fault_ == "add-scaled") flip_last(gradient);
+  }
+  void average(ConstFloats parameters, float rate, Floats average) override {
+    right_->average(parameters, rate, average);
+    if (fault_ == "average") flip_last(average);
+  }
+  std::uint64_t digest(ConstFloats values, std::uint64_t first, std::uint64_t salt) override {
+    return right_->digest(values, first, salt) ^ (fault_ == "digest" ? 1 : 0);
+  }
+
+ private:
+  const std::unique_ptr<TensorKernels> right_;
+  const std::string fault_;
+};
+
+class FaultyHome final : public Home {
+ public:
+  explicit FaultyHome(std::string fault) : host_(*available().front()), fault_(std::move(fault)) {}
+  std::string_view name() const override { return host_.name(); }
+  std::unique_ptr<TensorKernels> make_kernels() override {
+    return std::make_unique<FaultyKernels>(host_.make_kernels(), fault_);
+  }
+  Floats allocate(std::size_t count) override { return host_.allocate(count); }
+  void release(Floats floats) override { host_.release(floats); }
+
+ private:
+  HostHome host_;
+  const std::string fault_;
+};
+
+class FaultyEngine final : public engine::Engine {
+ public:
+  FaultyEngine(std::unique_ptr<engine::Engine> right, std::string fault)
+      : right_(std::move(right)), fault_(std::move(fault)) {}
+
+  const engine::SegmentTable& segments() const override { return right_->segments(); }
+  const engine::SegmentTable& statistics() const override { return right_->statistics(); }
+  double forward(const float* parameters, const engine::Batch& batch, const SegmentGate& gate) override {
+    double loss = 0;
+    if (fault_ == "gate" && gate) {
+      loss = right_->forward(parameters, batch, {});
+      gate(0, segments().size());
+    } else {
+      loss = right_->forward(parameters, batch, gate);
+    }
+    return fault_ == "loss" ? loss * kHundredthMore : loss;
+  }
+  void backward(float factor, float* gradients, const SegmentSink& sink) override {
+    std::vector<std::pair<std::size_t, std::size_t>> told;
+    const auto later = [&](std::size_t first, std::size_t last) { told.emplace_back(first, last); };
+    if (fault_ == "early") sink(0, segments().size());
+    const bool held = fault_ == "early" || fault_ == "order";
+    right_->backward(
+        factor, gradients, held ? SegmentSink(later) : [&](std::size_t first, std::size_t last) {
+          spoil(gradients, first, last);
+          sink(first, last);
+        });
+    if (fault_ == "order") {
+      std::reverse(told.begin(), told.end());
+      for (const auto& [first, last] : told) sink(first, last);
+    }
+  }
+  void read_statistics(float* measured) const override {
+    right_->read_statistics(measured);
+    if (fault_ == "batch-statistics" && statistics().size() > 0) measured[0] *= kHundredthMore;
+  }
+  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics,
+                                    const engine::Batch& batch) override {
+    engine::EvaluationCounts counts = right_->evaluate(parameters, statistics, batch);
+    if (fault_ == "evaluation") counts.loss_sum *= kHundredthMore;
+    return counts;
+  }
+  std::string build() const override { return right_->build(); }
+  std::size_t activation_bytes() const override { return right_->activation_bytes(); }
+
+ private:
+  void spoil(float* gradients, std::size_t first, std::size_t last) {
+    const engine::Segment& segment = segments()[last - 1];
+    float* const begin = gradients + segment.offset;
+    if (fault_ == "gradient")
+      for (std::size_t i = 0; i < segment.element_count; ++i) begin[i] *= kHundredthMore;
+    if (fault_ == "padding" && segment.padded_count() > segment.element_count) begin[segment.element_count] = 1;
+    if (fault_ == "repeat" && first == 0 && ++backwards_ % 3 == 0) flip(*begin);
+  }
+
+  const std::unique_ptr<engine::Engine> right_;
+  const std::string fault_;
+  int backwards_ = 0;
+};
+
+class StandIn final : public engine::Accelerator {
+ public:
+  explicit StandIn(const std::string& fault) : home_(fault), fault_(fault) {}
+  std::string_view device() const override { return "the host"; }
+  std::string_view library() const override { return library_; }
+  engine::DeviceMemory memory() const override { return {}; }
+  Home& home() override { return home_; }
+  Result<std::unique_ptr<engine::Engine>> make_engine(const engine::Model& model,
+                                                      const engine::EngineOptions& options) override {
+    engine::EngineOptions own = options;  // one thread; the reference has more: sums in another order, as on a device
+    if (fault_ == "dropout") ++own.seed;
+    if (fault_ == "limit") own.most_activation_bytes = 0;
+    auto made = engine::make_cpu_engine(model, own);
+    if (!made) return made.error();
+    return std::unique_ptr<engine::Engine>(std::make_unique<FaultyEngine>(std::move(made).value(), fault_));
+  }
+
+ private:
+  FaultyHome home_;
+  const std::string fault_;
+  const std::string library_ = engine::cpu_library();
+};
+
+}  // namespace
+
+std::unique_ptr<engine::Accelerator> make_stand_in(const std::string& fault) {
+  if (!fault.empty() && std::find(std::begin(kFaults), std::end(kFaults), fault) == std::end(kFaults))
+    throw std::runtime_error("there is no fault " + fault);
+  return std::make_unique<StandIn>(fault);
+}
+
+}  // namespace tg::gpu

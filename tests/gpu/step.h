@@ -1,0 +1,31 @@
+// One training step of an engine, with its results on the host.
+#pragma once
+
+#include <span>
+
+#include "engine/engine.h"
+#include "kernels/home_array.h"
+#include "tests/gpu/values.h"
+
+namespace tg::gpu {
+
+struct Step {
+  double loss = 0;
+  AlignedArray<float> gradient, statistics;  // flat
+};
+
+inline void ignore(std::size_t, std::size_t) {}
+
+// Every real element of the gradient is NaN before it, padding 0.
+Step step_of(engine::Engine& engine, kernels::Home& home, std::span<const float> parameters, const engine::Batch& batch,
+             float factor);
+
+// |ours - theirs| / |theirs| over `count` elements; infinite where one of ours is NaN.
+double distance(std::span<const float> ours, std::span<const float> theirs);
+double norm(std::span<const float> values);
+
+// A flat array whose real elements are NaN and whose padding is 0.
+AlignedArray<float> unwritten(const engine::SegmentTable& segments);
+std::span<const float> of_segment(const AlignedArray<float>& flat, const engine::Segment& segment);
+
+}  // namespace tg::gpu
