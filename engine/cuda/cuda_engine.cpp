@@ -75,7 +75,7 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
       results_(training_.heads().size()),
       measured_(model_.statistics.padded_count()),
       running_(model_.statistics.padded_count()),
-      complete_(ranges_.size() + 1) {
+      complete_(ranges_.size()) {
   const std::size_t bytes = std::max(training_.bytes(), evaluation_.bytes());
   if (const std::uint64_t left = free_for(bytes); bytes > left) throw TooLarge{bytes, left, true};
   memory_ = kernels::cuda::DeviceArray<std::byte>(bytes);
@@ -144,7 +144,7 @@ void CudaEngine::load(const Network& network, const Samples& samples) {
     labels_.host()[i] = samples.labels[i];
   }
   labels_.copy_in(count, library_.copy());
-  *step_.host() = {samples.first_position, 0};
+  *step_.host() = {samples.first_position, backwards_, 0};
   step_.copy_in(1, library_.copy());
   TG_CUDA(cudaEventRecord(loaded_.get(), library_.copy()));
 }
@@ -172,7 +172,7 @@ double CudaEngine::forward(const float* parameters, const Batch& batch, const Se
     for (const SegmentRange& range : ranges_) gate(range.first, range.last);
   const cudaStream_t stream = library_.compute();
   TG_CUDA(cudaStreamWaitEvent(stream, loaded_.get(), 0));
-  forward_.run({parameters, nullptr}, stream, [&](bool) {
+  forward_.run({parameters, nullptr}, stream, [&] {
     // What a measured value follows from is 0 times the one before, and that may have been no number.
     if (measured_.size() > 0) TG_CUDA(cudaMemsetAsync(measured_.device(), 0, measured_.bytes(), stream));
     training_.forward(pass(parameters, options_.batch));
@@ -195,35 +195,32 @@ void CudaEngine::backward(float factor, float* gradients, const SegmentSink& sin
   library_.claim();
   const float* const parameters = std::exchange(parameters_, nullptr);  // its buffers lie where activations were
   step_.host()->factor = factor;
+  step_.host()->number = ++backwards_;
+  const auto* const number = reinterpret_cast<const std::uint64_t*>(reinterpret_cast<const std::byte*>(step_.device()) +
+                                                                    offsetof(Step, number));
   const cudaStream_t stream = library_.compute();
-  backward_.run({parameters, gradients}, stream, [&](bool captured) {
-    // In a graph the event is recorded anew by every launch; without the flag it would be an arrow inside the graph.
-    const unsigned flags = captured ? cudaEventRecordExternal : cudaEventRecordDefault;
+  backward_.run({parameters, gradients}, stream, [&] {
     std::size_t done = 0;
-    const auto complete = [&] {
-      TG_CUDA(cudaEventRecordWithFlags(complete_[done].get(), stream, flags));
-      ++done;
-    };
     step_.copy_in(1, stream);
     training_.backward(pass(parameters, options_.batch), gradients, [&](const SegmentRange& range) {
       const SegmentRange& expected = ranges_[ranges_.size() - 1 - done];
       TG_CHECK(range.first == expected.first && range.last == expected.last, range.first, expected.first);
-      complete();
+      complete_.queue(done, number, stream);
+      ++done;
     });
     TG_CHECK(done == ranges_.size(), done, ranges_.size());
-    complete();
   });
   try {
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      wait_for(complete_[i].get());
+      complete_.wait(i, backwards_, stream);
       const SegmentRange& range = ranges_[ranges_.size() - 1 - i];
       sink(range.first, range.last);
     }
   } catch (...) {
-    wait_for(complete_.back().get());  // the next call may use the memory at once
+    library_.wait();  // the next call may use the memory at once
     throw;
   }
-  wait_for(complete_.back().get());
+  library_.wait();
 }
 
 void CudaEngine::read_statistics(float* measured) const {

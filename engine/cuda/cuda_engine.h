@@ -2,7 +2,7 @@
 //
 // A step is two CUDA graphs, its forward and its backward pass. What differs from step to step lies in device memory
 // that is written before the launch: the images, labels, dropout's position, the gradient's factor. After each part of
-// the gradient the backward graph records an event, and the sink is called as these come, while earlier layers are
+// the gradient the backward graph tells the host (progress.h), and the sink is called then, while earlier layers are
 // still in backward. Every call returns with the device done.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "engine/cuda/graphs.h"
 #include "engine/cuda/mirror.h"
 #include "engine/cuda/network.h"
+#include "engine/cuda/progress.h"
 #include "engine/engine.h"
 
 namespace tg::engine::cuda {
@@ -58,6 +59,7 @@ class CudaEngine final : public Engine {
   };
   struct Step {
     std::uint64_t first_position;
+    std::uint64_t number;  // of the backward launch
     float factor;
   };
 
@@ -84,8 +86,9 @@ class CudaEngine final : public Engine {
   std::vector<std::string> implementations_;
 
   kernels::cuda::Event loaded_;
-  std::vector<kernels::cuda::Event> complete_;  // by range in backward's order, and one for its end
+  Progress complete_;  // by range, in backward's order
   Graphs forward_, backward_;
+  std::uint64_t backwards_ = 0;
   const float* parameters_ = nullptr;  // of the last forward; null: there is nothing to go back through
 };
 

@@ -41,14 +41,14 @@ class Capture {
 
 void Graphs::run(const Key& key, cudaStream_t stream, const Enqueue& enqueue) {
   if (!warm_) {
-    enqueue(false);
+    enqueue();
     warm_ = true;
     return;
   }
   auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& each) { return each.key == key; });
   if (entry == entries_.end()) {
     Capture capture(stream);
-    enqueue(true);
+    enqueue();
     cudaGraphExec_t executable = nullptr;
     TG_CUDA(cudaGraphInstantiate(&executable, capture.end(), 0));
     entries_.push_front({key, Executable(executable)});

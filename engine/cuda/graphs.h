@@ -20,8 +20,8 @@ class Graphs {
     const float* gradients = nullptr;
     bool operator==(const Key&) const = default;
   };
-  // Queues work on the stream. captured: it is being recorded, nothing runs yet.
-  using Enqueue = std::function<void(bool captured)>;
+  // Queues work on the stream.
+  using Enqueue = std::function<void()>;
 
   // Queues the work, captured where it can be. The very first time it runs as it is: libraries load kernels and take
   // memory when they are first called, and a capture allows neither. Throws std::runtime_error naming the call.
