@@ -7,10 +7,10 @@ import shutil
 import subprocess
 
 
-def said(*command):
+def said(*command, environment=None):
     """What a program prints, or nothing where it cannot be run."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         return ""
 
@@ -28,7 +28,7 @@ def facts(bench):
         f"date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
         f"device: {gpu or 'nvidia-smi says nothing'} (name, driver, memory, highest clocks)",
         f"module: {bench.about}",
-        f"build: {said(bench.program('daemon/tgd'), '--version').splitlines()[:1] or ['unknown']}",
+        f"build: {(said(bench.program('daemon/tgd'), '--version', environment=bench.environment).splitlines() or ['unknown'])[0]}",
         f"host: {processor()}; {platform.system()} {platform.release()}; glibc {platform.libc_ver()[1]}",
         f"beside: nvcc {compiler[0] if compiler else 'none'}; {bench.torch_version or 'no PyTorch'}",
     ]

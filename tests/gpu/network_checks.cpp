@@ -31,6 +31,11 @@ constexpr double kFloatTolerance = 1e-4, kWinogradTolerance = 3e-3, kTf32Toleran
 // bias before a batch normalization): it is not compared, and half of all segments at most may be so.
 constexpr float kNudge = 0x1p-20F;
 constexpr double kNudges = 10, kRounding = 0.02;
+// Of some 100,000 values at relus and maxima behind batch normalizations a few fall the other way in any float32 sum,
+// and each moves what was a sum of many opposite signs: in deep networks PyTorch in float32 is up to 3e-2 from PyTorch
+// in float64 (tests/accuracy/pytorch_models.py). There the whole gradient is held to that; of a segment only what is
+// missing, doubled or of the other sign would be seen, and the small networks are there for the rest.
+constexpr double kDeepTolerance = 5e-2, kDeepNudges = 3, kDeepSegment = 0.5;
 // An error along a direction of signs is normal with deviation 1, in units of its norm / sqrt(n); and the float32
 // products of these small networks leave a few parts of kFloatTolerance.
 constexpr double kSigns = 5;
@@ -72,6 +77,7 @@ struct Network {
   Model model;
   int batch = 2;
   float bound = 0;  // of uniform parameters; 0: the model's own start
+  bool deep = false;
 };
 
 AlignedArray<float> parameters_of(const Network& network) {
@@ -116,24 +122,30 @@ std::string compare_steps(const Network& network, const Subject& subject) {
   expect(loss_error(got.loss) <= loss_tolerance,
          text("loss %.8g instead of %.8g, tolerance %.1e", got.loss, want.loss, loss_tolerance));
 
+  const auto compared = [&](const std::string& name, auto of, double least, double nudges) {
+    const double noise = std::max(distance(of(moved[0]), of(want)), distance(of(moved[1]), of(want)));
+    const double error = distance(of(got), of(want)), allowed = least + nudges * noise;
+    expect(std::isfinite(error) || std::isinf(noise), name + ": an element is NaN or was not written");
+    expect(error <= allowed || !(noise < kRounding || network.deep),
+           text("gradient of %s: error %.1e of its norm %.2e, tolerance %.1e", name.c_str(), error, norm(of(want)),
+                allowed));
+    return std::pair(error, noise < kRounding);
+  };
   double worst = 0;
   std::size_t rounding = 0;
   for (const Segment& segment : model.segments.segments()) {
     const auto of = [&](const Step& step) { return of_segment(step.gradient, segment); };
-    const double noise = std::max(distance(of(moved[0]), of(want)), distance(of(moved[1]), of(want)));
-    const double error = distance(of(got), of(want));
-    expect(std::isfinite(error) || std::isinf(noise), segment.name + ": an element is NaN or was not written");
-    if (!(noise < kRounding)) {
-      ++rounding;
-      continue;
-    }
-    const double allowed = tolerance + kNudges * noise;
-    expect(error <= allowed, text("gradient of %s: error %.1e of its norm %.2e, tolerance %.1e", segment.name.c_str(),
-                                  error, norm(of(want)), allowed));
-    worst = std::max(worst, error);
+    const auto [error, meaningful] = network.deep ? compared(segment.name, of, kDeepSegment, kDeepNudges)
+                                                  : compared(segment.name, of, tolerance, kNudges);
+    if (meaningful) worst = std::max(worst, error);
+    rounding += !meaningful;
   }
-  expect(2 * rounding <= model.segments.size(),
+  expect(network.deep || 2 * rounding <= model.segments.size(),
          text("%zu of %zu gradients are rounding alone", rounding, model.segments.size()));
+  const auto whole = [](const Step& step) { return step.gradient.span(); };
+  const double all =
+      compared("everything", whole, network.deep ? kDeepTolerance : tolerance, network.deep ? kDeepNudges : kNudges)
+          .first;
   for (const Segment& segment : model.segments.segments())
     for (std::size_t i = segment.element_count; i < segment.padded_count(); ++i)
       expect(got.gradient[segment.offset + i] == 0, segment.name + ": padding was written");
@@ -147,8 +159,9 @@ std::string compare_steps(const Network& network, const Subject& subject) {
     expect(error <= allowed, text("%s: error %.1e, tolerance %.1e", segment.name.c_str(), error, allowed));
     statistics = std::max(statistics, error);
   }
-  std::string found = text("loss %.6g off by %.0e, gradients by at most %.0e", got.loss, loss_error(got.loss), worst);
-  if (rounding > 0) found += text(" (%zu of %zu are rounding alone)", rounding, model.segments.size());
+  std::string found = text("loss %.6g off by %.0e, gradient by %.0e, its segments by at most %.0e", got.loss,
+                           loss_error(got.loss), all, worst);
+  if (rounding > 0) found += text(" but for %zu of %zu", rounding, model.segments.size());
   if (model.statistics.size() > 0) found += text(", batch statistics by %.0e", statistics);
   return found;
 }
@@ -188,10 +201,9 @@ std::string compare_with_reference(const Network& network, const Subject& subjec
 }
 
 // Along the gradient the loss has the gradient's norm as its slope, by the subject's own losses. They are float32: the
-// step is such that the loss moves by half a hundredth, of which rounding is 1e-4 and the third derivative some
-// hundredths at worst.
+// step is such that the loss moves by a thousandth, of which rounding is some 1e-4 and kinks some hundredths at worst.
 std::string compare_slope(const Network& network, const Subject& subject) {
-  constexpr double kShare = 0.005, kSlopeTolerance = 0.05;
+  constexpr double kShare = 0.001, kSlopeTolerance = 0.05;
   const AlignedArray<float> flat = parameters_of(network);
   const Batch batch = batch_of(network, network.batch, 13);
   const std::unique_ptr<Engine> engine = subject.engine(network.model, network.batch, 1);
@@ -263,12 +275,12 @@ std::vector<Network> networks(bool small) {
   if (small) return all;
   all.push_back(network_of(ModelKind::kAlexnet, 0, 8));
   all.push_back(network_of(ModelKind::kAlexnetTwoColumn, 0, 8));
-  all.push_back(network_of(ModelKind::kGooglenet, 96, 8));
-  all.push_back(network_of(ModelKind::kGooglenetSlim, 96, 8));
   all.push_back(network_of(ModelKind::kVggA, 64, 4));
-  all.push_back(network_of(ModelKind::kResnet18, 96, 16));
-  all.push_back(network_of(ModelKind::kResnet50, 96, 8));
-  all.push_back(network_of(ModelKind::kResnet50, 0, 4));
+  for (const Network& deep : {network_of(ModelKind::kResnet18, 96, 16), network_of(ModelKind::kGooglenet, 0, 8),
+                              network_of(ModelKind::kGooglenetSlim, 0, 8), network_of(ModelKind::kResnet50, 0, 8)}) {
+    all.push_back(deep);
+    all.back().deep = true;
+  }
   return all;
 }
 
