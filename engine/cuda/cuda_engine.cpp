@@ -57,6 +57,8 @@ const char* word_of(Math math) {
 
 std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 
+std::string mebibytes_left(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
 std::size_t count_of(int samples) { return static_cast<std::size_t>(samples); }
 
 }  // namespace
@@ -282,7 +284,7 @@ Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const Devic
     return std::unique_ptr<Engine>(std::make_unique<CudaEngine>(model, device, options));
   } catch (const CudaEngine::TooLarge& need) {
     return Error{ErrorKind::kRefused,
-                 activations + " need " + mebibytes(need.bytes) + " of memory and " + mebibytes(need.left) +
+                 activations + " need " + mebibytes(need.bytes) + " of memory and " + mebibytes_left(need.left) +
                      (need.on_device ? " are free on the device" : " are left for them") + kAdvice};
   } catch (const WorkspaceTooSmall& e) {
     return Error{ErrorKind::kRefused, e.what() + std::string(kAdvice)};

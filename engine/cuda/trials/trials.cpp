@@ -16,6 +16,7 @@ constexpr long long kFirstCycles = 1'000'000, kMostCycles = 64'000'000;
 constexpr int kRepeats = 3;  // their median counts
 
 std::string mebibytes(std::size_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+std::string mebibytes_left(std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 // "conv1 forward: algorithm 1, 12 MiB"; the workspace is not looked at.
 std::map<std::string, std::string, std::less<>> parse(std::string_view text) {
@@ -63,7 +64,7 @@ std::size_t Trials::choose(const std::string& call, const std::vector<Candidate>
     if (candidates.empty()) throw std::invalid_argument(call + ": the library has no deterministic algorithm for it");
     if (allowed.empty())
       throw WorkspaceTooSmall(call + " needs a workspace of " + mebibytes(least) + ", and " +
-                              mebibytes(most_workspace_) + " are left for it");
+                              mebibytes_left(most_workspace_) + " are left for it");
     const std::string algorithm = allowed[fastest(allowed)].algorithm;
     while (candidates[index].algorithm != algorithm) ++index;
   }
@@ -82,7 +83,7 @@ std::size_t Trials::given_choice(const std::string& call, const std::string& alg
     }
     if (candidates[i].workspace <= most_workspace_) return i;
     throw WorkspaceTooSmall(call + ": " + algorithm + ", which is asked for, needs a workspace of " +
-                            mebibytes(candidates[i].workspace) + ", and " + mebibytes(most_workspace_) +
+                            mebibytes(candidates[i].workspace) + ", and " + mebibytes_left(most_workspace_) +
                             " are left for it");
   }
   throw std::invalid_argument(
