@@ -196,6 +196,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, const engine::Co
   prepared->local_batch = static_cast<std::uint32_t>(part.count);
   prepared->threads = options.threads;
   prepared->engine_build = kit.engine->build();
+  prepared->engine_choices = kit.engine->choices();
   kit.tensors = home.make_kernels();
   kit.gradients = kernels::HomeArray(home, segments.padded_count());
   prepared->step_seconds = probe(options, *prepared, kit, part, advance);

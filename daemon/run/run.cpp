@@ -155,7 +155,8 @@ RunRecord Run::first_record() const {
                 std::string(context_.kernels.name),
                 to_word(context_.compute.engine()),
                 context_.compute.name(),
-                to_word(context_.compute.math())};
+                to_word(context_.compute.math()),
+                prepared_->engine_choices};
   record.view = view_.number();
   record.build = context_.build;
   return record;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "kernels/base/hex.h"
 #include "kernels/base/log.h"
@@ -164,6 +165,23 @@ void others_from_json(const json& others, RunRecord& record, std::string& proble
   }
 }
 
+json lines_of(const std::string& text) {
+  json lines = json::array();
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+void choices_from_json(Fields& fields, std::string& choices) {
+  const json* lines = fields.find("engine_choices");
+  if (lines == nullptr) return;
+  if (!lines->is_array()) return fields.complain("engine_choices", "a list of lines");
+  for (const json& line : *lines) {
+    if (!line.is_string()) return fields.complain("engine_choices", "a list of lines");
+    choices += (choices.empty() ? "" : "\n") + line.get_ref<const std::string&>();
+  }
+}
+
 json own_to_json(const RunRecord& record) {
   MemberStatus row;
   for (const MemberStatus& member : record.status.members) {
@@ -176,6 +194,7 @@ json own_to_json(const RunRecord& record) {
           {"engine", record.own.engine},
           {"device", record.own.device},
           {"math", record.own.math},
+          {"engine_choices", lines_of(record.own.engine_choices)},
           {"state", to_word(row.state)},
           {"step", row.step},
           {"digest", hex_digest(row.digest)},
@@ -191,12 +210,13 @@ void own_from_json(Fields fields, RunRecord& record) {
   MemberStatus row;
   fields.text("node", record.node, schema::kMostNameBytes);
   row.node = record.own.node = record.node;
-  fields.text("engine_build", record.own.engine_build, schema::kMostEngineBuildBytes);
+  fields.text("engine_build", record.own.engine_build, schema::kMostBuildBytes);
   fields.count("threads", record.own.threads);
   fields.text("kernels", record.own.kernels, schema::kMostNameBytes);
   fields.text("engine", record.own.engine, schema::kMostNameBytes);
   fields.text("device", record.own.device, schema::kMostDeviceBytes);
   fields.text("math", record.own.math, schema::kMostNameBytes);
+  choices_from_json(fields, record.own.engine_choices);
   fields.state("state", row.state);
   fields.count("step", row.step);
   fields.hash("digest", row.digest);

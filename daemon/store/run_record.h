@@ -15,12 +15,12 @@ namespace tg::daemon {
 
 struct MemberRecord {
   std::string node;
-  // With what it chose where that changes bits, as algorithms of a device; at most kMostEngineBuildBytes.
   std::string engine_build;  // of the own node; what the others said in their votes otherwise, "" if unknown
   std::uint64_t threads = 0;
   std::string kernels;
   // What computed, of engine and math the words of the options; "" in an older record, device also for a processor.
   std::string engine, device, math;
+  std::string engine_choices;  // of algorithms, by timing, a line each (Engine::choices); run.json shows a list
 };
 
 struct MemberEnd {  // what is known of another member's end of the run

@@ -35,6 +35,7 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   EXPECT_EQ(a.own.engine, b.own.engine);
   EXPECT_EQ(a.own.device, b.own.device);
   EXPECT_EQ(a.own.math, b.own.math);
+  EXPECT_EQ(a.own.engine_choices, b.own.engine_choices);
   EXPECT_EQ(a.view, b.view);
   EXPECT_EQ(a.build, b.build);
   EXPECT_EQ(a.files, b.files);
@@ -99,6 +100,8 @@ TEST(RunRecord, IsReadableForPeople) {
   EXPECT_EQ(json["hashes"]["spec"], "8000000000000001");
   EXPECT_EQ(json["members"], (nlohmann::json{"node-a", "node-b", "node-c"}));
   EXPECT_EQ(json["own"]["kernels"], "avx2");
+  EXPECT_EQ(json["own"]["engine_choices"],
+            (nlohmann::json{"ip1 forward: algorithm 1, 12 MiB", "ip1 evaluation: algorithm 0, 0 MiB"}));
 }
 
 TEST(RunRecord, LossThatIsNotFiniteIsNull) {

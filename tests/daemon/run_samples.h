@@ -20,7 +20,9 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   record.node = node;
   record.member_names = {"node-a", "node-b", "node-c"};
   record.weights = {3, 1, 1000};
-  record.own = {node, "cpu oneDNN 2.6.3", 2, "avx2", "cuda", "NVIDIA H100 (device 0)", "tf32"};
+  record.own = {
+      node,   "cpu oneDNN 2.6.3",       2,      "avx2",
+      "cuda", "NVIDIA H100 (device 0)", "tf32", "ip1 forward: algorithm 1, 12 MiB\nip1 evaluation: algorithm 0, 0 MiB"};
   record.build = "0.1.0";
   record.checkpoint = "";
   record.others["node-b"] = {schema::SaveState::kNotSaved, "the disk is full"};

@@ -113,6 +113,8 @@ class Mixed(WithModules):
             own, other = mesh[0].record(ran[0][0])["own"], mesh[1].record(ran[0][0])["own"]
             self.assertEqual((own["engine"], own["device"], own["math"]), ("cuda", DEVICE, "tf32"))
             self.assertTrue(own["engine_build"].startswith("stand-in tf32, oneDNN"), own)
+            self.assertEqual(own["engine_choices"], ["ip1 forward: the processor's, 0 MiB", "ip1 backward data: the same, 0 MiB"])
+            self.assertEqual(other["engine_choices"], [])
             self.assertEqual((other["engine"], other["device"], other["math"]), ("cpu", "", "fp32"))
             mesh.fetch(ran[0][0])
             self.shown(mesh)

@@ -40,7 +40,7 @@ struct Prepared {
   std::uint64_t device_bytes = 0;      // of them, of state and gradient: what lies on a device
   double step_seconds = 0;             // measured: their forward + backward
   std::uint64_t threads = 0;
-  std::string engine_build;
+  std::string engine_build, engine_choices;
   std::vector<std::string> initial_notes;  // for the log, where the parameters were not drawn
   std::string description;                 // for the artefacts (run/description.h); empty when gradients are replayed
 };

@@ -43,6 +43,9 @@ class StandInEngine final : public engine::Engine {
     return processor_->evaluate(parameters, statistics, batch);
   }
   std::string build() const override { return std::string("stand-in ") + to_word(math_) + ", " + processor_->build(); }
+  std::string choices() const override {
+    return "ip1 forward: the processor's, 0 MiB\nip1 backward data: the same, 0 MiB";
+  }
   std::size_t activation_bytes() const override { return processor_->activation_bytes(); }
 
  private:
