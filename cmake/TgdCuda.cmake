@@ -17,7 +17,7 @@ if(TGD_CUDA AND NOT TGD_SANITIZE)  # nvcc does not know the sanitizers; what is 
 endif()
 
 if(TGD_HAS_CUDA)
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
     # Turing to Blackwell, and PTX for what comes later. Toolkits before 12.8 know fewer.
     set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90-real)
     if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
