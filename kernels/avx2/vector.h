@@ -37,6 +37,7 @@ struct Floats {
     const __m256i set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(mask)), bit_of), bit_of);
     return {_mm256_blendv_ps(a.v, b.v, _mm256_castsi256_ps(set))};
   }
+  friend bool has_nan(Floats a) { return _mm256_movemask_ps(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q)) != 0; }
   friend Floats canonical(Floats a) {  // one NaN for all
     const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(kCanonicalNan));
     return {_mm256_blendv_ps(a.v, nan, _mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q))};

@@ -35,6 +35,7 @@ struct Floats {
   friend Floats chosen(Floats a, Floats b, std::uint64_t mask) {
     return {_mm512_mask_blend_ps(static_cast<__mmask16>(mask), a.v, b.v)};
   }
+  friend bool has_nan(Floats a) { return _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q) != 0; }
   friend Floats canonical(Floats a) {  // one NaN for all
     const __m512 nan = _mm512_castsi512_ps(_mm512_set1_epi32(kCanonicalNan));
     return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), a.v, nan)};

@@ -13,10 +13,19 @@ namespace {
 template <bool kStream, class Floats>
 inline void put(Floats values, float* at) {
   if constexpr (kStream) {
-    canonical(values).stream(at);
+    values.stream(at);
   } else {
-    canonical(values).store(at);
+    values.store(at);
   }
+}
+
+// A slot that is NaN makes its new parameter NaN: to look at that one is enough.
+template <class Floats, class... Slots>
+inline void make_canonical(Floats& parameters, Slots&... slots) {
+  if (!has_nan(parameters)) [[likely]]
+    return;
+  parameters = canonical(parameters);
+  ((slots = canonical(slots)), ...);
 }
 
 template <class Floats, bool kStream, OptimizerKind kKind, bool kDecay, class Source>
@@ -38,17 +47,22 @@ inline void update_span(const Update& u, const Source* sums, std::size_t element
     Floats g = scale * Floats::from(sums + i);
     if constexpr (kDecay) g = g + decay * w;
     if constexpr (kKind == OptimizerKind::kSgd) {
-      put<kStream>(w - rate * g, w_to + i);
+      Floats next = w - rate * g;
+      make_canonical(next);
+      put<kStream>(next, w_to + i);
     } else if constexpr (kKind == OptimizerKind::kMomentum) {
-      const Floats v = momentum * Floats::load(slot0_from + i) + g;
+      Floats v = momentum * Floats::load(slot0_from + i) + g, next = w - rate * v;
+      make_canonical(next, v);
       put<kStream>(v, slot0_to + i);
-      put<kStream>(w - rate * v, w_to + i);
+      put<kStream>(next, w_to + i);
     } else {
-      const Floats m = beta1 * Floats::load(slot0_from + i) + one_minus_beta1 * g;
-      const Floats v = beta2 * Floats::load(slot1_from + i) + one_minus_beta2 * g * g;
+      Floats m = beta1 * Floats::load(slot0_from + i) + one_minus_beta1 * g;
+      Floats v = beta2 * Floats::load(slot1_from + i) + one_minus_beta2 * g * g;
+      Floats next = w - rate * m / (square_root(v) + epsilon);
+      make_canonical(next, m, v);
       put<kStream>(m, slot0_to + i);
       put<kStream>(v, slot1_to + i);
-      put<kStream>(w - rate * m / (square_root(v) + epsilon), w_to + i);
+      put<kStream>(next, w_to + i);
     }
   }
 }
