@@ -6,7 +6,10 @@ set(TGD_HAS_CUDA OFF)
 if(TGD_CUDA AND NOT TGD_SANITIZE)  # nvcc does not know the sanitizers; what is shared with the host is tested there
   include(CheckLanguage)
   check_language(CUDA)
+  # CMake 3.25 calls nvToolsExt deprecated for projects that ask for 3.25, and fails where a toolkit has it no more.
+  set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
   find_package(CUDAToolkit 12)
+  set(CMAKE_MINIMUM_REQUIRED_VERSION 3.25)
   find_package(Cudnn 9)
   if(CMAKE_CUDA_COMPILER AND CUDAToolkit_FOUND AND Cudnn_FOUND)
     set(TGD_HAS_CUDA ON)
