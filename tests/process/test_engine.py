@@ -149,7 +149,7 @@ class Mixed(WithModules):
                 self.assertRegex(" ".join(answer.err.split()), why)
                 for node in (0, 1):
                     run = mesh.status(node=node)["runs"][0]
-                    self.assertEqual(run["state"], "failed")
+                    self.assertEqual(run["state"], "FAILED")
                     self.assertRegex(run["reason"], why)
                 self.assertRegex(" ".join(mesh.ctl_ok("status", run["id"]).out.split()), why)
                 again = mesh.ctl("start", mesh.job_file({}), node=1)
