@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <future>
+#include <memory>
 #include <random>
 #include <thread>
 
@@ -50,6 +52,7 @@ using namespace tg::daemon;  // NOLINT
 
 constexpr int kExitUsage = 2;
 constexpr int kExitError = 1;
+constexpr std::chrono::seconds kDevicePatience{30};  // eight devices may take half of it
 constexpr std::chrono::seconds kEndPatience{2 * schema::kShutdownMs / 1000};
 
 // A standard stream that is closed would become a file's or a socket's descriptor, and the log would be written there.
@@ -119,20 +122,30 @@ engine::DeviceChoice device_choice(const schema::NodeConfig& config) {
   return {config.engine, {static_cast<int>(config.device), config.math}};
 }
 
-// Of the kernels' variants, the one that auto takes here; and the device, or why a module that is installed gives none.
-std::string version_line(const schema::NodeConfig& config) {
-  kernels::HostHome host(*kernels::available().back());
+// The first device, or why a module that is installed gives none: no setting has been read. Asked on a thread that is
+// left behind where the device hangs.
+std::string first_device() {
+  const auto answer = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> said = answer->get_future();
+  std::thread([answer] {
+    static kernels::HostHome host(*kernels::available().back());
+    const auto compute = engine::ComputeDevice::choose({}, host, schema::build_id());
+    if (compute.ok() && compute->accelerator() != nullptr)
+      answer->set_value(", " + std::string(compute->accelerator()->library()) + " on " + compute->name());
+    else
+      answer->set_value(!compute.ok() || compute->module_missing() ? "" : ", no device: " + compute->why_not());
+  }).detach();
+  if (said.wait_for(kDevicePatience) == std::future_status::ready) return said.get();
+  return ", no device: it has not answered for " + std::to_string(kDevicePatience.count()) +
+         " s; look at it with nvidia-smi";
+}
+
+// Of the kernels' variants, the one that auto takes here.
+std::string version_line() {
   const Result<const kernels::Kernels*> chosen = kernels::select("auto");
-  const auto compute = engine::ComputeDevice::choose(device_choice(config), host, schema::build_id());
-  std::string device;
-  if (!compute.ok())
-    device = ", no device: " + compute.error().message;
-  else if (compute->accelerator() != nullptr)
-    device = ", " + std::string(compute->accelerator()->library()) + " on " + compute->name();
-  else if (!compute->why_not().empty() && !compute->module_missing())
-    device = ", no device: " + compute->why_not();
   return "tgd " + schema::build_id() + ", protocol " + std::to_string(schema::kProtocolVersion) + ", " +
-         engine::cpu_library() + ", kernels " + std::string(chosen.ok() ? (*chosen)->name : "none") + device + "\n";
+         engine::cpu_library() + ", kernels " + std::string(chosen.ok() ? (*chosen)->name : "none") + first_device() +
+         "\n";
 }
 
 // What trains, and why it is not what may have been meant.
@@ -291,7 +304,10 @@ int main(int argc, char** argv) {
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);
-  if (parsed->version) return print(version_line(parsed->config));
+  if (parsed->version) {
+    const int printed = print(version_line());
+    _exit(printed);  // the thread that asks a device may still run
+  }
   if (parsed->check_config) {
     if (!parsed->warnings.empty()) return fail({ErrorKind::kUsage, parsed->warnings.front()});
     return print("tgd: " + parsed->config.node + " is in order\n");

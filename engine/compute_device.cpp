@@ -10,7 +10,7 @@ Result<ComputeDevice> ComputeDevice::choose(const DeviceChoice& choice, kernels:
   const Result<Accelerator*> loaded = load_accelerator(choice.options, build);
   if (loaded.ok()) return ComputeDevice(**loaded, choice.options.math);
   if (choice.engine == EngineKind::kCuda)
-    return Error{ErrorKind::kUsage, "engine = cuda: " + loaded.error().message + "; or set engine = cpu"};
+    return Error{ErrorKind::kFailed, "engine = cuda: " + loaded.error().message + "; or set engine = cpu"};
   processor.why_not_ = loaded.error().message;
   processor.module_missing_ = loaded.error().kind == ErrorKind::kNotFound;
   return processor;

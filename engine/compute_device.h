@@ -23,8 +23,8 @@ class ComputeDevice {
  public:
   // The processor. host outlives it.
   explicit ComputeDevice(kernels::Home& host) : home_(host) {}
-  // As the choice says. Loads a module where it has to. The error, of kind kUsage, says why there is no device where
-  // nothing else was to be taken. build: of this program.
+  // As the choice says. Loads a module where it has to. The error says why there is no device where nothing else
+  // was to be taken; it is none of usage, since a driver may come later than the program. build: of this program.
   static Result<ComputeDevice> choose(const DeviceChoice& choice, kernels::Home& host, std::string_view build);
 
   kernels::Home& home() const { return home_; }  // of gradients and state

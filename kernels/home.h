@@ -15,6 +15,9 @@ class Home {
  public:
   virtual ~Home() = default;
   virtual std::string_view name() const = 0;  // for logs and records: what computes there
+  // By the host, which keeps short pieces in its caches. Elsewhere each call takes some microseconds, however short the
+  // piece: pieces are long there.
+  virtual bool addressable() const { return false; }
 
   // For one thread.
   virtual std::unique_ptr<TensorKernels> make_kernels() = 0;

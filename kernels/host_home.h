@@ -11,6 +11,7 @@ class HostHome final : public Home {
   explicit HostHome(const Kernels& kernels) : kernels_(kernels) {}
 
   std::string_view name() const override { return kernels_.name; }
+  bool addressable() const override { return true; }
   std::unique_ptr<TensorKernels> make_kernels() override;
   Floats allocate(std::size_t count) override;
   void release(Floats floats) override;

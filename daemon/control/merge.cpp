@@ -20,6 +20,12 @@ MemberStatus* row_of(RunStatus& run, const std::string& node) {
   return nullptr;
 }
 
+template <class Status>
+auto* row_of(Status& status, const std::string& node) {
+  const auto row = std::find_if(status.nodes.begin(), status.nodes.end(), [&](const auto& one) { return one.name == node; });
+  return row == status.nodes.end() ? nullptr : &*row;
+}
+
 // A run as `node` tells it: what it says of the others' state is hearsay.
 RunStatus told_by(const std::string& node, RunStatus run) {
   for (MemberStatus& row : run.members) {
@@ -141,13 +147,12 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
     ++views[run.id];
   }
   for (const MeshStatus& answer : answers) {
-    for (schema::NodeStatus& node : own.nodes) {
-      for (const schema::NodeStatus& told : answer.nodes)
-        if (told.name == node.name && told.name == answer.node) node.compute = told.compute;
-      // Who answers lives, even if its beats have not come yet.
-      if (node.name == answer.node && node.state == schema::NodeState::kUnreachable)
-        node.state = node.problem.empty() ? schema::NodeState::kUp : schema::NodeState::kNoLink;
-    }
+    schema::NodeStatus* const node = row_of(own, answer.node);
+    if (const schema::NodeStatus* const told = row_of(answer, answer.node); node != nullptr && told != nullptr)
+      node->compute = told->compute;
+    // Who answers lives, even if its beats have not come yet.
+    if (node != nullptr && node->state == schema::NodeState::kUnreachable)
+      node->state = node->problem.empty() ? schema::NodeState::kUp : schema::NodeState::kNoLink;
     for (const RunStatus& run : answer.runs) {
       ++views[run.id];
       const auto [at, is_new] = merged.try_emplace(run.id);

@@ -48,6 +48,9 @@ class Exchange {
   Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip,
            BatchStatistics statistics = {});
 
+  // Elements of a Measure: GradientStatistics::kSlice where nobody says. Before the first step.
+  void measure_by(std::size_t elements) { statistics_.measure_by(elements); }
+
   // --- events ---
   // Enters step local.step with this layout (it stays alive and unchanged until the commit). Steps ascend by one.
   void begin_step(const Layout& layout, LocalStep local);

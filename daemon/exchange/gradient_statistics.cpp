@@ -33,7 +33,7 @@ void GradientStatistics::ready(std::size_t bucket, double loss_sum) {
     const engine::Segment& segment = segments_[s];
     for (std::size_t first = 0; first < segment.padded_count(); first += kSlice) {
       const Slice slice{s, segment.offset + first, std::min(kSlice, segment.padded_count() - first)};
-      if (elements + slice.count > kSlice) hand_over();
+      if (elements + slice.count > elements_of_a_measure_) hand_over();
       work.slices.push_back(slice);
       elements += slice.count;
       open.slices.push_back(slice);

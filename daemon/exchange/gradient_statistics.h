@@ -4,13 +4,14 @@
 //   ready(bucket) -> next() ... measured() of every slice -> take(): the bucket's local scalers, eq. (2), and clip
 //   bounds
 //
-// A slice is kSlice elements of one segment, whatever the number of threads, so the sums do not depend on that number,
-// to the last bit. Buckets come out in the order in which they became ready. Pure; owned by the thread that owns the
+// A slice is kSlice elements of one segment, whatever the number of threads and whatever a Measure takes of them, so
+// the sums do not depend on either, to the last bit. Buckets come out in the order in which they became ready. Pure; owned by the thread that owns the
 // Exchange.
 #pragma once
 
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -39,16 +40,19 @@ struct ClipRule {
 
 class GradientStatistics {
  public:
-  // Elements: some 200 us of reading, so that a helper is free again soon; and enough for a device's whole grid.
+  // Elements: some 200 us of reading, so that a helper is free again soon.
   static constexpr std::size_t kSlice = 512u << 10;
   static_assert(kSlice % kernels::kBlock == 0, "every slice begins at a block");
+  // Elements of a Measure: on a device all slices of a bucket, since a slice alone fills a part of its grid.
+  static constexpr std::size_t kWholeBucket = std::numeric_limits<std::size_t>::max();
 
   GradientStatistics(const engine::SegmentTable& segments, const ClipRule& rule) : segments_(segments), rule_(rule) {}
 
   void begin_step(const Layout& layout);
   void ready(std::size_t bucket, double loss_sum);
   bool has_next() const { return !to_measure_.empty(); }
-  Measure next();  // about kSlice elements
+  Measure next();  // about as many elements as measure_by() said
+  void measure_by(std::size_t elements) { elements_of_a_measure_ = elements; }
   void measured(const Measure& work, std::span<const kernels::Statistics> statistics);
 
   // The next bucket, if it has been measured.
@@ -66,6 +70,7 @@ class GradientStatistics {
 
   const engine::SegmentTable& segments_;
   const ClipRule rule_;
+  std::size_t elements_of_a_measure_ = kSlice;
   const Layout* layout_ = nullptr;
   std::deque<Open> open_;           // in the order of ready()
   std::deque<Measure> to_measure_;  // not handed out

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/step/job_layout.h"
@@ -15,6 +16,16 @@ namespace {
 std::string need(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB of memory"; }
 std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
+// Of every exchange that may be chosen, with the largest chunks.
+std::vector<Layouts> possible_layouts(const schema::JobSpec& job, const engine::Model& model, std::size_t members) {
+  std::vector<Layouts> layouts;
+  for (const schema::ExchangeKind exchange : values_of<schema::ExchangeKind>())
+    for (const schema::Coding coding : values_of<schema::Coding>())
+      if (allowed(asked_of(job), exchange, coding))
+        layouts.push_back(layouts_of(job, model.segments, members, {exchange, coding, schema::kLeastWindowBytes}));
+  return layouts;
+}
+
 }  // namespace
 
 std::string unsaved_note(std::uint64_t held, const std::string& runs) {
@@ -26,15 +37,20 @@ std::string unsaved_note(std::uint64_t held, const std::string& runs) {
 std::uint64_t least_run_bytes(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
                               std::uint64_t threads) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (const schema::ExchangeKind exchange : values_of<schema::ExchangeKind>())
-    for (const schema::Coding coding : values_of<schema::Coding>()) {
-      if (!allowed(asked_of(job), exchange, coding)) continue;
-      const schema::Commit choice{exchange, coding, schema::kLeastWindowBytes};
-      const Layouts layouts = layouts_of(job, model.segments, members, choice);
-      // Without memory for a copy a checkpoint is written while training waits.
-      least = std::min(least, member_bytes(job, model, layouts, workers_for(threads)) - checkpoint_bytes(job, model));
-    }
+  for (const Layouts& layouts : possible_layouts(job, model, members))
+    // Without memory for a copy a checkpoint is written while training waits.
+    least = std::min(least, member_bytes(job, model, layouts, workers_for(threads)) - checkpoint_bytes(job, model));
   return least;
+}
+
+std::uint64_t device_reserve(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
+                             std::uint64_t threads) {
+  std::uint64_t room = 0;  // of one worker
+  for (const Layouts& layouts : possible_layouts(job, model, members)) {
+    room = std::max<std::uint64_t>(room, Worker::room_bytes(layouts.layout));
+    if (layouts.of_float_steps) room = std::max<std::uint64_t>(room, Worker::room_bytes(*layouts.of_float_steps));
+  }
+  return workers_for(threads) * room + kLazyDeviceBytes;
 }
 
 std::uint64_t allowed_memory(std::uint64_t configured) {
@@ -57,14 +73,14 @@ Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t conf
                    "choose a smaller model or optimizer = sgd"};
 }
 
-Status check_device_memory(std::uint64_t needed, const engine::ComputeDevice& device) {
+Status check_device_memory(std::uint64_t needed, std::uint64_t kept, const engine::ComputeDevice& device) {
   const engine::DeviceMemory memory = device.memory();
-  if (needed <= memory.free) return {};
+  if (needed + kept <= memory.free) return {};
   return Error{
       ErrorKind::kRefused,
-      "the run needs " + need(needed) + " on " + device.name() + " and " + mebibytes(memory.free) + " of its " +
-          mebibytes(memory.total) +
-          " are free; stop what else uses that GPU (nvidia-smi), or choose a smaller model, optimizer = sgd or "
+      "the run needs " + need(needed + kept) + " on " + device.name() + " and " + mebibytes(memory.free) + " of its " +
+          mebibytes(memory.total) + " are free (" + mebibytes(kept) +
+          " of the need are kept for the exchange and for kernels that are loaded later); stop what else uses that GPU (nvidia-smi), or choose a smaller model, optimizer = sgd or "
           "a micro-batch"};
 }
 

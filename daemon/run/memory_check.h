@@ -16,8 +16,16 @@ namespace tg::daemon {
 // node's memory-mib); 0 = what this machine and its control groups have left. The error says what to do.
 Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t configured);
 
-// The same of a device, of whose memory the run needs so much and has taken nothing yet.
-Status check_device_memory(std::uint64_t needed, const engine::ComputeDevice& device);
+// The same of a device, of whose memory the run needs so much, beside what is kept (device_reserve), and has taken
+// nothing yet.
+Status check_device_memory(std::uint64_t needed, std::uint64_t kept, const engine::ComputeDevice& device);
+
+// Of a device's memory, what no engine may plan with: the rooms of the exchange's tensor kernels, whatever exchange
+// will be chosen, and kLazyDeviceBytes.
+std::uint64_t device_reserve(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
+                             std::uint64_t threads);
+// What comes with first calls: kernels that libraries load lazily, captured graphs, streams.
+inline constexpr std::uint64_t kLazyDeviceBytes = 256u << 20;
 
 // " (of 64 MiB are held ...)": what to do about unsaved states of earlier runs, for the end of such an error; "" if
 // none are held.

@@ -109,8 +109,9 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
       least_run_bytes(job, model, options.weights.size(), options.threads) - (on_device ? at_home : 0);
   if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
     return Error{fits.error().kind, fits.error().message + options.unsaved_note};
+  const std::uint64_t kept = on_device ? device_reserve(job, model, options.weights.size(), options.threads) : 0;
   if (on_device)
-    if (Status fits = check_device_memory(at_home, compute); !fits.ok()) return fits.error();
+    if (Status fits = check_device_memory(at_home, kept, compute); !fits.ok()) return fits.error();
   if (replays(job))
     return engine::make_replay_engine(model,
                                       {job.seed, static_cast<std::uint32_t>(options.self.index()), job.replay_zeros,
@@ -119,7 +120,8 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
   if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
   const std::uint64_t others =
-      (on_device ? at_home : least + sample_bytes(model, batch)) + engine::micro_batch_bytes(model, batch, micro_batch);
+      (on_device ? at_home + kept : least + sample_bytes(model, batch)) +
+      engine::micro_batch_bytes(model, batch, micro_batch);
   const std::uint64_t allowed = on_device ? compute.memory().free : allowed_memory(options.memory_bytes);
   Result<std::unique_ptr<engine::Engine>> engine =
       compute.make_engine(model, {static_cast<int>(options.threads), micro_batch, evaluation_samples(model.input),
@@ -203,6 +205,8 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, const engine::Co
   prepared->activation_bytes = kit.engine->activation_bytes();
   if (compute.accelerator() != nullptr)
     prepared->device_bytes = home_bytes(job, prepared->model) + prepared->activation_bytes;
+  if (compute.accelerator() != nullptr)
+    prepared->device_reserve = device_reserve(job, prepared->model, options.weights.size(), options.threads);
   if (!replays(job)) prepared->activation_bytes += sample_bytes(prepared->model, part.count);
   if (!replays(job))
     kit.batches = std::make_unique<engine::BatchSource>(

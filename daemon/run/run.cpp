@@ -1,6 +1,7 @@
 #include "daemon/run/run.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "daemon/membership/choose_exchange.h"
@@ -115,7 +116,7 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.link_mbps = candidate_.link_mbps();
   reply.memory_bytes = member_bytes(job_, prepared_->model, layouts, workers_for(context_.threads_for(job_))) +
                        prepared_->activation_bytes - prepared_->device_bytes;
-  reply.device_bytes = prepared_->device_bytes;
+  reply.device_bytes = prepared_->device_bytes + prepared_->device_reserve;
   return reply;
 }
 
@@ -213,20 +214,25 @@ Status Run::begin(const schema::Commit& choice) {
     context_.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", status.reason}});
   }
   checkpointed_ = Clock::now();
-  member_->begin(
-      choice, {context_.compute.home(), context_.kernels, *prepared_->replica, trainer_->gradients(), context_.pool});
-  make_crew();
-  return {};
+  return begin_member(choice);
 }
 
-void Run::make_crew() {
+// With its helpers. On a device this takes memory and streams, and reads the state.
+Status Run::begin_member(const schema::Commit& choice) {
   std::vector<std::unique_ptr<Worker>> workers;
   const std::size_t helpers = helpers_of(workers_for(context_.threads_for(job_)));
-  for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member_->make_worker());
+  try {
+    member_->begin(
+        choice, {context_.compute.home(), context_.kernels, *prepared_->replica, trainer_->gradients(), context_.pool});
+    for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member_->make_worker());
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kRunFailed, std::string("the engine failed: ") + error.what()};
+  }
   crew_ = std::make_unique<Crew>(std::move(workers), timeline_,
                                  [&context = context_, key = identity_.key](StepEvent&& event) {
                                    context.happened({key, std::move(event)});
                                  });
+  return {};
 }
 
 // --- what the member asks for ---
@@ -408,6 +414,15 @@ void Run::publish(bool now) {
 
 // --- saving ---
 
+// Of the last state. A device that has failed does not say them any more: the last ones known stay, with their step.
+void Run::read_digests() {
+  try {
+    state_digests(prepared_->replica->segment_digests());
+  } catch (const std::exception& error) {
+    context_.log.warning("digest-failed", {{"run", identity_.id}, {"error", error.what()}});
+  }
+}
+
 std::map<std::string, std::string> Run::metadata() const {
   const schema::RunStatus& status = numbers_.status();
   std::map<std::string, std::string> metadata{{"format", "pt"},
@@ -471,7 +486,7 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
   status.state = state;
   status.reason = reason;
   status.since_ms = unix_time_ms();
-  state_digests(prepared_->replica->segment_digests());
+  read_digests();
   publish(true);
   numbers_.flush_metrics();
   context_.progress.phase = schema::Phase::kSave;

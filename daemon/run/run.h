@@ -47,7 +47,7 @@ class Run : private Member::Host {
   // It takes frames and events of a step; nullptr before the run is prepared.
   Member* member() { return member_.get(); }
   // The exchange's work: what the helpers take, or one piece on this thread; false if there is none now.
-  bool work() { return goes_on() && crew_->work(*member_); }
+  bool work() { return goes_on() && crew_ && crew_->work(*member_); }
   // Events to be taken before that: one makes one piece ready at most, more pieces than this are not handed out.
   std::size_t events_at_once() const { return crew_ ? crew_->most_pieces() : 1; }
   Waiting waiting() const { return goes_on() ? member_->waiting() : Waiting{}; }
@@ -98,7 +98,8 @@ class Run : private Member::Host {
   Status check_memory_of(const schema::StartReply& facts);
   std::map<std::string, std::string> metadata() const;
   void write_checkpoint_if_due();
-  void make_crew();
+  Status begin_member(const schema::Commit& choice);
+  void read_digests();
   void show_stopping();
   void log_progress(bool ends);
   void log_damaged();

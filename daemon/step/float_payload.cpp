@@ -1,22 +1,11 @@
 #include "daemon/step/float_payload.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace tg::daemon {
-namespace {
 
-// do_slice(first, count) for every slice of so many elements.
-template <class DoSlice>
-void slice_by_slice(std::size_t elements, DoSlice do_slice) {
-  for (std::size_t first = 0; first < elements; first += FloatPayload::kSlice)
-    do_slice(first, std::min(FloatPayload::kSlice, elements - first));
-}
-
-}  // namespace
-
-FloatPayload::FloatPayload(kernels::TensorKernels& tensors, const kernels::CodecKernels& codec)
-    : tensors_(tensors), codec_(codec), values_(kSlice), float16_(kSlice * 2) {}
+FloatPayload::FloatPayload(kernels::TensorKernels& tensors, const kernels::CodecKernels& codec, std::size_t slice)
+    : tensors_(tensors), codec_(codec), slice_(slice), values_(slice), float16_(slice * 2) {}
 
 std::span<const float> FloatPayload::copy_out(kernels::ConstFloats gradient) {
   const std::span<float> values = values_.span().first(gradient.size());

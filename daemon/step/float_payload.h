@@ -3,6 +3,7 @@
 // payload itself or slice by slice through a scratch that stays in the first caches. Owns that scratch; one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
@@ -17,7 +18,8 @@ namespace tg::daemon {
 
 class FloatPayload {
  public:
-  FloatPayload(kernels::TensorKernels& tensors, const kernels::CodecKernels& codec);
+  // slice: elements at a time.
+  FloatPayload(kernels::TensorKernels& tensors, const kernels::CodecKernels& codec, std::size_t slice = kSlice);
 
   static std::size_t bytes(const ChunkLayout& chunk) { return chunk.size() * element_bytes(chunk.format); }
   // The payload has room for bytes() of them.
@@ -31,7 +33,12 @@ class FloatPayload {
   // What the values are after they travelled.
   void round(GradientFormat format, std::span<float> values);
 
-  static constexpr std::size_t kSlice = 4096;  // elements
+  // Elements: 16 KiB stay in the first cache. A device's home takes some 12 us for a copy, however short: 1 MiB of them
+  // takes twice that.
+  static constexpr std::size_t kSlice = 4096, kDeviceSlice = 256 * 1024;
+  static std::size_t slice_of(bool home_addressable, std::size_t longest_chunk) {
+    return home_addressable ? kSlice : std::min(kDeviceSlice, std::max(longest_chunk, kSlice));
+  }
   static constexpr std::size_t kScratchBytes = kSlice * (sizeof(float) + 2);
 
  private:
@@ -39,9 +46,15 @@ class FloatPayload {
     return format == GradientFormat::kFloat16 ? 2 : sizeof(float);
   }
   std::span<const float> copy_out(kernels::ConstFloats gradient);
+  // do_slice(first, count) for every slice of so many elements.
+  template <class DoSlice>
+  void slice_by_slice(std::size_t elements, DoSlice do_slice) {
+    for (std::size_t first = 0; first < elements; first += slice_) do_slice(first, std::min(slice_, elements - first));
+  }
 
   kernels::TensorKernels& tensors_;
   const kernels::CodecKernels& codec_;
+  const std::size_t slice_;
   AlignedArray<float> values_;       // one slice
   AlignedArray<std::byte> float16_;  // of it
 };

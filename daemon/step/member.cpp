@@ -56,8 +56,10 @@ void Member::begin_step() {
 // Backward has a bucket: its statistics can be measured.
 void Member::on(const GradientReady& event) {
   if (failed_ || !exchange_.in_step() || event.step != exchange_.step()) return;
-  exchange_.gradient_ready(event.bucket, event.loss_sum, event.statistics);
-  start_early();
+  guarded([&] {
+    exchange_.gradient_ready(event.bucket, event.loss_sum, event.statistics);
+    start_early();
+  });
 }
 
 // Scalers of the others open a bucket; their codes and totals become pieces.
@@ -66,15 +68,17 @@ bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::F
   const std::optional<Rank> from = members_.view.rank(seat);
   if (!from || header.view != members_.view.number()) return false;
   if (failed_ || finished_) return true;
-  if (const auto* of_state = std::get_if<schema::Report>(&body)) {
-    const std::uint64_t committed = begun() ? resources_->replica.committed_steps() : 0;
-    if (auto wrong = reports_.take(*from, header.step, *of_state, committed)) fail(*std::move(wrong));
-    finish_reports();
-  } else {
-    exchange_.frame(*from, header, body, std::move(keep));
-  }
-  carry_out_all();
-  start_early();
+  guarded([&] {
+    if (const auto* of_state = std::get_if<schema::Report>(&body)) {
+      const std::uint64_t committed = begun() ? resources_->replica.committed_steps() : 0;
+      if (auto wrong = reports_.take(*from, header.step, *of_state, committed)) fail(*std::move(wrong));
+      finish_reports();
+    } else {
+      exchange_.frame(*from, header, body, std::move(keep));
+    }
+    carry_out_all();
+    start_early();
+  });
   return true;
 }
 
@@ -82,7 +86,7 @@ bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::F
 std::optional<Piece> Member::next_piece(Taker taker) {
   if (!begun() || failed_ || finished_) return std::nullopt;
   std::optional<Piece> piece = exchange_.next_piece(taker);
-  carry_out_all();
+  guarded([this] { carry_out_all(); });
   if (!piece) return std::nullopt;
   ++under_way_;
   if (std::holds_alternative<Reduce>(*piece)) host_.reached(schema::Phase::kReduce, exchange_.step());
@@ -94,9 +98,11 @@ void Member::on(const PieceDone& event) {
   --under_way_;
   if (failed_) return;
   traffic_.add(event.result.traffic);
-  std::visit([&](const auto& piece) { piece_done(piece, event.result); }, event.piece);
-  carry_out_all();
-  start_early();
+  guarded([&] {
+    std::visit([&](const auto& piece) { piece_done(piece, event.result); }, event.piece);
+    carry_out_all();
+    start_early();
+  });
 }
 
 void Member::piece_done(const Measure& piece, const PieceResult& result) {
@@ -159,8 +165,10 @@ void Member::carry_out(const CommitStep& action) {
 
 void Member::on(const Evaluated& event) {
   if (!pending_ || event.step != pending_->step || failed_) return;
-  report(event.counts);
-  carry_out_all();
+  guarded([&] {
+    report(event.counts);
+    carry_out_all();
+  });
 }
 
 void Member::report(const engine::EvaluationCounts& counts) {
@@ -199,6 +207,7 @@ void Member::begin(const schema::Commit& choice, const Resources& resources) {
   TG_CHECK(!begun());
   resources_.emplace(resources);
   layouts_ = layouts_of(options_.job, segments_, members_.count(), choice);
+  exchange_.measure_by(resources_->home.addressable() ? GradientStatistics::kSlice : GradientStatistics::kWholeBucket);
   worker_ = make_worker();
   begin_step();
 }
@@ -214,6 +223,7 @@ std::unique_ptr<Worker> Member::make_worker() {
   options.repo_recipe = clip_rule(job).repo_recipe;
   options.outside_weight_decay =
       job.weight_decay_path == schema::WeightDecayPath::kOutside ? static_cast<float>(job.weight_decay) : 0.0f;
+  options.home_addressable = resources_->home.addressable();
   return std::make_unique<Worker>(options, resources_->home.make_kernels(), resources_->codec, segments_, shared_,
                                   exchange_.scalers(), resources_->replica, resources_->pool);
 }
@@ -224,7 +234,9 @@ void Member::request_stop() {
 }
 
 void Member::on(const EngineFailed& event) {
-  fail(members_.cause(members_.self, "compute", members_.own_name() + ": the engine failed: " + event.message));
+  fail(members_.cause(members_.self, "compute",
+                      members_.own_name() + " step " + std::to_string(exchange_.step()) +
+                          ": the engine failed: " + event.message));
 }
 
 void Member::fail(schema::Fail cause) {
@@ -235,8 +247,10 @@ void Member::fail(schema::Fail cause) {
 
 std::uint64_t Member::execute(Piece piece) {
   PieceDone event{std::move(piece), {}};
-  event.result = worker_->execute(event.piece, [this](const MadeFrame& total) { on(total); });
-  on(event);
+  guarded([&] {
+    event.result = worker_->execute(event.piece, [this](const MadeFrame& total) { on(total); });
+    on(event);
+  });
   return event.result.sent_bytes;
 }
 

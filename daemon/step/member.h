@@ -10,12 +10,14 @@
 //
 // The next forward pass may begin before the commit: train(step + 1, early) is called as soon as the last bucket of the
 // own gradient was handed in and every member's flags are known to ask for neither stop nor evaluation; from then on
-// segment_ready tells of each segment of the next state that is final. A step that fails is dropped with it.
+// segment_ready tells of each segment of the next state that is final. A step that fails is dropped with it. Tensor
+// kernels may throw wherever they are called from here: that is as if EngineFailed had come.
 //
 // Here ranks become seats: inside, a member is a rank of the view; the world knows seats.
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -127,6 +129,15 @@ class Member {
 
   const Layout& layout_of(std::uint64_t step) const {
     return step < options_.job.float_steps ? *layouts_.of_float_steps : layouts_.layout;
+  }
+  // Whatever uses the tensor kernels: where they fail the run ends, and not the node.
+  template <class Call>
+  void guarded(Call call) {
+    try {
+      call();
+    } catch (const std::exception& error) {
+      on(EngineFailed{error.what()});
+    }
   }
   void begin_step();
   void start_early();

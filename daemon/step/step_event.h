@@ -27,7 +27,7 @@ struct Evaluated {
   std::uint64_t step = 0;
   engine::EvaluationCounts counts;
 };
-struct EngineFailed {  // nothing more comes from it
+struct EngineFailed {  // or a tensor kernel; nothing more comes from it
   std::string message;
 };
 struct PieceDone {

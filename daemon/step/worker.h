@@ -93,6 +93,7 @@ class Worker {
     std::uint64_t seed = 0;
     bool repo_recipe = false;        // ClipRule
     float outside_weight_decay = 0;  // 0 = the decay is inside the gradient already
+    bool home_addressable = true;
   };
   // What is given by reference outlives the worker.
   Worker(const Options& options, std::unique_ptr<kernels::TensorKernels> tensors, const kernels::CodecKernels& codec,
@@ -103,7 +104,10 @@ class Worker {
   using Send = std::function<void(MadeFrame total)>;
   PieceResult execute(const Piece& piece, const Send& send);
 
-  static std::size_t bytes(const Layout& layout);  // of one worker's fixed buffers
+  static std::size_t bytes(const Layout& layout);  // of one worker's fixed buffers, in host memory
+  // Of what its tensor kernels keep at home, where the host cannot address that: the planes of all members, the sums
+  // or the floats of the longest chunk.
+  static std::size_t room_bytes(const Layout& layout);
 
  private:
   using Contributions = Per<Rank, std::optional<ReceivedChunk>>;

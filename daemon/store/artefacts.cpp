@@ -1,6 +1,7 @@
 #include "daemon/store/artefacts.h"
 
 #include <algorithm>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -47,7 +48,11 @@ Status add_model(Artefacts& artefacts, const char* name, std::vector<TensorSourc
 StateArrays arrays_of(const Replica& replica, const std::function<void()>& advance) {
   const auto read = [&](kernels::ConstFloats array) -> ReadFloats {
     return [&replica, array, advance](std::size_t first, std::span<float> values) -> Status {
-      replica.copy_out(array, first, values);
+      try {
+        replica.copy_out(array, first, values);
+      } catch (const std::exception& error) {
+        return Error{ErrorKind::kFailed, std::string("the state cannot be read: ") + error.what()};
+      }
       advance();
       return {};
     };

@@ -72,6 +72,7 @@ set(CPACK_DEBIAN_CUDA_PACKAGE_SECTION contrib/science)
 # cuDNN and cuBLAS are in no package of Debian; dpkg-shlibdeps would stop at them. Its other libraries are tgd's as well.
 set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "tgd (= ${PROJECT_VERSION}), libc6, libgcc-s1, libstdc++6")
+set(CPACK_DEBIAN_CUDA_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/cuda/postinst;${CMAKE_CURRENT_LIST_DIR}/cuda/postrm")
 set(CPACK_DEBIAN_CUDA_DESCRIPTION "engine for NVIDIA GPUs of tgd, a node of a training mesh
 With this module a tgd trains on an NVIDIA GPU. It is loaded when tgd
 starts; engine, device and math in tgd.conf choose.

@@ -105,12 +105,13 @@ const kernels::Kernels& counting_kernels() {
 struct Node : Member::Host {
   using Nodes = Per<Seat, std::unique_ptr<Node>>;
 
-  Node(const schema::JobSpec& spec, Seat seat, std::size_t count, Calls& calls_of_all, Nodes& nodes)
+  Node(const schema::JobSpec& spec, Seat seat, std::size_t count, Calls& calls_of_all, Nodes& nodes,
+       std::unique_ptr<kernels::Home> lives_in = simulation::home_under_test(counting_kernels()))
       : job(spec),
         self(seat),
         calls(calls_of_all),
         all(nodes),
-        home(simulation::home_under_test(counting_kernels())),
+        home(std::move(lives_in)),
         tensors(home->make_kernels()),
         replica(*home, simulation::tiny_model(), engine::slot_count(optimizer_of(job).kind), job.seed,
                 keeps_average(job)),
@@ -285,6 +286,50 @@ TEST(Crew, RawCodesAreReadByTheUpdateItself) {
     EXPECT_EQ(updates_of_payloads, before) << "a home that cannot read payloads gets planes";
   else
     EXPECT_GE(updates_of_payloads - before, nodes.size() * job.steps);
+}
+
+// The device of seat 1 dies at its `last`th call from the beginning on; false if it lived to the end. The forward pass
+// does not use it: in a daemon that has a thread of its own.
+bool dies(std::uint64_t last, std::size_t helpers) {
+  schema::JobSpec job = job_of(schema::ExchangeKind::kSharded, GradientFormat::kTernary);
+  job.steps = 3;
+  Calls calls;
+  Node::Nodes nodes;
+  auto device = std::make_unique<simulation::AwkwardHome>(counting_kernels());
+  simulation::AwkwardHome& fragile = *device;
+  nodes.push_back(std::make_unique<Node>(job, Seat(0), 2, calls, nodes));
+  nodes.push_back(std::make_unique<Node>(job, Seat(1), 2, calls, nodes, std::move(device)));
+  const schema::Commit choice{job.exchange.value(), schema::Coding::kRaw, schema::kLeastWindowBytes,
+                              schema::kSmallChunkParameters};
+  nodes[Seat(0)]->begin(choice, 0);
+  nodes[Seat(1)]->begin(choice, helpers);
+  fragile.die_after(last);
+  const Member& member = *nodes[Seat(1)]->member;
+  while (!member.failed() && !member.finished()) {
+    bool worked = false;
+    for (const auto& node : nodes) worked = node->work() || worked;
+    const std::function<void()> call = calls.take(!worked && !member.failed() && !member.finished());
+    if (call) call();
+    if (!call && !worked && !member.failed() && !member.finished()) {
+      ADD_FAILURE() << "nothing happens any more after call " << last;
+      return true;
+    }
+  }
+  for (const auto& node : nodes) node->crew.reset();  // none of them hangs
+  if (!member.failed()) return false;
+  EXPECT_EQ(member.failed()->node, "node-1");
+  const std::string& said = member.failed()->message;
+  EXPECT_TRUE(said.starts_with("node-1 step ")) << said;
+  EXPECT_TRUE(said.ends_with(": the engine failed: awkwardLaunchKernel: device lost")) << said;
+  return true;
+}
+
+TEST(Crew, ADeviceThatDiesAtAnyCallEndsTheRunByName) {
+  for (const std::size_t helpers : {0u, 2u}) {
+    std::uint64_t calls = 0;
+    while (dies(calls, helpers)) ++calls;
+    EXPECT_GT(calls, 100u) << helpers << " helpers";
+  }
 }
 
 TEST(Crew, EndsWithWhatIsUnderWayAndDropsWhatWaits) {

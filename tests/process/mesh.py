@@ -49,7 +49,7 @@ class Mesh:
         if keys:
             self.keygen(self.key_file)
             settings = {"key-file": self.key_file} | (settings or {})
-        self.settings = {"threads": 1, "peer-timeout": "5s"} | (settings or {})
+        self.settings = {"threads": 1, "peer-timeout": "5s", "engine": "cpu"} | (settings or {})  # what is said must not depend on the machine's GPU
         self.per_node = {index: dict(keys) for index, keys in (per_node or {}).items()}
         self.absent = set(absent)
         hosts = hosts or [own_loopback_address()] * count

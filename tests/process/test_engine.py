@@ -36,7 +36,7 @@ class WithModules(unittest.TestCase):
         return str(place / "bin" / "tgd")
 
     def mesh(self, count, modules, settings=None, per_node=None):
-        mesh = Mesh(count, settings, per_node)
+        mesh = Mesh(count, {"engine": "auto"} | (settings or {}), per_node)
         for index, module in modules.items():
             mesh[index].program = self.program(module)
         return mesh
@@ -61,12 +61,12 @@ class Loading(WithModules):
         for module, words in self.CASES.items():
             with self.subTest(module=module):
                 done = self.started(module, "--engine", "cuda")
-                self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+                self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)  # 2: never tried again
                 for word in ["engine = cuda: ", "or set engine = cpu", *words]:
                     self.assertIn(word, done.stderr)
         done = self.started("stand_in", "--engine", "cuda", "--device", "9")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("tgd: engine = cuda: there is no device 9: this machine has 3, counted from 0; set device", done.stderr)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("tgd: engine = cuda: there is no device 9: this machine has 4, counted from 0; set device", done.stderr)
 
     def test_auto_takes_the_processor_and_says_why(self):
         for module, words in self.CASES.items():
@@ -137,7 +137,25 @@ class Mixed(WithModules):
         with self.mesh(1, {0: "stand_in"}, {"engine": "cuda", "device": 1}) as mesh:
             answer = mesh.ctl("start", mesh.job_file(JOB))
             self.assertNotEqual(answer.code, 0)
-            self.assertRegex(answer.err, r"the run needs \d+ MiB of memory on Stand-in \(device 1\) and 1 MiB of its 8192 MiB are free")
+            self.assertRegex(answer.err, r"the run needs \d+ MiB of memory on Stand-in \(device 1\) and 1 MiB of its 8192 MiB are free \(\d+ MiB of the need are kept")
+
+    def test_a_device_that_dies_in_a_run(self):
+        for threads in (1, 2):  # the exchange on the node's own thread, on helpers
+            lone = {0: {"engine": "cuda", "device": 3, "threads": threads}}
+            with self.subTest(threads=threads), self.mesh(2, {0: "stand_in", 1: None}, per_node=lone) as mesh:
+                answer = mesh.ctl("start", mesh.job_file({"steps": 2000, "digest-every": 1, "exchange": "sharded"}))
+                self.assertNotEqual(answer.code, 0)
+                why = r"node-a step \d+: the engine failed: \w+: device lost"
+                self.assertRegex(" ".join(answer.err.split()), why)
+                for node in (0, 1):
+                    run = mesh.status(node=node)["runs"][0]
+                    self.assertEqual(run["state"], "FAILED")
+                    self.assertRegex(run["reason"], why)
+                self.assertRegex(" ".join(mesh.ctl_ok("status", run["id"]).out.split()), why)
+                again = mesh.ctl("start", mesh.job_file({}), node=1)
+                self.assertNotEqual(again.code, 0)
+                self.assertRegex(again.err, "node-a cannot prepare the run: .*device lost")
+                self.assertTrue(mesh[0].alive())
 
     def test_a_device_that_does_not_answer(self):
         with self.mesh(1, {0: "stand_in"}, {"engine": "cuda", "device": 2}) as mesh:

@@ -19,7 +19,7 @@ from node import TGD
 from patience import PATIENCE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = os.environ["TGD_BUILD"]
+BUILD = pathlib.Path(os.environ["TGD_BUILD"])
 PROMPT = r"READY> (\x1b\[\?2004h)?$"  # and the shell's wish that the terminal brackets what is pasted
 PAGES = ("man1/tgctl.1.gz", "man8/tgd.8.gz", "man5/tgd.conf.5.gz", "man5/tgd.job.5.gz")
 
@@ -44,7 +44,7 @@ class Install(unittest.TestCase):
         jobs = {f"share/tgd/jobs/{path.name}" for path in (ROOT / "deploy/jobs").glob("*.job")}
         completions = {"share/bash-completion/completions/tgctl", "share/bash-completion/completions/tgd", "share/zsh/site-functions/_tgctl"}
         pages = {f"share/man/{page}" for page in PAGES}
-        if any((BUILD / "engine").glob("tgd-cuda.so")):  # where CUDA is, and it was built
+        if (BUILD / "engine" / "tgd-cuda.so").exists():  # where CUDA is, and it was built
             modules = {path for path in found if path.endswith("/tgd/tgd-cuda.so")}
             self.assertEqual(len(modules), 1)
             found -= modules

@@ -313,7 +313,7 @@ class BadNode(unittest.TestCase):
         port = free_port_pair(self.mesh[0].host)
         path = os.path.join(self.mesh.folder, "twin.conf")
         with open(path, "w") as file:
-            file.write(f"node = twin\npeer = twin@{self.mesh[0].host}:{port}\nstate-dir = {self.mesh[0].state_dir}\n")
+            file.write(f"node = twin\npeer = twin@{self.mesh[0].host}:{port}\nstate-dir = {self.mesh[0].state_dir}\nengine = cpu\n")
         self.tgd("--config", path).refuses(1, self.mesh[0].state_dir)
 
     def test_state_dir_that_cannot_be_made(self):

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "daemon/exchange/gradient_statistics.h"
 #include "kernels/base/check.h"
 #include "kernels/base/median.h"
 #include "schema/limits.h"
@@ -104,9 +105,11 @@ KernelCosts KernelTimer::time_all() {
   KernelCosts costs;
   const kernels::Floats gradient = at_home(0), parameters_from = at_home(1), parameters_to = at_home(2),
                         slot_from = at_home(3), slot_to = at_home(4);
-  const kernels::ConstFloats slice = gradient;
-  kernels::Statistics measured;
-  time(costs.statistics, gradient.size(), [&] { tensors_->statistics({&slice, 1}, {&measured, 1}); });
+  std::vector<kernels::ConstFloats> slices;  // as a step has them
+  for (std::size_t at = 0; at < gradient.size(); at += GradientStatistics::kSlice)
+    slices.push_back(gradient.subspan(at, std::min(GradientStatistics::kSlice, gradient.size() - at)));
+  std::vector<kernels::Statistics> measured(slices.size());
+  time(costs.statistics, gradient.size(), [&] { tensors_->statistics(slices, measured); });
   time(costs.ternarize, whole, [&] {
     in_chunks([&](std::size_t at) {
       tensors_->ternarize(gradient.subspan(at, chunk_), at, {kSeed, 0, 0, 0}, {1, 1}, planes);

@@ -1,5 +1,6 @@
 #include "daemon/step/threads/crew.h"
 
+#include <exception>
 #include <utility>
 
 #include "kernels/base/check.h"
@@ -79,14 +80,20 @@ void Crew::help(std::size_t index) {
     ++under_way_;
     lock.unlock();
     const Timeline::Clock::time_point begin = Timeline::Clock::now();
-    PieceResult result = workers_[index]->execute(given.piece, [this](MadeFrame total) { post_(std::move(total)); });
-    if (timeline_->on())
-      timeline_->add(Timeline::helper(index), piece_name(given.piece), given.step, begin, Timeline::Clock::now(),
-                     detail_of(given.piece, result.sent_bytes));
+    StepEvent outcome = EngineFailed{};
+    try {
+      PieceResult result = workers_[index]->execute(given.piece, [this](MadeFrame total) { post_(std::move(total)); });
+      if (timeline_->on())
+        timeline_->add(Timeline::helper(index), piece_name(given.piece), given.step, begin, Timeline::Clock::now(),
+                       detail_of(given.piece, result.sent_bytes));
+      outcome = PieceDone{std::move(given.piece), std::move(result)};
+    } catch (const std::exception& error) {
+      outcome = EngineFailed{error.what()};
+    }
     lock.lock();
     --under_way_;  // before it is told: whoever hears of it may give the next one
     lock.unlock();
-    post_(PieceDone{std::move(given.piece), std::move(result)});
+    post_(std::move(outcome));
     lock.lock();
   }
 }

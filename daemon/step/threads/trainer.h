@@ -38,6 +38,7 @@ struct Prepared {
   std::uint32_t local_batch = 0;       // samples of a step that are this member's
   std::uint64_t activation_bytes = 0;  // of the engine, and its batches of samples
   std::uint64_t device_bytes = 0;      // of them, of state and gradient: what lies on a device
+  std::uint64_t device_reserve = 0;    // and beside that: what is kept free there (run/memory_check.h)
   double step_seconds = 0;             // measured: their forward + backward
   std::uint64_t threads = 0;
   std::string engine_build, engine_choices;

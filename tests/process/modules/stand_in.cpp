@@ -1,7 +1,8 @@
 // A module for tests (engine/accelerator.h): its device is this processor, behind a home that nobody but its kernels
 // and its engines can touch, as a device's memory is. What it computes are the processor's bits.
 //
-// device 0: with 8 GiB free; 1: with 1 MiB free; 2: it does not answer when asked for its memory; others are not there.
+// device 0: with 8 GiB free; 1: with 1 MiB free; 2: it does not answer when asked for its memory; 3: it dies in its
+// first run, after so many calls; others are not there.
 
 #include <memory>
 #include <stdexcept>
@@ -18,6 +19,8 @@ namespace {
 
 using engine::Batch;
 using simulation::AwkwardHome;
+
+constexpr std::uint64_t kCallsOfALife = 400;  // more than a start needs
 
 class StandInEngine final : public engine::Engine {
  public:
@@ -65,14 +68,15 @@ class StandIn final : public engine::Accelerator {
   std::string_view device() const override { return name_; }
   std::string_view library() const override { return "stand-in 1.0, driver 2.0"; }
   engine::DeviceMemory memory() const override {
-    if (options_.device == 2) throw std::runtime_error("standInMemGetInfo: device lost");
-    return {std::uint64_t{8} << 30, std::uint64_t{options_.device == 0 ? 8192u : 1u} << 20};
+    if (options_.device == 2 || home_.dead()) throw std::runtime_error("standInMemGetInfo: device lost");
+    return {std::uint64_t{8} << 30, std::uint64_t{options_.device == 1 ? 1u : 8192u} << 20};
   }
   kernels::Home& home() override { return home_; }
   Result<std::unique_ptr<engine::Engine>> make_engine(const engine::Model& model,
                                                       const engine::EngineOptions& options) override {
     auto made = engine::make_cpu_engine(model, options);
     if (!made.ok()) return made.error();
+    if (options_.device == 3) home_.die_after(kCallsOfALife);
     return std::unique_ptr<engine::Engine>(
         std::make_unique<StandInEngine>(std::move(made).value(), home_, options_.math));
   }
@@ -92,7 +96,7 @@ extern "C" const char* tgd_module_build() {
 }
 
 extern "C" tg::engine::Accelerator* tgd_open_module(const tg::engine::AcceleratorOptions& options, std::string& why) {
-  if (options.device <= 2) return new tg::tests::StandIn(options);  // for as long as the process lives
-  why = "there is no device " + std::to_string(options.device) + ": this machine has 3, counted from 0; set device";
+  if (options.device <= 3) return new tg::tests::StandIn(options);  // for as long as the process lives
+  why = "there is no device " + std::to_string(options.device) + ": this machine has 4, counted from 0; set device";
   return nullptr;
 }

@@ -67,6 +67,24 @@ TEST_F(Gradient, SlicesCoverEverySegmentOnce) {
   EXPECT_GE(works.size(), 4u) << "several threads can share a large segment";
 }
 
+TEST_F(Gradient, ABucketInOnePieceHasTheSameSlices) {
+  GradientStatistics whole(segments(), {});
+  whole.measure_by(GradientStatistics::kWholeBucket);
+  whole.begin_step(layout);
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) whole.ready(b, 0);
+  std::vector<std::size_t> begins, pieces_begin;
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
+    ASSERT_TRUE(whole.has_next());
+    const Measure work = whole.next();
+    EXPECT_EQ(work.bucket, b);
+    for (const Slice& slice : work.slices) begins.push_back(slice.begin);
+  }
+  EXPECT_FALSE(whole.has_next()) << "one piece a bucket";
+  for (const Measure& work : works)
+    for (const Slice& slice : work.slices) pieces_begin.push_back(slice.begin);
+  EXPECT_EQ(begins, pieces_begin);
+}
+
 TEST_F(Gradient, BucketsComeInTheirOrderWhateverIsMeasuredFirst) {
   std::reverse(works.begin(), works.end());
   for (std::size_t i = 0; i + 1 < works.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/base/check.h"
@@ -145,7 +146,7 @@ void AwkwardHome::protect(const Allocations::value_type& allocation, int protect
 
 AwkwardHome::Call::Call(AwkwardHome& home, Ranges ranges, const HostSpans& host_spans)
     : home_(home), ranges_(std::move(ranges)) {
-  ++home.calls_;
+  if (++home.calls_ > home.last_call_) throw std::runtime_error("awkwardLaunchKernel: device lost");
   const std::lock_guard lock(home.mutex_);
   for (const std::span<const std::byte>& span : host_spans)
     if (!span.empty()) home.require_outside(span);

@@ -2,11 +2,12 @@
 // is a mapping of its own that can be neither read nor written except while a call of its tensor kernels uses it: who
 // goes around them is killed by the first access. Every range that a call is given must lie whole inside one allocation
 // of this home, every host span of it outside all of them; else the process stops. It cannot read raw payloads, as a
-// device cannot. Any thread, as homes are.
+// device cannot. It can die as a device does: from then on every call throws. Any thread, as homes are.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,6 +31,8 @@ class AwkwardHome final : public kernels::Home {
   void release(kernels::Floats floats) override;
 
   std::uint64_t calls() const { return calls_; }  // of its tensor kernels
+  void die_after(std::uint64_t calls) { last_call_ = calls_ + calls; }
+  bool dead() const { return calls_ > last_call_; }
 
   using Ranges = std::vector<kernels::ConstFloats>;  // empty ones lie anywhere
   using HostSpans = std::vector<std::span<const std::byte>>;
@@ -55,7 +58,7 @@ class AwkwardHome final : public kernels::Home {
   static void protect(const Allocations::value_type& allocation, int protection);
 
   const kernels::HostKernels& kernels_;
-  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<std::uint64_t> calls_{0}, last_call_{std::numeric_limits<std::uint64_t>::max()};
   std::mutex mutex_;  // guards what follows
   Allocations allocations_;
 };
