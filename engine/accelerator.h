@@ -28,9 +28,10 @@ struct DeviceMemory {
 class Accelerator {
  public:
   virtual ~Accelerator() = default;
-  virtual std::string_view device() const = 0;   // "NVIDIA H100 80GB HBM3 (device 0)"
-  virtual std::string_view library() const = 0;  // "CUDA 13.0, driver 13.0, cuDNN 9.14.0, cuBLAS 13.1.0"
-  virtual DeviceMemory memory() const = 0;       // now
+  virtual std::string_view device() const = 0;  // "NVIDIA H100 80GB HBM3 (device 0)"
+  // "CUDA 13.0, driver 13.0, cuDNN 9.14.0, cuBLAS 13.1.0 (/usr/local/cuda/lib)": and the libraries' folder or folders.
+  virtual std::string_view library() const = 0;
+  virtual DeviceMemory memory() const = 0;  // now
   virtual kernels::Home& home() = 0;
   // As make_cpu_engine; options.threads means nothing here.
   virtual Result<std::unique_ptr<Engine>> make_engine(const Model& model, const EngineOptions& options) = 0;
@@ -45,7 +46,8 @@ struct AcceleratorOptions {
 inline constexpr const char* kModuleBuild = "tgd_module_build";
 inline constexpr const char* kOpenModule = "tgd_open_module";
 using ModuleBuild = const char* (*)();
-// Null, and why, where there is no such device, no driver, or one too old (both versions are named).
+// Null, and why and what to do, where there is no such device, no driver, one too old (both versions are named), or a
+// library lacks something: a first step has been computed. That the processor could do it is for the caller to say.
 using OpenModule = Accelerator* (*)(const AcceleratorOptions& options, std::string& why);
 
 }  // namespace tg::engine

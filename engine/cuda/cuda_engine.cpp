@@ -15,20 +15,27 @@
 namespace tg::engine::cuda {
 namespace {
 
-// Samples that are evaluated at once, of those asked for: their activations stay below this, or below training's, which
-// has that memory anyway.
-constexpr std::size_t kEvaluationBytes = 256u << 20;
+// Samples that are evaluated at once, of those asked for: their activations stay below this and below a share of what
+// the engine may take, or below training's, which has that memory anyway.
+constexpr std::uint64_t kEvaluationBytes = 256u << 20;
 
 // The fast deterministic algorithms take up to 400 MiB; with 256 CifarNet of 1024 samples loses 40 %.
 constexpr std::uint64_t kMostWorkspace = 512u << 20;
 constexpr std::uint64_t kShareOfFree = 4;  // a quarter of what is free: others have to live as well
 
-constexpr std::size_t kDigestDigits = 12;  // of the choices, in build()
+constexpr std::size_t kDigestDigits = 12, kMostWhy = 120;  // of the choices, and of an error, in build()
 
 // Images on their way to pinned memory: while one piece is copied there, the one before travels to the device.
 constexpr std::size_t kPiece = 1u << 20;  // bytes
 
-int evaluation_batch(const Model& model, const EngineOptions& options, std::size_t training_bytes) {
+std::uint64_t free_bytes() {
+  std::size_t left = 0, total = 0;
+  TG_CUDA(cudaMemGetInfo(&left, &total));
+  return left;
+}
+
+// The plan says about how many samples fit, the network itself exactly.
+int evaluation_batch(Library& library, const Model& model, const EngineOptions& options, std::size_t training_bytes) {
   const Plan plan = make_plan(model, {.training = false, .canonical_images = true});
   std::vector<BufferNeed> needs;
   for (const Lifetime& lifetime : plan.lifetimes) needs.push_back({lifetime, 0});
@@ -37,10 +44,18 @@ int evaluation_batch(const Model& model, const EngineOptions& options, std::size
     std::size_t& bytes = needs[plan.value_buffers[value]].bytes;
     bytes = std::max(bytes, plan.shapes[value].elements() * sizeof(float));
   }
-  std::size_t allowed = std::max(kEvaluationBytes, training_bytes);
-  if (options.most_activation_bytes != 0) allowed = std::min<std::size_t>(allowed, options.most_activation_bytes);
-  const std::size_t most = std::max<std::size_t>(allowed / most_bytes_at_once(needs), 1);
-  return static_cast<int>(std::min(most, static_cast<std::size_t>(options.evaluation_batch)));
+  std::uint64_t left = free_bytes();
+  if (options.most_activation_bytes != 0) left = std::min(left, options.most_activation_bytes);
+  const std::uint64_t allowed =
+      std::max<std::uint64_t>(training_bytes, std::min(kEvaluationBytes, left / kShareOfFree));
+  std::uint64_t batch = std::clamp<std::uint64_t>(allowed / most_bytes_at_once(needs), 1,
+                                                  static_cast<unsigned>(options.evaluation_batch));
+  while (batch > 1) {
+    const std::uint64_t bytes = Network(library, model, {static_cast<int>(batch), false, options.seed}).bytes();
+    if (bytes <= allowed) break;
+    batch = std::clamp<std::uint64_t>(batch * allowed / bytes, 1, batch - 1);
+  }
+  return static_cast<int>(batch);
 }
 
 const char* word_of(Math math) {
@@ -59,6 +74,9 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u 
 
 std::string mebibytes_left(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
+// Of a line of choices().
+bool is_evaluation(const std::string& choice) { return choice.find(std::string(kEvaluation) + ": ") != choice.npos; }
+
 std::size_t count_of(int samples) { return static_cast<std::size_t>(samples); }
 
 }  // namespace
@@ -69,7 +87,8 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
       device_(device),
       library_(device.number, device.math),
       training_(library_, model_, {options.batch, true, options.seed}),
-      evaluation_(library_, model_, {evaluation_batch(model_, options, training_.bytes()), false, options.seed}),
+      evaluation_(library_, model_,
+                  {evaluation_batch(library_, model_, options, training_.bytes()), false, options.seed}),
       ranges_(training_.segments()),
       images_(count_of(std::max(training_.batch(), evaluation_.batch())) * model_.input.elements()),
       labels_(count_of(std::max(training_.batch(), evaluation_.batch()))),
@@ -79,7 +98,12 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
       running_(model_.statistics.padded_count()),
       complete_(ranges_.size()) {
   const std::size_t bytes = std::max(training_.bytes(), evaluation_.bytes());
-  if (const std::uint64_t left = free_for(bytes); bytes > left) throw TooLarge{bytes, left, true};
+  if (const std::uint64_t all = bytes + fixed_bytes();
+      options_.most_activation_bytes != 0 && all > options_.most_activation_bytes)
+    throw TooLarge{all, options_.most_activation_bytes, false};
+  // The trials' own memory is given back before the state of the run is taken, which is more.
+  const std::uint64_t wanted = bytes + Trials::bytes(trial_options(0));
+  if (const std::uint64_t left = free_bytes(); wanted > left) throw TooLarge{wanted, left, true};
   memory_ = kernels::cuda::DeviceArray<std::byte>(bytes);
   training_.bind(memory_.data());
   evaluation_.bind(memory_.data());
@@ -94,28 +118,23 @@ std::size_t CudaEngine::fixed_bytes() const {
   return labels_.bytes() + step_.bytes() + results_.bytes() + measured_.bytes() + running_.bytes();
 }
 
-// Of the device's memory, now. Throws where the engine may not take so much.
-std::uint64_t CudaEngine::free_for(std::uint64_t bytes) const {
-  const std::uint64_t all = bytes + fixed_bytes();
-  if (options_.most_activation_bytes != 0 && all > options_.most_activation_bytes)
-    throw TooLarge{all, options_.most_activation_bytes, false};
-  std::size_t left = 0, total = 0;
-  TG_CUDA(cudaMemGetInfo(&left, &total));
-  return left;
+Trials::Options CudaEngine::trial_options(std::uint64_t most_workspace) const {
+  Trials::Options options{options_.choices, most_workspace};
+  for (const Segment& segment : model_.segments.segments()) {
+    std::size_t& most = segment.shape.size() > 1 ? options.weights : options.biases;
+    most = std::max(most, segment.padded_count());
+  }
+  return options;
 }
 
 // Once the buffers have their places, and before anything is in them: the trials write to them.
 void CudaEngine::choose_algorithms() {
-  std::size_t weights = 0, biases = 0;
-  for (const Segment& segment : model_.segments.segments()) {
-    std::size_t& most = segment.shape.size() > 1 ? weights : biases;
-    most = std::max(most, segment.padded_count());
-  }
-  std::uint64_t most_workspace = std::min(kMostWorkspace, free_for(memory_.size()) / kShareOfFree);
+  const std::uint64_t left = free_bytes(), tried = Trials::bytes(trial_options(0));
+  std::uint64_t most_workspace = std::min(kMostWorkspace, (left - std::min(left, tried)) / kShareOfFree);
   if (options_.most_activation_bytes != 0)
     most_workspace = std::min(most_workspace, options_.most_activation_bytes - memory_.size() - fixed_bytes());
 
-  Trials trials(library_, {options_.choices, most_workspace, weights, biases});
+  Trials trials(library_, trial_options(most_workspace));
   TG_CUDA(cudaMemsetAsync(memory_.data(), 0, memory_.size(), library_.compute()));
   training_.choose(trials);
   evaluation_.choose(trials);
@@ -261,12 +280,16 @@ std::string CudaEngine::choices() const {
   return text;
 }
 
+// The digest is of the choices that a replay has to make again: not of evaluation's (trials.h).
 std::string CudaEngine::build() const {
-  const std::string text = choices();
+  std::string text;
+  for (const std::string& each : implementations_)
+    if (!is_evaluation(each)) text += each + "\n";
   Sha256 hash;
   hash.add(std::as_bytes(std::span(text)));
+  const std::string& why = forward_.not_captured().empty() ? backward_.not_captured() : forward_.not_captured();
   return library_versions() + ", " + device_.name + ", " + word_of(device_.math) + ", choices " +
-         hash.hex().substr(0, kDigestDigits);
+         hash.hex().substr(0, kDigestDigits) + (why.empty() ? "" : ", not captured: " + why.substr(0, kMostWhy));
 }
 
 Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const DeviceChoice& device,

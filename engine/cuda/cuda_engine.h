@@ -64,7 +64,7 @@ class CudaEngine final : public Engine {
   };
 
   std::size_t fixed_bytes() const;  // on the device, beside memory_ and the workspace
-  std::uint64_t free_for(std::uint64_t bytes) const;
+  Trials::Options trial_options(std::uint64_t most_workspace) const;
   void choose_algorithms();
   void load(const Network& network, const Samples& samples);
   Pass pass(const float* parameters, int counted);

@@ -1,7 +1,7 @@
 #include "engine/cuda/graphs.h"
 
 #include <algorithm>
-#include <utility>
+#include <exception>
 
 #include "kernels/cuda/check.h"
 
@@ -39,6 +39,14 @@ class Capture {
 
 }  // namespace
 
+Graph capture(cudaStream_t stream, const Enqueue& enqueue) {
+  Capture capture(stream);
+  enqueue();
+  cudaGraphExec_t graph = nullptr;
+  TG_CUDA(cudaGraphInstantiate(&graph, capture.end(), 0));
+  return Graph(graph);
+}
+
 void Graphs::run(const Key& key, cudaStream_t stream, const Enqueue& enqueue) {
   if (!warm_) {
     enqueue();
@@ -47,16 +55,21 @@ void Graphs::run(const Key& key, cudaStream_t stream, const Enqueue& enqueue) {
   }
   auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& each) { return each.key == key; });
   if (entry == entries_.end()) {
-    Capture capture(stream);
-    enqueue();
-    cudaGraphExec_t executable = nullptr;
-    TG_CUDA(cudaGraphInstantiate(&executable, capture.end(), 0));
-    entries_.push_front({key, Executable(executable)});
+    entries_.push_front({key, nullptr});
+    try {
+      entries_.front().graph = capture(stream, enqueue);
+    } catch (const std::exception& e) {  // a device that has failed says so again below
+      cudaGetLastError();
+      not_captured_ = e.what();
+    }
     if (entries_.size() > kMostGraphs) entries_.pop_back();
   } else {
     entries_.splice(entries_.begin(), entries_, entry);
   }
-  TG_CUDA(cudaGraphLaunch(entries_.front().graph.get(), stream));
+  if (entries_.front().graph == nullptr)
+    enqueue();
+  else
+    TG_CUDA(cudaGraphLaunch(entries_.front().graph.get(), stream));
 }
 
 }  // namespace tg::engine::cuda

@@ -1,13 +1,14 @@
 #include "engine/cuda/library.h"
 
 #include <stdexcept>
-#include <thread>
 
 namespace tg::engine::cuda {
 namespace {
 
-[[noreturn]] void fail(std::string_view call, const std::string& why) {
-  throw std::runtime_error(std::string(call.substr(0, call.find('('))) + ": " + why);
+[[noreturn]] void fail(std::string_view call, const std::string& why, bool no_memory) {
+  const std::string text = std::string(call.substr(0, call.find('('))) + ": " + why;
+  if (no_memory) throw kernels::cuda::OutOfMemory(text);
+  throw std::runtime_error(text);
 }
 
 std::string dotted(std::size_t major, std::size_t minor, std::size_t patch) {
@@ -37,25 +38,13 @@ void require_success(cudnnStatus_t result, std::string_view call) {
   if (result == CUDNN_STATUS_SUCCESS) return;
   char detail[256] = {};
   cudnnGetLastErrorString(detail, sizeof detail);
-  fail(call, std::string(cudnnGetErrorString(result)) + (detail[0] == '\0' ? "" : ": ") + detail);
+  fail(call, std::string(cudnnGetErrorString(result)) + (detail[0] == '\0' ? "" : ": ") + detail,
+       result == CUDNN_STATUS_ALLOC_FAILED);
 }
 
 void require_success(cublasStatus_t result, std::string_view call) {
-  if (result != CUBLAS_STATUS_SUCCESS) fail(call, cublasLtGetStatusString(result));
-}
-
-bool is_done(cudaEvent_t event) {
-  const cudaError_t result = cudaEventQuery(event);
-  if (result == cudaErrorNotReady) {
-    cudaGetLastError();  // or the check after the next kernel's launch would find it
-    return false;
-  }
-  kernels::cuda::require_success(result, "cudaEventQuery");
-  return true;
-}
-
-void wait_for(cudaEvent_t event) {
-  while (!is_done(event)) std::this_thread::yield();
+  if (result != CUBLAS_STATUS_SUCCESS)
+    fail(call, cublasLtGetStatusString(result), result == CUBLAS_STATUS_ALLOC_FAILED);
 }
 
 TensorDescriptor make_tensor(int samples, const ImageShape& shape) {

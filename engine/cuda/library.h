@@ -1,5 +1,6 @@
 // The one form in which cuDNN and cuBLASLt are called, and what every stage needs of them: TG_CUDNN(call) and
-// TG_CUBLAS(call) throw std::runtime_error naming the call, as TG_CUDA (kernels/cuda/check.h) does for the runtime.
+// TG_CUBLAS(call) throw std::runtime_error naming the call, and OutOfMemory, as TG_CUDA (kernels/cuda/check.h) does for
+// the runtime.
 //
 // A Library owns a device's handles and streams for one engine. Everything is computed on one stream, so that the calls
 // run one after another and share one workspace; the batch comes on a second one. Handles are for one thread at a time.
@@ -18,6 +19,7 @@
 #include "engine/accelerator.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/memory.h"
+#include "kernels/cuda/wait.h"
 
 namespace tg::engine::cuda {
 
@@ -25,18 +27,17 @@ namespace tg::engine::cuda {
 void require_success(cudnnStatus_t result, std::string_view call);
 void require_success(cublasStatus_t result, std::string_view call);
 
-// Whether what the event stands for is done: asks, and does not wait.
-bool is_done(cudaEvent_t event);
-// Returns once it is. Asks again and again and offers the processor to others between: 9 us from the device's end to
-// the caller's going on, where a blocking wait takes 46.
-void wait_for(cudaEvent_t event);
+// Returns once what the event stands for is done, a pass over a batch at most (wait.h).
+inline void wait_for(cudaEvent_t event) {
+  kernels::cuda::wait_for(event, kernels::cuda::kPassPatience, "a pass over a batch");
+}
 
-// What a library's create made, given back by its destroy.
+// What a library's create made, given back by its destroy; not where that would wait for a device that has hung.
 template <auto Destroy>
 struct Destroyer {
   template <class Handle>
   void operator()(Handle* handle) const {
-    Destroy(handle);
+    if (!kernels::cuda::has_hung()) Destroy(handle);
   }
 };
 template <class Handle, auto Destroy>

@@ -1,14 +1,18 @@
 // The module tgd-cuda.so: what engine/accelerator.h asks of it, and nothing else, is exported.
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "engine/accelerator.h"
 #include "engine/cuda/build.h"
 #include "engine/cuda/cuda_engine.h"
+#include "engine/cuda/installed.h"
 #include "engine/cuda/library.h"
+#include "engine/models/builder.h"
 #include "kernels/cuda/device_home.h"
 
 namespace tg::engine::cuda {
@@ -28,7 +32,7 @@ class CudaAccelerator final : public Accelerator {
   CudaAccelerator(DeviceChoice choice)
       : choice_(std::move(choice)),
         device_(choice_.name + " (device " + std::to_string(choice_.number) + ")"),
-        library_(library_versions()),
+        library_(library_versions() + " (" + library_folders() + ")"),
         home_(choice_.number) {}
 
   std::string_view device() const override { return device_; }
@@ -57,18 +61,17 @@ std::string missing_driver(int& devices) {
   cudaRuntimeGetVersion(&runtime);
   if (driver == 0)
     return "this machine has no NVIDIA driver (libcuda.so.1 cannot be loaded); install one that supports CUDA " +
-           cuda_version(runtime) + " (nvidia-smi shows it), or set engine = cpu";
+           cuda_version(runtime) + " (nvidia-smi shows it)";
   const cudaError_t found = cudaGetDeviceCount(&devices);
   if (found == cudaErrorInsufficientDriver)
     return "the NVIDIA driver supports CUDA " + cuda_version(driver) + " and this module needs CUDA " +
-           cuda_version(runtime) + "; install a newer driver, or set engine = cpu";
+           cuda_version(runtime) + "; install a newer driver";
   if (found == cudaErrorNoDevice || (found == cudaSuccess && devices == 0))
     return "the NVIDIA driver (CUDA " + cuda_version(driver) +
            ") finds no GPU; see what nvidia-smi lists and whether this process may use it (CUDA_VISIBLE_DEVICES, a "
-           "container's --gpus), or set engine = cpu";
+           "container's --gpus)";
   if (found != cudaSuccess)
-    return std::string("cudaGetDeviceCount: ") + cudaGetErrorString(found) +
-           "; see whether nvidia-smi works, or set engine = cpu";
+    return std::string("cudaGetDeviceCount: ") + cudaGetErrorString(found) + "; see whether nvidia-smi works";
   return {};
 }
 
@@ -76,7 +79,7 @@ std::string missing_driver(int& devices) {
 std::string unfit(const AcceleratorOptions& options, const std::string& name, int capability) {
   if (capability < kLeastCapability)
     return name + " (device " + std::to_string(options.device) + ") has compute capability " + dotted(capability, 10) +
-           " and this module needs " + dotted(kLeastCapability, 10) + "; choose another device, or set engine = cpu";
+           " and this module needs " + dotted(kLeastCapability, 10) + "; choose another device";
   // cuDNN's convolutions on floats can round their factors to tf32 or to half, whose range is too small for gradients.
   if (options.math == Math::kBf16)
     return "math = bf16 is not there: cuDNN's float convolutions know tf32 and half only; set math = tf32 or fp32";
@@ -86,7 +89,29 @@ std::string unfit(const AcceleratorOptions& options, const std::string& name, in
   return {};
 }
 
+// A step of a very small network: what is missing for a convolution, a product or a kernel of the module's own shows
+// here, where the caller can still choose the CPU. Throws std::runtime_error.
+void try_out(const DeviceChoice& choice) {
+  ModelBuilder builder("a first step", {3, 8, 8});
+  builder.convolution("convolution", {.count = 8, .kernel = 3, .padding = 1}, {}).relu();
+  const Model model = builder.dense("product", 8, {}).build(0).value();
+  Result<std::unique_ptr<Engine>> engine = make_cuda_engine(model, choice, {.batch = 8, .evaluation_batch = 1});
+  if (!engine.ok()) throw std::runtime_error(engine.error().message);
+  const std::size_t count = model.segments.padded_count();
+  kernels::cuda::DeviceArray<float> parameters(count), gradients(count);
+  const kernels::cuda::Stream stream;
+  TG_CUDA(cudaMemsetAsync(parameters.data(), 0, count * sizeof(float), stream.get()));
+  stream.synchronize("a first step");
+  Batch batch;
+  batch.count = 8;
+  batch.images = AlignedArray<float>(8 * model.input.elements());
+  batch.labels.assign(8, 0);
+  (*engine)->forward(parameters.data(), batch);
+  (*engine)->backward(1, gradients.data(), [](std::size_t, std::size_t) {});
+}
+
 std::unique_ptr<Accelerator> open_device(const AcceleratorOptions& options, std::string& why) {
+  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);  // as nvidia-smi counts; CUDA's own order has the fastest first
   int devices = 0;
   why = missing_driver(devices);
   if (!why.empty()) return nullptr;
@@ -102,9 +127,11 @@ std::unique_ptr<Accelerator> open_device(const AcceleratorOptions& options, std:
   const std::string name = properties.name;
   why = unfit(options, name, 10 * properties.major + properties.minor);
   if (!why.empty()) return nullptr;
-  // A library that misses one of its parts says so here, where the caller can still choose the CPU.
-  Library(options.device, options.math);
-  return std::make_unique<CudaAccelerator>(DeviceChoice{options.device, name, options.math});
+  why = damaged_cudnn();
+  if (!why.empty()) return nullptr;
+  const DeviceChoice choice{options.device, name, options.math};
+  try_out(choice);
+  return std::make_unique<CudaAccelerator>(choice);
 }
 
 }  // namespace
@@ -119,7 +146,7 @@ TGD_EXPORT tg::engine::Accelerator* tgd_open_module(const tg::engine::Accelerato
     return tg::engine::cuda::open_device(options, why).release();
   } catch (const std::exception& e) {
     why = std::string("device ") + std::to_string(options.device) + ": " + e.what() +
-          "; see whether nvidia-smi works and whether the libraries are of one version, or set engine = cpu";
+          "; see whether nvidia-smi works and whether the libraries are of one version";
     return nullptr;
   }
 }

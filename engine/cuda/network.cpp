@@ -1,10 +1,49 @@
 #include "engine/cuda/network.h"
 
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/base/check.h"
 
 namespace tg::engine::cuda {
+namespace {
+
+// Makes the call; what fails there names the operator.
+template <class Call>
+auto of_operator(const std::string& name, const Call& call) {
+  try {
+    return call();
+  } catch (const WorkspaceTooSmall&) {  // does so
+    throw;
+  } catch (const std::runtime_error& e) {
+    const std::string said = e.what();
+    throw std::runtime_error(said.starts_with(name) ? said : name + ": " + said);
+  }
+}
+
+// All that the libraries' calls for a layer depend on, but for the addresses.
+std::string text_of_layer(const StageContext& context) {
+  std::string text;
+  const auto add = [&](const auto... numbers) { ((text += std::to_string(numbers) + " "), ...); };
+  if (const auto* convolution = std::get_if<Convolution>(&context.op().attributes)) {
+    const Window& window = convolution->window;
+    const Padding& padding = window.padding;
+    text = "convolution ";
+    add(convolution->groups, window.kernel, window.stride, window.dilation, padding.top, padding.left, padding.bottom,
+        padding.right);
+  } else if (const auto* dense = std::get_if<Dense>(&context.op().attributes)) {
+    text = "dense ";
+    add(dense->bias.has_value());
+  } else {
+    return {};
+  }
+  const ImageShape &input = context.inputs[0].shape, &output = context.output.shape;
+  add(context.plan.relu, context.batch, input.channels, input.height, input.width, output.channels, output.height,
+      output.width);
+  return text;
+}
+
+}  // namespace
 
 Network::Network(Library& library, const Model& model, const NetworkOptions& options)
     : library_(library),
@@ -40,6 +79,7 @@ Network::Running Network::make_running(std::size_t stage) {
                        {},
                        activation(plan.output)};
   Running running;
+  running.name = context.name();
   running.backward = plan_.gradient_buffers[plan.output] != kNoBuffer;
   for (std::size_t input = 0; input < plan.inputs.size(); ++input) {
     Activation taken = activation(plan.inputs[input]);
@@ -51,7 +91,9 @@ Network::Running Network::make_running(std::size_t stage) {
     }
     context.inputs.push_back(std::move(taken));
   }
-  if (!plan.view) running.stage = make_stage(context);
+  if (plan.view) return running;
+  running.layer = text_of_layer(context);
+  running.stage = of_operator(running.name, [&] { return make_stage(context); });
   return running;
 }
 
@@ -74,7 +116,11 @@ Network::Head Network::make_head(const HeadPlan& plan) {
 
 void Network::choose(Trials& trials) {
   for (const Running& each : running_)
-    if (each.stage != nullptr) each.stage->choose(trials);
+    if (each.stage != nullptr)
+      of_operator(each.name, [&] {
+        trials.begin(each.name, each.layer);
+        each.stage->choose(trials);
+      });
 }
 
 std::vector<SegmentRange> Network::segments() const {
@@ -86,7 +132,7 @@ std::vector<SegmentRange> Network::segments() const {
 
 void Network::forward(const Pass& pass) {
   for (const Running& each : running_)
-    if (each.stage != nullptr) each.stage->forward(pass);
+    if (each.stage != nullptr) of_operator(each.name, [&] { each.stage->forward(pass); });
   for (std::size_t i = 0; i < heads_.size(); ++i) {
     const Head& head = heads_[i];
     LossShape shape = head.shape;
@@ -103,13 +149,15 @@ void Network::backward(const Pass& pass, float* gradients, const Complete& compl
                            head.logits.gradient.floats(), library_.compute());
   for (auto each = running_.rbegin(); each != running_.rend(); ++each) {
     if (!each->backward) continue;
-    if (each->stage != nullptr) {
-      each->stage->backward_parameters(pass, gradients);
-      if (const SegmentRange range = each->stage->segments(); !range.empty()) complete(range);
-      each->stage->backward_data(pass);
-    }
-    for (const Running::Addition& addition : each->additions)
-      accumulate(addition.count, addition.from.floats(), addition.to.floats(), library_.compute());
+    of_operator(each->name, [&] {
+      if (each->stage != nullptr) {
+        each->stage->backward_parameters(pass, gradients);
+        if (const SegmentRange range = each->stage->segments(); !range.empty()) complete(range);
+        each->stage->backward_data(pass);
+      }
+      for (const Running::Addition& addition : each->additions)
+        accumulate(addition.count, addition.from.floats(), addition.to.floats(), library_.compute());
+    });
   }
 }
 

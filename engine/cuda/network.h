@@ -3,11 +3,12 @@
 // them, and so does their memory: a network is bound to some, then its algorithms are chosen, then it runs.
 //
 // The passes launch on the library's compute stream and do not wait, so that they can be captured. One thread at a
-// time.
+// time. Errors name the operator: std::runtime_error, and what Trials throws.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/cuda/stages/stage.h"
@@ -47,6 +48,8 @@ class Network {
  private:
   // A stage as it runs; no stage where nothing does (a view).
   struct Running {
+    std::string name;   // the operator's
+    std::string layer;  // equal where the libraries' calls are (Trials::begin); empty: there are none
     std::unique_ptr<Stage> stage;
     bool backward = false;  // somebody wants the output's gradient
     // What its backward adds to inputs' gradients: from -> to.

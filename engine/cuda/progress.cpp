@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <stdexcept>
-#include <thread>
 
 #include "engine/cuda/operators/announce.h"
+#include "kernels/cuda/wait.h"
 
 namespace tg::engine::cuda {
 namespace {
 
 constexpr int kLooks = 64;  // at the word, before the device is asked whether it is well
+constexpr const char* kCall = "a part of a backward pass";
 
 }  // namespace
 
@@ -22,22 +22,17 @@ void Progress::queue(std::size_t part, const std::uint64_t* number, cudaStream_t
 
 void Progress::wait(std::size_t part, std::uint64_t number, cudaStream_t stream) {
   const std::atomic_ref word(words_.data()[part]);
+  const kernels::cuda::Deadline deadline(kernels::cuda::kPassPatience, kCall);
   const auto is_there = [&] {
     for (int look = 0; look < kLooks; ++look) {
       if (word.load(std::memory_order_acquire) == number) return true;
-      std::this_thread::yield();
+      deadline.go_on();
     }
     return false;
   };
-  while (!is_there()) {
-    const cudaError_t result = cudaStreamQuery(stream);
-    if (result == cudaErrorNotReady) {
-      cudaGetLastError();  // or the check after the next kernel's launch would find it
-      continue;
-    }
-    kernels::cuda::require_success(result, "cudaStreamQuery");
-    if (!is_there()) throw std::runtime_error("the device ended a launch without a word of one of its parts");
-  }
+  while (!is_there())
+    if (kernels::cuda::is_done(stream) && !is_there())
+      kernels::cuda::fail_on_device("the device ended a launch without a word of one of its parts");
 }
 
 }  // namespace tg::engine::cuda

@@ -19,7 +19,7 @@ class Progress {
   // launch.
   void queue(std::size_t part, const std::uint64_t* number, cudaStream_t stream);
   // Returns once launch `number` on the stream is through with the part. Throws std::runtime_error where the device
-  // has failed.
+  // has failed, or has hung: its patience (wait.h) begins anew with each part.
   void wait(std::size_t part, std::uint64_t number, cudaStream_t stream);
 
  private:

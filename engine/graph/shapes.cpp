@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <string_view>
 
 namespace tg::engine {
 namespace {
@@ -199,6 +201,7 @@ Result<std::vector<ImageShape>> infer_shapes(const Model& model) {
   std::vector<bool> used(model.operators.size() + 1, false);
   TableCheck tables(model);
   std::size_t heads = 0;
+  std::set<std::string_view> layers;
   for (const Operator& one : model.operators) {
     std::vector<ImageShape> inputs;
     for (const std::size_t value : one.inputs) {
@@ -215,6 +218,8 @@ Result<std::vector<ImageShape>> infer_shapes(const Model& model) {
     const Result<ImageShape> made = infer_shape(one, inputs);
     if (!made) return made.error();
     if (const Status fits = tables.follow(one, inputs[0]); !fits) return fits.error();
+    if (!segments_of(one).empty() && !layers.insert(one.name).second)
+      return Error{ErrorKind::kInvalidJob, model.name + " has two layers named " + one.name};
     if (const auto* head = std::get_if<CrossEntropy>(&one.attributes)) {
       used[shapes.size()] = true;
       if (inputs[0].channels != model.classes)

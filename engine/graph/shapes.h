@@ -16,7 +16,8 @@ std::string text_of(const ImageShape& shape);
 Result<ImageShape> infer_shape(const Operator& one, std::span<const ImageShape> inputs);
 
 // Of all values, in order. Every value but a head's is used, every operator leads to a head, exactly one head counts in
-// evaluation, and segments and statistics have the shapes and the order that the operators ask for.
+// evaluation, no two layers with segments have one name, and segments and statistics have the shapes and the order that
+// the operators ask for.
 Result<std::vector<ImageShape>> infer_shapes(const Model& model);
 
 // The segments that an operator computes the gradients of, ascending.

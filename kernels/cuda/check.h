@@ -1,16 +1,21 @@
 // The one form of calls to the CUDA runtime: TG_CUDA(cudaEventRecord(event, stream)) throws std::runtime_error
-// "cudaEventRecord: <what cudaGetErrorString says>" where the call fails. Libraries on top of it have forms of their
-// own. Any thread.
+// "cudaEventRecord: <what cudaGetErrorString says> (device 0)" where the call fails, with the next action where the
+// device is lost to this process; no memory is OutOfMemory (memory.h). Libraries on top of it have forms of their own.
+// Any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <string>
 #include <string_view>
 
 namespace tg::kernels::cuda {
 
 // call: its text; what stands before the first parenthesis is its name.
 void require_success(cudaError_t result, std::string_view call);
+
+// Throws std::runtime_error: what happened, the calling thread's device, and the next action.
+[[noreturn]] void fail_on_device(const std::string& what);
 
 }  // namespace tg::kernels::cuda
 

@@ -29,12 +29,24 @@ void require_state(OptimizerKind kind, std::size_t elements, const ConstStateFlo
                          {span(to.parameters), span(to.slot0), span(to.slot1)});
 }
 
+// The array, or what it wants, what there is, and what to change.
+template <class Array>
+Array taken(std::size_t count) {
+  try {
+    return Array(count);
+  } catch (const OutOfMemory& e) {
+    throw OutOfMemory(std::string(e.what()) +
+                      "; stop what else runs there (nvidia-smi shows what uses the device), or choose a smaller model, "
+                      "optimizer = sgd or a micro-batch");
+  }
+}
+
 // Room that grows to the largest piece seen. What it held is lost.
 template <class Array>
 Array& grow(Array& array, std::size_t bytes) {
   if (array.size() < bytes) {
     array = {};  // first, or both would be there for a moment
-    array = Array(bytes);
+    array = taken<Array>(bytes);
   }
   return array;
 }
@@ -52,7 +64,7 @@ class DeviceTensorKernels final : public TensorKernels {
       std::byte* const staged = grow(staging_, bytes).data();
       std::memcpy(staged, from.data() + at, bytes);
       to_device(address + at, staged, bytes);
-      stream_.synchronize();
+      stream_.synchronize("copy_in");
     }
   }
 
@@ -64,7 +76,7 @@ class DeviceTensorKernels final : public TensorKernels {
       const std::size_t bytes = std::min(kCopyPiece, to.size() - at);
       std::byte* const staged = grow(staging_, bytes).data();
       to_host(staged, address + at, bytes);
-      stream_.synchronize();
+      stream_.synchronize("copy_out");
       std::memcpy(to.data() + at, staged, bytes);
     }
   }
@@ -94,7 +106,7 @@ class DeviceTensorKernels final : public TensorKernels {
     to_device(room, staged, table_bytes);
     cuda::statistics(stream_.get(), reinterpret_cast<const MeasuredSlice*>(room), slices.size(), most_folds, partials,
                      found);
-    stream_.synchronize();
+    stream_.synchronize("statistics");
     std::copy_n(found, slices.size(), results.begin());
   }
 
@@ -117,7 +129,7 @@ class DeviceTensorKernels final : public TensorKernels {
                                     .nonzero = reinterpret_cast<std::uint16_t*>(planes),
                                     .negative = reinterpret_cast<std::uint16_t*>(planes + plane_bytes)});
     to_host(staged, planes, 2 * plane_bytes);
-    stream_.synchronize();
+    stream_.synchronize("ternarize");
     std::memcpy(codes.nonzero.data(), staged, plane_bytes);
     std::memcpy(codes.negative.data(), staged + plane_bytes, plane_bytes);
   }
@@ -131,7 +143,7 @@ class DeviceTensorKernels final : public TensorKernels {
     const std::byte* const source = send(std::as_bytes(sums));
     cuda::apply_sums(stream_.get(), update, {reinterpret_cast<const std::int8_t*>(source)}, sums.size(),
                      address_of(from), address_of(to));
-    stream_.synchronize();
+    stream_.synchronize("apply_sums");
   }
 
   void apply_floats(const Update& update, std::span<const float> sums, const ConstStateFloats& from,
@@ -143,7 +155,7 @@ class DeviceTensorKernels final : public TensorKernels {
     const std::byte* const source = send(std::as_bytes(sums));
     cuda::apply_floats(stream_.get(), update, {reinterpret_cast<const float*>(source)}, sums.size(), address_of(from),
                        address_of(to));
-    stream_.synchronize();
+    stream_.synchronize("apply_floats");
   }
 
   void apply_planes(const Update& update, std::span<const ConstPlanes> codes, const ConstStateFloats& from,
@@ -167,7 +179,7 @@ class DeviceTensorKernels final : public TensorKernels {
         stream_.get(), update,
         {reinterpret_cast<const std::uint8_t*>(planes), plane_bytes, static_cast<unsigned>(codes.size())}, elements,
         address_of(from), address_of(to));
-    stream_.synchronize();
+    stream_.synchronize("apply_planes");
   }
 
   void add_scaled(ConstFloats parameters, float factor, Floats gradient) override {
@@ -176,7 +188,7 @@ class DeviceTensorKernels final : public TensorKernels {
     if (gradient.size() == 0) return;
     begin();
     cuda::add_scaled(stream_.get(), parameters.address(), factor, gradient.address(), gradient.size());
-    stream_.synchronize();
+    stream_.synchronize("add_scaled");
   }
 
   void average(ConstFloats parameters, float rate, Floats average) override {
@@ -185,7 +197,7 @@ class DeviceTensorKernels final : public TensorKernels {
     if (average.size() == 0) return;
     begin();
     cuda::average(stream_.get(), parameters.address(), rate, average.address(), average.size());
-    stream_.synchronize();
+    stream_.synchronize("average");
   }
 
   std::uint64_t digest(ConstFloats values, std::uint64_t first, std::uint64_t salt) override {
@@ -195,7 +207,7 @@ class DeviceTensorKernels final : public TensorKernels {
     const unsigned blocks = digest_blocks(values.size());
     auto* const sums = reinterpret_cast<std::uint64_t*>(grow(staging_, blocks * sizeof(std::uint64_t)).data());
     cuda::digest(stream_.get(), {values.address(), values.size(), first, salt}, sums);
-    stream_.synchronize();
+    stream_.synchronize("digest");
     return std::accumulate(sums, sums + blocks, std::uint64_t{0});
   }
 
@@ -218,7 +230,7 @@ class DeviceTensorKernels final : public TensorKernels {
   }
 
   const int device_;
-  const Stream stream_;
+  const Stream stream_{Urgency::kFirst};  // what leaves for other nodes must not wait for the engine
   PinnedArray<std::byte> staging_;
   DeviceArray<std::byte> room_;
 };
@@ -242,10 +254,10 @@ std::unique_ptr<TensorKernels> DeviceHome::make_kernels() {
 
 Floats DeviceHome::allocate(std::size_t count) {
   TG_CUDA(cudaSetDevice(device_));
-  DeviceArray<float> array(count);
-  const Stream stream;
+  auto array = taken<DeviceArray<float>>(count);
+  const Stream stream(Urgency::kFirst);
   TG_CUDA(cudaMemsetAsync(array.data(), 0, count * sizeof(float), stream.get()));
-  stream.synchronize();
+  stream.synchronize("allocate");
   const Floats floats(array.data(), count);
   const std::lock_guard lock(mutex_);
   arrays_.emplace(floats.address(), std::move(array));

@@ -1,13 +1,15 @@
-// The home of a run whose gradient and state live on a device. Its tensor kernels have a stream each.
+// The home of a run whose gradient and state live on a device. Its tensor kernels have a stream each, of the highest
+// priority: what leaves for other nodes goes before the engine's work, which has the device else.
 //
 // A call ends with its stream finished. So what it wrote at home is there for any other stream: those of the home's
 // other kernels, and the engine's, which need no event of it. The other way round nothing here waits for the engine:
-// what is handed to a call has been written when the call begins. Waiting is cudaStreamSynchronize, which spins: 9 us
-// with the launch on an H100, where a word in mapped memory that the host polls is there after 7, and says nothing of a
-// kernel that failed.
+// what is handed to a call has been written when the call begins. Waiting is asking (wait.h): 9 us with the launch on
+// an H100, where a word in mapped memory that the host polls is there after 7, and says nothing of a kernel that
+// failed.
 //
 // Threads. As Home and TensorKernels; every call makes the device the calling thread's current one.
-// Errors. std::runtime_error that names the call; OutOfMemory (memory.h), which is a std::bad_alloc.
+// Errors. std::runtime_error that names the call; OutOfMemory (memory.h), which is a std::bad_alloc and says what to
+// change.
 #pragma once
 
 #include <map>

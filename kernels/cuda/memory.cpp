@@ -13,9 +13,11 @@ std::string mebibytes(std::size_t bytes) { return std::to_string((bytes + (1U <<
 
 }  // namespace
 
-Stream::Stream() {
+Stream::Stream(Urgency urgency) {
+  int usual = 0, first = 0;
+  TG_CUDA(cudaDeviceGetStreamPriorityRange(&usual, &first));
   cudaStream_t stream = nullptr;
-  TG_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  TG_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, urgency == Urgency::kFirst ? first : usual));
   stream_.reset(stream);
 }
 

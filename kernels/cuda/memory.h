@@ -14,10 +14,11 @@
 #include <utility>
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/wait.h"
 
 namespace tg::kernels::cuda {
 
-// "no device memory for 512 MiB: 301 MiB of 81079 MiB are free on device 0".
+// "no device memory for 512 MiB: 301 MiB of 81079 MiB are free on device 0". What to change is for the caller to say.
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
@@ -27,12 +28,16 @@ class OutOfMemory : public std::bad_alloc {
   std::shared_ptr<const std::string> text_;  // copies of an exception do not throw
 };
 
+// Whose kernels the device takes first where several streams have some.
+enum class Urgency { kUsual, kFirst };
+
 // One that waits for nothing on the default stream.
 class Stream {
  public:
-  Stream();
+  explicit Stream(Urgency urgency = Urgency::kUsual);
   cudaStream_t get() const { return stream_.get(); }
-  void synchronize() const { TG_CUDA(cudaStreamSynchronize(get())); }
+  // Returns once all of it is done. call: for the error (wait.h).
+  void synchronize(const char* call) const { wait_for(get(), kCallPatience, call); }
 
  private:
   struct Destroy {
@@ -54,11 +59,13 @@ class Event {
   std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> event_;
 };
 
-// A thread that never named a device would otherwise open a context on the first one.
+// A thread that never named a device would otherwise open a context on the first one. Freeing waits for the device: one
+// that has hung keeps what it has.
 template <cudaError_t (*kFree)(void*)>
 struct FreeOnDevice {
   int device = 0;
   void operator()(void* data) const {
+    if (has_hung()) return;
     cudaSetDevice(device);
     kFree(data);
   }

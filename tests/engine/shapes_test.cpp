@@ -93,6 +93,12 @@ TEST_F(Graph, HasNothingThatNobodyUses) {
   EXPECT_EQ(problem(), "relu 9 makes a value that nobody uses");
 }
 
+// Choices of algorithms are kept by layer.
+TEST_F(Graph, HasNoTwoLayersOfOneName) {
+  model_.operators[1].name = "conv1";
+  EXPECT_EQ(problem(), "m has two layers named conv1");
+}
+
 TEST_F(Graph, HasOneHeadForEvaluation) {
   std::get<CrossEntropy>(model_.operators.back().attributes).auxiliary = true;
   EXPECT_EQ(problem(), "m has 0 heads for evaluation; it needs one");

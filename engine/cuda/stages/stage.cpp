@@ -1,7 +1,5 @@
 #include "engine/cuda/stages/stage.h"
 
-#include <stdexcept>
-
 #include "engine/graph/shapes.h"
 #include "kernels/base/check.h"
 
@@ -30,19 +28,15 @@ Stage::Stage(const StageContext& context) {
 }
 
 std::unique_ptr<Stage> make_stage(const StageContext& context) {
-  try {
-    return std::visit(
-        [&](const auto& layer) -> std::unique_ptr<Stage> {
-          using Layer = std::decay_t<decltype(layer)>;
-          if constexpr (std::is_same_v<Layer, CrossEntropy> || std::is_same_v<Layer, Flatten>)
-            TG_CHECK(false, context.name());
-          else
-            return make(context, layer);
-        },
-        context.op().attributes);
-  } catch (const std::runtime_error& e) {
-    throw std::runtime_error(context.name() + ": " + e.what());
-  }
+  return std::visit(
+      [&](const auto& layer) -> std::unique_ptr<Stage> {
+        using Layer = std::decay_t<decltype(layer)>;
+        if constexpr (std::is_same_v<Layer, CrossEntropy> || std::is_same_v<Layer, Flatten>)
+          TG_CHECK(false, context.name());
+        else
+          return make(context, layer);
+      },
+      context.op().attributes);
 }
 
 bool adds_itself(const Operator& one) {

@@ -93,7 +93,6 @@ class Stage {
   SegmentRange segments_;
 };
 
-// Throws std::runtime_error, which names the operator.
 std::unique_ptr<Stage> make_stage(const StageContext& context);
 bool adds_itself(const Operator& one);
 

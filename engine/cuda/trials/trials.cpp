@@ -1,8 +1,9 @@
 #include "engine/cuda/trials/trials.h"
 
 #include <algorithm>
-#include <limits>
+#include <exception>
 
+#include "engine/cuda/graphs.h"
 #include "engine/cuda/trials/spin.h"
 #include "kernels/base/median.h"
 
@@ -17,6 +18,9 @@ constexpr int kRepeats = 3;  // their median counts
 
 std::string mebibytes(std::size_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 std::string mebibytes_left(std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+// A number of floats, up to a whole multiple of 256 bytes.
+std::size_t whole_lines(std::size_t floats) { return (floats + 63) / 64 * 64; }
 
 // "conv1 forward: algorithm 1, 12 MiB"; the workspace is not looked at.
 std::map<std::string, std::string, std::less<>> parse(std::string_view text) {
@@ -38,8 +42,8 @@ std::map<std::string, std::string, std::less<>> parse(std::string_view text) {
 Trials::Trials(Library& library, const Options& options)
     : library_(library),
       most_workspace_(options.most_workspace),
-      bias_begin_((options.weights + 63) / 64 * 64),
-      parameters_(bias_begin_ + options.biases),
+      bias_begin_(whole_lines(options.weights)),
+      parameters_(bytes(options) / sizeof(float)),
       begin_(cudaEventDefault),
       end_(cudaEventDefault),
       given_(parse(options.given)),
@@ -48,33 +52,34 @@ Trials::Trials(Library& library, const Options& options)
     TG_CUDA(cudaMemsetAsync(parameters_.data(), 0, parameters_.size() * sizeof(float), library.compute()));
 }
 
-std::size_t Trials::choose(const std::string& call, const std::vector<Candidate>& candidates) {
-  std::vector<Candidate> allowed;
-  std::size_t least = static_cast<std::size_t>(-1);
-  for (const Candidate& each : candidates) {
-    least = std::min(least, each.workspace);
-    if (each.workspace <= most_workspace_) allowed.push_back(each);
-  }
-  const auto given = given_.find(call);
-  std::size_t index = 0;
-  if (given != given_.end()) {
-    index = given_choice(call, given->second, candidates);
-    given_.erase(given);
-  } else {
-    if (candidates.empty()) throw std::invalid_argument(call + ": the library has no deterministic algorithm for it");
-    if (allowed.empty())
-      throw WorkspaceTooSmall(call + " needs a workspace of " + mebibytes(least) + ", and " +
-                              mebibytes_left(most_workspace_) + " are left for it");
-    const std::string algorithm = allowed[fastest(allowed)].algorithm;
-    while (candidates[index].algorithm != algorithm) ++index;
-  }
-  workspace_ = std::max(workspace_, candidates[index].workspace);
-  chosen_.push_back(call + ": " + candidates[index].algorithm + ", " + mebibytes(candidates[index].workspace));
-  return index;
+std::size_t Trials::bytes(const Options& options) {
+  return (whole_lines(options.weights) + options.biases) * sizeof(float);
 }
 
-std::size_t Trials::given_choice(const std::string& call, const std::string& algorithm,
-                                 const std::vector<Candidate>& candidates) const {
+void Trials::begin(const std::string& name, const std::string& layer) {
+  name_ = name;
+  layer_ = layer;
+}
+
+std::size_t Trials::choose(const std::string& call, const std::vector<Candidate>& candidates) {
+  std::optional<std::size_t> index = given_choice(call, candidates);
+  if (!index) {
+    const std::string algorithm = fastest(call, candidates);
+    index = 0;
+    while (candidates[*index].algorithm != algorithm) ++*index;
+  }
+  const Candidate& chosen = candidates[*index];
+  workspace_ = std::max(workspace_, chosen.workspace);
+  chosen_.push_back(call + ": " + chosen.algorithm + ", " + mebibytes(chosen.workspace));
+  return *index;
+}
+
+// None where the call is to be timed.
+std::optional<std::size_t> Trials::given_choice(const std::string& call, const std::vector<Candidate>& candidates) {
+  const auto given = given_.find(call);
+  if (given == given_.end()) return {};
+  const std::string algorithm = given->second;
+  given_.erase(given);
   std::string known;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (candidates[i].algorithm != algorithm) {
@@ -82,31 +87,64 @@ std::size_t Trials::given_choice(const std::string& call, const std::string& alg
       continue;
     }
     if (candidates[i].workspace <= most_workspace_) return i;
+    if (call.ends_with(kEvaluation)) return {};
     throw WorkspaceTooSmall(call + ": " + algorithm + ", which is asked for, needs a workspace of " +
                             mebibytes(candidates[i].workspace) + ", and " + mebibytes_left(most_workspace_) +
                             " are left for it");
   }
+  if (call.ends_with(kEvaluation)) return {};
   throw std::invalid_argument(
       call + ": " + algorithm +
       ", which is asked for, is none of the deterministic ones of this library and device: " + known);
 }
 
-std::size_t Trials::fastest(const std::vector<Candidate>& candidates) {
-  if (candidates.size() == 1) return 0;
-  std::vector<double> times;
-  for (const Candidate& each : candidates) times.push_back(microseconds(each));
-  return static_cast<std::size_t>(std::min_element(times.begin(), times.end()) - times.begin());
+std::string Trials::fastest(const std::string& call, const std::vector<Candidate>& candidates) {
+  if (candidates.empty()) throw std::invalid_argument(call + ": the library has no deterministic algorithm for it");
+  std::vector<Candidate> allowed;
+  std::size_t least = static_cast<std::size_t>(-1);
+  for (const Candidate& each : candidates) {
+    least = std::min(least, each.workspace);
+    if (each.workspace <= most_workspace_) allowed.push_back(each);
+  }
+  if (allowed.empty())
+    throw WorkspaceTooSmall(call + " needs a workspace of " + mebibytes(least) + ", and " +
+                            mebibytes_left(most_workspace_) + " are left for it");
+  if (allowed.size() == 1) return allowed[0].algorithm;
+  std::string& best = timed_[layer_.empty() ? call : layer_ + call.substr(name_.size())];
+  if (!best.empty()) return best;
+
+  Time shortest;
+  std::string refused;
+  bool no_memory = false;
+  for (const Candidate& each : allowed) {
+    try {
+      const Time taken = time(each);
+      if (!best.empty() && shortest <= taken) continue;
+      best = each.algorithm;
+      shortest = taken;
+    } catch (const std::exception& e) {  // listed, and refused all the same
+      cudaGetLastError();
+      refused = each.algorithm + ": " + e.what();
+      no_memory = dynamic_cast<const kernels::cuda::OutOfMemory*>(&e) != nullptr;
+    }
+  }
+  if (!best.empty()) return best;
+  refused = call + ": none of " + std::to_string(allowed.size()) + " algorithms ran: " + refused;
+  if (no_memory) throw WorkspaceTooSmall(refused);
+  throw std::runtime_error(refused);
 }
 
-double Trials::microseconds(const Candidate& candidate) {
+Trials::Time Trials::time(const Candidate& candidate) {
   if (library_.workspace_bytes() < candidate.workspace) library_.take_workspace(candidate.workspace);
-  // Its kernels are loaded by a first call, which may wait for the device: nothing may spin meanwhile.
+  candidate.run();  // loads its kernels, which may wait for the device: nothing may spin meanwhile
+  library_.wait();
+  bool captured = true;
   try {
-    candidate.run();
-  } catch (const std::runtime_error&) {  // listed, and refused all the same
-    return std::numeric_limits<double>::infinity();
+    capture(library_.compute(), candidate.run);
+  } catch (const std::exception&) {
+    cudaGetLastError();
+    captured = false;
   }
-  TG_CUDA(cudaStreamSynchronize(library_.compute()));
   std::vector<double> times;
   while (times.size() < kRepeats) {
     double time = 0;
@@ -116,7 +154,7 @@ double Trials::microseconds(const Candidate& candidate) {
       spin_cycles_ *= 2;
     }
   }
-  return median(times);
+  return {!captured, median(times)};
 }
 
 // False where the device did not wait for the host all the time.
@@ -127,8 +165,8 @@ bool Trials::time_once(const Candidate& candidate, double& microseconds) {
   TG_CUDA(cudaEventRecord(begin_.get(), stream));
   for (int i = 0; i < kCallsQueued; ++i) candidate.run();
   TG_CUDA(cudaEventRecord(end_.get(), stream));
-  const bool waited = !is_done(released_.get());
-  TG_CUDA(cudaEventSynchronize(end_.get()));
+  const bool waited = !kernels::cuda::is_done(released_.get());
+  wait_for(end_.get());
   float milliseconds = 0;
   TG_CUDA(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()));
   microseconds = 1000.0 * milliseconds / kCallsQueued;

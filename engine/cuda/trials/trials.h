@@ -6,7 +6,11 @@
 //   line := LAYER " " PASS ": " ALGORITHM ", " N " MiB"        "conv1 forward: algorithm 1, 12 MiB"
 //
 // PASS is forward, backward data or backward weights in training, and evaluation. ALGORITHM is cuDNN's number, or
-// cuBLASLt's configuration in hexadecimal. N, the workspace, is there for the reader.
+// cuBLASLt's configuration in hexadecimal. N, the workspace, is there for the reader. Evaluation changes no trained
+// bit, and the batch that it takes may be another one in a replay: a given choice for it that is not there is timed
+// anew.
+//
+// An algorithm whose call cannot be captured (graphs.h) is taken only where all are like that.
 //
 // Not thread-safe; lives while an engine is made.
 #pragma once
@@ -14,9 +18,11 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/cuda/library.h"
@@ -37,6 +43,8 @@ class WorkspaceTooSmall : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+inline constexpr std::string_view kEvaluation = " evaluation";  // ends the name of such a call
+
 class Trials {
  public:
   struct Options {
@@ -51,8 +59,16 @@ class Trials {
   float* weight() { return parameters_.data(); }
   float* bias() { return parameters_.data() + bias_begin_; }
 
-  // The index of the given or the fastest candidate. call: "conv1 forward". Throws WorkspaceTooSmall, and
-  // std::invalid_argument where the given one is none of the candidates, or there are none.
+  // Bytes on the device from construction to destruction.
+  static std::size_t bytes(const Options& options);
+
+  // Before the calls of the layer `name`. layer: a text that is equal for layers whose calls are equal, but for the
+  // addresses: they are timed once.
+  void begin(const std::string& name, const std::string& layer);
+
+  // The index of the given or the fastest candidate. call: "conv1 forward". Throws WorkspaceTooSmall,
+  // std::runtime_error where none of them runs, and std::invalid_argument where the given one is none of the
+  // candidates, or there are none.
   std::size_t choose(const std::string& call, const std::vector<Candidate>& candidates);
 
   // After the last call: what was chosen, and the workspace that it needs. Throws std::invalid_argument where a choice
@@ -61,10 +77,12 @@ class Trials {
   std::size_t workspace() const { return workspace_; }
 
  private:
-  std::size_t given_choice(const std::string& call, const std::string& algorithm,
-                           const std::vector<Candidate>& candidates) const;
-  std::size_t fastest(const std::vector<Candidate>& candidates);
-  double microseconds(const Candidate& candidate);
+  // Whether its call cannot be captured, and the microseconds that it takes: the least is the best.
+  using Time = std::pair<bool, double>;
+
+  std::optional<std::size_t> given_choice(const std::string& call, const std::vector<Candidate>& candidates);
+  std::string fastest(const std::string& call, const std::vector<Candidate>& candidates);
+  Time time(const Candidate& candidate);
   bool time_once(const Candidate& candidate, double& microseconds);
 
   Library& library_;
@@ -72,6 +90,8 @@ class Trials {
   kernels::cuda::DeviceArray<float> parameters_;
   kernels::cuda::Event released_, begin_, end_;
   std::map<std::string, std::string, std::less<>> given_;  // algorithm by call
+  std::string name_, layer_;                               // of the layer that chooses
+  std::map<std::string, std::string> timed_;               // the fastest algorithm, by layer and pass
   std::vector<std::string> chosen_;
   std::size_t workspace_ = 0;
   long long spin_cycles_;

@@ -49,7 +49,7 @@ TEST_F(Module, SaysWhatIsMissing) {
   std::string why;
   EXPECT_EQ(open({}, why), nullptr);
   EXPECT_NE(why.find("no NVIDIA driver"), std::string::npos) << why;
-  EXPECT_NE(why.find("engine = cpu"), std::string::npos) << why;
+  EXPECT_NE(why.find("; install one that supports CUDA "), std::string::npos) << why;
   EXPECT_EQ(why.find('\n'), std::string::npos) << why;
 }
 

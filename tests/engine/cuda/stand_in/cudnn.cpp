@@ -7,6 +7,7 @@
 
 #include "tests/engine/cuda/stand_in/device.h"
 
+using tg::engine::cuda::stand_in::can_run;
 using tg::engine::cuda::stand_in::enqueue;
 
 struct cudnnContext {
@@ -102,7 +103,9 @@ extern "C" {
 
 std::size_t cudnnGetVersion() { return CUDNN_VERSION; }
 const char* cudnnGetErrorString(cudnnStatus_t status) {
-  return status == CUDNN_STATUS_BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM" : "?";
+  return status == CUDNN_STATUS_BAD_PARAM          ? "CUDNN_STATUS_BAD_PARAM"
+         : status == CUDNN_STATUS_EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED"
+                                                   : "?";
 }
 void cudnnGetLastErrorString(char* message, std::size_t) { message[0] = '\0'; }
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) { return created(handle); }
@@ -201,6 +204,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*, const c
                                       void*, std::size_t workspace, const void*, const cudnnTensorDescriptor_t yd,
                                       void* y) {
   if (workspace < static_cast<std::size_t>(algorithm) << 20) return CUDNN_STATUS_BAD_PARAM;
+  if (!can_run(handle->stream, algorithm)) return CUDNN_STATUS_EXECUTION_FAILED;
   enqueue(handle->stream, [=, xs = *xd, fs = *fd, conv = *convd, ys = *yd] {
     std::vector<double> sums(size_of(ys));
     each_product(xs, fs, conv, ys, [&](std::size_t i, std::size_t j, std::size_t o) {
@@ -216,6 +220,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void*, co
                                            cudnnConvolutionBwdDataAlgo_t algorithm, void*, std::size_t workspace,
                                            const void*, const cudnnTensorDescriptor_t xd, void* dx) {
   if (workspace < static_cast<std::size_t>(algorithm) << 20) return CUDNN_STATUS_BAD_PARAM;
+  if (!can_run(handle->stream, algorithm)) return CUDNN_STATUS_EXECUTION_FAILED;
   enqueue(handle->stream, [=, xs = *xd, fs = *fd, conv = *convd, ys = *yd] {
     std::vector<double> sums(size_of(xs));
     each_product(xs, fs, conv, ys, [&](std::size_t i, std::size_t j, std::size_t o) {
@@ -231,6 +236,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*, 
                                              cudnnConvolutionBwdFilterAlgo_t algorithm, void*, std::size_t workspace,
                                              const void*, const cudnnFilterDescriptor_t fd, void* df) {
   if (workspace < static_cast<std::size_t>(algorithm) << 20) return CUDNN_STATUS_BAD_PARAM;
+  if (!can_run(handle->stream, algorithm)) return CUDNN_STATUS_EXECUTION_FAILED;
   enqueue(handle->stream, [=, xs = *xd, fs = *fd, conv = *convd, ys = *yd] {
     std::vector<double> sums(size_of(fs));
     each_product(xs, fs, conv, ys, [&](std::size_t i, std::size_t j, std::size_t o) {

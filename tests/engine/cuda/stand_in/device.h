@@ -24,7 +24,14 @@ struct Counts {
   std::size_t captures = 0, graph_launches = 0;
 };
 Counts& counts();
-// Bytes that cudaMemGetInfo calls free; taken ones are not subtracted.
+// Bytes that cudaMemGetInfo calls free, and more than which cudaMalloc does not give; taken ones are not subtracted.
 std::size_t& free_bytes();
+// What goes wrong from now on. Algorithms are those of convolutions.
+struct Faults {
+  std::vector<int> failing, uncaptured;  // do not run; do not run while their stream is captured
+  bool hung = false;                     // nothing that was queued is done
+};
+Faults& faults();
+bool can_run(cudaStream_t stream, int algorithm);
 
 }  // namespace tg::engine::cuda::stand_in

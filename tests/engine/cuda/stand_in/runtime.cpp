@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -8,6 +9,7 @@
 
 using tg::engine::cuda::stand_in::counts;
 using tg::engine::cuda::stand_in::enqueue;
+using tg::engine::cuda::stand_in::faults;
 using tg::engine::cuda::stand_in::free_bytes;
 using tg::engine::cuda::stand_in::Work;
 
@@ -86,6 +88,18 @@ std::size_t& free_bytes() {
   return bytes;
 }
 
+Faults& faults() {
+  static Faults one;
+  return one;
+}
+
+bool can_run(cudaStream_t stream, int algorithm) {
+  const auto among = [algorithm](const std::vector<int>& all) {
+    return std::find(all.begin(), all.end(), algorithm) != all.end();
+  };
+  return !among(faults().failing) && (stream->captured == nullptr || !among(faults().uncaptured));
+}
+
 }  // namespace stand_in
 
 void spin(long long /*cycles*/, cudaStream_t stream) {
@@ -102,6 +116,11 @@ cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
 }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {};
+  std::strcpy(properties->name, "stand-in");
+  return cudaSuccess;
+}
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 const char* cudaGetErrorString(cudaError_t error) { return error == cudaErrorMemoryAllocation ? "out of memory" : "?"; }
 cudaError_t cudaRuntimeGetVersion(int* version) {
@@ -116,6 +135,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 // What was never written is no number.
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  if (bytes > free_bytes()) return cudaErrorMemoryAllocation;
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*memory, 0xff, bytes);
   return cudaSuccess;
@@ -130,7 +150,12 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) { return cudaMalloc
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) { return cudaMalloc(memory, bytes); }
 cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   *stream = new CUstream_st;
   return cudaSuccess;
 }
@@ -146,7 +171,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 // One piece of work is done for each time somebody asks.
 cudaError_t cudaStreamQuery(cudaStream_t) {
   if (queue().empty()) return cudaSuccess;
-  run_next();
+  if (!faults().hung) run_next();
   return cudaErrorNotReady;
 }
 // All streams share one queue.
@@ -167,7 +192,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 // One that waits is asked once in vain, as on a device.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event->pending == 0) return cudaSuccess;
-  while (event->pending > 0) run_next();
+  while (event->pending > 0 && !faults().hung) run_next();
   return cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
 
 #include "engine/cuda/cuda_engine.h"
+#include "engine/cuda/trials/trials.h"
+#include "kernels/cuda/wait.h"
 #include "tests/engine/cuda/stand_in/device.h"
 #include "tests/engine/random_batch.h"
 
@@ -168,6 +173,175 @@ TEST(Choices, ThatCannotBeAreRefused) {
               std::string("conv2 backward data: ") + refused +
                   ", which is asked for, is none of the deterministic ones of this library and device: algorithm 1; "
                   "algorithm 2");
+}
+
+// Of the batch that evaluation takes nothing is trained, and another machine may take another one.
+TEST(Choices, OfEvaluationAreTimedAnewWhereTheyAreNotThere) {
+  const Model model = make_model(ModelKind::kLenet);
+  EngineOptions options = kOptions;
+  options.choices = "conv1 evaluation: algorithm 9, 1 MiB\nfc1 evaluation: algorithm 2b-0-7, 1 MiB";
+  const auto engine = make_engine(model, options);
+  EXPECT_NE(engine->choices().find("\nconv1 evaluation: algorithm 0, 0 MiB\n"), std::string::npos);
+  EXPECT_NE(engine->choices().find("\nfc1 evaluation: algorithm 2b-0-7, 1 MiB\n"), std::string::npos);
+  EXPECT_EQ(engine->build(), make_engine(model)->build());
+}
+
+// As long as it lives.
+struct Fault {
+  explicit Fault(stand_in::Faults faults) { stand_in::faults() = std::move(faults); }
+  ~Fault() { stand_in::faults() = {}; }
+};
+
+std::string failure(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Choices, AreOfWhatRuns) {
+  const Model model = make_model(ModelKind::kLenet);
+  {
+    const Fault fault({.failing = {0}});
+    EXPECT_TRUE(make_engine(model)->choices().starts_with("conv1 forward: algorithm 1, 1 MiB\n"));
+  }
+  const Fault fault({.failing = {0, 1}});
+  const auto made = make_stand_in_engine(model, kOptions);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().kind, ErrorKind::kFailed);
+  EXPECT_EQ(made.error().message,
+            "conv1 forward: none of 2 algorithms ran: algorithm 1: cudnnConvolutionForward: "
+            "CUDNN_STATUS_EXECUTION_FAILED");
+}
+
+TEST(Trials, TimeEqualLayersOnce) {
+  Library library(0, Math::kFp32);
+  Trials trials(library, {"", 1 << 20});
+  int runs = 0;
+  const std::vector<Candidate> candidates(2, {"algorithm 1", 0, [&] { ++runs; }});
+  const auto runs_of = [&](const std::string& layer, const std::string& text, const std::string& pass) {
+    const int before = runs;
+    trials.begin(layer, text);
+    trials.choose(layer + pass, candidates);
+    return runs - before;
+  };
+  EXPECT_GT(runs_of("a", "3x3", " forward"), 0);
+  EXPECT_EQ(runs_of("b", "3x3", " forward"), 0);
+  EXPECT_GT(runs_of("b", "3x3", " backward data"), 0);
+  EXPECT_GT(runs_of("c", "5x5", " forward"), 0);
+  EXPECT_GT(runs_of("d", "", " forward"), 0);
+  EXPECT_GT(runs_of("e", "", " forward"), 0);
+  EXPECT_EQ(trials.finish().size(), 6u);
+}
+
+TEST(Capture, IsPreferred) {
+  const Fault fault({.uncaptured = {0}});
+  EXPECT_TRUE(make_engine(make_model(ModelKind::kLenet))->choices().starts_with("conv1 forward: algorithm 1, 1 MiB\n"));
+}
+
+TEST(Capture, IsNotNeeded) {
+  const Model model = make_model(ModelKind::kLenet);
+  const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
+  const Batch batch = random_batch(model, 3, 4);
+  AlignedArray<float> room = flat_array(model);
+  const Step expected = take_step(*make_engine(model), parameters, batch, room);
+  const Fault fault({.uncaptured = {0, 1, 2}});
+  const auto engine = make_engine(model);
+  const std::size_t launched = stand_in::counts().graph_launches, captures = stand_in::counts().captures;
+  EXPECT_EQ(engine->build().find("captured"), std::string::npos);
+  for (int step = 0; step < 4; ++step) {
+    const Step again = take_step(*engine, parameters, batch, room);
+    EXPECT_EQ(again.loss, expected.loss);
+    EXPECT_EQ(again.gradient, expected.gradient);
+  }
+  EXPECT_EQ(stand_in::counts().graph_launches, launched);
+  EXPECT_EQ(stand_in::counts().captures, captures + 2);  // tried once
+  EXPECT_NE(engine->build().find(", not captured: conv1: cudnnConvolutionForward: "), std::string::npos)
+      << engine->build();
+  EXPECT_LE(engine->build().size(), 400u) << engine->build();
+}
+
+TEST(Failures, NameTheLayer) {
+  const Model model = make_model(ModelKind::kLenet);
+  const auto engine = make_engine(model);
+  const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
+  const Batch batch = random_batch(model, 3, 4);
+  AlignedArray<float> room = flat_array(model);
+  {
+    const Fault fault({.failing = {0}});
+    EXPECT_EQ(failure([&] { engine->forward(parameters.data(), batch); }),
+              "conv1: cudnnConvolutionForward: CUDNN_STATUS_EXECUTION_FAILED");
+  }
+  engine->forward(parameters.data(), batch);
+  const Fault fault({.failing = {1}});
+  EXPECT_EQ(failure([&] { engine->backward(1, room.data(), [](std::size_t, std::size_t) {}); }),
+            "conv2: cudnnConvolutionBackwardFilter: CUDNN_STATUS_EXECUTION_FAILED");
+}
+
+TEST(Failures, SayWhatToDo) {
+  const auto said = [](cudaError_t result) {
+    return failure([&] { kernels::cuda::require_success(result, "cudaEventQuery(event)"); });
+  };
+  EXPECT_EQ(said(cudaErrorInvalidValue), "cudaEventQuery: ? (device 0)");
+  EXPECT_TRUE(
+      said(cudaErrorIllegalAddress).starts_with("cudaEventQuery: ? (device 0); restart tgd; if it comes again"));
+  EXPECT_THROW(kernels::cuda::require_success(cudaErrorMemoryAllocation, "cudaStreamCreate"),
+               kernels::cuda::OutOfMemory);
+}
+
+// In a process of its own: a device that has hung does so for good.
+TEST(Failures, EndAWaitForADeviceThatHasHung) {
+  const Model model = make_model(ModelKind::kLenet);
+  const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
+  const Batch batch = random_batch(model, 3, 4);
+  const auto engine = make_engine(model);
+  EXPECT_EXIT(
+      {
+        stand_in::faults().hung = true;
+        const kernels::cuda::Stream stream;
+        stand_in::enqueue(stream.get(), [] {});
+        const std::string first =
+            failure([&] { kernels::cuda::wait_for(stream.get(), std::chrono::seconds(0), "ternarize"); });
+        const std::string second = failure([&] { engine->forward(parameters.data(), batch); });
+        std::fprintf(stderr, "%s\n%s\n", first.c_str(), second.c_str());
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "device 0 \\(stand-in\\) did not answer for 0 s in ternarize; look at nvidia-smi, and restart tgd\n"
+      "device 0 \\(stand-in\\) did not answer for 300 s in a pass over a batch");
+}
+
+// Evaluation takes as many samples at once as there is memory for, and never stands in the way of training.
+TEST(Memory, IsTrainingsFirst) {
+  const Model model = make_model(ModelKind::kLenet);
+  EngineOptions options = kOptions;
+  options.evaluation_batch = 1;
+  const std::size_t needed = make_engine(model, options)->activation_bytes();
+  options.evaluation_batch = 5000;
+  options.most_activation_bytes = needed + 5000 * sizeof(std::int32_t);
+  EXPECT_LE(make_engine(model, options)->activation_bytes(), options.most_activation_bytes);
+  options.most_activation_bytes = 0;
+  stand_in::free_bytes() = std::size_t{32} << 20;
+  const auto small = make_stand_in_engine(model, options);
+  stand_in::free_bytes() = std::size_t{8} << 30;
+  ASSERT_TRUE(small.ok()) << small.error().message;
+  EXPECT_LE((*small)->activation_bytes(), std::size_t{32} << 20);
+}
+
+// The trials want a weight and a gradient that are not the run's.
+TEST(Memory, CountsWhatTrialsTake) {
+  const Model model = make_model(ModelKind::kLenet);
+  std::size_t largest = 0;
+  for (const Segment& segment : model.segments.segments()) largest = std::max(largest, segment.padded_count());
+  stand_in::free_bytes() = largest * sizeof(float);
+  const auto made = make_stand_in_engine(model, kOptions);
+  stand_in::free_bytes() = std::size_t{8} << 30;
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().kind, ErrorKind::kRefused);
+  EXPECT_NE(made.error().message.find(" are free on the device; set micro-batch"), std::string::npos)
+      << made.error().message;
 }
 
 TEST(Memory, IsRefusedBeforeItIsTaken) {

@@ -1,0 +1,57 @@
+#include "engine/cuda/installed.h"
+
+#include <cublasLt.h>
+#include <cudnn.h>
+#include <dlfcn.h>
+
+#include <filesystem>
+
+namespace tg::engine::cuda {
+namespace {
+
+// Of cuDNN 9: all that a convolution or a batch normalization may load.
+constexpr const char* kParts[] = {
+    "graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled"};
+
+// The file of the library that has the function.
+template <class Function>
+std::filesystem::path file_of(Function* function) {
+  Dl_info info{};
+  return ::dladdr(reinterpret_cast<void*>(function), &info) == 0 ? "" : info.dli_fname;
+}
+
+std::filesystem::path cudnn_file() { return file_of(&cudnnGetVersion); }
+
+std::string advice() {
+  return "; install cuDNN 9 anew, all of one version (deploy/reference.md, GPUs); libcudnn.so.9 is " +
+         cudnn_file().string();
+}
+
+}  // namespace
+
+std::string missing_part(const std::string& file) {
+  const std::filesystem::path beside = cudnn_file().parent_path() / file;
+  for (const std::string& place : {beside.string(), file})
+    if (::dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) return {};  // never closed: cuDNN asks for it next
+  return file + ", a part of cuDNN, cannot be loaded: " + ::dlerror() + advice();
+}
+
+std::string damaged_cudnn() {
+  for (const char* part : kParts)
+    if (std::string why = missing_part("libcudnn_" + std::string(part) + ".so.9"); !why.empty()) return why;
+  const auto other = [](const char* part, cudnnStatus_t found) {
+    if (found == CUDNN_STATUS_SUCCESS) return std::string();
+    return "libcudnn_" + std::string(part) + ".so.9 does not go with libcudnn.so.9: " + cudnnGetErrorString(found) +
+           advice();
+  };
+  if (std::string why = other("graph", cudnnGraphVersionCheck()); !why.empty()) return why;
+  if (std::string why = other("ops", cudnnOpsVersionCheck()); !why.empty()) return why;
+  return other("cnn", cudnnCnnVersionCheck());
+}
+
+std::string library_folders() {
+  const std::string cudnn = cudnn_file().parent_path(), cublas = file_of(&cublasLtGetVersion).parent_path();
+  return cudnn == cublas ? cudnn : "cuDNN of " + cudnn + ", cuBLAS of " + cublas;
+}
+
+}  // namespace tg::engine::cuda
