@@ -51,6 +51,8 @@ class Trials {
   float* weight() { return parameters_.data(); }
   float* bias() { return parameters_.data() + bias_begin_; }
 
+  std::size_t most_workspace() const { return most_workspace_; }
+
   // The index of the given or the fastest candidate. call: "conv1 forward". Throws WorkspaceTooSmall, and
   // std::invalid_argument where the given one is none of the candidates, or there are none.
   std::size_t choose(const std::string& call, const std::vector<Candidate>& candidates);
