@@ -19,8 +19,8 @@ namespace tg::engine::cuda {
 namespace {
 
 // Of the device's generation, as in "8.6": 10 times the first number, and the second.
-constexpr int kLeastCapability = 75;      // what the module's kernels are compiled for
-constexpr int kLeastTf32Capability = 80;  // multiplies tf32
+constexpr int kLeastCapability = 75;          // what the module's kernels are compiled for
+constexpr int kLeastRoundingCapability = 80;  // multiplies tf32 and bf16
 
 std::string dotted(int version, int unit) {
   return std::to_string(version / unit) + "." + std::to_string(version % unit);
@@ -80,12 +80,10 @@ std::string unfit(const AcceleratorOptions& options, const std::string& name, in
   if (capability < kLeastCapability)
     return name + " (device " + std::to_string(options.device) + ") has compute capability " + dotted(capability, 10) +
            " and this module needs " + dotted(kLeastCapability, 10) + "; choose another device";
-  // cuDNN's convolutions on floats can round their factors to tf32 or to half, whose range is too small for gradients.
-  if (options.math == Math::kBf16)
-    return "math = bf16 is not there: cuDNN's float convolutions know tf32 and half only; set math = tf32 or fp32";
-  if (options.math == Math::kTf32 && capability < kLeastTf32Capability)
-    return "math = tf32 needs compute capability " + dotted(kLeastTf32Capability, 10) + ", and " + name + " (device " +
-           std::to_string(options.device) + ") has " + dotted(capability, 10) + "; set math = fp32";
+  if (options.math != Math::kFp32 && capability < kLeastRoundingCapability)
+    return std::string("math = ") + to_word(options.math) + " needs compute capability " +
+           dotted(kLeastRoundingCapability, 10) + ", and " + name + " (device " + std::to_string(options.device) +
+           ") has " + dotted(capability, 10) + "; set math = fp32";
   return {};
 }
 

@@ -19,6 +19,16 @@ struct Sides {
   int height = 0, width = 0;
 };
 
+// Row-major, one behind the other.
+struct Matrices {
+  std::size_t count, rows, columns;
+};
+
+// As the device's libraries have it in memory; bodies/bf16.h has its arithmetic.
+struct Bf16 {
+  std::uint16_t bits;
+};
+
 // Images are samples * channels planes.
 struct PoolingShape {
   int planes = 0;

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "engine/cuda/operators/images.h"
+#include "engine/cuda/operators/layout.h"
 #include "engine/cuda/stages/stage.h"
 
 namespace tg::engine::cuda {
@@ -30,26 +31,63 @@ struct BackwardWeights {
   static constexpr Algorithm kWinogradNonfused = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
 };
 
-// Input, weight and output as cuDNN sees them. The workspace is the library's.
+// How cuDNN takes a convolution's operands. What is not NCHW in float32 is put into the workspace, and back from there.
+struct Form {
+  const char* name;  // before an algorithm's
+  cudnnTensorFormat_t format;
+  cudnnDataType_t type;
+  cudnnMathType_t math;
+};
+
+// The kernels that round their factors are made for NHWC, and are faster there by more than the way there and back
+// costs, or are not: they are timed with it. Those of strict float32 are up to 17 times slower there.
+std::vector<Form> forms_of(const Library& library) {
+  std::vector<Form> forms = {{"", CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, library.convolution_math()}};
+  if (library.math() != Math::kFp32)
+    forms.push_back({"nhwc tf32 ", CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, CUDNN_TENSOR_OP_MATH});
+  if (library.math() == Math::kBf16)
+    forms.push_back({"nhwc bf16 ", CUDNN_TENSOR_NHWC, CUDNN_DATA_BFLOAT16, CUDNN_TENSOR_OP_MATH});
+  return forms;
+}
+
+struct Problem {
+  int batch;
+  ImageShape input, output;
+  const Convolution& layer;
+  Padding padding;  // the same at both ends of a side
+};
+
+// Input, weight and output as cuDNN sees them in one form. The workspace is the library's: first the operands in that
+// form, then what the algorithm needs.
 class Calls {
  public:
-  Calls(Library& library, int batch, const ImageShape& input, const ImageShape& output, const Convolution& layer,
-        const Padding& padding)
-      : library_(library), kernel_(layer.window.kernel), x_(make_tensor(batch, input)), y_(make_tensor(batch, output)) {
+  Calls(const Library& library, const Form& form, const Problem& of)
+      : library_(library),
+        form_(form),
+        kernel_(of.layer.window.kernel),
+        x_place_(place(of.batch, of.input.channels, of.input.height * of.input.width)),
+        y_place_(place(of.batch, of.output.channels, of.output.height * of.output.width)),
+        weight_place_(place(of.layer.out_channels, of.input.channels / of.layer.groups, kernel_ * kernel_)),
+        x_(make_tensor(of.batch, of.input)),
+        y_(make_tensor(of.batch, of.output)) {
+    TG_CUDNN(cudnnSetTensor4dDescriptor(x_.get(), form.format, form.type, of.batch, of.input.channels, of.input.height,
+                                        of.input.width));
+    TG_CUDNN(cudnnSetTensor4dDescriptor(y_.get(), form.format, form.type, of.batch, of.output.channels,
+                                        of.output.height, of.output.width));
     cudnnFilterDescriptor_t weight = nullptr;
     TG_CUDNN(cudnnCreateFilterDescriptor(&weight));
     weight_.reset(weight);
-    TG_CUDNN(cudnnSetFilter4dDescriptor(weight, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, layer.out_channels,
-                                        input.channels / layer.groups, kernel_, kernel_));
+    TG_CUDNN(cudnnSetFilter4dDescriptor(weight, form.type, form.format, of.layer.out_channels,
+                                        of.input.channels / of.layer.groups, kernel_, kernel_));
     cudnnConvolutionDescriptor_t convolution = nullptr;
     TG_CUDNN(cudnnCreateConvolutionDescriptor(&convolution));
     convolution_.reset(convolution);
-    const Window& window = layer.window;
-    TG_CUDNN(cudnnSetConvolution2dDescriptor(convolution, padding.top, padding.left, window.stride, window.stride,
+    const Window& window = of.layer.window;
+    TG_CUDNN(cudnnSetConvolution2dDescriptor(convolution, of.padding.top, of.padding.left, window.stride, window.stride,
                                              window.dilation, window.dilation, CUDNN_CROSS_CORRELATION,
                                              CUDNN_DATA_FLOAT));
-    TG_CUDNN(cudnnSetConvolutionGroupCount(convolution, layer.groups));
-    TG_CUDNN(cudnnSetConvolutionMathType(convolution, library.convolution_math()));
+    TG_CUDNN(cudnnSetConvolutionGroupCount(convolution, of.layer.groups));
+    TG_CUDNN(cudnnSetConvolutionMathType(convolution, form.math));
   }
 
   void find(int asked, int& count, Forward::Found* found) const {
@@ -80,44 +118,103 @@ class Calls {
   }
 
   void run(Forward::Algorithm algorithm, const float* x, const float* weight, float* y) const {
-    TG_CUDNN(cudnnConvolutionForward(library_.cudnn(), &kOne, x_.get(), x, weight_.get(), weight, convolution_.get(),
-                                     algorithm, library_.workspace(), library_.workspace_bytes(), &kZero, y_.get(), y));
+    const void *const own_x = taken(x_place_, x), *const own_weight = taken(weight_place_, weight);
+    TG_CUDNN(cudnnConvolutionForward(library_.cudnn(), &kOne, x_.get(), own_x, weight_.get(), own_weight,
+                                     convolution_.get(), algorithm, scratch(), scratch_bytes(), &kZero, y_.get(),
+                                     room(y_place_, y)));
+    give(y_place_, y);
   }
   void run(BackwardData::Algorithm algorithm, const float* weight, const float* dy, float* dx) const {
-    TG_CUDNN(cudnnConvolutionBackwardData(library_.cudnn(), &kOne, weight_.get(), weight, y_.get(), dy,
-                                          convolution_.get(), algorithm, library_.workspace(),
-                                          library_.workspace_bytes(), &kZero, x_.get(), dx));
+    const void *const own_weight = taken(weight_place_, weight), *const own_dy = taken(y_place_, dy);
+    TG_CUDNN(cudnnConvolutionBackwardData(library_.cudnn(), &kOne, weight_.get(), own_weight, y_.get(), own_dy,
+                                          convolution_.get(), algorithm, scratch(), scratch_bytes(), &kZero, x_.get(),
+                                          room(x_place_, dx)));
+    give(x_place_, dx);
   }
   void run(BackwardWeights::Algorithm algorithm, const float* x, const float* dy, float* gradient) const {
-    TG_CUDNN(cudnnConvolutionBackwardFilter(library_.cudnn(), &kOne, x_.get(), x, y_.get(), dy, convolution_.get(),
-                                            algorithm, library_.workspace(), library_.workspace_bytes(), &kZero,
-                                            weight_.get(), gradient));
+    const void *const own_x = taken(x_place_, x), *const own_dy = taken(y_place_, dy);
+    TG_CUDNN(cudnnConvolutionBackwardFilter(library_.cudnn(), &kOne, x_.get(), own_x, y_.get(), own_dy,
+                                            convolution_.get(), algorithm, scratch(), scratch_bytes(), &kZero,
+                                            weight_.get(), room(weight_place_, gradient)));
+    give(weight_place_, gradient);
   }
 
-  // The deterministic algorithms, each once. run(algorithm): the call.
-  template <class Call, class Run>
-  typename Call::Algorithm choose(Trials& trials, const std::string& name, const Run& run) const {
+  // use(algorithm, name, workspace): for each algorithm that repeats.
+  template <class Call, class Use>
+  void each(const Use& use) const {
     std::array<typename Call::Found, 2 * Call::kCount> found{};  // some are listed once for each kind of arithmetic
     int count = 0;
-    find(static_cast<int>(found.size()), count, found.data());
-    std::vector<typename Call::Algorithm> algorithms;
-    std::vector<Candidate> candidates;
-    for (int i = 0; i < count; ++i) {
-      const typename Call::Algorithm algorithm = found[static_cast<std::size_t>(i)].algo;
-      if (found[static_cast<std::size_t>(i)].status != CUDNN_STATUS_SUCCESS ||
-          found[static_cast<std::size_t>(i)].determinism != CUDNN_DETERMINISTIC || !accurate<Call>(algorithm) ||
-          std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end())
+    try {
+      find(static_cast<int>(found.size()), count, found.data());
+    } catch (const std::runtime_error&) {
+      if (is_own()) throw;
+      return;  // a form that this convolution does not have
+    }
+    const auto end = found.begin() + count;
+    for (auto one = found.begin(); one != end; ++one) {
+      // The descriptor's kind may be listed under another's name, where both are the same on a device: so all kinds
+      // that an algorithm is listed with have to repeat.
+      const auto same = [one](const auto& other) { return other.algo == one->algo; };
+      const auto differs = [](const auto& other) {
+        return other.status == CUDNN_STATUS_SUCCESS && other.determinism != CUDNN_DETERMINISTIC;
+      };
+      if (one->status != CUDNN_STATUS_SUCCESS || !accurate<Call>(one->algo) ||
+          std::any_of(found.begin(), end, [&](const auto& other) { return same(other) && differs(other); }) ||
+          std::any_of(found.begin(), one,
+                      [&](const auto& other) { return same(other) && other.status == CUDNN_STATUS_SUCCESS; }))
         continue;
       std::size_t bytes = 0;
-      if (!workspace(algorithm, bytes)) continue;
-      algorithms.push_back(algorithm);
-      candidates.push_back(
-          {"algorithm " + std::to_string(static_cast<int>(algorithm)), bytes, [&run, algorithm] { run(algorithm); }});
+      if (workspace(one->algo, bytes))
+        use(one->algo, form_.name + ("algorithm " + std::to_string(static_cast<int>(one->algo))), operands_ + bytes);
     }
-    return algorithms[trials.choose(name, candidates)];
   }
 
  private:
+  // Of an operand: matrices of channels x pixels, and where they lie in the workspace.
+  struct Place {
+    Matrices matrices;
+    std::size_t offset;
+  };
+  Place place(int count, int channels, int pixels) {
+    const Matrices matrices{static_cast<std::size_t>(count), static_cast<std::size_t>(channels),
+                            static_cast<std::size_t>(pixels)};
+    const std::size_t offset = operands_;
+    if (!is_own()) {
+      const std::size_t value = form_.type == CUDNN_DATA_FLOAT ? sizeof(float) : sizeof(Bf16);
+      const std::size_t bytes = matrices.count * matrices.rows * matrices.columns * value;
+      operands_ += (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
+    }
+    return {matrices, offset};
+  }
+
+  // The form that everything else is in.
+  bool is_own() const { return form_.format == CUDNN_TENSOR_NCHW; }
+  template <class T>
+  T* at(const Place& place) const {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(library_.workspace()) + place.offset);
+  }
+  const void* taken(const Place& place, const float* from) const {
+    if (is_own()) return from;
+    if (form_.type == CUDNN_DATA_FLOAT) {
+      transpose(place.matrices, from, at<float>(place), library_.compute());
+    } else {
+      transpose(place.matrices, from, at<Bf16>(place), library_.compute());
+    }
+    return at<void>(place);
+  }
+  void* room(const Place& place, float* to) const { return is_own() ? to : at<void>(place); }
+  void give(const Place& place, float* to) const {
+    if (is_own()) return;
+    const Matrices back{place.matrices.count, place.matrices.columns, place.matrices.rows};
+    if (form_.type == CUDNN_DATA_FLOAT) {
+      transpose(back, at<const float>(place), to, library_.compute());
+    } else {
+      transpose(back, at<const Bf16>(place), to, library_.compute());
+    }
+  }
+  void* scratch() const { return static_cast<std::byte*>(library_.workspace()) + operands_; }
+  std::size_t scratch_bytes() const { return library_.workspace_bytes() - operands_; }
+
   // Winograd's transformed products lose digits as the kernel grows: a relative error of 1e-3 at 5x5, in float32.
   template <class Call>
   bool accurate(typename Call::Algorithm algorithm) const {
@@ -125,10 +222,48 @@ class Calls {
   }
 
   const Library& library_;
+  const Form form_;
   const int kernel_;
+  std::size_t operands_ = 0;  // bytes, of all places
+  const Place x_place_, y_place_, weight_place_;
   TensorDescriptor x_, y_;
   FilterDescriptor weight_;
   ConvolutionDescriptor convolution_;
+};
+
+std::vector<Calls> calls_of(const Library& library, const Problem& problem) {
+  std::vector<Calls> calls;
+  for (const Form& form : forms_of(library)) calls.emplace_back(library, form, problem);
+  return calls;
+}
+
+// One of cuDNN's three calls, as it is made in every step.
+template <class Call>
+class Chosen {
+ public:
+  template <class... Operands>
+  void choose(const std::vector<Calls>& forms, Trials& trials, const std::string& name, Operands... operands) {
+    std::vector<Chosen> all;
+    std::vector<Candidate> candidates;
+    for (const Calls& calls : forms)
+      calls.each<Call>(
+          [&](typename Call::Algorithm algorithm, const std::string& algorithm_name, std::size_t workspace) {
+            Chosen one;
+            one.calls_ = &calls;
+            one.algorithm_ = algorithm;
+            all.push_back(one);
+            candidates.push_back({algorithm_name, workspace, [one, operands...] { one.run(operands...); }});
+          });
+    *this = all[trials.choose(name, candidates)];
+  }
+  template <class... Operands>
+  void run(Operands... operands) const {
+    calls_->run(algorithm_, operands...);
+  }
+
+ private:
+  const Calls* calls_ = nullptr;
+  typename Call::Algorithm algorithm_{};
 };
 
 // cuDNN's padding is the same at both ends of a side. Where the layer's is not, its input is copied into zeros, and
@@ -150,7 +285,8 @@ class ConvolutionStage final : public Stage {
         pads_(padding_.top != padding_.bottom || padding_.left != padding_.right),
         input_planes_(context.batch * input_.shape.channels),
         weight_offset_(context.model.segments[layer.weight].offset),
-        calls_(library_, context.batch, padded_shape(), output_.shape, layer, pads_ ? Padding{} : padding_) {
+        calls_(
+            calls_of(library_, {context.batch, padded_shape(), output_.shape, layer, pads_ ? Padding{} : padding_})) {
     if (layer.bias) bias_offset_ = context.model.segments[*layer.bias].offset;
     if (pads_) {
       const std::size_t bytes = context.floats(padded_shape()) * sizeof(float);
@@ -163,25 +299,20 @@ class ConvolutionStage final : public Stage {
 
   void choose(Trials& trials) override {
     const float* const x = pads_ ? padded_.floats() : input_.value.floats();
-    forward_ = calls_.choose<Forward>(
-        trials, name_ + (training_ ? " forward" : " evaluation"),
-        [&](Forward::Algorithm algorithm) { calls_.run(algorithm, x, trials.weight(), output_.value.floats()); });
+    forward_.choose(calls_, trials, name_ + (training_ ? " forward" : " evaluation"), x, trials.weight(),
+                    output_.value.floats());
     if (!training_) return;
     const float* const dy = output_.gradient.floats();
     const float* const again = pads_ ? padded_again_.floats() : input_.value.floats();
-    backward_weights_ = calls_.choose<BackwardWeights>(
-        trials, name_ + " backward weights",
-        [&](BackwardWeights::Algorithm algorithm) { calls_.run(algorithm, again, dy, trials.weight()); });
+    backward_weights_.choose(calls_, trials, name_ + " backward weights", again, dy, trials.weight());
     if (!wanted_) return;
     float* const dx = pads_ ? padded_again_.floats() : input_.gradient.floats();
-    backward_data_ = calls_.choose<BackwardData>(
-        trials, name_ + " backward data",
-        [&](BackwardData::Algorithm algorithm) { calls_.run(algorithm, trials.weight(), dy, dx); });
+    backward_data_.choose(calls_, trials, name_ + " backward data", trials.weight(), dy, dx);
   }
 
   void forward(const Pass& pass) override {
     float* const y = output_.value.floats();
-    calls_.run(forward_, padded(padded_), pass.parameters + weight_offset_, y);
+    forward_.run(padded(padded_), pass.parameters + weight_offset_, y);
     if (relu_ || bias_offset_)
       add_bias(output_planes_, y, bias_offset_ ? pass.parameters + *bias_offset_ : nullptr, relu_, y,
                library_.compute());
@@ -192,13 +323,13 @@ class ConvolutionStage final : public Stage {
     if (masks_) relu_gradient(output_planes_.elements(), output_.value.floats(), dy, dy, library_.compute());
     if (bias_offset_)
       bias_gradient(output_planes_, dy, bias_scratch_.floats(), gradients + *bias_offset_, library_.compute());
-    calls_.run(backward_weights_, padded(padded_again_), dy, gradients + weight_offset_);
+    backward_weights_.run(padded(padded_again_), dy, gradients + weight_offset_);
   }
 
   void backward_data(const Pass& pass) override {
     if (!wanted_) return;
     float* const dx = pads_ ? padded_again_.floats() : input_.gradient.floats();
-    calls_.run(backward_data_, pass.parameters + weight_offset_, output_.gradient.floats(), dx);
+    backward_data_.run(pass.parameters + weight_offset_, output_.gradient.floats(), dx);
     if (pads_) unpad(input_planes_, input_sides(), padding_, dx, input_.gradient.floats(), library_.compute());
   }
 
@@ -226,11 +357,11 @@ class ConvolutionStage final : public Stage {
   const int input_planes_;
   const std::size_t weight_offset_;
   std::optional<std::size_t> bias_offset_;
-  const Calls calls_;
+  const std::vector<Calls> calls_;  // in each form
   View padded_, padded_again_, bias_scratch_;
-  Forward::Algorithm forward_{};
-  BackwardData::Algorithm backward_data_{};
-  BackwardWeights::Algorithm backward_weights_{};
+  Chosen<Forward> forward_;
+  Chosen<BackwardData> backward_data_;
+  Chosen<BackwardWeights> backward_weights_;
 };
 
 }  // namespace

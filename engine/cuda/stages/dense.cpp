@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <stdexcept>
+#include <tuple>
+#include <utility>
 
+#include "engine/cuda/operators/layout.h"
 #include "engine/cuda/stages/stage.h"
 #include "kernels/base/aligned_array.h"
 
@@ -39,40 +42,72 @@ struct Matrix {
   bool transposed;
 };
 
-// d = a * b, with an epilogue: one product of fixed shapes.
-class Product {
+struct Operands {
+  const float *a, *b;
+  float* d;
+  const float* bias = nullptr;  // of d's rows, where the epilogue adds it
+};
+
+// d = a * b, with an epilogue: one product of fixed shapes. Factors in bf16 are rounded into the library's workspace,
+// before what the algorithm needs there; d and its bias are float32.
+class Calls {
  public:
-  Product(Library& library, const Matrix& a, const Matrix& b, cublasLtEpilogue_t epilogue)
+  Calls(const Library& library, cudaDataType factors, const Matrix& a, const Matrix& b, cublasLtEpilogue_t epilogue)
       : library_(library),
+        rounded_(factors == CUDA_R_16BF),
+        a_count_(a.rows * a.columns),
+        b_count_(b.rows * b.columns),
+        b_offset_(rounded_ ? rounded_bytes(a_count_) : 0),
+        factor_bytes_(rounded_ ? b_offset_ + rounded_bytes(b_count_) : 0),
         epilogue_(epilogue),
-        product_(make_owned<MatrixProduct>(cublasLtMatmulDescCreate, library.product_math(), CUDA_R_32F)),
-        a_(make_layout(a.rows, a.columns)),
-        b_(make_layout(b.rows, b.columns)),
-        d_(make_layout(a.transposed ? a.columns : a.rows, b.transposed ? b.rows : b.columns)) {
+        product_(make_owned<MatrixProduct>(cublasLtMatmulDescCreate,
+                                           rounded_ ? CUBLAS_COMPUTE_32F : library.product_math(), CUDA_R_32F)),
+        a_(make_layout(factors, a.rows, a.columns)),
+        b_(make_layout(factors, b.rows, b.columns)),
+        d_(make_layout(CUDA_R_32F, a.transposed ? a.columns : a.rows, b.transposed ? b.rows : b.columns)) {
     set(CUBLASLT_MATMUL_DESC_TRANSA, a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
   }
 
-  struct Operands {
-    const float *a, *b;
-    float* d;
-    const float* bias = nullptr;  // of d's rows, where the epilogue adds it
-  };
-  void choose(Trials& trials, const std::string& name, const Operands& operands) {
-    const std::vector<cublasLtMatmulHeuristicResult_t> found = find(operands);
-    std::vector<Candidate> candidates;
-    for (const cublasLtMatmulHeuristicResult_t& each : found)
-      candidates.push_back(
-          {text_of(each.algo), each.workspaceSize, [this, &each, &operands] { run(each.algo, operands); }});
-    algorithm_ = found[trials.choose(name, candidates)].algo;
+  using Found = cublasLtMatmulHeuristicResult_t;
+  std::string name(const Found& found) const { return (rounded_ ? "bf16 " : "") + text_of(found.algo); }
+  std::size_t workspace(const Found& found) const { return factor_bytes_ + found.workspaceSize; }
+
+  // The algorithms that repeat. Where most_workspace is less than the library would take, its choice for so much comes
+  // behind those for all, so that what was chosen with more is still known.
+  std::vector<Found> find(const Operands& operands, std::size_t most_workspace) const {
+    std::vector<Found> found = find_within(operands, kMostWorkspace);
+    if (most_workspace >= factor_bytes_ + kMostWorkspace || most_workspace < factor_bytes_) return found;
+    for (const Found& each : find_within(operands, most_workspace - factor_bytes_))
+      if (std::none_of(found.begin(), found.end(), [&](const Found& one) { return name(one) == name(each); }))
+        found.push_back(each);
+    return found;
   }
-  void run(const Operands& operands) const { run(algorithm_, operands); }
+
+  void run(const cublasLtMatmulAlgo_t& algorithm, const Operands& operands) const {
+    bind_bias(operands);
+    auto* const workspace = static_cast<std::byte*>(library_.workspace());
+    const void *a = operands.a, *b = operands.b;
+    if (rounded_) {
+      a = rounded(a_count_, operands.a, workspace);
+      b = rounded(b_count_, operands.b, workspace + b_offset_);
+    }
+    TG_CUBLAS(cublasLtMatmul(library_.cublas(), product_.get(), &kOne, a, a_.get(), b, b_.get(), &kZero, operands.d,
+                             d_.get(), operands.d, d_.get(), &algorithm, workspace + factor_bytes_,
+                             library_.workspace_bytes() - factor_bytes_, library_.compute()));
+  }
 
  private:
-  static MatrixLayout make_layout(std::uint64_t rows, std::uint64_t columns) {
-    return make_owned<MatrixLayout>(cublasLtMatrixLayoutCreate, CUDA_R_32F, rows, columns,
-                                    static_cast<std::int64_t>(rows));
+  static std::size_t rounded_bytes(std::uint64_t count) {
+    return (count * sizeof(Bf16) + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
+  }
+  const void* rounded(std::uint64_t count, const float* from, std::byte* to) const {
+    round_to_bf16(count, from, reinterpret_cast<Bf16*>(to), library_.compute());
+    return to;
+  }
+  static MatrixLayout make_layout(cudaDataType type, std::uint64_t rows, std::uint64_t columns) {
+    return make_owned<MatrixLayout>(cublasLtMatrixLayoutCreate, type, rows, columns, static_cast<std::int64_t>(rows));
   }
   template <class Value>
   void set(cublasLtMatmulDescAttributes_t attribute, const Value& value) const {
@@ -83,39 +118,64 @@ class Product {
   }
 
   // Of the ways to add the parts of split sums those that repeat: in a step of its own, not in the order of arrival.
-  std::vector<cublasLtMatmulHeuristicResult_t> find(const Operands& operands) const {
+  std::vector<Found> find_within(const Operands& operands, std::size_t workspace) const {
     bind_bias(operands);  // the heuristic looks at its alignment
     const auto preference = make_owned<MatrixPreference>(cublasLtMatmulPreferenceCreate);
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       TG_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value));
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kMostWorkspace));
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace));
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       prefer(attribute, kAlignment);
-    std::vector<cublasLtMatmulHeuristicResult_t> found(kMostAlgorithms);
+    std::vector<Found> found(kMostAlgorithms);
     int count = 0;
-    TG_CUBLAS(cublasLtMatmulAlgoGetHeuristic(library_.cublas(), product_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
-                                             preference.get(), kMostAlgorithms, found.data(), &count));
+    const cublasStatus_t result =
+        cublasLtMatmulAlgoGetHeuristic(library_.cublas(), product_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
+                                       preference.get(), kMostAlgorithms, found.data(), &count);
+    if (result == CUBLAS_STATUS_NOT_SUPPORTED) return {};  // none for these factors, or with so little
+    require_success(result, "cublasLtMatmulAlgoGetHeuristic");
     found.resize(static_cast<std::size_t>(count));
     std::erase_if(found, [](const auto& each) { return each.state != CUBLAS_STATUS_SUCCESS; });
     return found;
   }
 
-  void run(const cublasLtMatmulAlgo_t& algorithm, const Operands& operands) const {
-    bind_bias(operands);
-    TG_CUBLAS(cublasLtMatmul(library_.cublas(), product_.get(), &kOne, operands.a, a_.get(), operands.b, b_.get(),
-                             &kZero, operands.d, d_.get(), operands.d, d_.get(), &algorithm, library_.workspace(),
-                             library_.workspace_bytes(), library_.compute()));
+  const Library& library_;
+  const bool rounded_;
+  const std::uint64_t a_count_, b_count_;
+  const std::size_t b_offset_, factor_bytes_;
+  const cublasLtEpilogue_t epilogue_;
+  MatrixProduct product_;
+  MatrixLayout a_, b_, d_;
+};
+
+// With the algorithm that computes it, and the type of factors which that takes.
+class Product {
+ public:
+  Product(const Library& library, const Matrix& a, const Matrix& b, cublasLtEpilogue_t epilogue) {
+    forms_.emplace_back(library, CUDA_R_32F, a, b, epilogue);
+    if (library.math() == Math::kBf16) forms_.emplace_back(library, CUDA_R_16BF, a, b, epilogue);
   }
 
-  const Library& library_;
-  const cublasLtEpilogue_t epilogue_;
-  const MatrixProduct product_;
-  const MatrixLayout a_, b_, d_;
+  void choose(Trials& trials, const std::string& name, const Operands& operands) {
+    std::vector<std::pair<const Calls*, cublasLtMatmulAlgo_t>> all;
+    std::vector<Candidate> candidates;
+    for (const Calls& calls : forms_)
+      for (const Calls::Found& each : calls.find(operands, trials.most_workspace())) {
+        all.emplace_back(&calls, each.algo);
+        candidates.push_back({calls.name(each), calls.workspace(each),
+                              [&calls, &operands, algorithm = each.algo] { calls.run(algorithm, operands); }});
+      }
+    std::tie(calls_, algorithm_) = all[trials.choose(name, candidates)];
+  }
+  void run(const Operands& operands) const { calls_->run(algorithm_, operands); }
+
+ private:
+  std::vector<Calls> forms_;
+  const Calls* calls_ = nullptr;
   cublasLtMatmulAlgo_t algorithm_{};
 };
 

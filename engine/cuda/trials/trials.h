@@ -59,6 +59,8 @@ class Trials {
   float* weight() { return parameters_.data(); }
   float* bias() { return parameters_.data() + bias_begin_; }
 
+  std::size_t most_workspace() const { return most_workspace_; }
+
   // Bytes on the device from construction to destruction.
   static std::size_t bytes(const Options& options);
 

@@ -3,22 +3,34 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
+#include "engine/cuda/operators/bodies/bf16.h"
 #include "tests/engine/cuda/stand_in/device.h"
 
+using tg::engine::cuda::Bf16;
+using tg::engine::cuda::bodies::to_bf16;
+using tg::engine::cuda::bodies::to_float;
 using tg::engine::cuda::stand_in::can_run;
 using tg::engine::cuda::stand_in::enqueue;
+using tg::engine::cuda::stand_in::knows_nhwc;
+using tg::engine::cuda::stand_in::strict;
 
 struct cudnnContext {
   cudaStream_t stream = nullptr;
 };
 struct cudnnTensorStruct {
   int n, c, h, w;
+  cudnnTensorFormat_t format;
+  cudnnDataType_t type;
+
+  std::size_t at(int sample, int channel, int row, int column) const {
+    return static_cast<std::size_t>(format == CUDNN_TENSOR_NCHW ? ((sample * c + channel) * h + row) * w + column
+                                                                : ((sample * h + row) * w + column) * c + channel);
+  }
 };
-struct cudnnFilterStruct {
-  int k, c, h, w;
-};
+struct cudnnFilterStruct : cudnnTensorStruct {};  // n: output channels
 struct cudnnConvolutionStruct {
   int pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w;
   int groups = 1;
@@ -43,33 +55,50 @@ void each_product(const cudnnTensorStruct& x, const cudnnFilterStruct& f, const 
               for (int w = 0; w < y.w; ++w) {
                 const int column = w * conv.stride_w - conv.pad_w + s * conv.dilation_w;
                 if (column < 0 || column >= x.w) continue;
-                take(static_cast<std::size_t>(((n * x.c + from) * x.h + row) * x.w + column),
-                     static_cast<std::size_t>(((k * f.c + c) * f.h + r) * f.w + s),
-                     static_cast<std::size_t>(((n * y.c + k) * y.h + h) * y.w + w));
+                take(x.at(n, from, row, column), f.at(k, c, r, s), y.at(n, k, h, w));
               }
             }
       }
 }
 
 std::size_t size_of(const cudnnTensorStruct& t) { return static_cast<std::size_t>(t.n) * t.c * t.h * t.w; }
-std::size_t size_of(const cudnnFilterStruct& t) { return static_cast<std::size_t>(t.k) * t.c * t.h * t.w; }
 
-void store(const std::vector<double>& sums, void* to) {
-  for (std::size_t i = 0; i < sums.size(); ++i) static_cast<float*>(to)[i] = static_cast<float>(sums[i]);
+double read(const cudnnTensorStruct& of, const void* from, std::size_t i) {
+  return of.type == CUDNN_DATA_FLOAT ? static_cast<const float*>(from)[i] : to_float(static_cast<const Bf16*>(from)[i]);
+}
+void store(const cudnnTensorStruct& of, const std::vector<double>& sums, void* to) {
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto value = static_cast<float>(sums[i]);
+    if (of.type == CUDNN_DATA_FLOAT) {
+      static_cast<float*>(to)[i] = value;
+    } else {
+      static_cast<Bf16*>(to)[i] = to_bf16(value);
+    }
+  }
 }
 
-// One that does not repeat, two that do, the second with a workspace; and Winograd's, where the kernel is large.
+std::size_t workspace_of(int algorithm) { return static_cast<std::size_t>(algorithm) << 20; }
+// Nothing that is an operand may lie where an algorithm works.
+void use(void* workspace, int algorithm) {
+  if (algorithm > 0) std::memset(workspace, 0xff, workspace_of(algorithm));
+}
+
+// One that does not repeat, two that do, the second with a workspace; Winograd's, where the kernel is large; and one
+// that repeats in one kind of arithmetic only.
 template <class Found, class Algorithm>
 void list(int deterministic, int other, int winograd, int asked, int* count, Found* found) {
-  const int algorithms[] = {other, winograd, deterministic, deterministic + 1};
+  const int mixed = deterministic + 2;
+  const int algorithms[] = {other, winograd, mixed, deterministic, deterministic + 1, mixed};
   *count = 0;
   for (const int each : algorithms) {
     if (*count == asked) return;
+    const bool last = *count + 1 == static_cast<int>(std::size(algorithms));
     Found& one = found[(*count)++];
     one = {};
     one.algo = static_cast<Algorithm>(each);
     one.status = CUDNN_STATUS_SUCCESS;
-    one.determinism = each == other ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
+    one.determinism = each == other || last ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
+    one.mathType = last ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
   }
 }
 
@@ -84,17 +113,19 @@ cudnnStatus_t destroyed(Made* made) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-bool strict(const cudnnConvolutionStruct& conv) { return conv.math == CUDNN_FMA_MATH; }
-
 cudnnStatus_t checked(const cudnnTensorStruct& x, const cudnnFilterStruct& f, const cudnnConvolutionStruct& conv,
                       const cudnnTensorStruct& y) {
   const auto length = [](int side, int pad, int kernel, int dilation, int stride) {
     return (side + 2 * pad - (dilation * (kernel - 1) + 1)) / stride + 1;
   };
-  const bool fits = x.n == y.n && f.k == y.c && f.c * conv.groups == x.c &&
+  const bool fits = x.n == y.n && f.n == y.c && f.c * conv.groups == x.c &&
                     y.h == length(x.h, conv.pad_h, f.h, conv.dilation_h, conv.stride_h) &&
                     y.w == length(x.w, conv.pad_w, f.w, conv.dilation_w, conv.stride_w);
-  return fits && strict(conv) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+  const bool alike = x.format == f.format && x.format == y.format && x.type == f.type && x.type == y.type;
+  if (!fits || !alike || strict() != (conv.math == CUDNN_FMA_MATH)) return CUDNN_STATUS_BAD_PARAM;
+  if (x.format == CUDNN_TENSOR_NCHW) return x.type == CUDNN_DATA_FLOAT ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+  if (strict()) return CUDNN_STATUS_BAD_PARAM;
+  return knows_nhwc() ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 }  // namespace
@@ -117,21 +148,21 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
 
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* made) { return created(made); }
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t made) { return destroyed(made); }
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t, cudnnDataType_t, int n,
-                                         int c, int h, int w) {
-  *tensor = {n, c, h, w};
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
+                                         cudnnDataType_t type, int n, int c, int h, int w) {
+  *tensor = {n, c, h, w, format, type};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derived, const cudnnTensorDescriptor_t x,
                                             cudnnBatchNormMode_t) {
-  *derived = {1, x->c, 1, 1};
+  *derived = {1, x->c, 1, 1, x->format, x->type};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* made) { return created(made); }
 cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t made) { return destroyed(made); }
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t, cudnnTensorFormat_t, int k,
-                                         int c, int h, int w) {
-  *filter = {k, c, h, w};
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
+                                         cudnnTensorFormat_t format, int k, int c, int h, int w) {
+  *filter = {{k, c, h, w, format, type}};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* made) { return created(made); }
@@ -182,67 +213,68 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t, const cudnn
                                                       const cudnnFilterDescriptor_t, const cudnnConvolutionDescriptor_t,
                                                       const cudnnTensorDescriptor_t,
                                                       cudnnConvolutionFwdAlgo_t algorithm, std::size_t* bytes) {
-  *bytes = static_cast<std::size_t>(algorithm) << 20;
+  *bytes = workspace_of(algorithm);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
     cudnnHandle_t, const cudnnFilterDescriptor_t, const cudnnTensorDescriptor_t, const cudnnConvolutionDescriptor_t,
     const cudnnTensorDescriptor_t, cudnnConvolutionBwdDataAlgo_t algorithm, std::size_t* bytes) {
-  *bytes = static_cast<std::size_t>(algorithm) << 20;
+  *bytes = workspace_of(algorithm);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t, const cudnnConvolutionDescriptor_t,
     const cudnnFilterDescriptor_t, cudnnConvolutionBwdFilterAlgo_t algorithm, std::size_t* bytes) {
-  *bytes = static_cast<std::size_t>(algorithm) << 20;
+  *bytes = workspace_of(algorithm);
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t xd,
                                       const void* x, const cudnnFilterDescriptor_t fd, const void* f,
                                       const cudnnConvolutionDescriptor_t convd, cudnnConvolutionFwdAlgo_t algorithm,
-                                      void*, std::size_t workspace, const void*, const cudnnTensorDescriptor_t yd,
+                                      void* workspace, std::size_t bytes, const void*, const cudnnTensorDescriptor_t yd,
                                       void* y) {
-  if (workspace < static_cast<std::size_t>(algorithm) << 20) return CUDNN_STATUS_BAD_PARAM;
+  if (bytes < workspace_of(algorithm)) return CUDNN_STATUS_BAD_PARAM;
   if (!can_run(handle->stream, algorithm)) return CUDNN_STATUS_EXECUTION_FAILED;
   enqueue(handle->stream, [=, xs = *xd, fs = *fd, conv = *convd, ys = *yd] {
+    use(workspace, algorithm);
     std::vector<double> sums(size_of(ys));
-    each_product(xs, fs, conv, ys, [&](std::size_t i, std::size_t j, std::size_t o) {
-      sums[o] += static_cast<double>(static_cast<const float*>(x)[i]) * static_cast<const float*>(f)[j];
-    });
-    store(sums, y);
+    each_product(xs, fs, conv, ys,
+                 [&](std::size_t i, std::size_t j, std::size_t o) { sums[o] += read(xs, x, i) * read(fs, f, j); });
+    store(ys, sums, y);
   });
   return checked(*xd, *fd, *convd, *yd);
 }
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void*, const cudnnFilterDescriptor_t fd,
                                            const void* f, const cudnnTensorDescriptor_t yd, const void* dy,
                                            const cudnnConvolutionDescriptor_t convd,
-                                           cudnnConvolutionBwdDataAlgo_t algorithm, void*, std::size_t workspace,
+                                           cudnnConvolutionBwdDataAlgo_t algorithm, void* workspace, std::size_t bytes,
                                            const void*, const cudnnTensorDescriptor_t xd, void* dx) {
-  if (workspace < static_cast<std::size_t>(algorithm) << 20) return CUDNN_STATUS_BAD_PARAM;
+  if (bytes < workspace_of(algorithm)) return CUDNN_STATUS_BAD_PARAM;
   if (!can_run(handle->stream, algorithm)) return CUDNN_STATUS_EXECUTION_FAILED;
   enqueue(handle->stream, [=, xs = *xd, fs = *fd, conv = *convd, ys = *yd] {
+    use(workspace, algorithm);
     std::vector<double> sums(size_of(xs));
-    each_product(xs, fs, conv, ys, [&](std::size_t i, std::size_t j, std::size_t o) {
-      sums[i] += static_cast<double>(static_cast<const float*>(dy)[o]) * static_cast<const float*>(f)[j];
-    });
-    store(sums, dx);
+    each_product(xs, fs, conv, ys,
+                 [&](std::size_t i, std::size_t j, std::size_t o) { sums[i] += read(ys, dy, o) * read(fs, f, j); });
+    store(xs, sums, dx);
   });
   return checked(*xd, *fd, *convd, *yd);
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t xd,
                                              const void* x, const cudnnTensorDescriptor_t yd, const void* dy,
                                              const cudnnConvolutionDescriptor_t convd,
-                                             cudnnConvolutionBwdFilterAlgo_t algorithm, void*, std::size_t workspace,
-                                             const void*, const cudnnFilterDescriptor_t fd, void* df) {
-  if (workspace < static_cast<std::size_t>(algorithm) << 20) return CUDNN_STATUS_BAD_PARAM;
+                                             cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace,
+                                             std::size_t bytes, const void*, const cudnnFilterDescriptor_t fd,
+                                             void* df) {
+  if (bytes < workspace_of(algorithm)) return CUDNN_STATUS_BAD_PARAM;
   if (!can_run(handle->stream, algorithm)) return CUDNN_STATUS_EXECUTION_FAILED;
   enqueue(handle->stream, [=, xs = *xd, fs = *fd, conv = *convd, ys = *yd] {
+    use(workspace, algorithm);
     std::vector<double> sums(size_of(fs));
-    each_product(xs, fs, conv, ys, [&](std::size_t i, std::size_t j, std::size_t o) {
-      sums[j] += static_cast<double>(static_cast<const float*>(dy)[o]) * static_cast<const float*>(x)[i];
-    });
-    store(sums, df);
+    each_product(xs, fs, conv, ys,
+                 [&](std::size_t i, std::size_t j, std::size_t o) { sums[j] += read(ys, dy, o) * read(xs, x, i); });
+    store(fs, sums, df);
   });
   return checked(*xd, *fd, *convd, *yd);
 }

@@ -24,6 +24,11 @@ struct Counts {
   std::size_t captures = 0, graph_launches = 0;
 };
 Counts& counts();
+// What cuDNN and cuBLASLt take: arithmetic that rounds factors only where this is not asked for. Of tf32 the layouts
+// are stood in for, not the rounding; bf16 is 16 bits in memory.
+bool& strict();
+// Whether cuDNN has convolutions of NHWC at all.
+bool& knows_nhwc();
 // Bytes that cudaMemGetInfo calls free, and more than which cudaMalloc does not give; taken ones are not subtracted.
 std::size_t& free_bytes();
 // What goes wrong from now on. Algorithms are those of convolutions.

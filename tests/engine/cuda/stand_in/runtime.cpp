@@ -83,6 +83,16 @@ Counts& counts() {
   return one;
 }
 
+bool& strict() {
+  static bool one = true;
+  return one;
+}
+
+bool& knows_nhwc() {
+  static bool one = true;
+  return one;
+}
+
 std::size_t& free_bytes() {
   static std::size_t bytes = std::size_t{8} << 30;
   return bytes;

@@ -13,12 +13,46 @@
 #include "kernels/cuda/wait.h"
 #include "tests/engine/cuda/stand_in/device.h"
 #include "tests/engine/random_batch.h"
+#include "tests/engine/small_networks.h"
+
+#undef make_cpu_engine  // here both engines meet
 
 namespace tg::engine {
 
-// In the tests of the CPU engine this is make_cpu_engine.
+Result<std::unique_ptr<Engine>> make_cpu_engine(const Model& model, const EngineOptions& options);
+
+namespace {
+
+Result<std::unique_ptr<Engine>> make_with(Math math, const Model& model, const EngineOptions& options) {
+  cuda::stand_in::strict() = math == Math::kFp32;
+  return cuda::make_cuda_engine(model, {0, "stand-in", math}, options);
+}
+
+// The engine's choices, for all convolutions and all products in the form of this name.
+std::string all_in(const std::string& convolutions, const std::string& products, std::string choices) {
+  const std::string algorithm = ": algorithm ";
+  for (std::size_t at = 0; (at = choices.find(algorithm, at)) != std::string::npos; at += algorithm.size()) {
+    const bool product = choices.substr(at, choices.find(',', at) - at).ends_with("-0-7");
+    choices.insert(at + 2, product ? products : convolutions);
+  }
+  return choices;
+}
+
+Result<std::unique_ptr<Engine>> make_in_form(Math math, const Model& model, EngineOptions options) {
+  auto made = make_with(math, model, options);
+  if (!made) return made;
+  options.choices =
+      all_in(math == Math::kBf16 ? "nhwc bf16 " : "nhwc tf32 ", math == Math::kBf16 ? "bf16 " : "", (*made)->choices());
+  return make_with(math, model, options);
+}
+
+}  // namespace
+
+// In the tests of the CPU engine this is make_cpu_engine. With TGD_STAND_IN_FORM=nhwc all convolutions are in NHWC:
+// what goes wrong on the way there and back is no rounding, and shows in a gradient.
 Result<std::unique_ptr<Engine>> make_stand_in_engine(const Model& model, const EngineOptions& options) {
-  return cuda::make_cuda_engine(model, {0, "stand-in", Math::kFp32}, options);
+  if (std::getenv("TGD_STAND_IN_FORM") != nullptr) return make_in_form(Math::kTf32, model, options);
+  return make_with(Math::kFp32, model, options);
 }
 
 namespace cuda {
@@ -168,7 +202,8 @@ TEST(Choices, ThatCannotBeAreRefused) {
   EXPECT_EQ(said("conv1"), "'conv1' is no choice of an algorithm; they look like 'conv1 forward: algorithm 1, 12 MiB'");
   EXPECT_EQ(said("conv9 forward: algorithm 1, 1 MiB"),
             "a choice is given for conv9 forward, which this network does not have");
-  for (const char* refused : {"algorithm 0", "algorithm 5", "algorithm 9"})  // does not repeat; not accurate; is none
+  // Does not repeat; does not in one kind of arithmetic; is not accurate; is none; is for other arithmetic.
+  for (const char* refused : {"algorithm 0", "algorithm 3", "algorithm 5", "algorithm 9", "nhwc tf32 algorithm 1"})
     EXPECT_EQ(said(std::string("conv2 backward data: ") + refused + ", 1 MiB"),
               std::string("conv2 backward data: ") + refused +
                   ", which is asked for, is none of the deterministic ones of this library and device: algorithm 1; "
@@ -371,6 +406,100 @@ TEST(Memory, IsRefusedBeforeItIsTaken) {
   EXPECT_EQ(full.error().kind, ErrorKind::kRefused);
   EXPECT_NE(full.error().message.find("0 MiB are free on the device"), std::string::npos) << full.error().message;
 }
+
+// Without a workspace to give a product still has an algorithm.
+TEST(Memory, ThatIsShortLeavesAnAlgorithm) {
+  const Model model = make_model(ModelKind::kMlp);
+  EngineOptions options = kOptions;
+  options.most_activation_bytes = make_engine(model)->activation_bytes() - 1;
+  const auto engine = make_engine(model, options);
+  EXPECT_NE(engine->choices().find(" forward: algorithm 30, 0 MiB\n"), std::string::npos) << engine->choices();
+  EXPECT_EQ(engine->choices().find("2a-0-7"), std::string::npos) << engine->choices();
+}
+
+// Every algorithm of every form can be had.
+TEST(Forms, AreThereAsTheMathAllowsThem) {
+  const Model model = make_model(ModelKind::kLenet);
+  const auto offered = [&](Math math) {
+    EngineOptions options = kOptions;
+    std::string all;
+    for (const char* call : {"conv2 forward", "fc1 forward"}) {
+      options.choices = std::string(call) + ": none, 0 MiB";
+      const std::string said = make_with(math, model, options).error().message;
+      all += said.substr(said.find("device: ") + 8) + '\n';
+    }
+    return all;
+  };
+  const std::string products = "algorithm 2a-0-7; algorithm 2b-0-7";
+  EXPECT_EQ(offered(Math::kFp32), "algorithm 0; algorithm 1\n" + products + '\n');
+  const std::string nchw = "algorithm 7; algorithm 0; algorithm 1";
+  const std::string in_tf32 = nchw + "; nhwc tf32 algorithm 7; nhwc tf32 algorithm 0; nhwc tf32 algorithm 1";
+  EXPECT_EQ(offered(Math::kTf32), in_tf32 + '\n' + products + '\n');
+  EXPECT_EQ(offered(Math::kBf16), in_tf32 + "; nhwc bf16 algorithm 7; nhwc bf16 algorithm 0; nhwc bf16 algorithm 1\n" +
+                                      products + "; bf16 algorithm 2a-0-7; bf16 algorithm 2b-0-7\n");
+  stand_in::knows_nhwc() = false;
+  EXPECT_EQ(offered(Math::kBf16), nchw + '\n' + products + "; bf16 algorithm 2a-0-7; bf16 algorithm 2b-0-7\n");
+  stand_in::knows_nhwc() = true;
+}
+
+double distance(const float* a, const float* b, std::size_t count) {
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    error += (static_cast<double>(a[i]) - b[i]) * (static_cast<double>(a[i]) - b[i]);
+    norm += static_cast<double>(b[i]) * b[i];
+  }
+  return std::sqrt(error / std::max(norm, 1e-30));
+}
+
+struct Form {
+  const char* name;
+  Math math;
+  double loss, gradient;  // relative errors allowed
+};
+// Of tf32 nothing is rounded here. bf16 keeps 8 bits: 2^-9 for each factor and each result, of which errors with other
+// signs take away the most; what a relu or a maximum lets through may move with it.
+const Form kForms[] = {{"tf32", Math::kTf32, 1e-5, 1e-4}, {"bf16", Math::kBf16, 1e-2, 5e-2}};
+
+// LeNet, and the small networks that have convolutions.
+std::vector<SmallNetwork> networks() {
+  std::vector<SmallNetwork> all = {{"lenet", [] { return Result<Model>(make_model(ModelKind::kLenet)); }}};
+  for (const SmallNetwork& each : small_networks()) {
+    const Result<Model> model = each.model();
+    if (model.ok() && std::any_of(model->operators.begin(), model->operators.end(), [](const Operator& one) {
+          return std::holds_alternative<Convolution>(one.attributes);
+        }))
+      all.push_back(each);
+  }
+  return all;
+}
+
+class EachForm : public testing::TestWithParam<std::tuple<Form, SmallNetwork>> {};
+
+TEST_P(EachForm, IsNearTheProcessor) {
+  const auto& [form, network] = GetParam();
+  const Model model = network.model().value();
+  AlignedArray<float> parameters = flat_array(model);
+  initialize(model.segments, 22, parameters.data());
+  AlignedArray<float> room = flat_array(model);
+  const Batch batch = random_batch(model, 3, 4);
+  const auto engine = make_in_form(form.math, model, kOptions).value();
+  EXPECT_NE(engine->choices().find(": nhwc " + std::string(form.name) + " algorithm "), std::string::npos)
+      << engine->choices();
+  EngineOptions options = kOptions;
+  options.threads = 1;
+  const auto processor = make_cpu_engine(model, options).value();
+  const Step want = take_step(*processor, parameters, batch, room);
+  for (int repeat = 0; repeat < 3; ++repeat) {  // also captured, and from the graph
+    const Step got = take_step(*engine, parameters, batch, room);
+    EXPECT_NEAR(got.loss, want.loss, form.loss * want.loss);
+    EXPECT_LE(distance(got.gradient.data(), want.gradient.data(), got.gradient.size()), form.gradient);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, EachForm, testing::Combine(testing::ValuesIn(kForms), testing::ValuesIn(networks())),
+                         [](const auto& each) {
+                           return std::string(std::get<0>(each.param).name) + "_" + std::get<1>(each.param).name;
+                         });
 
 }  // namespace
 }  // namespace cuda
