@@ -21,8 +21,8 @@ using namespace engine;
 
 constexpr std::uint64_t kSeed = 42, kPosition = 0xffffffffU;
 constexpr int kEvaluation = 5;
-// The same float32 products in another order.
-constexpr double kOrderTolerance = 1e-5;
+// The same float32 products in another order; and by another algorithm, since another batch may have another one.
+constexpr double kOrderTolerance = 1e-5, kAlgorithmTolerance = 1e-4;
 
 struct Subject {
   Accelerator& accelerator;
@@ -91,16 +91,6 @@ void same_gradient(const Step& got, const Step& want, const std::string& when) {
   expect(i == got.gradient.size(), text("%s: element %zu of the gradient has other bits", when.c_str(), i));
 }
 
-// Engines that choose algorithms by timing say which (Engine::choices).
-template <class Options, class Chooser>
-bool take_choices(Options& options, const Chooser& engine) {
-  if constexpr (requires { options.choices = engine.choices(); }) {
-    options.choices = engine.choices();
-    return true;
-  }
-  return false;
-}
-
 std::string repeats(const Subject& subject, const Work& work) {
   constexpr int kRepeats = 10;
   const std::unique_ptr<Engine> engine = subject.engine(work.model, work.batch.count);
@@ -113,15 +103,14 @@ std::string repeats(const Subject& subject, const Work& work) {
     same_gradient(step_of(*engine, subject.home, work.parameters.span(), work.batch, 1), first,
                   text("repeat %d", repeat));
   }
-  // Another engine too, where the first one says what it chose by timing.
+  // Another engine too, which is told what the first one chose by timing.
   EngineOptions options = subject.engine_options(work.batch.count);
-  const bool told = take_choices(options, *engine);
+  options.choices = engine->choices();
   const auto other = subject.accelerator.make_engine(work.model, options);
   expect(other.ok(), "no second engine");
   const Step again = step_of(**other, subject.home, work.parameters.span(), work.batch, 1);
-  const bool equal = first_difference<float>(again.gradient.span(), first.gradient.span()) == first.gradient.size();
-  expect(equal || !told, "another engine with the same choices has other bits");
-  return text("%d repeats equal, another engine %s", kRepeats, equal ? "too" : "differs");
+  same_gradient(again, first, "another engine with the same choices");
+  return text("%d repeats equal, another engine too", kRepeats);
 }
 
 // Last segments first, each complete when it is told, all told, padding left alone.
@@ -238,9 +227,9 @@ std::string micro_batches(const Subject& subject) {
     for (int repeat = 0; repeat < 2; ++repeat) {
       const Step step = step_of(*parts, subject.home, work.parameters.span(), work.batch, 1);
       const double error = distance(step.gradient.span(), whole.gradient.span());
-      const double tolerance = subject.options.math == Math::kFp32 ? kOrderTolerance : 1e-2;
-      expect(error <= tolerance, text("parts of %d: gradient off by %.1e", part, error));
-      expect(std::abs(step.loss - whole.loss) <= tolerance * whole.loss, text("parts of %d: loss %g", part, step.loss));
+      expect(error <= kAlgorithmTolerance, text("parts of %d: gradient off by %.1e", part, error));
+      expect(std::abs(step.loss - whole.loss) <= kAlgorithmTolerance * whole.loss,
+             text("parts of %d: loss %g", part, step.loss));
       worst = std::max(worst, error);
     }
   }

@@ -22,7 +22,7 @@ def processor():
 
 
 def facts(bench):
-    gpu = said("nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.memory", "--format=csv,noheader")
+    gpu = said("nvidia-smi", "-i", str(bench.options.device), "--query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.memory", "--format=csv,noheader")
     compiler = re.search(r"release [\d.]+, V[\d.]+", said(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc", "--version"))
     return [
         f"date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
@@ -30,7 +30,8 @@ def facts(bench):
         f"module: {bench.about}",
         f"build: {(said(bench.program('daemon/tgd'), '--version', environment=bench.environment).splitlines() or ['unknown'])[0]}",
         f"host: {processor()}; {platform.system()} {platform.release()}; glibc {platform.libc_ver()[1]}",
-        f"beside: nvcc {compiler[0] if compiler else 'none'}; {bench.torch_version or 'no PyTorch'}",
+        f"CUDA's libraries: {', '.join(f'{name} {path}' for name, path in bench.found.items()) or 'the module is not there'}",
+        f"beside: nvcc {compiler[0] if compiler else 'none'}; {bench.torch_versions or 'no PyTorch'}; Python {platform.python_version()}",
     ]
 
 
@@ -46,4 +47,6 @@ class Page:
                 lines += ["", f"## {one.name}", "", *one.table]
             if one.wrong:
                 lines += ["", f"## {one.name}: what was wrong", "", *(f"- {each}" for each in one.wrong)]
+            if one.missing:
+                lines += ["", f"## {one.name}: what was not run or not judged", "", *(f"- {each}" for each in one.missing)]
         return "\n".join(lines) + "\n"

@@ -2,13 +2,14 @@
 //
 //   tgd_gpu_check kernels --module tgd-cuda.so
 //   tgd_gpu_check networks --stand-in --small --fault gradient --only networks.small
-//   tgd_gpu_check rates --module tgd-cuda.so --model lenet --batch 64 --math tf32
+//   tgd_gpu_check rates --module tgd-cuda.so --model lenet --batch 64 --math fp32 --math tf32
 //
-// report.h says what it prints. Exit status: 0 all passed, 1 not so, 2 wrong words or no device.
+// report.h says what it prints. Exit status: 0 all passed, 1 not so, 2 wrong words or no device, 3 none failed and one
+// was not run or not judged.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -35,11 +36,9 @@ struct Options {
 }
 
 engine::Math math_of(const std::string& word) {
-  const std::map<std::string, engine::Math> words{
-      {"fp32", engine::Math::kFp32}, {"tf32", engine::Math::kTf32}, {"bf16", engine::Math::kBf16}};
-  const auto found = words.find(word);
-  if (found == words.end()) fail("unknown math " + word);
-  return found->second;
+  const std::optional<engine::Math> math = from_word<engine::Math>(word);
+  if (!math) fail("unknown math " + word);
+  return *math;
 }
 
 Options parse(int count, char** words) {
@@ -67,6 +66,7 @@ Options parse(int count, char** words) {
         options.subject.device = std::atoi(value.c_str());
       } else if (word == "--math") {
         options.subject.math = options.checks.math = math_of(value);
+        options.rates.maths.push_back(options.subject.math);
       } else if (word == "--only") {
         options.report.only.push_back(value);
       } else if (word == "--skip") {
@@ -86,24 +86,26 @@ Options parse(int count, char** words) {
       }
     }
   }
+  if (options.rates.maths.empty()) options.rates.maths = {options.subject.math};
   if (options.stand_in != options.subject.module.empty()) fail("either --module or --stand-in is needed");
   return options;
 }
 
-bool run(const Options& options) {
+// The exit status.
+int run(const Options& options) {
   std::string untraced;
   std::unique_ptr<gpu::KernelTimer> timer;  // made before the device is used
   if (options.part == "bandwidth") timer = gpu::make_kernel_timer(options.cupti, untraced);
+  if (options.part == "rates") {
+    gpu::print_rates(options.subject, options.rates);
+    return 0;
+  }
   engine::Accelerator& subject = gpu::open_subject(options.subject);
   gpu::Report report(options.report);
   if (options.part == "about") {
     std::printf("%s; %s; %llu MiB\n", std::string(subject.device()).c_str(), std::string(subject.library()).c_str(),
                 static_cast<unsigned long long>(subject.memory().total >> 20));
-    return true;
-  }
-  if (options.part == "rates") {
-    gpu::print_rates(subject, options.rates);
-    return true;
+    return 0;
   }
   if (options.part == "kernels") {
     gpu::check_kernels(report, subject, options.checks);
@@ -116,7 +118,7 @@ bool run(const Options& options) {
   } else {
     fail("there is no part " + options.part);
   }
-  return report.passed();
+  return report.status();
 }
 
 }  // namespace
@@ -124,7 +126,7 @@ bool run(const Options& options) {
 int main(int count, char** words) {
   const Options options = parse(count, words);
   try {
-    return run(options) ? 0 : 1;
+    return run(options);
   } catch (const std::exception& error) {
     fail(error.what());
   }

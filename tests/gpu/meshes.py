@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""meshes.py mesh|cifarnet --seconds S [--device N] [--data DIR] [--engines cpu]: real nodes on loopback, two of them on one
-device. TGD and TGCTL name the programs. Prints a line for each thing found: `ok TEXT`, `FAIL TEXT`, `table ROW`; exit status 1
-if one failed. --engines cpu puts all on the processor, to try this file itself."""
+"""meshes.py mesh|cifarnet --seconds S [--device N] [--data DIR] [--engines cpu] [--libraries DIR:DIR]: real nodes on loopback, two
+of them on one device. TGD and TGCTL name the programs. Prints a line for each thing found: `ok TEXT`, `FAIL TEXT`, `table ROW`;
+exit status 1 if one failed. --engines cpu puts all on the processor, to try this file itself."""
 
 import argparse
+import os
 import pathlib
 import re
 import signal
@@ -50,7 +51,7 @@ class Part:
     def nodes(self, *engines):
         """Settings by node: `cuda` ones on the device, `cpu` ones on the processor."""
         if self.options.engines == "cpu":
-            return {}
+            return {i: {"engine": "cpu"} for i in range(len(engines))}
         return {i: {"engine": engine} | ({"device": self.options.device} if engine == "cuda" else {}) for i, engine in enumerate(engines)}
 
 
@@ -160,7 +161,10 @@ def main():
     parser.add_argument("--device", type=int, default=0)
     parser.add_argument("--data")
     parser.add_argument("--engines", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--libraries", help="the nodes' library path")
     part = Part(parser.parse_args())
+    if part.options.libraries:
+        os.environ["LD_LIBRARY_PATH"] = part.options.libraries  # read by the programs that are started from here on
     {"mesh": mesh_part, "cifarnet": cifarnet_part}[part.options.part](part)
     return 1 if part.failed else 0
 

@@ -1,11 +1,15 @@
 """The parts of tests/gpu/run. Each ends within its time and gives an Outcome; one that fails stops no other."""
 
+import importlib.metadata
+import importlib.util
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -16,21 +20,34 @@ ROOT = bundle.ROOT
 HERE = pathlib.Path(__file__).resolve().parent
 CHECK = "tests/gpu/tgd_gpu_check"
 CRASHES = 8  # that a list of checks is taken up again after
+LEAST_CIFARNET = 40  # seconds: two runs with an epoch each, their starts and ends
+RESERVE = 15  # seconds before the end in which no check is begun
 # Where CUDA's libraries lie if the loader does not know them: the toolkit's, or those that came with PyTorch.
 TOOLKIT = ("/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64")
+SANITIZERS = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda/compute-sanitizer/compute-sanitizer")
 
 
 class Outcome:
-    def __init__(self, name, passed, text, wrong=(), table=()):
-        self.name, self.passed, self.text, self.wrong, self.table = name, passed, text, list(wrong), list(table)
+    """right: False what was judged is wrong, None nothing was judged. missing: what of the part was not run or not judged."""
+
+    def __init__(self, name, right, text, wrong=(), table=(), missing=()):
+        self.name, self.right, self.text, self.wrong, self.table, self.missing = name, right, text, list(wrong), list(table), list(missing)
         self.seconds = 0.0
 
+    @property
+    def passed(self):
+        """True, False, or None where nothing failed but not all was judged."""
+        return False if self.right is False or self.wrong else None if self.right is None or self.missing else True
+
     def word(self):
-        return {True: "pass", False: "FAIL", None: "not run"}[self.passed]
+        return {True: "pass", False: "FAIL", None: "not run" if self.right is None else "in part"}[self.passed]
 
     def line(self):
-        first = f"; {self.wrong[0]}" if self.wrong else ""
+        first = f"; {self.wrong[0]}" if self.wrong else f"; not judged: {self.missing[0]}" if self.missing else ""
         return f"{self.name:<10} {self.word():<7} {self.text}{first[:200]} ({self.seconds:.0f} s)"
+
+    def as_dict(self):
+        return vars(self) | {"passed": self.passed}
 
 
 class Bench:
@@ -40,54 +57,78 @@ class Bench:
         self.options = options
         self.build = self.find_build(options.build)
         self.module = self.build / "engine/tgd-cuda.so"
-        self.torch_version, torch_folders = self.ask_torch()
-        folders = [options.libraries, str(self.build / "lib") if (self.build / "lib").is_dir() else "", *TOOLKIT]
-        if not self.loader_knows("libcudnn.so.9"):
-            folders += torch_folders
-        self.libraries = ":".join(folder for folder in folders if folder)
-        self.environment = {**os.environ, "LD_LIBRARY_PATH": self.libraries, "OMP_WAIT_POLICY": "passive"}
-        self.cupti = next((str(path) for folder in [*TOOLKIT, *torch_folders] for path in sorted(pathlib.Path(folder).glob("libcupti.so*"))), "")
+        self.torch_versions, torch_folders = find_torch()
+        carried = self.build / "lib"
+        folders = [options.libraries, str(carried) if carried.is_dir() else "", *TOOLKIT]
+        theirs = os.environ.get("LD_LIBRARY_PATH", "")
+        self.libraries = self.joined([*folders, theirs])
+        self.found = self.needed()
+        if None in self.found.values():
+            self.libraries = self.joined([*folders, theirs, *torch_folders])
+            self.found = self.needed()
+        self.environment = {
+            **os.environ, "LD_LIBRARY_PATH": self.libraries, "OMP_WAIT_POLICY": "passive", "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        }  # fmt: skip
+        self.cupti = next((str(path) for folder in [*TOOLKIT, *torch_folders] for path in sorted(pathlib.Path(folder).glob("libcupti.so*"))), "libcupti.so")
         self.about = self.ask_module()
 
     @staticmethod
     def find_build(given):
         for build in (given, ROOT / bundle.CARRIED, ROOT / "build/cuda"):
             if build is not None and (build / CHECK).exists():
-                return build
-        sys.exit("there is no tgd_gpu_check in build/cuda: cmake --preset cuda && ninja -C build/cuda tgd tgctl tgd_gpu_check tgd_cuda")
+                return build.resolve()
+        print("there is no tgd_gpu_check in build/cuda: cmake --preset cuda && ninja -C build/cuda tgd tgctl tgd_gpu_check tgd_cuda", file=sys.stderr)
+        sys.exit(2)
+
+    @staticmethod
+    def joined(folders):
+        return ":".join(folder for folder in folders if folder)
 
     def program(self, name):
         return str(self.build / name)
 
-    @staticmethod
-    def loader_knows(library):
-        tool = shutil.which("ldconfig") or "/sbin/ldconfig"
-        return library in subprocess.run([tool, "-p"], capture_output=True, text=True).stdout
-
-    @staticmethod
-    def ask_torch():
-        """PyTorch's version, and the folders of the libraries that came with it."""
-        asked = (
-            "import pathlib, sys, torch, torchvision; print(f'PyTorch {torch.__version__}, torchvision {torchvision.__version__}, CUDA {torch.version.cuda}, '"
-            "f'cuDNN {torch.backends.cudnn.version()}, Python {sys.version.split()[0]}');"
-            "print(':'.join(str(p) for p in sorted((pathlib.Path(torch.__file__).parents[1] / 'nvidia').glob('*/lib'))))"
-        )
+    def needed(self):
+        """CUDA's libraries that the module names: where the loader finds each, or None."""
         try:
-            done = subprocess.run(["python3", "-c", asked], capture_output=True, text=True, timeout=120)
-        except (OSError, subprocess.TimeoutExpired):
-            return "", []
-        lines = done.stdout.splitlines()
-        return (lines[0], [folder for folder in lines[1].split(":") if folder]) if done.returncode == 0 and len(lines) == 2 else ("", [])
+            said = subprocess.run(["ldd", self.module], capture_output=True, text=True, env={**os.environ, "LD_LIBRARY_PATH": self.libraries}).stdout
+        except OSError:
+            return {"ldd": None}
+        return {name: None if path == "not" else path for name, path in re.findall(r"^\s*(libcu\S+) => (\S+)", said, re.M)}
 
     def ask_module(self):
         try:
-            done = subprocess.run(self.check("about"), capture_output=True, text=True, timeout=120, env=self.environment)
+            done = subprocess.run(self.check("about"), capture_output=True, text=True, timeout=60, env=self.environment)
         except subprocess.TimeoutExpired:
             return "does not answer"
         return (done.stdout or done.stderr or f"ended with {done.returncode}").strip()
 
     def check(self, part, *more):
         return [self.program(CHECK), part, "--module", str(self.module), "--device", str(self.options.device), *map(str, more)]
+
+    def torch_environments(self):
+        """That PyTorch is tried in: the caller's, with the same device; and without a library path, since one that begins with
+        the system's folder gives it another cuDNN than its own."""
+        devices = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
+        number = self.options.device
+        device = devices[number] if number < len(devices) else str(number)
+        own = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": device}
+        without = {name: value for name, value in own.items() if name != "LD_LIBRARY_PATH"}
+        return [own, without] if own != without else [own]
+
+
+def find_torch():
+    """The versions of this Python's PyTorch and of what came with it, and the folders of those libraries; nothing is imported."""
+    found = importlib.util.find_spec("torch")
+    if found is None or not found.submodule_search_locations:
+        return "", []
+    site = pathlib.Path(found.submodule_search_locations[0]).parent
+    versions = []
+    for package in ("torch", "torchvision", "nvidia-cudnn-cu13", "nvidia-cublas", "nvidia-cudnn-cu12", "nvidia-cublas-cu12"):
+        try:
+            versions.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    return ", ".join(versions), [str(folder) for folder in sorted((site / "nvidia").glob("*/lib"))]
 
 
 def followed(command, environment, seconds, log, line):
@@ -120,43 +161,53 @@ class Checks:
 
     def __init__(self, bench, log, seconds):
         self.bench, self.log, self.end = bench, log, time.monotonic() + seconds
-        self.right, self.wrong, self.begun, self.last = [], [], None, ""
+        self.right, self.wrong, self.missing = [], [], []  # name and text of each
+        self.label = ""
+        self.begun, self.done, self.last = None, [], ""
 
     def line(self, text):
         begin = re.match(r"begin (\S+)$", text)
-        found = re.match(r"(ok|FAIL) (\S+): (.*)$", text)
+        found = re.match(r"(ok|FAIL|none) (\S+): (.*)$", text)
         if begin:
             self.begun = begin[1]
         elif found:
             self.begun = None
-            (self.right if found[1] == "ok" else self.wrong).append((found[2], found[3]))
-            print(f"  {text[:230]}", flush=True)
+            self.found({"ok": self.right, "FAIL": self.wrong, "none": self.missing}[found[1]], found[1], found[2], found[3])
         elif text:
             self.last = text
 
-    def run(self, part, *more):
-        done = []
+    def found(self, those, word, name, text):
+        self.done.append(name)
+        those.append((self.label + name, text))
+        print(f"  {word} {self.label}{name}: {text[:200]}", flush=True)
+
+    def run(self, part, *more, label="", share=1.0):
+        """share: of the time that is left. label: before the names."""
+        self.label, self.done = label, []
+        end = time.monotonic() + share * (self.end - time.monotonic())
         for _ in range(CRASHES):
-            left = self.end - time.monotonic()
+            left = end - time.monotonic()
             # The program leaves out what it has no time for; who does not come back is ended.
-            command = self.bench.check(part, "--seconds", f"{max(left - 10, 1):.0f}", *more, *(word for name in done for word in ("--skip", name)))
+            command = self.bench.check(part, "--seconds", f"{max(left - RESERVE, left / 2):.0f}", *more, *(word for name in self.done for word in ("--skip", name)))
             self.begun = None
             status = followed(command, self.bench.environment, left, self.log, self.line)
-            if status in (0, 1):
+            if status in (0, 1, 3):
+                return
+            if self.begun is None and status == 2 and "bf16" in more and "bf16" in self.last:  # this module, or this device, has none
+                self.missing.append((f"{label}{part}", f"not run: {self.last}"))
                 return
             if self.begun is None:
-                self.wrong.append((part, f"ended with {status}: {self.last}"))
+                self.wrong.append((f"{label}{part}", f"ended with {status}: {self.last}"))
                 return
             why = "did not end in time" if status is None else f"ended the process ({status}): {self.last}"
-            self.wrong.append((self.begun, why))
-            print(f"  FAIL {self.begun}: {why[:200]}", flush=True)
+            self.found(self.wrong, "FAIL", self.begun, why)
             if status is None:
                 return
-            done = [name for name, _ in self.right + self.wrong]
 
     def outcome(self, name):
         count = len(self.right) + len(self.wrong)
-        return Outcome(name, count > 0 and not self.wrong, f"{len(self.right)} of {count} checks", [f"{one}: {why}" for one, why in self.wrong])
+        texts = [[f"{one}: {why}" for one, why in those] for those in (self.wrong, self.missing)]
+        return Outcome(name, not self.wrong if count else None, f"{len(self.right)} of {count} checks", texts[0], missing=texts[1])
 
 
 def run(name, bench, log, seconds):
@@ -175,10 +226,11 @@ def kernels(bench, log, seconds):
 
 def bandwidth(bench, log, seconds):
     checks = Checks(bench, log, seconds)
-    checks.run("bandwidth", *(("--cupti", bench.cupti) if bench.cupti else ()))
+    checks.run("bandwidth", "--cupti", bench.cupti)
     outcome = checks.outcome("bandwidth")
-    outcome.table = ["| kernel | |", "|---|---|"] + [f"| {name.removeprefix('bandwidth.')} | {text} |" for name, text in checks.right + checks.wrong]
-    ratios = [f"{name.removeprefix('bandwidth.')} {found[1]}" for name, text in checks.right + checks.wrong if (found := re.search(r"([\d.]+) of the copy", text))]
+    lines = [(name.removeprefix("bandwidth."), text) for name, text in checks.right + checks.wrong + checks.missing]
+    outcome.table = ["| kernel | |", "|---|---|"] + [f"| {name} | {text} |" for name, text in lines]
+    ratios = [f"{name} {found[1]}" for name, text in lines if (found := re.search(r"([\d.]+) of the copy", text))]
     outcome.text += ": " + ", ".join(ratios)
     return outcome
 
@@ -192,14 +244,17 @@ def contract(bench, log, seconds):
 
 
 def networks(bench, log, seconds):
-    """Strict float32; then the small ones, and one whole, in tf32."""
+    """Strict float32; then the small ones, and one whole, in tf32 and bf16."""
     checks = Checks(bench, log, seconds)
-    checks.run("networks")
-    strict = len(checks.right)
-    checks.run("networks", "--math", "tf32", "--only", "networks.small.convolution", "--only", "networks.lenet")
+    checks.run("networks", share=0.8)
+    counts = [f"{len(checks.right)} in float32"]
+    for math, share in (("tf32", 0.5), ("bf16", 1.0)):
+        before = len(checks.right)
+        checks.run("networks", "--math", math, "--only", "networks.small.convolution", "--only", "networks.small.dense", "--only", "networks.lenet", label=f"{math} ", share=share)
+        counts.append(f"{len(checks.right) - before} in {math}")
     outcome = checks.outcome("networks")
-    outcome.text += f", {strict} in float32 and {len(checks.right) - strict} in tf32"
-    outcome.table = ["| network | |", "|---|---|"] + [f"| {name.removeprefix('networks.')} | {text} |" for name, text in checks.right if "small" not in name]
+    outcome.text += f", {', '.join(counts)}"
+    outcome.table = ["| network | |", "|---|---|"] + [f"| {name.replace('networks.', '')} | {text} |" for name, text in checks.right if "small" not in name]
     return outcome
 
 
@@ -208,6 +263,8 @@ def mesh(bench, log, seconds):
 
 
 def cifarnet(bench, log, seconds):
+    if seconds < LEAST_CIFARNET:
+        return Outcome("cifarnet", None, f"{seconds:.0f} s were left, {LEAST_CIFARNET} are needed")
     return whole_runs("cifarnet", bench, log, seconds, *(("--data", bench.options.data.resolve()) if bench.options.data else ()))
 
 
@@ -221,16 +278,18 @@ def whole_runs(name, bench, log, seconds, *more):
         if word in found:
             found[word].append(rest)
 
+    # The library path is for the nodes alone: the carried libraries may be older than what Python's own modules need.
     environment = {
-        **bench.environment, "TGD": bench.program("daemon/tgd"), "TGCTL": bench.program("ctl/tgctl"), "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1",
+        **os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "TGD": bench.program("daemon/tgd"), "TGCTL": bench.program("ctl/tgctl"), "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
     }  # fmt: skip
-    command = ["python3", HERE / "meshes.py", name, "--seconds", f"{seconds - 8:.0f}", "--device", bench.options.device, *more]
+    command = [sys.executable, HERE / "meshes.py", name, "--seconds", f"{seconds - 8:.0f}", "--device", bench.options.device, "--libraries", bench.libraries, *more]
     status = followed(command, environment, seconds, log, line)
     if status is None:
         found["FAIL"].append("did not end in time")
-    elif status != 0 and not found["FAIL"]:
+    elif not found["FAIL"] and not (status == 0 and found["ok"]):
         found["FAIL"].append(f"ended with {status}")
-    return Outcome(name, status == 0 and bool(found["ok"]), "; ".join(found["ok"]), found["FAIL"], found["table"])
+    return Outcome(name, not found["FAIL"], "; ".join(found["ok"]), found["FAIL"], found["table"])
 
 
 def rates(bench, log, seconds):
@@ -240,9 +299,9 @@ def rates(bench, log, seconds):
 
 
 def sanitizer(bench, log, seconds):
-    tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
+    tool = next((found for path in SANITIZERS if (found := shutil.which(path))), None)
     if tool is None:
-        return Outcome("sanitizer", None, "no compute-sanitizer on this machine")
+        return Outcome("sanitizer", None, "no compute-sanitizer on this machine (it comes with the CUDA Toolkit)")
     end = time.monotonic() + seconds
     cases = (
         ("memcheck", "kernels", ("--only", "kernels.statistics", "--only", "kernels.ternarize", "--only", "kernels.apply", "--only", "kernels.add_scaled", "--only", "kernels.average", "--only", "kernels.digest")),
@@ -251,62 +310,147 @@ def sanitizer(bench, log, seconds):
         ("memcheck", "networks", ("--only", "networks.small.concat", "--only", "networks.small.normalization", "--only", "networks.small.dropout", "--only", "networks.small.batch_normalization_relu")),
         ("initcheck", "kernels", ("--only", "kernels.digest", "--only", "kernels.ternarize")),
     )  # fmt: skip
-    right, wrong = [], []
+    right, wrong, missing = [], [], []
     for number, (check, part, only) in enumerate(cases):
         left = end - time.monotonic()
         name = f"{check} of {part}"
         if left < 3:
-            wrong.append(f"{name}: no time was left")
+            missing.append(f"{name}: no time was left")
             continue
         text = []
-        command = [tool, "--tool", check, "--error-exitcode", "9", *bench.check(part, "--small", *only)]
-        status = followed(command, bench.environment, left / (len(cases) - number) * 1.5, log, text.append)
-        summary = next((each for each in reversed(text) if "SUMMARY" in each), "no summary")
+        # A library may ask for what a driver has not, and go on: memcheck is to judge memory alone.
+        options = ("--report-api-errors", "no") if check == "memcheck" else ()
+        command = [tool, "--tool", check, *options, "--error-exitcode", "9", *bench.check(part, "--small", *only)]
+        status = followed(command, bench.environment, min(left, left / (len(cases) - number) * 1.5), log, text.append)
+        summary = next((each.strip("= ") for each in reversed(text) if "SUMMARY" in each), f"no summary: {text[-1] if text else ''}")
+        refused = next((each.strip("= ") for each in text if "not supported" in each and each.startswith("=")), None)
         print(f"  {name}: {summary} ({status})", flush=True)
-        (right if status == 0 else wrong).append(f"{name}: {'not in time' if status is None else summary.strip('= ')}")
-    return Outcome("sanitizer", not wrong, f"{len(right)} of {len(cases)} clean", wrong, [f"- {each}" for each in right])
+        those = right if status == 0 else missing if status is None or refused else wrong
+        those.append(f"{name}: {'not in time' if status is None else refused or summary}")
+    return Outcome("sanitizer", not wrong if right or wrong else None, f"{len(right)} of {len(cases)} clean", wrong, [f"- {each}" for each in right], missing)
 
 
 PARTS = {each.__name__: each for each in (kernels, bandwidth, contract, networks, mesh, rates, sanitizer, cifarnet)}
 
-# Fault of the stand-in: part, and the check that has to find it.
-FAULTS = {
-    "copy": ("kernels", "kernels.copies"), "statistics": ("kernels", "kernels.statistics"), "ternarize": ("kernels", "kernels.ternarize"),
-    "apply": ("kernels", "kernels.apply_adam"), "add-scaled": ("kernels", "kernels.add_scaled"), "average": ("kernels", "kernels.average"),
-    "digest": ("kernels", "kernels.digest"), "loss": ("networks", "networks.small.dense"), "gradient": ("networks", "networks.small.residual"),
-    "padding": ("networks", "networks.small.convolution"), "batch-statistics": ("networks", "networks.small.batch_normalization"),
-    "evaluation": ("networks", "networks.small.concat_of_branches.evaluation"), "dropout": ("contract", "contract.dropout"),
-    "repeat": ("contract", "contract.repeats.mixed"), "early": ("contract", "contract.sink.mixed"), "order": ("contract", "contract.sink.mixed"),
-    "gate": ("contract", "contract.gate.mixed"), "limit": ("contract", "contract.limits"),
-}  # fmt: skip
+# Fault of the stand-in, the check that has to find it, and its arithmetic.
+FAULTS = (
+    ("copy", "kernels.copies"), ("statistics", "kernels.statistics"), ("ternarize", "kernels.ternarize"), ("apply", "kernels.apply_adam"),
+    ("add-scaled", "kernels.add_scaled"), ("average", "kernels.average"), ("digest", "kernels.digest"), ("loss", "networks.small.dense"),
+    ("gradient", "networks.small.residual"), ("gradient", "networks.small.residual.reference"), ("doubled", "networks.lenet_8_of_28.slope"),
+    ("padding", "networks.small.convolution"), ("batch-statistics", "networks.small.batch_normalization"),
+    ("evaluation", "networks.small.concat_of_branches.evaluation"), ("rounding", "networks.small.convolution"),
+    ("rounding", "networks.small.convolution", "tf32"), ("rounding", "networks.small.convolution", "bf16"),
+    ("doubled", "networks.lenet_8_of_28", "bf16"), ("dropout", "contract.dropout"), ("repeat", "contract.repeats.mixed"),
+    ("early", "contract.sink.mixed"), ("order", "contract.sink.mixed"), ("gate", "contract.gate.mixed"), ("limit", "contract.limits"),
+    ("factor", "contract.factor.mixed"), ("thread", "contract.threads.mixed"),
+)  # fmt: skip
+IN_FEWER_BITS = ("--only", "networks.small.convolution", "--only", "networks.small.dense", "--only", "networks.lenet")
 
 
 def stand_in():
-    """The checks on the host, small: they pass, and each fault is found by the check that is there for it."""
+    """The checks on the host, small: they pass, and each fault is found by the check that is there for it. The other programs and
+    scripts of a run are tried too, as far as they go without a device."""
     builds = [build for build in (ROOT / bundle.CARRIED, ROOT / "build/release", ROOT / "build/cuda") if (build / CHECK).exists()]
     program = os.environ.get("TGD_GPU_CHECK") or (str(builds[0] / CHECK) if builds else None)
     if program is None:
-        sys.exit("there is no tgd_gpu_check: ninja -C build/release tgd_gpu_check, or TGD_GPU_CHECK names it")
-    environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
-    if builds and (builds[0] / "lib").is_dir():
-        environment["LD_LIBRARY_PATH"] = str(builds[0] / "lib")
+        print("there is no tgd_gpu_check: ninja -C build/release tgd_gpu_check, or TGD_GPU_CHECK names it", file=sys.stderr)
+        return 2
+    carried = ROOT / bundle.CARRIED / "lib"
+    environment = {**os.environ, "OMP_WAIT_POLICY": "passive"} | ({"LD_LIBRARY_PATH": str(carried)} if carried.is_dir() else {})
     wrong = []
 
     def ask(part, *more):
         done = subprocess.run([program, part, "--stand-in", "--small", *more], capture_output=True, text=True, env=environment, timeout=240)
         return done.returncode, done.stdout + done.stderr
 
-    for part in ("kernels", "contract", "networks"):
-        status, text = ask(part)
-        failed = re.findall(r"^FAIL .*", text, re.M)
-        print(f"{part}: {len(re.findall('^ok ', text, re.M))} checks passed, {len(failed)} failed", flush=True)
+    for part, *more in (("kernels",), ("contract",), ("networks",), *(("networks", "--math", math, *IN_FEWER_BITS) for math in ("tf32", "bf16"))):
+        status, text = ask(part, *more)
+        failed = re.findall(r"^(?:FAIL|none) .*", text, re.M)
+        print(f"{' '.join([part, *more[1:2]])}: {len(re.findall('^ok ', text, re.M))} checks passed, {len(failed)} failed", flush=True)
         if status != 0:
             wrong += failed or [f"{part} ended with {status}: {text[-500:]}"]
-    for fault, (part, check) in FAULTS.items():
-        status, text = ask(part, "--fault", fault, "--only", check)
+    for fault, check, *math in FAULTS:
+        status, text = ask(check.partition(".")[0], "--fault", fault, "--only", check, *(("--math", *math) if math else ()))
         found = re.search(rf"^FAIL {re.escape(check)}: (.*)", text, re.M)
-        print(f"fault {fault}: {found[0][:160] if found else 'NOT FOUND'}", flush=True)
+        print(f"fault {fault}{f' in {math[0]}' if math else ''}: {found[0][:160] if found else 'NOT FOUND'}", flush=True)
         if status != 1 or not found:
             wrong.append(f"fault {fault} was not found by {check} ({status}): {text[-300:]}")
+    for name, attempt in (("unjudged", try_unjudged), ("rates", try_rates), ("peer", try_peer), ("bundle", try_bundle)):
+        try:
+            print(f"{name}: {attempt(program, environment, builds)}", flush=True)
+        except Exception as reason:
+            traceback.print_exc()
+            wrong.append(f"{name}: {reason}")
     print("\n".join(wrong) if wrong else f"passed; {len(FAULTS)} of {len(FAULTS)} faults found")
     return 1 if wrong else 0
+
+
+def try_unjudged(program, environment, _):
+    """A list that has no time left has neither passed nor failed."""
+    done = subprocess.run([program, "kernels", "--stand-in", "--small", "--seconds", "-1", "--only", "kernels.digest"], capture_output=True, text=True, env=environment, timeout=60)
+    if done.returncode != 3 or not done.stdout.startswith("begin kernels.digest\nnone kernels.digest: not run"):
+        raise AssertionError(f"{done.returncode}: {done.stdout}")
+    words = {Outcome("p", *given).word() for given in ((True, ""), (True, "", ["w"]), (None, ""))} | {Outcome("p", True, "", missing=["m"]).word()}
+    if words != {"pass", "FAIL", "not run", "in part"}:
+        raise AssertionError(words)
+    return "not run is no pass"
+
+
+def try_rates(program, environment, _):
+    command = [program, "rates", "--stand-in", "--model", "lenet", "--batch", "4", "--seconds", "0.1", "--math", "fp32", "--math", "bf16"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    if done.returncode != 0 or [row["math"] for row in rows] != ["fp32", "bf16"]:
+        raise AssertionError(f"{done.returncode}: {done.stdout + done.stderr}")
+    import rates as module
+
+    table = module.Table()
+    theirs = [{"math": "fp32", "how": "captured contiguous", "rate": 1.0}, {"math": "bf16", "how": "captured contiguous", "rate": 1e9}]
+    for row in rows:
+        table.add(module.CASES[0], row["math"], row, theirs)
+    table.add(module.CASES[0], "tf32", {"refused": "it has none"}, [])
+    if (len(table.right), len(table.wrong), len(table.missing)) != (1, 1, 1):
+        raise AssertionError(table.text(""))
+    parts = ", ".join(f"{key} {rows[0][key + '_ms']:.2f}" for key in ("compute", "update", "statistics", "codes", "apply", "step"))
+    return f"LeNet, batch 4, ms: {parts}"
+
+
+def try_peer(*_):
+    """PyTorch on the processor, where this Python has one: asked, killed, asked again."""
+    import rates as module
+
+    peer = module.Peer([dict(os.environ)], None, ["--cpu"])
+    try:
+        if not peer.start(60):
+            return f"not run: {peer.about}"
+        first = peer.ask("lenet", 4, 1)
+        peer.process.kill()
+        broken = peer.ask("lenet", 4, 1)
+        again = peer.ask("lenet", 8, 1)
+        if not first[0]["rate"] > 0 or [row["rate"] for row in broken] != [0] or not again[0]["rate"] > 0:
+            raise AssertionError(f"{first}, {broken}, {again}")
+        return f"PyTorch {peer.about}: {first[0]['rate']:.0f} img/s"
+    finally:
+        peer.close()
+
+
+def try_bundle(program, _, builds):
+    """The folder for another machine, with the tree's programs, unpacked and started with nothing of this environment."""
+    if (ROOT / bundle.CARRIED).exists():
+        return "this is one"
+    build = pathlib.Path(program).parents[2]
+    if any(not (build / name).exists() for name in bundle.PROGRAMS[:3]):
+        return f"not run: {build} has not all programs"
+    with tempfile.TemporaryDirectory() as folder:
+        if bundle.pack(pathlib.Path(folder) / "gpu", build, preset=0) != 0:
+            raise AssertionError("it was not packed")
+        bare = {"PATH": os.environ["PATH"], "TMPDIR": folder, "PYTHON": sys.executable, "PYTHONDONTWRITEBYTECODE": "1"}
+        start = [f"{folder}/gpu/run", "--only", "kernels", "--minutes", "0.5", "--out", f"{folder}/out"]
+        done = subprocess.run(start, capture_output=True, text=True, env=bare, cwd="/", timeout=120)
+        unpacked = next(pathlib.Path(folder).glob("tgd-gpu-*"))
+        libraries = subprocess.run(["ldd", unpacked / bundle.CARRIED / "daemon/tgd"], capture_output=True, text=True, env={"LD_LIBRARY_PATH": str(unpacked / bundle.CARRIED / "lib")}).stdout
+        others = [line for line in libraries.splitlines() if "=> /" in line and str(unpacked) not in line and not bundle.LEFT.match(line.strip())]
+        page = (pathlib.Path(folder) / "out/RESULTS.md").read_text()
+        if done.returncode not in (0, 1) or "| kernels |" not in page or others or re.search("^- build: unknown", page, re.M):
+            raise AssertionError(f"{done.returncode}: {others} {page} {done.stdout[-1000:]} {done.stderr[-1000:]}")
+        return f"starts by itself; {re.search('^- module: (.*)', page, re.M)[1][:100]}"

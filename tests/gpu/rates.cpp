@@ -3,7 +3,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <random>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/optimizer.h"
@@ -18,70 +22,94 @@ namespace {
 using namespace engine;
 
 constexpr std::size_t kSlice = 512 * 1024;  // as daemon/exchange/gradient_statistics.h cuts them
-constexpr int kWarm = 6;
+constexpr int kWarm = 6, kLeastSteps = 10, kMostSteps = 2000;
 
-// A member that is alone: batch from the host, forward, backward, statistics, codes to the host, momentum from them.
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+// What is the same in every arithmetic.
+struct Work {
+  explicit Work(const RateOptions& options)
+      : model(make_model(options.model)),
+        batch(random_batch(model, options.batch, 1)),
+        parameters(model.segments.padded_count()) {
+    initialize(model.segments, 1, parameters.data());
+  }
+  const Model model;
+  const Batch batch;
+  AlignedArray<float> parameters;
+};
+
+// A member that is alone. The tensor kernels wait for each call, as a node's workers have them.
 class Member {
  public:
-  Member(Accelerator& subject, const RateOptions& options)
+  Member(Accelerator& subject, const Work& work)
       : home_(subject.home()),
         kernels_(home_.make_kernels()),
-        model_(make_model(options.model)),
-        batch_(random_batch(model_, options.batch, 1)),
-        planes_(model_.segments.padded_count()) {
-    auto made = subject.make_engine(model_, {.threads = 1, .batch = options.batch, .evaluation_batch = 1, .seed = 1});
+        work_(work),
+        gradient_(home_, work.parameters.size()),
+        planes_(work.parameters.size()) {
+    auto made =
+        subject.make_engine(work.model, {.threads = 1, .batch = work.batch.count, .evaluation_batch = 1, .seed = 1});
     if (!made) throw Wrong(made.error().message);
     engine_ = std::move(made).value();
-    AlignedArray<float> parameters(model_.segments.padded_count());
-    initialize(model_.segments, 1, parameters.data());
     for (Half& half : halves_) {
-      half.parameters = at_home(home_, *kernels_, parameters.span());
-      half.momentum = kernels::HomeArray(home_, parameters.size());
+      half.parameters = at_home(home_, *kernels_, work.parameters.span());
+      half.momentum = kernels::HomeArray(home_, work.parameters.size());
     }
-    gradient_ = kernels::HomeArray(home_, parameters.size());
     optimizer_.schedule.base_rate = 0.001;
+    for (std::size_t s = 0; s < segments().size(); ++s)
+      for (std::size_t first = 0; first < segments()[s].padded_count(); first += kSlice)
+        slices_.push_back(std::as_const(gradient_).floats().subspan(
+            segments()[s].offset + first, std::min(kSlice, segments()[s].padded_count() - first)));
+    measured_.resize(slices_.size());
+    scales_.resize(segments().size());
   }
 
+  // The mean loss.
   double compute() {
-    const double loss = engine_->forward(halves_[step_ % 2].parameters.floats().address(), batch_);
+    const double loss = engine_->forward(half(0).parameters.floats().address(), work_.batch);
     engine_->backward(1.0F, gradient_.floats().address(), [](std::size_t, std::size_t) {});
-    return loss / batch_.count;
+    return loss / work_.batch.count;
   }
-  void update() {
-    Half& from = halves_[step_ % 2];
-    Half& to = halves_[(step_ + 1) % 2];
-    kernels::Update update = update_for_step(optimizer_, step_);
-    std::vector<kernels::ConstFloats> slices;
-    for (const Segment& segment : model_.segments.segments())
-      for (std::size_t first = 0; first < segment.padded_count(); first += kSlice)
-        slices.push_back(std::as_const(gradient_).floats().subspan(segment.offset + first,
-                                                                   std::min(kSlice, segment.padded_count() - first)));
-    std::vector<kernels::Statistics> parts(slices.size());
-    kernels_->statistics(slices, parts);
-    std::size_t part = 0;
-    for (std::size_t s = 0; s < model_.segments.size(); ++s) {
-      const Segment& segment = model_.segments[s];
+  void statistics() {
+    kernels_->statistics(slices_, measured_);
+    std::size_t slice = 0;
+    for (std::size_t s = 0; s < segments().size(); ++s) {
       kernels::Statistics all;
-      for (std::size_t first = 0; first < segment.padded_count(); first += kSlice) all.join(parts[part++]);
-      const float clip = kernels::clip_bound(all, segment.element_count, 2.5F);
-      const float scaler = std::min(all.max_abs, clip);
-      const std::size_t word = segment.offset / kernels::kWordBits;
-      const std::size_t words = segment.padded_count() / kernels::kWordBits;
-      const kernels::Planes codes{planes_.nonzero.span().subspan(word, words),
-                                  planes_.negative.span().subspan(word, words)};
-      const auto cut = [&](auto&& array) { return array.floats().subspan(segment.offset, segment.padded_count()); };
-      kernels_->ternarize(cut(std::as_const(gradient_)), 0,
-                          {1, 0, static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(step_)}, {clip, scaler},
-                          codes);
-      update.scale = kernels::applied_scale(scaler) / static_cast<float>(batch_.count);
-      const kernels::ConstPlanes view{codes.nonzero, codes.negative};
-      kernels_->apply_planes(update, {&view, 1},
-                             {cut(std::as_const(from.parameters)), cut(std::as_const(from.momentum)), {}},
-                             {cut(to.parameters), cut(to.momentum), {}});
+      for (std::size_t first = 0; first < segments()[s].padded_count(); first += kSlice) all.join(measured_[slice++]);
+      const float clip = kernels::clip_bound(all, segments()[s].element_count, 2.5F);
+      scales_[s] = {clip, std::min(all.max_abs, clip)};
     }
-    // The next step's parameters are there when this returns, as a digest shows.
-    kernels_->digest(std::as_const(to.parameters).floats().subspan(0, kernels::kBlock), 0, 0);
+  }
+  void codes() {
+    for (std::size_t s = 0; s < segments().size(); ++s)
+      kernels_->ternarize(cut(std::as_const(gradient_), s), 0,
+                          {1, 0, static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(step_)}, scales_[s],
+                          codes_of(s));
+  }
+  void apply() {
+    kernels::Update update = update_for_step(optimizer_, step_);
+    update.past_caches = work_.parameters.size() >= kernels::kPastCaches;
+    const Half& from = half(0);
+    Half& to = half(1);
+    for (std::size_t s = 0; s < segments().size(); ++s) {
+      update.scale = kernels::applied_scale(scales_[s].scaler) / static_cast<float>(work_.batch.count);
+      const kernels::Planes codes = codes_of(s);
+      const kernels::ConstPlanes view{codes.nonzero, codes.negative};
+      kernels_->apply_planes(update, {&view, 1}, {cut(from.parameters, s), cut(from.momentum, s), {}},
+                             {cut(to.parameters, s), cut(to.momentum, s), {}});
+    }
     ++step_;
+  }
+  // momentum += 0.1 (gradient - momentum), parameters -= rate momentum.
+  void update() {
+    Half& now = half(0);
+    kernels_->average(std::as_const(gradient_).floats(), 0.1F, now.momentum.floats());
+    kernels_->add_scaled(std::as_const(now.momentum).floats(), -1e-6F, now.parameters.floats());
   }
   std::string build() const { return engine_->build(); }
 
@@ -89,49 +117,109 @@ class Member {
   struct Half {
     kernels::HomeArray parameters, momentum;
   };
+  const SegmentTable& segments() const { return work_.model.segments; }
+  Half& half(std::uint64_t later) { return halves_[(step_ + later) % 2]; }
+  template <class Floats>
+  Floats part_of(Floats all, std::size_t s) const {
+    return all.subspan(segments()[s].offset, segments()[s].padded_count());
+  }
+  kernels::Floats cut(kernels::HomeArray& array, std::size_t s) const { return part_of(array.floats(), s); }
+  kernels::ConstFloats cut(const kernels::HomeArray& array, std::size_t s) const { return part_of(array.floats(), s); }
+  kernels::Planes codes_of(std::size_t s) {
+    const std::size_t first = segments()[s].offset / kernels::kWordBits;
+    const std::size_t count = segments()[s].padded_count() / kernels::kWordBits;
+    return {planes_.nonzero.span().subspan(first, count), planes_.negative.span().subspan(first, count)};
+  }
+
   kernels::Home& home_;
   const std::unique_ptr<kernels::TensorKernels> kernels_;
-  const Model model_;
-  const Batch batch_;
+  const Work& work_;
   std::unique_ptr<Engine> engine_;
   Half halves_[2];
   kernels::HomeArray gradient_;
   PlaneArrays planes_;
   OptimizerOptions optimizer_;
+  std::vector<kernels::ConstFloats> slices_;
+  std::vector<kernels::Statistics> measured_;
+  std::vector<kernels::Scale> scales_;  // by segment
   std::uint64_t step_ = 0;
 };
 
+// Of each part of a step, and of the whole: a time per step.
+class Times {
+ public:
+  template <class Part>
+  void add(const char* name, Part part) {
+    const Clock::time_point begin = Clock::now();
+    part();
+    add_ms(name, ms_since(begin));
+  }
+  void add_ms(const char* name, double ms) { by_name_[name].push_back(ms); }
+  std::string json() const {
+    std::string all;
+    for (const auto& [name, times] : by_name_) all += text("\"%s\": %.4f, ", name.c_str(), median(times));
+    return all;
+  }
+
+ private:
+  std::map<std::string, std::vector<double>> by_name_;
+};
+
+std::string quoted(const std::string& words) {
+  std::string all = "\"";
+  for (const char c : words) {
+    if (c == '"' || c == '\\') all += '\\';
+    all += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return all + '"';
+}
+
+void print_rate(Accelerator& subject, const Work& work, const RateOptions& options, const char* math) {
+  const Clock::time_point begin = Clock::now();
+  Member member(subject, work);
+  const double made = ms_since(begin);
+  const double first = member.compute();
+  double loss = first;
+  const auto step = [&](Times& times) {
+    const Clock::time_point step_begin = Clock::now();
+    times.add("compute_ms", [&] { loss = member.compute(); });
+    times.add("statistics_ms", [&] { member.statistics(); });
+    times.add("codes_ms", [&] { member.codes(); });
+    times.add("apply_ms", [&] { member.apply(); });
+    times.add_ms("step_ms", ms_since(step_begin));
+    times.add("update_ms", [&] { member.update(); });
+  };
+  Times warm, times;
+  for (int i = 0; i < kWarm; ++i) step(warm);
+  int steps = 0;
+  for (const Clock::time_point timed = Clock::now();
+       steps < kLeastSteps || (ms_since(timed) < options.seconds * 1e3 && steps < kMostSteps); ++steps)
+    step(times);
+  if (!std::isfinite(loss)) throw Wrong(text("%s: the loss went from %g to %g", math, first, loss));
+  std::printf(
+      "{\"model\": \"%s\", \"batch\": %d, \"math\": \"%s\", %s\"steps\": %d, \"first_loss\": %.6g, \"loss\": %.6g, "
+      "\"made_ms\": %.0f, \"engine\": %s}\n",
+      to_word(options.model), options.batch, math, times.json().c_str(), steps, first, loss, made,
+      quoted(member.build()).c_str());
+}
+
 }  // namespace
 
-void print_rates(Accelerator& subject, const RateOptions& options) {
-  const auto now = [] { return std::chrono::steady_clock::now(); };
-  const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
-  const auto made_at = now();
-  Member member(subject, options);
-  const double made = ms(made_at, now());
-  const double first = member.compute();
-  member.update();
-  double loss = first;
-  for (int i = 0; i < kWarm; ++i) {
-    loss = member.compute();
-    member.update();
+void print_rates(const SubjectOptions& subject, const RateOptions& options) {
+  const Work work(options);
+  for (const Math math : options.maths) {
+    SubjectOptions own = subject;
+    own.math = math;
+    const char* word = "refused";
+    try {
+      Accelerator& accelerator = open_subject(own);
+      word = "failed";
+      print_rate(accelerator, work, options, to_word(math));
+    } catch (const std::exception& why) {
+      std::printf("{\"math\": \"%s\", \"%s\": %s}\n", to_word(math), word, quoted(why.what()).c_str());
+    }
+    std::fflush(stdout);
   }
-  if (!std::isfinite(loss)) throw Wrong(text("the loss went from %g to %g", first, loss));
-  std::vector<double> computed, stepped;
-  const auto end = now() + std::chrono::duration<double>(options.seconds);
-  while (computed.size() < 10 || (now() < end && computed.size() < 2000)) {
-    const auto begin = now();
-    loss = member.compute();
-    const auto between = now();
-    member.update();
-    computed.push_back(ms(begin, between));
-    stepped.push_back(ms(begin, now()));
-  }
-  std::printf(
-      "{\"model\": \"%s\", \"batch\": %d, \"engine\": \"%s\", \"compute_ms\": %.4f, \"step_ms\": %.4f, "
-      "\"steps\": %zu, \"first_loss\": %.6g, \"loss\": %.6g, \"made_ms\": %.0f}\n",
-      to_word(options.model), options.batch, member.build().c_str(), median(computed), median(stepped), stepped.size(),
-      first, loss, made);
 }
 
 }  // namespace tg::gpu

@@ -1,18 +1,30 @@
-// Training rate through the interface that the daemon has: medians over steps of a member that is alone.
+// Training rates through the interface that the daemon has: medians over steps of a member that is alone.
 #pragma once
+
+#include <vector>
 
 #include "engine/accelerator.h"
 #include "kernels/base/choices.h"
+#include "tests/gpu/subject.h"
 
 namespace tg::gpu {
 
 struct RateOptions {
   ModelKind model = ModelKind::kLenet;
   int batch = 64;
-  double seconds = 2;  // of timed steps; ten at least
+  double seconds = 1;               // of timed steps in each arithmetic; ten steps at least
+  std::vector<engine::Math> maths;  // one after the other, each with an accelerator of its own
 };
 
-// One line of JSON on stdout. compute: forward and backward; step: with statistics, codes and the update, too.
-void print_rates(engine::Accelerator& subject, const RateOptions& options);
+// One line of JSON on stdout for each arithmetic, in milliseconds:
+//   compute_ms     batch from the host, forward, backward
+//   update_ms      an update with momentum in two passes over the whole state, on the device alone: what an optimizer's
+//                  step is to a library that trains on one device
+//   statistics_ms, codes_ms, apply_ms
+//                  the tensor work of a node's step, in the calls that its workers make, one thread's one after the
+//                  other: statistics, codes to the host, the update from them
+//   step_ms        compute and that tensor work
+// Or {"math": .., "refused": why} of an arithmetic that the subject does not have, and "failed" where it went wrong.
+void print_rates(const SubjectOptions& subject, const RateOptions& options);
 
 }  // namespace tg::gpu

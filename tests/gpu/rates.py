@@ -3,113 +3,193 @@ other. PyTorch has its batch on the device and its steps one behind the other; o
 loss goes back there."""
 
 import json
-import os
 import pathlib
 import queue
 import subprocess
+import sys
 import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Model, batch, least ratio to PyTorch's captured step (a CUDA graph), and to its best.
+# Model, batch, least ratio to PyTorch's captured step (a CUDA graph), and to its best; share of the time.
 CASES = (
-    ("lenet", 64, 1.3, None), ("lenet", 1024, 1.3, None), ("cifarnet", 128, 1.3, None), ("cifarnet", 1024, 1.3, None),
-    ("alexnet", 128, None, 1.0), ("resnet-50", 64, None, 1.0), ("googlenet", 64, None, 1.0), ("vgg-a", 64, None, 1.0),
+    ("lenet", 64, 1.3, None, 1), ("lenet", 1024, 1.3, None, 1), ("cifarnet", 128, 1.3, None, 1), ("cifarnet", 1024, 1.3, None, 1),
+    ("alexnet", 128, None, 1.0, 2), ("resnet-50", 64, None, 1.0, 3), ("googlenet", 64, None, 1.0, 3), ("vgg-a", 64, None, 1.0, 3),
 )  # fmt: skip
-MATHS = ("fp32", "tf32")
-OURS = 1.2  # seconds of timed steps, at each precision
-REPEATS = 2  # processes, the median of which counts: algorithms are timed anew in each
+MATHS = ("fp32", "tf32", "bf16")
+OURS = 0.8  # seconds of timed steps in each arithmetic
+THEIRS = 0.45  # PyTorch's part of a case's time
+START = 60  # seconds that PyTorch may take to be there, but no more than a third of all
+GRACE = 15  # and a variant that has begun, to end
+TITLES = (
+    ("model", "batch", "math", "**training**", "of best", "of captured", "PyTorch's best", "which", "captured", "forward, backward", "node's step", "of best"),
+    ("model", "batch", "math", "forward, backward", "update", "statistics", "codes", "apply", "node's step"),
+)  # fmt: skip
+NOTE = (
+    "Images per second, then milliseconds. *Training* is forward, backward and an update with momentum on the device, as PyTorch's step is, but that our batch comes "
+    "from the host: it is what is judged. A *node's step* is forward, backward, statistics, codes to the host and the update from codes, in the calls that a worker "
+    "makes, one after the other: a node's several workers have them beside each other and beside backward. Of PyTorch's variants those that there was time for."
+)  # fmt: skip
 
 
 class Peer:
-    """pytorch_rates.py as a process that is asked; it keeps its start to itself."""
+    """pytorch_rates.py as a process that is asked, started anew when it ends or is late."""
 
-    def __init__(self, log):
-        environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
-        self.process = subprocess.Popen(
-            ["python3", HERE / "pytorch_rates.py"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
-        )
-        self.lines = queue.Queue()
-        threading.Thread(target=self.read, daemon=True).start()
+    def __init__(self, environments, log, words=()):
+        self.environments, self.log, self.words = environments, log, words
+        self.process, self.lines, self.about = None, None, "was not started"
 
-    def read(self):
-        for line in self.process.stdout:
-            self.lines.put(line)
-        self.lines.put("")
+    def start(self, seconds):
+        """Until PyTorch says what it is; False where it does not. Kept is the environment in which it does."""
+        end = time.monotonic() + seconds
+        for environment in list(self.environments):
+            self.close()
+            self.process = subprocess.Popen(
+                [sys.executable, HERE / "pytorch_rates.py", *self.words], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True
+            )
+            self.lines = queue.Queue()
+            threading.Thread(target=self.read, args=(self.process, self.lines), daemon=True).start()
+            row = self.take(end)
+            self.about = "did not start" if row is None else row.get("about") or row.get("wrong", "")
+            if row and "about" in row:
+                self.environments = [environment]
+                return True
+        self.close()
+        self.environments = []  # and it is not tried again
+        return False
+
+    @staticmethod
+    def read(process, lines):
+        for line in process.stdout:
+            lines.put(line)
+        lines.put(None)
+
+    def take(self, end):
+        """The next row; None if it ends or is late."""
+        try:
+            line = self.lines.get(timeout=max(end - time.monotonic(), 0.1))
+            return None if line is None else json.loads(line)
+        except (queue.Empty, ValueError):
+            return None
 
     def ask(self, model, batch, seconds):
         """Rows of what was measured in that time: math, how, images per second."""
-        self.process.stdin.write(json.dumps({"model": model, "batch": batch, "seconds": seconds}) + "\n")
-        self.process.stdin.flush()
-        rows, end = [], time.monotonic() + seconds + 25  # a variant that has begun may end
-        while True:
-            try:
-                line = self.lines.get(timeout=max(end - time.monotonic(), 0.1))
-            except queue.Empty:
-                return rows + [{"math": "fp32", "how": "PyTorch did not answer in time", "rate": 0}]
-            if not line:
-                return rows + [{"math": "fp32", "how": "PyTorch ended", "rate": 0}]
-            row = json.loads(line)
+        if self.process is None and not self.start(START / 2):
+            return []
+        end = time.monotonic() + seconds + GRACE
+        rows = []
+        try:
+            self.process.stdin.write(json.dumps({"model": model, "batch": batch, "seconds": seconds}) + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            self.close()
+            return [{"math": "fp32", "how": "PyTorch had ended", "rate": 0}]
+        while (row := self.take(end)) is not None:
+            if (row.get("model"), row.get("batch")) != (model, batch):
+                continue
             if row.get("done"):
                 return rows
             rows.append(row)
+        self.close()
+        return rows + [{"math": "fp32", "how": f"PyTorch ended or was late behind {len(rows)} variants", "rate": 0}]
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
 
 
-def ours(bench, log, model, batch, math, seconds):
-    results = []
-    for _ in range(REPEATS):
-        command = bench.check("rates", "--model", model, "--batch", batch, "--math", math, "--seconds", OURS)
-        done = subprocess.run(command, capture_output=True, text=True, env=bench.environment, timeout=seconds)
-        log.write(done.stdout + done.stderr)
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr.strip() or f"ended with {done.returncode}")
-        results.append(json.loads(done.stdout.splitlines()[-1]))
-    return sorted(results, key=lambda one: one["step_ms"])[len(results) // 2]
+def ours(bench, log, model, batch, seconds):
+    """Times by arithmetic, or why there are none: {"refused": ..} or {"failed": ..}."""
+    from parts import followed
+
+    found, last = {}, []
+
+    def line(text):
+        try:
+            row = json.loads(text)
+            found[row["math"]] = row
+        except (ValueError, KeyError, TypeError):
+            last[:] = [text]
+
+    command = bench.check("rates", "--model", model, "--batch", batch, "--seconds", OURS, *(word for math in MATHS for word in ("--math", math)))
+    status = followed(command, bench.environment, seconds, log, line)
+    why = "did not end in time" if status is None else f"ended with {status}: {' '.join(last)}"
+    return {math: found.get(math, {"failed": why}) for math in MATHS}
+
+
+def ratio(rate, other):
+    return rate / other if other else 0
+
+
+def row_of(cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+class Table:
+    def __init__(self):
+        self.rates, self.times, self.theirs = [], [], []
+        self.right, self.wrong, self.missing = [], [], []
+
+    def add(self, case, math, mine, theirs):
+        model, batch, captured_least, best_least, _ = case
+        name = f"{model} {batch} {math}"
+        if "refused" in mine:
+            self.missing.append(f"{name}: not run: {mine['refused']}")
+            return
+        if "failed" in mine:
+            self.wrong.append(f"{name}: {' '.join(mine['failed'].split())[:200]}")
+            return
+        compute, update, step = (mine[key] for key in ("compute_ms", "update_ms", "step_ms"))
+        training = batch / (compute + update) * 1e3
+        self.times.append(row_of([model, batch, math, *(f"{mine[f'{key}_ms']:.3f}" for key in ("compute", "update", "statistics", "codes", "apply", "step"))]))
+        rows = [row for row in theirs if row["math"] == math and row["rate"] > 0]
+        best = max(rows, key=lambda row: row["rate"], default={"rate": 0, "how": "not measured"})
+        captured = max((row["rate"] for row in rows if "captured" in row["how"]), default=0)
+        to_best, to_captured = ratio(training, best["rate"]), ratio(training, captured)
+        self.rates.append(
+            row_of([model, batch, math, f"{training:.0f}", f"{to_best:.2f}", f"{to_captured:.2f}", f"{best['rate']:.0f}", best["how"], f"{captured:.0f}",
+                    f"{batch / compute * 1e3:.0f}", f"{batch / step * 1e3:.0f}", f"{ratio(batch / step * 1e3, best['rate']):.2f}"])
+        )  # fmt: skip
+        print(f"  {name}: {training:.0f} img/s, {to_best:.2f} of {best['how']}, {to_captured:.2f} of captured", flush=True)
+        judged, least, what = (to_captured, captured_least, "the captured step") if captured_least else (to_best, best_least, "PyTorch's best")
+        if judged == 0:
+            self.missing.append(f"{name}: {what} was not measured {[row['how'] for row in theirs if row['math'] == math]}; ours {training:.0f} img/s")
+        elif judged < least:
+            self.wrong.append(f"{name}: {judged:.2f} of {what}, target {least}")
+        else:
+            self.right.append(f"{name} {judged:.2f}")
+
+    def text(self, about):
+        lines = [f"PyTorch: {about}", ""]
+        for titles, rows in zip(TITLES, (self.rates, self.times)):
+            lines += [row_of(titles), row_of(["---:" if number > 2 or title == "batch" else "---" for number, title in enumerate(titles)]), *rows, ""]
+        return [*lines, NOTE, "", *self.theirs]
 
 
 def measure(bench, log, seconds):
     from parts import Outcome
 
     end = time.monotonic() + seconds
-    table = ["| model | batch | math | ours: step | ours: forward, backward | PyTorch's best | of | captured | ratio to best | to captured |", "|---|---:|---|---:|---:|---:|---|---:|---:|---:|"]
-    wrong, ratios = [], []
-    peer = Peer(log)
+    table = Table()
+    peer = Peer(bench.torch_environments(), log)
     try:
-        for number, (model, batch, captured_least, best_least) in enumerate(CASES):
+        peer.start(min(START, seconds / 3))
+        about = peer.about
+        for number, case in enumerate(CASES):
+            model, batch, *_, weight = case
             left = end - time.monotonic()
-            if left < 8:
-                wrong.append(f"{model} {batch}: no time was left")
+            if left < 5:
+                table.missing.append(f"{model} {batch}: no time was left")
                 continue
-            share = left / (len(CASES) - number)
-            theirs = peer.ask(model, batch, share * 0.55)
+            share = left * weight / sum(each[-1] for each in CASES[number:])
+            theirs = peer.ask(model, batch, share * THEIRS)
+            mine = ours(bench, log, model, batch, max(end - time.monotonic(), 5))
             for math in MATHS:
-                rows = [row for row in theirs if row["math"] == math and row["rate"] > 0]
-                try:
-                    mine = ours(bench, log, model, batch, math, max(end - time.monotonic(), 5))
-                except (RuntimeError, subprocess.TimeoutExpired, ValueError) as reason:
-                    wrong.append(f"{model} {batch} {math}: {' '.join(str(reason).split())[:200]}")
-                    continue
-                step, compute = (batch / mine[key] * 1e3 for key in ("step_ms", "compute_ms"))
-                if not rows:
-                    wrong.append(f"{model} {batch} {math}: PyTorch was not measured {[row['how'] for row in theirs if row['rate'] == 0]}; ours {step:.0f}")
-                    table.append(f"| {model} | {batch} | {math} | {step:.0f} | {compute:.0f} | | | | | |")
-                    continue
-                best = max(rows, key=lambda row: row["rate"])
-                captured = max((row["rate"] for row in rows if "captured" in row["how"]), default=0)
-                to_best, to_captured = step / best["rate"], step / captured if captured else 0
-                table.append(f"| {model} | {batch} | {math} | {step:.0f} | {compute:.0f} | {best['rate']:.0f} | {best['how']} | {captured:.0f} | {to_best:.2f} | {to_captured:.2f} |")
-                print(f"  {model} {batch} {math}: {step:.0f} img/s, PyTorch {best['rate']:.0f} ({best['how']}), ratio {to_best:.2f}, to captured {to_captured:.2f}", flush=True)
-                ratios.append(f"{model} {batch} {math} {to_best:.2f}")
-                if captured_least and to_captured < captured_least:
-                    wrong.append(f"{model} {batch} {math}: {to_captured:.2f} of the captured step, target {captured_least}")
-                if best_least and to_best < best_least:
-                    wrong.append(f"{model} {batch} {math}: {to_best:.2f} of PyTorch's best, target {best_least}")
-            table += [f"| {model} | {batch} | {row['math']} | | | {row['rate']:.0f} | {row['how']} | | | |" for row in theirs]
+                table.add(case, math, mine[math], theirs)
+            table.theirs += [f"- {model} {batch} {row['math']}, PyTorch {row['how']}: {row['rate']:.0f}" for row in theirs]
     finally:
         peer.close()
-    table += ["", "Images per second. The step of ours takes its batch from the host and ends with an update from ternary codes, which went to the host and back."]
-    return Outcome("rates", not wrong and bool(ratios), "to PyTorch's best: " + ", ".join(ratios), wrong, table)
+    judged = bool(table.right or table.wrong)
+    return Outcome("rates", not table.wrong if judged else None, ", ".join(table.right), table.wrong, table.text(about), table.missing)

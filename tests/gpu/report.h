@@ -3,6 +3,7 @@
 //   begin kernels.digest                  (a check that ends the process is the last one that began)
 //   ok kernels.digest: 40 ranges, 0.2 s
 //   FAIL kernels.digest: 1536 floats from 4096: 0x.. instead of 0x..
+//   none bandwidth.digest: 84 us; not judged: ..   (neither right nor wrong: not run, or not judged)
 #pragma once
 
 #include <chrono>
@@ -18,6 +19,11 @@ struct Wrong : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Why a check can say neither.
+struct NotJudged : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 inline void expect(bool right, const std::string& what) {
   if (!right) throw Wrong(what);
 }
@@ -27,7 +33,7 @@ std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
 struct ReportOptions {
   std::vector<std::string> only;  // names, or their beginnings; empty: all
   std::vector<std::string> skip;  // names
-  double seconds = 1e9;           // after that long no check is begun, and what is left has failed
+  double seconds = 1e9;           // after that long no check is begun
   bool list = false;              // the names alone
 };
 
@@ -36,7 +42,8 @@ class Report {
   explicit Report(ReportOptions options) : options_(std::move(options)) {}
   // check returns its numbers, or throws.
   void run(const std::string& name, const std::function<std::string()>& check);
-  bool passed() const { return passed_ && ran_ > 0; }
+  // 0 all passed, 1 one failed or there was none, 3 none failed and one was not run or not judged.
+  int status() const { return failed_ || ran_ == 0 ? 1 : judged_ ? 0 : 3; }
   bool lists() const { return options_.list; }
 
  private:
@@ -45,7 +52,7 @@ class Report {
 
   const ReportOptions options_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-  bool passed_ = true;
+  bool failed_ = false, judged_ = true;  // judged: each of them
   int ran_ = 0;
 };
 

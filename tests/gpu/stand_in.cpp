@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,9 +13,11 @@ namespace {
 
 using namespace kernels;
 
-constexpr const char* kFaults[] = {
-    "copy",    "statistics", "ternarize", "apply", "add-scaled",       "average",    "digest", "loss", "gradient",
-    "padding", "repeat",     "dropout",   "early", "batch-statistics", "evaluation", "order",  "gate", "limit"};
+constexpr const char* kFaults[] = {"copy",    "statistics",       "ternarize", "apply",    "add-scaled",
+                                   "average", "digest",           "loss",      "gradient", "padding",
+                                   "early",   "repeat",           "dropout",   "order",    "evaluation",
+                                   "gate",    "batch-statistics", "limit",     "doubled",  "factor",
+                                   "thread",  "rounding"};
 constexpr float kHundredthMore = 1.01F;
 
 void flip(float& value) { value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1); }
@@ -92,12 +95,17 @@ class FaultyHome final : public Home {
 
 class FaultyEngine final : public engine::Engine {
  public:
-  FaultyEngine(std::unique_ptr<engine::Engine> right, std::string fault)
-      : right_(std::move(right)), fault_(std::move(fault)) {}
+  // bits: of a parameter's significand that are read, the leading one aside.
+  FaultyEngine(std::unique_ptr<engine::Engine> right, std::string fault, int bits)
+      : right_(std::move(right)), fault_(std::move(fault)), bits_(bits), rounded_(segments().padded_count()) {}
 
   const engine::SegmentTable& segments() const override { return right_->segments(); }
   const engine::SegmentTable& statistics() const override { return right_->statistics(); }
   double forward(const float* parameters, const engine::Batch& batch, const SegmentGate& gate) override {
+    if (bits_ < kFloatBits) {  // in a backward pass these are read again
+      if (gate) gate(0, segments().size());
+      return right_->forward(rounded(parameters), batch, {});
+    }
     double loss = 0;
     if (fault_ == "gate" && gate) {
       loss = right_->forward(parameters, batch, {});
@@ -113,7 +121,8 @@ class FaultyEngine final : public engine::Engine {
     if (fault_ == "early") sink(0, segments().size());
     const bool held = fault_ == "early" || fault_ == "order";
     right_->backward(
-        factor, gradients, held ? SegmentSink(later) : [&](std::size_t first, std::size_t last) {
+        fault_ == "factor" ? 1 : factor, gradients,
+        held ? SegmentSink(later) : [&](std::size_t first, std::size_t last) {
           spoil(gradients, first, last);
           sink(first, last);
         });
@@ -128,7 +137,8 @@ class FaultyEngine final : public engine::Engine {
   }
   engine::EvaluationCounts evaluate(const float* parameters, const float* statistics,
                                     const engine::Batch& batch) override {
-    engine::EvaluationCounts counts = right_->evaluate(parameters, statistics, batch);
+    engine::EvaluationCounts counts =
+        right_->evaluate(bits_ < kFloatBits ? rounded(parameters) : parameters, statistics, batch);
     if (fault_ == "evaluation") counts.loss_sum *= kHundredthMore;
     return counts;
   }
@@ -136,23 +146,50 @@ class FaultyEngine final : public engine::Engine {
   std::size_t activation_bytes() const override { return right_->activation_bytes(); }
 
  private:
+  static constexpr int kFloatBits = 23;
+  const float* rounded(const float* parameters) {
+    const std::uint32_t half = 1U << (kFloatBits - 1 - bits_);
+    for (std::size_t i = 0; i < rounded_.size(); ++i)
+      rounded_[i] = std::bit_cast<float>((std::bit_cast<std::uint32_t>(parameters[i]) + half) & ~(2 * half - 1));
+    return rounded_.data();
+  }
   void spoil(float* gradients, std::size_t first, std::size_t last) {
     const engine::Segment& segment = segments()[last - 1];
     float* const begin = gradients + segment.offset;
     if (fault_ == "gradient")
       for (std::size_t i = 0; i < segment.element_count; ++i) begin[i] *= kHundredthMore;
+    if (fault_ == "doubled")
+      for (float* at = gradients + segments()[first].offset; at < begin + segment.padded_count(); ++at) *at *= 2;
+    if (fault_ == "thread" && std::this_thread::get_id() != made_by_) flip(*begin);
     if (fault_ == "padding" && segment.padded_count() > segment.element_count) begin[segment.element_count] = 1;
     if (fault_ == "repeat" && first == 0 && ++backwards_ % 3 == 0) flip(*begin);
   }
 
   const std::unique_ptr<engine::Engine> right_;
   const std::string fault_;
+  const int bits_;
+  AlignedArray<float> rounded_;
+  const std::thread::id made_by_ = std::this_thread::get_id();
   int backwards_ = 0;
 };
 
+// Of a significand, by arithmetic; a fault reads fewer.
+int bits_of(engine::Math math, bool fewer) {
+  switch (math) {
+    case engine::Math::kFp32:
+      return fewer ? 10 : 23;
+    case engine::Math::kTf32:
+      return fewer ? 3 : 10;
+    case engine::Math::kBf16:
+      return fewer ? 2 : 7;
+  }
+  return 0;
+}
+
 class StandIn final : public engine::Accelerator {
  public:
-  explicit StandIn(const std::string& fault) : home_(fault), fault_(fault) {}
+  StandIn(const std::string& fault, engine::Math math)
+      : home_(fault), fault_(fault), bits_(bits_of(math, fault == "rounding")) {}
   std::string_view device() const override { return "the host"; }
   std::string_view library() const override { return library_; }
   engine::DeviceMemory memory() const override { return {}; }
@@ -164,21 +201,22 @@ class StandIn final : public engine::Accelerator {
     if (fault_ == "limit") own.most_activation_bytes = 0;
     auto made = engine::make_cpu_engine(model, own);
     if (!made) return made.error();
-    return std::unique_ptr<engine::Engine>(std::make_unique<FaultyEngine>(std::move(made).value(), fault_));
+    return std::unique_ptr<engine::Engine>(std::make_unique<FaultyEngine>(std::move(made).value(), fault_, bits_));
   }
 
  private:
   FaultyHome home_;
   const std::string fault_;
+  const int bits_;
   const std::string library_ = engine::cpu_library();
 };
 
 }  // namespace
 
-std::unique_ptr<engine::Accelerator> make_stand_in(const std::string& fault) {
+std::unique_ptr<engine::Accelerator> make_stand_in(const std::string& fault, engine::Math math) {
   if (!fault.empty() && std::find(std::begin(kFaults), std::end(kFaults), fault) == std::end(kFaults))
     throw std::runtime_error("there is no fault " + fault);
-  return std::make_unique<StandIn>(fault);
+  return std::make_unique<StandIn>(fault, math);
 }
 
 }  // namespace tg::gpu

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <stdexcept>
+#include <vector>
 
 namespace tg::gpu {
 namespace {
@@ -22,8 +23,8 @@ engine::Accelerator* open_module(const SubjectOptions& options) {
 
 engine::Accelerator& open_subject(const SubjectOptions& options) {
   if (!options.module.empty()) return *open_module(options);
-  static const std::unique_ptr<engine::Accelerator> stand_in = make_stand_in(options.fault);
-  return *stand_in;
+  static std::vector<std::unique_ptr<engine::Accelerator>> stand_ins;
+  return *stand_ins.emplace_back(make_stand_in(options.fault, options.math));
 }
 
 }  // namespace tg::gpu
