@@ -223,7 +223,9 @@ TEST(Choices, OfEvaluationAreTimedAnewWhereTheyAreNotThere) {
 
 // As long as it lives.
 struct Fault {
-  explicit Fault(stand_in::Faults faults) { stand_in::faults() = std::move(faults); }
+  explicit Fault(std::vector<int> failing, std::vector<int> uncaptured = {}) {
+    stand_in::faults() = {std::move(failing), std::move(uncaptured), false};
+  }
   ~Fault() { stand_in::faults() = {}; }
 };
 
@@ -239,10 +241,10 @@ std::string failure(const std::function<void()>& call) {
 TEST(Choices, AreOfWhatRuns) {
   const Model model = make_model(ModelKind::kLenet);
   {
-    const Fault fault({.failing = {0}});
+    const Fault fault({0});
     EXPECT_TRUE(make_engine(model)->choices().starts_with("conv1 forward: algorithm 1, 1 MiB\n"));
   }
-  const Fault fault({.failing = {0, 1}});
+  const Fault fault({0, 1});
   const auto made = make_stand_in_engine(model, kOptions);
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().kind, ErrorKind::kFailed);
@@ -272,7 +274,7 @@ TEST(Trials, TimeEqualLayersOnce) {
 }
 
 TEST(Capture, IsPreferred) {
-  const Fault fault({.uncaptured = {0}});
+  const Fault fault({}, {0});
   EXPECT_TRUE(make_engine(make_model(ModelKind::kLenet))->choices().starts_with("conv1 forward: algorithm 1, 1 MiB\n"));
 }
 
@@ -282,7 +284,7 @@ TEST(Capture, IsNotNeeded) {
   const Batch batch = random_batch(model, 3, 4);
   AlignedArray<float> room = flat_array(model);
   const Step expected = take_step(*make_engine(model), parameters, batch, room);
-  const Fault fault({.uncaptured = {0, 1, 2}});
+  const Fault fault({}, {0, 1, 2});
   const auto engine = make_engine(model);
   const std::size_t launched = stand_in::counts().graph_launches, captures = stand_in::counts().captures;
   EXPECT_EQ(engine->build().find("captured"), std::string::npos);
@@ -305,12 +307,12 @@ TEST(Failures, NameTheLayer) {
   const Batch batch = random_batch(model, 3, 4);
   AlignedArray<float> room = flat_array(model);
   {
-    const Fault fault({.failing = {0}});
+    const Fault fault({0});
     EXPECT_EQ(failure([&] { engine->forward(parameters.data(), batch); }),
               "conv1: cudnnConvolutionForward: CUDNN_STATUS_EXECUTION_FAILED");
   }
   engine->forward(parameters.data(), batch);
-  const Fault fault({.failing = {1}});
+  const Fault fault({1});
   EXPECT_EQ(failure([&] { engine->backward(1, room.data(), [](std::size_t, std::size_t) {}); }),
             "conv2: cudnnConvolutionBackwardFilter: CUDNN_STATUS_EXECUTION_FAILED");
 }
