@@ -227,8 +227,9 @@ std::vector<Row> make_rows() {
                            "host with two run two nodes, with a name, ports, a state-dir and a device each."));
   rows.push_back(choice_row("math", &NodeConfig::math,
                             "How a GPU multiplies: fp32 = in float32, with nothing left out; tf32 and bf16 = factors "
-                            "rounded to 10 and 7 bits of mantissa, sums in float32, which is faster and less exact. "
-                            "Parameters, gradients and updates are float32 in each; the processor always takes fp32."));
+                            "rounded to 10 and 7 bits of mantissa, in bf16 a convolution's results as well, sums in "
+                            "float32, which is faster and less exact. Parameters, gradients and updates are kept in "
+                            "float32 in each; the processor always takes fp32."));
   rows.push_back(kernels_row());
   rows.push_back(choice_row("log-level", &NodeConfig::log_level, "Lowest level that is written to stderr."));
   rows.push_back(fault_row());
