@@ -185,7 +185,7 @@ def measure(bench, log, seconds):
                 continue
             share = left * weight / sum(each[-1] for each in CASES[number:])
             theirs = peer.ask(model, batch, share * THEIRS)
-            mine = ours(bench, log, model, batch, max(end - time.monotonic(), 5))
+            mine = ours(bench, log, model, batch, max(min(end - time.monotonic(), 2 * share + 10), 5))
             for math in MATHS:
                 table.add(case, math, mine[math], theirs)
             table.theirs += [f"- {model} {batch} {row['math']}, PyTorch {row['how']}: {row['rate']:.0f}" for row in theirs]
