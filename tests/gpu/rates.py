@@ -135,11 +135,9 @@ class Table:
     def add(self, case, math, mine, theirs):
         model, batch, captured_least, best_least, _ = case
         name = f"{model} {batch} {math}"
-        if "refused" in mine:
-            self.missing.append(f"{name}: not run: {mine['refused']}")
-            return
-        if "failed" in mine:
-            self.wrong.append(f"{name}: {' '.join(mine['failed'].split())[:200]}")
+        why = mine.get("refused") or mine.get("failed")
+        if why:
+            (self.missing if "refused" in mine and math in why else self.wrong).append(f"{name}: not run: {' '.join(why.split())[:200]}")
             return
         compute, update, step = (mine[key] for key in ("compute_ms", "update_ms", "step_ms"))
         training = batch / (compute + update) * 1e3
