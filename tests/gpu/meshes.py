@@ -76,7 +76,7 @@ def devices(mesh):
 
 def three_nodes(part):
     """Two on the device and one on the processor: one state, bit for bit."""
-    with Mesh(3, {"threads": 2, "peer-timeout": "20s"}, per_node=part.nodes("cuda", "cuda", "cpu")) as mesh:
+    with Mesh(3, {"threads": 4, "peer-timeout": "20s"}, per_node=part.nodes("cuda", "cuda", "cpu")) as mesh:
         texts = []
         for gradients, steps in (("ternary", 500), ("float32", 100)):
             begun = time.monotonic()

@@ -40,11 +40,11 @@ class Outcome:
         return False if self.right is False or self.wrong else None if self.right is None or self.missing else True
 
     def word(self):
-        return {True: "pass", False: "FAIL", None: "not run" if self.right is None else "in part"}[self.passed]
+        return {True: "pass", False: "FAIL", None: "in part" if self.right else "not judged" if self.missing else "not run"}[self.passed]
 
     def line(self):
         first = f"; {self.wrong[0]}" if self.wrong else f"; not judged: {self.missing[0]}" if self.missing else ""
-        return f"{self.name:<10} {self.word():<7} {self.text}{first[:200]} ({self.seconds:.0f} s)"
+        return f"{self.name:<10} {self.word():<10} {self.text}{first[:200]} ({self.seconds:.0f} s)"
 
     def as_dict(self):
         return vars(self) | {"passed": self.passed}
@@ -182,7 +182,7 @@ class Checks:
         print(f"  {word} {self.label}{name}: {text[:200]}", flush=True)
 
     def run(self, part, *more, label="", share=1.0):
-        """share: of the time that is left. label: before the names."""
+        """share: of the time that is left. label: before the names, the arithmetic where it is not float32."""
         self.label, self.done = label, []
         end = time.monotonic() + share * (self.end - time.monotonic())
         for _ in range(CRASHES):
@@ -193,7 +193,7 @@ class Checks:
             status = followed(command, self.bench.environment, left, self.log, self.line)
             if status in (0, 1, 3):
                 return
-            if self.begun is None and status == 2 and "bf16" in more and "bf16" in self.last:  # this module, or this device, has none
+            if self.begun is None and status == 2 and label and label.strip() in self.last:  # this module, or device, lacks the arithmetic
                 self.missing.append((f"{label}{part}", f"not run: {self.last}"))
                 return
             if self.begun is None:
@@ -390,8 +390,8 @@ def try_unjudged(program, environment, _):
     done = subprocess.run([program, "kernels", "--stand-in", "--small", "--seconds", "-1", "--only", "kernels.digest"], capture_output=True, text=True, env=environment, timeout=60)
     if done.returncode != 3 or not done.stdout.startswith("begin kernels.digest\nnone kernels.digest: not run"):
         raise AssertionError(f"{done.returncode}: {done.stdout}")
-    words = {Outcome("p", *given).word() for given in ((True, ""), (True, "", ["w"]), (None, ""))} | {Outcome("p", True, "", missing=["m"]).word()}
-    if words != {"pass", "FAIL", "not run", "in part"}:
+    words = [Outcome("p", right, "", wrong, missing=missing).word() for right, wrong, missing in ((True, "", ""), (True, "w", "m"), (None, "", ""), (None, "", "m"), (True, "", "m"))]
+    if words != ["pass", "FAIL", "not run", "not judged", "in part"]:
         raise AssertionError(words)
     return "not run is no pass"
 
@@ -408,8 +408,9 @@ def try_rates(program, environment, _):
     theirs = [{"math": "fp32", "how": "captured contiguous", "rate": 1.0}, {"math": "bf16", "how": "captured contiguous", "rate": 1e9}]
     for row in rows:
         table.add(module.CASES[0], row["math"], row, theirs)
-    table.add(module.CASES[0], "tf32", {"refused": "it has none"}, [])
-    if (len(table.right), len(table.wrong), len(table.missing)) != (1, 1, 1):
+    table.add(module.CASES[0], "tf32", {"refused": "math = tf32: it has none"}, [])
+    table.add(module.CASES[0], "fp32", {"refused": "no driver"}, [])
+    if (len(table.right), len(table.wrong), len(table.missing)) != (1, 2, 1):
         raise AssertionError(table.text(""))
     parts = ", ".join(f"{key} {rows[0][key + '_ms']:.2f}" for key in ("compute", "update", "statistics", "codes", "apply", "step"))
     return f"LeNet, batch 4, ms: {parts}"

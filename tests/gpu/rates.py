@@ -135,11 +135,9 @@ class Table:
     def add(self, case, math, mine, theirs):
         model, batch, captured_least, best_least, _ = case
         name = f"{model} {batch} {math}"
-        if "refused" in mine:
-            self.missing.append(f"{name}: not run: {mine['refused']}")
-            return
-        if "failed" in mine:
-            self.wrong.append(f"{name}: {' '.join(mine['failed'].split())[:200]}")
+        why = mine.get("refused") or mine.get("failed")
+        if why:
+            (self.missing if "refused" in mine and math in why else self.wrong).append(f"{name}: not run: {' '.join(why.split())[:200]}")
             return
         compute, update, step = (mine[key] for key in ("compute_ms", "update_ms", "step_ms"))
         training = batch / (compute + update) * 1e3
@@ -185,7 +183,7 @@ def measure(bench, log, seconds):
                 continue
             share = left * weight / sum(each[-1] for each in CASES[number:])
             theirs = peer.ask(model, batch, share * THEIRS)
-            mine = ours(bench, log, model, batch, max(end - time.monotonic(), 5))
+            mine = ours(bench, log, model, batch, max(min(end - time.monotonic(), 2 * share + 10), 5))
             for math in MATHS:
                 table.add(case, math, mine[math], theirs)
             table.theirs += [f"- {model} {batch} {row['math']}, PyTorch {row['how']}: {row['rate']:.0f}" for row in theirs]
