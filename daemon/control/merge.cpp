@@ -22,7 +22,8 @@ MemberStatus* row_of(RunStatus& run, const std::string& node) {
 
 template <class Status>
 auto* row_of(Status& status, const std::string& node) {
-  const auto row = std::find_if(status.nodes.begin(), status.nodes.end(), [&](const auto& one) { return one.name == node; });
+  const auto row =
+      std::find_if(status.nodes.begin(), status.nodes.end(), [&](const auto& one) { return one.name == node; });
   return row == status.nodes.end() ? nullptr : &*row;
 }
 

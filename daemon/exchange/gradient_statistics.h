@@ -5,8 +5,8 @@
 //   bounds
 //
 // A slice is kSlice elements of one segment, whatever the number of threads and whatever a Measure takes of them, so
-// the sums do not depend on either, to the last bit. Buckets come out in the order in which they became ready. Pure; owned by the thread that owns the
-// Exchange.
+// the sums do not depend on either, to the last bit. Buckets come out in the order in which they became ready. Pure;
+// owned by the thread that owns the Exchange.
 #pragma once
 
 #include <cstddef>

@@ -76,12 +76,12 @@ Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t conf
 Status check_device_memory(std::uint64_t needed, std::uint64_t kept, const engine::ComputeDevice& device) {
   const engine::DeviceMemory memory = device.memory();
   if (needed + kept <= memory.free) return {};
-  return Error{
-      ErrorKind::kRefused,
-      "the run needs " + need(needed + kept) + " on " + device.name() + " and " + mebibytes(memory.free) + " of its " +
-          mebibytes(memory.total) + " are free (" + mebibytes(kept) +
-          " of the need are kept for the exchange and for kernels that are loaded later); stop what else uses that GPU (nvidia-smi), or choose a smaller model, optimizer = sgd or "
-          "a micro-batch"};
+  return Error{ErrorKind::kRefused,
+               "the run needs " + need(needed + kept) + " on " + device.name() + " and " + mebibytes(memory.free) +
+                   " of its " + mebibytes(memory.total) + " are free (" + mebibytes(kept) +
+                   " of the need are kept for the exchange and for kernels that are loaded later); stop what else uses "
+                   "that GPU (nvidia-smi), or choose a smaller model, optimizer = sgd or "
+                   "a micro-batch"};
 }
 
 }  // namespace tg::daemon

@@ -119,9 +119,8 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
                                       compute.home());
   const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
   if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
-  const std::uint64_t others =
-      (on_device ? at_home + kept : least + sample_bytes(model, batch)) +
-      engine::micro_batch_bytes(model, batch, micro_batch);
+  const std::uint64_t others = (on_device ? at_home + kept : least + sample_bytes(model, batch)) +
+                               engine::micro_batch_bytes(model, batch, micro_batch);
   const std::uint64_t allowed = on_device ? compute.memory().free : allowed_memory(options.memory_bytes);
   Result<std::unique_ptr<engine::Engine>> engine =
       compute.make_engine(model, {static_cast<int>(options.threads), micro_batch, evaluation_samples(model.input),

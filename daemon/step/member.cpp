@@ -234,9 +234,9 @@ void Member::request_stop() {
 }
 
 void Member::on(const EngineFailed& event) {
-  fail(members_.cause(members_.self, "compute",
-                      members_.own_name() + " step " + std::to_string(exchange_.step()) +
-                          ": the engine failed: " + event.message));
+  fail(members_.cause(
+      members_.self, "compute",
+      members_.own_name() + " step " + std::to_string(exchange_.step()) + ": the engine failed: " + event.message));
 }
 
 void Member::fail(schema::Fail cause) {

@@ -63,12 +63,14 @@ Worker::Worker(const Options& options, std::unique_ptr<kernels::TensorKernels> t
 
 std::size_t Worker::bytes(const Layout& layout) {
   const std::size_t codes = keeps_codes(layout) ? 0 : layout.longest_chunk / 8 * 2;
-  const std::size_t floats = sums_floats(layout) ? layout.longest_chunk * sizeof(float) + FloatPayload::kScratchBytes : 0;
+  const std::size_t floats =
+      sums_floats(layout) ? layout.longest_chunk * sizeof(float) + FloatPayload::kScratchBytes : 0;
   return codes + PayloadCodec::bytes(layout) + layout.longest_chunk + floats;
 }
 
 std::size_t Worker::room_bytes(const Layout& layout) {
-  const std::size_t planes = layout.longest_chunk / 4 * (layout.sharded() && layout.shared_scalers ? 1 : layout.members);
+  const std::size_t planes =
+      layout.longest_chunk / 4 * (layout.sharded() && layout.shared_scalers ? 1 : layout.members);
   return std::max({planes, layout.longest_chunk, sums_floats(layout) ? layout.longest_chunk * sizeof(float) : 0});
 }
 
@@ -80,7 +82,8 @@ void Worker::prepare_buffers() {
   sums_ = AlignedArray<std::int8_t>(layout_->longest_chunk);
   floats_ = AlignedArray<float>(sums_floats(*layout_) ? layout_->longest_chunk : 0);
   if (sums_floats(*layout_))
-    float_payload_.emplace(*tensors_, codec_, FloatPayload::slice_of(options_.home_addressable, layout_->longest_chunk));
+    float_payload_.emplace(*tensors_, codec_,
+                           FloatPayload::slice_of(options_.home_addressable, layout_->longest_chunk));
   payload_.emplace(codec_, *layout_);
 }
 

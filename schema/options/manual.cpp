@@ -135,8 +135,9 @@ std::string daemon_manual() {
              std::to_string(2 * kShutdownMs / 1000) + " s. SIGHUP is ignored under nohup."});
   page.heading("EXIT STATUS");
   page.item("0", {"It was asked to end, and did."});
-  page.item("1", {"Something it needs is not there: a port, the state directory, memory, with engine = cuda a device; or its "
-                  "end was overdue."});
+  page.item(
+      "1", {"Something it needs is not there: a port, the state directory, memory, with engine = cuda a device; or its "
+            "end was overdue."});
   page.item("2", {"The command line, the environment or the configuration is wrong. Starting it again does not help."});
   page.heading("ENVIRONMENT");
   page.item("TGD_CONFIG", {"The file to read, if there is no --config."});

@@ -79,7 +79,8 @@ TEST(Hosts, AMeasuredRateIsOfTheLinkAndWhatPassesItBy) {
 }
 
 TEST(Hosts, ThePlanSaysWhoSharesALink) {
-  EXPECT_TRUE(says(predicted(4, kTwoOfTwo, 1000), "node-a and node-b share lab1's link; node-c and node-d share lab2's"));
+  EXPECT_TRUE(
+      says(predicted(4, kTwoOfTwo, 1000), "node-a and node-b share lab1's link; node-c and node-d share lab2's"));
   const Forecast others = predicted(8, kTwoOfTwo, 1000);
   EXPECT_TRUE(says(others, "each node has a host of its own; here node-a and node-b share lab1's link"));
   EXPECT_EQ(others.reply.asked.direct.wire, predicted(8, {}, 1000).reply.asked.direct.wire);

@@ -3,8 +3,8 @@
 //
 // With helpers the node's thread takes no piece itself: what a helper has made leaves at once, and a helper that has
 // ended gets the next piece at once. What comes of a piece is posted as StepEvents, on the helper's thread: PieceDone,
-// or EngineFailed where its tensor kernels throw. At the end what is under way is waited for (a piece takes milliseconds and waits for nobody), what waits is dropped, and nothing
-// is posted any more.
+// or EngineFailed where its tensor kernels throw. At the end what is under way is waited for (a piece takes
+// milliseconds and waits for nobody), what waits is dropped, and nothing is posted any more.
 #pragma once
 
 #include <condition_variable>
