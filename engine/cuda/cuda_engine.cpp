@@ -81,8 +81,8 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
       results_(training_.heads().size()),
       measured_(model_.statistics.padded_count()),
       running_(model_.statistics.padded_count()),
-      prefetch_(library_, image_bytes(model_, options.batch) / sizeof(float)),
-      complete_(ranges_.size()) {
+      complete_(ranges_.size()),
+      prefetch_(library_, image_bytes(model_, options.batch) / sizeof(float)) {
   const std::size_t prefetched_at = std::max(training_.bytes(), evaluation_.bytes());
   const std::size_t bytes = prefetched_at + prefetch_.bytes();
   if (const std::uint64_t left = free_for(bytes); bytes > left) throw TooLarge{bytes, left, true};

@@ -79,13 +79,13 @@ class CudaEngine final : public Engine {
   Mirror<float> measured_, running_;  // as the model's statistics
   // Of both networks, which never run at the same time; behind that, of what is prefetched.
   kernels::cuda::DeviceArray<std::byte> memory_;
-  Prefetch prefetch_;
   std::vector<std::string> implementations_;
 
   Progress complete_;  // by range, in backward's order
   Graphs forward_, backward_;
   std::uint64_t backwards_ = 0;
   const float* parameters_ = nullptr;  // of the last forward; null: there is nothing to go back through
+  Prefetch prefetch_;                  // goes first: it waits for what it copies
 };
 
 // As make_cpu_engine.

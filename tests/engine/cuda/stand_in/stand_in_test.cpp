@@ -192,9 +192,10 @@ class Prefetching : public testing::TestWithParam<std::tuple<bool, bool>> {
   const Model model_ = ModelBuilder("m", {2, 6, 6})
                            .convolution("conv1", {.count = 5, .kernel = 3, .bias = false}, {})
                            .batch_normalization("bn1", {})
+                           .dense("fc1", 20, {})
                            .relu()
                            .dropout(0.5)
-                           .dense("fc", 4, {})
+                           .dense("fc2", 4, {})
                            .build()
                            .value();
   const AlignedArray<float> parameters_ = random_parameters(model_, 0.5F, 1);
