@@ -30,6 +30,7 @@
 #include "engine/recipe.h"
 #include "kernels/base/choices.h"
 #include "kernels/base/status.h"
+#include "kernels/home.h"
 
 namespace tg::engine {
 
@@ -134,8 +135,12 @@ void fill_training_batch(const Dataset& data, const Recipe& recipe, SampleStream
 void fill_evaluation_batch(const Dataset& data, const Recipe& recipe, std::size_t first, Batch& batch, int threads = 1);
 
 // Prefetches training batches on threads of its own, one ahead: next() waits for step k's batch, which stays valid
-// until the following call. The batches do not depend on the number of threads. Destruction joins them. next() is
-// called from one thread, steps ascending by one from `first_step`; it throws what filling a batch threw.
+// until the following call. The batches do not depend on the number of threads. Destruction joins them. next() and
+// peek() are called from one thread, steps ascending by one from `first_step`; next() throws what filling a batch
+// threw.
+//
+// The batches lie in host memory of the engine's home, taken once, so that an engine may copy the one that peek() shows
+// while it computes another (Engine::prefetch): none is filled anew before two more were handed out.
 class BatchSource {
  public:
   struct Options {
@@ -145,13 +150,17 @@ class BatchSource {
     std::uint64_t first_step = 0;
     std::uint64_t last_step = 0;  // exclusive
     Recipe recipe;
-    int threads = 1;  // 1 at least
+    int threads = 1;                // 1 at least
+    kernels::Home* home = nullptr;  // where the engine computes; outlives this. Null: ordinary memory
   };
   BatchSource(std::shared_ptr<const Dataset> data, const Options& options);
   ~BatchSource();
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
   const Batch& next();
+  // What the following next() will return, if it is filled by now; null if it is not, and after the last step. Does not
+  // wait.
+  const Batch* peek() const;
   // How long next() has waited for data, all calls together. Any thread.
   double waited_seconds() const;
 

@@ -3,10 +3,10 @@
 //
 // An engine owns its activations, scratch memory and threads; parameters and gradients are the caller's flat arrays
 // (segment.h), in the home that the engine computes in (kernels/home.h): engine and tensor kernels of a run come from
-// one module, so that both can use the same addresses. Samples and results are in host memory. forward, backward
-// and evaluate are called from one thread at a time; the sink is called on that thread. For fixed build, ISA, thread
-// count and batch the gradient repeats bit for bit. Errors: construction may fail (Result); a library failure later is
-// a std::runtime_error naming the failing call, which the run's compute thread turns into a FAILED run.
+// one module, so that both can use the same addresses. Samples and results are in host memory. forward, backward,
+// evaluate and prefetch are called from one thread at a time; the sink is called on that thread. For fixed build, ISA,
+// thread count and batch the gradient repeats bit for bit. Errors: construction may fail (Result); a library failure
+// later is a std::runtime_error naming the failing call, which the run's compute thread turns into a FAILED run.
 //
 // Statistics of batch normalizations (Model::statistics) are the caller's, in host memory, beside the parameters and
 // like them part of the replicated state. In training an engine never reads them: it normalizes with what it measures.
@@ -29,17 +29,18 @@
 
 #include "engine/model.h"
 #include "engine/segment.h"
-#include "kernels/base/aligned_array.h"
 #include "kernels/base/check.h"
 #include "kernels/base/status.h"
+#include "kernels/host_array.h"
 
 namespace tg::engine {
 
-// count samples: images NCHW float32, count * channels * height * width; labels count.
+// count samples: images NCHW float32, count * channels * height * width; labels count. They are augmented on the host,
+// by threads that run beside the step: so every engine gets the same bits, and the copy to a device is hidden as well.
 struct Batch {
   int count = 0;
   std::uint64_t first_position = 0;  // in the sample stream, of the first sample; the others follow. Dropout's key
-  AlignedArray<float> images;
+  kernels::HostArray images;         // in memory of the engine's home (Home::allocate_host), or any other
   std::vector<std::int32_t> labels;
 };
 
@@ -77,13 +78,20 @@ class Engine {
 
   // Sum over the batch of the losses: of all heads, as they are weighted and smoothed. parameters:
   // segments().padded_count() floats, read only, and unchanged from the gate's return (or from the call, without one)
-  // until backward returns. The batch stays alive and unchanged until then too. What the gate throws goes through;
-  // forward may be called again after that.
+  // until backward returns. The batch stays alive and unchanged until then too. What the gate throws goes through; then
+  // neither is used any more, and forward may be called again.
   virtual double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) = 0;
   double forward(const float* parameters, const Batch& batch) { return forward(parameters, batch, {}); }
   // gradients[...] = factor * d(sum of losses)/d(parameters) of the last forward: once, and with no evaluation since
   // (they use its memory). Every real element of every segment is overwritten, padding is left as it is (0).
   virtual void backward(float factor, float* gradients, const SegmentSink& sink) = 0;
+  // Begins to copy the images of the batch that the next forward gets, where they have to be copied, and returns while
+  // that goes on beside what is computed. Called between other calls or by the sink. That forward knows them by the
+  // Batch's address and its first position; without it, or with any other batch, they are copied when it is called. So
+  // `next` is alive and unchanged from here until the backward of its forward has returned, or a forward or prefetch of
+  // another batch, or the engine's destructor. An evaluation between does no harm. Images that lie in ordinary memory
+  // are left to forward: their copy would hold up the caller.
+  virtual void prefetch(const Batch& /*next*/) {}
   // What the last forward measured: by batch normalization the mean, and the variance with n - 1 below (as PyTorch's
   // running ones have it). statistics().padded_count() floats, padding left as it is.
   virtual void read_statistics(float* measured) const = 0;

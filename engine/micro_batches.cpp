@@ -27,6 +27,7 @@ class MicroBatches final : public Engine {
   using Engine::forward;
   double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) override;
   void backward(float factor, float* gradients, const SegmentSink& sink) override;
+  void prefetch(const Batch& next) override { prefetch_part(next, 0); }
   void read_statistics(float* measured) const override;
   using Engine::evaluate;
   EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override {
@@ -35,12 +36,16 @@ class MicroBatches final : public Engine {
   std::string build() const override { return engine_->build(); }
   std::string choices() const override { return engine_->choices(); }
   std::size_t activation_bytes() const override {
-    return engine_->activation_bytes() + (sum_.size() + part_gradient_.size() + part_.images.size()) * sizeof(float);
+    return engine_->activation_bytes() + (sum_.size() + part_gradient_.size()) * sizeof(float);
   }
 
  private:
   void take_part(const Batch& batch, int part);
-  void add_gradient(int part);
+  void prefetch_part(const Batch& batch, int part) {
+    take_part(batch, part);
+    engine_->prefetch(samples_[next_]);
+  }
+  void add_gradient(const Batch& batch, int part);
   void add_statistics(int part);
   // target += factor * what, of segments [first, last).
   void add(kernels::ConstFloats what, float factor, kernels::Floats target, std::size_t first, std::size_t last) {
@@ -55,17 +60,20 @@ class MicroBatches final : public Engine {
   const std::unique_ptr<kernels::TensorKernels> tensors_;
   kernels::HomeArray sum_, part_gradient_;  // of the parts before the last
   AlignedArray<float> measured_, part_measured_;
-  Batch part_;
+  // In the batch's memory: that of the engine's last forward, and the next one.
+  Batch samples_[2];
+  std::size_t next_ = 0;
 };
 
+// The next part that the engine gets. It may have been taken before, to be prefetched.
 void MicroBatches::take_part(const Batch& batch, int part) {
   const std::size_t elements = batch.images.size() / static_cast<std::size_t>(batch.count);
   const auto count = static_cast<std::size_t>(options_.micro_batch), first = static_cast<std::size_t>(part) * count;
-  part_.count = options_.micro_batch;
-  part_.first_position = batch.first_position + first;
-  if (part_.images.size() != count * elements) part_.images = AlignedArray<float>(count * elements);
-  std::copy_n(batch.images.begin() + first * elements, count * elements, part_.images.begin());
-  part_.labels.assign(batch.labels.begin() + static_cast<std::ptrdiff_t>(first),
+  Batch& taken = samples_[next_];
+  taken.count = options_.micro_batch;
+  taken.first_position = batch.first_position + first;
+  taken.images = batch.images.part(first * elements, count * elements);
+  taken.labels.assign(batch.labels.begin() + static_cast<std::ptrdiff_t>(first),
                       batch.labels.begin() + static_cast<std::ptrdiff_t>(first + count));
 }
 
@@ -74,18 +82,21 @@ double MicroBatches::forward(const float* parameters, const Batch& batch, const 
   double loss = 0;
   for (int part = 0; part < parts_; ++part) {
     take_part(batch, part);
-    loss += engine_->forward(parameters, part_, part == 0 ? gate : SegmentGate());
+    const Batch& taken = samples_[std::exchange(next_, 1 - next_)];
+    loss += engine_->forward(parameters, taken, part == 0 ? gate : SegmentGate());
     add_statistics(part);
-    if (part + 1 < parts_) add_gradient(part);
+    if (part + 1 < parts_) add_gradient(batch, part);
     options_.advanced();
   }
   return loss;
 }
 
-void MicroBatches::add_gradient(int part) {
-  if (part == 0) return engine_->backward(1, sum_.floats().address(), [](std::size_t, std::size_t) {});
-  engine_->backward(1, part_gradient_.floats().address(), [this](std::size_t first, std::size_t last) {
-    add(part_gradient_.floats(), 1, sum_.floats(), first, last);
+void MicroBatches::add_gradient(const Batch& batch, int part) {
+  const kernels::Floats target = (part == 0 ? sum_ : part_gradient_).floats();
+  bool begun = false;
+  engine_->backward(1, target.address(), [&](std::size_t first, std::size_t last) {
+    if (!std::exchange(begun, true)) prefetch_part(batch, part + 1);
+    if (part > 0) add(part_gradient_.floats(), 1, sum_.floats(), first, last);
   });
 }
 
@@ -102,6 +113,7 @@ void MicroBatches::backward(float factor, float* gradients, const SegmentSink& s
     if (parts_ > 1) add(std::as_const(sum_).floats(), factor, target, first, last);
     sink(first, last);
   });
+  samples_[1 - next_] = {};  // its batch may go now
 }
 
 void MicroBatches::read_statistics(float* measured) const {
@@ -113,8 +125,8 @@ void MicroBatches::read_statistics(float* measured) const {
 }  // namespace
 
 std::uint64_t micro_batch_bytes(const Model& model, int batch, int micro_batch) {
-  const std::size_t sums = std::min(batch / micro_batch - 1, 2) * model.segments.padded_count();
-  return sums == 0 ? 0 : (sums + static_cast<std::size_t>(micro_batch) * model.input.elements()) * sizeof(float);
+  return static_cast<std::uint64_t>(std::min(batch / micro_batch - 1, 2)) * model.segments.padded_count() *
+         sizeof(float);
 }
 
 std::unique_ptr<Engine> make_micro_batches(std::unique_ptr<Engine> engine, kernels::Home& home,

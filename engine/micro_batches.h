@@ -6,6 +6,7 @@
 // alone, and the gradient of a whole batch comes out but for the rounding of its sums: parts are added in their order,
 // in float32. Dropout's masks are those of the whole batch (Batch::first_position advances). Each batch normalization
 // normalizes with its part's statistics, as smaller batches would; what the step measured is the mean over the parts.
+// Parts lie in the batch's memory; each is prefetched while the one before goes back, the first as the next batch is.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct MicroBatchOptions {
   std::function<void()> advanced = [] {};  // called when a part of a forward is done, on its thread
 };
 
-// What the parts need beside the engine: the sums of gradients, and a part's samples. 0 where there is one part only.
+// What the parts need beside the engine: the sums of gradients. 0 where there is one part only.
 std::uint64_t micro_batch_bytes(const Model& model, int batch, int micro_batch);
 
 // home: where the engine computes; it outlives what is returned. Takes one array of gradients there, two if there are

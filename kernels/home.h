@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kernels/home_span.h"
+#include "kernels/host_array.h"
 #include "kernels/tensor_kernels.h"
 
 namespace tg::kernels {
@@ -25,6 +26,11 @@ class Home {
   // Zeroed floats, the first one 64-byte aligned; count > 0. Throws std::bad_alloc. HomeArray owns them.
   virtual Floats allocate(std::size_t count) = 0;
   virtual void release(Floats floats) = 0;
+
+  // Host memory for what is copied here again and again: zeroed floats, the first one 64-byte aligned. Page-locked
+  // where that lets a device copy at full speed and beside the host, and where the system has as much; else as any.
+  // Throws std::bad_alloc.
+  virtual HostArray allocate_host(std::size_t count) { return AlignedArray<float>(count); }
 };
 
 }  // namespace tg::kernels

@@ -146,11 +146,12 @@ Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions
 
 // Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
 // gradients that are replayed are made here.
-double probe(const PreparationOptions& options, const Prepared& prepared, TrainingKit& kit, const engine::Share& part,
-             const std::function<void()>& advance) {
+double probe(const PreparationOptions& options, const Prepared& prepared, kernels::Home& home, TrainingKit& kit,
+             const engine::Share& part, const std::function<void()>& advance) {
   engine::Batch batch;
   batch.count = part.count;
   if (!replays(options.job)) {
+    batch.images = home.allocate_host(static_cast<std::size_t>(part.count) * prepared.model.input.elements());
     engine::SampleStream stream(options.job.seed, prepared.data->train.count());
     engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, part.first, batch);
   }
@@ -200,7 +201,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, const engine::Co
   prepared->engine_choices = kit.engine->choices();
   kit.tensors = home.make_kernels();
   kit.gradients = kernels::HomeArray(home, segments.padded_count());
-  prepared->step_seconds = probe(options, *prepared, kit, part, advance);
+  prepared->step_seconds = probe(options, *prepared, home, kit, part, advance);
   prepared->activation_bytes = kit.engine->activation_bytes();
   if (compute.accelerator() != nullptr)
     prepared->device_bytes = home_bytes(job, prepared->model) + prepared->activation_bytes;
@@ -210,7 +211,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, const engine::Co
   if (!replays(job))
     kit.batches = std::make_unique<engine::BatchSource>(
         prepared->data, engine::BatchSource::Options{job.seed, global_batch(options), part, 0, job.steps,
-                                                     prepared->recipe, data_threads(*prepared)});
+                                                     prepared->recipe, data_threads(*prepared), &home});
   kit.prepared = prepared;
   return kit;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <new>
 #include <span>
 #include <stdexcept>
@@ -24,9 +23,6 @@ constexpr std::uint64_t kMostWorkspace = 512u << 20;
 constexpr std::uint64_t kShareOfFree = 4;  // a quarter of what is free: others have to live as well
 
 constexpr std::size_t kDigestDigits = 12, kMostWhy = 120;  // of the choices, and of an error, in build()
-
-// Images on their way to pinned memory: while one piece is copied there, the one before travels to the device.
-constexpr std::size_t kPiece = 1u << 20;  // bytes
 
 std::uint64_t free_bytes() {
   std::size_t left = 0, total = 0;
@@ -79,6 +75,10 @@ bool is_evaluation(const std::string& choice) { return choice.find(std::string(k
 
 std::size_t count_of(int samples) { return static_cast<std::size_t>(samples); }
 
+std::size_t image_bytes(const Model& model, int samples) {
+  return count_of(samples) * model.input.elements() * sizeof(float);
+}
+
 }  // namespace
 
 CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOptions& options)
@@ -90,14 +90,15 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
       evaluation_(library_, model_,
                   {evaluation_batch(library_, model_, options, training_.bytes()), false, options.seed}),
       ranges_(training_.segments()),
-      images_(count_of(std::max(training_.batch(), evaluation_.batch())) * model_.input.elements()),
       labels_(count_of(std::max(training_.batch(), evaluation_.batch()))),
       step_(1),
       results_(training_.heads().size()),
       measured_(model_.statistics.padded_count()),
       running_(model_.statistics.padded_count()),
-      complete_(ranges_.size()) {
-  const std::size_t bytes = std::max(training_.bytes(), evaluation_.bytes());
+      complete_(ranges_.size()),
+      prefetch_(library_, image_bytes(model_, options.batch) / sizeof(float)) {
+  const std::size_t prefetched_at = std::max(training_.bytes(), evaluation_.bytes());
+  const std::size_t bytes = prefetched_at + prefetch_.bytes();
   if (const std::uint64_t all = bytes + fixed_bytes();
       options_.most_activation_bytes != 0 && all > options_.most_activation_bytes)
     throw TooLarge{all, options_.most_activation_bytes, false};
@@ -107,6 +108,7 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
   memory_ = kernels::cuda::DeviceArray<std::byte>(bytes);
   training_.bind(memory_.data());
   evaluation_.bind(memory_.data());
+  prefetch_.bind(memory_.data() + prefetched_at);
   std::fill_n(measured_.host(), measured_.size(), 0.0F);
   choose_algorithms();
 }
@@ -143,31 +145,12 @@ void CudaEngine::choose_algorithms() {
   library_.take_workspace(trials.workspace());
 }
 
-void CudaEngine::load(const Network& network, const Samples& samples) {
-  TG_CHECK(samples.count >= 0 && samples.count <= network.batch(), samples.count, network.batch());
-  wait_for(loaded_.get());  // of a forward whose gate threw
-  const std::size_t count = count_of(samples.count);
-  const std::size_t bytes = count * model_.input.elements() * sizeof(float);
-  const auto* const from = reinterpret_cast<const std::byte*>(samples.images);
-  auto* const pinned = reinterpret_cast<std::byte*>(images_.data());
-  auto* const to = reinterpret_cast<std::byte*>(network.images());
-  for (std::size_t at = 0; at < bytes; at += kPiece) {
-    const std::size_t piece = std::min(kPiece, bytes - at);
-    std::memcpy(pinned + at, from + at, piece);
-    TG_CUDA(cudaMemcpyAsync(to + at, pinned + at, piece, cudaMemcpyHostToDevice, library_.copy()));
+void CudaEngine::load_labels(const std::int32_t* labels, int count) {
+  for (int i = 0; i < count; ++i) {
+    TG_CHECK(labels[i] >= 0 && labels[i] < model_.classes, labels[i], model_.classes);
+    labels_.host()[i] = labels[i];
   }
-  // A short batch is filled up with zeros.
-  const std::size_t rest = (count_of(network.batch()) - count) * model_.input.elements() * sizeof(float);
-  if (rest > 0) TG_CUDA(cudaMemsetAsync(to + bytes, 0, rest, library_.copy()));
-
-  for (std::size_t i = 0; i < count; ++i) {
-    TG_CHECK(samples.labels[i] >= 0 && samples.labels[i] < model_.classes, samples.labels[i], model_.classes);
-    labels_.host()[i] = samples.labels[i];
-  }
-  labels_.copy_in(count, library_.copy());
-  *step_.host() = {samples.first_position, backwards_, 0};
-  step_.copy_in(1, library_.copy());
-  TG_CUDA(cudaEventRecord(loaded_.get(), library_.copy()));
+  labels_.copy_in(count_of(count), library_.compute());
 }
 
 Pass CudaEngine::pass(const float* parameters, int counted) {
@@ -186,13 +169,20 @@ double CudaEngine::forward(const float* parameters, const Batch& batch, const Se
   TG_CHECK(batch.count == options_.batch, batch.count, options_.batch);
   library_.claim();
   parameters_ = nullptr;
-  load(training_, {batch.images.data(), batch.labels.data(), batch.count, batch.first_position});
+  const cudaStream_t stream = library_.compute();
+  prefetch_.take(batch, training_.images());
+  load_labels(batch.labels.data(), batch.count);
+  *step_.host() = {batch.first_position, backwards_, 0};
+  step_.copy_in(1, stream);
   // One launch reads all parameters, so all have to be there. Little is lost: those of the first layer come last, since
   // their gradient is the last that backward completes.
-  if (gate)
-    for (const SegmentRange& range : ranges_) gate(range.first, range.last);
-  const cudaStream_t stream = library_.compute();
-  TG_CUDA(cudaStreamWaitEvent(stream, loaded_.get(), 0));
+  try {
+    if (gate)
+      for (const SegmentRange& range : ranges_) gate(range.first, range.last);
+  } catch (...) {
+    library_.wait();  // the batch may go now
+    throw;
+  }
   forward_.run({parameters, nullptr}, stream, [&] {
     // What a measured value follows from is 0 times the one before, and that may have been no number.
     if (measured_.size() > 0) TG_CUDA(cudaMemsetAsync(measured_.device(), 0, measured_.bytes(), stream));
@@ -244,6 +234,12 @@ void CudaEngine::backward(float factor, float* gradients, const SegmentSink& sin
   library_.wait();
 }
 
+void CudaEngine::prefetch(const Batch& next) {
+  TG_CHECK(next.count == options_.batch, next.count, options_.batch);
+  library_.claim();
+  prefetch_.start(next);
+}
+
 void CudaEngine::read_statistics(float* measured) const {
   for (const Segment& each : model_.statistics.segments())
     std::copy_n(measured_.host() + each.offset, each.element_count, measured + each.offset);
@@ -259,9 +255,13 @@ EvaluationCounts CudaEngine::evaluate(const float* parameters, const float* stat
   EvaluationCounts all;
   for (int done = 0; done < batch.count; done += evaluation_.batch()) {
     const int count = std::min(evaluation_.batch(), batch.count - done);
-    load(evaluation_,
-         {batch.images.data() + count_of(done) * model_.input.elements(), batch.labels.data() + done, count, 0});
-    TG_CUDA(cudaStreamWaitEvent(stream, loaded_.get(), 0));
+    const std::size_t bytes = image_bytes(model_, count), room = image_bytes(model_, evaluation_.batch());
+    const float* const images = batch.images.data() + count_of(done) * model_.input.elements();
+    auto* const to = reinterpret_cast<std::byte*>(evaluation_.images());
+    TG_CUDA(cudaMemcpyAsync(to, images, bytes, cudaMemcpyHostToDevice, stream));
+    // A short batch is filled up with zeros.
+    if (room > bytes) TG_CUDA(cudaMemsetAsync(to + bytes, 0, room - bytes, stream));
+    load_labels(batch.labels.data() + done, count);
     evaluation_.forward(pass(parameters, count));
     results_.copy_out(1, stream);
     library_.wait();

@@ -1,9 +1,9 @@
 // The engine of a device behind Accelerator::make_engine (accelerator.h); the contract is engine.h's.
 //
 // A step is two CUDA graphs, its forward and its backward pass. What differs from step to step lies in device memory
-// that is written before the launch: the images, labels, dropout's position, the gradient's factor. After each part of
-// the gradient the backward graph tells the host (progress.h), and the sink is called then, while earlier layers are
-// still in backward. Every call returns with the device done.
+// that is written before the launch: the images (prefetch.h), labels, dropout's position, the gradient's factor. After
+// each part of the gradient the backward graph tells the host (progress.h), and the sink is called then, while earlier
+// layers are still in backward. Every call returns with the device done.
 #pragma once
 
 #include <string>
@@ -12,6 +12,7 @@
 #include "engine/cuda/graphs.h"
 #include "engine/cuda/mirror.h"
 #include "engine/cuda/network.h"
+#include "engine/cuda/prefetch.h"
 #include "engine/cuda/progress.h"
 #include "engine/engine.h"
 
@@ -40,6 +41,7 @@ class CudaEngine final : public Engine {
   double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) override;
   using Engine::forward;
   void backward(float factor, float* gradients, const SegmentSink& sink) override;
+  void prefetch(const Batch& next) override;
   void read_statistics(float* measured) const override;
   EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override;
   using Engine::evaluate;
@@ -51,12 +53,6 @@ class CudaEngine final : public Engine {
   const std::vector<std::string>& implementations() const { return implementations_; }
 
  private:
-  struct Samples {
-    const float* images;
-    const std::int32_t* labels;
-    int count;
-    std::uint64_t first_position;
-  };
   struct Step {
     std::uint64_t first_position;
     std::uint64_t number;  // of the backward launch
@@ -66,7 +62,7 @@ class CudaEngine final : public Engine {
   std::size_t fixed_bytes() const;  // on the device, beside memory_ and the workspace
   Trials::Options trial_options(std::uint64_t most_workspace) const;
   void choose_algorithms();
-  void load(const Network& network, const Samples& samples);
+  void load_labels(const std::int32_t* labels, int count);
   Pass pass(const float* parameters, int counted);
 
   const Model model_;
@@ -77,19 +73,19 @@ class CudaEngine final : public Engine {
   Network evaluation_;
   const std::vector<SegmentRange> ranges_;  // of training_, in the order of the forward pass
 
-  kernels::cuda::PinnedArray<float> images_;
   Mirror<std::int32_t> labels_;
   Mirror<Step> step_;
-  Mirror<LossResult> results_;                    // by head
-  Mirror<float> measured_, running_;              // as the model's statistics
-  kernels::cuda::DeviceArray<std::byte> memory_;  // of both networks: they never run at the same time
+  Mirror<LossResult> results_;        // by head
+  Mirror<float> measured_, running_;  // as the model's statistics
+  // Of both networks, which never run at the same time; behind that, of what is prefetched.
+  kernels::cuda::DeviceArray<std::byte> memory_;
   std::vector<std::string> implementations_;
 
-  kernels::cuda::Event loaded_;
   Progress complete_;  // by range, in backward's order
   Graphs forward_, backward_;
   std::uint64_t backwards_ = 0;
   const float* parameters_ = nullptr;  // of the last forward; null: there is nothing to go back through
+  Prefetch prefetch_;                  // goes first: it waits for what it copies
 };
 
 // As make_cpu_engine.

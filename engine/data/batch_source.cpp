@@ -32,7 +32,12 @@ struct BatchSource::State {
   };
 
   State(std::shared_ptr<const Dataset> dataset, const Options& given)
-      : data(std::move(dataset)), options(given), stream(given.seed, data->train.count()) {}
+      : data(std::move(dataset)), options(given), stream(given.seed, data->train.count()) {
+    for (std::uint64_t i = 0; i < std::min(kPrefetchBatches, steps()); ++i) {
+      slots[i].batch.count = options.share.count;
+      shape_batch(options.recipe, slots[i].batch, options.home);
+    }
+  }
 
   std::uint64_t steps() const { return options.last_step - options.first_step; }
   std::uint64_t position_of(std::uint64_t index) const {
@@ -41,9 +46,9 @@ struct BatchSource::State {
   bool has_work() const { return current < steps() && current + 1 < calls + kPrefetchBatches; }
 
   void open(Slot& slot) {
-    slot.batch.count = options.share.count;
+    // An engine may copy what peek() has shown until next() has handed it out, and use it until the call after that.
+    TG_CHECK(slot.index == UINT64_MAX || slot.index + 2 <= calls, slot.index, calls);
     slot.batch.first_position = position_of(current);
-    shape_batch(options.recipe, slot.batch);
     slot.images.resize(slot.batch.labels.size());
     for (std::size_t i = 0; i < slot.images.size(); ++i) slot.images[i] = stream.sample(position_of(current) + i);
     slot.taken = slot.done = 0;
@@ -135,6 +140,13 @@ const Batch& BatchSource::next() {
   state.waited_seconds += std::chrono::duration<double>(Clock::now() - start).count();
   if (!slot.full(index)) std::rethrow_exception(state.failure);
   return slot.batch;
+}
+
+const Batch* BatchSource::peek() const {
+  const State& state = *state_;
+  const std::lock_guard lock(state_->mutex);
+  const State::Slot& slot = state.slots[state.calls % kPrefetchBatches];
+  return slot.full(state.calls) ? &slot.batch : nullptr;
 }
 
 double BatchSource::waited_seconds() const {

@@ -9,8 +9,8 @@
 
 namespace tg::engine {
 
-// Makes room for batch.count samples.
-void shape_batch(const Recipe& recipe, Batch& batch);
+// Makes room for batch.count samples, of the home where one is given.
+void shape_batch(const Recipe& recipe, Batch& batch, kernels::Home* home = nullptr);
 
 // Sample `i` of the batch: that of the stream's `position`, which is `image` of the training set. Any thread, each with
 // its own scratch and i. Throws as fill_training_batch.

@@ -270,4 +270,9 @@ void DeviceHome::release(Floats floats) {
   TG_CHECK(was_given_out, floats.address(), floats.size());
 }
 
+HostArray DeviceHome::allocate_host(std::size_t count) {
+  TG_CUDA(cudaSetDevice(device_));
+  return cuda::allocate_host(count);
+}
+
 }  // namespace tg::kernels::cuda

@@ -29,6 +29,7 @@ class DeviceHome final : public Home {
   std::unique_ptr<TensorKernels> make_kernels() override;
   Floats allocate(std::size_t count) override;
   void release(Floats floats) override;
+  HostArray allocate_host(std::size_t count) override;
 
  private:
   const int device_;

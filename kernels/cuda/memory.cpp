@@ -1,5 +1,8 @@
 #include "kernels/cuda/memory.h"
 
+#include <algorithm>
+#include <exception>
+
 namespace tg::kernels::cuda {
 namespace {
 
@@ -54,6 +57,23 @@ PinnedBytes::PinnedBytes(std::size_t bytes) {
   }
   require_success(result, "cudaMallocHost");
   data_ = {data, {device}};
+}
+
+HostArray allocate_host(std::size_t count) {
+  try {
+    const auto owner = std::make_shared<PinnedArray<float>>(count);
+    std::ranges::fill(owner->span(), 0.0F);
+    return {{owner, owner->data()}, count};
+  } catch (const std::exception&) {  // the system lets none be locked, or no more: that costs speed alone
+    cudaGetLastError();
+    return AlignedArray<float>(count);
+  }
+}
+
+bool is_page_locked(const void* address) {
+  cudaPointerAttributes attributes{};
+  TG_CUDA(cudaPointerGetAttributes(&attributes, address));
+  return attributes.type == cudaMemoryTypeHost;
 }
 
 }  // namespace tg::kernels::cuda

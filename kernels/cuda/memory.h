@@ -15,6 +15,7 @@
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/wait.h"
+#include "kernels/host_array.h"
 
 namespace tg::kernels::cuda {
 
@@ -122,5 +123,10 @@ template <class T>
 using DeviceArray = Array<T, DeviceBytes>;
 template <class T>
 using PinnedArray = Array<T, PinnedBytes>;
+
+// As Home's: zeroed, and page-locked if it can be.
+HostArray allocate_host(std::size_t count);
+// Whether a copy from there runs beside the host. What is not page-locked is copied while the host waits.
+bool is_page_locked(const void* address);
 
 }  // namespace tg::kernels::cuda

@@ -4,12 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <semaphore>
+#include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
 #include "daemon/step/job_layout.h"
+#include "engine/data/picture.h"
 #include "tests/simulation/simulator/awkward_home.h"
 #include "tests/simulation/training/tiny_training.h"
 
@@ -67,6 +72,89 @@ class EngineAtHome final : public engine::Engine {
   const std::unique_ptr<kernels::TensorKernels> tensors_;
 };
 
+// What an engine that can prefetch was asked for.
+struct Asked {
+  std::mutex mutex;
+  std::vector<std::string> calls;
+  void add(const std::string& call) {
+    const std::lock_guard lock(mutex);
+    calls.push_back(call);
+  }
+  std::vector<std::string> taken() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(calls, {});
+  }
+};
+
+// Remembers each batch that it was given and looks whether it stays as it was, until it may change.
+class PrefetchingEngine final : public engine::Engine {
+ public:
+  // waits: in backward, until the source has a batch to show.
+  PrefetchingEngine(std::unique_ptr<engine::Engine> engine, const engine::BatchSource& source,
+                    std::function<bool(std::uint64_t step)> waits, std::shared_ptr<Asked> asked)
+      : engine_(std::move(engine)), source_(source), waits_(std::move(waits)), asked_(std::move(asked)) {}
+  ~PrefetchingEngine() override {
+    next_.check();
+    asked_->add(next_.batch == nullptr ? "end" : "end after prefetch");
+  }
+
+  const engine::SegmentTable& segments() const override { return engine_->segments(); }
+  const engine::SegmentTable& statistics() const override { return engine_->statistics(); }
+  double forward(const float* parameters, const engine::Batch& batch, const SegmentGate& gate) override {
+    const std::string which = std::to_string(batch.first_position);
+    EXPECT_TRUE(next_.batch == nullptr || next_.batch == &batch);
+    next_.check();
+    asked_->add((next_.batch == nullptr ? "forward " : "forward of prefetched ") + which);
+    next_ = {};
+    now_ = Seen(batch);
+    return engine_->forward(parameters, batch, gate);
+  }
+  void backward(float factor, float* gradients, const SegmentSink& sink) override {
+    while (waits_(now_.position) && source_.peek() == nullptr) std::this_thread::yield();
+    engine_->backward(factor, gradients, [&](std::size_t first, std::size_t last) {
+      asked_->add("segment");
+      sink(first, last);
+    });
+    now_.check();
+    next_.check();
+  }
+  void prefetch(const engine::Batch& next) override {
+    EXPECT_EQ(next_.batch, nullptr);
+    next_ = Seen(next);
+    asked_->add("prefetch " + std::to_string(next.first_position));
+  }
+  void read_statistics(float* measured) const override { engine_->read_statistics(measured); }
+  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics,
+                                    const engine::Batch& batch) override {
+    return engine_->evaluate(parameters, statistics, batch);
+  }
+  std::string build() const override { return engine_->build(); }
+  std::size_t activation_bytes() const override { return 0; }
+
+ private:
+  struct Seen {
+    Seen() = default;
+    explicit Seen(const engine::Batch& one)
+        : batch(&one), position(one.first_position), images(one.images.begin(), one.images.end()) {}
+    void check() const {
+      if (batch == nullptr) return;
+      EXPECT_EQ(batch->first_position, position);
+      EXPECT_TRUE(std::ranges::equal(batch->images, images)) << position;
+    }
+    const engine::Batch* batch = nullptr;
+    std::uint64_t position = 0;
+    std::vector<float> images;
+  };
+
+  const std::unique_ptr<engine::Engine> engine_;
+  const engine::BatchSource& source_;
+  const std::function<bool(std::uint64_t)> waits_;
+  const std::shared_ptr<Asked> asked_;
+  Seen now_, next_;
+};
+
+using MakeKit = std::function<TrainingKit(kernels::Home&, const schema::JobSpec&)>;
+
 TrainingKit kit_in(kernels::Home& home, const schema::JobSpec& job) {
   const auto prepared = std::make_shared<Prepared>();
   prepared->model = tiny_model();
@@ -93,10 +181,10 @@ struct Trained {
   Progress progress;
   Trainer trainer;
 
-  explicit Trained(const schema::JobSpec& job)
+  explicit Trained(const schema::JobSpec& job, const MakeKit& make_kit = kit_in)
       : trainer(
-            {job, Rank(0), {1}}, [this, job](const std::function<void()>&) { return kit_in(*home, job); }, progress,
-            FaultInjection(), std::make_shared<Timeline>(), hooks()) {
+            {job, Rank(0), {1}}, [this, job, make_kit](const std::function<void()>&) { return make_kit(*home, job); },
+            progress, FaultInjection(), std::make_shared<Timeline>(), hooks()) {
     EXPECT_TRUE(told.try_acquire_for(kPatience));
   }
   Trainer::Hooks hooks() {
@@ -146,6 +234,111 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
 
 TEST(Trainer, AddsTheWeightDecayWhereTheGradientLives) {
   for (const auto path : values_of<schema::WeightDecayPath>()) expect_gradient(path);
+}
+
+constexpr std::uint64_t kPrefetchSteps = 4;
+
+// Samples of one value each, one a step; those of positions from `held` on are not there before they are let go.
+class Samples final : public engine::PictureSource {
+ public:
+  explicit Samples(std::size_t held) : held_(held) {}
+  Status read(std::size_t image, const engine::Shrink&, engine::Picture& picture) const override {
+    std::unique_lock lock(mutex_);
+    const std::size_t position = reads_++;
+    changed_.wait(lock, [&] { return position < held_; });
+    picture.shape(1, 1, 1);
+    picture.pixels[0] = static_cast<std::uint8_t>(10 * image);
+    return {};
+  }
+  void let_go() const {
+    const std::lock_guard lock(mutex_);
+    held_ = SIZE_MAX;
+    changed_.notify_all();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable std::size_t held_, reads_ = 0;
+};
+
+struct Prefetched {
+  std::shared_ptr<const Samples> samples;
+  std::shared_ptr<Asked> asked = std::make_shared<Asked>();
+  schema::JobSpec job;
+  Layout layout;
+  Trained run;
+
+  explicit Prefetched(std::size_t held)
+      : samples(std::make_shared<const Samples>(held)),
+        layout(make_layout(tiny_segments(), layout_options(job, 1, {}))),
+        run(job, [this, held](kernels::Home& home, const schema::JobSpec& of) { return make_kit(home, of, held); }) {}
+  ~Prefetched() { samples->let_go(); }
+
+  TrainingKit make_kit(kernels::Home& home, const schema::JobSpec& of, std::size_t held) {
+    TrainingKit kit = kit_in(home, of);
+    const auto data = std::make_shared<engine::Dataset>();
+    data->train.stored = {1, 1, 1};
+    data->train.labels.resize(kPrefetchSteps);
+    data->train.source = samples;
+    engine::BatchSource::Options options;
+    options.global_batch = 1;
+    options.share = {0, 1};
+    options.last_step = kPrefetchSteps;
+    options.recipe.input = {1, 1, 1};
+    options.home = &home;
+    kit.batches = std::make_unique<engine::BatchSource>(data, options);
+    kit.engine = std::make_unique<PrefetchingEngine>(
+        std::move(kit.engine), *kit.batches,
+        [held](std::uint64_t step) { return step + 1 < std::min<std::uint64_t>(held, kPrefetchSteps); }, asked);
+    return kit;
+  }
+  void train(std::uint64_t step) {
+    run.trainer.train(step, layout, run.prepared->replica->parameters(), false);
+    for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  }
+  // Once the step is over on the compute thread too.
+  std::vector<std::string> asked_in(std::uint64_t step) {
+    train(step);
+    run.trainer.evaluate(step);
+    EXPECT_TRUE(run.told.try_acquire_for(kPatience));
+    return asked->taken();
+  }
+};
+
+std::vector<std::string> calls_of(const std::string& forward, const std::string& prefetch) {
+  std::vector<std::string> calls = {forward};
+  for (std::size_t s = 0; s < tiny_segments().size(); ++s) {
+    calls.push_back("segment");
+    if (s == 0 && !prefetch.empty()) calls.push_back(prefetch);
+  }
+  return calls;
+}
+
+TEST(Trainer, LetsTheEngineHaveTheNextBatchDuringBackward) {
+  Prefetched steps(SIZE_MAX);
+  EXPECT_EQ(steps.asked_in(0), calls_of("forward 0", "prefetch 1"));
+  EXPECT_EQ(steps.asked_in(1), calls_of("forward of prefetched 1", "prefetch 2"));
+  EXPECT_EQ(steps.asked_in(2), calls_of("forward of prefetched 2", "prefetch 3"));
+  EXPECT_EQ(steps.asked_in(3), calls_of("forward of prefetched 3", ""));
+}
+
+TEST(Trainer, DoesNotWaitForTheNextBatch) {
+  Prefetched steps(2);
+  EXPECT_EQ(steps.asked_in(0), calls_of("forward 0", "prefetch 1"));
+  EXPECT_EQ(steps.asked_in(1), calls_of("forward of prefetched 1", ""));
+  steps.samples->let_go();
+  EXPECT_EQ(steps.asked_in(2).front(), "forward 2");
+}
+
+TEST(Trainer, EndsTheEngineBeforeTheBatches) {
+  std::shared_ptr<Asked> asked;
+  {
+    Prefetched steps(SIZE_MAX);
+    asked = steps.asked;
+    steps.asked_in(0);
+  }
+  EXPECT_EQ(asked->taken(), std::vector<std::string>{"end after prefetch"});
 }
 
 TEST(Trainer, EvaluatesWithTheAverageAndTheRunningStatistics) {

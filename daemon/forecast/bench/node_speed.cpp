@@ -32,9 +32,9 @@ constexpr Trained kTrained[] = {{ModelKind::kLenet, 64}, {ModelKind::kCifarnet, 
 
 Error stopped() { return {ErrorKind::kRefused, "the measurement was stopped"}; }
 
-void fill(engine::Batch& batch, const engine::Model& model, int count) {
+void fill(engine::Batch& batch, const engine::Model& model, int count, kernels::Home& home) {
   batch.count = count;
-  batch.images = AlignedArray<float>(static_cast<std::size_t>(count) * model.input.elements());
+  batch.images = home.allocate_host(static_cast<std::size_t>(count) * model.input.elements());
   for (std::size_t i = 0; i < batch.images.size(); ++i) {
     const std::uint32_t counter[4] = {static_cast<std::uint32_t>(i), 0, 0, 0};
     std::uint32_t words[4];
@@ -55,7 +55,7 @@ Result<schema::ComputeRate> measure_compute(const Trained& trained, const NodeUn
   engine::initialize(model.segments, kSeed, initial.data());
   node.compute.home().make_kernels()->copy_in(std::as_bytes(initial.span()), parameters.floats());
   engine::Batch batch;
-  fill(batch, model, trained.batch);
+  fill(batch, model, trained.batch, node.compute.home());
   std::vector<double> seconds;
   for (int round = 0; round <= kComputeRounds; ++round) {
     if (node.stop.stop_requested()) return stopped();

@@ -78,6 +78,7 @@ struct Trainer::State {
   void run();
   bool make_kit();
   void train(const Train& asked);
+  bool prefetch();
   void wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last);
   void evaluate(const Evaluate& asked);
   void add_weight_decay(kernels::ConstFloats parameters, std::size_t first, std::size_t last);
@@ -166,8 +167,8 @@ void Trainer::State::run() {
   } catch (const std::exception& error) {
     tell([&] { hooks.happened(EngineFailed{error.what()}); });
   }
-  kit.batches.reset();
   kit.engine.reset();
+  kit.batches.reset();
   const std::lock_guard lock(mutex);
   returned = true;
   changed.notify_all();
@@ -213,6 +214,7 @@ void Trainer::State::train(const Train& asked) {
   const double factor =
       static_cast<double>(members) / static_cast<double>(schema::resolved_global_batch(options.job, members));
   std::size_t complete_from = kit.prepared->model.segments.size();  // segments [complete_from, size) are complete
+  bool prefetched = false;
   kit.engine->backward(
       static_cast<float>(factor), kit.gradients.floats().address(), [&](std::size_t first, std::size_t last) {
         TG_CHECK(last == complete_from, first, last, complete_from);
@@ -234,7 +236,17 @@ void Trainer::State::train(const Train& asked) {
           ready.statistics.clear();
           ++ready.bucket;
         }
+        prefetched = prefetched || prefetch();
       });
+  if (!prefetched) prefetch();
+}
+
+// Lets the engine have the next step's batch, if there is one and it is filled. Asked for from the first part of the
+// gradient on: what is copied then costs no time, since the device has the rest of backward to do.
+bool Trainer::State::prefetch() {
+  const engine::Batch* const next = kit.batches ? kit.batches->peek() : nullptr;
+  if (next != nullptr) kit.engine->prefetch(*next);
+  return next != nullptr;
 }
 
 void Trainer::State::add_weight_decay(kernels::ConstFloats parameters, std::size_t first, std::size_t last) {

@@ -58,8 +58,8 @@ struct TrainingKit {
   std::shared_ptr<const Prepared> prepared;
   std::unique_ptr<kernels::TensorKernels> tensors;  // the compute thread's
   kernels::HomeArray gradients;
-  std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<engine::BatchSource> batches;  // empty when gradients are replayed: no data then
+  std::unique_ptr<engine::Engine> engine;        // goes first: it may be copying a batch
 };
 
 class Trainer {

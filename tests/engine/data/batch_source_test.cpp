@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -20,6 +21,11 @@ std::shared_ptr<const Dataset> digits() {
   options.synthetic_test = 1;
   return *load_dataset(options);
 }
+
+class Failing final : public PictureSource {
+ public:
+  Status read(std::size_t, const Shrink&, Picture&) const override { return Error{ErrorKind::kFailed, "no file"}; }
+};
 
 BatchSource::Options options_of(const Dataset& data) {
   BatchSource::Options options;
@@ -48,6 +54,77 @@ TEST(BatchSource, EqualsDirectFillAndStaysValidUntilTheNextCall) {
     ASSERT_EQ(batch.labels, expected.labels) << step;
     ASSERT_TRUE(std::ranges::equal(batch.images.span(), expected.images.span())) << step;
   }
+}
+
+// Ordinary memory, counted: as a home's.
+class CountingHome final : public kernels::Home {
+ public:
+  std::string_view name() const override { return "counting"; }
+  std::unique_ptr<kernels::TensorKernels> make_kernels() override { return nullptr; }
+  kernels::Floats allocate(std::size_t) override { return {}; }
+  void release(kernels::Floats) override {}
+  kernels::HostArray allocate_host(std::size_t count) override {
+    ++given_;
+    ++held_;
+    auto* const array = new AlignedArray<float>(count);
+    return {std::shared_ptr<float>(array->data(),
+                                   [this, array](float*) {
+                                     delete array;
+                                     --held_;
+                                   }),
+            count};
+  }
+  int given() const { return given_; }
+  int held() const { return held_; }
+
+ private:
+  std::atomic<int> given_ = 0, held_ = 0;
+};
+
+// What peek shows is what next gives, and it stays so until the call after that: an engine may copy it meanwhile.
+TEST(BatchSource, ShowsTheNextBatchOnceItIsFilled) {
+  const auto data = digits();
+  auto options = options_of(*data);
+  CountingHome home;
+  options.home = &home;
+  {
+    BatchSource source(data, options);
+    std::vector<float> shown, given;
+    for (std::uint64_t step = options.first_step; step < options.last_step; ++step) {
+      const Batch* peeked = source.peek();
+      const Batch& batch = source.next();
+      if (peeked != nullptr) {
+        ASSERT_EQ(peeked, &batch);
+      }
+      if (!shown.empty()) {
+        ASSERT_TRUE(std::ranges::equal(batch.images.span(), shown)) << step;
+      }
+      given.assign(batch.images.begin(), batch.images.end());
+      shown.clear();
+      const bool last = step + 1 == options.last_step;
+      while (!last && (peeked = source.peek()) == nullptr) std::this_thread::yield();
+      if (last) {
+        EXPECT_EQ(source.peek(), nullptr);
+      } else {
+        ASSERT_NE(peeked, &batch);
+        ASSERT_EQ(peeked->first_position, batch.first_position + options.global_batch);
+        shown.assign(peeked->images.begin(), peeked->images.end());
+      }
+      ASSERT_TRUE(std::ranges::equal(batch.images.span(), given)) << step;
+    }
+    EXPECT_EQ(home.given(), 2);
+  }
+  EXPECT_EQ(home.held(), 0);
+}
+
+TEST(BatchSource, HasNothingToShowOfAFailure) {
+  const auto data = digits();
+  auto broken = std::make_shared<Dataset>(*data);
+  broken->train.pixels.clear();
+  broken->train.source = std::make_shared<Failing>();
+  BatchSource source(broken, options_of(*data));
+  EXPECT_THROW(source.next(), std::runtime_error);
+  EXPECT_EQ(source.peek(), nullptr);
 }
 
 TEST(BatchSource, ThreadsFillTheSameBatches) {

@@ -7,10 +7,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <tuple>
 
 #include "engine/cuda/cuda_engine.h"
 #include "engine/cuda/trials/trials.h"
+#include "engine/micro_batches.h"
+#include "engine/models/builder.h"
 #include "kernels/cuda/wait.h"
+#include "kernels/host_home.h"
 #include "tests/engine/cuda/stand_in/device.h"
 #include "tests/engine/random_batch.h"
 #include "tests/engine/small_networks.h"
@@ -162,6 +166,176 @@ TEST(Forward, GoesOnAfterAGateThatThrew) {
   EXPECT_EQ(take_step(*engine, parameters, random_batch(model, 3, 4), room).gradient, expected.gradient);
 }
 
+void fill(const Model& model, std::uint64_t seed, Batch& batch) {
+  const Batch drawn = random_batch(model, batch.count, seed);
+  std::ranges::copy(drawn.images, batch.images.begin());
+  batch.labels = drawn.labels;
+  batch.first_position = static_cast<std::uint64_t>(batch.count) * seed;
+}
+
+// In memory that is page-locked where there is some.
+Batch locked_batch(const Model& model, std::uint64_t seed, int count = 3) {
+  Batch batch;
+  batch.count = count;
+  batch.images = kernels::cuda::allocate_host(static_cast<std::size_t>(count) * model.input.elements());
+  fill(model, seed, batch);
+  return batch;
+}
+
+void spoil(Batch& batch) { std::ranges::fill(batch.images, std::nanf("")); }
+
+void expect_same(const Step& got, const Step& want, std::uint64_t step) {
+  EXPECT_EQ(got.loss, want.loss) << step;
+  EXPECT_EQ(got.gradient, want.gradient) << step;
+}
+
+// With streams that run as late as they may, or as soon as they can. Memory that is freed makes all of them run, so
+// what is compared with is made first.
+class Prefetching : public testing::TestWithParam<std::tuple<bool, bool>> {
+ protected:
+  Prefetching() { std::tie(stand_in::faults().computes_late, stand_in::faults().copies_late) = GetParam(); }
+  ~Prefetching() override {
+    EXPECT_EQ(stand_in::counts().frees_under_work, before_);
+    stand_in::faults() = {};
+  }
+  // That an engine takes which was never used before.
+  Step step_of(Engine& engine, std::uint64_t seed, int count = 3) {
+    return take_step(engine, parameters_, locked_batch(model_, seed, count), room_);
+  }
+  Step step_of(std::uint64_t seed) { return step_of(*make_engine(model_), seed); }
+  // Steps 0, 1, ... with two batches in turns, as a run has them: what was trained on is filled anew. The
+  // engine may have the next one before backward, in its sink, or after it.
+  void expect_steps(Engine& engine, int count, const std::vector<Step>& expected) {
+    Batch batches[] = {locked_batch(model_, 0, count), locked_batch(model_, 1, count)};
+    for (std::uint64_t k = 0; k < expected.size(); ++k) {
+      Batch &batch = batches[k % 2], &next = batches[(k + 1) % 2];
+      std::fill(room_.begin(), room_.end(), 0.0F);
+      Step step{engine.forward(parameters_.data(), batch), {}, {}};
+      if (k % 3 == 0) engine.prefetch(next);
+      engine.backward(1.5F, room_.data(), [&](std::size_t, std::size_t) {
+        if (k % 3 == 1) engine.prefetch(next);
+      });
+      spoil(batch);
+      if (k % 3 == 2) engine.prefetch(next);
+      step.gradient.assign(room_.begin(), room_.end());
+      expect_same(step, expected[k], k);
+      fill(model_, k + 2, batch);
+      if (k % 4 == 0) {  // which leaves what was prefetched where it is
+        const std::vector<float> running(model_.statistics.padded_count(), 1.0F);
+        engine.evaluate(parameters_.data(), running.data(), random_batch(model_, 2, 7));
+      }
+    }
+    engine.forward(parameters_.data(), batches[expected.size() % 2]);
+  }
+
+  const Model model_ = ModelBuilder("m", {2, 6, 6})
+                           .convolution("conv1", {.count = 5, .kernel = 3, .bias = false}, {})
+                           .batch_normalization("bn1", {})
+                           .dense("fc1", 20, {})
+                           .relu()
+                           .dropout(0.5)
+                           .dense("fc2", 4, {})
+                           .build()
+                           .value();
+  const AlignedArray<float> parameters_ = random_parameters(model_, 0.5F, 1);
+  AlignedArray<float> room_ = flat_array(model_);
+
+ private:
+  const std::size_t before_ = stand_in::counts().frees_under_work;
+};
+
+constexpr std::uint64_t kSteps = 9;
+
+TEST_P(Prefetching, LeavesEveryStepItsBits) {
+  std::vector<Step> expected;
+  for (std::uint64_t k = 0; k < kSteps; ++k) expected.push_back(step_of(k));
+  expect_steps(*make_engine(model_), 3, expected);
+}
+
+TEST_P(Prefetching, LeavesStepsInPartsTheirBits) {
+  constexpr int kBatch = 9;
+  kernels::HostHome home(*kernels::available().back());
+  const auto in_parts = [&] {
+    return make_micro_batches(make_engine(model_), home, {.batch = kBatch, .micro_batch = 3});
+  };
+  std::vector<Step> expected;
+  for (std::uint64_t k = 0; k < kSteps; ++k) expected.push_back(step_of(*in_parts(), k, kBatch));
+  expect_steps(*in_parts(), kBatch, expected);
+}
+
+TEST_P(Prefetching, IsOfNoUseToAnotherBatch) {
+  const double loss_of_b = step_of(2).loss, loss_of_c = step_of(3).loss;
+  const auto engine = make_engine(model_);
+  Batch a = locked_batch(model_, 1), b = locked_batch(model_, 2);
+  engine->prefetch(a);
+  const double loss = engine->forward(parameters_.data(), b);
+  spoil(a);
+  EXPECT_EQ(loss, loss_of_b);
+  fill(model_, 1, a);
+  engine->prefetch(a);
+  engine->prefetch(b);
+  spoil(a);
+  EXPECT_EQ(engine->forward(parameters_.data(), b), loss_of_b);
+  fill(model_, 3, a);
+  EXPECT_EQ(engine->forward(parameters_.data(), a), loss_of_c);
+}
+
+TEST_P(Prefetching, MayEndAtAnyTime) {
+  const Step expected = step_of(2);
+  const auto engine = make_engine(model_);
+  {
+    const Batch batch = locked_batch(model_, 1);
+    engine->prefetch(batch);
+    EXPECT_THROW(engine->forward(parameters_.data(), batch,
+                                 [](std::size_t, std::size_t) { throw std::runtime_error("the run is over"); }),
+                 std::runtime_error);
+  }
+  expect_same(step_of(*engine, 2), expected, 2);
+  const Batch batch = locked_batch(model_, 3);
+  auto ended = make_engine(model_);
+  ended->prefetch(batch);
+  ended.reset();
+}
+
+INSTANTIATE_TEST_SUITE_P(Streams, Prefetching, testing::Combine(testing::Bool(), testing::Bool()),
+                         [](const auto& each) {
+                           return std::string(std::get<0>(each.param) ? "late_compute_" : "early_compute_") +
+                                  (std::get<1>(each.param) ? "late_copy" : "early_copy");
+                         });
+
+// Against the contract the batch is spoiled where its copy is done: forward has the copy.
+TEST(Prefetch, IsUsed) {
+  const Model model = make_model(ModelKind::kLenet);
+  const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
+  stand_in::faults().copies_late = false;
+  const auto engine = make_engine(model);
+  stand_in::faults() = {};
+  Batch batch = locked_batch(model, 1);
+  engine->prefetch(batch);
+  spoil(batch);
+  EXPECT_EQ(engine->forward(parameters.data(), batch),
+            make_engine(model)->forward(parameters.data(), locked_batch(model, 1)));
+}
+
+TEST(Prefetch, LeavesOrdinaryMemoryToForward) {
+  const Model model = make_model(ModelKind::kLenet);
+  const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
+  const double loss = make_engine(model)->forward(parameters.data(), locked_batch(model, 1));
+  const auto engine = make_engine(model);
+  const kernels::HostArray locked = kernels::cuda::allocate_host(100);
+  EXPECT_TRUE(kernels::cuda::is_page_locked(locked.data()));
+  EXPECT_TRUE(kernels::cuda::is_page_locked(locked.data() + 99));
+  EXPECT_TRUE(std::ranges::all_of(locked, [](float each) { return each == 0; }));
+  stand_in::faults().no_page_locked_memory = true;
+  const Batch batch = locked_batch(model, 1);
+  stand_in::faults() = {};
+  EXPECT_FALSE(kernels::cuda::is_page_locked(batch.images.data()));
+  const std::size_t launches = stand_in::counts().launches;
+  engine->prefetch(batch);
+  EXPECT_EQ(stand_in::counts().launches, launches);
+  EXPECT_EQ(engine->forward(parameters.data(), batch), loss);
+}
+
 TEST(Choices, AreDeterministicAndAccurate) {
   const auto engine = make_engine(make_model(ModelKind::kLenet));
   EXPECT_EQ(engine->choices(),
@@ -224,7 +398,8 @@ TEST(Choices, OfEvaluationAreTimedAnewWhereTheyAreNotThere) {
 // As long as it lives.
 struct Fault {
   explicit Fault(std::vector<int> failing, std::vector<int> uncaptured = {}) {
-    stand_in::faults() = {std::move(failing), std::move(uncaptured), false};
+    stand_in::faults().failing = std::move(failing);
+    stand_in::faults().uncaptured = std::move(uncaptured);
   }
   ~Fault() { stand_in::faults() = {}; }
 };
@@ -379,6 +554,16 @@ TEST(Memory, CountsWhatTrialsTake) {
   EXPECT_EQ(made.error().kind, ErrorKind::kRefused);
   EXPECT_NE(made.error().message.find(" are free on the device; set micro-batch"), std::string::npos)
       << made.error().message;
+}
+
+TEST(Memory, IsWhatIsTaken) {
+  for (const int batch : {1, 3, 40}) {
+    const std::size_t before = stand_in::taken_bytes();
+    EngineOptions options = kOptions;
+    options.batch = batch;
+    const auto engine = make_engine(make_model(ModelKind::kLenet), options);
+    EXPECT_EQ(engine->activation_bytes(), stand_in::taken_bytes() - before) << batch;
+  }
 }
 
 TEST(Memory, IsRefusedBeforeItIsTaken) {
