@@ -165,32 +165,42 @@ Pass CudaEngine::pass(const float* parameters, int counted) {
           .factor = reinterpret_cast<const float*>(step + offsetof(Step, factor))};
 }
 
+template <class Work>
+void CudaEngine::finish(const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    try {
+      library_.wait();
+    } catch (const std::exception&) {  // what failed first is told
+    }
+    throw;
+  }
+  library_.wait();
+}
+
 double CudaEngine::forward(const float* parameters, const Batch& batch, const SegmentGate& gate) {
   TG_CHECK(batch.count == options_.batch, batch.count, options_.batch);
   library_.claim();
   parameters_ = nullptr;
   const cudaStream_t stream = library_.compute();
-  prefetch_.take(batch, training_.images());
-  load_labels(batch.labels.data(), batch.count);
-  *step_.host() = {batch.first_position, backwards_, 0};
-  step_.copy_in(1, stream);
-  // One launch reads all parameters, so all have to be there. Little is lost: those of the first layer come last, since
-  // their gradient is the last that backward completes.
-  try {
+  finish([&] {
+    prefetch_.take(batch, training_.images());
+    load_labels(batch.labels.data(), batch.count);
+    *step_.host() = {batch.first_position, backwards_, 0};
+    step_.copy_in(1, stream);
+    // One launch reads all parameters, so all have to be there. Little is lost: those of the first layer come last,
+    // since their gradient is the last that backward completes.
     if (gate)
       for (const SegmentRange& range : ranges_) gate(range.first, range.last);
-  } catch (...) {
-    library_.wait();  // the batch may go now
-    throw;
-  }
-  forward_.run({parameters, nullptr}, stream, [&] {
-    // What a measured value follows from is 0 times the one before, and that may have been no number.
-    if (measured_.size() > 0) TG_CUDA(cudaMemsetAsync(measured_.device(), 0, measured_.bytes(), stream));
-    training_.forward(pass(parameters, options_.batch));
-    results_.copy_out(results_.size(), stream);
-    measured_.copy_out(measured_.size(), stream);
+    forward_.run({parameters, nullptr}, stream, [&] {
+      // What a measured value follows from is 0 times the one before, and that may have been no number.
+      if (measured_.size() > 0) TG_CUDA(cudaMemsetAsync(measured_.device(), 0, measured_.bytes(), stream));
+      training_.forward(pass(parameters, options_.batch));
+      results_.copy_out(results_.size(), stream);
+      measured_.copy_out(measured_.size(), stream);
+    });
   });
-  library_.wait();
   parameters_ = parameters;
   double sum = 0;
   for (std::size_t head = 0; head < results_.size(); ++head) {
@@ -210,28 +220,24 @@ void CudaEngine::backward(float factor, float* gradients, const SegmentSink& sin
   const auto* const number = reinterpret_cast<const std::uint64_t*>(reinterpret_cast<const std::byte*>(step_.device()) +
                                                                     offsetof(Step, number));
   const cudaStream_t stream = library_.compute();
-  backward_.run({parameters, gradients}, stream, [&] {
-    std::size_t done = 0;
-    step_.copy_in(1, stream);
-    training_.backward(pass(parameters, options_.batch), gradients, [&](const SegmentRange& range) {
-      const SegmentRange& expected = ranges_[ranges_.size() - 1 - done];
-      TG_CHECK(range.first == expected.first && range.last == expected.last, range.first, expected.first);
-      complete_.queue(done, number, stream);
-      ++done;
+  finish([&] {
+    backward_.run({parameters, gradients}, stream, [&] {
+      std::size_t done = 0;
+      step_.copy_in(1, stream);
+      training_.backward(pass(parameters, options_.batch), gradients, [&](const SegmentRange& range) {
+        const SegmentRange& expected = ranges_[ranges_.size() - 1 - done];
+        TG_CHECK(range.first == expected.first && range.last == expected.last, range.first, expected.first);
+        complete_.queue(done, number, stream);
+        ++done;
+      });
+      TG_CHECK(done == ranges_.size(), done, ranges_.size());
     });
-    TG_CHECK(done == ranges_.size(), done, ranges_.size());
-  });
-  try {
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
       complete_.wait(i, backwards_, stream);
       const SegmentRange& range = ranges_[ranges_.size() - 1 - i];
       sink(range.first, range.last);
     }
-  } catch (...) {
-    library_.wait();  // the next call may use the memory at once
-    throw;
-  }
-  library_.wait();
+  });
 }
 
 void CudaEngine::prefetch(const Batch& next) {
@@ -258,13 +264,14 @@ EvaluationCounts CudaEngine::evaluate(const float* parameters, const float* stat
     const std::size_t bytes = image_bytes(model_, count), room = image_bytes(model_, evaluation_.batch());
     const float* const images = batch.images.data() + count_of(done) * model_.input.elements();
     auto* const to = reinterpret_cast<std::byte*>(evaluation_.images());
-    TG_CUDA(cudaMemcpyAsync(to, images, bytes, cudaMemcpyHostToDevice, stream));
-    // A short batch is filled up with zeros.
-    if (room > bytes) TG_CUDA(cudaMemsetAsync(to + bytes, 0, room - bytes, stream));
-    load_labels(batch.labels.data() + done, count);
-    evaluation_.forward(pass(parameters, count));
-    results_.copy_out(1, stream);
-    library_.wait();
+    finish([&] {
+      TG_CUDA(cudaMemcpyAsync(to, images, bytes, cudaMemcpyHostToDevice, stream));
+      // A short batch is filled up with zeros.
+      if (room > bytes) TG_CUDA(cudaMemsetAsync(to + bytes, 0, room - bytes, stream));
+      load_labels(batch.labels.data() + done, count);
+      evaluation_.forward(pass(parameters, count));
+      results_.copy_out(1, stream);
+    });
     const LossResult& result = *results_.host();
     all.correct += result.correct;
     all.correct_5 += result.correct_5;

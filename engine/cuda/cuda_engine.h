@@ -64,6 +64,9 @@ class CudaEngine final : public Engine {
   void choose_algorithms();
   void load_labels(const std::int32_t* labels, int count);
   Pass pass(const float* parameters, int counted);
+  // Queues work, and returns or throws with the device done: the caller may use all memory at once.
+  template <class Work>
+  void finish(const Work& work);
 
   const Model model_;
   const EngineOptions options_;

@@ -32,7 +32,7 @@ TEST(ComputeDevice, WithoutAModuleTheProcessorComputes) {
   EXPECT_NE(chosen->why_not().find("install the package tgd-cuda"), std::string::npos) << chosen->why_not();
   const auto needed = ComputeDevice::choose({EngineKind::kCuda, {}}, host, "a build");
   ASSERT_FALSE(needed.ok());
-  EXPECT_EQ(needed.error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(needed.error().kind, ErrorKind::kFailed);
 }
 
 }  // namespace
