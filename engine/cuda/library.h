@@ -33,15 +33,15 @@ inline void wait_for(cudaEvent_t event) {
 }
 
 // What a library's create made, given back by its destroy; not where that would wait for a device that has hung.
-template <auto Destroy>
+template <auto kDestroy>
 struct Destroyer {
   template <class Handle>
   void operator()(Handle* handle) const {
-    if (!kernels::cuda::has_hung()) Destroy(handle);
+    if (!kernels::cuda::has_hung()) kDestroy(handle);
   }
 };
-template <class Handle, auto Destroy>
-using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroyer<Destroy>>;
+template <class Handle, auto kDestroy>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroyer<kDestroy>>;
 
 using TensorDescriptor = Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
 using FilterDescriptor = Owned<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;

@@ -135,11 +135,11 @@ std::unique_ptr<Accelerator> open_device(const AcceleratorOptions& options, std:
 }  // namespace
 }  // namespace tg::engine::cuda
 
-#define TGD_EXPORT extern "C" __attribute__((visibility("default")))
+#define TG_EXPORT extern "C" __attribute__((visibility("default")))
 
-TGD_EXPORT const char* tgd_module_build() { return tg::engine::cuda::build_id(); }
+TG_EXPORT const char* tgd_module_build() { return tg::engine::cuda::build_id(); }
 
-TGD_EXPORT tg::engine::Accelerator* tgd_open_module(const tg::engine::AcceleratorOptions& options, std::string& why) {
+TG_EXPORT tg::engine::Accelerator* tgd_open_module(const tg::engine::AcceleratorOptions& options, std::string& why) {
   try {
     return tg::engine::cuda::open_device(options, why).release();
   } catch (const std::exception& e) {

@@ -89,7 +89,7 @@ Network::Running Network::make_running(std::size_t stage) {
       running.additions.push_back({own, taken.gradient, count});
       taken.gradient = own;
     }
-    context.inputs.push_back(std::move(taken));
+    context.inputs.push_back(taken);
   }
   if (plan.view) return running;
   running.layer = text_of_layer(context);
