@@ -15,6 +15,10 @@ Error failed(std::string message) { return {ErrorKind::kFailed, std::move(messag
 
 // "libcudnn.so.9: cannot open shared object file: No such file or directory" is what the loader says of a library.
 Error not_loaded(const std::string& path, const std::string& said) {
+  if (said.find("undefined symbol") != std::string::npos)
+    return failed(path + " cannot be loaded: " + said +
+                  "; cuDNN or cuBLAS here is older than what it was built with, or the module is of another build: "
+                  "install newer ones (deploy/reference.md, GPUs), or tgd-cuda anew");
   const std::size_t colon = said.find(": cannot open shared object file");
   if (colon == std::string::npos || said.starts_with(path))
     return failed(path + " cannot be loaded: " + said + "; install the package tgd-cuda of this build anew");

@@ -107,7 +107,8 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   const std::uint64_t at_home = home_bytes(job, model);
   const std::uint64_t least =
       least_run_bytes(job, model, options.weights.size(), options.threads) - (on_device ? at_home : 0);
-  if (const Status fits = check_memory(least, 0, options.memory_bytes); !fits.ok())
+  const std::uint64_t samples = replays(job) ? 0 : sample_bytes(model, batch);
+  if (const Status fits = check_memory(least + (on_device ? samples : 0), 0, options.memory_bytes); !fits.ok())
     return Error{fits.error().kind, fits.error().message + options.unsaved_note};
   const std::uint64_t kept = on_device ? device_reserve(job, model, options.weights.size(), options.threads) : 0;
   if (on_device)
@@ -119,8 +120,8 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
                                       compute.home());
   const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
   if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
-  const std::uint64_t others = (on_device ? at_home + kept : least + sample_bytes(model, batch)) +
-                               engine::micro_batch_bytes(model, batch, micro_batch);
+  const std::uint64_t others =
+      (on_device ? at_home + kept : least + samples) + engine::micro_batch_bytes(model, batch, micro_batch);
   const std::uint64_t allowed = on_device ? compute.memory().free : allowed_memory(options.memory_bytes);
   Result<std::unique_ptr<engine::Engine>> engine =
       compute.make_engine(model, {static_cast<int>(options.threads), micro_batch, evaluation_samples(model.input),

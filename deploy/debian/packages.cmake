@@ -1,4 +1,5 @@
-# The Debian packages, made by CPack: deploy/package. tgd-cuda is one of them where CUDA and cuDNN were found. Beside this file: what debhelper would have written.
+# The Debian packages, made by CPack: deploy/package. tgd-cuda is one of them where CUDA and cuDNN were found.
+# Beside this file: what debhelper would have written.
 set(changelog ${CMAKE_CURRENT_LIST_DIR}/changelog)
 file(STRINGS ${changelog} newest LIMIT_COUNT 1)
 if(NOT newest MATCHES "^tgd \\(${PROJECT_VERSION}\\) ")

@@ -39,7 +39,7 @@ void require_success(cudnnStatus_t result, std::string_view call) {
   char detail[256] = {};
   cudnnGetLastErrorString(detail, sizeof detail);
   fail(call, std::string(cudnnGetErrorString(result)) + (detail[0] == '\0' ? "" : ": ") + detail,
-       result == CUDNN_STATUS_ALLOC_FAILED);
+       result == CUDNN_STATUS_ALLOC_FAILED || result == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED);
 }
 
 void require_success(cublasStatus_t result, std::string_view call) {

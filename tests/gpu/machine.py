@@ -10,7 +10,7 @@ import subprocess
 def said(*command, environment=None):
     """What a program prints, or nothing where it cannot be run."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, timeout=45, env=environment).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         return ""
 

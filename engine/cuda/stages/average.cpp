@@ -8,7 +8,7 @@ namespace {
 // Along one side, on the device.
 class SpansOnDevice {
  public:
-  SpansOnDevice(const Library& library, const std::vector<cpu::Span>& spans)
+  SpansOnDevice(Library& library, const std::vector<cpu::Span>& spans)
       : count_(spans.size()), values_(3 * spans.size()) {
     std::vector<int> values(3 * count_);
     for (std::size_t i = 0; i < count_; ++i) {
@@ -18,7 +18,7 @@ class SpansOnDevice {
     }
     TG_CUDA(cudaMemcpyAsync(values_.data(), values.data(), values.size() * sizeof(int), cudaMemcpyHostToDevice,
                             library.compute()));
-    TG_CUDA(cudaStreamSynchronize(library.compute()));
+    library.wait();
   }
   Spans spans() const { return {values_.data(), values_.data() + count_, values_.data() + 2 * count_}; }
 

@@ -113,7 +113,7 @@ class BatchNormalizationStage final : public Stage {
     const std::vector<float> values(count, 1.0F);
     TG_CUDA(
         cudaMemcpyAsync(ones.data(), values.data(), count * sizeof(float), cudaMemcpyHostToDevice, library_.compute()));
-    TG_CUDA(cudaStreamSynchronize(library_.compute()));
+    library_.wait();
     return ones;
   }
 
