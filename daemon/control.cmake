@@ -11,5 +11,5 @@ add_library(tgd_control STATIC
   ${CMAKE_CURRENT_LIST_DIR}/store/run_record.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/run_store.cpp)
 target_link_libraries(tgd_control
-  PUBLIC tgd_flags tgd_base tgd_schema tgd_daemon_core tgd_sockets
+  PUBLIC tgd_flags tgd_base tgd_schema tgd_daemon_core tgd_access
   PRIVATE tgd_engine cppzmq nlohmann_json::nlohmann_json Threads::Threads)

@@ -16,6 +16,9 @@
 #include <random>
 #include <thread>
 
+#include "daemon/access/keyring.h"
+#include "daemon/access/networks.h"
+#include "daemon/access/socket_options.h"
 #include "daemon/control/control_server.h"
 #include "daemon/mesh/mesh.h"
 #include "daemon/metrics/answers.h"
@@ -26,14 +29,11 @@
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
 #include "daemon/node/service_manager.h"
-#include "daemon/sockets/keyring.h"
-#include "daemon/sockets/networks.h"
-#include "daemon/sockets/socket_options.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/run_store.h"
 #include "engine/compute_device.h"
-#include "engine/host/descriptors.h"
-#include "engine/host/processors.h"
+#include "engine/resources/descriptors.h"
+#include "engine/resources/processors.h"
 #include "engine/storage/disk_fault.h"
 #include "kernels/base/log.h"
 #include "kernels/host_home.h"

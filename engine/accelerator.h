@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/choices.h"
 #include "engine/engine.h"
-#include "kernels/base/choices.h"
 #include "kernels/base/status.h"
 #include "kernels/home.h"
 

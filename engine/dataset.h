@@ -26,9 +26,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/choices.h"
 #include "engine/engine.h"
 #include "engine/recipe.h"
-#include "kernels/base/choices.h"
 #include "kernels/base/status.h"
 #include "kernels/home.h"
 

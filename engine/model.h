@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/choices.h"
 #include "engine/graph/graph.h"
 #include "engine/segment.h"
-#include "kernels/base/choices.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {
@@ -25,8 +25,8 @@ struct Model {
   // Running means and variances of the batch normalizations, laid out as segments are. They are state, but no gradient
   // belongs to them: engine.h says how they are kept.
   SegmentTable statistics;
-  // Empty for a model of which only the segments are written down (models/outlines): its gradients can be replayed, it
-  // cannot be trained.
+  // Empty for a model of which only the segments are written down (models/replay_only): its gradients can be replayed,
+  // it cannot be trained.
   std::vector<Operator> operators;
   bool trainable() const { return !operators.empty(); }
   // Of names, shapes and initial rules of segments and statistics: what two nodes compare before a run.

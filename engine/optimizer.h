@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/base/choices.h"
+#include "engine/choices.h"
 #include "kernels/base/status.h"
 #include "kernels/kernels.h"
 

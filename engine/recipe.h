@@ -33,8 +33,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/choices.h"
 #include "engine/model.h"
-#include "kernels/base/choices.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {

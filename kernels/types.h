@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/base/choices.h"
+#include "kernels/base/optimizer_kind.h"
 
 namespace tg::kernels {
 

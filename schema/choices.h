@@ -1,10 +1,10 @@
 // What a job chooses, each choice with its words (kernels/base/words.h); models, data sets, optimizers and schedules
-// are in kernels/base/choices.h. Exchange and coding travel as numbers too: append only.
+// are in engine/choices.h. Exchange and coding travel as numbers too: append only.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/base/choices.h"
+#include "engine/choices.h"
 
 namespace tg::schema {
 

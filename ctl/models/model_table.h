@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/base/choices.h"
+#include "engine/choices.h"
 
 namespace tg::ctl {
 

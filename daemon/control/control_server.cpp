@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/access/networks.h"
+#include "daemon/access/socket_options.h"
 #include "daemon/control/control_sockets.h"
 #include "daemon/control/merge.h"
 #include "daemon/control/questions.h"
-#include "daemon/sockets/networks.h"
-#include "daemon/sockets/socket_options.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {

@@ -15,8 +15,8 @@
 #include <memory>
 #include <string>
 
+#include "daemon/access/keyring.h"
 #include "daemon/membership/liveness.h"
-#include "daemon/sockets/keyring.h"
 #include "daemon/step/threads/progress.h"
 #include "daemon/store/run_store.h"
 #include "kernels/base/log.h"

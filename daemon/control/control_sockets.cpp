@@ -15,10 +15,10 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "daemon/sockets/connections.h"
-#include "daemon/sockets/dial.h"
-#include "daemon/sockets/doorkeeper.h"
-#include "daemon/sockets/socket_options.h"
+#include "daemon/access/connections.h"
+#include "daemon/access/dial.h"
+#include "daemon/access/doorkeeper.h"
+#include "daemon/access/socket_options.h"
 #include "schema/limits.h"
 #include "schema/text.h"
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "daemon/sockets/keyring.h"
-#include "daemon/sockets/user.h"
+#include "daemon/access/keyring.h"
+#include "daemon/access/user.h"
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
 #include "schema/options/node_config.h"

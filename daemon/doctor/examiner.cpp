@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/doctor/host_checks.h"
 #include "daemon/doctor/link_checks.h"
+#include "daemon/doctor/node_checks.h"
 #include "daemon/doctor/schedule.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
@@ -58,9 +58,9 @@ void Examiner::examine(const schema::ExamineRequest& request, const std::string&
     std::thread([config, &compute = patient_.compute, threads = patient_.threads, is_busy = !busy.empty(),
                  report = current.report] {
       try {
-        check_host(config, compute, threads, is_busy, *report);
+        check_node(config, compute, threads, is_busy, *report);
       } catch (const std::exception&) {
-        report->host_failed();
+        report->node_checks_failed();
       }
     }).detach();
   } catch (const std::system_error& error) {

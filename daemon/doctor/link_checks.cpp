@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/sockets/socket_options.h"
+#include "daemon/access/socket_options.h"
 #include "schema/text.h"
 
 namespace tg::daemon {

@@ -15,20 +15,20 @@ class Report {
     const std::lock_guard lock(mutex_);
     write(facts_);
   }
-  // Of the host's checks: the one that is being made.
+  // Of the node's checks: the one that is being made.
   void begin(schema::Check check) {
     const std::lock_guard lock(mutex_);
     at_ = to_word(check);
   }
-  void host_done() {
+  void node_checks_done() {
     const std::lock_guard lock(mutex_);
     at_.clear();
-    host_done_ = true;
+    node_checks_done_ = true;
   }
   // The check that is being made stays unfinished.
-  void host_failed() {
+  void node_checks_failed() {
     const std::lock_guard lock(mutex_);
-    host_done_ = true;
+    node_checks_done_ = true;
   }
   void links_done() {
     const std::lock_guard lock(mutex_);
@@ -36,7 +36,7 @@ class Report {
   }
   bool done() const {
     const std::lock_guard lock(mutex_);
-    return host_done_ && links_done_;
+    return node_checks_done_ && links_done_;
   }
   // A copy, with what is unfinished.
   schema::Examination facts() const {
@@ -50,7 +50,7 @@ class Report {
   mutable std::mutex mutex_;
   schema::Examination facts_;
   std::string at_;
-  bool host_done_ = false, links_done_ = false;
+  bool node_checks_done_ = false, links_done_ = false;
 };
 
 }  // namespace tg::daemon

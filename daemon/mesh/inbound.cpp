@@ -1,7 +1,7 @@
 #include "daemon/mesh/inbound.h"
 
+#include "daemon/access/dial.h"
 #include "daemon/mesh/mesh_sockets.h"
-#include "daemon/sockets/dial.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {

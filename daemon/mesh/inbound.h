@@ -11,13 +11,13 @@
 #include <thread>
 #include <zmq.hpp>
 
+#include "daemon/access/connections.h"
+#include "daemon/access/doorkeeper.h"
+#include "daemon/access/keyring.h"
+#include "daemon/access/seldom.h"
 #include "daemon/mesh/link_table.h"
 #include "daemon/mesh/mesh_hooks.h"
 #include "daemon/mesh/outbound.h"
-#include "daemon/sockets/connections.h"
-#include "daemon/sockets/doorkeeper.h"
-#include "daemon/sockets/keyring.h"
-#include "daemon/sockets/seldom.h"
 
 namespace tg::daemon {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/sockets/name_watch.h"
+#include "daemon/access/name_watch.h"
 #include "kernels/base/log.h"
 #include "schema/options/node_config.h"
 #include "schema/place.h"

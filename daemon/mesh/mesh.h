@@ -13,7 +13,7 @@
 // name is refused, and told so, as long as the first one answers; the one that our own connection reaches always wins.
 //
 // A sender of malformed frames is counted, named and, after kMostBadFrames, ignored until it restarts. Connections that
-// say nothing or never end a message are cut (daemon/sockets/connections.h).
+// say nothing or never end a message are cut (daemon/access/connections.h).
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@
 #include <string>
 #include <vector>
 
+#include "daemon/access/keyring.h"
 #include "daemon/mesh/link_table.h"
 #include "daemon/mesh/mesh_hooks.h"
-#include "daemon/sockets/keyring.h"
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <zmq.hpp>
 
-#include "daemon/sockets/socket_options.h"
+#include "daemon/access/socket_options.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
 

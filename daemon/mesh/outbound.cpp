@@ -1,7 +1,7 @@
 #include "daemon/mesh/outbound.h"
 
+#include "daemon/access/dial.h"
 #include "daemon/mesh/mesh_sockets.h"
-#include "daemon/sockets/dial.h"
 
 namespace tg::daemon {
 namespace {

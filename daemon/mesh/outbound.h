@@ -9,8 +9,8 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "daemon/access/keyring.h"
 #include "daemon/mesh/link_table.h"
-#include "daemon/sockets/keyring.h"
 #include "schema/frame/frame.h"
 
 namespace tg::daemon {

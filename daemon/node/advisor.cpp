@@ -5,7 +5,7 @@
 #include "daemon/run/memory_check.h"
 #include "daemon/run/run.h"
 #include "daemon/run/shares.h"
-#include "engine/host/processors.h"
+#include "engine/resources/processors.h"
 
 namespace tg::daemon {
 namespace {

@@ -8,7 +8,7 @@
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/step/worker.h"
-#include "engine/host/memory.h"
+#include "engine/resources/memory.h"
 
 namespace tg::daemon {
 namespace {

@@ -11,11 +11,11 @@
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
-#include "engine/host/processors.h"
 #include "engine/initial_file.h"
 #include "engine/micro_batches.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
+#include "engine/resources/processors.h"
 #include "kernels/base/median.h"
 
 namespace tg::daemon {

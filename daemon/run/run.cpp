@@ -89,7 +89,7 @@ void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
     const bool has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
     member_ = std::make_unique<Member>(Member::Options{identity_.key, view_, context_.config.seat(), context_.names,
                                                        by_rank(view_, identity_.weights), job_, has_test_data},
-                                       prepared_->model, static_cast<Member::Host&>(*this));
+                                       prepared_->model, static_cast<Member::Delegate&>(*this));
   }
   candidate_.prepared(std::move(result));
 }

@@ -32,7 +32,7 @@
 
 namespace tg::daemon {
 
-class Run : private Member::Host {
+class Run : private Member::Delegate {
  public:
   Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, View view);
   ~Run() override;
@@ -82,7 +82,7 @@ class Run : private Member::Host {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Member::Host
+  // Member::Delegate
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
   void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) override;
   void segment_ready(std::size_t segment) override;

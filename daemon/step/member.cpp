@@ -34,7 +34,7 @@ BatchStatistics batch_statistics(const engine::Model& model, const schema::JobSp
 // State k is committed. The compute thread makes the gradient of step k, unless it began early.
 void Member::begin_step() {
   const std::uint64_t step = resources_->replica.committed_steps();
-  host_.step_begins(step);
+  delegate_.step_begins(step);
   const schema::JobSpec& job = options_.job;
   learning_rate_ = engine::learning_rate(optimizer_.schedule, step);
   LocalStep local{step, std::bit_cast<std::uint32_t>(learning_rate_), 0, {}};
@@ -49,7 +49,7 @@ void Member::begin_step() {
   TG_CHECK(under_way_ == 0, under_way_);
   shared_.begin_step(segments_, layout, step, resources_->gradients, engine::update_for_step(optimizer_, step));
   exchange_.begin_step(layout, std::move(local));
-  if (!std::exchange(early_, false)) host_.train(step, layout, resources_->replica.parameters(), false);
+  if (!std::exchange(early_, false)) delegate_.train(step, layout, resources_->replica.parameters(), false);
   carry_out_all();
 }
 
@@ -89,8 +89,8 @@ std::optional<Piece> Member::next_piece(Taker taker) {
   guarded([this] { carry_out_all(); });
   if (!piece) return std::nullopt;
   ++under_way_;
-  if (std::holds_alternative<Reduce>(*piece)) host_.reached(schema::Phase::kReduce, exchange_.step());
-  if (std::holds_alternative<Apply>(*piece)) host_.reached(schema::Phase::kGather, exchange_.step());
+  if (std::holds_alternative<Reduce>(*piece)) delegate_.reached(schema::Phase::kReduce, exchange_.step());
+  if (std::holds_alternative<Apply>(*piece)) delegate_.reached(schema::Phase::kGather, exchange_.step());
   return piece;
 }
 
@@ -126,7 +126,7 @@ void Member::applied(std::size_t chunk, const std::optional<Rank>& broken) {
   exchange_.applied(chunk);
   if (exchange_.broken()) return;
   for (const ChunkPart& part : layout_of(resources_->replica.committed_steps()).chunks[chunk].parts)
-    if (--open_chunks_[part.segment] == 0 && early_) host_.segment_ready(part.segment);
+    if (--open_chunks_[part.segment] == 0 && early_) delegate_.segment_ready(part.segment);
 }
 
 void Member::start_early() {
@@ -134,11 +134,11 @@ void Member::start_early() {
   const std::uint64_t next = exchange_.step() + 1;
   const std::optional<std::uint32_t> flags = exchange_.flags();
   if (!flags || (*flags & (schema::kStopAfterStep | schema::kEvaluateAfterStep)) != 0) return;
-  if (next >= options_.job.steps || stopping_ || !host_.may_start_early(next)) return;
+  if (next >= options_.job.steps || stopping_ || !delegate_.may_start_early(next)) return;
   early_ = true;
-  host_.train(next, layout_of(next), resources_->replica.next_parameters(), true);
+  delegate_.train(next, layout_of(next), resources_->replica.next_parameters(), true);
   for (std::size_t s = 0; s < open_chunks_.size(); ++s)
-    if (open_chunks_[s] == 0) host_.segment_ready(s);
+    if (open_chunks_[s] == 0) delegate_.segment_ready(s);
 }
 
 void Member::carry_out(const CommitStep& action) {
@@ -152,11 +152,11 @@ void Member::carry_out(const CommitStep& action) {
   const bool ends = last || stopped || evaluate;
   TG_CHECK(!(ends && early_), step);
   reports_.forget_before(step);
-  host_.committed({step, action.loss_sum, learning_rate_, traffic_, ends});
+  delegate_.committed({step, action.loss_sum, learning_rate_, traffic_, ends});
   if (!ends) return begin_step();
   pending_ = Pending{step, last || stopped, stopped};
   if (evaluate)
-    host_.evaluate(step);
+    delegate_.evaluate(step);
   else
     report({});
 }
@@ -187,18 +187,18 @@ void Member::finish_reports() {
   if (sum->difference) return fail(*std::move(sum->difference));
   std::optional<Evaluation> evaluation;
   if (sum->total > 0) evaluation = Evaluation{pending.step, {sum->correct, sum->total, sum->loss_sum, sum->correct_5}};
-  host_.reported(evaluation);
+  delegate_.reported(evaluation);
   if (!pending.last) return begin_step();
   finished_ = pending.stopped ? schema::RunState::kStopped : schema::RunState::kCompleted;
 }
 
 // --- beginning and end ---
 
-Member::Member(Options options, const engine::Model& model, Host& host)
+Member::Member(Options options, const engine::Model& model, Delegate& delegate)
     : options_(std::move(options)),
       segments_(model.segments),
       members_(Members::of(options_.run_key, options_.view, options_.self, options_.names, names_of(model))),
-      host_(host),
+      delegate_(delegate),
       optimizer_(optimizer_of(options_.job)),
       exchange_(members_, segments_, clip_rule(options_.job), batch_statistics(model, options_.job, options_.weights)),
       reports_(members_) {}
@@ -265,18 +265,18 @@ void Member::carry_out_all() {
 
 void Member::carry_out(const Send& action) {
   send(action.to, schema::encode_frame(action.header, action.body, resources_->pool));
-  host_.reached(schema::Phase::kScalerWait, action.header.step);
+  delegate_.reached(schema::Phase::kScalerWait, action.header.step);
 }
 
 void Member::send(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
   std::vector<Seat> seats;
   for (const Rank rank : to) seats.push_back(members_.view.seat(rank));
-  host_.send(seats, frame);
+  delegate_.send(seats, frame);
 }
 
 std::vector<std::uint64_t> Member::digests() {
   std::vector<std::uint64_t> digests = resources_->replica.segment_digests();
-  host_.state_digests(digests);
+  delegate_.state_digests(digests);
   return digests;
 }
 

@@ -4,7 +4,7 @@
 //   begin -> train -> gradients of buckets, frames of peers -> commit -> (evaluation -> reports of all) -> ... -> end
 //
 // Events go in through on() and frame(), each handed straight to who decides; what the world has to do comes out
-// through the Host, called while an event is taken. Heavy work comes in pieces that the caller asks for, so that it
+// through the Delegate, called while an event is taken. Heavy work comes in pieces that the caller asks for, so that it
 // takes frames in between: next_piece(), then execute() on this thread, or a Worker of another thread's own, whose
 // results come back as events, in any order. Everything is called by one thread.
 //
@@ -59,9 +59,9 @@ class Member {
     engine::EvaluationCounts counts;  // of all members
   };
   // The world around a member. Called on the member's thread; outlives it.
-  class Host {
+  class Delegate {
    public:
-    virtual ~Host() = default;
+    virtual ~Delegate() = default;
     virtual void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) = 0;
     // Forward and backward of a step, with these parameters; early: segment by segment as segment_ready tells.
     virtual void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) = 0;
@@ -77,7 +77,7 @@ class Member {
     virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // whenever they were computed
   };
   // Takes frames at once: those of the others may come before begin(). The model outlives it.
-  Member(Options options, const engine::Model& model, Host& host);
+  Member(Options options, const engine::Model& model, Delegate& delegate);
 
   // The first step begins. All of it outlives the member and its workers.
   struct Resources {
@@ -158,7 +158,7 @@ class Member {
   const Options options_;
   const engine::SegmentTable& segments_;
   const Members members_;
-  Host& host_;
+  Delegate& delegate_;
   const engine::OptimizerOptions optimizer_;
   Exchange exchange_;
   Reports reports_;

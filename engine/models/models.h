@@ -18,7 +18,7 @@ Result<Model> make_resnet_18(const ModelOptions& options);
 Result<Model> make_resnet_50(const ModelOptions& options);
 Result<Model> make_mlp(const ModelOptions& options);
 
-// Segments alone, as published (models/outlines).
+// Segments alone, as published (models/replay_only).
 Result<Model> make_lenet_caffe(const ModelOptions& options);
 Result<Model> make_cifarnet_32(const ModelOptions& options);
 Result<Model> make_googlenet_biases(const ModelOptions& options);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/base/choices.h"
+#include "engine/choices.h"
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
 #include "schema/limits.h"

@@ -15,22 +15,22 @@ FOLDERS = ("kernels", "schema", "engine", "daemon", "ctl")
 MAY_USE = {
     "kernels/base": {"kernels/base"},
     "kernels": {"kernels"},
-    "schema": {"schema", "kernels/base"},
+    "schema": {"schema", "kernels/base", "engine/choices.h"},
     "engine": {"engine", "kernels"},
     "daemon": {"daemon", "engine", "kernels", "schema"},
-    "ctl": {"ctl", "schema", "kernels/base"},
+    "ctl": {"ctl", "schema", "kernels/base", "engine/choices.h"},
 }
 # room of daemon/ -> what it may include of daemon/: rooms or single headers. What is not named is the root: main.cpp.
 ROOMS = {
     "daemon/membership": set(),
     "daemon/exchange": {"daemon/membership/view.h"},
     "daemon/step": {"daemon/exchange", "daemon/membership/view.h"},
-    "daemon/sockets": set(),
-    "daemon/mesh": {"daemon/sockets"},
+    "daemon/access": set(),
+    "daemon/mesh": {"daemon/access"},
     "daemon/mesh/probe": {"daemon/mesh"},
     "daemon/store": {"daemon/step/replica.h"},
-    "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/sockets", "daemon/step/threads/progress.h", "daemon/doctor/diagnose.h"},
-    "daemon/doctor": {"daemon/mesh", "daemon/membership/choose_exchange.h", "daemon/run/memory_check.h", "daemon/sockets", "daemon/step/job_layout.h"},
+    "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/access", "daemon/step/threads/progress.h", "daemon/doctor/diagnose.h"},
+    "daemon/doctor": {"daemon/mesh", "daemon/membership/choose_exchange.h", "daemon/run/memory_check.h", "daemon/access", "daemon/step/job_layout.h"},
     "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/metrics", "daemon/store"},
     "daemon/metrics": {"daemon/step/threads/progress.h"},
     "daemon/forecast": {"daemon/step", "daemon/exchange", "daemon/membership/choose_exchange.h", "daemon/mesh"},

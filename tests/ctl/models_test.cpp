@@ -57,10 +57,10 @@ TEST(Models, JsonHasStableKeys) {
   EXPECT_EQ(lenet["input"], (std::vector<int>{1, 28, 28}));
   EXPECT_EQ(lenet["parameters"], 1'256'080);
   EXPECT_TRUE(lenet["trainable"]);
-  const nlohmann::json outline = json["models"][2];
-  EXPECT_EQ(outline["name"], "lenet-caffe");
-  EXPECT_TRUE(outline["forward_flop_per_sample"].is_null());
-  EXPECT_FALSE(outline["trainable"]);
+  const nlohmann::json replayed = json["models"][2];
+  EXPECT_EQ(replayed["name"], "lenet-caffe");
+  EXPECT_TRUE(replayed["forward_flop_per_sample"].is_null());
+  EXPECT_FALSE(replayed["trainable"]);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ const kernels::Kernels& counting_kernels() {
   return counting;
 }
 
-struct Node : Member::Host {
+struct Node : Member::Delegate {
   using Nodes = Per<Seat, std::unique_ptr<Node>>;
 
   Node(const schema::JobSpec& spec, Seat seat, std::size_t count, Calls& calls_of_all, Nodes& nodes,

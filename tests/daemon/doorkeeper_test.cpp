@@ -1,5 +1,5 @@
 // Who gets in: real sockets on loopback, and handlers that die.
-#include "daemon/sockets/doorkeeper.h"
+#include "daemon/access/doorkeeper.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include <string>
 #include <thread>
 
-#include "daemon/sockets/connections.h"
-#include "daemon/sockets/dial.h"
-#include "daemon/sockets/networks.h"
+#include "daemon/access/connections.h"
+#include "daemon/access/dial.h"
+#include "daemon/access/networks.h"
 #include "tests/daemon/control_fixture.h"
 #include "tests/daemon/temporary_directory.h"
 

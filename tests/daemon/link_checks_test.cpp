@@ -60,7 +60,7 @@ LinkFacts looked_at(const std::string& host, std::uint16_t port) {
   config.peers.push_back({"node-b", host, port});
   const auto report = std::make_shared<daemon::Report>();
   daemon::check_links(config, std::chrono::steady_clock::now() + std::chrono::seconds(5), report);
-  report->host_done();
+  report->node_checks_done();
   EXPECT_TRUE(report->done());
   const schema::Examination facts = report->facts();
   EXPECT_EQ(facts.links.size(), 2u);

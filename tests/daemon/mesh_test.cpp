@@ -14,8 +14,8 @@
 #include <thread>
 #include <zmq.hpp>
 
+#include "daemon/access/dial.h"
 #include "daemon/node/event_queue.h"
-#include "daemon/sockets/dial.h"
 #include "schema/keys/keys.h"
 #include "tests/daemon/control_fixture.h"
 #include "tests/daemon/temporary_directory.h"

@@ -1,4 +1,4 @@
-#include "daemon/sockets/socket_options.h"
+#include "daemon/access/socket_options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/host/processors.h"
+#include "engine/resources/processors.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include <fstream>
 #include <thread>
 
-#include "engine/host/cgroup.h"
-#include "engine/host/memory.h"
+#include "engine/resources/cgroup.h"
+#include "engine/resources/memory.h"
 
 namespace tg::engine {
 namespace {

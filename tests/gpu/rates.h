@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/accelerator.h"
-#include "kernels/base/choices.h"
+#include "engine/choices.h"
 #include "tests/gpu/subject.h"
 
 namespace tg::gpu {

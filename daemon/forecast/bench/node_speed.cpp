@@ -12,7 +12,7 @@
 #include "daemon/forecast/bench/roofs.h"
 #include "engine/engine.h"
 #include "engine/graph/flops.h"
-#include "engine/host/processors.h"
+#include "engine/resources/processors.h"
 #include "kernels/base/median.h"
 #include "kernels/home_array.h"
 

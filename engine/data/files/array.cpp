@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "engine/data/limits.h"
-#include "engine/host/memory.h"
+#include "engine/resources/memory.h"
 #include "kernels/base/check.h"
 
 namespace tg::engine {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/base/choices.h"
+#include "engine/choices.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {

@@ -65,7 +65,7 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   member_ = std::make_unique<daemon::Member>(
       daemon::Member::Options{run.key, daemon::View::of_all(options_.names.size()), seat(), options_.names,
                               Per<Rank, std::uint16_t>(options_.names.size(), 1), job_, false},
-      model, static_cast<daemon::Member::Host&>(*this));
+      model, static_cast<daemon::Member::Delegate&>(*this));
   ended_ = false;
   schema::Vote vote = options_.vote;
   vote.spec_hash = schema::job_hash(job_);

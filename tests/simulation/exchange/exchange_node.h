@@ -29,7 +29,7 @@ struct Faults {
   std::uint64_t extra_compute_us = 0;            // every bucket of every step
 };
 
-class ExchangeNode : public VirtualNode, private daemon::Member::Host {
+class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
  public:
   ExchangeNode(Network& network, NodeOptions options, Faults faults = {});
 
@@ -54,7 +54,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Host {
   schema::Vote prepare_run(const daemon::RunIdentity& run) override;
 
  private:
-  // Member::Host
+  // Member::Delegate
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
   void train(std::uint64_t step, const daemon::Layout& layout, kernels::ConstFloats parameters, bool early) override;
   void segment_ready(std::size_t) override {}

@@ -8,7 +8,7 @@
 namespace tg::daemon {
 namespace {
 
-struct Nobody : Member::Host {
+struct Nobody : Member::Delegate {
   void send(const std::vector<Seat>&, const schema::SharedFrame&) override {}
   void train(std::uint64_t, const Layout&, kernels::ConstFloats, bool) override {}
   void segment_ready(std::size_t) override {}

@@ -1,11 +1,11 @@
-#include "daemon/sockets/name_watch.h"
+#include "daemon/access/name_watch.h"
 
 #include <netdb.h>
 #include <sys/socket.h>
 
 #include <chrono>
 
-#include "daemon/sockets/socket_options.h"
+#include "daemon/access/socket_options.h"
 
 namespace tg::daemon {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/sockets/networks.h"
+#include "daemon/access/networks.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -9,9 +9,10 @@
 
 namespace tg::daemon {
 
-// On a thread of its own: a disk may hang. Notes each as it is found, and says host_done() at the end. threads: of the
-// node's engine. busy: what would disturb a run (engine, data sets) is left out, and so is the memory that it takes.
-void check_host(const schema::NodeConfig& config, const engine::ComputeDevice& compute, std::uint64_t threads,
+// On a thread of its own: a disk may hang. Notes each as it is found, and says node_checks_done() at the end. threads:
+// of the node's engine. busy: what would disturb a run (engine, data sets) is left out, and so is the memory that it
+// takes.
+void check_node(const schema::NodeConfig& config, const engine::ComputeDevice& compute, std::uint64_t threads,
                 bool busy, Report& report);
 
 // What a run of LeNet writes: two checkpoints and a third that is being written, then the last

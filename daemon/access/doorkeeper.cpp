@@ -1,4 +1,4 @@
-#include "daemon/sockets/doorkeeper.h"
+#include "daemon/access/doorkeeper.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,5 @@
 #include "engine/models/models.h"
-#include "engine/models/outlines/outline.h"
+#include "engine/models/replay_only/segment_list.h"
 
 namespace tg::engine {
 namespace {
@@ -22,18 +22,18 @@ constexpr Inception kInceptions[] = {
 
 // Biases everywhere, no batch normalization, without the two auxiliary classifiers: 6,998,552 parameters.
 Result<Model> make_googlenet_biases(const ModelOptions& options) {
-  ModelOutline outline(to_word(options.kind), {3, 224, 224});
-  outline.convolution("conv1", 3, 64, 7).convolution("conv2_reduce", 64, 64, 1).convolution("conv2", 64, 192, 3);
+  SegmentList segments(to_word(options.kind), {3, 224, 224});
+  segments.convolution("conv1", 3, 64, 7).convolution("conv2_reduce", 64, 64, 1).convolution("conv2", 64, 192, 3);
   for (const Inception& module : kInceptions) {
     const std::string name = module.name;
-    outline.convolution(name + ".1x1", module.in_channels, module.one, 1)
+    segments.convolution(name + ".1x1", module.in_channels, module.one, 1)
         .convolution(name + ".3x3_reduce", module.in_channels, module.three_reduce, 1)
         .convolution(name + ".3x3", module.three_reduce, module.three, 3)
         .convolution(name + ".5x5_reduce", module.in_channels, module.five_reduce, 1)
         .convolution(name + ".5x5", module.five_reduce, module.five, 5)
         .convolution(name + ".pool_proj", module.in_channels, module.pool, 1);
   }
-  return outline.dense("classifier", 1024, 1000).build();
+  return segments.dense("classifier", 1024, 1000).build();
 }
 
 }  // namespace tg::engine

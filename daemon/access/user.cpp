@@ -1,4 +1,4 @@
-#include "daemon/sockets/user.h"
+#include "daemon/access/user.h"
 
 #include <sstream>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <zmq.hpp>
 
-#include "daemon/sockets/socket_options.h"
+#include "daemon/access/socket_options.h"
 #include "schema/keys/keys.h"
 
 namespace tg::daemon {

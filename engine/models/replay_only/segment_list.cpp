@@ -1,4 +1,4 @@
-#include "engine/models/outlines/outline.h"
+#include "engine/models/replay_only/segment_list.h"
 
 #include "kernels/base/check.h"
 
@@ -10,12 +10,12 @@ constexpr double kInitialWeight = 0.01;
 
 }  // namespace
 
-ModelOutline::ModelOutline(std::string name, ImageShape input) {
+SegmentList::SegmentList(std::string name, ImageShape input) {
   model_.name = std::move(name);
   model_.input = input;
 }
 
-void ModelOutline::add(const std::string& name, std::vector<std::int64_t> shape, bool weight) {
+void SegmentList::add(const std::string& name, std::vector<std::int64_t> shape, bool weight) {
   Segment segment;
   segment.name = name + (weight ? ".weight" : ".bias");
   segment.element_count = 1;
@@ -26,19 +26,19 @@ void ModelOutline::add(const std::string& name, std::vector<std::int64_t> shape,
   segments_.push_back(std::move(segment));
 }
 
-ModelOutline& ModelOutline::convolution(const std::string& name, int in_channels, int out_channels, int kernel) {
+SegmentList& SegmentList::convolution(const std::string& name, int in_channels, int out_channels, int kernel) {
   add(name, {out_channels, in_channels, kernel, kernel}, true);
   add(name, {out_channels}, false);
   return *this;
 }
 
-ModelOutline& ModelOutline::dense(const std::string& name, int in_features, int out_features) {
+SegmentList& SegmentList::dense(const std::string& name, int in_features, int out_features) {
   add(name, {out_features, in_features}, true);
   add(name, {out_features}, false);
   return *this;
 }
 
-Model ModelOutline::build() {
+Model SegmentList::build() {
   TG_CHECK(segments_.size() >= 2, model_.name);
   Segment& weight = segments_[segments_.size() - 2];
   weight.last_layer = segments_.back().last_layer = true;

@@ -1,4 +1,4 @@
-#include "daemon/doctor/host_checks.h"
+#include "daemon/doctor/node_checks.h"
 
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -212,7 +212,7 @@ Result<std::string> test_engine(const engine::ComputeDevice& compute) {
          (compute.why_not().empty() || compute.module_missing() ? "" : "; not on a GPU: " + compute.why_not());
 }
 
-void check_host(const schema::NodeConfig& config, const engine::ComputeDevice& compute, std::uint64_t threads,
+void check_node(const schema::NodeConfig& config, const engine::ComputeDevice& compute, std::uint64_t threads,
                 bool busy, Report& report) {
   report.begin(Check::kConfiguration);
   const std::string wrong = wrong_configuration(config);
@@ -243,7 +243,7 @@ void check_host(const schema::NodeConfig& config, const engine::ComputeDevice& c
     report.begin(Check::kData);
     check_data(config, report);
   }
-  report.host_done();
+  report.node_checks_done();
 }
 
 }  // namespace tg::daemon

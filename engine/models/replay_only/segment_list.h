@@ -10,16 +10,16 @@
 
 namespace tg::engine {
 
-class ModelOutline {
+class SegmentList {
  public:
-  ModelOutline(std::string name, ImageShape input);
+  SegmentList(std::string name, ImageShape input);
 
   // NAME.weight {out, in, kernel, kernel} and NAME.bias {out}.
-  ModelOutline& convolution(const std::string& name, int in_channels, int out_channels, int kernel);
+  SegmentList& convolution(const std::string& name, int in_channels, int out_channels, int kernel);
   // NAME.weight {out, in} and NAME.bias {out}.
-  ModelOutline& dense(const std::string& name, int in_features, int out_features);
+  SegmentList& dense(const std::string& name, int in_features, int out_features);
 
-  // The last layer gives the logits. The outline is spent after this.
+  // The last layer gives the logits. The list is spent after this.
   Model build();
 
  private:

@@ -1,4 +1,4 @@
-#include "daemon/sockets/dial.h"
+#include "daemon/access/dial.h"
 
 #include <atomic>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "daemon/sockets/connections.h"
+#include "daemon/access/connections.h"
 
 #include <linux/tcp.h>  // has more of tcp_info than glibc's
 #include <malloc.h>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/sockets/socket_options.h"
+#include "daemon/access/socket_options.h"
 
 namespace tg::daemon {
 namespace {

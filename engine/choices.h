@@ -1,9 +1,11 @@
-// What a job chooses and a layer below the job's own carries out, each choice with its words (words.h). The choices
-// that only nodes know are in schema/choices.h.
+// What a job or a node's configuration chooses and the engine carries out: what computes, models, data, schedules. Each
+// choice with its words (kernels/base/words.h); the optimizers are in kernels/base/optimizer_kind.h. What only the
+// exchange knows is in schema/choices.h. Needs nothing else of the engine, so that schema/ and ctl/ may use it.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/base/optimizer_kind.h"
 #include "kernels/base/words.h"
 
 namespace tg {
@@ -18,7 +20,7 @@ enum class Math : std::uint8_t { kFp32, kTf32, kBf16 };
 constexpr auto words_of(Math) { return words("fp32", "tf32", "bf16"); }
 
 // Of kLenetCaffe, kCifarnet32 and kGooglenetBiases, gradients can be replayed but the model cannot be trained
-// (engine/models/outlines). alexnet, vgg-a, googlenet, resnet-18 and resnet-50 are torchvision's.
+// (engine/models/replay_only). alexnet, vgg-a, googlenet, resnet-18 and resnet-50 are torchvision's.
 enum class ModelKind : std::uint8_t {
   kLenet,
   kCifarnet,
@@ -72,9 +74,6 @@ constexpr auto words_of(Colour) { return words("none", "paper", "jitter"); }
 // How a stored value becomes what the engine computes with.
 enum class Normalization : std::uint8_t { kNone, kSymmetric, kPerImage, kGiven, kMeasured };
 constexpr auto words_of(Normalization) { return words("none", "symmetric", "per-image", "given", "measured"); }
-
-enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam };
-constexpr auto words_of(OptimizerKind) { return words("sgd", "momentum", "adam"); }
 
 enum class ScheduleKind : std::uint8_t { kConstant, kStaircase, kPolynomial };
 constexpr auto words_of(ScheduleKind) { return words("constant", "staircase", "polynomial"); }

@@ -1,5 +1,5 @@
 // What a node finds out about this machine, as it is.
-#include "daemon/doctor/host_checks.h"
+#include "daemon/doctor/node_checks.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(HostChecks, TheEngineGivesTheKnownGradient) {
 TEST(HostChecks, ThisMachineIsWell) {
   const TemporaryDirectory directory;
   daemon::Report report;
-  daemon::check_host(config_in(directory.path()), processor(), 1, false, report);
+  daemon::check_node(config_in(directory.path()), processor(), 1, false, report);
   report.links_done();
   EXPECT_TRUE(report.done());
   const schema::Examination facts = report.facts();
@@ -59,7 +59,7 @@ TEST(HostChecks, WhatIsWrongIsNoted) {
   config.memory_mib = 1;
   std::ofstream(directory.path() + "/train-images-idx3-ubyte") << "cut off";
   daemon::Report report;
-  daemon::check_host(config, processor(), 1, false, report);
+  daemon::check_node(config, processor(), 1, false, report);
   const schema::Examination facts = report.facts();
   EXPECT_NE(facts.disk_problem.find("cannot be looked at"), std::string::npos) << facts.disk_problem;
   EXPECT_NE(facts.key_problem.find("no.key"), std::string::npos) << facts.key_problem;
@@ -74,7 +74,7 @@ TEST(HostChecks, ABusyNodeIsNotDisturbed) {
   schema::NodeConfig config = config_in(directory.path());
   config.memory_mib = 1;  // what a run has taken is no finding
   daemon::Report report;
-  daemon::check_host(config, processor(), 1, true, report);
+  daemon::check_node(config, processor(), 1, true, report);
   const schema::Examination facts = report.facts();
   EXPECT_EQ(facts.engine + facts.engine_problem + facts.memory_problem, "");
 }

@@ -1,4 +1,4 @@
-#include "daemon/sockets/keyring.h"
+#include "daemon/access/keyring.h"
 
 #include <sys/stat.h>
 

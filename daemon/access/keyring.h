@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/sockets/user.h"
+#include "daemon/access/user.h"
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
 #include "schema/keys/keys.h"

@@ -1,4 +1,4 @@
-#include "engine/host/cgroup.h"
+#include "engine/resources/cgroup.h"
 
 #include <algorithm>
 #include <charconv>

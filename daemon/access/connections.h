@@ -18,7 +18,7 @@
 #include <string>
 #include <zmq.hpp>
 
-#include "daemon/sockets/seldom.h"
+#include "daemon/access/seldom.h"
 #include "kernels/base/log.h"
 
 namespace tg::daemon {

@@ -1,4 +1,4 @@
-#include "engine/host/descriptors.h"
+#include "engine/resources/descriptors.h"
 
 #include <sys/resource.h>
 

@@ -1,4 +1,4 @@
-#include "engine/host/processors.h"
+#include "engine/resources/processors.h"
 
 #include <sched.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "engine/host/cgroup.h"
+#include "engine/resources/cgroup.h"
 #include "engine/storage/file_content.h"
 
 namespace tg::engine {

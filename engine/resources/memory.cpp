@@ -1,9 +1,9 @@
-#include "engine/host/memory.h"
+#include "engine/resources/memory.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "engine/host/cgroup.h"
+#include "engine/resources/cgroup.h"
 #include "engine/storage/file_content.h"
 
 namespace tg::engine {

@@ -13,10 +13,10 @@
 #include <thread>
 #include <zmq.hpp>
 
-#include "daemon/sockets/keyring.h"
-#include "daemon/sockets/networks.h"
-#include "daemon/sockets/seldom.h"
-#include "daemon/sockets/user.h"
+#include "daemon/access/keyring.h"
+#include "daemon/access/networks.h"
+#include "daemon/access/seldom.h"
+#include "daemon/access/user.h"
 #include "kernels/base/log.h"
 
 namespace tg::daemon {
