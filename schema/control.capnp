@@ -169,27 +169,29 @@ struct Node {
   problem @3 :Text;
   # Why it is not up; empty where nothing is wrong. At most kMostReasonBytes.
 
-  engine @4 :Text;
-  # What trains there, "cpu" or "cuda", at most kMostNameBytes; empty = not known: it does not answer.
+  compute :group {
+    engine @4 :Text;
+    # What trains there, "cpu" or "cuda", at most kMostNameBytes; empty = not known: it does not answer.
 
-  device @5 :Text;
-  # Which one, at most kMostDeviceBytes; empty = the processor.
+    device @5 :Text;
+    # Which one, at most kMostDeviceBytes; empty = the processor.
 
-  math @6 :Text;
-  # How it multiplies, a word of the option, at most kMostNameBytes.
+    math @6 :Text;
+    # How it multiplies, a word of the option, at most kMostNameBytes.
 
-  deviceFree @7 :UInt64;
-  deviceTotal @8 :UInt64;
-  # Bytes of its memory, now.
+    freeBytes @7 :UInt64;
+    totalBytes @8 :UInt64;
+    # Of its memory, now.
 
-  deviceProblem @11 :Text;
-  # Why it does not answer, at most kMostReasonBytes; empty = nothing is wrong with it.
+    problem @11 :Text;
+    # Why it does not answer, at most kMostReasonBytes; empty = nothing is wrong with it.
 
-  whyCpu @9 :Text;
-  # Why the processor trains although a device might, at most kMostReasonBytes; empty = nobody asked for another.
+    whyCpu @9 :Text;
+    # Why the processor trains although a device might, at most kMostReasonBytes; empty = nobody asked for another.
 
-  moduleMissing @10 :Bool;
-  # True: because no module is installed.
+    moduleMissing @10 :Bool;
+    # True: because no module is installed.
+  }
 }
 
 struct Run {

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "kernels/base/status.h"
+#include "kernels/base/words.h"
 
 namespace tg::schema {
 
@@ -58,6 +59,11 @@ std::uint64_t checked_below(std::uint64_t value, std::uint64_t bound, const char
 template <class Enum>
 Enum checked_enum(std::uint16_t value, Enum last, const char* field) {
   return static_cast<Enum>(checked_below(value, static_cast<std::uint64_t>(last) + 1, field));
+}
+
+template <class Enum>
+Enum checked_enum(std::uint64_t value, const char* field) {
+  return static_cast<Enum>(checked_below(value, words_of(Enum()).size(), field));
 }
 
 // Runs `read` and turns whatever it throws into an error.

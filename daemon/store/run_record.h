@@ -1,5 +1,6 @@
-// What is remembered of a run, and its form on disk: run.json, schema_version 1. Times are RFC 3339 UTC, hashes and
-// digests hexadecimal strings, a loss that is not finite is null. Pure values; any thread.
+// What is remembered of a run, and its form on disk: run.json, schema_version 1 (schema/described/json_form.h,
+// JsonView::kKept). Times are RFC 3339 UTC, hashes and digests hexadecimal strings, a loss that is not finite is null.
+// Pure values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,19 @@
 #include <vector>
 
 #include "engine/storage/safetensors.h"
+#include "kernels/base/sha256.h"
 #include "kernels/base/status.h"
-#include "schema/control/control.h"
+#include "schema/control/status.h"
+#include "schema/described/rule.h"
+
+namespace tg::engine {
+
+void fields(schema::Is<FileMark> auto& it, auto&& field) {
+  field("bytes", it.bytes);
+  field("sha256", it.sha256, schema::line(kSha256HexDigits));
+}
+
+}  // namespace tg::engine
 
 namespace tg::daemon {
 
@@ -22,12 +34,26 @@ struct MemberRecord {
   std::string engine, device, math;
   std::string engine_choices;  // of algorithms, by timing, a line each (Engine::choices); run.json shows a list
 };
+void fields(schema::Is<MemberRecord> auto& it, auto&& field) {
+  field("node", it.node, schema::word());
+  field("engine_build", it.engine_build, schema::line(schema::kMostBuildBytes));
+  field("threads", it.threads);
+  field("kernels", it.kernels, schema::word());
+  field("engine", it.engine, schema::word());
+  field("device", it.device, schema::line(schema::kMostDeviceBytes));
+  field("math", it.math, schema::word());
+  field("engine_choices", it.engine_choices, schema::lines(schema::kMostRecordBytes));
+}
 
 struct MemberEnd {  // what is known of another member's end of the run
   schema::SaveState save = schema::SaveState::kNone;
   std::string problem;
   bool operator==(const MemberEnd&) const = default;
 };
+void fields(schema::Is<MemberEnd> auto& it, auto&& field) {
+  field("save", it.save);
+  field("problem", it.problem, schema::line(schema::kMostProblemBytes));
+}
 
 struct RunRecord {
   std::string id;
@@ -49,6 +75,27 @@ struct RunRecord {
   schema::MemberStatus& own_row();
   bool begun() const { return !spec.empty(); }  // as opposed to a start that came to nothing
 };
+// Without spec, own and node, which are objects of their own in run.json.
+void fields(schema::Is<RunRecord> auto& it, auto&& field) {
+  fields(it.status, field);
+  field("id", it.id, schema::run_id());
+  field("build", it.build, schema::line(schema::kMostBuildBytes));
+  field("seed", it.seed);
+  field("view", it.view);
+  field("initial_digest", it.initial_digest, schema::plain().digest());
+  field("spec_hash", it.spec_hash, schema::plain().digest().inside("hashes").named("spec"));
+  field("model_hash", it.model_hash, schema::plain().digest().inside("hashes").named("model"));
+  field("data_hash", it.data_hash, schema::plain().digest().inside("hashes").named("data"));
+  field("member_names", it.member_names,
+        schema::list(schema::kMostMembers, schema::node_name()).named("members").noun("a list of names"));
+  field("weights", it.weights,
+        schema::list(schema::kMostMembers, schema::up_to(schema::kMostWeight)).noun("a list of weights"));
+  field("files", it.files, schema::plain().noun("an object of objects"));
+  field("others", it.others, schema::plain().noun("an object of nodes"));
+  field("key", it.key, schema::plain().digest());
+  field("checkpoint", it.checkpoint, schema::word());
+  field("fetched_ms", it.fetched_ms, schema::plain().time().null());
+}
 
 std::string record_to_json(const RunRecord& record);
 // Never throws, whatever the text; an error (kCorrupt) names the first field that is off. Longer texts than

@@ -1,5 +1,6 @@
 // tgctl doctor: what a node finds out about itself and its links (Examination: facts, no judgement), and what follows
-// from the facts of all nodes (Diagnosis; daemon/doctor/diagnose.h decides). Pure values; any thread.
+// from the facts of all nodes (Diagnosis; daemon/doctor/diagnose.h decides). Values, described once
+// (schema/described/rule.h); any thread.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,8 @@
 #include <vector>
 
 #include "kernels/base/words.h"
+#include "schema/described/rule.h"
+#include "schema/limits.h"
 
 namespace tg::schema {
 
@@ -69,6 +72,12 @@ struct ExamineRequest {
   double line_mbps = 0;       // what they should carry, 0 = not told
   std::int64_t asked_ms = 0;  // the asker's clock
 };
+void fields(Is<ExamineRequest> auto& it, auto&& field) {
+  field("seconds", it.seconds, up_to(kMostExamineSeconds));
+  field("local", it.local);
+  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
+  field("asked_ms", it.asked_ms);
+}
 
 struct LinkFacts {
   std::string peer, line;    // of the own line only these
@@ -86,12 +95,36 @@ struct LinkFacts {
   double mbps = 0;             // payload, 0 = not measured
   std::string unmeasured;      // why
 };
+void fields(Is<LinkFacts> auto& it, auto&& field) {
+  field("peer", it.peer, node_name());
+  field("line", it.line, line(kMostAddressBytes).called("peer line"));
+  field("address", it.address, line(kMostAddressBytes));
+  field("name_problem", it.name_problem, line(kMostSeenBytes));
+  field("mesh", it.mesh, called("mesh port"));
+  field("control", it.control, called("control port"));
+  field("from", it.from, line(kMostAddressBytes).called("own address"));
+  field("round_trip_micros", it.round_trip_micros);
+  field("mtu", it.mtu);
+  field("device", it.device, word());
+  field("device_mbps", it.device_mbps);
+  field("up", it.up);
+  field("problem", it.problem, line(kMostSeenBytes).called("link problem"));
+  field("waiting_helps", it.waiting_helps);
+  field("refusal", it.refusal, line(kMostSeenBytes));
+  field("mbps", it.mbps, real().called("link rate"));
+  field("unmeasured", it.unmeasured, line(kMostSeenBytes).called("reason"));
+}
 
 struct DataFacts {
   std::string set;
   std::uint64_t hash = 0;
   std::string problem;
 };
+void fields(Is<DataFacts> auto& it, auto&& field) {
+  field("set", it.set, word().called("data set"));
+  field("hash", it.hash);
+  field("problem", it.problem, line(kMostSeenBytes).called("data problem"));
+}
 
 struct Examination {
   std::string node, build;
@@ -113,6 +146,33 @@ struct Examination {
   std::string unfinished;        // the check that did not end in time
   std::vector<LinkFacts> links;  // in the order of seats, the own one too
 };
+void fields(Is<Examination> auto& it, auto&& field) {
+  field("node", it.node, node_name());
+  field("build", it.build, line(kMostBuildBytes));
+  field("protocol", it.protocol);
+  field("asked_ms", it.asked_ms);
+  field("received_ms", it.received_ms);
+  field("answered_ms", it.answered_ms);
+  field("busy", it.busy, line(kMostSeenBytes));
+  field("configuration", it.configuration, line(kMostSeenBytes));
+  field("has_keys", it.has_keys);
+  field("key_problem", it.key_problem, line(kMostSeenBytes));
+  field("disk_free", it.disk_free);
+  field("disk_need", it.disk_need);
+  field("disk_problem", it.disk_problem, line(kMostSeenBytes));
+  field("memory_left", it.memory_left);
+  field("memory_need", it.memory_need);
+  field("memory_problem", it.memory_problem, line(kMostSeenBytes));
+  field("descriptors", it.descriptors);
+  field("descriptors_open", it.descriptors_open);
+  field("descriptors_need", it.descriptors_need);
+  field("engine", it.engine, line(kMostSeenBytes));
+  field("engine_problem", it.engine_problem, line(kMostSeenBytes));
+  field("data_dir", it.data_dir, line(kMostPathBytes).called("data-dir"));
+  field("data", it.data, list(kMostDataSets).list_called("data sets"));
+  field("unfinished", it.unfinished, line(kMostSeenBytes));
+  field("links", it.links, list(kMostMembers));
+}
 
 struct Finding {
   Check check = Check::kNodes;
@@ -120,6 +180,14 @@ struct Finding {
   std::string node, peer;  // "" = the whole mesh; no link
   std::string seen, fix;
 };
+void fields(Is<Finding> auto& it, auto&& field) {
+  field("check", it.check);
+  field("verdict", it.verdict);
+  field("node", it.node, node_name_or_not().null());
+  field("peer", it.peer, node_name_or_not().null());
+  field("seen", it.seen, line(kMostSeenBytes).called("what was seen"));
+  field("fix", it.fix, line(kMostSeenBytes).null());
+}
 
 struct Diagnosis {
   std::string node;  // who was asked
@@ -131,5 +199,19 @@ struct Diagnosis {
   std::vector<float> mbps;                       // 0 = not measured
   std::vector<std::uint32_t> round_trip_micros;  // the same
 };
+void fields(Is<Diagnosis> auto& it, auto&& field) {
+  field("node", it.node, node_name());
+  field("nodes", it.nodes, list(kMostMembers, node_name()).called("node"));
+  field("findings", it.findings, list(kMostFindings));
+  field("left_out", it.left_out);
+  field("reach", it.reach, called("cell"));
+  field("mbps", it.mbps, real().called("link rate"));
+  field("round_trip_micros", it.round_trip_micros);
+}
+inline const char* odd(const Diagnosis& it) {
+  const std::size_t pairs = it.nodes.size() * it.nodes.size();
+  const bool whole = it.reach.size() == pairs && it.mbps.size() == pairs && it.round_trip_micros.size() == pairs;
+  return whole ? nullptr : "a matrix has not as many fields as there are pairs of nodes";
+}
 
 }  // namespace tg::schema

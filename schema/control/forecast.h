@@ -1,6 +1,6 @@
 // What `tgctl bench` and `tgctl plan` ask and what a node answers: measured speeds of a node and its link, and
-// predictions for meshes of any size. Values; their Cap'n Proto form is in control_forecast.cpp. Seconds unless the
-// name says otherwise.
+// predictions for meshes of any size. Values, described once (schema/described/rule.h). Seconds unless the name says
+// otherwise.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "schema/choices.h"
+#include "schema/described/rule.h"
+#include "schema/limits.h"
 
 namespace tg::schema {
 
@@ -15,12 +17,19 @@ namespace tg::schema {
 struct BenchRequest {
   double line_mbps = 0;  // what the link should carry, to tell a ratio; 0 = not told
 };
+void fields(Is<BenchRequest> auto& it, auto&& field) {
+  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
+}
 
 // One exchange kernel on one core, with arrays past the caches.
 struct KernelRate {
   std::string kernel;  // a field of KernelCosts (daemon/forecast/machine.h)
   double rate = 0;     // 10^9 elements per second
 };
+void fields(Is<KernelRate> auto& it, auto&& field) {
+  field("kernel", it.kernel, word());
+  field("rate", it.rate, real());
+}
 // Forward and backward of a model on the node's threads.
 struct ComputeRate {
   std::string model;
@@ -28,6 +37,13 @@ struct ComputeRate {
   double seconds_per_sample = 0;
   double gflops = 0;  // of convolutions and dense layers
 };
+void fields(Is<ComputeRate> auto& it, auto&& field) {
+  field("model", it.model, word());
+  field("batch", it.batch);
+  field("seconds_per_sample", it.seconds_per_sample, real());
+  field("gflops", it.gflops, real().called("rate"));
+}
+
 struct BenchReply {
   std::string node, build, kernels;  // kernels: the instruction set's name
   std::int64_t measured_ms = 0;      // Unix time
@@ -44,6 +60,27 @@ struct BenchReply {
   std::string saved;         // where on the node; empty = could not be written
   std::string device, math;  // what computed; no device = the processor
 };
+void fields(Is<BenchReply> auto& it, auto&& field) {
+  field("node", it.node, node_name());
+  field("build", it.build, line(kMostBuildBytes));
+  field("kernels", it.kernels, word());
+  field("measured_ms", it.measured_ms);
+  field("members", it.members, between(1, kMostMembers));
+  field("cores", it.cores);
+  field("threads", it.threads);
+  field("link_mbps", it.link_mbps, real().called("link rate"));
+  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
+  field("round_trip_seconds", it.round_trip_seconds, real().called("round trip"));
+  field("read_rate", it.read_rate, real());
+  field("copy_rate", it.copy_rate, real());
+  field("peak_gflops", it.peak_gflops, real().called("peak"));
+  field("codec", it.codec, list(kMostKernelRates).list_called("kernel rates"));
+  field("compute", it.compute, list(kMostComputeRates).list_called("compute rates"));
+  field("elements", it.elements);
+  field("saved", it.saved, line(kMostPathBytes).called("path").not_kept());
+  field("device", it.device, line(kMostDeviceBytes));
+  field("math", it.math, word());
+}
 
 struct ForecastRequest {
   std::string spec;  // canonical job
@@ -51,6 +88,12 @@ struct ForecastRequest {
   double line_mbps = 0;  // 0 = the job's link-mbps, else as measured
   double cores = 0;      // per node; 0 = the asked node's
 };
+void fields(Is<ForecastRequest> auto& it, auto&& field) {
+  field("spec", it.spec, lines(kMostSpecBytes));
+  field("nodes", it.nodes, between(1, kMostForecastNodes));
+  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
+  field("cores", it.cores, between(kLeastCores, kMostCores).or_not_told());
+}
 
 // One way to exchange, one number of nodes: where the seconds of a step go. The parts overlap; `step` is no sum.
 struct Outcome {
@@ -60,12 +103,37 @@ struct Outcome {
   double samples_per_second = 0;
   double speed_up = 0;  // over one node
 };
+void fields(Is<Outcome> auto& it, auto&& field) {
+  field("sent_bytes", it.sent_bytes, real());
+  field("compute", it.compute, real());
+  field("encode", it.encode, real());
+  field("wire", it.wire, real());
+  field("decode", it.decode, real());
+  field("apply", it.apply, real());
+  field("network", it.network, real());
+  field("trips", it.trips, real());
+  field("step", it.step, real());
+  field("samples_per_second", it.samples_per_second, real());
+  field("speed_up", it.speed_up, real().called("speed-up"));
+}
+
 struct ForecastRow {
   std::uint64_t nodes = 0, local_batch = 0, global_batch = 0;
   bool beyond_members = false;  // more than a run allows
   bool beyond_batch = false;    // fewer samples than nodes: predicted with one sample each
   Outcome direct, sharded, ring;
 };
+void fields(Is<ForecastRow> auto& it, auto&& field) {
+  field("nodes", it.nodes, between(1, kMostForecastNodes));
+  field("local_batch", it.local_batch);
+  field("global_batch", it.global_batch);
+  field("beyond_members", it.beyond_members);
+  field("beyond_batch", it.beyond_batch);
+  field("direct", it.direct);
+  field("sharded", it.sharded);
+  field("ring", it.ring);
+}
+
 struct ForecastReply {
   std::string node, model;
   Compute compute = Compute::kTrain;
@@ -83,5 +151,25 @@ struct ForecastReply {
   std::vector<ForecastRow> table;
   std::vector<std::string> assumptions;
 };
+void fields(Is<ForecastReply> auto& it, auto&& field) {
+  field("node", it.node, node_name());
+  field("model", it.model, word());
+  field("compute", it.compute);
+  field("parameters", it.parameters);
+  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
+  field("payload_mbps", it.payload_mbps, real().called("payload rate"));
+  field("cores", it.cores, between(kLeastCores, kMostCores));
+  field("zeros", it.zeros, up_to(1));
+  field("trip_seconds", it.trip_seconds, real().called("trip"));
+  field("measured_ms", it.measured_ms);
+  field("measured_now", it.measured_now);
+  field("exchange", it.exchange, word());
+  field("coding", it.coding, word());
+  field("direct_loses", it.direct_loses, up_to(kMostForecastNodes));
+  field("sharded_loses", it.sharded_loses, up_to(kMostForecastNodes));
+  field("asked", it.asked);
+  field("table", it.table, list(kMostForecastRows).list_called("rows"));
+  field("assumptions", it.assumptions, list(kMostAssumptions, line(kMostAssumptionBytes)).called("assumption"));
+}
 
 }  // namespace tg::schema

@@ -199,7 +199,7 @@ Ended take(wire::Ended::Reader from) {
   ended.digest = from.getDigest();
   ended.held_step = from.getHeldStep();
   ended.held_digest = from.getHeldDigest();
-  ended.save = checked_enum(from.getSave(), kLastSaveState, "save");
+  ended.save = checked_enum<SaveState>(from.getSave(), "save");
   ended.problem = checked_text(from.getProblem(), kMostProblemBytes, "problem");
   ended.asks = from.getAsks();
   return ended;

@@ -39,7 +39,7 @@ ROOMS = {
 # folder -> third-party headers it may meet (prefixes of the include's path)
 THIRD_PARTY = {
     "kernels": ("immintrin.h", "cuda_runtime"),
-    "schema": ("capnp/", "kj/", "boost/program_options", "sodium.h"),
+    "schema": ("capnp/", "kj/", "nlohmann/", "boost/program_options", "sodium.h"),
     "engine": ("cuda_runtime", "cudnn.h", "cublasLt.h", "dnnl.hpp", "dnnl.h", "oneapi/dnnl", "omp.h", "zlib.h", "nlohmann/", "jpeglib.h", "jerror.h", "png.h"),
     "daemon": ("zmq", "nlohmann/", "prometheus/", "civetweb.h"),
     "ctl": ("zmq", "nlohmann/", "boost/program_options"),

@@ -1,72 +1,14 @@
 #include "daemon/forecast/bench/bench_file.h"
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "engine/storage/atomic_file.h"
 #include "kernels/base/log.h"
+#include "schema/described/json_form.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json json_of(const schema::BenchReply& bench) {
-  Json codec = Json::array(), compute = Json::array();
-  for (const schema::KernelRate& rate : bench.codec) codec.push_back({{"kernel", rate.kernel}, {"rate", rate.rate}});
-  for (const schema::ComputeRate& rate : bench.compute)
-    compute.push_back({{"model", rate.model},
-                       {"batch", rate.batch},
-                       {"seconds_per_sample", rate.seconds_per_sample},
-                       {"gflops", rate.gflops}});
-  return {{"schema_version", kBenchSchemaVersion},
-          {"node", bench.node},
-          {"build", bench.build},
-          {"kernels", bench.kernels},
-          {"measured", format_utc(bench.measured_ms)},
-          {"measured_ms", bench.measured_ms},
-          {"members", bench.members},
-          {"cores", bench.cores},
-          {"threads", bench.threads},
-          {"link_mbps", bench.link_mbps},
-          {"line_mbps", bench.line_mbps},
-          {"round_trip_seconds", bench.round_trip_seconds},
-          {"read_rate", bench.read_rate},
-          {"copy_rate", bench.copy_rate},
-          {"peak_gflops", bench.peak_gflops},
-          {"elements", bench.elements},
-          {"device", bench.device},
-          {"math", bench.math},
-          {"codec", std::move(codec)},
-          {"compute", std::move(compute)}};
-}
-
-schema::BenchReply bench_of(const Json& json) {
-  schema::BenchReply bench;
-  bench.node = json.at("node").get<std::string>();
-  bench.build = json.at("build").get<std::string>();
-  bench.kernels = json.at("kernels").get<std::string>();
-  bench.measured_ms = json.at("measured_ms").get<std::int64_t>();
-  bench.members = json.at("members").get<std::uint64_t>();
-  bench.cores = json.at("cores").get<std::uint64_t>();
-  bench.threads = json.at("threads").get<std::uint64_t>();
-  bench.link_mbps = json.at("link_mbps").get<double>();
-  bench.line_mbps = json.at("line_mbps").get<double>();
-  bench.round_trip_seconds = json.at("round_trip_seconds").get<double>();
-  bench.read_rate = json.at("read_rate").get<double>();
-  bench.copy_rate = json.at("copy_rate").get<double>();
-  bench.peak_gflops = json.at("peak_gflops").get<double>();
-  bench.elements = json.at("elements").get<std::uint64_t>();
-  bench.device = json.at("device").get<std::string>();
-  bench.math = json.at("math").get<std::string>();
-  for (const Json& rate : json.at("codec"))
-    bench.codec.push_back({rate.at("kernel").get<std::string>(), rate.at("rate").get<double>()});
-  for (const Json& rate : json.at("compute"))
-    bench.compute.push_back({rate.at("model").get<std::string>(), rate.at("batch").get<std::uint64_t>(),
-                             rate.at("seconds_per_sample").get<double>(), rate.at("gflops").get<double>()});
-  return bench;
-}
 
 // Empty where they are the same.
 std::string difference(const schema::BenchReply& bench, const BenchConditions& now) {
@@ -91,7 +33,9 @@ std::string difference(const schema::BenchReply& bench, const BenchConditions& n
 std::string bench_path(const std::string& state_dir) { return state_dir + "/bench.json"; }
 
 Status write_bench(const std::string& path, const schema::BenchReply& bench) {
-  const std::string text = json_of(bench).dump(2) + "\n";
+  schema::OrderedJson json = {{"schema_version", kBenchSchemaVersion}, {"measured", format_utc(bench.measured_ms)}};
+  json.update(to_json(bench, schema::JsonView::kKept));
+  const std::string text = json.dump(2) + "\n";
   engine::AtomicFile file(path);
   if (const Status status = file.open(); !status) return status;
   if (const Status status = file.write(text.data(), text.size()); !status) return status;
@@ -104,16 +48,15 @@ KeptBench read_bench(const std::string& path, const BenchConditions& now) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.empty() || text.size() > schema::kMostRecordBytes) return {};
-  const Json json = Json::parse(text, nullptr, false);
-  try {
-    if (json.is_discarded() || json.at("schema_version").get<int>() != kBenchSchemaVersion) return {};
-    schema::BenchReply bench = bench_of(json);
-    if (std::string outdated = difference(bench, now); !outdated.empty()) return {std::nullopt, std::move(outdated)};
-    bench.saved = path;
-    return {std::move(bench), {}};
-  } catch (const nlohmann::json::exception&) {
-    return {};
-  }
+  const auto json = schema::OrderedJson::parse(text, nullptr, false);
+  if (!json.is_object() || json.value("schema_version", nlohmann::ordered_json()) != kBenchSchemaVersion) return {};
+  schema::BenchReply bench;
+  std::string problem;
+  fields(bench, schema::TakeJson(json, problem, schema::TakeJson::Absent::kIsOff));
+  if (!problem.empty()) return {};
+  if (std::string outdated = difference(bench, now); !outdated.empty()) return {std::nullopt, std::move(outdated)};
+  bench.saved = path;
+  return {std::move(bench), {}};
 }
 
 }  // namespace tg::daemon

@@ -1,0 +1,214 @@
+// What a mesh says of itself and its runs. Values; described once (schema/described/rule.h) for the control messages,
+// for `tgctl status --json` and for run.json. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/status.h"
+#include "kernels/base/words.h"
+#include "schema/described/rule.h"
+#include "schema/limits.h"
+
+namespace tg::schema {
+
+enum class RunState : std::uint16_t { kPending, kStarting, kRunning, kStopping, kStopped, kCompleted, kFailed };
+constexpr auto words_of(RunState) {
+  return words("PENDING", "STARTING", "RUNNING", "STOPPING", "STOPPED", "COMPLETED", "FAILED");
+}
+Result<RunState> parse_run_state(std::string_view name);  // in any case
+inline bool is_final(RunState s) { return s >= RunState::kStopped; }
+
+// What has become of a member's state of an ended run.
+enum class SaveState : std::uint16_t {
+  kNone,      // nothing was said: the run goes on, or the record is an older one
+  kSaved,     // on its disk
+  kInMemory,  // nobody could save it: in its memory until it is fetched or deleted
+  kNotSaved,  // it could not save it
+  kNothing,   // it ended before it had saved
+  kUnknown,   // it was lost before it said
+};
+constexpr auto words_of(SaveState) { return words("-", "saved", "in memory", "not saved", "nothing saved", "unknown"); }
+inline bool has_state(SaveState s) { return s == SaveState::kSaved || s == SaveState::kInMemory; }
+
+// Where a member is inside its step; carried by beats so that a stuck one can be named.
+enum class Phase : std::uint16_t {
+  kIdle,
+  kPrepare,
+  kForward,
+  kBackward,
+  kScalerWait,
+  kReduce,
+  kGather,
+  kEvaluate,
+  kSave
+};
+constexpr auto words_of(Phase) {
+  return words("idle", "prepare", "forward", "backward", "scaler wait", "reduce", "gather", "evaluate", "save");
+}
+
+// up: both directions of both its ports work, so it could join a run. no link: it lives, but something of that does
+// not.
+enum class NodeState : std::uint8_t { kUp, kNoLink, kUnreachable };
+constexpr auto words_of(NodeState) { return words("up", "no link", "unreachable"); }
+
+// What trains on a node. Bytes of a device's memory, as they are now.
+struct ComputeStatus {
+  std::string engine;  // cpu | cuda; "" = not known
+  std::string device;  // its name; "" = the processor
+  std::string math;
+  std::uint64_t free_bytes = 0, total_bytes = 0;
+  std::string problem;          // the device does not answer; "" = nothing
+  std::string why_cpu;          // although a device might; "" = nobody asked for another
+  bool module_missing = false;  // because none is installed
+};
+void fields(Is<ComputeStatus> auto& it, auto&& field) {
+  field("engine", it.engine, word());
+  field("device", it.device, line(kMostDeviceBytes).null());
+  field("math", it.math, word());
+  field("free_bytes", it.free_bytes, plain().named("memory_free_bytes"));
+  field("total_bytes", it.total_bytes, plain().named("memory_total_bytes"));
+  field("problem", it.problem, line(kMostReasonBytes));
+  field("why_cpu", it.why_cpu, line(kMostReasonBytes).called("reason"));
+  field("module_missing", it.module_missing, plain().not_shown());
+}
+
+struct NodeStatus {
+  std::string name;
+  std::string address;  // control address, host:port
+  NodeState state = NodeState::kUnreachable;
+  std::string problem;  // why it is not up, or what else is wrong with it; "" = nothing
+  ComputeStatus compute = {};
+};
+void fields(Is<NodeStatus> auto& it, auto&& field) {
+  field("name", it.name, node_name().called("node"));
+  field("address", it.address, line(kMostAddressBytes));
+  field("state", it.state, called("node state"));
+  field("problem", it.problem, line(kMostReasonBytes));
+  field("compute", it.compute);
+}
+
+// A member that the others wait for longer than this share of their time is marked: it holds the run up.
+inline constexpr double kHoldsUpShare = 0.5;
+
+// Less than this share of a member's time is no wait for data worth a word.
+inline constexpr double kLeastDataWaitShare = 0.01;
+
+inline constexpr const char* kStateNoun = "a state of a run";
+
+struct MemberStatus {
+  std::string node;
+  RunState state = RunState::kPending;
+  std::uint64_t step = 0;    // committed steps
+  std::uint64_t digest = 0;  // of the state at digest_step
+  std::uint64_t digest_step = 0;
+  double wait_share = 0;  // share of their time that the others, on average, wait for this member
+  // What it does, for how long it has got nothing done, and after what time of that the run ends; limit 0 = not known.
+  Phase phase = Phase::kIdle;
+  std::uint64_t phase_ms = 0, phase_limit_ms = 0;
+  SaveState save = SaveState::kNone;  // of the state at digest_step, once the run has ended
+  std::string problem = {};           // why it is not saved
+  std::uint32_t samples = 0;          // of each step that are its share; 0 = not known
+  double data_wait_share = 0;         // share of its time that its engine waits for samples
+  bool holds_up() const {
+    return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
+  }
+};
+void fields(Is<MemberStatus> auto& it, auto&& field) {
+  field("node", it.node, node_name().called("member"));
+  field("state", it.state, called("member state").noun(kStateNoun));
+  field("step", it.step);
+  field("digest", it.digest, plain().digest());
+  field("digest_step", it.digest_step, plain().not_shown());
+  field("wait_share", it.wait_share);
+  field("phase", it.phase, called("member phase").not_shown().not_kept());
+  field("phase_ms", it.phase_ms, plain().not_shown().not_kept());
+  field("phase_limit_ms", it.phase_limit_ms, plain().not_shown().not_kept());
+  field("save", it.save);
+  field("problem", it.problem, line(kMostProblemBytes));
+  field("samples", it.samples);
+  field("data_wait_share", it.data_wait_share);
+}
+
+struct RunStatus {
+  std::string id;
+  RunState state = RunState::kPending;
+  std::string reason;
+  std::int64_t since_ms = 0;  // of the state
+  std::int64_t started_ms = 0;
+  std::string model;
+  std::string data;
+  std::string exchange;
+  std::string coding;  // of ternary payloads: raw | entropy
+  std::string gradients;
+  std::uint64_t step = 0, steps = 0;
+  double loss = 0;  // mean over the last step's global batch
+  double learning_rate = 0;
+  bool evaluated = false;
+  std::uint64_t evaluation_step = 0;
+  double evaluation_accuracy = 0;    // 0..1
+  double evaluation_accuracy_5 = 0;  // 0..1, among the five highest; 0 of five classes or fewer
+  double evaluation_loss = 0;
+  double samples_per_second = 0;
+  double code_bits_per_parameter = 0;  // payload bits of one member's codes per parameter
+  double sent_bits_per_parameter = 0;  // everything sent, per parameter and step
+  double sent_bytes_per_step = 0;      // mean of the last 64 steps, ZeroMQ framing included
+  double zeros = 0;                    // share of zero codes
+  std::uint64_t parameters = 0;
+  std::uint64_t digest = 0;
+  std::uint64_t digest_step = 0;
+  std::uint64_t initial_digest = 0;
+  std::vector<MemberStatus> members;
+  // A run that came to its end, but not every member has its state on its disk.
+  bool saved_by_all() const;
+};
+void fields(Is<RunStatus> auto& it, auto&& field) {
+  field("id", it.id, run_id().called("run id"));
+  field("state", it.state, called("run state").noun(kStateNoun));
+  field("reason", it.reason, line(kMostReasonBytes));
+  field("since_ms", it.since_ms, plain().time());
+  field("started_ms", it.started_ms, plain().time());
+  field("model", it.model, word());
+  field("data", it.data, word().not_shown());
+  field("exchange", it.exchange, word());
+  field("coding", it.coding, word());
+  field("gradients", it.gradients, word().not_shown());
+  field("step", it.step);
+  field("steps", it.steps);
+  field("loss", it.loss, plain().measured());
+  field("learning_rate", it.learning_rate, plain().not_shown());
+  field("evaluated", it.evaluated, plain().not_shown().not_kept());
+  field("evaluation_step", it.evaluation_step, plain().inside("evaluation"));
+  field("evaluation_accuracy", it.evaluation_accuracy, plain().inside("evaluation"));
+  field("evaluation_accuracy_5", it.evaluation_accuracy_5, plain().inside("evaluation").no_key());
+  field("evaluation_loss", it.evaluation_loss, plain().inside("evaluation"));
+  field("samples_per_second", it.samples_per_second, plain().measured());
+  field("code_bits_per_parameter", it.code_bits_per_parameter, plain().measured().kept_inside("traffic"));
+  field("sent_bits_per_parameter", it.sent_bits_per_parameter, plain().measured().kept_inside("traffic"));
+  field("sent_bytes_per_step", it.sent_bytes_per_step, plain().measured().kept_inside("traffic"));
+  field("zeros", it.zeros, plain().measured().kept_inside("traffic"));
+  field("parameters", it.parameters, plain().not_shown());
+  field("digest", it.digest, plain().digest());
+  field("digest_step", it.digest_step, plain().not_shown());
+  field("initial_digest", it.initial_digest, plain().digest().not_shown());
+  field("members", it.members, list(kMostMembers).not_shown().not_kept());
+}
+
+struct MeshStatus {
+  std::string node;  // who answers
+  std::string build;
+  bool insecure = false;
+  std::vector<NodeStatus> nodes;
+  std::vector<RunStatus> runs;  // newest first
+};
+void fields(Is<MeshStatus> auto& it, auto&& field) {
+  field("node", it.node, node_name());
+  field("build", it.build, line(kMostBuildBytes));
+  field("insecure", it.insecure);
+  field("nodes", it.nodes, list(kMostMembers));
+  field("runs", it.runs, list(kMostRunsKept));
+}
+
+}  // namespace tg::schema

@@ -1,0 +1,100 @@
+#include "schema/described/wire_form.h"
+
+#include "schema/text.h"
+
+namespace tg::schema {
+namespace {
+
+std::string camel_case(const char* name) {
+  std::string camel;
+  for (const char* c = name; *c != '\0'; ++c) {
+    if (*c == '_' && c[1] != '\0') {
+      ++c;
+      camel += static_cast<char>(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+    } else {
+      camel += *c;
+    }
+  }
+  return camel;
+}
+
+}  // namespace
+
+std::string label_of(const char* name, const Rule& rule) {
+  std::string label = rule.label != nullptr ? rule.label : name;
+  if (rule.label == nullptr)
+    for (char& c : label)
+      if (c == '_') c = ' ';
+  return label;
+}
+
+capnp::StructSchema::Field wire_field(capnp::StructSchema schema, const char* name) {
+  KJ_IF_MAYBE (field, schema.findFieldByName(camel_case(name).c_str())) return *field;
+  TG_CHECK(false, name, schema.getShortDisplayName().cStr());
+}
+
+capnp::Text::Reader checked_for_sending(std::string& room, const std::string& text, const Rule& rule) {
+  if (rule.text != Rule::Text::kLine && rule.text != Rule::Text::kMessage) return text_of(text);
+  room = clip_text(text, rule.most_bytes());
+  return text_of(room);
+}
+
+void PutWire::operator()(const char* name, const std::string& value, const Rule& rule) {
+  if (rule.text == Rule::Text::kBytes) {
+    TG_CHECK(value.size() <= rule.most_bytes(), name, value.size());
+    to_.set(at(name), capnp::Data::Reader(reinterpret_cast<const kj::byte*>(value.data()), value.size()));
+  } else {
+    std::string room;
+    to_.set(at(name), checked_for_sending(room, value, rule));
+  }
+}
+
+void TakeWire::operator()(const char* name, std::string& value, const Rule& rule) {
+  const std::string label = label_of(name, rule);
+  value = rule.text == Rule::Text::kBytes ? take_bytes(get(name).as<capnp::Data>(), label.c_str(), rule)
+                                          : take_text(get(name).as<capnp::Text>(), label.c_str(), rule);
+}
+
+std::string take_text(capnp::Text::Reader text, const char* label, const Rule& rule) {
+  const auto most_bytes = rule.most_bytes();
+  switch (rule.text) {
+    case Rule::Text::kLine:
+      return checked_text(text, most_bytes, label);
+    case Rule::Text::kLines:
+    case Rule::Text::kMessage:
+      return checked_lines(text, most_bytes, label);
+    case Rule::Text::kNodeName:
+      return checked_node(text, label);
+    case Rule::Text::kNodeNameOrNot:
+      return checked_node_or_empty(text, label);
+    case Rule::Text::kRunId:
+      return checked_run(text, label);
+    case Rule::Text::kRunIdOrNot:
+      return checked_run_or_empty(text, label);
+    case Rule::Text::kBytes:
+      break;
+  }
+  TG_CHECK(false, label);
+}
+
+std::string take_bytes(capnp::Data::Reader data, const char* label, const Rule& rule) {
+  checked_below(data.size(), rule.most_bytes() + 1, label);
+  return {reinterpret_cast<const char*>(data.begin()), data.size()};
+}
+
+double take_real(double value, const char* label, const Rule& rule) {
+  if (rule.most == Rule::kUnbounded) return value;
+  // Written so that what is not a number is refused, too.
+  if (!(value >= 0 && value <= rule.most))
+    throw Odd{std::string(label) + " is no number from 0 to " + std::to_string(rule.most)};
+  if (value < rule.least && !(rule.or_zero && value == 0)) throw Odd{std::string(label) + " is too small"};
+  return value;
+}
+
+std::uint64_t take_count(std::uint64_t value, const char* label, const Rule& rule) {
+  if (rule.most == Rule::kUnbounded) return value;
+  if (value < static_cast<std::uint64_t>(rule.least)) throw Odd{std::string(label) + " is " + std::to_string(value)};
+  return checked_below(value, static_cast<std::uint64_t>(rule.most) + 1, label);
+}
+
+}  // namespace tg::schema
