@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "kernels/base/check.h"
+#include "kernels/base/words.h"
 
 namespace tg {
 
@@ -26,6 +27,10 @@ enum class ErrorKind : std::uint16_t {
   kTimeout = 9,      // a deadline passed
   kForbidden = 10,   // a key that is not known here, or that does not give the right
 };
+constexpr auto words_of(ErrorKind) {
+  return words("failed", "usage", "invalid job", "unreachable", "not found", "run failed", "refused", "corrupt", "io",
+               "timeout", "forbidden");
+}
 
 struct Error {
   ErrorKind kind = ErrorKind::kFailed;
