@@ -1,6 +1,6 @@
-// The engine's contract: learning on one machine. engine/cpu (oneDNN) and engine/cuda (cuDNN, cuBLAS) implement it; what
-// is no device's own stands once, in engine/network.
-// engine/replay only pretends: it reports gradients that were made before the first step.
+// The engine's contract: learning on one machine. engine/cpu (oneDNN) and engine/cuda (cuDNN, cuBLAS) implement it;
+// what they have in common is in engine/network. engine/replay only pretends: it reports gradients that were made
+// before the first step.
 //
 // An engine owns its activations, scratch memory and threads; parameters and gradients are the caller's flat arrays
 // (segment.h), in the home that the engine computes in (kernels/home.h): engine and tensor kernels of a run come from
