@@ -1,5 +1,6 @@
-// The engine's contract: learning on one machine. engine/cpu (oneDNN) and engine/cuda (cuDNN, cuBLAS) implement it.
-// engine/replay only pretends: it reports gradients that were made before the first step.
+// The engine's contract: learning on one machine. engine/cpu (oneDNN) and engine/cuda (cuDNN, cuBLAS) implement it;
+// what they have in common is in engine/network. engine/replay only pretends: it reports gradients that were made
+// before the first step.
 //
 // An engine owns its activations, scratch memory and threads; parameters and gradients are the caller's flat arrays
 // (segment.h), in the home that the engine computes in (kernels/home.h): engine and tensor kernels of a run come from
@@ -50,6 +51,14 @@ struct EvaluationCounts {
   std::uint64_t total = 0;
   double loss_sum = 0;          // cross-entropy without smoothing, natural logarithm
   std::uint64_t correct_5 = 0;  // the label has one of the five highest logits
+
+  EvaluationCounts& operator+=(const EvaluationCounts& more) {
+    correct += more.correct;
+    total += more.total;
+    loss_sum += more.loss_sum;
+    correct_5 += more.correct_5;
+    return *this;
+  }
 };
 
 struct EngineOptions {

@@ -72,18 +72,6 @@ kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t s
   return update;
 }
 
-int slot_count(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-      return 0;
-    case OptimizerKind::kMomentum:
-      return 1;
-    case OptimizerKind::kAdam:
-      return 2;
-  }
-  TG_CHECK(false, static_cast<int>(kind));
-}
-
 float average_rate(double decay, std::uint64_t committed_steps) {
   const double t = static_cast<double>(committed_steps);
   return static_cast<float>(1.0 - std::min(decay, (1.0 + t) / (10.0 + t)));

@@ -33,8 +33,7 @@ struct OptimizerOptions {
 float learning_rate(const Schedule& schedule, std::uint64_t step);
 // Everything but scale and weight_decay, which belong to the segment.
 kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t step);
-// 0, 1 or 2.
-int slot_count(OptimizerKind kind);
+using tg::slot_count;
 // 1 - min(decay, (1+t)/(10+t)), t = committed steps: the average of the first steps forgets the initial parameters
 // quickly. TensorFlow's moving average, with which the paper's code evaluates, has the same rule.
 float average_rate(double decay, std::uint64_t committed_steps);

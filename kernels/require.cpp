@@ -35,10 +35,11 @@ void require_received(const Received& received, std::size_t elements) {
 void require_state(OptimizerKind kind, std::size_t elements, const ConstStateSpan& from, const StateSpan& to) {
   require_same_size(elements, from.parameters.size());
   require_same_size(elements, to.parameters.size());
-  if (kind == OptimizerKind::kSgd) return;
+  const int slots = slot_count(kind);
+  if (slots == 0) return;
   require_same_size(elements, from.slot0.size());
   require_same_size(elements, to.slot0.size());
-  if (kind == OptimizerKind::kMomentum) return;
+  if (slots == 1) return;
   require_same_size(elements, from.slot1.size());
   require_same_size(elements, to.slot1.size());
 }

@@ -6,6 +6,7 @@
 
 #include "kernels/base/aligned_array.h"
 #include "kernels/kernels.h"
+#include "kernels/sample_update.h"
 #include "kernels/scalar/functions.h"
 
 namespace tg::kernels {
@@ -180,18 +181,9 @@ bool same(const StateArrays& a, const StateArrays& b) {
 bool updates_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   const AlignedArray<std::int8_t> sums = some_sums(in.elements());
   const ConstStateSpan from{in.parameters(), in.slot0(), in.slot1()};
-  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+  for (const OptimizerKind kind : values_of<OptimizerKind>()) {
     for (const float weight_decay : {0.0F, 5e-4F}) {
-      Update update{.kind = kind,
-                    .rate = 0.04F,
-                    .scale = 0.0123F,
-                    .weight_decay = weight_decay,
-                    .momentum = 0.9F,
-                    .beta1 = 0.9F,
-                    .one_minus_beta1 = 0.1F,
-                    .beta2 = 0.999F,
-                    .one_minus_beta2 = 0.001F,
-                    .epsilon = 1e-8F};
+      Update update = sample_update(kind, weight_decay);
       StateArrays x(in.elements()), y(in.elements());
       a.apply_sums(update, sums.span(), from, x.span());
       b.apply_sums(update, sums.span(), from, y.span());
@@ -220,7 +212,7 @@ bool updates_agree_on_nans(const Kernels& a, const Kernels& b) {
     gradient[i] = kinds[i / 125 % 5];
   }
   const ConstStateSpan view{from.parameters.span(), from.slot0.span(), from.slot1.span()};
-  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+  for (const OptimizerKind kind : values_of<OptimizerKind>()) {
     Update update{.kind = kind, .rate = 1, .scale = 1, .momentum = 1, .beta1 = 1, .one_minus_beta1 = 1, .beta2 = 1};
     for (const bool past_caches : {false, true}) {
       update.past_caches = past_caches;
@@ -244,7 +236,7 @@ bool received_agree(const Kernels& a, const Kernels& b, const Inputs& in) {
   const std::array<std::span<const std::byte>, 1> shortened = {room.span().first(bytes > 0 ? bytes - 1 : 0)};
   const std::array<ConstPlanes, 1> planes = {codes.view()};
   const ConstStateSpan from{in.parameters(), in.slot0(), in.slot1()};
-  const Update update{.kind = OptimizerKind::kMomentum, .rate = 0.04F, .scale = 0.0123F, .momentum = 0.9F};
+  const Update update = sample_update(OptimizerKind::kMomentum, 0);
   StateArrays x(in.elements()), y(in.elements());
   if (!a.apply_codes(update, {payloads, planes}, from, x.span())) return false;
   if (!b.apply_codes(update, {payloads, planes}, from, y.span()) || !same(x, y)) return false;

@@ -75,8 +75,7 @@ class Exchange {
 
   // --- state ---
   bool in_step() const { return layout_ != nullptr; }
-  const Layout* layout() const { return layout_; }  // of the step, while in it
-  bool broken() const { return failed_; }           // FailRun has been said
+  bool broken() const { return failed_; }  // FailRun has been said
   std::uint64_t step() const { return local_.step; }
   const Scalers& scalers() const { return announcements_.scalers(); }
   std::uint64_t bytes_on_their_way() const { return transfers_.bytes_on_their_way(); }

@@ -12,7 +12,7 @@ std::size_t Arena::add(const Lifetime& lifetime) {
 
 dnnl::memory Arena::view(std::size_t buffer, const dnnl::memory::desc& desc) {
   needs_[buffer].bytes = std::max(needs_[buffer].bytes, desc.get_size());
-  views_.push_back({device_.view(desc), buffer});
+  views_.push_back({library_.view(desc), buffer});
   return views_.back().memory;
 }
 

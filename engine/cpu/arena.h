@@ -13,7 +13,7 @@ namespace tg::engine::cpu {
 
 class Arena {
  public:
-  explicit Arena(const Device& device) : device_(device) {}
+  explicit Arena(const Library& library) : library_(library) {}
 
   std::size_t add(const Lifetime& lifetime);  // a buffer's number
   dnnl::memory view(std::size_t buffer, const dnnl::memory::desc& desc);
@@ -29,7 +29,7 @@ class Arena {
     dnnl::memory memory;
     std::size_t buffer;
   };
-  const Device& device_;
+  const Library& library_;
   std::vector<BufferNeed> needs_;
   std::vector<View> views_;
 };

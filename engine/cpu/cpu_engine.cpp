@@ -3,11 +3,10 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "engine/cpu/loss.h"
-#include "engine/graph/shapes.h"
+#include "engine/network/make_engine.h"
 #include "kernels/base/check.h"
 
 namespace tg::engine {
@@ -20,48 +19,33 @@ const EngineOptions& with_threads(const EngineOptions& options) {
   return options;
 }
 
-// Samples that are evaluated at once, of those asked for: their activations stay below this.
-constexpr std::size_t kEvaluationBytes = 256u << 20;
-
+// Its activations stay below kEvaluationBytes, and below what training leaves of the memory.
 int evaluation_batch(const Model& model, const EngineOptions& options, std::size_t scratch) {
-  const Plan plan = make_plan(model, {.training = false});
-  std::vector<BufferNeed> needs;
-  for (const Lifetime& lifetime : plan.lifetimes) needs.push_back({lifetime, 0});
-  for (std::size_t value = 0; value < plan.shapes.size(); ++value) {
-    if (plan.value_buffers[value] == kNoBuffer) continue;
-    std::size_t& bytes = needs[plan.value_buffers[value]].bytes;
-    bytes = std::max(bytes, plan.shapes[value].elements() * sizeof(float));
-  }
   std::size_t allowed = kEvaluationBytes;
   if (const std::size_t most = options.most_activation_bytes; most != 0)
     allowed = std::min(allowed, most > scratch ? most - scratch : 0);
-  const std::size_t most = std::max<std::size_t>(allowed / most_bytes_at_once(needs), 1);
-  return static_cast<int>(std::min(most, static_cast<std::size_t>(options.evaluation_batch)));
+  const std::size_t samples = std::max<std::size_t>(allowed / evaluation_bytes_of_sample(model, false), 1);
+  return static_cast<int>(std::min(samples, static_cast<std::size_t>(options.evaluation_batch)));
 }
 
 // Asked before the memory is taken: a machine without it kills whom it likes.
-struct TooLarge {
-  std::size_t bytes;
-};
-std::size_t allowed(std::size_t bytes, std::size_t scratch, const EngineOptions& options) {
-  const std::size_t all = bytes + scratch;
-  if (options.most_activation_bytes != 0 && all > options.most_activation_bytes) throw TooLarge{all};
+std::size_t allowed(std::size_t bytes, std::size_t scratch, const Model& model, const EngineOptions& options) {
+  const std::size_t all = bytes + scratch, most = options.most_activation_bytes;
+  if (most != 0 && all > most) throw too_large(model, options, all, most, "left for them");
   return bytes;
 }
-
-std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 
 }  // namespace
 
 CpuEngine::CpuEngine(Model model, const EngineOptions& options, bool sharing)
     : model_(std::move(model)),
       options_(with_threads(options)),
-      training_(device_, model_, {options.batch, true, options.seed, sharing}),
-      evaluation_(device_, model_,
-                  {evaluation_batch(model_, options, device_.scratchpad_bytes()), false, options.seed, sharing}),
-      memory_(allowed(std::max(training_.bytes(), evaluation_.bytes()), device_.scratchpad_bytes(), options)),
+      training_(library_, model_, {options.batch, true, options.seed, sharing}),
+      evaluation_(library_, model_,
+                  {evaluation_batch(model_, options, library_.scratchpad_bytes()), false, options.seed, sharing}),
+      memory_(allowed(std::max(training_.bytes(), evaluation_.bytes()), library_.scratchpad_bytes(), model_, options)),
       probabilities_(training_.heads().size()) {
-  device_.allocate_scratchpad();
+  library_.allocate_scratchpad();
   training_.bind(memory_.data());
   evaluation_.bind(memory_.data());
   for (std::vector<double>& each : probabilities_)
@@ -74,7 +58,8 @@ void CpuEngine::claim_threads() const { omp_set_num_threads(options_.threads); }
 double CpuEngine::forward(const float* parameters, const Batch& batch, const SegmentGate& gate) {
   TG_CHECK(batch.count == options_.batch, batch.count, options_.batch);
   claim_threads();
-  training_.forward({parameters, nullptr, batch.first_position}, batch.images.data(), batch.count, gate);
+  pass_ = {parameters, nullptr, batch.first_position};
+  training_.forward(pass_, batch.images.data(), batch.count, gate);
   labels_.assign(batch.labels.begin(), batch.labels.end());
   double sum = 0;
   for (std::size_t head = 0; head < probabilities_.size(); ++head) {
@@ -94,7 +79,7 @@ void CpuEngine::backward(float factor, float* gradients, const SegmentSink& sink
     cross_entropy_gradient(probabilities_[head], labels_, factor * loss.weight, loss.smoothing,
                            training_.logits_gradient(head));
   }
-  training_.backward(gradients, sink);
+  training_.backward(pass_, gradients, sink);
   labels_.clear();  // its buffers lie where activations were
 }
 
@@ -111,10 +96,7 @@ EvaluationCounts CpuEngine::evaluate(const float* parameters, const float* stati
     const std::span<const std::int32_t> labels(batch.labels.data() + done, static_cast<std::size_t>(count));
     const std::span<const float> logits = evaluation_.logits(evaluation_.heads().size() - 1);
     const EvaluationCounts some = cross_entropy(logits.first(labels.size() * classes), labels, {});
-    all.correct += some.correct;
-    all.correct_5 += some.correct_5;
-    all.total += some.total;
-    all.loss_sum += some.loss_sum;
+    all += some;
   }
   return all;
 }
@@ -134,24 +116,7 @@ Result<std::unique_ptr<Engine>> make_cpu_engine(const Model& model, const Engine
                      std::to_string(options.threads) + " threads, batch " + std::to_string(options.batch) +
                      ", evaluation batch " + std::to_string(options.evaluation_batch)};
   }
-  if (const Result<std::vector<ImageShape>> sound = infer_shapes(model); !sound) return sound.error();
-  try {
-    return std::unique_ptr<Engine>(std::make_unique<cpu::CpuEngine>(model, options));
-  } catch (const cpu::TooLarge& need) {
-    return Error{
-        ErrorKind::kRefused,
-        "the activations of " + model.name + " for " + std::to_string(options.batch) + " samples need " +
-            cpu::mebibytes(need.bytes) + " of memory and " + cpu::mebibytes(options.most_activation_bytes) +
-            " are left for them; set micro-batch, make global-batch or image-size smaller, or choose a smaller model"};
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorKind::kFailed, "no memory for " + model.name + " at batch " + std::to_string(options.batch) +
-                                         " and evaluation batch " + std::to_string(options.evaluation_batch) +
-                                         "; make them smaller"};
-  } catch (const std::invalid_argument& e) {
-    return Error{ErrorKind::kInvalidJob, e.what()};
-  } catch (const std::exception& e) {
-    return Error{ErrorKind::kFailed, e.what()};
-  }
+  return make_engine(model, options, [&] { return std::make_unique<cpu::CpuEngine>(model, options); });
 }
 
 }  // namespace tg::engine

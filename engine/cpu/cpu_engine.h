@@ -11,7 +11,8 @@ namespace tg::engine::cpu {
 
 class CpuEngine final : public Engine {
  public:
-  // Throws std::runtime_error naming the failing call, std::bad_alloc. sharing: of memory among buffers (network.h).
+  // Throws std::runtime_error naming the failing call, std::bad_alloc, TooLarge. sharing: of memory among buffers
+  // (network.h).
   CpuEngine(Model model, const EngineOptions& options, bool sharing = true);
 
   const SegmentTable& segments() const override { return model_.segments; }
@@ -23,10 +24,10 @@ class CpuEngine final : public Engine {
   EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override;
   using Engine::evaluate;
   std::string build() const override;
-  std::size_t activation_bytes() const override { return memory_.size() + device_.scratchpad_bytes(); }
+  std::size_t activation_bytes() const override { return memory_.size() + library_.scratchpad_bytes(); }
 
   // Which of oneDNN's implementations each operation got: "conv1 forward: brgconv:avx512_core".
-  const std::vector<std::string>& implementations() const { return device_.implementations(); }
+  const std::vector<std::string>& implementations() const { return library_.implementations(); }
   const Network& training() const { return training_; }
   const Network& evaluation() const { return evaluation_; }
   // Of the main head in the last forward.
@@ -37,12 +38,14 @@ class CpuEngine final : public Engine {
 
   const Model model_;
   const EngineOptions options_;
-  Device device_;
+  Library library_;
   Network training_;
   Network evaluation_;
   AlignedArray<std::byte> memory_;                  // of both: they never run at the same time
   std::vector<std::vector<double>> probabilities_;  // by head of training_
-  std::vector<std::int32_t> labels_;                // of the last forward; empty: there is nothing to go back through
+  // Of the last forward. No labels: there is nothing to go back through.
+  Pass pass_;
+  std::vector<std::int32_t> labels_;
 };
 
 }  // namespace tg::engine::cpu

@@ -30,36 +30,36 @@ const char* isa_name(dnnl::cpu_isa isa) {
 
 }  // namespace
 
-Device::Device()
+Library::Library()
     : engine_(checked("engine creation", [] { return dnnl::engine(dnnl::engine::kind::cpu, 0); })),
       stream_(checked("stream creation", [this] { return dnnl::stream(engine_); })) {}
 
-dnnl::memory Device::allocate(const dnnl::memory::desc& desc) const {
+dnnl::memory Library::allocate(const dnnl::memory::desc& desc) const {
   return checked("allocation of " + std::to_string(desc.get_size()) + " bytes",
                  [&] { return dnnl::memory(desc, engine_); });
 }
 
-dnnl::memory Device::view(const dnnl::memory::desc& desc) const {
+dnnl::memory Library::view(const dnnl::memory::desc& desc) const {
   return checked("creation of a view", [&] { return dnnl::memory(desc, engine_, nullptr); });
 }
 
-dnnl::memory Device::scratchpad(const dnnl::memory::desc& desc) {
+dnnl::memory Library::scratchpad(const dnnl::memory::desc& desc) {
   scratchpads_.push_back(view(desc));
   return scratchpads_.back();
 }
 
-std::size_t Device::scratchpad_bytes() const {
+std::size_t Library::scratchpad_bytes() const {
   std::size_t bytes = 0;
   for (const dnnl::memory& each : scratchpads_) bytes = std::max(bytes, each.get_desc().get_size());
   return bytes;
 }
 
-void Device::allocate_scratchpad() {
+void Library::allocate_scratchpad() {
   scratch_ = AlignedArray<std::byte>(scratchpad_bytes());
   for (dnnl::memory& each : scratchpads_) point(each, scratch_.data());
 }
 
-void Device::note_implementation(const std::string& operation, const char* implementation) {
+void Library::note_implementation(const std::string& operation, const char* implementation) {
   implementations_.push_back(operation + ": " + implementation);
 }
 
@@ -91,13 +91,13 @@ dnnl::primitive_attr attributes_with_relu() {
   });
 }
 
-Operation Operation::make_reorder(Device& device, const std::string& name, const dnnl::memory& from,
+Operation Operation::make_reorder(Library& library, const std::string& name, const dnnl::memory& from,
                                   const dnnl::memory& to) {
   const auto description = checked("choice of " + name, [&] {
-    return dnnl::reorder::primitive_desc(device.engine(), from.get_desc(), device.engine(), to.get_desc(),
+    return dnnl::reorder::primitive_desc(library.engine(), from.get_desc(), library.engine(), to.get_desc(),
                                          attributes());
   });
-  return make<dnnl::reorder>(device, name, description, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+  return make<dnnl::reorder>(library, name, description, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
 }  // namespace tg::engine::cpu

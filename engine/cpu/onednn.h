@@ -1,6 +1,6 @@
 // The one form in which oneDNN is called: a failing call is named, and dnnl::error ends here as std::runtime_error.
 //
-// A Device owns oneDNN's engine and stream and the one scratch buffer that all its operations share: they run one
+// A Library owns oneDNN's engine and stream and the one scratch buffer that all its operations share: they run one
 // after another, on the thread that calls. Not thread-safe.
 #pragma once
 
@@ -26,9 +26,9 @@ decltype(auto) checked(const std::string& name, Call&& call) {
 
 using Arguments = std::unordered_map<int, dnnl::memory>;
 
-class Device {
+class Library {
  public:
-  Device();
+  Library();
 
   const dnnl::engine& engine() const { return engine_; }
   const dnnl::stream& stream() const { return stream_; }
@@ -72,29 +72,30 @@ class Operation {
   Operation() = default;
 
   template <class Primitive, class Description>
-  static Operation make(Device& device, const std::string& name, const Description& description, Arguments arguments) {
+  static Operation make(Library& library, const std::string& name, const Description& description,
+                        Arguments arguments) {
     Operation operation;
-    operation.device_ = &device;
+    operation.library_ = &library;
     operation.name_ = name;
     checked("creation of " + name, [&] {
       operation.primitive_ = Primitive(description);
-      arguments.emplace(DNNL_ARG_SCRATCHPAD, device.scratchpad(description.scratchpad_desc()));
-      device.note_implementation(name, description.impl_info_str());
+      arguments.emplace(DNNL_ARG_SCRATCHPAD, library.scratchpad(description.scratchpad_desc()));
+      library.note_implementation(name, description.impl_info_str());
     });
     operation.arguments_ = std::move(arguments);
     return operation;
   }
-  static Operation make_reorder(Device& device, const std::string& name, const dnnl::memory& from,
+  static Operation make_reorder(Library& library, const std::string& name, const dnnl::memory& from,
                                 const dnnl::memory& to);
 
   // An operation that was never made does nothing: a layout that needs no reorder.
   void run() const {
-    if (device_ == nullptr) return;
-    checked(name_, [this] { primitive_.execute(device_->stream(), arguments_); });
+    if (library_ == nullptr) return;
+    checked(name_, [this] { primitive_.execute(library_->stream(), arguments_); });
   }
 
  private:
-  Device* device_ = nullptr;
+  Library* library_ = nullptr;
   std::string name_;
   dnnl::primitive primitive_;
   Arguments arguments_;

@@ -11,6 +11,7 @@
 namespace tg::engine::cuda {
 
 class Arena;
+class Library;
 
 // A buffer of an arena, which outlives it. Empty where nobody wants one.
 class View {
@@ -34,8 +35,8 @@ class View {
 
 class Arena {
  public:
-  Arena() = default;
-  Arena(const Arena&) = delete;  // views point to it
+  explicit Arena(const Library& /*library*/) {}  // the CPU's asks it for views
+  Arena(const Arena&) = delete;                  // views point to it
   Arena& operator=(const Arena&) = delete;
 
   std::size_t add(const Lifetime& lifetime);  // a buffer's number

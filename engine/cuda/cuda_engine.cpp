@@ -2,21 +2,16 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <new>
 #include <span>
 #include <stdexcept>
 #include <utility>
 
-#include "engine/graph/shapes.h"
+#include "engine/network/make_engine.h"
 #include "kernels/base/check.h"
 #include "kernels/base/sha256.h"
 
 namespace tg::engine::cuda {
 namespace {
-
-// Samples that are evaluated at once, of those asked for: their activations stay below this and below a share of what
-// the engine may take, or below training's, which has that memory anyway.
-constexpr std::uint64_t kEvaluationBytes = 256u << 20;
 
 // The fast deterministic algorithms take up to 400 MiB; with 256 CifarNet of 1024 samples loses 40 %.
 constexpr std::uint64_t kMostWorkspace = 512u << 20;
@@ -30,21 +25,14 @@ std::uint64_t free_bytes() {
   return left;
 }
 
-// The plan says about how many samples fit, the network itself exactly.
+// Its activations stay below kEvaluationBytes and below a share of what the engine may take, or below training's, which
+// has that memory anyway. The plan says about how many samples fit, the network itself exactly.
 int evaluation_batch(Library& library, const Model& model, const EngineOptions& options, std::size_t training_bytes) {
-  const Plan plan = make_plan(model, {.training = false, .canonical_images = true});
-  std::vector<BufferNeed> needs;
-  for (const Lifetime& lifetime : plan.lifetimes) needs.push_back({lifetime, 0});
-  for (std::size_t value = 0; value < plan.shapes.size(); ++value) {
-    if (plan.value_buffers[value] == kNoBuffer) continue;
-    std::size_t& bytes = needs[plan.value_buffers[value]].bytes;
-    bytes = std::max(bytes, plan.shapes[value].elements() * sizeof(float));
-  }
   std::uint64_t left = free_bytes();
   if (options.most_activation_bytes != 0) left = std::min(left, options.most_activation_bytes);
   const std::uint64_t allowed =
       std::max<std::uint64_t>(training_bytes, std::min(kEvaluationBytes, left / kShareOfFree));
-  std::uint64_t batch = std::clamp<std::uint64_t>(allowed / most_bytes_at_once(needs), 1,
+  std::uint64_t batch = std::clamp<std::uint64_t>(allowed / evaluation_bytes_of_sample(model, true), 1,
                                                   static_cast<unsigned>(options.evaluation_batch));
   while (batch > 1) {
     const std::uint64_t bytes = Network(library, model, {static_cast<int>(batch), false, options.seed}).bytes();
@@ -65,10 +53,6 @@ const char* word_of(Math math) {
   }
   return "bf16";
 }
-
-std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
-
-std::string mebibytes_left(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 // Of a line of choices().
 bool is_evaluation(const std::string& choice) { return choice.find(std::string(kEvaluation) + ": ") != choice.npos; }
@@ -101,10 +85,11 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
   const std::size_t bytes = prefetched_at + prefetch_.bytes();
   if (const std::uint64_t all = bytes + fixed_bytes();
       options_.most_activation_bytes != 0 && all > options_.most_activation_bytes)
-    throw TooLarge{all, options_.most_activation_bytes, false};
+    throw too_large(model_, options_, all, options_.most_activation_bytes, "left for them");
   // The trials' own memory is given back before the state of the run is taken, which is more.
   const std::uint64_t wanted = bytes + Trials::bytes(trial_options(0));
-  if (const std::uint64_t left = free_bytes(); wanted > left) throw TooLarge{wanted, left, true};
+  if (const std::uint64_t left = free_bytes(); wanted > left)
+    throw too_large(model_, options_, wanted, left, "free on the device");
   memory_ = kernels::cuda::DeviceArray<std::byte>(bytes);
   training_.bind(memory_.data());
   evaluation_.bind(memory_.data());
@@ -224,9 +209,9 @@ void CudaEngine::backward(float factor, float* gradients, const SegmentSink& sin
     backward_.run({parameters, gradients}, stream, [&] {
       std::size_t done = 0;
       step_.copy_in(1, stream);
-      training_.backward(pass(parameters, options_.batch), gradients, [&](const SegmentRange& range) {
+      training_.backward(pass(parameters, options_.batch), gradients, [&](std::size_t first, std::size_t last) {
         const SegmentRange& expected = ranges_[ranges_.size() - 1 - done];
-        TG_CHECK(range.first == expected.first && range.last == expected.last, range.first, expected.first);
+        TG_CHECK(first == expected.first && last == expected.last, first, expected.first);
         complete_.queue(done, number, stream);
         ++done;
       });
@@ -273,10 +258,7 @@ EvaluationCounts CudaEngine::evaluate(const float* parameters, const float* stat
       results_.copy_out(1, stream);
     });
     const LossResult& result = *results_.host();
-    all.correct += result.correct;
-    all.correct_5 += result.correct_5;
-    all.total += count_of(count);
-    all.loss_sum += result.plain;
+    all += {result.correct, count_of(count), result.plain, result.correct_5};
   }
   return all;
 }
@@ -305,30 +287,13 @@ Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const Devic
     return Error{ErrorKind::kInvalidJob, "the engine needs batches of at least one sample; got batch " +
                                              std::to_string(options.batch) + ", evaluation batch " +
                                              std::to_string(options.evaluation_batch)};
-  if (const Result<std::vector<ImageShape>> sound = infer_shapes(model); !sound) return sound.error();
-  const std::string activations =
-      "the activations of " + model.name + " for " + std::to_string(options.batch) + " samples";
-  constexpr const char* kAdvice =
-      "; set micro-batch, make global-batch or image-size smaller, or choose a smaller model";
-  try {
-    return std::unique_ptr<Engine>(std::make_unique<CudaEngine>(model, device, options));
-  } catch (const CudaEngine::TooLarge& need) {
-    return Error{ErrorKind::kRefused,
-                 activations + " need " + mebibytes(need.bytes) + " of memory and " + mebibytes_left(need.left) +
-                     (need.on_device ? " are free on the device" : " are left for them") + kAdvice};
-  } catch (const WorkspaceTooSmall& e) {
-    return Error{ErrorKind::kRefused, e.what() + std::string(kAdvice)};
-  } catch (const kernels::cuda::OutOfMemory& e) {
-    return Error{ErrorKind::kRefused, activations + " do not fit: " + e.what() + kAdvice};
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorKind::kFailed, "no memory for " + model.name + " at batch " + std::to_string(options.batch) +
-                                         " and evaluation batch " + std::to_string(options.evaluation_batch) +
-                                         "; make them smaller"};
-  } catch (const std::invalid_argument& e) {
-    return Error{ErrorKind::kInvalidJob, e.what()};
-  } catch (const std::exception& e) {
-    return Error{ErrorKind::kFailed, e.what()};
-  }
+  return make_engine(model, options, [&] {
+    try {
+      return std::make_unique<CudaEngine>(model, device, options);
+    } catch (const kernels::cuda::OutOfMemory& e) {
+      throw TooLarge(activations_of(model, options) + " do not fit: " + e.what());
+    }
+  });
 }
 
 }  // namespace tg::engine::cuda

@@ -30,12 +30,6 @@ class CudaEngine final : public Engine {
   CudaEngine(Model model, const DeviceChoice& device, const EngineOptions& options);
   ~CudaEngine() override;
 
-  // Asked before the memory is taken.
-  struct TooLarge {
-    std::uint64_t bytes, left;
-    bool on_device;  // left: of the device's memory, not of what the engine may take
-  };
-
   const SegmentTable& segments() const override { return model_.segments; }
   const SegmentTable& statistics() const override { return model_.statistics; }
   double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) override;

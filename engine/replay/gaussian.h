@@ -19,7 +19,6 @@ namespace tg::engine {
 class GaussianGradients {
  public:
   static constexpr double kDeviation = 0.01;
-  static constexpr double kLeastZeros = 0.68;  // rho = 1; nothing below it can be asked for
 
   explicit GaussianGradients(double zeros);
   // values[i] = element first + i of the segment; first is a multiple of 4.

@@ -90,6 +90,7 @@ TG_HOST_DEVICE inline void apply_four(const Update& u, const Source& source, std
     }
     store(slot0, to.slot0 + first);
   } else {
+    static_assert(kKind == OptimizerKind::kAdam, "this rule is missing here");
     Floats4 slot0 = load(from.slot0 + first), slot1 = load(from.slot1 + first);
     TG_UNROLL
     for (int e = 0; e < 4; ++e) {

@@ -56,6 +56,7 @@ inline void update_span(const Update& u, const Source* sums, std::size_t element
       put<kStream>(v, slot0_to + i);
       put<kStream>(next, w_to + i);
     } else {
+      static_assert(kKind == OptimizerKind::kAdam, "this rule is missing here");
       Floats m = beta1 * Floats::load(slot0_from + i) + one_minus_beta1 * g;
       Floats v = beta2 * Floats::load(slot1_from + i) + one_minus_beta2 * g * g;
       Floats next = w - rate * m / (square_root(v) + epsilon);

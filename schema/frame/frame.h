@@ -122,6 +122,8 @@ struct Scalers {
 };
 
 enum class ChunkPhase : std::uint16_t { kContribution = 0, kTotal = 1 };
+constexpr auto words_of(ChunkPhase) { return words("contribution", "total"); }
+
 enum class PayloadFormat : std::uint16_t {
   kCodesRaw = 0,
   kSumsRaw = 1,
@@ -130,6 +132,9 @@ enum class PayloadFormat : std::uint16_t {
   kSumsRans = 4,
   kFloat16 = 5,
 };
+constexpr auto words_of(PayloadFormat) {
+  return words("raw codes", "raw sums", "float32", "entropy-coded codes", "entropy-coded sums", "float16");
+}
 
 struct Chunk {
   std::uint32_t chunk = 0;

@@ -12,8 +12,6 @@
 namespace tg::schema {
 namespace {
 
-constexpr ErrorKind kLastErrorKind = ErrorKind::kForbidden;
-
 std::uint16_t checked_weight(std::uint16_t weight) {
   if (weight == 0 || weight > kMostWeight) throw Odd{"a weight of " + std::to_string(weight)};
   return weight;
@@ -69,7 +67,7 @@ double checked_measurement(double value, const char* field) {
 Vote take(wire::Vote::Reader from) {
   Vote vote;
   vote.accepted = from.getAccepted();
-  vote.kind = checked_enum(from.getKind(), kLastErrorKind, "kind");
+  vote.kind = checked_enum<ErrorKind>(from.getKind(), "kind");
   vote.message = checked_text(from.getMessage(), kMostReasonBytes, "message");
   vote.spec_hash = from.getSpecHash();
   vote.model_hash = from.getModelHash();
@@ -87,15 +85,14 @@ Commit take(wire::Commit::Reader from) {
   const std::uint64_t window = from.getWindowBytes(), chunk = from.getChunkParameters();
   if (window < kLeastWindowBytes) throw Odd{"a window of " + std::to_string(window) + " bytes"};
   if (chunk < kSmallChunkParameters) throw Odd{"chunks of " + std::to_string(chunk) + " parameters"};
-  return {checked_enum(from.getExchange(), ExchangeKind::kSharded, "exchange"),
-          checked_enum(from.getCoding(), Coding::kEntropy, "coding"),
+  return {checked_enum<ExchangeKind>(from.getExchange(), "exchange"), checked_enum<Coding>(from.getCoding(), "coding"),
           checked_below(window, kMostWindowBytes + 1, "window bytes"),
           checked_below(chunk, kLargeChunkParameters + 1, "chunk parameters")};
 }
 
 Fail take(wire::Fail::Reader from) {
   Fail fail;
-  fail.kind = checked_enum(from.getKind(), kLastErrorKind, "kind");
+  fail.kind = checked_enum<ErrorKind>(from.getKind(), "kind");
   fail.node = checked_node_or_empty(from.getNode(), "node");
   fail.phase = checked_text(from.getPhase(), kMostNameBytes, "phase");
   fail.message = checked_text(from.getMessage(), kMostReasonBytes, "message");
@@ -162,8 +159,8 @@ Scalers take(wire::Scalers::Reader from) {
 Chunk take(wire::Chunk::Reader from, const AlignedMessage& message) {
   Chunk chunk;
   chunk.chunk = static_cast<std::uint32_t>(checked_below(from.getChunk(), kMostChunks, "chunk"));
-  chunk.phase = checked_enum(from.getPhase(), ChunkPhase::kTotal, "chunk phase");
-  chunk.format = checked_enum(from.getFormat(), PayloadFormat::kFloat16, "payload format");
+  chunk.phase = checked_enum<ChunkPhase>(from.getPhase(), "chunk phase");
+  chunk.format = checked_enum<PayloadFormat>(from.getFormat(), "payload format");
   chunk.payload = message.original(from.getPayload());
   checked_below(chunk.payload.size(), kMostChunkPayloadBytes + 1, "payload bytes");
   return chunk;
@@ -191,7 +188,7 @@ Probe take(wire::Probe::Reader from, const AlignedMessage& message) {
 
 Ended take(wire::Ended::Reader from) {
   Ended ended;
-  ended.state = checked_enum(from.getState(), RunState::kFailed, "state");
+  ended.state = checked_enum<RunState>(from.getState(), "state");
   if (!is_final(ended.state)) throw Odd{"an end that is none"};
   ended.reason = checked_text(from.getReason(), kMostReasonBytes, "reason");
   ended.since_ms = from.getSinceMs();

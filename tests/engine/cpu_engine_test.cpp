@@ -127,10 +127,7 @@ TEST_P(CpuEngine, ShortEvaluationBatchesCountOnlyTheirSamples) {
     part.images = AlignedArray<float>(part.count * model_.input.elements());
     std::copy_n(all.images.begin() + first * model_.input.elements(), part.images.size(), part.images.begin());
     part.labels.assign(all.labels.begin() + first, all.labels.begin() + first + part.count);
-    const EvaluationCounts counts = engine->evaluate(parameters_.data(), part);
-    parts.correct += counts.correct;
-    parts.total += counts.total;
-    parts.loss_sum += counts.loss_sum;
+    parts += engine->evaluate(parameters_.data(), part);
   }
   EXPECT_EQ(parts.total, whole.total);
   EXPECT_EQ(parts.correct, whole.correct);

@@ -35,22 +35,23 @@ class Subject {
       : plan_{.inputs = {0}, .output = 1, .contributions = {Contribution::kWrites}} {
     model_.operators.push_back({"normalization", layer, {0}});
     const auto buffer = [&] { return arena_.view(arena_.add({0, 3}), image_desc(dims)); };
-    input = {buffer(), buffer()};
-    output = {buffer(), buffer()};
-    stage = make_stage({device, arena_, model_, plan_, static_cast<int>(dims[0]), true, 0, 1, 2, {input}, output});
+    input = {{}, buffer(), buffer()};
+    output = {{}, buffer(), buffer()};
+    stage =
+        make_stage<Cpu>({library, arena_, model_, plan_, static_cast<int>(dims[0]), true, 0, 1, 2, {input}, output});
     const Placement placement = place_apart(arena_.needs());
     memory_ = AlignedArray<std::byte>(placement.bytes);
     arena_.bind(placement, memory_.data());
-    device.allocate_scratchpad();
+    library.allocate_scratchpad();
   }
-  Device device;
+  Library library;
   Activation input, output;
   std::unique_ptr<Stage> stage;
 
  private:
   Model model_;
   const StagePlan plan_;
-  Arena arena_{device};
+  Arena arena_{library};
   AlignedArray<std::byte> memory_;
 };
 
@@ -72,7 +73,7 @@ TEST_P(Normalization, EqualsTheFormula) {
     dy[i] = value(random);
   }
   subject.stage->forward({});
-  subject.stage->backward_data();
+  subject.stage->backward_data({});
 
   // y_c = x_c d_c^-beta, d_c = bias + alpha sum x_k^2;
   // dx_c = dy_c d_c^-beta - 2 alpha beta x_c sum over the same window of dy_k x_k d_k^-(beta+1).
@@ -121,12 +122,12 @@ std::vector<float> results(int threads, std::vector<std::string>& implementation
     dy[i] = value(random);
   }
   subject.stage->forward({});
-  subject.stage->backward_data();
+  subject.stage->backward_data({});
   const float* const y = floats_of(subject.output.value);
   const float* const dx = floats_of(subject.input.gradient);
   std::vector<float> all(y, y + count);
   all.insert(all.end(), dx, dx + count);
-  implementations = subject.device.implementations();
+  implementations = subject.library.implementations();
   return all;
 }
 

@@ -187,10 +187,7 @@ TEST(Evaluation, OfLargeImagesGoesInPieces) {
     std::copy_n(all.images.begin() + static_cast<std::size_t>(i) * one.images.size(), one.images.size(),
                 one.images.begin());
     one.labels = {all.labels[static_cast<std::size_t>(i)]};
-    const EvaluationCounts counts = engine.evaluate(parameters.data(), one);
-    sum.correct += counts.correct;
-    sum.total += counts.total;
-    sum.loss_sum += counts.loss_sum;
+    sum += engine.evaluate(parameters.data(), one);
   }
   EXPECT_EQ(whole.total, 5u);
   EXPECT_EQ(whole.correct, sum.correct);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/base/median.h"
+#include "kernels/sample_update.h"
 #include "tests/gpu/checks.h"
 #include "tests/gpu/kernel_timer.h"
 #include "tests/gpu/values.h"
@@ -113,16 +114,9 @@ void check_bandwidth(Report& report, engine::Accelerator& subject, KernelTimer& 
   });
 
   const auto update = [](OptimizerKind kind) {
-    return Update{.kind = kind,
-                  .rate = 1e-3F,
-                  .scale = 1e-3F,
-                  .momentum = 0.9F,
-                  .beta1 = 0.9F,
-                  .one_minus_beta1 = 0.1F,
-                  .beta2 = 0.999F,
-                  .one_minus_beta2 = 1e-3F,
-                  .epsilon = 1e-8F,
-                  .past_caches = true};
+    Update all = sample_update(kind, 0);
+    all.past_caches = true;
+    return all;
   };
   const AlignedArray<std::int8_t> sums(kFloats);
   const ConstFloats none;

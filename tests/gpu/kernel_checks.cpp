@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "kernels/sample_update.h"
 #include "tests/gpu/checks.h"
 #include "tests/gpu/values.h"
 
@@ -21,7 +22,6 @@ constexpr std::size_t kPart = 1024 * 1024;    // of the reference's work
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kScaler = 2.5F;
 constexpr DrawKey kKey{.seed = 0xC0FFEE0123456789, .seat = 5, .segment = 77, .step = 123456};
-constexpr OptimizerKind kKinds[] = {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam};
 
 struct Checks {
   engine::Accelerator& subject;
@@ -182,31 +182,18 @@ std::string Checks::ternarize() const {
   return text("%d ranges", count);
 }
 
-Update update_of(OptimizerKind kind, float weight_decay) {
-  return {.kind = kind,
-          .rate = 0.0371F,
-          .scale = 0.00123F,
-          .weight_decay = weight_decay,
-          .momentum = 0.9F,
-          .beta1 = 0.9F,
-          .one_minus_beta1 = 0.1F,
-          .beta2 = 0.999F,
-          .one_minus_beta2 = 0.001F,
-          .epsilon = 1e-8F};
-}
-
 struct HostState {
   explicit HostState(std::size_t count) : parameters(count), slot0(count), slot1(count) {}
   ConstStateSpan part(OptimizerKind kind, std::size_t begin, std::size_t count) const {
     ConstStateSpan all{parameters.span().subspan(begin, count), {}, {}};
-    if (kind != OptimizerKind::kSgd) all.slot0 = slot0.span().subspan(begin, count);
-    if (kind == OptimizerKind::kAdam) all.slot1 = slot1.span().subspan(begin, count);
+    if (slot_count(kind) > 0) all.slot0 = slot0.span().subspan(begin, count);
+    if (slot_count(kind) > 1) all.slot1 = slot1.span().subspan(begin, count);
     return all;
   }
   StateSpan part(OptimizerKind kind, std::size_t begin, std::size_t count) {
     StateSpan all{parameters.span().subspan(begin, count), {}, {}};
-    if (kind != OptimizerKind::kSgd) all.slot0 = slot0.span().subspan(begin, count);
-    if (kind == OptimizerKind::kAdam) all.slot1 = slot1.span().subspan(begin, count);
+    if (slot_count(kind) > 0) all.slot0 = slot0.span().subspan(begin, count);
+    if (slot_count(kind) > 1) all.slot1 = slot1.span().subspan(begin, count);
     return all;
   }
   AlignedArray<float> parameters, slot0, slot1;
@@ -228,12 +215,12 @@ struct State {
         slot0(at_home(home, kernels, values.slot0.span())),
         slot1(at_home(home, kernels, values.slot1.span())) {}
   ConstStateFloats from(OptimizerKind kind) const {
-    return {parameters.floats(), kind == OptimizerKind::kSgd ? ConstFloats() : slot0.floats(),
-            kind == OptimizerKind::kAdam ? slot1.floats() : ConstFloats()};
+    return {parameters.floats(), slot_count(kind) > 0 ? slot0.floats() : ConstFloats(),
+            slot_count(kind) > 1 ? slot1.floats() : ConstFloats()};
   }
   StateFloats to(OptimizerKind kind) {
-    return {parameters.floats(), kind == OptimizerKind::kSgd ? Floats() : slot0.floats(),
-            kind == OptimizerKind::kAdam ? slot1.floats() : Floats()};
+    return {parameters.floats(), slot_count(kind) > 0 ? slot0.floats() : Floats(),
+            slot_count(kind) > 1 ? slot1.floats() : Floats()};
   }
   HomeArray parameters, slot0, slot1;
 };
@@ -244,8 +231,8 @@ void same_state(TensorKernels& kernels, OptimizerKind kind, const State& got, co
     same<float>(on_host(kernels, one.floats()).span(), other.span(), where + ", " + name);
   };
   compare(got.parameters, want.parameters, "parameters");
-  if (kind != OptimizerKind::kSgd) compare(got.slot0, want.slot0, "first slot");
-  if (kind == OptimizerKind::kAdam) compare(got.slot1, want.slot1, "second slot");
+  if (slot_count(kind) > 0) compare(got.slot0, want.slot0, "first slot");
+  if (slot_count(kind) > 1) compare(got.slot1, want.slot1, "second slot");
 }
 
 std::string Checks::apply(OptimizerKind kind) const {
@@ -260,7 +247,7 @@ std::string Checks::apply(OptimizerKind kind) const {
     const AlignedArray<float> floats = awkward(length, 31, 1, 1e-38F, 1e10F);
     for (const float decay : {0.0F, 5e-4F}) {
       if (length == kAlexnet && decay == 0) continue;
-      const Update update = update_of(kind, decay);
+      const Update update = sample_update(kind, decay);
       const std::string where = text("%zu elements, decay %g", length, decay);
       in_parallel(length, kPart, [&](std::size_t begin, std::size_t end) {
         scalar.apply_sums(update, sums.span().subspan(begin, end - begin), before.part(kind, begin, end - begin),
@@ -293,9 +280,9 @@ std::string Checks::apply_planes() const {
       for (std::size_t member = 0; member < members; ++member) all.push_back(codes(length, 100 + member));
       std::vector<ConstPlanes> views;
       for (const PlaneArrays& one : all) views.push_back(one.view());
-      for (const OptimizerKind kind : kKinds) {
+      for (const OptimizerKind kind : values_of<OptimizerKind>()) {
         if (length == kAlexnet && kind != OptimizerKind::kMomentum) continue;
-        const Update update = update_of(kind, 5e-4F);
+        const Update update = sample_update(kind, 5e-4F);
         in_parallel(length, kPart, [&](std::size_t begin, std::size_t end) {
           std::vector<ConstPlanes> parts;
           for (const ConstPlanes& one : views)
@@ -324,8 +311,8 @@ std::string Checks::overflow() const {
   for (std::size_t i = 0; i < kCount; i += 7) before.slot0[i] = odd[i % 4];
   for (std::size_t i = 0; i < kCount; i += 11) before.slot1[i] = kInfinity;
   const State from(home, *kernels, before);
-  for (const OptimizerKind kind : kKinds) {
-    Update update = update_of(kind, 5e-4F);
+  for (const OptimizerKind kind : values_of<OptimizerKind>()) {
+    Update update = sample_update(kind, 5e-4F);
     update.scale = 1;
     HostState want(kCount);
     State got(home, *kernels, want);
@@ -333,7 +320,7 @@ std::string Checks::overflow() const {
     kernels->apply_floats(update, floats.span(), from.from(kind), got.to(kind));
     same_state(*kernels, kind, got, want, to_word(kind));
   }
-  return "3 rules";
+  return text("%zu rules", values_of<OptimizerKind>().size());
 }
 
 std::string Checks::add_scaled() const {
@@ -439,7 +426,7 @@ std::string Checks::two_threads() const {
   State got(home, *kernels, want);
   const AlignedArray<float> gradient = bell(kThreads * part, 51, 1);
   const HomeArray at = at_home(home, *kernels, gradient.span());
-  const Update update = update_of(OptimizerKind::kMomentum, 5e-4F);
+  const Update update = sample_update(OptimizerKind::kMomentum, 5e-4F);
   std::vector<std::string> wrong(kThreads);
   {
     std::vector<std::jthread> threads;
@@ -507,7 +494,7 @@ void check_kernels(Report& report, engine::Accelerator& subject, const CheckOpti
   report.run("kernels.statistics_of_many", [&] { return checks.statistics_of_many(); });
   report.run("kernels.not_finite", [&] { return checks.not_finite(); });
   report.run("kernels.ternarize", [&] { return checks.ternarize(); });
-  for (const OptimizerKind kind : kKinds)
+  for (const OptimizerKind kind : values_of<OptimizerKind>())
     report.run(std::string("kernels.apply_") + to_word(kind), [&] { return checks.apply(kind); });
   report.run("kernels.apply_planes", [&] { return checks.apply_planes(); });
   report.run("kernels.overflow", [&] { return checks.overflow(); });

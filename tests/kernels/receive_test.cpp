@@ -6,18 +6,6 @@
 namespace tg::kernels::test {
 namespace {
 
-struct State {
-  explicit State(std::size_t elements) : parameters(elements), slot0(elements), slot1(elements) {}
-  StateSpan span() { return {parameters.span(), slot0.span(), slot1.span()}; }
-  ConstStateSpan view() const { return {parameters.span(), slot0.span(), slot1.span()}; }
-  AlignedArray<float> parameters, slot0, slot1;
-};
-
-bool same_bytes(const State& a, const State& b) {
-  return test::same_bytes(a.parameters, b.parameters) && test::same_bytes(a.slot0, b.slot0) &&
-         test::same_bytes(a.slot1, b.slot1);
-}
-
 // Owns what a Received points to.
 struct Members {
   Members(std::size_t elements, std::size_t payload_count, std::size_t plane_count, double share) : sums(elements) {
@@ -42,17 +30,9 @@ struct Members {
 };
 
 Update update_of(OptimizerKind kind, bool past_caches) {
-  return {.kind = kind,
-          .rate = 0.0371F,
-          .scale = 0.00123F,
-          .weight_decay = past_caches ? 0 : 5e-4F,
-          .momentum = 0.9F,
-          .beta1 = 0.9F,
-          .one_minus_beta1 = 0.1F,
-          .beta2 = 0.999F,
-          .one_minus_beta2 = 0.001F,
-          .epsilon = 1e-8F,
-          .past_caches = past_caches};
+  Update update = sample_update(kind, past_caches ? 0 : 5e-4F);
+  update.past_caches = past_caches;
+  return update;
 }
 
 class ReceiveTest : public EveryVariant {};
@@ -69,7 +49,7 @@ TEST_P(ReceiveTest, EqualsApplyingTheSums) {
            {std::pair<std::size_t, std::size_t>{0, 0}, {1, 0}, {7, 1}, {0, 8}, {2, 3}, {100, 27}}) {
         if (payload_count == 100 && elements > 1024) continue;
         const Members members(elements, payload_count, plane_count, share);
-        for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+        for (const OptimizerKind kind : values_of<OptimizerKind>()) {
           const Update update = update_of(kind, plane_count % 2 == 1);
           State got(elements), want(elements);
           ASSERT_TRUE(kernels().apply_codes(update, members.received(), from.view(), got.span()));

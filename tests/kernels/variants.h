@@ -12,6 +12,7 @@
 
 #include "kernels/base/aligned_array.h"
 #include "kernels/kernels.h"
+#include "kernels/sample_update.h"
 #include "tests/seeds.h"
 
 namespace tg::kernels::test {
@@ -58,6 +59,13 @@ struct PlaneArrays {
   AlignedArray<std::uint64_t> nonzero, negative;
 };
 
+struct State {
+  explicit State(std::size_t elements) : parameters(elements), slot0(elements), slot1(elements) {}
+  StateSpan span() { return {parameters.span(), slot0.span(), slot1.span()}; }
+  ConstStateSpan view() const { return {parameters.span(), slot0.span(), slot1.span()}; }
+  AlignedArray<float> parameters, slot0, slot1;
+};
+
 template <class T>
 bool same_bytes(std::span<const T> a, std::span<const T> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
@@ -68,6 +76,9 @@ bool same_bytes(const AlignedArray<T>& a, const AlignedArray<T>& b) {
 }
 inline bool same_bytes(const PlaneArrays& a, const PlaneArrays& b) {
   return same_bytes(a.nonzero, b.nonzero) && same_bytes(a.negative, b.negative);
+}
+inline bool same_bytes(const State& a, const State& b) {
+  return same_bytes(a.parameters, b.parameters) && same_bytes(a.slot0, b.slot0) && same_bytes(a.slot1, b.slot1);
 }
 
 // Gaussian; the last `padding` elements are 0, as those of a segment whose size is no multiple of kBlock.

@@ -291,12 +291,8 @@ void Trainer::State::evaluate(const Evaluate& asked) {
     done += wanted;
     advance();
     if (evaluation_batch.count == 0) continue;
-    const engine::EvaluationCounts some = kit.engine->evaluate(prepared.replica->average().address(),
-                                                               prepared.replica->statistics().data(), evaluation_batch);
-    counts.correct += some.correct;
-    counts.correct_5 += some.correct_5;
-    counts.total += some.total;
-    counts.loss_sum += some.loss_sum;
+    counts += kit.engine->evaluate(prepared.replica->average().address(), prepared.replica->statistics().data(),
+                                   evaluation_batch);
     advance();
   }
   set_phase(schema::Phase::kIdle);

@@ -15,7 +15,7 @@ class AverageStage final : public Stage {
         output_(context.output),
         samples_(static_cast<std::size_t>(context.batch)),
         wanted_(context.wants(0)) {
-    context.device.note_implementation(context.name(), "own");
+    context.library.note_implementation(context.name(), "own");
   }
 
   void forward(const Pass& /*pass*/) override {
@@ -26,7 +26,7 @@ class AverageStage final : public Stage {
         windows_.forward(x + sample * inputs(), y + sample * outputs());
     });
   }
-  void backward_data() override {
+  void backward_data(const Pass& /*pass*/) override {
     if (!wanted_) return;
     const float* const dy = floats_of(output_.gradient);
     float* const dx = floats_of(input_.gradient);
@@ -48,17 +48,7 @@ class AverageStage final : public Stage {
   Team team_;
 };
 
-struct Sides {
-  explicit Sides(const dnnl::memory& image) {
-    const dnnl::memory::dims dims = image.get_desc().dims();
-    channels = static_cast<int>(dims[1]);
-    height = static_cast<int>(dims[2]);
-    width = static_cast<int>(dims[3]);
-  }
-  int channels, height, width;
-};
-
-Windows windows_of(const Sides& from, std::vector<Span> rows, std::vector<Span> columns) {
+Windows windows_of(const ImageShape& from, std::vector<Span> rows, std::vector<Span> columns) {
   return {static_cast<std::size_t>(from.channels), static_cast<std::size_t>(from.height),
           static_cast<std::size_t>(from.width), std::move(rows), std::move(columns)};
 }
@@ -66,7 +56,7 @@ Windows windows_of(const Sides& from, std::vector<Span> rows, std::vector<Span> 
 }  // namespace
 
 std::unique_ptr<Stage> make(const StageContext& context, const AveragePooling& layer) {
-  const Sides from(context.inputs[0].value), to(context.output.value);
+  const ImageShape &from = context.inputs[0].shape, &to = context.output.shape;
   const Padding& pad = layer.window.padding;
   return std::make_unique<AverageStage>(
       context, windows_of(from, pooling_spans(from.height, to.height, pad.top, pad.bottom, layer),
@@ -74,7 +64,7 @@ std::unique_ptr<Stage> make(const StageContext& context, const AveragePooling& l
 }
 
 std::unique_ptr<Stage> make(const StageContext& context, const AdaptiveAverage& /*layer*/) {
-  const Sides from(context.inputs[0].value), to(context.output.value);
+  const ImageShape &from = context.inputs[0].shape, &to = context.output.shape;
   return std::make_unique<AverageStage>(
       context, windows_of(from, adaptive_spans(from.height, to.height), adaptive_spans(from.width, to.width)));
 }

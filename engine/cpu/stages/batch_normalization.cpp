@@ -51,12 +51,12 @@ class BatchNormalizationStage final : public Stage {
   }
 
   // One primitive fills the segments and the input's gradient.
-  void backward_parameters(float* gradients) override {
+  void backward_parameters(const Pass& /*pass*/, float* gradients) override {
     if (has_gamma_) gamma_gradient_.bind(gradients);
     beta_gradient_.bind(gradients);
     backward_.run();
   }
-  void backward_data() override {}
+  void backward_data(const Pass& /*pass*/) override {}
 
   void read_statistics(float* measured) const override {
     const float *const mean = floats_of(mean_), *const variance = floats_of(variance_);
@@ -75,8 +75,8 @@ class BatchNormalizationStage final : public Stage {
                                   " normalizes over one value: one sample at a time, one pixel large; make the batch "
                                   "(or micro-batch) or the images larger");
     of_sample_ = static_cast<float>(count / (count - 1));
-    mean_ = context.device.allocate(running_mean_.memory().get_desc());
-    variance_ = context.device.allocate(running_variance_.memory().get_desc());
+    mean_ = context.library.allocate(running_mean_.memory().get_desc());
+    variance_ = context.library.allocate(running_variance_.memory().get_desc());
   }
 
   dnnl::batch_normalization_forward::primitive_desc make_forward(const StageContext& context,
@@ -88,7 +88,7 @@ class BatchNormalizationStage final : public Stage {
           dnnl::batch_normalization_forward::desc(
               context.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference, desc,
               layer.epsilon, flags),
-          attributes(), context.device.engine());
+          attributes(), context.library.engine());
     });
     Arguments arguments{{DNNL_ARG_SRC, context.inputs[0].value},
                         {DNNL_ARG_DST, context.output.value},
@@ -101,7 +101,7 @@ class BatchNormalizationStage final : public Stage {
       arguments.emplace(DNNL_ARG_WORKSPACE, workspace_);
     }
     forward_ =
-        Operation::make<dnnl::batch_normalization_forward>(context.device, name, description, std::move(arguments));
+        Operation::make<dnnl::batch_normalization_forward>(context.library, name, description, std::move(arguments));
     return description;
   }
 
@@ -111,7 +111,7 @@ class BatchNormalizationStage final : public Stage {
     const auto description = checked("choice of " + name, [&] {
       return dnnl::batch_normalization_backward::primitive_desc(
           dnnl::batch_normalization_backward::desc(dnnl::prop_kind::backward, desc, desc, layer.epsilon, flags),
-          attributes(), context.device.engine(), hint);
+          attributes(), context.library.engine(), hint);
     });
     Arguments arguments{
         {DNNL_ARG_SRC, context.inputs[0].value},
@@ -127,7 +127,7 @@ class BatchNormalizationStage final : public Stage {
     }
     if (context.plan.relu) arguments.emplace(DNNL_ARG_WORKSPACE, workspace_);
     backward_ =
-        Operation::make<dnnl::batch_normalization_backward>(context.device, name, description, std::move(arguments));
+        Operation::make<dnnl::batch_normalization_backward>(context.library, name, description, std::move(arguments));
   }
 
   const bool has_gamma_;

@@ -12,7 +12,7 @@ class AddStage final : public Stage {
       : Stage(context), inputs_(context.inputs), output_(context.output), relu_(context.plan.relu) {
     for (std::size_t input = 0; input < inputs_.size(); ++input)
       contributions_.push_back(context.wants(input) ? context.plan.contributions[input] : Contribution::kNone);
-    context.device.note_implementation(context.name(), "own");
+    context.library.note_implementation(context.name(), "own");
   }
 
   void forward(const Pass& /*pass*/) override {
@@ -23,7 +23,7 @@ class AddStage final : public Stage {
     });
   }
 
-  void backward_data() override {
+  void backward_data(const Pass& /*pass*/) override {
     const float* const y = floats_of(output_.value);
     float* const dy = floats_of(output_.gradient);
     team_.share_out(float_count(output_.value), [&](std::size_t first, std::size_t last, std::size_t) {
@@ -62,7 +62,7 @@ class ConcatStage final : public Stage {
                         context.wants(input) ? context.plan.contributions[input] : Contribution::kNone});
       begin += count;
     }
-    context.device.note_implementation(context.name(), "own");
+    context.library.note_implementation(context.name(), "own");
   }
 
   void forward(const Pass& /*pass*/) override {
@@ -74,7 +74,7 @@ class ConcatStage final : public Stage {
     });
   }
 
-  void backward_data() override {
+  void backward_data(const Pass& /*pass*/) override {
     const float* const dy = floats_of(output_.gradient);
     team_.share_out(pixels_, [&](std::size_t first, std::size_t last, std::size_t) {
       for (const Part& part : parts_) {

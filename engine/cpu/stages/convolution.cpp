@@ -41,7 +41,7 @@ class ConvolutionStage final : public Stage {
     forward_.run();
   }
 
-  void backward_parameters(float* gradients) override {
+  void backward_parameters(const Pass& /*pass*/, float* gradients) override {
     weight_gradient_.bind(gradients);
     if (has_bias_) bias_gradient_.bind(gradients);
     mask_.run();
@@ -49,7 +49,7 @@ class ConvolutionStage final : public Stage {
     gradient_to_canonical_.run();
   }
 
-  void backward_data() override {
+  void backward_data(const Pass& /*pass*/) override {
     weight_to_backward_.run();
     backward_data_.run();
   }
@@ -77,17 +77,17 @@ class ConvolutionStage final : public Stage {
               context.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference,
               dnnl::algorithm::convolution_direct, geometry.input, geometry.weight, geometry.bias, geometry.output,
               geometry.strides, geometry.dilation, geometry.before, geometry.after),
-          context.plan.relu ? attributes_with_relu() : attributes(), context.device.engine());
+          context.plan.relu ? attributes_with_relu() : attributes(), context.library.engine());
     });
     memory weight = weight_.memory();
     if (description.weights_desc() != weight.get_desc()) {
       weight = context.forward_scratch(description.weights_desc());
-      weight_to_forward_ = Operation::make_reorder(context.device, name + " reorder", weight_.memory(), weight);
+      weight_to_forward_ = Operation::make_reorder(context.library, name + " reorder", weight_.memory(), weight);
     }
     Arguments arguments{
         {DNNL_ARG_SRC, context.inputs[0].value}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DST, context.output.value}};
     if (has_bias_) arguments.emplace(DNNL_ARG_BIAS, bias_.memory());
-    forward_ = Operation::make<dnnl::convolution_forward>(context.device, name, description, std::move(arguments));
+    forward_ = Operation::make<dnnl::convolution_forward>(context.library, name, description, std::move(arguments));
     return description;
   }
 
@@ -99,20 +99,20 @@ class ConvolutionStage final : public Stage {
           dnnl::convolution_backward_weights::desc(dnnl::algorithm::convolution_direct, geometry.input, geometry.weight,
                                                    geometry.bias, geometry.output, geometry.strides, geometry.dilation,
                                                    geometry.before, geometry.after),
-          attributes(), context.device.engine(), hint);
+          attributes(), context.library.engine(), hint);
     });
     memory gradient = weight_gradient_.memory();
     if (description.diff_weights_desc() != gradient.get_desc()) {
       gradient = context.backward_scratch(description.diff_weights_desc());
       gradient_to_canonical_ =
-          Operation::make_reorder(context.device, name + " reorder", gradient, weight_gradient_.memory());
+          Operation::make_reorder(context.library, name + " reorder", gradient, weight_gradient_.memory());
     }
     Arguments arguments{{DNNL_ARG_SRC, context.inputs[0].value},
                         {DNNL_ARG_DIFF_DST, context.output.gradient},
                         {DNNL_ARG_DIFF_WEIGHTS, gradient}};
     if (has_bias_) arguments.emplace(DNNL_ARG_DIFF_BIAS, bias_gradient_.memory());
     backward_weights_ =
-        Operation::make<dnnl::convolution_backward_weights>(context.device, name, description, std::move(arguments));
+        Operation::make<dnnl::convolution_backward_weights>(context.library, name, description, std::move(arguments));
   }
 
   void make_backward_data(const StageContext& context, const Geometry& geometry,
@@ -123,15 +123,15 @@ class ConvolutionStage final : public Stage {
           dnnl::convolution_backward_data::desc(dnnl::algorithm::convolution_direct, geometry.input, geometry.weight,
                                                 geometry.output, geometry.strides, geometry.dilation, geometry.before,
                                                 geometry.after),
-          attributes(), context.device.engine(), hint);
+          attributes(), context.library.engine(), hint);
     });
     memory weight = weight_.memory();
     if (description.weights_desc() != weight.get_desc()) {
       weight = context.backward_scratch(description.weights_desc());
-      weight_to_backward_ = Operation::make_reorder(context.device, name + " reorder", weight_.memory(), weight);
+      weight_to_backward_ = Operation::make_reorder(context.library, name + " reorder", weight_.memory(), weight);
     }
     backward_data_ =
-        Operation::make<dnnl::convolution_backward_data>(context.device, name, description,
+        Operation::make<dnnl::convolution_backward_data>(context.library, name, description,
                                                          {{DNNL_ARG_DIFF_DST, context.output.gradient},
                                                           {DNNL_ARG_WEIGHTS, weight},
                                                           {DNNL_ARG_DIFF_SRC, context.inputs[0].gradient}});

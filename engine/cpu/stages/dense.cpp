@@ -32,14 +32,14 @@ class DenseStage final : public Stage {
     forward_.run();
   }
 
-  void backward_parameters(float* gradients) override {
+  void backward_parameters(const Pass& /*pass*/, float* gradients) override {
     weight_gradient_.bind(gradients);
     if (has_bias_) bias_gradient_.bind(gradients);
     mask_.run();
     backward_weights_.run();
   }
 
-  void backward_data() override { backward_data_.run(); }
+  void backward_data(const Pass& /*pass*/) override { backward_data_.run(); }
 
  private:
   // Input and output as rows.
@@ -55,9 +55,11 @@ class DenseStage final : public Stage {
       return image ? context.arena.view(image, row_desc({context.batch, features})) : memory();
     };
     const memory::dim features = context.inputs[0].value.get_desc().dims()[1];
-    return {{rows(context.inputs[0].value, features), rows(context.inputs[0].gradient, features)},
-            {rows(context.output.value, layer.out_features), rows(context.output.gradient, layer.out_features)},
-            has_bias_ ? bias_.memory().get_desc() : memory::desc()};
+    return {
+        {context.inputs[0].shape, rows(context.inputs[0].value, features), rows(context.inputs[0].gradient, features)},
+        {context.output.shape, rows(context.output.value, layer.out_features),
+         rows(context.output.gradient, layer.out_features)},
+        has_bias_ ? bias_.memory().get_desc() : memory::desc()};
   }
 
   dnnl::inner_product_forward::primitive_desc make_forward(const StageContext& context, const Ports& ports) {
@@ -67,12 +69,12 @@ class DenseStage final : public Stage {
           dnnl::inner_product_forward::desc(
               context.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference, ports.from(),
               weight_.memory().get_desc(), ports.bias, ports.to()),
-          context.plan.relu ? attributes_with_relu() : attributes(), context.device.engine());
+          context.plan.relu ? attributes_with_relu() : attributes(), context.library.engine());
     });
     Arguments arguments{
         {DNNL_ARG_SRC, ports.input.value}, {DNNL_ARG_WEIGHTS, weight_.memory()}, {DNNL_ARG_DST, ports.output.value}};
     if (has_bias_) arguments.emplace(DNNL_ARG_BIAS, bias_.memory());
-    forward_ = Operation::make<dnnl::inner_product_forward>(context.device, name, description, std::move(arguments));
+    forward_ = Operation::make<dnnl::inner_product_forward>(context.library, name, description, std::move(arguments));
     return description;
   }
 
@@ -83,14 +85,14 @@ class DenseStage final : public Stage {
       return dnnl::inner_product_backward_weights::primitive_desc(
           dnnl::inner_product_backward_weights::desc(ports.from(), weight_gradient_.memory().get_desc(), ports.bias,
                                                      ports.to()),
-          attributes(), context.device.engine(), hint);
+          attributes(), context.library.engine(), hint);
     });
     Arguments arguments{{DNNL_ARG_SRC, ports.input.value},
                         {DNNL_ARG_DIFF_DST, ports.output.gradient},
                         {DNNL_ARG_DIFF_WEIGHTS, weight_gradient_.memory()}};
     if (has_bias_) arguments.emplace(DNNL_ARG_DIFF_BIAS, bias_gradient_.memory());
     backward_weights_ =
-        Operation::make<dnnl::inner_product_backward_weights>(context.device, name, description, std::move(arguments));
+        Operation::make<dnnl::inner_product_backward_weights>(context.library, name, description, std::move(arguments));
   }
 
   void make_backward_data(const StageContext& context, const Ports& ports,
@@ -99,9 +101,9 @@ class DenseStage final : public Stage {
     const auto description = checked("choice of " + name, [&] {
       return dnnl::inner_product_backward_data::primitive_desc(
           dnnl::inner_product_backward_data::desc(ports.from(), weight_.memory().get_desc(), ports.to()), attributes(),
-          context.device.engine(), hint);
+          context.library.engine(), hint);
     });
-    backward_data_ = Operation::make<dnnl::inner_product_backward_data>(context.device, name, description,
+    backward_data_ = Operation::make<dnnl::inner_product_backward_data>(context.library, name, description,
                                                                         {{DNNL_ARG_DIFF_DST, ports.output.gradient},
                                                                          {DNNL_ARG_WEIGHTS, weight_.memory()},
                                                                          {DNNL_ARG_DIFF_SRC, ports.input.gradient}});

@@ -17,22 +17,20 @@ class DropoutStage final : public Stage {
         samples_(static_cast<std::size_t>(context.batch)),
         features_(float_count(output_.value) / samples_),
         wanted_(context.wants(0)) {
-    context.device.note_implementation(context.name(), "own");
+    context.library.note_implementation(context.name(), "own");
   }
 
-  void forward(const Pass& pass) override {
-    first_position_ = pass.first_position;
-    apply(floats_of(input_.value), floats_of(output_.value));
-  }
-  void backward_data() override {
-    if (wanted_) apply(floats_of(output_.gradient), floats_of(input_.gradient));
+  void forward(const Pass& pass) override { apply(pass, floats_of(input_.value), floats_of(output_.value)); }
+  void backward_data(const Pass& pass) override {
+    if (wanted_) apply(pass, floats_of(output_.gradient), floats_of(input_.gradient));
   }
 
  private:
-  void apply(const float* x, float* y) {
+  void apply(const Pass& pass, const float* x, float* y) {
     team_.share_out(samples_, [&](std::size_t first, std::size_t last, std::size_t) {
       for (std::size_t sample = first; sample < last; ++sample)
-        mask_.apply(first_position_ + sample, {x + sample * features_, features_}, {y + sample * features_, features_});
+        mask_.apply(pass.first_position + sample, {x + sample * features_, features_},
+                    {y + sample * features_, features_});
     });
   }
 
@@ -40,7 +38,6 @@ class DropoutStage final : public Stage {
   const Activation input_, output_;
   const std::size_t samples_, features_;
   const bool wanted_;
-  std::uint64_t first_position_ = 0;
   Team team_;
 };
 

@@ -49,7 +49,7 @@ class NormalizationStage final : public Stage {
         wanted_(context.wants(0)),
         scratch_(team_.size() * lrn::scratch_floats(window_)),
         rows_(float_count(input_.value) / window_.channels) {
-    context.device.note_implementation(context.name(), (std::string("lrn:") + kernels_.name).c_str());
+    context.library.note_implementation(context.name(), (std::string("lrn:") + kernels_.name).c_str());
   }
 
   void forward(const Pass& /*pass*/) override {
@@ -61,7 +61,7 @@ class NormalizationStage final : public Stage {
     });
   }
 
-  void backward_data() override {
+  void backward_data(const Pass& /*pass*/) override {
     if (!wanted_) return;
     const float *const x = floats_of(input_.value), *const dy = floats_of(output_.gradient);
     float* const dx = floats_of(input_.gradient);

@@ -29,7 +29,7 @@ class MaxPoolingStage final : public Stage {
           dnnl::pooling_v2_forward::desc(
               context.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference,
               dnnl::algorithm::pooling_max, input, output, strides, kernel, dilation, before, behind),
-          attributes(), context.device.engine());
+          attributes(), context.library.engine());
     });
     Arguments arguments{{DNNL_ARG_SRC, context.inputs[0].value}, {DNNL_ARG_DST, context.output.value}};
     memory workspace;
@@ -37,7 +37,7 @@ class MaxPoolingStage final : public Stage {
       workspace = context.kept(forward.workspace_desc());
       arguments.emplace(DNNL_ARG_WORKSPACE, workspace);
     }
-    forward_ = Operation::make<dnnl::pooling_v2_forward>(context.device, name, forward, std::move(arguments));
+    forward_ = Operation::make<dnnl::pooling_v2_forward>(context.library, name, forward, std::move(arguments));
     if (!context.wants(0)) return;
 
     if (context.plan.mask_taken) mask_ = make_relu_mask(context, context.output, context.output.gradient);
@@ -46,16 +46,16 @@ class MaxPoolingStage final : public Stage {
       return dnnl::pooling_v2_backward::primitive_desc(
           dnnl::pooling_v2_backward::desc(dnnl::algorithm::pooling_max, input, output, strides, kernel, dilation,
                                           before, behind),
-          attributes(), context.device.engine(), forward);
+          attributes(), context.library.engine(), forward);
     });
-    backward_ = Operation::make<dnnl::pooling_v2_backward>(context.device, back, backward,
+    backward_ = Operation::make<dnnl::pooling_v2_backward>(context.library, back, backward,
                                                            {{DNNL_ARG_DIFF_DST, context.output.gradient},
                                                             {DNNL_ARG_WORKSPACE, workspace},
                                                             {DNNL_ARG_DIFF_SRC, context.inputs[0].gradient}});
   }
 
   void forward(const Pass& /*pass*/) override { forward_.run(); }
-  void backward_data() override {
+  void backward_data(const Pass& /*pass*/) override {
     mask_.run();
     backward_.run();
   }

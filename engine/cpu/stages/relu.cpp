@@ -14,15 +14,15 @@ class ReluStage final : public Stage {
           dnnl::eltwise_forward::desc(
               context.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference,
               dnnl::algorithm::eltwise_relu, desc, 0.0F, 0.0F),
-          attributes(), context.device.engine());
+          attributes(), context.library.engine());
     });
-    forward_ = Operation::make<dnnl::eltwise_forward>(context.device, context.name() + " forward", forward,
+    forward_ = Operation::make<dnnl::eltwise_forward>(context.library, context.name() + " forward", forward,
                                                       {{DNNL_ARG_SRC, input}, {DNNL_ARG_DST, output}});
     if (context.wants(0)) backward_ = make_relu_mask(context, context.output, context.inputs[0].gradient);
   }
 
   void forward(const Pass& /*pass*/) override { forward_.run(); }
-  void backward_data() override { backward_.run(); }
+  void backward_data(const Pass& /*pass*/) override { backward_.run(); }
 
  private:
   Operation forward_, backward_;

@@ -1,5 +1,5 @@
-// What one stage of a network does on the CPU, for one batch size: an operator with what is fused into it (plan.h). All
-// primitives are made in the constructors, and all memory comes from the network's arena; the passes only run them.
+// The stages of a network (engine/network/stage.h) on the CPU. All primitives are made in the constructors, and all
+// memory comes from the network's arena; the passes only run them.
 //
 // Activations that are images are NHWC: oneDNN 2.6's convolutions lose nothing there at 64 channels and gain 1.3 x at
 // the 20 and 50 of LeNet, which its blocked layouts pad to 32 and 64; and a pixel's channels lie side by side, as our
@@ -7,53 +7,15 @@
 // has a reference only.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "engine/cpu/arena.h"
 #include "engine/cpu/onednn.h"
-#include "engine/graph/plan.h"
-#include "engine/model.h"
+#include "engine/network/stage.h"
 
 namespace tg::engine::cpu {
-
-// Views in the arena, as images. gradient: of the loss with respect to the value; empty where nobody wants it.
-struct Activation {
-  dnnl::memory value, gradient;
-};
-
-// Where and how a stage is made.
-struct StageContext {
-  Device& device;
-  Arena& arena;
-  const Model& model;
-  const StagePlan& plan;
-  int batch;
-  bool training;  // forward keeps what backward needs; gradients exist
-  std::uint64_t seed;
-  std::size_t forward_slot, backward_slot;
-  // gradient: what backward_data fills. Where the stage only adds to an input's gradient, that is a buffer of its own,
-  // which the network adds afterwards; add and concat do it themselves (adds_itself).
-  std::vector<Activation> inputs;
-  Activation output;
-
-  const Operator& op() const { return model.operators[plan.op]; }
-  const std::string& name() const { return op().name; }  // for errors: "conv1", "max pooling 3"
-  bool wants(std::size_t input) const { return training && plan.contributions[input] != Contribution::kNone; }
-  bool wants_any() const;
-  bool adds(std::size_t input) const { return plan.contributions[input] == Contribution::kAdds; }
-  // Memory for forward or backward alone, and memory from forward to backward.
-  dnnl::memory forward_scratch(const dnnl::memory::desc& desc) const;
-  dnnl::memory backward_scratch(const dnnl::memory::desc& desc) const;
-  dnnl::memory kept(const dnnl::memory::desc& desc) const;
-};
-
-// Segment indices [first, last) whose gradients a stage computes.
-struct SegmentRange {
-  std::size_t first = 0, last = 0;
-  bool empty() const { return first == last; }
-};
 
 // What a pass is told.
 struct Pass {
@@ -62,29 +24,35 @@ struct Pass {
   std::uint64_t first_position = 0;   // of the batch in the sample stream
 };
 
-class Stage {
+class Stage;
+
+// What stages and networks are made of here (engine/network/stage.h).
+struct Cpu {
+  using Library = cpu::Library;
+  using Arena = cpu::Arena;
+  using View = dnnl::memory;  // of images, where they are some
+  using Extent = dnnl::memory::desc;
+  using Pass = cpu::Pass;
+  using Stage = cpu::Stage;
+  static constexpr bool kCanonicalImages = false;
+
+  static Extent extent(int batch, const ImageShape& shape);
+  static void accumulate(const Library& library, std::size_t count, const View& from, const View& to);
+  // oneDNN's errors name the operator (checked).
+  template <class Call>
+  static auto of_operator(const std::string& /*name*/, const Call& call) {
+    return call();
+  }
+};
+using Activation = ActivationOf<Cpu::View>;
+using StageContext = StageContextOf<Cpu>;
+
+class Stage : public StageOf<Cpu> {
  public:
-  explicit Stage(const StageContext& context);
-  virtual ~Stage() = default;
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
-
-  SegmentRange segments() const { return segments_; }
-
-  virtual void forward(const Pass& pass) = 0;
-  // First pass of a stage's backward: the output's gradient is complete; fills the stage's segments.
-  virtual void backward_parameters(float* /*gradients*/) {}
-  // Second: fills the inputs' gradients, where they are wanted.
-  virtual void backward_data() = 0;
+  using StageOf::StageOf;
   // What the last forward measured, to the stage's places in the flat array of statistics.
   virtual void read_statistics(float* /*measured*/) const {}
-
- private:
-  SegmentRange segments_;
 };
-
-std::unique_ptr<Stage> make_stage(const StageContext& context);
-bool adds_itself(const Operator& one);
 
 // One each, for make_stage.
 std::unique_ptr<Stage> make(const StageContext& context, const Convolution& layer);

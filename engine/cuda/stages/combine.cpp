@@ -52,7 +52,7 @@ class ConcatStage final : public Stage {
         channels_(static_cast<std::size_t>(output_.shape.channels)) {
     std::size_t begin = 0;
     for (std::size_t input = 0; input < context.inputs.size(); ++input) {
-      const Planes planes = context.planes(context.inputs[input].shape);
+      const Planes planes = planes_of(context, context.inputs[input].shape);
       parts_.push_back({context.inputs[input], planes, begin,
                         context.wants(input) ? context.plan.contributions[input] : Contribution::kNone});
       begin += planes.channels;

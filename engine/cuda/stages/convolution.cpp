@@ -276,7 +276,7 @@ class ConvolutionStage final : public Stage {
         library_(context.library),
         input_(context.inputs[0]),
         output_(context.output),
-        output_planes_(context.planes(output_.shape)),
+        output_planes_(planes_of(context, output_.shape)),
         training_(context.training),
         wanted_(context.wants(0)),
         relu_(context.plan.relu),

@@ -193,7 +193,7 @@ class DenseStage final : public Stage {
         library_(context.library),
         input_(context.inputs[0]),
         output_(context.output),
-        planes_(context.planes(output_.shape)),
+        planes_(planes_of(context, output_.shape)),
         training_(context.training),
         wanted_(context.wants(0)),
         relu_(context.plan.relu),

@@ -1,46 +1,37 @@
 #include "engine/cuda/stages/stage.h"
 
-#include "engine/graph/shapes.h"
-#include "kernels/base/check.h"
-
 namespace tg::engine::cuda {
+namespace {
 
-Planes StageContext::planes(const ImageShape& shape) const {
-  return {static_cast<std::size_t>(batch), static_cast<std::size_t>(shape.channels),
+// All that the libraries' calls for a layer depend on, but for the addresses.
+std::string text_of_layer(const StageContext& context) {
+  std::string text;
+  const auto add = [&](const auto... numbers) { ((text += std::to_string(numbers) + " "), ...); };
+  if (const auto* convolution = std::get_if<Convolution>(&context.op().attributes)) {
+    const Window& window = convolution->window;
+    const Padding& padding = window.padding;
+    text = "convolution ";
+    add(convolution->groups, window.kernel, window.stride, window.dilation, padding.top, padding.left, padding.bottom,
+        padding.right);
+  } else if (const auto* dense = std::get_if<Dense>(&context.op().attributes)) {
+    text = "dense ";
+    add(dense->bias.has_value());
+  } else {
+    return {};
+  }
+  const ImageShape &input = context.inputs[0].shape, &output = context.output.shape;
+  add(context.plan.relu, context.batch, input.channels, input.height, input.width, output.channels, output.height,
+      output.width);
+  return text;
+}
+
+}  // namespace
+
+Stage::Stage(const StageContext& context) : StageOf(context), layer_(text_of_layer(context)) {}
+
+Planes planes_of(const StageContext& context, const ImageShape& shape) {
+  return {static_cast<std::size_t>(context.batch), static_cast<std::size_t>(shape.channels),
           static_cast<std::size_t>(shape.height) * static_cast<std::size_t>(shape.width)};
-}
-
-View StageContext::forward_scratch(std::size_t bytes) const {
-  return arena.view(arena.add({forward_slot, forward_slot}), bytes);
-}
-
-View StageContext::backward_scratch(std::size_t bytes) const {
-  return arena.view(arena.add({backward_slot, backward_slot}), bytes);
-}
-
-View StageContext::kept(std::size_t bytes) const {
-  return arena.view(arena.add({forward_slot, training ? backward_slot : forward_slot}), bytes);
-}
-
-Stage::Stage(const StageContext& context) {
-  const std::vector<std::size_t> segments = segments_of(context.op());
-  if (!segments.empty()) segments_ = {segments.front(), segments.back() + 1};
-}
-
-std::unique_ptr<Stage> make_stage(const StageContext& context) {
-  return std::visit(
-      [&](const auto& layer) -> std::unique_ptr<Stage> {
-        using Layer = std::decay_t<decltype(layer)>;
-        if constexpr (std::is_same_v<Layer, CrossEntropy> || std::is_same_v<Layer, Flatten>)
-          TG_CHECK(false, context.name());
-        else
-          return make(context, layer);
-      },
-      context.op().attributes);
-}
-
-bool adds_itself(const Operator& one) {
-  return std::holds_alternative<Add>(one.attributes) || std::holds_alternative<Concat>(one.attributes);
 }
 
 }  // namespace tg::engine::cuda

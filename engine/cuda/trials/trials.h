@@ -19,13 +19,13 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/cuda/library.h"
+#include "engine/network/make_engine.h"
 
 namespace tg::engine::cuda {
 
@@ -38,9 +38,9 @@ struct Candidate {
 };
 
 // A call has no algorithm that can do with what is left for its workspace.
-class WorkspaceTooSmall : public std::runtime_error {
+class WorkspaceTooSmall : public TooLarge {
  public:
-  using std::runtime_error::runtime_error;
+  using TooLarge::TooLarge;
 };
 
 inline constexpr std::string_view kEvaluation = " evaluation";  // ends the name of such a call

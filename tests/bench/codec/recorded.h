@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/choices.h"
 #include "kernels/base/aligned_array.h"
 #include "kernels/base/status.h"
 #include "tests/bench/codec/subject.h"

@@ -26,28 +26,26 @@ ImageShape output_of(const Attributes& attributes, const ImageShape& input) {
 CpuResult run_on_cpu(const Attributes& attributes, const ImageShape& input, int batch, const Values& x,
                      const Values& dy, bool mask) {
   const ImageShape output = output_of(attributes, input);
-  cpu::Device device;
-  cpu::Arena arena(device);
+  cpu::Library library;
+  cpu::Arena arena(library);
   Model model;
   model.operators.push_back({"operator", attributes, {0}});
   const StagePlan plan{.inputs = {0}, .output = 1, .mask_taken = mask, .contributions = {Contribution::kWrites}};
   const auto images = [&](const ImageShape& shape) {
-    const auto buffer = [&] {
-      return arena.view(arena.add({0, 3}), cpu::image_desc({batch, shape.channels, shape.height, shape.width}));
-    };
-    return cpu::Activation{buffer(), buffer()};
+    const auto buffer = [&] { return arena.view(arena.add({0, 3}), cpu::Cpu::extent(batch, shape)); };
+    return cpu::Activation{shape, buffer(), buffer()};
   };
   const cpu::Activation from = images(input), to = images(output);
-  const auto stage = cpu::make_stage({device, arena, model, plan, batch, true, 0, 1, 2, {from}, to});
+  const auto stage = make_stage<cpu::Cpu>({library, arena, model, plan, batch, true, 0, 1, 2, {from}, to});
   const Placement placement = place_apart(arena.needs());
   AlignedArray<std::byte> memory(placement.bytes);
   arena.bind(placement, memory.data());
-  device.allocate_scratchpad();
+  library.allocate_scratchpad();
 
   reorder(batch, input, x.data(), cpu::floats_of(from.value), true);
   reorder(batch, output, dy.data(), cpu::floats_of(to.gradient), true);
   stage->forward({});
-  stage->backward_data();
+  stage->backward_data({});
   CpuResult result{Values(dy.size()), Values(x.size())};
   reorder(batch, output, cpu::floats_of(to.value), result.y.data(), false);
   reorder(batch, input, cpu::floats_of(from.gradient), result.dx.data(), false);

@@ -37,9 +37,7 @@ double accuracy_of(Engine& engine, const Dataset& data, const Recipe& recipe, co
   for (std::size_t first = 0; first < data.test.count(); first += static_cast<std::size_t>(batch.count)) {
     batch.count = static_cast<int>(std::min<std::size_t>(kEvaluationBatch, data.test.count() - first));
     fill_evaluation_batch(data, recipe, first, batch);
-    const EvaluationCounts part = engine.evaluate(parameters, batch);
-    counts.correct += part.correct;
-    counts.total += part.total;
+    counts += engine.evaluate(parameters, batch);
   }
   EXPECT_EQ(counts.total, data.test.count());
   return static_cast<double>(counts.correct) / static_cast<double>(counts.total);
