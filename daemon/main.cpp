@@ -1,4 +1,4 @@
-// tgd: one per node. This file is the table of contents: it makes every part and connects them.
+// tgd: one per node. This file is the table of contents: run_node() makes every part and connects them.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -83,6 +83,12 @@ int print(const std::string& text) {
   return fail({ErrorKind::kIo, std::string("cannot write to stdout: ") + std::strerror(errno)});
 }
 
+// Ends the process, and destroys nothing: an engine call that never came back may still run.
+[[noreturn]] void leave(int status) {
+  std::fflush(nullptr);
+  _exit(status);
+}
+
 std::uint64_t draw_incarnation() {
   std::random_device device;
   return ((std::uint64_t{device()} << 32) | device()) | 1;  // never 0
@@ -91,31 +97,16 @@ std::uint64_t draw_incarnation() {
 // For tests: the disk as the configured fault has it.
 void break_disk(const std::optional<schema::Fault>& fault) {
   if (!fault || !fault->disk) return;
-  engine::set_disk_fault([fault = *fault](engine::DiskCall call) {
-    static std::atomic<std::uint64_t> calls{0};
+  const auto calls = std::make_shared<std::atomic<std::uint64_t>>(0);  // of the fault's kind, so far
+  engine::set_disk_fault([fault = *fault, calls](engine::DiskCall call) {
     if (static_cast<std::uint8_t>(call) != static_cast<std::uint8_t>(*fault.disk)) return 0;
-    const std::uint64_t count = ++calls;
+    const std::uint64_t count = ++*calls;
     if (fault.kind == schema::FaultKind::kFull) return count >= fault.step ? ENOSPC : 0;
     if (count != fault.step) return 0;
     if (fault.kind == schema::FaultKind::kKill) ::kill(::getpid(), SIGKILL);
     while (fault.kind == schema::FaultKind::kHang) std::this_thread::sleep_for(std::chrono::hours(1));
     return EIO;
   });
-}
-
-// Without its metrics a node is worth as much to the others.
-Status serve_metrics(const schema::NodeConfig& config, MetricsServer& server, Log& log) {
-  if (config.metrics_host.empty()) return {};
-  const std::string address = schema::host_and_port(config.metrics_host, config.metrics_port);
-  Status started = server.start(config.metrics_host, config.metrics_port);
-  if (!started.ok()) {
-    log.warning("metrics-off", {{"why", started.error().message}});
-  } else if (schema::is_loopback(config.metrics_host)) {
-    log.info("metrics", {{"address", address}});
-  } else {
-    log.warning("metrics-open", {{"address", address}, {"what", "whoever reaches this port can read; it has no keys"}});
-  }
-  return started;
 }
 
 engine::DeviceChoice device_choice(const schema::NodeConfig& config) {
@@ -128,7 +119,7 @@ std::string first_device() {
   const auto answer = std::make_shared<std::promise<std::string>>();
   std::future<std::string> said = answer->get_future();
   std::thread([answer] {
-    static kernels::HostHome host(*kernels::available().back());
+    kernels::HostHome host(*kernels::available().back());
     const auto compute = engine::ComputeDevice::choose({}, host, schema::build_id());
     if (compute.ok() && compute->accelerator() != nullptr)
       answer->set_value(", " + std::string(compute->accelerator()->library()) + " on " + compute->name());
@@ -163,120 +154,103 @@ void log_device(const engine::ComputeDevice& compute, const schema::ComputeStatu
   }
 }
 
-int serve(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
-  EndSignals end_signals;
-  if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(config.peers.size()),
-                                                        "a mesh of " + std::to_string(config.peers.size()) + " nodes");
-      !enough.ok())
-    return fail(enough.error());
-  const FaultInjection fault(config.fault);
-  break_disk(config.fault);
-  Result<const kernels::Kernels*> chosen = kernels::select(config.kernels);
-  if (!chosen.ok()) return fail(chosen.error());
-  const std::string build = schema::build_id();
-  // Never destroyed: a compute thread that was left behind holds arrays of the home.
-  static kernels::HostHome host(**chosen);
-  const Result<engine::ComputeDevice> found = engine::ComputeDevice::choose(device_choice(config), host, build);
-  if (!found.ok()) return fail(found.error());
-  static const engine::ComputeDevice compute = *found;
-  Result<std::unique_ptr<Keyring>> keyring = Keyring::open(config);
-  if (!keyring.ok()) return fail(keyring.error());
-  Log log(config.node, config.log_level);
+// As configured, but no more than processors that this process may use.
+std::uint64_t compute_threads(const schema::NodeConfig& config, Log& log) {
+  const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
+  if (config.threads == 0) return processors;
+  if (config.threads > processors)
+    log.warning("threads-limited", {{"configured", config.threads},
+                                    {"used", processors},
+                                    {"why", "more threads than processors that this process may use"}});
+  return std::min(config.threads, processors);
+}
+
+Result<std::unique_ptr<RunStore>> open_store(const schema::NodeConfig& config, Log& log) {
+  const auto log_deletion = [&log](const Deletion& deletion) {
+    log.write(deletion.unfetched ? LogLevel::kWarning : LogLevel::kInfo, "run-deleted",
+              {{"run", deletion.id}, {"why", deletion.why}, {"model-never-fetched", deletion.unfetched}});
+  };
   std::vector<std::string> warnings;
   Result<std::unique_ptr<RunStore>> store = RunStore::open(
       config.state_dir, config.node, warnings,
-      {{config.keep_runs, config.keep_age_ms, config.keep_mib << 20}, [&](const Deletion& deletion) {
-         log.write(deletion.unfetched ? LogLevel::kWarning : LogLevel::kInfo, "run-deleted",
-                   {{"run", deletion.id}, {"why", deletion.why}, {"model-never-fetched", deletion.unfetched}});
-       }});
-  if (!store.ok()) return fail(store.error());
+      {.limits = {.runs = config.keep_runs, .age_ms = config.keep_age_ms, .bytes = config.keep_mib << 20},
+       .deleted = log_deletion});
+  if (!store.ok()) return store;
   for (const std::string& warning : warnings) log.warning("state-dir", {{"what", warning}});
-  for (const std::string& warning : config_warnings) log.warning("configuration", {{"what", warning}});
-  static const DeviceWatch device(compute);
-  log_device(compute, device.status(), log);
+  return store;
+}
 
-  const std::uint64_t incarnation = draw_incarnation();
-  const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
-  const std::uint64_t threads = config.threads ? std::min(config.threads, processors) : processors;
-  if (config.threads > threads)
-    log.warning("threads-limited", {{"configured", config.threads},
-                                    {"used", threads},
-                                    {"why", "more threads than processors that this process may use"}});
-  EventQueue queue(config.peers.size());
-  LinkTable links(config, log);
-  // Never destroyed, as the two that use them: CivetWeb takes up to two seconds to end its threads, and the process
-  // ends without that.
-  static Progress progress;
-  static Metrics metrics(config.peers.size());
-  std::string metrics_problem;  // written before anybody asks
-  schema::FramePool pool;
-  ControlServer control(config, incarnation, build, **keyring, **store, progress, log,
-                        {[&](ControlCall call) { queue.post(std::move(call)); },
-                         [&](const Verdict& verdict) {
-                           queue.post(PeerLost{verdict.seat, verdict.message, false, verdict.run_id});
-                         },
-                         [&](Seat peer) {
-                           const std::optional<LinkProblem> problem = links.problem(peer);
-                           return LinkView{links.up(peer), problem ? problem->why : "", links[peer].incarnation};
-                         },
-                         [&] { return metrics_problem; }, [&] { return device.status(); }});
-  Mesh mesh(
-      config, links, incarnation, build, **keyring, pool, log,
-      {[&](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
-         const auto posted =
-             queue.post_frame({from, std::move(frame), std::move(keep), std::chrono::steady_clock::now()});
-         if (posted != EventQueue::Posted::kFloods) return;
-         log.warning("flood-refused",
-                     {{"peer", config.peers[from].name}, {"most-bytes", schema::kMostQueuedBytesPerPeer}});
-         queue.post(PeerLost{from,
-                             config.peers[from].name + " floods " + config.node + ": " +
-                                 std::to_string(schema::kMostQueuedBytesPerPeer >> 20) + " MiB of its frames wait",
-                             true});
-       },
-       [&](Seat peer, bool up) {
-         queue.post(ConnectionChanged{peer, up});
-       },
-       [&](Seat peer, const std::string& what) {
-         queue.post(PeerLost{peer, what, true});
-       },
-       [&](Seat peer) { control.heard(peer); }});
-  Saver saver;
-  const RunContext context{config,
-                           config.names(),
-                           **chosen,
-                           compute,
-                           mesh,
-                           pool,
-                           **store,
-                           saver,
-                           progress,
-                           fault,
-                           metrics,
-                           log,
-                           [&](RunPrepared event) { queue.post(std::move(event)); },
-                           [&](StepHappened&& event) { queue.post(std::move(event)); },
-                           [&](RunSaved event) { queue.post(std::move(event)); },
-                           [&](CheckpointWritten event) { queue.post(std::move(event)); },
-                           threads,
-                           build};
-  ServiceManager service_manager(std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"),
-                                 std::getenv("WATCHDOG_PID"));
-  Node node(context, queue, control, service_manager);
-  static Answers answers(
-      {context.names, config.seat(), build, std::string((*chosen)->name), [] { return device.status(); }}, metrics,
-      progress);
-  static MetricsServer metrics_server(answers);
-  if (const Status served = serve_metrics(config, metrics_server, log); !served.ok())
-    metrics_problem = served.error().message;
+// --- what the parts tell each other ---
 
-  if (const Status started = control.start(); !started.ok()) return fail(started.error());
-  if (const Status started = mesh.start(); !started.ok()) return fail(started.error());
-  log.info("node-ready", {{"build", build},
+ControlServer::Hooks control_hooks(EventQueue& queue, const LinkTable& links, const DeviceWatch& device,
+                                   const std::string& metrics_problem) {
+  const auto lost = [&queue](const Verdict& verdict) {
+    queue.post(PeerLost{.peer = verdict.seat, .message = verdict.message, .run_id = verdict.run_id});
+  };
+  const auto link = [&links](Seat peer) {
+    const std::optional<LinkProblem> problem = links.problem(peer);
+    return LinkView{
+        .up = links.up(peer), .problem = problem ? problem->why : "", .incarnation = links[peer].incarnation};
+  };
+  return {.call = [&queue](ControlCall call) { queue.post(std::move(call)); },
+          .lost = lost,
+          .link = link,
+          .own_problem = [&metrics_problem] { return metrics_problem; },
+          .compute = [&device] { return device.status(); }};
+}
+
+MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, ControlServer& control, Log& log) {
+  const auto lost = [&queue](Seat peer, const std::string& what) {
+    queue.post(PeerLost{.peer = peer, .message = what, .only_in_a_run = true});
+  };
+  const auto arrived = [&config, &queue, &log, lost](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
+    const auto posted = queue.post_frame(
+        {.from = from, .frame = std::move(frame), .keep = std::move(keep), .at = std::chrono::steady_clock::now()});
+    if (posted != EventQueue::Posted::kFloods) return;
+    const std::string& peer = config.peers[from].name;
+    log.warning("flood-refused", {{"peer", peer}, {"most-bytes", schema::kMostQueuedBytesPerPeer}});
+    lost(from, peer + " floods " + config.node + ": " + std::to_string(schema::kMostQueuedBytesPerPeer >> 20) +
+                   " MiB of its frames wait");
+  };
+  return {.frame = arrived,
+          .connection = [&queue](Seat peer, bool up) { queue.post(ConnectionChanged{.peer = peer, .up = up}); },
+          .misbehaved = lost,
+          .heard = [&control](Seat peer) { control.heard(peer); }};
+}
+
+RunContext::Tell run_hooks(EventQueue& queue) {
+  return {.prepared = [&queue](RunPrepared event) { queue.post(std::move(event)); },
+          .happened = [&queue](StepHappened&& event) { queue.post(std::move(event)); },
+          .saved = [&queue](RunSaved event) { queue.post(std::move(event)); },
+          .checkpointed = [&queue](CheckpointWritten event) { queue.post(std::move(event)); }};
+}
+
+// --- the node ---
+
+// Without its metrics a node is worth as much to the others.
+Status serve_metrics(const schema::NodeConfig& config, MetricsServer& server, Log& log) {
+  if (config.metrics_host.empty()) return {};
+  const std::string address = schema::host_and_port(config.metrics_host, config.metrics_port);
+  Status started = server.start(config.metrics_host, config.metrics_port);
+  if (!started.ok()) {
+    log.warning("metrics-off", {{"why", started.error().message}});
+  } else if (schema::is_loopback(config.metrics_host)) {
+    log.info("metrics", {{"address", address}});
+  } else {
+    log.warning("metrics-open", {{"address", address}, {"what", "whoever reaches this port can read; it has no keys"}});
+  }
+  return started;
+}
+
+void log_ready(const RunContext& context) {
+  const schema::NodeConfig& config = context.self.config;
+  Log& log = context.news.log;
+  log.info("node-ready", {{"build", context.self.build},
                           {"nodes", config.peers.size()},
                           {"mesh-port", config.mesh_port()},
                           {"control-port", config.control_port()},
-                          {"threads", threads},
-                          {"kernels", (*chosen)->name}});
+                          {"threads", context.machine.threads},
+                          {"kernels", context.machine.kernels.name}});
   if (const std::string& own = config.self().host; is_address_literal(own) && !is_local_address(own))
     log.warning("own-address", {{"what", "the own peer line says " + own + ", which is no address of this machine"},
                                 {"next", "right only if something forwards it here; else mend the line"}});
@@ -285,6 +259,66 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
                 {{"what",
                   "no keys: whoever calls from an address of the peer lines or of control-allow may control "
                   "this node"}});
+}
+
+// What threads may still use that nobody can end, or nobody waits for: an engine call that never came back, the watch
+// over a device that hangs, CivetWeb's threads, which take up to two seconds to end. It lives as long as the process.
+struct Lasting {
+  const schema::NodeConfig& config;
+  const kernels::Kernels& kernels;
+  const engine::ComputeDevice& compute;
+  const DeviceWatch device{compute};
+  Progress progress{};
+  Metrics metrics{config.peers.size()};
+  Answers answers{{.names = config.names(),
+                   .self = config.seat(),
+                   .build = schema::build_id(),
+                   .kernels = std::string(kernels.name),
+                   .compute = [this] { return device.status(); }},
+                  metrics,
+                  progress};
+  MetricsServer metrics_server{answers};
+};
+
+// The node until a signal ends it, or until it cannot start. What is made here ends in the reverse order.
+int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::string>& config_warnings) {
+  const schema::NodeConfig& config = lasting.config;
+  const std::string build = schema::build_id();
+  Result<std::unique_ptr<Keyring>> keyring = Keyring::open(config);
+  if (!keyring.ok()) return fail(keyring.error());
+  Log log(config.node, config.log_level);
+  Result<std::unique_ptr<RunStore>> store = open_store(config, log);
+  if (!store.ok()) return fail(store.error());
+  for (const std::string& warning : config_warnings) log.warning("configuration", {{"what", warning}});
+  log_device(lasting.compute, lasting.device.status(), log);
+
+  const std::uint64_t incarnation = draw_incarnation();
+  const std::uint64_t threads = compute_threads(config, log);
+  const FaultInjection fault(config.fault);
+  EventQueue queue(config.peers.size());
+  LinkTable links(config, log);
+  std::string metrics_problem;  // written before anybody asks
+  schema::FramePool pool;
+  ControlServer control(config, incarnation, build, **keyring, **store, lasting.progress, log,
+                        control_hooks(queue, links, lasting.device, metrics_problem));
+  Mesh mesh(config, links, incarnation, build, **keyring, pool, log, mesh_hooks(config, queue, control, log));
+  Saver saver;
+  const RunContext context{
+      .self = {.config = config, .names = config.names(), .build = build},
+      .machine = {.kernels = lasting.kernels, .compute = lasting.compute, .threads = threads, .fault = fault},
+      .network = {.mesh = mesh, .pool = pool},
+      .disk = {.store = **store, .saver = saver},
+      .news = {.progress = lasting.progress, .metrics = lasting.metrics, .log = log},
+      .tell = run_hooks(queue)};
+  ServiceManager service_manager(std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"),
+                                 std::getenv("WATCHDOG_PID"));
+  Node node(context, queue, control, service_manager);
+  if (const Status served = serve_metrics(config, lasting.metrics_server, log); !served.ok())
+    metrics_problem = served.error().message;
+
+  if (const Status started = control.start(); !started.ok()) return fail(started.error());
+  if (const Status started = mesh.start(); !started.ok()) return fail(started.error());
+  log_ready(context);
   service_manager.ready();
   std::thread node_thread([&] { node.run(); });
   const int signal_number = end_signals.wait(kEndPatience);
@@ -297,6 +331,24 @@ int serve(const schema::NodeConfig& config, const std::vector<std::string>& conf
   return 0;
 }
 
+// What is made here is never destroyed: Lasting says why.
+[[noreturn]] void serve(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
+  EndSignals end_signals;  // before all other threads
+  if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(config.peers.size()),
+                                                        "a mesh of " + std::to_string(config.peers.size()) + " nodes");
+      !enough.ok())
+    leave(fail(enough.error()));
+  break_disk(config.fault);
+  const Result<const kernels::Kernels*> kernels = kernels::select(config.kernels);
+  if (!kernels.ok()) leave(fail(kernels.error()));
+  kernels::HostHome host(**kernels);
+  const Result<engine::ComputeDevice> compute =
+      engine::ComputeDevice::choose(device_choice(config), host, schema::build_id());
+  if (!compute.ok()) leave(fail(compute.error()));
+  Lasting lasting{.config = config, .kernels = **kernels, .compute = *compute};
+  leave(run_node(lasting, end_signals, config_warnings));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -304,17 +356,11 @@ int main(int argc, char** argv) {
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);
-  if (parsed->version) {
-    const int printed = print(version_line());
-    _exit(printed);  // the thread that asks a device may still run
-  }
+  if (parsed->version) leave(print(version_line()));  // the thread that asks a device may still run
   if (parsed->check_config) {
     if (!parsed->warnings.empty()) return fail({ErrorKind::kUsage, parsed->warnings.front()});
     return print("tgd: " + parsed->config.node + " is in order\n");
   }
   make_openmp_passive(argv);
-  const int status = serve(parsed->config, parsed->warnings);
-  // An engine call that never came back may still run: no static destructor under its feet.
-  std::fflush(nullptr);
-  _exit(status);
+  serve(parsed->config, parsed->warnings);
 }

@@ -18,31 +18,33 @@ Error busy_error(const std::string& node) {
 
 KeptBench Advisor::kept() const {
   return read_bench(
-      bench_path(context_.config.state_dir),
-      {std::string(context_.kernels.name), static_cast<std::uint64_t>(engine::usable_processors()), context_.threads,
-       context_.names.size(), context_.compute.name(), to_word(context_.compute.math())});
+      bench_path(context_.self.config.state_dir),
+      {std::string(context_.machine.kernels.name), static_cast<std::uint64_t>(engine::usable_processors()),
+       context_.machine.threads, context_.self.names.size(), context_.machine.compute.name(),
+       to_word(context_.machine.compute.math())});
 }
 
 void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured measured) {
-  if (busy) return measured(busy_error(context_.config.node));
-  if (bench_) return measured(Error{ErrorKind::kRefused, context_.config.node + " measures already; ask again soon"});
+  if (busy) return measured(busy_error(context_.self.config.node));
+  if (bench_)
+    return measured(Error{ErrorKind::kRefused, context_.self.config.node + " measures already; ask again soon"});
   measured_ = std::move(measured);
   schema::BenchReply about;
-  about.node = context_.config.node;
-  about.build = context_.build;
-  about.members = context_.names.size();
+  about.node = context_.self.config.node;
+  about.build = context_.self.build;
+  about.members = context_.self.names.size();
   about.line_mbps = line_mbps;
-  bench_ =
-      std::make_unique<Bench>(Bench::Options{context_.mesh,
-                                             context_.pool,
-                                             {context_.kernels, context_.compute, static_cast<int>(context_.threads),
-                                              allowed_memory(context_.config.memory_mib << 20)},
-                                             std::move(about),
-                                             context_.config.seat(),
-                                             key,
-                                             [&queue = queue_, key](Result<schema::BenchReply> result) {
-                                               queue.post(Benched{key, std::move(result)});
-                                             }});
+  bench_ = std::make_unique<Bench>(
+      Bench::Options{context_.network.mesh,
+                     context_.network.pool,
+                     {context_.machine.kernels, context_.machine.compute, static_cast<int>(context_.machine.threads),
+                      allowed_memory(context_.self.config.memory_mib << 20)},
+                     std::move(about),
+                     context_.self.config.seat(),
+                     key,
+                     [&queue = queue_, key](Result<schema::BenchReply> result) {
+                       queue.post(Benched{key, std::move(result)});
+                     }});
 }
 
 void Advisor::bench(std::uint64_t token, const schema::BenchRequest& request, std::uint64_t key, bool busy) {
@@ -61,13 +63,13 @@ void Advisor::plan(std::uint64_t token, const schema::ForecastRequest& request, 
 }
 
 Question Advisor::weighed(Question question) const {
-  question.hosts = hosts_of(context_.config.peers);
-  const std::size_t nodes = context_.names.size();
+  question.hosts = hosts_of(context_.self.config.peers);
+  const std::size_t nodes = context_.self.names.size();
   const std::uint64_t batch = schema::resolved_global_batch(question.job, nodes);
   if (question.nodes != nodes || batch < nodes) return question;
-  const auto shares = member_shares(View::of_all(nodes), context_.names, context_.weights(), batch);
+  const auto shares = member_shares(View::of_all(nodes), context_.self.names, context_.weights(), batch);
   question.uneven = schema::uneven_shares(shares);
-  if (!question.uneven.empty()) question.own_samples = shares[context_.config.seat().index()].samples;
+  if (!question.uneven.empty()) question.own_samples = shares[context_.self.config.seat().index()].samples;
   return question;
 }
 
@@ -77,9 +79,9 @@ void Advisor::foresee(Question question, std::uint64_t key, bool busy, Answer an
   // What is wrong with the job is said before anything is measured for it.
   if (const Status valid = check(question); !valid) return answer(valid.error());
   if (!known.outdated.empty()) {
-    context_.log.warning("bench-outdated", {{"measured", known.outdated}, {"next", "tgctl bench"}});
+    context_.news.log.warning("bench-outdated", {{"measured", known.outdated}, {"next", "tgctl bench"}});
     if (busy)
-      return answer(Error{ErrorKind::kRefused, context_.config.node + "'s measurement is of another time (" +
+      return answer(Error{ErrorKind::kRefused, context_.self.config.node + "'s measurement is of another time (" +
                                                    known.outdated +
                                                    ") and it cannot measure while a run is on; tgctl "
                                                    "bench, or this again, when it has ended"});
@@ -102,16 +104,16 @@ schema::StartReply Advisor::foresee(schema::StartReply facts, const Run& run, co
   if (!known) {
     known = assumed_bench(
         {to_word(job.model), facts.local_batch, facts.compute_seconds / static_cast<double>(facts.local_batch), 0});
-    known->node = context_.config.node;
+    known->node = context_.self.config.node;
     known->cores = static_cast<std::uint64_t>(engine::usable_processors());
-    known->threads = context_.threads;
-    known->device = context_.compute.name();
+    known->threads = context_.machine.threads;
+    known->device = context_.machine.compute.name();
   }
   const bool all_at_once = facts.link_mbps > 0 && job.link_mbps <= 0;
   if (facts.link_mbps > 0) known->link_mbps = facts.link_mbps;  // of this minute
   Question question{job, facts.members, 0, 0, false, chosen};
   question.model = run.model();
-  if (!all_at_once) question.hosts = hosts_of(context_.config.peers);
+  if (!all_at_once) question.hosts = hosts_of(context_.self.config.peers);
   question.uneven = schema::uneven_shares(facts.shares);
   if (!question.uneven.empty()) question.own_samples = facts.local_batch;
   add(facts, forecast(question, *known));
@@ -138,12 +140,12 @@ void Advisor::on_benched(Benched& event) {
   if (!bench_ || bench_->key() != event.key) return;
   bench_.reset();
   if (event.result) {
-    const std::string path = bench_path(context_.config.state_dir);
+    const std::string path = bench_path(context_.self.config.state_dir);
     const Status written = write_bench(path, *event.result);
     if (written)
       event.result->saved = path;
     else
-      context_.log.warning("bench-not-saved", {{"error", written.error().message}});
+      context_.news.log.warning("bench-not-saved", {{"error", written.error().message}});
   }
   std::exchange(measured_, nullptr)(event.result);
 }

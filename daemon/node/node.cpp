@@ -33,9 +33,11 @@ bool of_a_step(const schema::FrameBody& body) {
 
 // A proposer that stands still for less than peer-timeout may go on deciding.
 MembershipOptions membership_options(const RunContext& context) {
-  MembershipOptions options{context.names, context.config.seat(), static_cast<std::uint16_t>(context.config.weight)};
+  MembershipOptions options{.names = context.self.names,
+                            .self = context.self.config.seat(),
+                            .weight = static_cast<std::uint16_t>(context.self.config.weight)};
   options.proposer_timeout_ms =
-      std::max(options.proposer_timeout_ms, context.config.peer_timeout_ms + options.claim_timeout_ms);
+      std::max(options.proposer_timeout_ms, context.self.config.peer_timeout_ms + options.claim_timeout_ms);
   return options;
 }
 
@@ -48,10 +50,15 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       service_manager_(service_manager),
       membership_(membership_options(context)),
       advisor_(context, queue, control),
-      examiner_({context.config, context.compute, context.build, context.threads, context.mesh, context.pool}),
-      bursts_(context.names.size()) {
-  for (const RunRecord& record : context.store.records())
-    membership_.remember(record.key, past_run(record, context.names, context.config.seat()));
+      examiner_({.config = context.self.config,
+                 .compute = context.machine.compute,
+                 .build = context.self.build,
+                 .threads = context.machine.threads,
+                 .mesh = context.network.mesh,
+                 .pool = context.network.pool}),
+      bursts_(context.self.names.size()) {
+  for (const RunRecord& record : context.disk.store.records())
+    membership_.remember(record.key, past_run(record, context.self.names, context.self.config.seat()));
 }
 
 std::uint64_t Node::now_ms() const {
@@ -72,7 +79,7 @@ void Node::run() {
     carry_out_all();
     if (leaving_ && !run_) stopped_ = true;
   }
-  context_.mesh.close(kGoodbyeLingerMs);
+  context_.network.mesh.close(kGoodbyeLingerMs);
 }
 
 // Takes the events that are there, then does a piece of work; waits where there is neither.
@@ -85,13 +92,13 @@ void Node::take_events() {
   std::size_t taken = 0;
   while (!stopped_ && taken < (run_ ? run_->events_at_once() : 1) && take(std::chrono::milliseconds(0))) ++taken;
   if (run_ && run_->work()) {
-    ++context_.progress.count;
+    ++context_.news.progress.count;
     return;
   }
   if (taken > 0) return;
   const Waiting waiting = run_ ? run_->waiting() : Waiting{};
   const bool for_others = !waiting.ranks.empty();
-  if (for_others) context_.progress.phase = waiting.phase;
+  if (for_others) context_.news.progress.phase = waiting.phase;
   const Clock::time_point start = Clock::now();
   std::optional<Event> event = queue_.pop(std::chrono::milliseconds(kTickMs));
   if (for_others) run_->waited(waiting, start);
@@ -112,8 +119,8 @@ void Node::tick() {
   if (now - last_tick_ms_ < kTickMs) return;
   last_tick_ms_ = now;
   service_manager_.tick(now, control_.turns(), [this] { return service_status(); });
-  context_.mesh.set_in_run(run_ != nullptr);
-  context_.mesh.tick(now);
+  context_.network.mesh.set_in_run(run_ != nullptr);
+  context_.network.mesh.tick(now);
   for (const LastWords::Gone& gone : last_words_.take_due(now)) {
     membership_.lost(gone.peer, gone.message, now);
     give_up(gone);
@@ -125,7 +132,7 @@ void Node::tick() {
   publish_metrics();
   if (!run_ && now - last_store_ms_ >= kStoreMs) {
     last_store_ms_ = now;
-    context_.store.delete_what_is_due();
+    context_.disk.store.delete_what_is_due();
     save_held();
   }
   if (!run_ || !run_->begun()) return;
@@ -138,11 +145,11 @@ void Node::tick() {
 
 void Node::publish_metrics() {
   const Metrics::Clock::time_point now = Metrics::Clock::now();
-  if (!context_.metrics.due(now)) return;
-  Numbers& numbers = context_.metrics.numbers();
-  const LinkTable& links = context_.mesh.links();
+  if (!context_.news.metrics.due(now)) return;
+  Numbers& numbers = context_.news.metrics.numbers();
+  const LinkTable& links = context_.network.mesh.links();
   if (const auto state = membership_.state()) numbers.run_state = state;
-  for (const Seat seat : context_.names.places()) {
+  for (const Seat seat : context_.self.names.places()) {
     PeerNumbers& peer = numbers.peers[seat];
     peer.sent_bytes = links[seat].sent_bytes;
     peer.received_bytes = links[seat].received_bytes;
@@ -151,29 +158,29 @@ void Node::publish_metrics() {
   rejected(Rejection::kMalformed) = links.malformed;
   rejected(Rejection::kStranger) = links.strangers;
   rejected(Rejection::kFlood) = queue_.dropped();
-  context_.metrics.publish(now);
+  context_.news.metrics.publish(now);
 }
 
 // A start that waits says for whom; what waiting does not mend ends it.
 void Node::look_at_links(std::uint64_t now) {
   std::string waits;
   for (const Seat peer : membership_.waited_for()) {
-    const std::optional<LinkProblem> problem = context_.mesh.links().problem(peer);
-    waits += (waits.empty() ? "waits for " : "; ") + context_.names[peer] + (problem ? ": " + problem->why : "");
+    const std::optional<LinkProblem> problem = context_.network.mesh.links().problem(peer);
+    waits += (waits.empty() ? "waits for " : "; ") + context_.self.names[peer] + (problem ? ": " + problem->why : "");
     if (problem && !problem->waiting_helps) membership_.cannot_join(peer, problem->why, now);
   }
   if (waits == std::exchange(waits_, waits) || shown_id_.empty()) return;
-  if (std::optional<RunRecord> record = context_.store.find(shown_id_)) {
+  if (std::optional<RunRecord> record = context_.disk.store.find(shown_id_)) {
     record->status.reason = waits;
-    context_.store.update(record->status);
+    context_.disk.store.update(record->status);
   }
 }
 
 void Node::save_held() {
-  for (const std::uint64_t key : context_.store.save_held()) {
-    context_.store.amend(key, [&](RunRecord& record) {
-      context_.log.info("saved-at-last", {{"run", record.id}});
-      membership_.saved(key, past_run(record, context_.names, context_.config.seat()).end.truth, now_ms());
+  for (const std::uint64_t key : context_.disk.store.save_held()) {
+    context_.disk.store.amend(key, [&](RunRecord& record) {
+      context_.news.log.info("saved-at-last", {{"run", record.id}});
+      membership_.saved(key, past_run(record, context_.self.names, context_.self.config.seat()).end.truth, now_ms());
     });
   }
 }
@@ -191,8 +198,8 @@ void Node::on(FrameArrived& event) {
   if (const auto* probe = std::get_if<schema::Probe>(&body)) {
     const BurstMeter::Frame frame{header.run, probe->burst, probe->last};
     if (const auto micros = bursts_.arrived(event.from, frame, micros_of(event.at)))
-      context_.mesh.send({event.from},
-                         schema::encode_frame(header, schema::ProbeReply{probe->burst, *micros}, context_.pool));
+      context_.network.mesh.send(
+          {event.from}, schema::encode_frame(header, schema::ProbeReply{probe->burst, *micros}, context_.network.pool));
     return;
   }
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
@@ -208,28 +215,28 @@ void Node::on(FrameArrived& event) {
     ++rejected(Rejection::kOtherRun);
     return;
   }
-  ++context_.progress.count;
+  ++context_.news.progress.count;
   const auto* report = std::get_if<schema::Report>(&body);
   if (report != nullptr && report->last) membership_.peer_finished(event.from);
 }
 
 void Node::on(StepHappened& event) {
   if (!is_current(event.key) || !run_->goes_on()) return;
-  ++context_.progress.count;
-  run_->happened(event.event);
+  ++context_.news.progress.count;
+  std::visit([member = run_->member()](const auto& one) { member->on(one); }, event.event);
 }
 
 void Node::on(RunSaved& event) {
-  if (!event.problem.empty()) context_.log.error("save-failed", {{"error", event.problem}});
+  if (!event.problem.empty()) context_.news.log.error("save-failed", {{"error", event.problem}});
   if (is_current(event.key)) {
     run_->saved(event);
     return membership_.saved(event.key, run_->own_end(event.save, event.problem), now_ms());
   }
   // Its disk took longer than anybody waited.
   std::optional<schema::Ended> own;
-  context_.store.amend(event.key, [&](RunRecord& record) {
+  context_.disk.store.amend(event.key, [&](RunRecord& record) {
     record.files = event.files;
-    own = past_run(record, context_.names, context_.config.seat()).end.truth;
+    own = past_run(record, context_.self.names, context_.self.config.seat()).end.truth;
   });
   if (!own) return;
   own->save = event.save;
@@ -247,13 +254,13 @@ void Node::on(RunPrepared& event) {
 }
 
 void Node::on(ConnectionChanged& event) {
-  membership_.weighs(event.peer, context_.mesh.links().weight(event.peer));
+  membership_.weighs(event.peer, context_.network.mesh.links().weight(event.peer));
   if (event.up && last_words_.came_back(event.peer)) return;
   if (event.up || !run_ || !run_->begun()) return membership_.connection(event.peer, event.up, now_ms());
   last_words_.broke(event.peer,
-                    context_.config.node + " lost the connection to " + context_.names[event.peer] + " in " +
-                        std::string(to_word(context_.progress.phase.load())) + " of step " +
-                        std::to_string(context_.progress.step),
+                    context_.self.config.node + " lost the connection to " + context_.self.names[event.peer] + " in " +
+                        std::string(to_word(context_.news.progress.phase.load())) + " of step " +
+                        std::to_string(context_.news.progress.step),
                     now_ms());
 }
 
@@ -262,14 +269,14 @@ void Node::on(PeerLost& event) {
   if (event.only_in_a_run && (!state || *state == schema::RunState::kPending)) return;
   const RunIdentity* current = membership_.current();
   if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;  // of a run that has ended
-  if (event.peer == context_.config.seat() && run_ && run_->writes_state())                  // our own disk hangs
+  if (event.peer == context_.self.config.seat() && run_ && run_->writes_state())             // our own disk hangs
     return membership_.saved(run_->identity().key, run_->own_end(schema::SaveState::kNotSaved, event.message),
                              now_ms());
   membership_.lost(event.peer, event.message, now_ms());
 }
 
 void Node::on(ShutDown&) {
-  advisor_.give_way(context_.config.node + " is being shut down");
+  advisor_.give_way(context_.self.config.node + " is being shut down");
   examiner_.give_way("it is being shut down");
   save_held();
   membership_.shut_down(now_ms());
@@ -302,11 +309,11 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   const auto refuse = [&](Error error) { control_.reply(token, std::move(error)); };
   Result<schema::JobSpec> job = schema::parse_job(request.spec, "job");
   if (!job.ok()) return refuse(job.error());
-  const std::size_t members = context_.names.size();
+  const std::size_t members = context_.self.names.size();
   if (const Status valid = schema::validate_job(*job, members); !valid.ok()) return refuse(valid.error());
   RunIdentity identity{draw(), request.run_id, schema::canonical_job(*job), job->start_timeout_ms};
   if (identity.id.empty()) identity.id = schema::draw_run_id(to_word(job->model), unix_time_ms(), draw());
-  if (context_.store.exists(identity.id))
+  if (context_.disk.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
     if (dry_run_ || run_ || advisor_.measuring())
@@ -315,7 +322,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
     identity.weights = context_.weights();
     dry_run_token_ = token;
     dry_run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job).value(),
-                                     View::of_all(context_.names.size()));
+                                     View::of_all(context_.self.names.size()));
     return;
   }
   membership_.start(token, identity, now_ms());
@@ -333,17 +340,17 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
   status.data = to_word(job.data);
   status.gradients = to_word(job.gradients);
   status.steps = job.steps;
-  for (const std::string& name : context_.names) status.members.push_back({name, state, 0, 0, 0, 0});
-  context_.store.update(status);
+  for (const std::string& name : context_.self.names) status.members.push_back({name, state, 0, 0, 0, 0});
+  context_.disk.store.update(status);
 }
 
 void Node::finish_dry_run(const schema::Vote& vote) {
   if (!vote.accepted) return answer_dry_run(Error{vote.kind, vote.message});
-  Question question = advisor_.weighed({dry_run_->job(), context_.names.size()});
+  Question question = advisor_.weighed({dry_run_->job(), context_.self.names.size()});
   question.model = dry_run_->model();
   advisor_.foresee(std::move(question), draw(), run_ != nullptr, [this, vote](const Result<Forecast>& forecast) {
     // The other members are taken to be like this one.
-    const std::vector<schema::Vote> votes(context_.names.size(), vote);
+    const std::vector<schema::Vote> votes(context_.self.names.size(), vote);
     schema::StartReply reply =
         dry_run_->facts(forecast ? forecast->chosen : choose_exchange(asked_of(dry_run_->job()), votes).commit);
     Advisor::add(reply, forecast);
@@ -354,12 +361,12 @@ void Node::finish_dry_run(const schema::Vote& vote) {
 void Node::answer_dry_run(schema::ReplyBody reply) {
   control_.reply(dry_run_token_, std::move(reply));
   dry_run_.reset();
-  if (!run_) context_.progress.phase = schema::Phase::kIdle;
+  if (!run_) context_.news.progress.phase = schema::Phase::kIdle;
 }
 
 void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   const RunIdentity* current = membership_.current();
-  const Result<std::string> resolved = context_.store.resolve(request.run);  // it knows the current run, too
+  const Result<std::string> resolved = context_.disk.store.resolve(request.run);  // it knows the current run, too
   if (!resolved.ok() && resolved.error().kind == ErrorKind::kUsage) return control_.reply(token, resolved.error());
   const std::string id = resolved.ok() ? *resolved : request.run;
   if (current != nullptr && current->id == id) {
@@ -367,7 +374,7 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
     if (!stopped.ok()) return control_.reply(token, stopped.error());
     return control_.reply(token, schema::StopReply{id, schema::RunState::kStopping});
   }
-  const std::optional<RunRecord> record = context_.store.find(id);
+  const std::optional<RunRecord> record = context_.disk.store.find(id);
   if (!record)
     return control_.reply(token, Error{ErrorKind::kNotFound, "no run '" + request.run + "'; list them: tgctl list"});
   control_.reply(token, schema::StopReply{record->id, record->status.state});
@@ -395,19 +402,19 @@ void Node::take_outcome() {
 }
 
 void Node::carry_out(SendFrame& action) {
-  context_.mesh.send(action.to, schema::encode_frame(action.header, action.body, context_.pool));
+  context_.network.mesh.send(action.to, schema::encode_frame(action.header, action.body, context_.network.pool));
 }
 
 void Node::carry_out(PrepareRun& action) {
   Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
-  Status valid = job.ok() ? schema::validate_job(*job, context_.names.size()) : Status(job.error());
-  if (valid.ok() && action.run.id != shown_id_ && context_.store.exists(action.run.id))
+  Status valid = job.ok() ? schema::validate_job(*job, context_.self.names.size()) : Status(job.error());
+  if (valid.ok() && action.run.id != shown_id_ && context_.disk.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
-                  context_.config.node + " knows a run " + action.run.id + " already; choose another --id"};
+                  context_.self.config.node + " knows a run " + action.run.id + " already; choose another --id"};
   if (valid.ok()) {
     show(action.run, *job, schema::RunState::kStarting);
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
-    advisor_.give_way(context_.config.node + " cannot measure while a run is on; ask again when it has ended");
+    advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
     examiner_.give_way("run " + action.run.id + " began");
     if (dry_run_)
       answer_dry_run(Error{ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
@@ -426,26 +433,27 @@ void Node::carry_out(BeginRun& action) {
   shown_id_.clear();
   step_timeout_ms_ = 0;
   control_.watch(action.run.id, run_->step_timeout_ms());
-  const std::string directory = context_.store.directory(action.run.id);
+  const std::string directory = context_.disk.store.directory(action.run.id);
   std::error_code ignored;  // begin() writes there and says what is wrong
   std::filesystem::create_directories(directory, ignored);
-  context_.log.set_sink([run_log = std::make_shared<LineWriter>(directory + "/log.txt", context_.log.lost_note())](
-                            std::string_view line) { run_log->write(std::string(line)); });
-  if (!choice_.why.empty()) context_.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
+  context_.news.log.set_sink(
+      [run_log = std::make_shared<LineWriter>(directory + "/log.txt", context_.news.log.lost_note())](
+          std::string_view line) { run_log->write(std::string(line)); });
+  if (!choice_.why.empty()) context_.news.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
   if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
-    membership_.failed(
-        {begun.error().kind, context_.config.node, "prepare", context_.config.node + ": " + begun.error().message},
-        now_ms());
+    membership_.failed({begun.error().kind, context_.self.config.node, "prepare",
+                        context_.self.config.node + ": " + begun.error().message},
+                       now_ms());
   }
 }
 
 void Node::carry_out(DropRun& action) {
   if (is_current(action.key)) {
     control_.unwatch();
-    context_.progress.phase = schema::Phase::kIdle;
+    context_.news.progress.phase = schema::Phase::kIdle;
     run_.reset();
   }
-  context_.store.forget(std::exchange(shown_id_, ""));
+  context_.disk.store.forget(std::exchange(shown_id_, ""));
 }
 
 void Node::carry_out(SaveRun& action) {
@@ -461,30 +469,31 @@ void Node::carry_out(SaveRun& action) {
 }
 
 void Node::carry_out(RecordEnd& action) {
-  context_.store.amend(action.key, [&](RunRecord& record) {
+  context_.disk.store.amend(action.key, [&](RunRecord& record) {
     if (record.status.state != action.end.truth.state)
-      context_.log.info(
+      context_.news.log.info(
           "run-ended-otherwise",
           {{"run", record.id}, {"said", to_word(record.status.state)}, {"is", to_word(action.end.truth.state)}});
-    record_end(record, action.end, context_.names);
+    record_end(record, action.end, context_.self.names);
   });
 }
 
 void Node::carry_out(EndRun& action) {
-  context_.metrics.numbers().run_state = action.state;
+  context_.news.metrics.numbers().run_state = action.state;
   const bool begun = is_current(action.key) && run_->begun();
   std::string reason = action.reason;
   if (!begun && action.state == schema::RunState::kFailed) reason += absent_problems();
   const Status recorded = begun ? run_->ended(action.end) : save_unbegun(action, reason);
-  if (!recorded.ok()) context_.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
-  context_.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
-                     {{"run", action.id}, {"state", to_word(action.state)}, {"reason", reason}});
+  if (!recorded.ok())
+    context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
+  context_.news.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
+                          {{"run", action.id}, {"state", to_word(action.state)}, {"reason", reason}});
   if (const std::uint64_t dropped = std::exchange(dropped_frames_, 0); dropped > 0)
-    context_.log.info("frames-dropped", {{"run", action.id}, {"of-other-runs-or-views", dropped}});
-  context_.log.set_sink(nullptr);
+    context_.news.log.info("frames-dropped", {{"run", action.id}, {"of-other-runs-or-views", dropped}});
+  context_.news.log.set_sink(nullptr);
   control_.unwatch();
-  context_.mesh.forget_waiting();
-  context_.progress.phase = schema::Phase::kIdle;
+  context_.network.mesh.forget_waiting();
+  context_.news.progress.phase = schema::Phase::kIdle;
   if (is_current(action.key)) run_.reset();
   shown_id_.clear();
   for (const LastWords::Gone& gone : last_words_.take_all()) give_up(gone);  // the next run has nothing to do with them
@@ -493,13 +502,13 @@ void Node::carry_out(EndRun& action) {
 Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
   RunRecord record;
   record.id = record.status.id = action.id;
-  record.node = context_.config.node;
-  record.build = context_.build;
-  record.member_names = context_.names;
+  record.node = context_.self.config.node;
+  record.build = context_.self.build;
+  record.member_names = context_.self.names;
   record.status.state = action.state;
   record.status.reason = reason;
   record.status.since_ms = record.status.started_ms = unix_time_ms();
-  return context_.store.write(record);
+  return context_.disk.store.write(record);
 }
 
 void Node::carry_out(AnswerStart& action) {
@@ -512,7 +521,7 @@ void Node::carry_out(AnswerStart& action) {
   Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();
   if (error.kind == ErrorKind::kRunFailed || error.kind == ErrorKind::kUnreachable) error.message += absent_problems();
   if (error.kind == ErrorKind::kUnreachable) error.kind = ErrorKind::kFailed;  // a peer is; this node has answered
-  context_.store.forget(action.run_id);  // a start that was refused; one that FAILED has been written
+  context_.disk.store.forget(action.run_id);  // a start that was refused; one that FAILED has been written
   control_.reply(action.token, std::move(error));
 }
 
@@ -523,24 +532,24 @@ void Node::carry_out(AskStop& action) {
 // One line, as `systemctl status` shows it.
 std::string Node::service_status() const {
   std::size_t up = 1;
-  for (const Seat seat : context_.names.places())
-    if (seat != context_.config.seat() && context_.mesh.links().up(seat)) ++up;
-  const std::string nodes =
-      context_.config.node + ", " + std::to_string(up) + " of " + std::to_string(context_.names.size()) + " nodes up, ";
+  for (const Seat seat : context_.self.names.places())
+    if (seat != context_.self.config.seat() && context_.network.mesh.links().up(seat)) ++up;
+  const std::string nodes = context_.self.config.node + ", " + std::to_string(up) + " of " +
+                            std::to_string(context_.self.names.size()) + " nodes up, ";
   const RunIdentity* const current = membership_.current();
   if (current == nullptr) return nodes + "no run";
   std::string run = nodes + "run " + current->id;
   if (const auto state = membership_.state()) run += " " + std::string(to_word(*state));
   if (is_current(current->key) && run_->begun())
-    run += ", step " + std::to_string(context_.progress.step) + " of " + std::to_string(run_->job().steps);
+    run += ", step " + std::to_string(context_.news.progress.step) + " of " + std::to_string(run_->job().steps);
   return run;
 }
 
 std::string Node::absent_problems() const {
   std::string text;
-  for (const Seat seat : context_.names.places())
-    if (const std::optional<LinkProblem> problem = context_.mesh.links().problem(seat))
-      text += "; " + context_.names[seat] + ": " + problem->why;
+  for (const Seat seat : context_.self.names.places())
+    if (const std::optional<LinkProblem> problem = context_.network.mesh.links().problem(seat))
+      text += "; " + context_.self.names[seat] + ": " + problem->why;
   return text;
 }
 

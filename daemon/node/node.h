@@ -86,7 +86,7 @@ class Node {
   bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }
   bool is_dry_run(std::uint64_t key) const { return dry_run_ && dry_run_->identity().key == key; }
   std::uint64_t& rejected(Rejection reason) {
-    return context_.metrics.numbers().rejected[static_cast<std::size_t>(reason)];
+    return context_.news.metrics.numbers().rejected[static_cast<std::size_t>(reason)];
   }
   std::uint64_t now_ms() const;
   std::uint64_t draw();

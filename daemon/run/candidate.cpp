@@ -18,17 +18,18 @@ Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema:
     : context_(context),
       key_(key),
       job_(job),
-      probe_(job.link_mbps > 0 ? 1 : context.names.size(), context.config.seat()) {}
+      probe_(job.link_mbps > 0 ? 1 : context.self.names.size(), context.self.config.seat()) {}
 
 void Candidate::prepared(Result<std::shared_ptr<const Prepared>> result) {
   preparation_ = std::move(result);
   if (!preparation_->ok()) return;
-  if (const auto burst = probe_.start(now_seconds())) send_burst(context_.mesh, context_.pool, key_, *burst);
+  if (const auto burst = probe_.start(now_seconds()))
+    send_burst(context_.network.mesh, context_.network.pool, key_, *burst);
 }
 
 void Candidate::replied(Seat from, const schema::ProbeReply& reply) {
   if (const auto next = probe_.replied(from, reply, now_seconds()))
-    send_burst(context_.mesh, context_.pool, key_, *next);
+    send_burst(context_.network.mesh, context_.network.pool, key_, *next);
 }
 
 std::optional<schema::Vote> Candidate::take_vote() {

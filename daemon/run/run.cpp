@@ -25,26 +25,26 @@ constexpr std::chrono::seconds kLogEvery{10};
 
 // Unsaved states of earlier runs count; where the machine is asked what is left, they are gone from it already.
 std::uint64_t memory_for_a_run(const RunContext& context) {
-  const std::uint64_t configured = context.config.memory_mib << 20, held = context.store.held().bytes;
+  const std::uint64_t configured = context.self.config.memory_mib << 20, held = context.disk.store.held().bytes;
   return configured == 0 ? 0 : std::max<std::uint64_t>(configured, held + 1) - held;
 }
 
 std::string unsaved_note(const RunContext& context) {
-  const RunStore::Held held = context.store.held();
+  const RunStore::Held held = context.disk.store.held();
   return daemon::unsaved_note(held.bytes, held.runs);
 }
 
 Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& job, Rank self,
                              const Per<Rank, std::uint16_t>& weights) {
-  const PreparationOptions options{job,
-                                   job.data_dir.empty() ? context.config.data_dir : job.data_dir,
-                                   context.threads_for(job),
-                                   self,
-                                   weights,
-                                   context.config.node,
-                                   unsaved_note(context),
-                                   memory_for_a_run(context)};
-  return [options, &compute = context.compute](const std::function<void()>& advance) {
+  const PreparationOptions options{.job = job,
+                                   .data_dir = job.data_dir.empty() ? context.self.config.data_dir : job.data_dir,
+                                   .threads = context.threads_for(job),
+                                   .self = self,
+                                   .weights = weights,
+                                   .node = context.self.config.node,
+                                   .unsaved_note = unsaved_note(context),
+                                   .memory_bytes = memory_for_a_run(context)};
+  return [options, &compute = context.machine.compute](const std::function<void()>& advance) {
     return prepare(options, compute, advance);
   };
 }
@@ -52,10 +52,10 @@ Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& j
 // The compute thread's reports, as events of this run.
 Trainer::Hooks trainer_hooks(const RunContext& context, std::uint64_t key) {
   return {[&context, key](auto result) {
-            context.prepared({key, std::move(result)});
+            context.tell.prepared({key, std::move(result)});
           },
           [&context, key](StepEvent&& event) {
-            context.happened({key, std::move(event)});
+            context.tell.happened({key, std::move(event)});
           }};
 }
 
@@ -67,15 +67,15 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
       job_(std::move(job)),
       view_(std::move(view)),
       global_batch_(schema::resolved_global_batch(job_, view_.size())),
-      shares_(member_shares(view_, context.names, identity_.weights, global_batch_)),
+      shares_(member_shares(view_, context.self.names, identity_.weights, global_batch_)),
       candidate_(context, identity_.key, job_),
-      numbers_(shares_, view_.rank(context.config.seat()).value(), global_batch_) {
-  if (job_.trace) timeline_->start(context_.config.node, context_.config.seat().index());
-  const Rank self = view_.rank(context_.config.seat()).value();
+      numbers_(shares_, view_.rank(context.self.config.seat()).value(), global_batch_) {
+  if (job_.trace) timeline_->start(context_.self.config.node, context_.self.config.seat().index());
+  const Rank self = view_.rank(context_.self.config.seat()).value();
   const Per<Rank, std::uint16_t> weights = by_rank(view_, identity_.weights);
-  trainer_ =
-      std::make_unique<Trainer>(Trainer::Options{job_, self, weights}, preparation(context_, job_, self, weights),
-                                context_.progress, context_.fault, timeline_, trainer_hooks(context_, identity_.key));
+  trainer_ = std::make_unique<Trainer>(Trainer::Options{.job = job_, .self = self, .weights = weights},
+                                       preparation(context_, job_, self, weights), context_.news.progress,
+                                       context_.machine.fault, timeline_, trainer_hooks(context_, identity_.key));
 }
 
 Run::~Run() = default;
@@ -87,8 +87,13 @@ void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
     prepared_ = result.value();
     // Made now: as soon as we have voted, frames of the others may come, even before the commit.
     const bool has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
-    member_ = std::make_unique<Member>(Member::Options{identity_.key, view_, context_.config.seat(), context_.names,
-                                                       by_rank(view_, identity_.weights), job_, has_test_data},
+    member_ = std::make_unique<Member>(Member::Options{.run_key = identity_.key,
+                                                       .view = view_,
+                                                       .self = context_.self.config.seat(),
+                                                       .names = context_.self.names,
+                                                       .weights = by_rank(view_, identity_.weights),
+                                                       .job = job_,
+                                                       .has_test_data = has_test_data},
                                        prepared_->model, static_cast<Member::Delegate&>(*this));
   }
   candidate_.prepared(std::move(result));
@@ -146,20 +151,20 @@ RunRecord Run::first_record() const {
   record.model_hash = prepared_->model_hash;
   record.data_hash = prepared_->data_hash;
   record.initial_digest = prepared_->initial_digest;
-  record.node = context_.config.node;
+  record.node = context_.self.config.node;
   record.member_names = member_->members().names;
   record.weights = by_rank(view_, identity_.weights);
   record.key = identity_.key;
-  record.own = {context_.config.node,
+  record.own = {context_.self.config.node,
                 prepared_->engine_build,
                 prepared_->threads,
-                std::string(context_.kernels.name),
-                to_word(context_.compute.engine()),
-                context_.compute.name(),
-                to_word(context_.compute.math()),
+                std::string(context_.machine.kernels.name),
+                to_word(context_.machine.compute.engine()),
+                context_.machine.compute.name(),
+                to_word(context_.machine.compute.math()),
                 prepared_->engine_choices};
   record.view = view_.number();
-  record.build = context_.build;
+  record.build = context_.self.build;
   return record;
 }
 
@@ -179,39 +184,39 @@ Status Run::begin(const schema::Commit& choice) {
   status.steps = job_.steps;
   status.parameters = reply.parameters;
   status.initial_digest = status.digest = prepared_->initial_digest;
-  Numbers& counted = context_.metrics.numbers();
+  Numbers& counted = context_.news.metrics.numbers();
   counted.run_step = 0;
   counted.run_started = static_cast<double>(status.started_ms) / 1000;
   counted.checkpoint_every = static_cast<double>(job_.checkpoint_every_ms) / 1000;
   record_ = first_record();
   publish(true);
   record_.status = status;
-  if (Status written = context_.store.write(record_); !written.ok()) return written;
-  numbers_.open_metrics(context_.store.directory(identity_.id));
+  if (Status written = context_.disk.store.write(record_); !written.ok()) return written;
+  numbers_.open_metrics(context_.disk.store.directory(identity_.id));
   logged_ = Clock::now();
-  numbers_.start_counting(context_.mesh.links().sent_bytes());  // what earlier runs sent is not this one's
-  context_.log.info("run-started", {{"run", identity_.id},
-                                    {"model", to_word(job_.model)},
-                                    {"members", view_.size()},
-                                    {"seed", job_.seed},
-                                    {"exchange", reply.exchange},
-                                    {"coding", reply.coding},
-                                    {"link-mbps", candidate_.link_mbps()},
-                                    {"kernels", context_.kernels.name},
-                                    {"engine", prepared_->engine_build},
-                                    {"device", context_.compute.name()},
-                                    {"local-batch", reply.local_batch},
-                                    {"memory-bytes", reply.memory_bytes},
-                                    {"activation-bytes", prepared_->activation_bytes},
-                                    {"device-bytes", prepared_->device_bytes},
-                                    {"initial-digest", hex_digest(prepared_->initial_digest)}});
+  numbers_.start_counting(context_.network.mesh.links().sent_bytes());  // what earlier runs sent is not this one's
+  context_.news.log.info("run-started", {{"run", identity_.id},
+                                         {"model", to_word(job_.model)},
+                                         {"members", view_.size()},
+                                         {"seed", job_.seed},
+                                         {"exchange", reply.exchange},
+                                         {"coding", reply.coding},
+                                         {"link-mbps", candidate_.link_mbps()},
+                                         {"kernels", context_.machine.kernels.name},
+                                         {"engine", prepared_->engine_build},
+                                         {"device", context_.machine.compute.name()},
+                                         {"local-batch", reply.local_batch},
+                                         {"memory-bytes", reply.memory_bytes},
+                                         {"activation-bytes", prepared_->activation_bytes},
+                                         {"device-bytes", prepared_->device_bytes},
+                                         {"initial-digest", hex_digest(prepared_->initial_digest)}});
   for (const std::string& note : prepared_->initial_notes)
-    context_.log.info("initial", {{"run", identity_.id}, {"what", note}});
+    context_.news.log.info("initial", {{"run", identity_.id}, {"what", note}});
   if (const std::string uneven = schema::uneven_shares(shares_); !uneven.empty())
-    context_.log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});
+    context_.news.log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});
   if (job_.checkpoint_every_ms > 0 && !copies_) {
     status.reason = "no memory for a copy: training waits while a checkpoint is written";
-    context_.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", status.reason}});
+    context_.news.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", status.reason}});
   }
   checkpointed_ = Clock::now();
   return begin_member(choice);
@@ -222,15 +227,15 @@ Status Run::begin_member(const schema::Commit& choice) {
   std::vector<std::unique_ptr<Worker>> workers;
   const std::size_t helpers = helpers_of(workers_for(context_.threads_for(job_)));
   try {
-    member_->begin(
-        choice, {context_.compute.home(), context_.kernels, *prepared_->replica, trainer_->gradients(), context_.pool});
+    member_->begin(choice, {context_.machine.compute.home(), context_.machine.kernels, *prepared_->replica,
+                            trainer_->gradients(), context_.network.pool});
     for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member_->make_worker());
   } catch (const std::exception& error) {
     return Error{ErrorKind::kRunFailed, std::string("the engine failed: ") + error.what()};
   }
   crew_ = std::make_unique<Crew>(std::move(workers), timeline_,
                                  [&context = context_, key = identity_.key](StepEvent&& event) {
-                                   context.happened({key, std::move(event)});
+                                   context.tell.happened({key, std::move(event)});
                                  });
   return {};
 }
@@ -238,9 +243,9 @@ Status Run::begin_member(const schema::Commit& choice) {
 // --- what the member asks for ---
 
 void Run::send(const std::vector<Seat>& to, const schema::SharedFrame& frame) {
-  const std::optional<Seat> full = context_.mesh.send(to, frame);
+  const std::optional<Seat> full = context_.network.mesh.send(to, frame);
   if (!full) return;
-  const std::string& name = context_.names[*full];
+  const std::string& name = context_.self.names[*full];
   member_->fail({ErrorKind::kRunFailed, name, "send",
                  name + " takes no frames any more: " + std::to_string(kMostWaitingFrames) + " wait for it"});
 }
@@ -256,40 +261,37 @@ void Run::evaluate(std::uint64_t step) {
   trainer_->evaluate(step);
 }
 
-void Run::reached(schema::Phase phase, std::uint64_t step) { context_.fault.reached(phase, step); }
+void Run::reached(schema::Phase phase, std::uint64_t step) { context_.machine.fault.reached(phase, step); }
 
 void Run::step_begins(std::uint64_t step) {
-  context_.progress.step = step;
+  context_.news.progress.step = step;
   numbers_.step_began();
-  if (!context_.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step)) return;
+  if (!context_.machine.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step)) return;
   prepared_->replica->flip_bit(prepared_->model.segments[0].offset);
-  context_.log.warning("fault-injected",
-                       {{"kind", "flip"}, {"segment", prepared_->model.segments[0].name}, {"step", step}});
+  context_.news.log.warning("fault-injected",
+                            {{"kind", "flip"}, {"segment", prepared_->model.segments[0].name}, {"step", step}});
 }
 
 bool Run::may_start_early(std::uint64_t step) {
-  return !context_.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step);
-}
-
-void Run::happened(const StepEvent& event) {
-  if (const auto* ready = std::get_if<GradientReady>(&event); ready != nullptr && ready->backward_seconds > 0) {
-    computed_ = Clock::now();
-    Numbers& numbers = context_.metrics.numbers();
-    numbers.observe(StepPart::kForward, ready->forward_seconds);
-    numbers.observe(StepPart::kBackward, ready->backward_seconds);
-    numbers.data_wait_seconds += ready->data_seconds;
-    numbers_.waited_for_data(ready->data_seconds);
-  }
-  std::visit([this](const auto& one) { member_->on(one); }, event);
+  return !context_.machine.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step);
 }
 
 // --- its news ---
 
+void Run::computed(const GradientReady& last) {
+  computed_ = Clock::now();
+  Numbers& numbers = context_.news.metrics.numbers();
+  numbers.observe(StepPart::kForward, last.forward_seconds);
+  numbers.observe(StepPart::kBackward, last.backward_seconds);
+  numbers.data_wait_seconds += last.data_seconds;
+  numbers_.waited_for_data(last.data_seconds);
+}
+
 void Run::committed(const Member::Committed& committed) {
-  ++context_.progress.count;
-  context_.progress.step = committed.step;
-  numbers_.committed(committed, context_.mesh.links().sent_bytes());
-  Numbers& counted = context_.metrics.numbers();
+  ++context_.news.progress.count;
+  context_.news.progress.step = committed.step;
+  numbers_.committed(committed, context_.network.mesh.links().sent_bytes());
+  Numbers& counted = context_.news.metrics.numbers();
   ++counted.steps;
   counted.samples += numbers_.own_samples();
   counted.loss = numbers_.status().loss;
@@ -313,11 +315,11 @@ void Run::log_progress(bool ends) {
   const std::uint64_t tenth = std::max<std::uint64_t>(status.steps / 10, 1);
   if (!ends && status.step % tenth != 0 && time - logged_ < kLogEvery) return;
   logged_ = time;
-  context_.log.info("progress", {{"run", identity_.id},
-                                 {"step", status.step},
-                                 {"steps", status.steps},
-                                 {"loss", status.loss},
-                                 {"learning-rate", status.learning_rate}});
+  context_.news.log.info("progress", {{"run", identity_.id},
+                                      {"step", status.step},
+                                      {"steps", status.steps},
+                                      {"loss", status.loss},
+                                      {"learning-rate", status.learning_rate}});
   log_damaged();
 }
 
@@ -325,26 +327,26 @@ void Run::log_progress(bool ends) {
 void Run::log_damaged() {
   const std::vector<std::string> messages = prepared_->data->skipped->messages();
   for (; damaged_logged_ < messages.size(); ++damaged_logged_)
-    context_.log.warning("damaged-file-skipped", {{"run", identity_.id}, {"what", messages[damaged_logged_]}});
+    context_.news.log.warning("damaged-file-skipped", {{"run", identity_.id}, {"what", messages[damaged_logged_]}});
   const std::size_t met = prepared_->data->skipped->count();  // once more in every epoch
   if (met > std::max(messages.size(), damaged_met_))
-    context_.log.warning("damaged-files-skipped", {{"run", identity_.id}, {"times", met}});
+    context_.news.log.warning("damaged-files-skipped", {{"run", identity_.id}, {"times", met}});
   damaged_met_ = met;
 }
 
 void Run::reported(const std::optional<Member::Evaluation>& evaluation) {
   if (evaluation) {
-    context_.metrics.numbers().observe(StepPart::kEvaluate,
-                                       std::chrono::duration<double>(Clock::now() - evaluating_).count());
+    context_.news.metrics.numbers().observe(StepPart::kEvaluate,
+                                            std::chrono::duration<double>(Clock::now() - evaluating_).count());
     numbers_.evaluated(*evaluation, prepared_->model.classes);
     const schema::RunStatus& status = numbers_.status();
-    context_.metrics.numbers().accuracy = status.evaluation_accuracy;
-    context_.metrics.numbers().accuracy_5 =
+    context_.news.metrics.numbers().accuracy = status.evaluation_accuracy;
+    context_.news.metrics.numbers().accuracy_5 =
         status.evaluation_accuracy_5 > 0 ? status.evaluation_accuracy_5 : Numbers::kUnknown;
-    context_.log.info("evaluated", {{"run", identity_.id},
-                                    {"step", status.evaluation_step},
-                                    {"accuracy", status.evaluation_accuracy},
-                                    {"loss", status.evaluation_loss}});
+    context_.news.log.info("evaluated", {{"run", identity_.id},
+                                         {"step", status.evaluation_step},
+                                         {"accuracy", status.evaluation_accuracy},
+                                         {"loss", status.evaluation_loss}});
     log_damaged();
   }
   numbers_.write_metrics(evaluation.has_value());
@@ -361,7 +363,7 @@ void Run::waited(const Waiting& waiting, Clock::time_point since) {
   const double seconds = std::chrono::duration<double>(now - since).count();
   numbers_.waited(waiting.ranks, seconds);
   for (const Rank rank : waiting.ranks)
-    context_.metrics.numbers().peers[view_.seat(rank)].wait_seconds +=
+    context_.news.metrics.numbers().peers[view_.seat(rank)].wait_seconds +=
         seconds / static_cast<double>(waiting.ranks.size());
   if (timeline_->on()) timeline_->add(Timeline::Track::kNode, "wait", member_->step(), since, now);
 }
@@ -392,16 +394,16 @@ void Run::tick() {
   if (member_->stopping()) show_stopping();
   publish(false);  // a run that stands still shows where
   const auto limit = std::chrono::milliseconds(step_timeout_ms() * 3 / 2);
-  const bool stands_still = standstill_.tick(Clock::now(), context_.progress.count) >= limit;
+  const bool stands_still = standstill_.tick(Clock::now(), context_.news.progress.count) >= limit;
   const Waiting waits = waiting();
   if (!stands_still || waits.ranks.empty()) return;
   const std::string phase = member_->reporting() ? "evaluate" : std::string(to_word(waits.phase));
   const Rank first = waits.ranks.front();
-  member_->fail(member_->members().cause(first, phase,
-                                         context_.config.node + " has waited " + std::to_string(limit.count() / 1000) +
-                                             " s for " + member_->members().names[first] + " in " + phase +
-                                             " of step " + std::to_string(numbers_.status().step) +
-                                             ": it is alive but its frames do not come"));
+  member_->fail(member_->members().cause(
+      first, phase,
+      context_.self.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " +
+          member_->members().names[first] + " in " + phase + " of step " + std::to_string(numbers_.status().step) +
+          ": it is alive but its frames do not come"));
 }
 
 void Run::publish(bool now) {
@@ -409,7 +411,7 @@ void Run::publish(bool now) {
   if (!now && time - published_ < kPublishEvery) return;
   published_ = time;
   numbers_.refresh();
-  context_.store.update(numbers_.status());
+  context_.disk.store.update(numbers_.status());
 }
 
 // --- saving ---
@@ -419,7 +421,7 @@ void Run::read_digests() {
   try {
     state_digests(prepared_->replica->segment_digests());
   } catch (const std::exception& error) {
-    context_.log.warning("digest-failed", {{"run", identity_.id}, {"error", error.what()}});
+    context_.news.log.warning("digest-failed", {{"run", identity_.id}, {"error", error.what()}});
   }
 }
 
@@ -446,32 +448,33 @@ void Run::write_checkpoint_if_due() {
   RunRecord record = record_;
   record.status = numbers_.status();
   record.status.reason.clear();
-  const auto advance = [&progress = context_.progress] { ++progress.count; };
+  const auto advance = [&progress = context_.news.progress] { ++progress.count; };
   const StateArrays arrays = copies_ ? copy_of(*prepared_->replica, prepared_->model.segments.padded_count())
                                      : arrays_of(*prepared_->replica, advance);
   const auto write = [&context = context_, key = identity_.key, prepared = prepared_, arrays, metadata = metadata(),
                       record] {
     const std::uint64_t step = record.status.digest_step;
     const Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays, metadata);
-    Status written = artefacts ? write_checkpoint(context.store.directory(record.id), step, artefacts->at(kStateFile))
-                               : Status(artefacts.error());
-    if (written.ok()) written = context.store.keep(record);
-    context.checkpointed({key, step, written});
+    Status written = artefacts
+                         ? write_checkpoint(context.disk.store.directory(record.id), step, artefacts->at(kStateFile))
+                         : Status(artefacts.error());
+    if (written.ok()) written = context.disk.store.keep(record);
+    context.tell.checkpointed({key, step, written});
   };
-  if (copies_) return context_.saver.post(write);
-  context_.progress.phase = schema::Phase::kSave;
+  if (copies_) return context_.disk.saver.post(write);
+  context_.news.progress.phase = schema::Phase::kSave;
   write();
 }
 
 void Run::checkpointed(const CheckpointWritten& outcome) {
   writes_checkpoint_ = false;
   if (outcome.status.ok()) {
-    context_.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
-    context_.log.info("checkpoint", {{"run", identity_.id}, {"step", outcome.step}});
+    context_.news.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
+    context_.news.log.info("checkpoint", {{"run", identity_.id}, {"step", outcome.step}});
     return;
   }
-  context_.log.warning("checkpoint-failed",
-                       {{"run", identity_.id}, {"step", outcome.step}, {"error", outcome.status.error().message}});
+  context_.news.log.warning("checkpoint-failed",
+                            {{"run", identity_.id}, {"step", outcome.step}, {"error", outcome.status.error().message}});
   if (saving_) return;
   numbers_.status().reason = "the checkpoint of step " + std::to_string(outcome.step) +
                              " is not written, the one before stays: " + outcome.status.error().message;
@@ -489,16 +492,16 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
   read_digests();
   publish(true);
   numbers_.flush_metrics();
-  context_.progress.phase = schema::Phase::kSave;
+  context_.news.progress.phase = schema::Phase::kSave;
   const bool traced = timeline_->on();
   timeline_->stop();
   record_.status = status;
   for (const std::string& name : record_.member_names)
     if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
-  context_.saver.post([&context = context_, key = identity_.key, prepared = prepared_, timeline = timeline_, traced,
-                       metadata = metadata(), record = record_]() mutable {
-    const std::string directory = context.store.directory(record.id);
-    const auto advance = [&context] { ++context.progress.count; };
+  context_.disk.saver.post([&context = context_, key = identity_.key, prepared = prepared_, timeline = timeline_,
+                            traced, metadata = metadata(), record = record_]() mutable {
+    const std::string directory = context.disk.store.directory(record.id);
+    const auto advance = [&context] { ++context.news.progress.count; };
     RunSaved outcome{key, schema::SaveState::kSaved, "", {}, nullptr};
     const auto failed = [&](const Error& error) {
       if (outcome.save == schema::SaveState::kSaved) outcome.problem = error.message;
@@ -524,10 +527,10 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
     own.state = record.status.state;
     own.save = outcome.save;
     own.problem = schema::clip_text(outcome.problem, schema::kMostProblemBytes);
-    if (const Status kept = context.store.keep(record); !kept) failed(kept.error());
+    if (const Status kept = context.disk.store.keep(record); !kept) failed(kept.error());
     if (outcome.save == schema::SaveState::kSaved) delete_checkpoints(directory);
     outcome.files = record.files;
-    context.saved(std::move(outcome));
+    context.tell.saved(std::move(outcome));
   });
 }
 
@@ -549,26 +552,26 @@ schema::Ended Run::own_end(schema::SaveState save, const std::string& problem) c
 }
 
 void Run::saved(const RunSaved& outcome) {
-  context_.progress.phase = schema::Phase::kIdle;  // and waits for the others' words
+  context_.news.progress.phase = schema::Phase::kIdle;  // and waits for the others' words
   saved_ = true;
   if (outcome.save == schema::SaveState::kSaved)
-    context_.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
+    context_.news.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
   record_.files = outcome.files;
   if (outcome.save != schema::SaveState::kSaved) unsaved_ = outcome.artefacts;
 }
 
 Status Run::ended(const RunEnd& end) {
-  record_end(record_, end, context_.names);
+  record_end(record_, end, context_.self.names);
   schema::MemberStatus& own = record_.own_row();
   const bool anybody = std::any_of(end.members.begin(), end.members.end(),
                                    [](const auto& word) { return word && word->save == schema::SaveState::kSaved; });
   if (own.save == schema::SaveState::kNotSaved && !anybody && unsaved_) {
     own.save = schema::SaveState::kInMemory;
-    context_.store.hold(identity_.id, *unsaved_, prepared_,
-                        Replica::bytes(prepared_->model, prepared_->replica->slot_count(), keeps_average(job_)));
+    context_.disk.store.hold(identity_.id, *unsaved_, prepared_,
+                             Replica::bytes(prepared_->model, prepared_->replica->slot_count(), keeps_average(job_)));
   }
-  context_.progress.phase = schema::Phase::kIdle;
-  return context_.store.write(record_);
+  context_.news.progress.phase = schema::Phase::kIdle;
+  return context_.disk.store.write(record_);
 }
 
 }  // namespace tg::daemon

@@ -3,7 +3,7 @@
 // node, which hands them straight to the member.
 //
 //   Candidate: prepared, link measured -> vote;  begin -> Member's steps and reports ... -> finished or failed
-//   -> begin_save ... context.saved() -> ended: the verdict is recorded
+//   -> begin_save ... context.tell.saved() -> ended: the verdict is recorded
 //
 // It decides nothing about membership: outcomes (failed, stopping, finished) are taken by the Node and told to
 // Membership.
@@ -51,7 +51,6 @@ class Run : private Member::Delegate {
   // Events to be taken before that: one makes one piece ready at most, more pieces than this are not handed out.
   std::size_t events_at_once() const { return crew_ ? crew_->most_pieces() : 1; }
   Waiting waiting() const { return goes_on() ? member_->waiting() : Waiting{}; }
-  void happened(const StepEvent& event);
   // The node's thread had nothing to do since then while these members were waited for.
   void waited(const Waiting& waiting, std::chrono::steady_clock::time_point since);
   void request_stop();
@@ -59,7 +58,7 @@ class Run : private Member::Delegate {
 
   // --- its end ---
   // No step is taken any more. Writes the committed state and what a crash from then on leaves, on the saver's thread;
-  // context.saved() tells.
+  // context.tell.saved() tells.
   void begin_save(schema::RunState state, const std::string& reason);
   // What this member tells the others then.
   schema::Ended own_end(schema::SaveState save, const std::string& problem) const;
@@ -90,6 +89,7 @@ class Run : private Member::Delegate {
   void reached(schema::Phase phase, std::uint64_t step) override;
   void step_begins(std::uint64_t step) override;
   bool may_start_early(std::uint64_t step) override;
+  void computed(const GradientReady& last) override;
   void committed(const Member::Committed& committed) override;
   void reported(const std::optional<Member::Evaluation>& evaluation) override;
   void state_digests(const std::vector<std::uint64_t>& digests) override;

@@ -46,32 +46,50 @@ struct CheckpointWritten {  // or not
   Status status;
 };
 
-// Outlives the runs.
+// Everything that it refers to outlives the runs.
 struct RunContext {
-  const schema::NodeConfig& config;
-  Per<Seat, std::string> names;  // of all nodes
-  const kernels::Kernels& kernels;
-  const engine::ComputeDevice& compute;  // and the home of gradients and state
-  Mesh& mesh;
-  schema::FramePool& pool;
-  RunStore& store;
-  Saver& saver;
-  Progress& progress;
-  const FaultInjection& fault;
-  Metrics& metrics;
-  Log& log;
-  std::function<void(RunPrepared)> prepared;            // any thread; does not block
-  std::function<void(StepHappened&&)> happened;         // any thread; does not block
-  std::function<void(RunSaved)> saved;                  // any thread; does not block
-  std::function<void(CheckpointWritten)> checkpointed;  // any thread; does not block
-  std::uint64_t threads = 1;
-  std::string build;
+  struct Self {
+    const schema::NodeConfig& config;
+    Per<Seat, std::string> names;  // of all nodes
+    std::string build;
+  };
+  struct Machine {
+    const kernels::Kernels& kernels;
+    const engine::ComputeDevice& compute;  // and the home of gradients and state
+    std::uint64_t threads = 1;             // of a run whose job does not say
+    const FaultInjection& fault;
+  };
+  struct Network {
+    Mesh& mesh;
+    schema::FramePool& pool;
+  };
+  struct Disk {
+    RunStore& store;
+    Saver& saver;
+  };
+  struct News {  // where it is shown
+    Progress& progress;
+    Metrics& metrics;
+    Log& log;
+  };
+  struct Tell {  // the node's thread. Called by any thread; does not block
+    std::function<void(RunPrepared)> prepared;
+    std::function<void(StepHappened&&)> happened;
+    std::function<void(RunSaved)> saved;
+    std::function<void(CheckpointWritten)> checkpointed;
+  };
+  Self self;
+  Machine machine;
+  Network network;
+  Disk disk;
+  News news;
+  Tell tell;
 
-  std::uint64_t threads_for(const schema::JobSpec& job) const { return job.threads ? job.threads : threads; }
-  // Of all nodes' shares of a batch, as far as they have told.
+  std::uint64_t threads_for(const schema::JobSpec& job) const { return job.threads ? job.threads : machine.threads; }
+  // Every node's share of a batch, as far as it has told.
   Per<Seat, std::uint16_t> weights() const {
     Per<Seat, std::uint16_t> all;
-    for (const Seat seat : names.places()) all.push_back(mesh.links().weight(seat));
+    for (const Seat seat : self.names.places()) all.push_back(network.mesh.links().weight(seat));
     return all;
   }
 };

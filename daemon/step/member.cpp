@@ -55,6 +55,7 @@ void Member::begin_step() {
 
 // Backward has a bucket: its statistics can be measured.
 void Member::on(const GradientReady& event) {
+  if (event.backward_seconds > 0) delegate_.computed(event);
   if (failed_ || !exchange_.in_step() || event.step != exchange_.step()) return;
   guarded([&] {
     exchange_.gradient_ready(event.bucket, event.loss_sum, event.statistics);

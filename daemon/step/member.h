@@ -72,6 +72,7 @@ class Member {
     virtual void step_begins(std::uint64_t /*step*/) {}
     virtual bool may_start_early(std::uint64_t /*step*/) { return true; }
     // News.
+    virtual void computed(const GradientReady& /*last*/) {}  // the own gradient is whole: what it took
     virtual void committed(const Committed&) {}
     virtual void reported(const std::optional<Evaluation>&) {}                       // of all, after a committed step
     virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // whenever they were computed
