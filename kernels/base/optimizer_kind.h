@@ -1,4 +1,4 @@
-// The update rules, with their words (words.h). The kernels carry them out; a job chooses one.
+// The kinds of optimizer and their names (words.h). The kernels implement them; a job chooses one.
 #pragma once
 
 #include <cstdint>
