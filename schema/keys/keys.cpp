@@ -47,7 +47,7 @@ KeyPair pair_of(const Key& secret) {
   return pair;
 }
 
-// A keyed hash: who does not have the cluster key learns nothing about it, or about other pairs.
+// A keyed hash: without the cluster key nobody learns anything about it from a pair, or about other pairs.
 KeyPair derive(const Key& cluster, std::string_view purpose) {
   Key secret{};
   crypto_generichash(secret.data(), secret.size(), reinterpret_cast<const unsigned char*>(purpose.data()),
@@ -154,7 +154,7 @@ Result<std::string> read_key_file(const std::string& path) {
     int file;
     ~Closer() { ::close(file); }
   } const closer{file};
-  // Of the open file, not of the name: nobody can exchange it in between.
+  // Checks the open file, not its name, so that nobody can replace it in between.
   struct stat status {};
   if (::fstat(file, &status) != 0) return failed(std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return failed("it is no file");

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::uint64_t kMostImages = 1u << 24;
 constexpr std::uint64_t kMostClasses = 65'535;
-constexpr std::uint64_t kMostImageSize = 1024;  // pixels of what a model takes
+constexpr std::uint64_t kMostImageSize = 1024;  // pixels of a side of a model's input
 constexpr std::uint64_t kMostResize = 2 * kMostImageSize;
-constexpr std::size_t kMostChannels = 64;  // that are given numbers
+constexpr std::size_t kMostChannels = 64;  // channels with numbers of their own
 constexpr double kMostTestShare = 0.9;
 
 using Row = Option<JobSpec>;

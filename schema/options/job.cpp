@@ -19,8 +19,8 @@ constexpr WholeRange kTimeoutRange{100, 86'400'000};
 constexpr WholeRange kCheckpointRange{0, std::uint64_t{30} * 24 * 3'600'000};
 
 using Row = Option<JobSpec>;
-constexpr std::uint64_t kMostFeatures = 65'536;  // of a hidden layer
-constexpr std::size_t kMostHidden = 32;          // layers
+constexpr std::uint64_t kMostFeatures = 65'536;  // features of a hidden layer
+constexpr std::size_t kMostHidden = 32;          // hidden layers
 
 void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
@@ -53,7 +53,7 @@ void add_task_rows(std::vector<Row>& rows) {
                 "memory otherwise. Divides every member's part of a step; 0 = all at once."));
 }
 
-// A word of its own, or a path.
+// The value that is not a path.
 constexpr const char* kGaussian = "gaussian";
 Row replay_gradients_row() {
   Row row;
@@ -78,7 +78,7 @@ void add_compute_rows(std::vector<Row>& rows) {
                           "replay: share of zero codes of gaussian gradients at clip-sigma 2.5; 0.68 = plain ones."));
 }
 
-// Square root and products are the same on every machine, a general power is not.
+// Square roots and products are the same on every machine, a general power is not.
 Row power_row() {
   Row row = real_row("schedule-power", &JobSpec::schedule_power, {0.5, 2, false, false},
                      "polynomial: rate * (1 - step/steps) ^ power.");
@@ -191,7 +191,7 @@ std::vector<Row> make_rows() {
   return rows;
 }
 
-// What other programs call it.
+// A word that other programs use for a key.
 struct OtherWord {
   const char* word;
   const char* key;
@@ -237,7 +237,7 @@ Status validate_compute(const JobSpec& spec) {
   if (spec.micro_batch > 0)
     return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
                    " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");
-  // It would be added to the same array in every step.
+  // The decay would be added to the same array in every step.
   if (spec.weight_decay > 0 && spec.weight_decay_path == WeightDecayPath::kInside) {
     return invalid("weight-decay = " + format_real(spec.weight_decay) +
                    " inside the ternary path needs compute = train: replayed gradients stay as they are; set "

@@ -12,9 +12,9 @@
 namespace tg::schema {
 namespace {
 
-constexpr std::size_t kColumns = 64;  // of a source line before it is escaped; man wants at most 80 then
+constexpr std::size_t kColumns = 64;  // columns of a source line before escaping; man wants at most 80 afterwards
 
-// Dashes, quotes and the like as they were typed, so that what is copied from a page works.
+// Keeps dashes, quotes and the like as typed, so that text copied from a page works.
 std::string escape(std::string_view line) {
   std::string text = line.starts_with('.') || line.starts_with('\'') ? "\\&" : "";
   for (const char c : line) {
@@ -74,7 +74,7 @@ void Manual::subheading(std::string_view title) {
   below_heading_ = true;
 }
 
-// A heading begins a paragraph as well.
+// After a heading no command is needed: it begins a paragraph itself.
 void Manual::begin_paragraph() {
   if (!std::exchange(below_heading_, false)) text_ += ".PP\n";
 }

@@ -42,7 +42,7 @@ namespace {
 
 bool is_literal(std::string_view host) { return is_ipv4(host) || is_ipv6(host); }
 
-// Of the mesh: there has to be one above it.
+// Parses a mesh port; the control port is the one above it, so 65535 is refused.
 Result<std::uint16_t> parse_port(std::string_view text) {
   std::uint16_t port = 0;
   const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), port);
@@ -173,7 +173,7 @@ Row fault_row() {
   return row;
 }
 
-// The names of the variants that some processor has (kernels/dispatch.cpp).
+// Knows the variants of all processors, not only of this one (kernels/dispatch.cpp).
 Row kernels_row() {
   const std::vector<std::string> known{"auto", "avx512", "avx2", "scalar"};
   return word_row<NodeConfig>(
@@ -263,7 +263,7 @@ Status check_peers(const NodeConfig& config) {
                " Every file lists all nodes, its own included");
 }
 
-// An own line that nobody can reach, because the socket is of the other kind. :: takes both.
+// Refuses a peer line of this node that nobody can reach because the socket is of the other IP version. :: takes both.
 Status check_family(const NodeConfig& config) {
   const std::string& own = config.self().host;
   const bool any = config.listen == "::" || config.listen == "[::]";
