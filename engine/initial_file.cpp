@@ -11,9 +11,9 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kMostNamed = 3;                         // of the tensors that are left alone
-constexpr std::size_t kMostNameBytes = 100;                   // the file's own words
-constexpr std::string_view kCounter = "num_batches_tracked";  // PyTorch's, of batch normalizations; nothing uses it
+constexpr std::size_t kMostNamed = 3;                         // names listed of the ignored tensors
+constexpr std::size_t kMostNameBytes = 100;                   // bytes of a name from the file
+constexpr std::string_view kCounter = "num_batches_tracked";  // PyTorch's counter in batch normalizations; not used
 
 std::string text_of(const std::vector<std::int64_t>& shape) {
   std::string text;
@@ -21,7 +21,7 @@ std::string text_of(const std::vector<std::int64_t>& shape) {
   return shape.empty() ? "a single number" : text;
 }
 
-// Segments of the dense layers that give logits, auxiliary ones too: what depends on the number of classes.
+// Segments of the dense layers that give logits, auxiliary ones included: these depend on the number of classes.
 std::set<std::size_t> head_segments(const Model& model) {
   std::set<std::size_t> segments;
   for (const Operator& one : model.operators) {

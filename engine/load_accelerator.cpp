@@ -13,7 +13,7 @@ constexpr const char* kModule = "tgd-cuda.so";
 
 Error failed(std::string message) { return {ErrorKind::kFailed, std::move(message)}; }
 
-// "libcudnn.so.9: cannot open shared object file: No such file or directory" is what the loader says of a library.
+// The loader says "libcudnn.so.9: cannot open shared object file: No such file or directory" about a missing library.
 Error not_loaded(const std::string& path, const std::string& said) {
   if (said.find("undefined symbol") != std::string::npos)
     return failed(path + " cannot be loaded: " + said +

@@ -14,13 +14,13 @@ namespace tg::engine {
 namespace cpu {
 namespace {
 
-// Before any primitive is made: they are tuned for the thread count that they see.
+// Sets the thread count before any primitive is made: each is tuned for the count at that time.
 const EngineOptions& with_threads(const EngineOptions& options) {
   omp_set_num_threads(options.threads);
   return options;
 }
 
-// Samples that are evaluated at once, of those asked for: their activations stay below this.
+// Limits how many samples are evaluated at once: their activations stay below this.
 constexpr std::size_t kEvaluationBytes = 256u << 20;
 
 int evaluation_batch(const Model& model, const EngineOptions& options, std::size_t scratch) {
@@ -39,7 +39,7 @@ int evaluation_batch(const Model& model, const EngineOptions& options, std::size
   return static_cast<int>(std::min(most, static_cast<std::size_t>(options.evaluation_batch)));
 }
 
-// Asked before the memory is taken: a machine without it kills whom it likes.
+// Thrown before the memory is allocated: a machine that runs out of memory may kill any process.
 struct TooLarge {
   std::size_t bytes;
 };
@@ -95,7 +95,7 @@ void CpuEngine::backward(float factor, float* gradients, const SegmentSink& sink
                            training_.logits_gradient(head));
   }
   training_.backward(gradients, sink);
-  labels_.clear();  // its buffers lie where activations were
+  labels_.clear();  // the evaluation uses the activations' memory
 }
 
 EvaluationCounts CpuEngine::evaluate(const float* parameters, const float* statistics, const Batch& batch) {

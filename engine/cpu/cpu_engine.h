@@ -1,5 +1,5 @@
-// The oneDNN engine behind make_cpu_engine, for the tests of engine/cpu: what the contract of engine/engine.h leaves
-// out.
+// The oneDNN engine behind make_cpu_engine, with what the tests of engine/cpu need beyond the contract of
+// engine/engine.h.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,8 @@ namespace tg::engine::cpu {
 
 class CpuEngine final : public Engine {
  public:
-  // Throws std::runtime_error naming the failing call, std::bad_alloc. sharing: of memory among buffers (network.h).
+  // Throws std::runtime_error naming the failing call, or std::bad_alloc. sharing: let buffers share memory
+  // (network.h).
   CpuEngine(Model model, const EngineOptions& options, bool sharing = true);
 
   const SegmentTable& segments() const override { return model_.segments; }
@@ -29,7 +30,7 @@ class CpuEngine final : public Engine {
   const std::vector<std::string>& implementations() const { return device_.implementations(); }
   const Network& training() const { return training_; }
   const Network& evaluation() const { return evaluation_; }
-  // Of the main head in the last forward.
+  // The main head's logits in the last forward.
   std::span<const float> logits() const { return training_.logits(training_.heads().size() - 1); }
 
  private:
@@ -40,9 +41,9 @@ class CpuEngine final : public Engine {
   Device device_;
   Network training_;
   Network evaluation_;
-  AlignedArray<std::byte> memory_;                  // of both: they never run at the same time
+  AlignedArray<std::byte> memory_;                  // shared by both networks, which never run at the same time
   std::vector<std::vector<double>> probabilities_;  // by head of training_
-  std::vector<std::int32_t> labels_;                // of the last forward; empty: there is nothing to go back through
+  std::vector<std::int32_t> labels_;                // the last forward's; empty if backward cannot be called
 };
 
 }  // namespace tg::engine::cpu

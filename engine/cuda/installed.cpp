@@ -9,11 +9,11 @@
 namespace tg::engine::cuda {
 namespace {
 
-// Of cuDNN 9: all that a convolution or a batch normalization may load.
+// The parts of cuDNN 9 that a convolution or a batch normalization may load.
 constexpr const char* kParts[] = {
     "graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled"};
 
-// The file of the library that has the function.
+// The file of the library that contains the function.
 template <class Function>
 std::filesystem::path file_of(Function* function) {
   Dl_info info{};
@@ -32,7 +32,7 @@ std::string advice() {
 std::string missing_part(const std::string& file) {
   const std::filesystem::path beside = cudnn_file().parent_path() / file;
   for (const std::string& place : {beside.string(), file})
-    if (::dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) return {};  // never closed: cuDNN asks for it next
+    if (::dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) return {};  // never closed: cuDNN loads it next
   return file + ", a part of cuDNN, cannot be loaded: " + ::dlerror() + advice();
 }
 

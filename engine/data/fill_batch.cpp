@@ -16,7 +16,7 @@ std::span<float> sample_of(Batch& batch, const Recipe& recipe, std::size_t i) {
   return batch.images.span().subspan(i * recipe.input.elements(), recipe.input.elements());
 }
 
-// Throws unless the file is damaged and damaged ones are skipped: one that cannot be read now may be good.
+// Throws unless the file is damaged and damaged files are skipped: a file that cannot be read now may be good.
 void skip(const Dataset& data, const Error& error) {
   if (data.damaged == Damaged::kFatal || error.kind != ErrorKind::kCorrupt) throw std::runtime_error(error.message);
   data.skipped->add(error.message);

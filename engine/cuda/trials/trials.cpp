@@ -10,19 +10,19 @@
 namespace tg::engine::cuda {
 namespace {
 
-// A call of cuDNN costs the host 30 to 75 us, more than many of them cost the device: so calls are queued behind a
-// kernel that spins until all of them are there. 0.5 ms at 2 GHz to begin with; doubled where that was too short.
+// A call of cuDNN costs the host 30 to 75 us, more than many of them cost the device: so calls are queued after a
+// kernel that spins until all are queued. 0.5 ms at 2 GHz to begin with; doubled if that was too short.
 constexpr int kCallsQueued = 4;
 constexpr long long kFirstCycles = 1'000'000, kMostCycles = 64'000'000;
-constexpr int kRepeats = 3;  // their median counts
+constexpr int kRepeats = 3;  // the median counts
 
 std::string mebibytes(std::size_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 std::string mebibytes_left(std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-// A number of floats, up to a whole multiple of 256 bytes.
+// A number of floats, rounded up to a multiple of 256 bytes.
 std::size_t whole_lines(std::size_t floats) { return (floats + 63) / 64 * 64; }
 
-// "conv1 forward: algorithm 1, 12 MiB"; the workspace is not looked at.
+// Parses lines like "conv1 forward: algorithm 1, 12 MiB"; the workspace is ignored.
 std::map<std::string, std::string, std::less<>> parse(std::string_view text) {
   std::map<std::string, std::string, std::less<>> choices;
   while (!text.empty()) {
@@ -74,7 +74,7 @@ std::size_t Trials::choose(const std::string& call, const std::vector<Candidate>
   return *index;
 }
 
-// None where the call is to be timed.
+// The given choice; nothing if the call has to be timed.
 std::optional<std::size_t> Trials::given_choice(const std::string& call, const std::vector<Candidate>& candidates) {
   const auto given = given_.find(call);
   if (given == given_.end()) return {};
@@ -122,7 +122,7 @@ std::string Trials::fastest(const std::string& call, const std::vector<Candidate
       if (!best.empty() && shortest <= taken) continue;
       best = each.algorithm;
       shortest = taken;
-    } catch (const std::exception& e) {  // listed, and refused all the same
+    } catch (const std::exception& e) {  // listed by the library, but refused
       cudaGetLastError();
       refused = each.algorithm + ": " + e.what();
       no_memory = dynamic_cast<const kernels::cuda::OutOfMemory*>(&e) != nullptr;
@@ -136,7 +136,7 @@ std::string Trials::fastest(const std::string& call, const std::vector<Candidate
 
 Trials::Time Trials::time(const Candidate& candidate) {
   if (library_.workspace_bytes() < candidate.workspace) library_.take_workspace(candidate.workspace);
-  candidate.run();  // loads its kernels, which may wait for the device: nothing may spin meanwhile
+  candidate.run();  // loads its kernels, which may wait for the device, so nothing may spin meanwhile
   library_.wait();
   bool captured = true;
   try {
@@ -157,7 +157,7 @@ Trials::Time Trials::time(const Candidate& candidate) {
   return {!captured, median(times)};
 }
 
-// False where the device did not wait for the host all the time.
+// False if the device had to wait for the host.
 bool Trials::time_once(const Candidate& candidate, double& microseconds) {
   const cudaStream_t stream = library_.compute();
   spin(spin_cycles_, stream);

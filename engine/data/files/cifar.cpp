@@ -7,9 +7,9 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kMostRecords = 100'000;  // of a file; CIFAR-100 has 50,000 in one
+constexpr std::size_t kMostRecords = 100'000;  // records of a file; CIFAR-100 has 50,000 in one
 
-// Where the files of one set lie.
+// The place of one set's files.
 struct Place {
   const CifarFormat& format;
   const std::string& directory;

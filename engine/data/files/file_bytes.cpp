@@ -36,7 +36,7 @@ Result<DataFile> DataFile::open(const std::string& path) {
 
 Status DataFile::read_up_to(std::size_t size, std::vector<std::uint8_t>& bytes) {
   const auto file = static_cast<gzFile>(file_.get());
-  bytes.reserve(size);  // takes no memory until it is written to
+  bytes.reserve(size);  // memory is used only when written to
   while (bytes.size() < size) {
     const std::size_t old = bytes.size(), wanted = std::min(kReadBytes, size - old);
     bytes.resize(old + wanted);
@@ -61,7 +61,7 @@ Status read_file(const std::string& path, std::size_t most, std::vector<std::uin
     ~Descriptor() {
       if (number >= 0) ::close(number);
     }
-  } const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe must not keep us waiting
+  } const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // opening a pipe must not block
   struct stat facts {};
   if (file.number < 0 || ::fstat(file.number, &facts) != 0) return unreadable(path, std::strerror(errno));
   if (!S_ISREG(facts.st_mode)) return unreadable(path, "it is no plain file");

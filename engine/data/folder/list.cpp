@@ -45,7 +45,7 @@ Error unlisted(const std::string& path, const std::error_code& code) {
   return invalid("cannot list " + path + ": " + code.message() + "; check its permissions");
 }
 
-// The pictures below directory/class, in its folders as well.
+// Adds the pictures of directory/class and of the folders in it.
 Status add_class(const std::string& directory, const std::string& prefix, const std::string& name, Files& files) {
   const std::string path = directory + "/" + prefix + name;
   std::error_code code;
@@ -68,7 +68,7 @@ Status add_class(const std::string& directory, const std::string& prefix, const 
   return {};
 }
 
-// The names of the folders in one.
+// The names of a folder's folders.
 Result<std::vector<std::string>> folders_of(const std::string& path) {
   std::vector<std::string> names;
   std::error_code code;
@@ -82,7 +82,7 @@ Result<std::vector<std::string>> folders_of(const std::string& path) {
   return names;
 }
 
-// A folder per class; prefix: "", "train/".
+// Lists files with a folder per class; prefix: "" or "train/".
 Result<Files> files_by_class(const std::string& directory, const std::string& prefix) {
   const auto classes = folders_of(directory + "/" + prefix);
   if (!classes) return classes.error();
@@ -133,7 +133,7 @@ Result<Parts> find_parts(const std::string& directory) {
     return listed ? files_of_list(directory + "/" + name) : files_by_class(directory, name);
   };
   Parts parts;
-  // A folder train/ that holds pictures and no folders is a class like the others: of railways.
+  // A folder train/ that holds pictures and no folders is a class like the others: railways.
   const auto inside = folders_of(directory + "/train");
   const std::string train = listed ? "train.txt" : inside && !inside->empty() ? "train/" : "";
   auto files = read(train);
@@ -176,7 +176,7 @@ Result<FolderPart> labelled(Files files, const std::map<std::string, std::uint16
   return part;
 }
 
-// Both keep their order.
+// Moves the held-back samples; both parts keep their order.
 void move_held(const std::vector<char>& held, FolderPart& from, FolderPart& to) {
   FolderPart kept;
   for (std::size_t i = 0; i < held.size(); ++i) {

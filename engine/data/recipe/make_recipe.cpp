@@ -21,7 +21,7 @@ bool same_size(const ImageShape& a, const ImageShape& b) { return a.height == b.
 
 bool is_cifar(DatasetKind data) { return data == DatasetKind::kCifar10 || data == DatasetKind::kCifar100; }
 
-// What the data ask for where the job says nothing.
+// The recipe that suits the data, used where the job says nothing.
 Recipe usual_recipe(const Dataset& data, const ImageShape& input) {
   Recipe recipe;
   recipe.input = input;
@@ -81,7 +81,7 @@ Status check_shape(const Dataset& data, const Recipe& recipe, const RecipeOption
   return {};
 }
 
-// One number for all channels, or one each.
+// The given numbers: one for all channels, or one for each.
 Result<std::vector<float>> numbers_of(const Dataset& data, const std::vector<double>& given, const char* key,
                                       int channels) {
   const auto wanted = static_cast<std::size_t>(channels);
@@ -94,7 +94,7 @@ Result<std::vector<float>> numbers_of(const Dataset& data, const std::vector<dou
   return numbers;
 }
 
-// `unit`: what the values were not yet divided by.
+// unit: the divisor not yet applied to the values.
 void add_channel(double mean, double variance, double unit, Recipe& recipe) {
   const float deviation = variance > 0 ? static_cast<float>(std::sqrt(variance) / unit) : 0.0f;
   recipe.mean.push_back(static_cast<float>(mean / unit));
@@ -115,7 +115,8 @@ void measure_floats(const ImageSet& set, Recipe& recipe) {
   for (std::size_t c = 0; c < channels; ++c) add_channel(mean[c], squares[c] / count, 1, recipe);
 }
 
-// Sums of whole numbers: the same in any order. A damaged picture is left out where it may be; else training names it.
+// Measures with sums of whole numbers, which are the same in any order. Damaged pictures are left out; if they are
+// fatal, training names them.
 void measure_bytes(const ImageSet& set, int threads, Recipe& recipe) {
   const bool decoded = set.source != nullptr;
   const std::size_t count = decoded ? std::min(set.count(), kMostMeasuredPictures) : set.count();
