@@ -22,8 +22,7 @@ constexpr std::uint64_t kEvaluationBytes = 256u << 20;
 constexpr std::uint64_t kMostWorkspace = 512u << 20;
 constexpr std::uint64_t kShareOfFree = 4;  // takes a quarter of the free memory, and leaves the rest to others
 
-constexpr std::size_t kDigestDigits = 12,
-                      kMostWhy = 120;  // lengths of the choices' digest, and of an error, in build()
+constexpr std::size_t kDigestDigits = 12, kMostWhy = 120;  // lengths of the choices' digest and of an error
 
 std::uint64_t free_bytes() {
   std::size_t left = 0, total = 0;

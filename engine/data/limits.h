@@ -32,8 +32,7 @@ inline constexpr std::size_t kMostArrayRank = 4;
 inline constexpr std::size_t kMostArrayBytes = std::size_t{1} << 36;
 inline constexpr std::size_t kMostSampleElements = std::size_t{1} << 24;
 inline constexpr std::size_t kMostNpyHeaderBytes = std::size_t{1} << 16;
-inline constexpr std::size_t kArrayPieceBytes = std::size_t{1}
-                                                << 20;  // bytes read at a time; a multiple of every element size
+inline constexpr std::size_t kArrayPieceBytes = std::size_t{1} << 20;  // read at a time; a multiple of element sizes
 static_assert(kArrayPieceBytes % 8 == 0);
 
 // Training.

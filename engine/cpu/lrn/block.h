@@ -16,9 +16,8 @@ constexpr std::size_t kLine = 16;  // floats of a cache line, and of the widest 
 constexpr std::size_t whole_lines(std::size_t floats) { return (floats + kLine - 1) / kLine * kLine; }
 
 struct Block {
-  static constexpr std::size_t kFloats =
-      1024;                                  // approximate size of an array: all arrays stay in the first level cache
-  static constexpr std::size_t kArrays = 4;  // squares, terms, scales, sums
+  static constexpr std::size_t kFloats = 1024;  // size of an array, about: all fit the first level cache
+  static constexpr std::size_t kArrays = 4;     // squares, terms, scales, sums
 
   explicit Block(const Window& of)
       : stride(whole_lines(of.channels + 2 * of.radius)),

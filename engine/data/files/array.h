@@ -37,8 +37,7 @@ std::size_t bytes_of(Element element);
 struct ArrayHeader {
   Element element = Element::kUint8;
   bool big_endian = false;
-  std::vector<std::uint64_t>
-      shape;  // 1 to kMostArrayRank sizes; the first is the number of samples, at most kMostSamples
+  std::vector<std::uint64_t> shape;   // 1 to kMostArrayRank sizes; the first, of samples, at most kMostSamples
   std::uint64_t sample_elements = 1;  // product of the other sizes, at most kMostSampleElements
   std::uint64_t data_bytes() const { return shape[0] * sample_elements * bytes_of(element); }
 };

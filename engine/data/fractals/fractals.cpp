@@ -11,8 +11,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr double kStrengths[] = {0.1, 0.05, 0.025,
-                                 0};        // strengths tried for a variant; the first with a bounded orbit is used
+constexpr double kStrengths[] = {0.1, 0.05, 0.025, 0};  // tried for a variant until its orbit is bounded
 constexpr std::uint32_t kLeastInk = 96;     // the least value of each colour at a pixel that is hit very often
 constexpr std::size_t kHashedPictures = 8;  // pictures of each set
 

@@ -162,7 +162,7 @@ struct AnyNormalization {
   const float* x;
 
   std::uint64_t threads() const { return runs.threads(); }
-  // Of the terms of a channel's window.
+  // Sums the terms of a channel's window.
   template <class Term>
   TG_HOST_DEVICE float window_sum(int channel, const Term& term) const {
     float sum = 0;
