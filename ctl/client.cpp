@@ -65,7 +65,7 @@ struct Client::State {
     dial();
   }
 
-  // With the next way of our keys, if there are any.
+  // Dials with the next of our keys, if there are any.
   void dial() {
     socket = zmq::socket_t(context, zmq::socket_type::dealer);
     socket.set(zmq::sockopt::linger, kLingerMs);
@@ -90,7 +90,7 @@ struct Client::State {
     socket.connect(is_local(address) ? "ipc://" + address : "tcp://" + address);
   }
 
-  // What became of the connection. Another key is tried as long as there is one.
+  // Handles events of the connection. Another key is tried as long as there is one.
   void take_events(std::uint64_t id, const schema::RequestBody& body) {
     zmq::message_t event, place;
     bool failed = false;
@@ -102,7 +102,7 @@ struct Client::State {
       std::memcpy(&value, event.data<char>() + sizeof what, sizeof value);
       accepted = accepted || what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
       refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-      // Without keys anything else than a wish for them is no tgd, and why_silent finds out.
+      // Without keys, any other failure means that it is not a tgd; why_silent finds out more.
       const bool wants_key = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
       failed = failed || (what != ZMQ_EVENT_HANDSHAKE_SUCCEEDED && (wants_key || !keys.ways.empty()));
     }
@@ -143,7 +143,7 @@ struct Client::State {
     return socket.send(zmq::buffer(bytes), zmq::send_flags::dontwait).has_value();
   }
 
-  // The next reply of any id, or nothing by the deadline, upon Ctrl-C or where the node lets us not in.
+  // The next reply of any id; nothing at the deadline, on Ctrl-C, or if the node refuses the connection.
   std::optional<Result<schema::Reply>> receive(Clock::time_point deadline, std::uint64_t id,
                                                const schema::RequestBody& body) {
     while (!interrupted() && !forbidden) {

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kIsItThePort = "is this its control port (the mesh port + 1)?";
 constexpr std::size_t kGreetingBytes = 64;
 constexpr unsigned char kZmtp = 0xff;  // the first byte of every ZMTP greeting
-// Of ZMTP 3 (RFC 23): signature, version; then 20 bytes with the mechanism's name.
+// ZMTP 3's greeting (RFC 23): signature, version; then 20 bytes with the mechanism's name.
 constexpr std::string_view kOpening("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
 
 int remaining_ms(Clock::time_point deadline) {
@@ -85,7 +85,7 @@ int connect_until(int fd, const Resolved& to, Clock::time_point deadline) {
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
 }
 
-// What it says first; of ZMTP all of it, which takes a greeting of ours.
+// The first bytes that it sends; a complete ZMTP greeting, which requires a greeting from us.
 std::string greeting_of(int fd, Clock::time_point deadline) {
   std::string greeting;
   char bytes[kGreetingBytes];

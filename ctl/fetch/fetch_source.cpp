@@ -12,7 +12,7 @@ namespace {
 using schema::MemberStatus;
 using schema::RunStatus;
 
-// It can give the state that it tells of.
+// Whether it can give the state that it reports.
 bool answers(const MemberStatus& member) {
   return member.digest != 0 && (member.save == schema::SaveState::kNone || schema::has_state(member.save));
 }
@@ -23,7 +23,7 @@ std::string describe(const MemberStatus& member) {
   return member.node + " has " + hex_digest(member.digest) + " at step " + std::to_string(member.digest_step);
 }
 
-// The state that most members have; of equally common ones the furthest.
+// The most common state; among equally common ones the furthest.
 std::pair<std::uint64_t, std::uint64_t> common_state(const RunStatus& run) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> counts;  // (step, digest)
   for (const MemberStatus& member : run.members) {

@@ -60,7 +60,7 @@ Answer Questions::finish_gather(Waiting::iterator at) {
   return finish(at, std::move(body));
 }
 
-// A node that refuses to be examined has its reason; the asked one's ends the question.
+// A node that refuses to be examined gives its reason; if the asked node refuses, the question ends.
 std::optional<Answer> Questions::take_part(Waiting::iterator at, Seat node, Part part) {
   auto& [survey, missing] = std::get<Surveying>(at->second.kind);
   if (!missing[node]) return std::nullopt;
@@ -111,7 +111,7 @@ std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply, st
   const auto part = gather->parts.find(peer);
   if (part == gather->parts.end() || part->second) return std::nullopt;
   MeshStatus* status = std::get_if<MeshStatus>(&reply.body);
-  // Who answers under another name is not the node that its address should lead to.
+  // A reply under another name is not from the node that the address should lead to.
   if (status == nullptr || status->node != names_[peer]) return not_asked(reply.id, peer);
   part->second = std::move(*status);
   if (--at->second.outstanding > 0) return std::nullopt;

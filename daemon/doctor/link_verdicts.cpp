@@ -30,7 +30,7 @@ void for_links(const Survey& survey, Visit visit) {
       if (const LinkFacts* link = from == to ? nullptr : link_of(survey, from, to)) visit(from, to, *link);
 }
 
-// Nobody who was examined reaches it, and it has not answered.
+// No examined node reaches it, and it has not answered.
 bool is_down(const Survey& survey, Seat node) {
   if (survey.parts[node].examination) return false;
   bool reached = false;
@@ -184,7 +184,7 @@ void judge_names(const Survey& survey, Findings& findings) {
 
 namespace {
 
-// As the others see it: the address that its connections to anybody come from.
+// The node's address as the others see it: the one that its connections come from.
 std::string address_of(const Survey& survey, Seat node) {
   std::string address = survey.names[node];
   for_links(survey, [&](Seat from, Seat, const LinkFacts& link) {
@@ -265,7 +265,7 @@ void judge_keys(const Survey& survey, Findings& findings) {
     refusers[to].push_back(from);
     refused[from].push_back(to);
   });
-  std::vector<Seat> odd;  // whoever gets on with nobody
+  std::vector<Seat> odd;  // nodes that agree with no other
   for (const auto& [from, all] : refused)
     if (all.size() > 1 && all.size() == peers[from]) odd.push_back(from);
   const auto is_odd = [&](Seat seat) { return std::find(odd.begin(), odd.end(), seat) != odd.end(); };
@@ -315,7 +315,7 @@ struct Sent {  // by one node's network device
   std::string device;
 };
 
-// The value that most have; of as frequent ones the largest.
+// The most frequent value; among equally frequent ones the largest.
 std::uint32_t most_frequent(const std::map<Seat, Sent>& all, std::uint32_t Sent::*field) {
   std::map<std::uint32_t, std::size_t> votes;
   for (const auto& [seat, sent] : all)
@@ -377,7 +377,7 @@ std::string look_at(const Survey& survey, Seat node, const std::string& device) 
          "; is that link shared with others, or shaped (tc qdisc)?";
 }
 
-// A node whose every link in one direction is slow is to blame itself, once; other links are named one by one.
+// A node whose links in one direction are all slow is named once; other links are named one by one.
 void name_slow(const Survey& survey, std::vector<Rate> slow, const std::vector<Rate>& all, const std::string& beside,
                Findings& findings) {
   const std::map<Seat, Sent> devices = devices_of(survey);
@@ -404,7 +404,7 @@ void name_slow(const Survey& survey, std::vector<Rate> slow, const std::vector<R
          look_at(survey, rate.from, device_of(rate.from)) + " The same on " + survey.names[rate.to]});
 }
 
-// What the devices say that they have agreed on with their switch.
+// Judges the speeds that the devices have agreed on with their switch.
 void judge_devices(const Survey& survey, Findings& findings) {
   const std::map<Seat, Sent> all = devices_of(survey);
   const std::uint32_t usual = most_frequent(all, &Sent::device_mbps);

@@ -30,7 +30,7 @@ using schema::Examination;
 
 namespace {
 
-// The optimizer with most state, on the network of the demo. What larger ones need, a start finds out.
+// The optimizer with the most state, on the demo's network. A start checks what larger networks need.
 schema::JobSpec usual_job() {
   schema::JobSpec job;
   job.model = ModelKind::kLenet;
@@ -68,7 +68,7 @@ void check_disk(const schema::NodeConfig& config, Report& report) {
       problem = "the disk of state-dir has no inode left; delete files there (df -i " + config.state_dir + ")";
   }
   report.note([&](Examination& facts) { facts.disk_free = left; });
-  if (problem.empty() && left >= kBytes) {  // a disk with less is full, whatever it would say
+  if (problem.empty() && left >= kBytes) {  // a disk with less counts as full
     const std::vector<char> bytes(kBytes);
     const std::string path = config.state_dir + "/doctor";
     engine::AtomicFile file(path);
@@ -106,7 +106,7 @@ void check_descriptors(const schema::NodeConfig& config, Report& report) {
   });
 }
 
-// Sets that jobs find by data-dir alone: some file of them lies there, so jobs may mean them.
+// Sets that jobs find by data-dir alone: if one of their files is there, jobs may use them.
 struct KnownSet {
   DatasetKind kind;
   const char* folder;  // below data-dir
@@ -160,9 +160,9 @@ std::uint64_t usual_run_disk_bytes() {
 }
 
 Result<std::string> test_engine(const engine::ComputeDevice& compute) {
-  // Of the summed loss and of the gradient's length, whichever instruction set computes them: float32 sums in another
-  // order differ by 1e-5. Factors of 10 and 7 bits of mantissa, through LeNet's four layers: 2^-10 and 2^-7 each at the
-  // most, with signs that cancel.
+  // The known loss and length of the gradient, for every instruction set: float32 sums in another order differ by 1e-5.
+  // Factors with 10 and 7 bits of mantissa, through LeNet's four layers, differ by at most 2^-10 and 2^-7 each, with
+  // signs that cancel.
   constexpr double kKnownLoss = 18.945972, kKnownLength = 29.877474;
   const double tolerance = compute.math() == Math::kFp32 ? 1e-3 : compute.math() == Math::kTf32 ? 5e-3 : 4e-2;
   constexpr int kSamples = 8;
@@ -196,7 +196,7 @@ Result<std::string> test_engine(const engine::ComputeDevice& compute) {
   double squares = 0;
   for (const float value : values) squares += static_cast<double>(value) * value;
   const double length = std::sqrt(squares);
-  // Written so that what is no number is wrong, too.
+  // Written so that NaN is wrong too.
   if (!(std::abs(loss - kKnownLoss) < tolerance * kKnownLoss) ||
       !(std::abs(length - kKnownLength) < tolerance * kKnownLength))
     return Error{ErrorKind::kFailed,

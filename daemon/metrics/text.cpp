@@ -21,7 +21,7 @@ using Labels = std::vector<ClientMetric::Label>;
 class Families {
  public:
   void begin(const char* name, MetricType type, const char* help) { all_.push_back({name, help, type, {}}); }
-  // Of the family that was begun last.
+  // Adds a value to the family begun last.
   void add(double value, Labels labels = {}) {
     ClientMetric one;
     one.label = std::move(labels);

@@ -23,7 +23,7 @@ namespace tg::daemon {
 inline constexpr std::size_t kMostDescriptionBytes = std::size_t{4} << 20;
 static_assert(2 * kMostDescriptionBytes < engine::kMostHeaderBytes, "as a text in a header, each byte is two at most");
 
-// Of a model that is trained. A name that is no UTF-8 has U+FFFD where it is none. Pure; any thread.
+// Describes a trained model. Bytes of a name that are not UTF-8 become U+FFFD. Pure; any thread.
 Result<std::string> describe(const engine::Model& model, const engine::Recipe& recipe, const engine::Dataset& data,
                              const schema::JobSpec& job);
 

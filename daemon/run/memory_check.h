@@ -20,8 +20,8 @@ Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t conf
 // nothing yet.
 Status check_device_memory(std::uint64_t needed, std::uint64_t kept, const engine::ComputeDevice& device);
 
-// Of a device's memory, what no engine may plan with: the rooms of the exchange's tensor kernels, whatever exchange
-// will be chosen, and kLazyDeviceBytes.
+// The part of a device's memory that no engine may plan with: room for the exchange's tensor kernels, whichever
+// exchange will be chosen, and kLazyDeviceBytes.
 std::uint64_t device_reserve(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
                              std::uint64_t threads);
 // What comes with first calls: kernels that libraries load lazily, captured graphs, streams.

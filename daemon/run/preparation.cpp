@@ -45,7 +45,7 @@ Status check_threads(const PreparationOptions& options) {
                                            "; ask for no more, or leave threads to each node's configuration"};
 }
 
-// Of what is replayed the model is as published, and there are no data.
+// A replayed run has the model as published, and no data.
 Status prepare_replay(const schema::JobSpec& job, Prepared& prepared) {
   Result<engine::Model> model = engine::make_model(model_options(job));
   if (!model.ok()) return model.error();

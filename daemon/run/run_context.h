@@ -68,7 +68,7 @@ struct RunContext {
   std::string build;
 
   std::uint64_t threads_for(const schema::JobSpec& job) const { return job.threads ? job.threads : threads; }
-  // Of all nodes' shares of a batch, as far as they have told.
+  // The weights of all nodes' shares of a batch, as far as they have told.
   Per<Seat, std::uint16_t> weights() const {
     Per<Seat, std::uint16_t> all;
     for (const Seat seat : names.places()) all.push_back(mesh.links().weight(seat));

@@ -169,7 +169,7 @@ class Member {
   SharedStep shared_;
   std::unique_ptr<Worker> worker_;  // the calling thread's; its buffers come with its first piece
 
-  // Of this step.
+  // The current step.
   float learning_rate_ = 0;
   StepTraffic traffic_;
   std::size_t under_way_ = 0;             // pieces

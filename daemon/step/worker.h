@@ -105,7 +105,7 @@ class Worker {
   PieceResult execute(const Piece& piece, const Send& send);
 
   static std::size_t bytes(const Layout& layout);  // of one worker's fixed buffers, in host memory
-  // Of what its tensor kernels keep at home, where the host cannot address that: the planes of all members, the sums
+  // Memory that its tensor kernels keep in a home that the host cannot address: the planes of all members, and the sums
   // or the floats of the longest chunk.
   static std::size_t room_bytes(const Layout& layout);
 

@@ -43,7 +43,7 @@ class RunFiles {
   std::string directory(const std::string& id) const { return root_ + "/" + id; }
   // What lies among the runs; ends the deletions that were cut off.
   Result<std::vector<std::string>> list() const;
-  // Of a run of this node.
+  // Reads the record of a run of this node.
   Result<RunRecord> read_record(const std::string& id) const;
   // Replaces it atomically. While the run goes on, room for the last one is kept.
   Status write_record(const RunRecord& record) const;
