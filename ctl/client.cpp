@@ -122,10 +122,11 @@ struct Client::State {
                                          " does not know this key; list its operator line in the cluster key file of "
                                          "the nodes (tgctl keygen --help)"};
     if (keys.ways.empty())
-      return {ErrorKind::kForbidden, who +
-                                         " is no tgd, or one that wants a key: give --key FILE or TGCTL_KEY, or ask "
-                                         "its local socket (--address STATE-DIR/control.sock)"};
-    return {ErrorKind::kForbidden, who + " is no tgd, or has another cluster key than this key file, or none"};
+      return {ErrorKind::kForbidden,
+              who +
+                  " is not a tgd, or is one that requires a key: give --key FILE or TGCTL_KEY, or ask "
+                  "its local socket (--address STATE-DIR/control.sock)"};
+    return {ErrorKind::kForbidden, who + " is not a tgd, or has another cluster key than this key file, or none"};
   }
 
   Error unreachable(const std::string& why) const {
@@ -195,7 +196,7 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
     if (reply) {
       if (!reply->ok()) {
         return Error{ErrorKind::kCorrupt,
-                     "what answers at " + address + " is no tgd of this version: " + reply->error().message};
+                     "what answers at " + address + " is not a tgd of this version: " + reply->error().message};
       }
       heard = now;
       const std::uint64_t answered = reply->value().id;
@@ -208,14 +209,14 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       return std::move(answer);
     }
     if (!probe) return unreachable(" within " + std::to_string(timeout_ms / 1000) + " s");
-    if (now - heard >= std::chrono::milliseconds(kSilenceMs)) return unreachable(" any more");
+    if (now - heard >= std::chrono::milliseconds(kSilenceMs)) return unreachable(" any longer");
     if (now >= deadline) {
-      return Error{ErrorKind::kTimeout, "the node at " + address + " lives but did not finish the request within " +
+      return Error{ErrorKind::kTimeout, "the node at " + address + " is alive but did not finish the request within " +
                                             std::to_string(timeout_ms / 1000) + " s; see tgctl list"};
     }
     if (now < next_probe) continue;
     next_probe = now + probe_every;
-    if (!send(next_id++, question)) return unreachable(" any more");
+    if (!send(next_id++, question)) return unreachable(" any longer");
   }
 }
 

@@ -42,7 +42,7 @@ class Client {
   static Result<Reply> as(Result<schema::ReplyBody> reply) {
     if (!reply) return reply.error();
     if (auto* expected = std::get_if<Reply>(&reply.value())) return std::move(*expected);
-    return Error{ErrorKind::kCorrupt, "the node answered something else than was asked; are both of one version?"};
+    return Error{ErrorKind::kCorrupt, "the node did not answer what was asked; are both of the same version?"};
   }
 
   const std::string& address() const;

@@ -103,11 +103,11 @@ std::string greeting_of(int fd, Clock::time_point deadline) {
 }
 
 std::string about_greeting(const std::string& greeting) {
-  if (greeting.empty()) return std::string("something listens there and says nothing; ") + kIsItThePort;
+  if (greeting.empty()) return std::string("a program listens there but says nothing; ") + kIsItThePort;
   if (static_cast<unsigned char>(greeting[0]) == kZmtp)
-    return std::string("a ZeroMQ program listens there and does not answer; is it a tgd that stands still, and ") +
+    return std::string("a ZeroMQ program listens there but does not answer; is it a tgd that has been stopped, and ") +
            kIsItThePort;
-  return "what listens there is no tgd: it says \"" +
+  return "the program that listens there is not a tgd: it says \"" +
          schema::clip_text(greeting.substr(0, greeting.find_first_of("\r\n")), kGreetingBytes) + "\"; " + kIsItThePort;
 }
 
@@ -120,7 +120,7 @@ Silence why_silent(const std::string& address) {
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
   const std::shared_future<Resolved> result = resolve_beside(host, address.substr(colon + 1));
   if (result.wait_until(deadline) != std::future_status::ready)
-    return {"looking up the name " + host + " takes long; does the name server answer?"};
+    return {"looking up the name " + host + " takes a long time; does the name server answer?"};
   const Resolved& resolved = result.get();
   if (resolved.error != 0)
     return {"the name " + host + " does not resolve (" + gai_strerror(resolved.error) +

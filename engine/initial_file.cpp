@@ -52,7 +52,7 @@ std::string left_alone(const std::map<std::string, TensorSource>& tensors) {
   }
   if (count == 0) return "";
   return "it has " + std::to_string(count) + (count == 1 ? " tensor" : " tensors") +
-         " that the model has not: " + names + (count > kMostNamed ? ", ..." : "");
+         " that the model does not have: " + names + (count > kMostNamed ? ", ..." : "");
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ Result<const Kernels*> select(std::string_view name) {
     if (name == "auto") continue;
     return Error{ErrorKind::kFailed, "kernels '" + std::string(name) +
                                          "' compute wrong results on this processor; use " +
-                                         "'auto', which falls back to the best variant that is right"};
+                                         "'auto', which falls back to the best variant that is correct"};
   }
   return Error{ErrorKind::kUsage,
                "kernels '" + std::string(name) + "' are not available on this processor; choose one of " + names};

@@ -41,7 +41,7 @@ Status prepare_folder(const std::string& folder, bool force) {
   for (const char* name : kFiles) {
     const fs::path path = fs::path(folder) / name;
     if (!force && fs::exists(fs::symlink_status(path, code))) {
-      return Error{ErrorKind::kRefused, path.string() + " is there already; --force overwrites it"};
+      return Error{ErrorKind::kRefused, path.string() + " already exists; --force overwrites it"};
     }
   }
   return {};

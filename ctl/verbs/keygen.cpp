@@ -21,8 +21,7 @@ constexpr const char* kOperatorHead =
 
 Error failed(const std::string& path, const char* what) {
   const int number = errno;
-  if (number == EEXIST)
-    return {ErrorKind::kRefused, path + " is there already and stays as it is; choose another name"};
+  if (number == EEXIST) return {ErrorKind::kRefused, path + " already exists and was not changed; choose another name"};
   return {ErrorKind::kIo, path + " cannot be " + what + ": " + std::strerror(number)};
 }
 

@@ -87,7 +87,7 @@ struct ControlServer::State {
   void answer(std::optional<Answer> ready);
   void refuse(const Client& client) {
     answer(client,
-           Error{ErrorKind::kRefused, "too many questions wait at " + config.node + " already; ask again later"});
+           Error{ErrorKind::kRefused, "too many requests are waiting at " + config.node + " already; ask again later"});
   }
   void complain(const std::string& from, const std::string& what);
   std::string own_problem() const;
@@ -276,7 +276,8 @@ void ControlServer::State::from_client(const ClientMessage& message) {
   if (const auto* beat = std::get_if<schema::Beat>(&request->body); beat && !message.user.may_be(beat->node))
     return complain(message.address, "a beat of " + beat->node + " with the key of " + format_user(message.user));
   else if (beat && is_rival(*beat))
-    return complain(message.address, "a beat of another process called " + beat->node + "; are two nodes called so?");
+    return complain(message.address,
+                    "a beat of another process called " + beat->node + "; do two nodes have this name?");
   if (const std::string forbidden = why_forbidden(message.user, request->body); !forbidden.empty())
     return answer(client, Error{ErrorKind::kForbidden, config.node + ": " + forbidden});
   std::visit([&](auto& body) { handle(client, std::move(body)); }, request->body);
@@ -294,7 +295,7 @@ bool ControlServer::State::is_rival(const schema::Beat& beat) const {
 std::string ControlServer::State::why_forbidden(const User& user, const schema::RequestBody& body) const {
   if (user.kind != User::Kind::kOperator) return "";
   const std::optional<schema::Rights> rights = keyring.rights_of(user.name);
-  if (!rights) return "operator " + user.name + " is not listed any more in the cluster key file";
+  if (!rights) return "operator " + user.name + " is no longer listed in the cluster key file";
   if (*rights == schema::Rights::kRead && !reads_only(body))
     return "operator " + user.name +
            " may only read (status, logs, fetch, doctor --no-bandwidth); ask for a key with full rights";
@@ -493,7 +494,7 @@ std::string ControlServer::State::own_problem() const {
   if (!hooks.link || names.size() == 1 || !is_address_literal(host) || is_local_address(host)) return "";
   for (const Seat peer : names.places())
     if (peer != self && hooks.link(peer).up) return "";
-  return "its peer line says " + host + ", which is no address of this machine (ip -brief address)";
+  return "its peer line says " + host + ", which is not an address of this machine (ip -brief address)";
 }
 
 void ControlServer::State::answer(const Client& client, ReplyBody body) {

@@ -238,7 +238,7 @@ void ControlSockets::Impl::watch(Seat peer) {
                        ? "the control port of " + name + " refuses the key of " + config.node + kOneFile
                    : keyring.has_keys()
                        ? "the control port of " + name + " has other keys than " + config.node + ", or none" + kOneFile
-                       : "what answers at the control port of " + name + " is no tgd, or one with keys";
+                       : "what answers at the control port of " + name + " is not a tgd, or is one with keys";
   }
   if (link.redial && std::chrono::steady_clock::now() - link.dialled >= kRedial) dial(peer);
 }
@@ -278,7 +278,7 @@ void ControlSockets::Impl::cut_greediest() {
     return a.second.untaken->bytes < b.second.untaken->bytes;
   });
   if (greediest == clients.end()) return;
-  connections->end(greediest->second.descriptor, "it does not take its answers");
+  connections->end(greediest->second.descriptor, "it does not read its answers");
   clients.erase(greediest);
 }
 
@@ -386,7 +386,7 @@ bool ControlSockets::send_client(const std::string& identity, const std::string&
   if (client == impl_->clients.end()) return false;
   const std::shared_ptr<Untaken> untaken = client->second.untaken;
   if (untaken->bytes > 0 && untaken->bytes + bytes.size() > schema::kMostUntakenBytes) {
-    impl_->connections->end(client->second.descriptor, "it does not take its answers");
+    impl_->connections->end(client->second.descriptor, "it does not read its answers");
     impl_->clients.erase(client);
     return false;
   }

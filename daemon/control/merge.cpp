@@ -204,7 +204,7 @@ schema::ReplyBody select_run(MeshStatus merged, const std::string& run) {
       fitting = {std::move(*std::find_if(fitting.begin(), fitting.end(), goes_on))};
     if (fitting.size() > 1) {
       return Error{ErrorKind::kUsage, "run '" + run + "' is not unique: " + std::to_string(fitting.size()) +
-                                          " begin so: " + first_ids(fitting)};
+                                          " begin like this: " + first_ids(fitting)};
     }
     merged.runs = std::move(fitting);
   }

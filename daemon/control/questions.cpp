@@ -76,7 +76,7 @@ Part part_of(ReplyBody& body, const std::string& name, std::int64_t arrived_ms) 
   auto* examination = std::get_if<schema::Examination>(&body);
   if (examination != nullptr && examination->node == name) return {std::move(*examination), arrived_ms, ""};
   const Error* error = std::get_if<Error>(&body);
-  return {std::nullopt, arrived_ms, error != nullptr ? error->message : "what answers there is another node"};
+  return {std::nullopt, arrived_ms, error != nullptr ? error->message : "another node answers there"};
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ std::string in_words(Reach reach) {
     case Reach::kStuck:
       return "it takes the connection and says nothing";
     case Reach::kStranger:
-      return "what answers is no tgd";
+      return "the program that answers is not a tgd";
   }
   return "";
 }
@@ -77,8 +77,8 @@ Advice why_down(const std::string& name, const LinkFacts& link) {
       return {"down: its process at " + place + " takes connections and does nothing",
               "continue or restart tgd on " + name + " (is it stopped, is its machine out of memory?)"};
     case Reach::kStranger:
-      return {"down: what answers at " + place + " is no tgd",
-              "mend the peer line of " + name + ", or end that program"};
+      return {"down: what answers at " + place + " is not a tgd",
+              "correct the peer line of " + name + ", or end that program"};
     default:
       return {"down: its machine does not answer at " + place,
               "is " + name + " on, is its cable in, is that its address (ip -brief address), does its firewall let " +
@@ -165,11 +165,12 @@ void judge_names(const Survey& survey, Findings& findings) {
     });
     for (const auto& [what, by] : unresolved) {
       const std::string name = what.substr(0, what.find('\n'));
-      findings.fail(Check::kNames, by.front(), survey.names[to],
-                    {name + ", in the peer line of " + survey.names[to] + ", does not resolve on " +
-                         schema::joined(by) + ": " + what.substr(what.find('\n') + 1),
-                     "mend the peer line of " + survey.names[to] + ", or make the name known there (the DNS server, " +
-                         "/etc/hosts); getent hosts " + name + " tries it"});
+      findings.fail(
+          Check::kNames, by.front(), survey.names[to],
+          {name + ", in the peer line of " + survey.names[to] + ", does not resolve on " + schema::joined(by) + ": " +
+               what.substr(what.find('\n') + 1),
+           "correct the peer line of " + survey.names[to] + ", or make the name known there (the DNS server, " +
+               "/etc/hosts); getent hosts " + name + " tries it"});
     }
     if (addresses.size() < 2) continue;
     std::string who;
@@ -177,7 +178,7 @@ void judge_names(const Survey& survey, Findings& findings) {
       who += (who.empty() ? "" : ", ") + address + " on " + schema::joined(by);
     findings.warn(Check::kNames, "", survey.names[to],
                   {host + " is not the same everywhere: " + who,
-                   "mend /etc/hosts or the DNS server where it is wrong, or give the address in the peer line"});
+                   "correct /etc/hosts or the DNS server where it is wrong, or give the address in the peer line"});
   }
   findings.pass(Check::kNames, looked_up == 0 ? "the peer lines have addresses, no names" : "every name resolves");
 }
@@ -223,7 +224,7 @@ void judge_port(const Survey& survey, Seat from, Seat to, const LinkFacts& link,
       fix = "continue or restart tgd on " + there;
       break;
     case Reach::kStranger:
-      fix = "another program has that port: mend the peer line of " + there + ", or end that program";
+      fix = "another program has that port: correct the peer line of " + there + ", or end that program";
       break;
     default:
       fix = "a firewall drops it: on " + there + " let TCP " + ports + " in from " + own + " (ufw allow from " + own +

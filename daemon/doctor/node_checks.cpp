@@ -75,7 +75,7 @@ void check_disk(const schema::NodeConfig& config, Report& report) {
     Status written = file.open();
     if (written) written = file.write(bytes.data(), bytes.size());
     if (written) written = file.commit();
-    if (!written) problem = written.error().message + "; mend or free the disk of state-dir";
+    if (!written) problem = written.error().message + "; repair or free up the disk of state-dir";
     ::unlink(path.c_str());
   }
   report.note([&](Examination& facts) { facts.disk_problem = problem; });
@@ -145,7 +145,7 @@ void check_data(const schema::NodeConfig& config, Report& report) {
 std::string wrong_configuration(const schema::NodeConfig& config) {
   std::error_code unknown;
   if (!config.data_dir.empty() && !std::filesystem::is_directory(config.data_dir, unknown))
-    return "data-dir = " + config.data_dir + " is no folder here; make it, or mend the line";
+    return "data-dir = " + config.data_dir + " is not a folder here; create it, or correct the line";
   if (config.fault) return "fault = " + format_fault(*config.fault) + " is set; it is for tests, take the line out";
   return "";
 }
@@ -170,7 +170,7 @@ Result<std::string> test_engine(const engine::ComputeDevice& compute) {
   for (const kernels::Kernels* variant : kernels::available()) {
     if (!kernels::self_test(*variant))
       return Error{ErrorKind::kFailed, "the " + std::string(variant->name) +
-                                           " kernels compute something else than the scalar ones; set kernels = scalar "
+                                           " kernels compute other results than the scalar ones; set kernels = scalar "
                                            "there, and have the machine's memory tested"};
     tested += (tested.empty() ? "" : ", ") + std::string(variant->name);
   }
@@ -203,8 +203,8 @@ Result<std::string> test_engine(const engine::ComputeDevice& compute) {
                  "a pass of LeNet over known samples gives a loss of " + std::to_string(loss) +
                      " and a gradient of length " + std::to_string(length) + ", not " + std::to_string(kKnownLoss) +
                      " and " + std::to_string(kKnownLength) +
-                     (compute.accelerator() == nullptr ? "; install oneDNN anew, and have the machine's memory tested"
-                                                       : "; install driver and cuDNN anew, or set engine = cpu there")};
+                     (compute.accelerator() == nullptr ? "; reinstall oneDNN, and have the machine's memory tested"
+                                                       : "; reinstall driver and cuDNN, or set engine = cpu there")};
   const std::string by = compute.accelerator() == nullptr ? (*made)->build()
                                                           : compute.name() + ", " + to_word(compute.math()) + ", " +
                                                                 std::string(compute.accelerator()->library());

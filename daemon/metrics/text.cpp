@@ -101,8 +101,7 @@ void add_device(Families& families, const AboutNode& about) {
   };
   gauge("tgd_device_up", "1 if the device that trains answers; else 0.", compute.problem.empty() ? 1 : 0);
   gauge("tgd_device_memory_bytes", "Memory of the device that trains.", static_cast<double>(compute.total_bytes));
-  gauge("tgd_device_memory_free_bytes", "What of it is free, whoever uses the rest.",
-        static_cast<double>(compute.free_bytes));
+  gauge("tgd_device_memory_free_bytes", "How much of it is free.", static_cast<double>(compute.free_bytes));
 }
 
 void add_peers(Families& families, const AboutNode& about, const Numbers& numbers) {

@@ -101,7 +101,7 @@ Result<std::vector<std::string>> RunFiles::list() const {
 
 Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   const auto refused = [](const std::string& what) { return Error{ErrorKind::kIo, what}; };
-  if (!schema::is_run_id(id)) return refused("the directory's name is no run id");
+  if (!schema::is_run_id(id)) return refused("the directory's name is not a run id");
   const Result<Slice> content = read(id, kRecordFile, 0, schema::kMostRecordBytes);
   if (!content) return content.error();
   if (content->total_bytes > schema::kMostRecordBytes) return refused("larger than any record");

@@ -23,7 +23,7 @@ std::filesystem::path file_of(Function* function) {
 std::filesystem::path cudnn_file() { return file_of(&cudnnGetVersion); }
 
 std::string advice() {
-  return "; install cuDNN 9 anew, all of one version (deploy/reference.md, GPUs); libcudnn.so.9 is " +
+  return "; reinstall cuDNN 9, all parts of one version (deploy/reference.md, GPUs); libcudnn.so.9 is " +
          cudnn_file().string();
 }
 
@@ -41,7 +41,7 @@ std::string damaged_cudnn() {
     if (std::string why = missing_part("libcudnn_" + std::string(part) + ".so.9"); !why.empty()) return why;
   const auto other = [](const char* part, cudnnStatus_t found) {
     if (found == CUDNN_STATUS_SUCCESS) return std::string();
-    return "libcudnn_" + std::string(part) + ".so.9 does not go with libcudnn.so.9: " + cudnnGetErrorString(found) +
+    return "libcudnn_" + std::string(part) + ".so.9 does not match libcudnn.so.9: " + cudnnGetErrorString(found) +
            advice();
   };
   if (std::string why = other("graph", cudnnGraphVersionCheck()); !why.empty()) return why;

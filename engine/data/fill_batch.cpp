@@ -45,7 +45,7 @@ void fill_training_sample(const Dataset& data, const Recipe& recipe, std::uint64
     }
     skip(data, made.error());
   }
-  throw std::runtime_error("nothing but damaged files in a row: " + data.skipped->messages().front());
+  throw std::runtime_error("only damaged files in a row: " + data.skipped->messages().front());
 }
 
 Status check_labels(const Dataset& data, int classes) {
@@ -55,7 +55,7 @@ Status check_labels(const Dataset& data, int classes) {
         return Error{ErrorKind::kInvalidJob, std::string("data = ") + to_word(data.kind) + " has label " +
                                                  std::to_string(label) + " and the model only " +
                                                  std::to_string(classes) +
-                                                 " classes; choose data and model that belong together"};
+                                                 " classes; choose data and model that match"};
       }
     }
   }

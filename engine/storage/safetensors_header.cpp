@@ -86,7 +86,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return fail("null where a value belongs"); }
   bool boolean(bool) override { return fail("true or false where none belongs"); }
   bool number_integer(std::int64_t) override { return fail("a negative number"); }
-  bool number_float(double, const string_t&) override { return fail("a number that is no integer"); }
+  bool number_float(double, const string_t&) override { return fail("a number that is not an integer"); }
   bool binary(binary_t&) override { return fail("binary data"); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
     return fail("no JSON at byte " + std::to_string(position));
@@ -208,7 +208,7 @@ Result<std::string> format_tensor_header(const TensorHeader& header) {
   try {
     return json.dump();
   } catch (const nlohmann::json::exception&) {
-    return Error{ErrorKind::kFailed, "a name or a metadata text is no UTF-8"};
+    return Error{ErrorKind::kFailed, "a name or a metadata text is not UTF-8"};
   }
 }
 

@@ -162,7 +162,7 @@ Result<Flags> read_flags(int argc, const char* const* argv) {
 std::string missing_folder(const std::string& path) {
   std::error_code code;
   if (path.empty() || std::filesystem::is_directory(path, code)) return "";
-  return "data-dir = " + path + (code ? ": " + code.message() : " is no folder") +
+  return "data-dir = " + path + (code ? ": " + code.message() : " is not a folder") +
          "; jobs that need data will be refused here";
 }
 
@@ -172,7 +172,7 @@ std::string make_help() {
       "  tgd --config tgd.conf\n"
       "  tgd --config tgd.conf --node node-b --threads 2\n\n"
       "Options; in the file as `key = value`, in the environment as TGD_KEY\n"
-      "(TGD_PEER_TIMEOUT). Flags win over the environment, that over the file.\n\n";
+      "(TGD_PEER_TIMEOUT). Flags override the environment, which overrides the file.\n\n";
   for (const ProgramOption& option : program_options()) {
     const std::string argument = std::string(*option.argument == '\0' ? "" : " ") + option.argument;
     text += "  --" + std::string(option.name) + argument;

@@ -166,7 +166,8 @@ TEST(Diagnose, AnUnknownNameIsNamedWithWhoCannotResolveIt) {
     to.up = false;
   }
   expect(survey, Check::kNames, Verdict::kFail, "node-a",
-         "node-c.lab, in the peer line of node-c, does not resolve on node-a, node-b", "mend the peer line of node-c");
+         "node-c.lab, in the peer line of node-c, does not resolve on node-a, node-b",
+         "correct the peer line of node-c");
   EXPECT_EQ(cell(diagnose(survey), kA, kC), Cell::kBoth);
 }
 
@@ -299,7 +300,7 @@ TEST(Diagnose, PeerLinesThatDiffer) {
          "same peer lines");
   survey = healthy();
   at(survey, kB).configuration = "data-dir = /x is no folder here; make it";
-  expect(survey, Check::kConfiguration, Verdict::kWarn, "node-b", "/x is no folder", "make it");
+  expect(survey, Check::kConfiguration, Verdict::kWarn, "node-b", "/x is not a folder", "make it");
 }
 
 TEST(Diagnose, ClocksAreComparedWithTheMedian) {

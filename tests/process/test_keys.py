@@ -72,7 +72,7 @@ class WithKeys(unittest.TestCase):
         with Mesh(1, keys=True) as mesh:
             os.chmod(mesh.key_file, 0o644)
             mesh.ctl("status").refuses(2, "chmod 600 " + mesh.key_file)
-            mesh.ctl("keygen", mesh.key_file).refuses(1, "is there already")
+            mesh.ctl("keygen", mesh.key_file).refuses(1, "already exists")
 
 
 class AnotherKey(unittest.TestCase):

@@ -90,7 +90,7 @@ TEST(Keys, OddFilesAreRefusedWithTheirPlace) {
   expect_refused(cluster_status(line + "secret = " + line.substr(10)), "unknown key \"secret\"");
   const std::string alice = "operator = alice full " + line.substr(10);
   expect_refused(cluster_status(line + alice + alice), "two operators are named alice");
-  expect_refused(parse_operator_keys("operator = alice\n", "alice.key").error(), "no key file");
+  expect_refused(parse_operator_keys("operator = alice\n", "alice.key").error(), "not a key file");
 }
 
 class KeyFile : public testing::Test {

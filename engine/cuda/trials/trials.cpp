@@ -30,7 +30,7 @@ std::map<std::string, std::string, std::less<>> parse(std::string_view text) {
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const std::size_t call = line.find(": "), workspace = line.rfind(", ");
     if (call == std::string_view::npos || workspace == std::string_view::npos || workspace < call + 2)
-      throw std::invalid_argument("'" + std::string(line) + "' is no choice of an algorithm; they look like " +
+      throw std::invalid_argument("'" + std::string(line) + "' is not a choice of an algorithm; they look like " +
                                   "'conv1 forward: algorithm 1, 12 MiB'");
     choices.emplace(line.substr(0, call), line.substr(call + 2, workspace - call - 2));
   }
@@ -88,14 +88,14 @@ std::optional<std::size_t> Trials::given_choice(const std::string& call, const s
     }
     if (candidates[i].workspace <= most_workspace_) return i;
     if (call.ends_with(kEvaluation)) return {};
-    throw WorkspaceTooSmall(call + ": " + algorithm + ", which is asked for, needs a workspace of " +
+    throw WorkspaceTooSmall(call + ": " + algorithm + ", which was requested, needs a workspace of " +
                             mebibytes(candidates[i].workspace) + ", and " + mebibytes_left(most_workspace_) +
                             " are left for it");
   }
   if (call.ends_with(kEvaluation)) return {};
   throw std::invalid_argument(
       call + ": " + algorithm +
-      ", which is asked for, is none of the deterministic ones of this library and device: " + known);
+      ", which was requested, is not one of the deterministic algorithms of this library and device: " + known);
 }
 
 std::string Trials::fastest(const std::string& call, const std::vector<Candidate>& candidates) {

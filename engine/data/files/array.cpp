@@ -44,7 +44,7 @@ Status take(const ReadNext& next, const Seen& seen, std::size_t size, const std:
   if (Status read = next(size, bytes); !read) return read;
   seen(bytes);
   if (bytes.size() == size) return {};
-  return damaged(file, "is truncated: it ends inside of its header");
+  return damaged(file, "is truncated: it ends inside its header");
 }
 
 // Parses the header's dictionary, piece by piece. Anything unknown is an error: the writer is a program.
@@ -191,7 +191,7 @@ Result<ArrayHeader> read_header(ArrayFormat format, const ReadNext& next, const 
                    "claims " + std::to_string(header->shape[0]) + " samples; at most " + std::to_string(kMostSamples));
   for (std::size_t i = 1; i < header->shape.size(); ++i) {
     if (header->shape[i] == 0 || header->shape[i] > kMostSampleElements / header->sample_elements)
-      return damaged(file, "claims samples of no or of more than " + std::to_string(kMostSampleElements) + " elements");
+      return damaged(file, "claims samples of 0 or of more than " + std::to_string(kMostSampleElements) + " elements");
     header->sample_elements *= header->shape[i];
   }
   if (header->data_bytes() > kMostArrayBytes)
@@ -249,7 +249,7 @@ Status add_floats(const ArrayHeader& header, std::span<const std::uint8_t> bytes
     if (!std::isfinite(value))
       return unusable(file, "has a value in sample " +
                                 std::to_string((first + i / sizeof(Value)) / header.sample_elements) +
-                                " that is no finite float32; take the sample out or mend it");
+                                " that is not a finite float32; remove the sample or correct it");
     floats.push_back(value);
   }
   return {};

@@ -191,10 +191,10 @@ Result<Dataset> load_arrays(const DatasetOptions& options) {
   }
   const bool held = !*test_files;
   if (held && options.test_share == 0)
-    return invalid("data-dir " + options.directory + " has no part for testing; set test-share = 0.1, say, or put " +
+    return invalid("data-dir " + options.directory + " has no test set; set test-share = 0.1, say, or put " +
                    (npy ? "x_test.npy and y_test.npy" : "t10k-images and t10k-labels") + " there");
   if (!held && options.test_share != 0)
-    return invalid("test-share is set, and data-dir " + options.directory + " has a part for testing (" +
+    return invalid("test-share is set, and data-dir " + options.directory + " has a test set (" +
                    (*test_files)->samples + "); leave out one of them");
 
   Dataset data;

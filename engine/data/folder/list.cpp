@@ -56,7 +56,7 @@ Status add_class(const std::string& directory, const std::string& prefix, const 
       continue;
     }
     if (at.depth() > kMostFolderDepth)
-      return invalid(at->path().string() + " lies more than " + std::to_string(kMostFolderDepth) +
+      return invalid(at->path().string() + " is more than " + std::to_string(kMostFolderDepth) +
                      " folders below its class; move it further up");
     std::error_code ignored;
     if (!is_picture(at->path().filename().string()) || at->is_directory(ignored)) continue;
@@ -92,7 +92,7 @@ Result<Files> files_by_class(const std::string& directory, const std::string& pr
     if (const Status added = add_class(directory, prefix, name, files); !added) return added.error();
     if (files.size() == before)
       return invalid(directory + "/" + prefix + name +
-                     " is taken for a class and holds no .jpg, .jpeg or .png; move it elsewhere");
+                     " counts as a class but holds no .jpg, .jpeg or .png; move it elsewhere");
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -169,7 +169,7 @@ Result<FolderPart> labelled(Files files, const std::map<std::string, std::uint16
     const auto found = labels.find(file.class_name);
     if (found == labels.end())
       return invalid(place + " has the class " + file.class_name + " (" + file.name +
-                     "), and training has none of that name");
+                     "), and the training set has no class of that name");
     part.labels.push_back(found->second);
     part.files.push_back(std::move(file.name));
   }
@@ -205,13 +205,12 @@ Result<FolderList> list_folder(const std::string& directory, double test_share, 
   if (parts->train.empty())
     return invalid("data-dir " + directory +
                    " has no pictures for training: put .jpg, .jpeg or .png files into a folder "
-                   "per class, there or in train/");
+                   "per class, directly or in train/");
   if (parts->test && test_share != 0)
-    return invalid("test-share is set, and there is a part for testing, " + parts->test_place +
-                   "; leave out one of them");
+    return invalid("test-share is set, and there is a test set, " + parts->test_place + "; leave out one of them");
   if (!parts->test && test_share == 0)
     return invalid("data-dir " + directory +
-                   " has no part for testing (test/, val/, test.txt): set test-share = 0.1, "
+                   " has no test set (test/, val/, test.txt): set test-share = 0.1, "
                    "say, or add one");
   FolderList list;
   list.classes = classes_of(parts->train);

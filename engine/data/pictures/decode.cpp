@@ -16,7 +16,7 @@ constexpr std::array<std::uint8_t, 8> kPng = {0x89, 'P', 'N', 'G', 0x0d, 0x0a, 0
 constexpr int kMostRatio = 100;  // ratio of the sides: resizing the shorter one scales the longer one too
 
 Error damaged(const std::string& file, const std::string& what) {
-  return {ErrorKind::kCorrupt, file + " is damaged: " + what + "; fetch it again, take it out, or set damaged = skip"};
+  return {ErrorKind::kCorrupt, file + " is damaged: " + what + "; fetch it again, remove it, or set damaged = skip"};
 }
 
 template <std::size_t kSize>

@@ -64,7 +64,7 @@ Status check_floats(const Dataset& data, const Recipe& recipe) {
 Status check_shape(const Dataset& data, const Recipe& recipe, const RecipeOptions& options) {
   const ImageShape &stored = data.train.stored, &input = recipe.input;
   const Error misfit = invalid(data, "has images of " + text_of(stored) + " and the model takes " + text_of(input) +
-                                         "; choose data and model that belong together");
+                                         "; choose data and model that match");
   const bool converts = data.kind == DatasetKind::kFolder && (input.channels == 1 || input.channels == 3);
   if (input.elements() == 0 || (input.channels != stored.channels && !converts)) return misfit;
   if (!data.train.values.empty()) return input == stored ? check_floats(data, recipe) : Status(misfit);
@@ -177,7 +177,7 @@ Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const R
                              " pixels a side");
   if (const Status fits = check_shape(data, recipe, options); !fits) return fits.error();
   if (recipe.padding != 0 && recipe.crop != Crop::kWindow)
-    return invalid(data, std::string("with crop = ") + to_word(recipe.crop) + " has no use for crop-padding");
+    return invalid(data, std::string("with crop = ") + to_word(recipe.crop) + " does not use crop-padding");
   if (recipe.colour != Colour::kNone && input.channels != 1 && input.channels != 3)
     return invalid(data, "has " + std::to_string(input.channels) + " channels; colour is for 1 or 3");
   if (recipe.normalization == Normalization::kGiven) {

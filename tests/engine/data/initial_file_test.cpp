@@ -136,7 +136,7 @@ TEST(InitialFile, WhatTheModelHasNotIsLeftAloneAndSaid) {
   for (const char* name : {"d", "c", "b", "a"}) more.push_back(tensor(name, {1}, one));
   write_model(folder / "b", model, more);
   const InitialFile file = InitialFile::open(folder / "b", model, kSeed).value();
-  EXPECT_EQ(file.notes(), (std::vector<std::string>{"it has 4 tensors that the model has not: a, b, c, ..."}));
+  EXPECT_EQ(file.notes(), (std::vector<std::string>{"it has 4 tensors that the model does not have: a, b, c, ..."}));
   expect_values(filled(file, model.segments[0], 0), model.segments[0], 1);
 }
 

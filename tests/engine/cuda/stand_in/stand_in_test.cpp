@@ -374,14 +374,16 @@ TEST(Choices, ThatCannotBeAreRefused) {
     const auto made = make_stand_in_engine(model, options);
     return made.ok() ? "" : made.error().message;
   };
-  EXPECT_EQ(said("conv1"), "'conv1' is no choice of an algorithm; they look like 'conv1 forward: algorithm 1, 12 MiB'");
+  EXPECT_EQ(said("conv1"),
+            "'conv1' is not a choice of an algorithm; they look like 'conv1 forward: algorithm 1, 12 MiB'");
   EXPECT_EQ(said("conv9 forward: algorithm 1, 1 MiB"),
             "a choice is given for conv9 forward, which this network does not have");
   // Does not repeat; does not in one kind of arithmetic; is not accurate; is none; is for other arithmetic.
   for (const char* refused : {"algorithm 0", "algorithm 3", "algorithm 5", "algorithm 9", "nhwc tf32 algorithm 1"})
     EXPECT_EQ(said(std::string("conv2 backward data: ") + refused + ", 1 MiB"),
               std::string("conv2 backward data: ") + refused +
-                  ", which is asked for, is none of the deterministic ones of this library and device: algorithm 1; "
+                  ", which was requested, is not one of the deterministic algorithms of this library and device: "
+                  "algorithm 1; "
                   "algorithm 2");
 }
 
