@@ -41,7 +41,7 @@ class Families {
     one.histogram.sample_sum = histogram.sum();
     all_.back().metric.push_back(std::move(one));
   }
-  // A family of one value; left out where there is none.
+  // A family of one value; left out if there is none.
   void one(const char* name, MetricType type, const char* help, std::optional<double> value) {
     if (!value || std::isnan(*value)) return;
     begin(name, type, help);

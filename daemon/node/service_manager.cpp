@@ -40,7 +40,7 @@ ServiceManager::~ServiceManager() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-// What cannot be delivered at once is not.
+// A message that cannot be delivered at once is dropped.
 bool ServiceManager::tell(const std::string& message) const {
   if (socket_ < 0) return false;
   sockaddr_un to{};

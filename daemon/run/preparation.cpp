@@ -54,7 +54,7 @@ Status prepare_replay(const schema::JobSpec& job, Prepared& prepared) {
   return {};
 }
 
-// The data, the model for them, and how the ones become the other's input.
+// Prepares the data, the model for them, and the recipe that turns data into the model's input.
 Status prepare_training(const PreparationOptions& options, Prepared& prepared) {
   const schema::JobSpec& job = options.job;
   if (!engine::make_model(job.model).trainable())
@@ -79,7 +79,7 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared) {
   return {};
 }
 
-// Samples in memory are filled in faster than any model takes them; others are decoded or drawn.
+// Samples in memory are copied faster than any model takes them; others are decoded or drawn.
 int data_threads(const Prepared& prepared) {
   return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
 }
@@ -98,7 +98,7 @@ std::uint64_t sample_bytes(const engine::Model& model, int batch) {
          sizeof(float);
 }
 
-// The one place that chooses what computes. Its activations get the memory that everything else leaves.
+// The one place that chooses the engine. Its activations get the memory that everything else leaves.
 Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const engine::Model& model,
                                                     int batch, const engine::ComputeDevice& compute,
                                                     const std::function<void()>& advance) {
@@ -130,7 +130,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   return engine::make_micro_batches(std::move(engine).value(), compute.home(), {batch, micro_batch, advance});
 }
 
-// None: the parameters are drawn.
+// Opens the initial file; nothing if the parameters are drawn.
 Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions& options, Prepared& prepared) {
   if (options.job.initial.empty()) return std::optional<engine::InitialFile>();
   if (options.data_dir.empty() && !options.job.initial.starts_with('/'))

@@ -1,4 +1,4 @@
-// What a job's words mean to the exchange: its layout, its updates, the memory that it takes. Pure; any thread.
+// Translates a job for the exchange: its layout, its updates, the memory that it takes. Pure; any thread.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // and the moving average.
 //
 // Step k+1 is written beside step k; commit() swaps the two, so an interrupted step is dropped for free. Owns its
-// arrays, which lie in the run's home: nobody reads or writes them but through tensor kernels. Statistics alone are in
+// arrays, which lie in the run's home: they are read and written only through tensor kernels. Only statistics are in
 // host memory, as the engine wants them. Shapes are those of the model's tables (flat, padded). Written by the
 // exchange's threads, each its own parts; the compute thread reads the parameters of a step, segment by segment as they
 // become final, until its backward is over. What computes here (the constructor, commit, digests, copy_out, flip_bit)

@@ -1,7 +1,7 @@
 // What a run leaves on disk: model.safetensors (the moving average, what accuracy is quoted for), model-raw.safetensors
 // (the parameters) and state.safetensors (parameters, optimizer slots and average, to carry on from), each with the
 // running statistics. A checkpoint is the state.safetensors of an earlier step. Names and layouts are PyTorch's.
-// Nothing in them is of the node that writes them: all members of a run write the same bytes.
+// They contain nothing about the node that writes them: all members of a run write the same bytes.
 #pragma once
 
 #include <functional>

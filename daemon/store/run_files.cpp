@@ -23,9 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kReserveFile = "reserve";  // room for the last record, given back when it does not fit otherwise
+constexpr const char* kReserveFile = "reserve";  // room for the last record, released if it would not fit otherwise
 constexpr std::size_t kReserveBytes = 64 * 1024;
-constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins so
+constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins like this
 
 std::string errno_text() { return std::strerror(errno); }
 
@@ -49,7 +49,7 @@ Result<Slice> read_file(const std::string& path, std::uint64_t offset, std::size
         ::pread(file.fd(), slice.data.data() + done, slice.data.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error{ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
-    if (got == 0) break;  // it shrank meanwhile
+    if (got == 0) break;  // the file shrank meanwhile
     done += static_cast<std::size_t>(got);
   }
   slice.data.resize(done);

@@ -26,7 +26,7 @@ Model small(int classes, int hidden = 30) {
   return builder.dense("fc2", classes, {.weight_deviation = 0.1}).build().value();
 }
 
-// Of every segment and statistic other values than any draw gives.
+// Writes values for every segment and statistic that no draw gives.
 void write_model(const std::string& path, const Model& model, const std::vector<TensorSource>& more = {}) {
   std::vector<TensorSource> tensors = more;
   float start = 1;

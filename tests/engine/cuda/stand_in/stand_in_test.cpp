@@ -387,7 +387,7 @@ TEST(Choices, ThatCannotBeAreRefused) {
                   "algorithm 2");
 }
 
-// Of the batch that evaluation takes nothing is trained, and another machine may take another one.
+// The size of evaluation's batch changes nothing that is trained, and another machine may choose another.
 TEST(Choices, OfEvaluationAreTimedAnewWhereTheyAreNotThere) {
   const Model model = make_model(ModelKind::kLenet);
   EngineOptions options = kOptions;
@@ -646,7 +646,7 @@ struct Form {
   Math math;
   double loss, gradient;  // relative errors allowed
 };
-// Of tf32 nothing is rounded here. bf16 keeps 8 bits: 2^-9 for each factor and each result, of which errors with other
+// tf32 is not rounded here. bf16 keeps 8 bits: 2^-9 for each factor and each result, of which errors with other
 // signs take away the most. What a relu or a maximum lets through may move with it: how far the processor's gradient
 // moves where its parameters and images are rounded is allowed twice.
 const Form kForms[] = {{"tf32", Math::kTf32, 1e-5, 1e-4}, {"bf16", Math::kBf16, 1e-2, 2e-2}};
