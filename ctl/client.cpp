@@ -136,7 +136,7 @@ struct Client::State {
     // Its refusal may have been lost: a reset overtakes what was sent before it.
     if (silence.wants_key && keys.ways.empty()) return why_forbidden();
     return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + silence.why +
-                                         " Another address is given with --address or TGCTL_ADDRESS"};
+                                         " Use --address or TGCTL_ADDRESS for another node"};
   }
 
   bool send(std::uint64_t id, const schema::RequestBody& body) {

@@ -93,7 +93,7 @@ Result<InitialFile> InitialFile::open(const std::string& path, const Model& mode
       return taken.error();
   for (const Segment& statistic : model.statistics.segments())
     if (const Status taken = take(statistic, false, initial.statistics_); !taken) return taken.error();
-  if (!drawn.empty()) initial.notes_.push_back("drawn from the seed for another number of classes: " + drawn);
+  if (!drawn.empty()) initial.notes_.push_back("drawn from the seed because the number of classes differs: " + drawn);
   if (std::string note = left_alone(tensors); !note.empty()) initial.notes_.push_back(std::move(note));
   return initial;
 }

@@ -19,7 +19,7 @@ bool answers(const MemberStatus& member) {
 
 std::string describe(const MemberStatus& member) {
   if (member.digest != 0 && !answers(member)) return member.node + " has not saved its state";
-  if (!answers(member)) return member.node + " tells no state";
+  if (!answers(member)) return member.node + " reports no state";
   return member.node + " has " + hex_digest(member.digest) + " at step " + std::to_string(member.digest_step);
 }
 
@@ -65,7 +65,7 @@ Result<FetchSource> agreed_source(const RunStatus& run) {
   }
   if (source.nodes.empty())
     return Error{ErrorKind::kFailed, "no member that answers has the state of run " + run.id + "; not there: " +
-                                         silent + ". Are their tgd running? tgctl status " + run.id + " says more"};
+                                         silent + ". Is tgd running there? tgctl status " + run.id + " says more"};
   if (!silent.empty()) source.notes.push_back(silent + " has no copy, or did not answer; it was not compared");
   return source;
 }

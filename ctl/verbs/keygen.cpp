@@ -15,7 +15,8 @@ namespace tg::ctl {
 namespace {
 
 constexpr const char* kClusterHead =
-    "# The key of a mesh of tgd, the same file on every node. Who has it is a member: keep it secret, mode 0600.\n";
+    "# The key of a mesh of tgd, the same file on every node. Everyone who has it is a member: keep it secret, mode "
+    "0600.\n";
 constexpr const char* kOperatorHead =
     "# An operator's keys: tgctl --key FILE, or TGCTL_KEY=FILE. Keep it secret, mode 0600.\n";
 

@@ -125,7 +125,7 @@ void Connections::tick(Clock::time_point now) {
   // Asked after the bytes were counted: a message that waits for us may be what they were.
   if ((router_.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0) return;
   for (const int descriptor : endless)
-    end(descriptor, "more than " + std::to_string(most_bytes) + " bytes and no end of a message");
+    end(descriptor, "more than " + std::to_string(most_bytes) + " bytes without the end of a message");
   // What libzmq held of their messages goes back to the system only if asked.
   if (!endless.empty()) ::malloc_trim(0);
 }

@@ -58,7 +58,7 @@ std::string in_words(Reach reach) {
     case Reach::kUnreachable:
       return "no way there";
     case Reach::kStuck:
-      return "it takes the connection and says nothing";
+      return "it accepts the connection and says nothing";
     case Reach::kStranger:
       return "the program that answers is not a tgd";
   }
@@ -67,14 +67,14 @@ std::string in_words(Reach reach) {
 
 Advice why_down(const std::string& name, const LinkFacts& link) {
   const std::string place = link.address.empty() ? host_of(link) : link.address;
-  if (!link.name_problem.empty()) return {"nobody reaches it: its host " + place + " does not resolve", "see names"};
+  if (!link.name_problem.empty()) return {"no node reaches it: its host " + place + " does not resolve", "see names"};
   switch (std::max(link.mesh, link.control)) {
     case Reach::kRefused:
       return {"down: nothing listens at " + place,
               "start tgd on " + name + " (systemctl start tgd, or tgd --config FILE); where it ends at once, its log " +
                   "says why (journalctl -u tgd)"};
     case Reach::kStuck:
-      return {"down: its process at " + place + " takes connections and does nothing",
+      return {"down: its process at " + place + " accepts connections and does nothing",
               "continue or restart tgd on " + name + " (is it stopped, is its machine out of memory?)"};
     case Reach::kStranger:
       return {"down: what answers at " + place + " is not a tgd",
@@ -127,7 +127,7 @@ void judge_nodes(const Survey& survey, Findings& findings) {
       const std::string& late = part.examination->unfinished;
       if (!late.empty())
         findings.fail(Check::kNodes, survey.names[node], "",
-                      {"its check of " + late + " did not end in time, and those after it were not made",
+                      {"its check of " + late + " did not end in time, and the later checks were not run",
                        "does that disk, or the machine as a whole, hang? see dmesg there"});
       continue;
     }
@@ -239,19 +239,19 @@ void judge_ports(const Survey& survey, Findings& findings) {
   for_examined(survey, [&](Seat seat, const Examination& one) {
     if (one.links.empty())
       findings.fail(Check::kPorts, survey.names[seat], "",
-                    {"its way to the others could not be looked at", "has that machine memory and threads left?"});
+                    {"its links to the others could not be examined", "has that machine memory and threads left?"});
   });
   for_links(survey, [&](Seat from, Seat to, const LinkFacts& link) {
     if (is_down(survey, to) || !link.name_problem.empty()) return;
     if (link.mesh == Reach::kUntried || link.control == Reach::kUntried)
       return findings.fail(Check::kPorts, survey.names[from], survey.names[to],
-                           {"there was no time to try " + link.line, "ask again when the machine does less"});
+                           {"there was no time to try " + link.line, "ask again when the machine is less busy"});
     judge_port(survey, from, to, link, findings);
     const LinkFacts* back = link_of(survey, to, from);
     if (reaches(link) && !link.up && !is_refused(link) && back != nullptr && reaches(*back) && !is_refused(*back))
       findings.fail(Check::kPorts, survey.names[from], survey.names[to],
                     {"the ports answer, but the link is not up" + (link.problem.empty() ? "" : ": " + link.problem),
-                     "ask again in some seconds, it may be coming; if it stays, restart tgd on " + survey.names[to]});
+                     "ask again in a few seconds; if it stays down, restart tgd on " + survey.names[to]});
   });
   findings.pass(Check::kPorts,
                 survey.names.size() < 2 ? "no other node" : "every node reaches both ports of every other");

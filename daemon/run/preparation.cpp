@@ -39,10 +39,10 @@ Error on_node(const PreparationOptions& options, const Error& error) {
 Status check_threads(const PreparationOptions& options) {
   const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
   if (options.job.threads <= processors) return {};
-  return Error{ErrorKind::kInvalidJob, "threads = " + std::to_string(options.job.threads) + ", and this node may use " +
-                                           std::to_string(processors) +
-                                           (processors == 1 ? " processor" : " processors") +
-                                           "; ask for no more, or leave threads to each node's configuration"};
+  return Error{ErrorKind::kInvalidJob,
+               "threads = " + std::to_string(options.job.threads) + ", and this node may use " +
+                   std::to_string(processors) + (processors == 1 ? " processor" : " processors") +
+                   "; ask for at most that many, or leave threads to each node's configuration"};
 }
 
 // A replayed run has the model as published, and no data.

@@ -37,7 +37,7 @@ Result<Slice> read_file(const std::string& path, std::uint64_t offset, std::size
     return Error{errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
   }
   if (::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) {
-    return Error{ErrorKind::kIo, "cannot read " + path + ": not a plain file"};
+    return Error{ErrorKind::kIo, "cannot read " + path + ": not a regular file"};
   }
   Slice slice;
   slice.total_bytes = static_cast<std::uint64_t>(about.st_size);
@@ -71,7 +71,7 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& state_dir, c
   fs::create_directories(state_dir + "/runs", problem);
   if (problem) {
     return Error{ErrorKind::kIo, "cannot create state-dir " + state_dir + ": " + problem.message() +
-                                     "; give a directory that " + node + " may write with state-dir"};
+                                     "; set state-dir to a directory that " + node + " may write to"};
   }
   std::unique_ptr<RunFiles> files(new RunFiles(state_dir, node));
   if (files->lock_.fd() < 0)

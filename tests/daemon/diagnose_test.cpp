@@ -277,7 +277,7 @@ TEST(Diagnose, ANodeWhoseLinksAreNotKnown) {
   Survey survey = healthy();
   at(survey, kB).links.clear();
   const std::string text = text_of(diagnose(survey));
-  EXPECT_NE(text.find("ports fail [node-b] [] its way to the others could not be looked at"), std::string::npos)
+  EXPECT_NE(text.find("ports fail [node-b] [] its links to the others could not be examined"), std::string::npos)
       << text;
 }
 

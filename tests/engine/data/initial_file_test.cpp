@@ -97,7 +97,8 @@ TEST(InitialFile, HeadsOfOtherClassesAreDrawn) {
   const InitialFile file = InitialFile::open(folder / "a", model, kSeed).value();
   ASSERT_EQ(file.notes().size(), 1u);
   EXPECT_EQ(file.notes()[0],
-            "drawn from the seed for another number of classes: aux.weight (3x144, in the file 7x144), aux.bias (3, in "
+            "drawn from the seed because the number of classes differs: aux.weight (3x144, in the file 7x144), "
+            "aux.bias (3, in "
             "the file 7), fc2.weight (3x30, in the file 7x30), fc2.bias (3, in the file 7)");
   for (std::size_t s = 0; s < model.segments.size(); ++s) {
     const Segment& segment = model.segments[s];
