@@ -144,7 +144,7 @@ TEST(Diagnose, ADownNodeIsOneFindingByHowItIsDown) {
                                          std::tuple(Reach::kSilent, "does not answer", "is its cable in"),
                                          std::tuple(Reach::kUnreachable, "does not answer", "is its cable in"),
                                          std::tuple(Reach::kStuck, "does nothing", "continue or restart"),
-                                         std::tuple(Reach::kStranger, "no tgd", "peer line of node-c")}) {
+                                         std::tuple(Reach::kStranger, "not a tgd", "peer line of node-c")}) {
     Survey survey = healthy();
     take_down(survey, kC, reach);
     expect(survey, Check::kNodes, Verdict::kFail, "node-c", seen, fix);
