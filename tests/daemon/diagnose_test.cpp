@@ -300,7 +300,7 @@ TEST(Diagnose, PeerLinesThatDiffer) {
          "same peer lines");
   survey = healthy();
   at(survey, kB).configuration = "data-dir = /x is no folder here; make it";
-  expect(survey, Check::kConfiguration, Verdict::kWarn, "node-b", "/x is not a folder", "make it");
+  expect(survey, Check::kConfiguration, Verdict::kWarn, "node-b", "/x is not a folder", "create it");
 }
 
 TEST(Diagnose, ClocksAreComparedWithTheMedian) {

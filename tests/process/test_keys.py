@@ -51,7 +51,7 @@ class WithKeys(unittest.TestCase):
             os.rename(mesh.key_file + ".new", mesh.key_file)
             wait_until("the nodes have read that it is gone", lambda: all("operators=0" in node.log_text() for node in mesh.nodes))
             begun = time.monotonic()
-            mesh.ctl("--key", "", "status").refuses(FORBIDDEN, "wants a key", "--key")
+            mesh.ctl("--key", "", "status").refuses(FORBIDDEN, "requires a key", "--key")
             mesh.ctl("--key", other, "status").refuses(FORBIDDEN, "another cluster key")
             mesh.ctl("--key", carol, "status").refuses(FORBIDDEN, "does not know this key")
             self.assertLess(time.monotonic() - begun, 3 * SOON)
