@@ -65,7 +65,7 @@ struct Client::State {
     dial();
   }
 
-  // With the next way of our keys, if there are any.
+  // Dials with the next of our keys, if there are any.
   void dial() {
     socket = zmq::socket_t(context, zmq::socket_type::dealer);
     socket.set(zmq::sockopt::linger, kLingerMs);
@@ -90,7 +90,7 @@ struct Client::State {
     socket.connect(is_local(address) ? "ipc://" + address : "tcp://" + address);
   }
 
-  // What became of the connection. Another key is tried as long as there is one.
+  // Handles events of the connection. Another key is tried as long as there is one.
   void take_events(std::uint64_t id, const schema::RequestBody& body) {
     zmq::message_t event, place;
     bool failed = false;
@@ -102,7 +102,7 @@ struct Client::State {
       std::memcpy(&value, event.data<char>() + sizeof what, sizeof value);
       accepted = accepted || what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
       refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-      // Without keys anything else than a wish for them is no tgd, and why_silent finds out.
+      // Without keys, any other failure means that it is not a tgd; why_silent finds out more.
       const bool wants_key = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
       failed = failed || (what != ZMQ_EVENT_HANDSHAKE_SUCCEEDED && (wants_key || !keys.ways.empty()));
     }
@@ -122,10 +122,11 @@ struct Client::State {
                                          " does not know this key; list its operator line in the cluster key file of "
                                          "the nodes (tgctl keygen --help)"};
     if (keys.ways.empty())
-      return {ErrorKind::kForbidden, who +
-                                         " is no tgd, or one that wants a key: give --key FILE or TGCTL_KEY, or ask "
-                                         "its local socket (--address STATE-DIR/control.sock)"};
-    return {ErrorKind::kForbidden, who + " is no tgd, or has another cluster key than this key file, or none"};
+      return {ErrorKind::kForbidden,
+              who +
+                  " is not a tgd, or is one that requires a key: give --key FILE or TGCTL_KEY, or ask "
+                  "its local socket (--address STATE-DIR/control.sock)"};
+    return {ErrorKind::kForbidden, who + " is not a tgd, or has another cluster key than this key file, or none"};
   }
 
   Error unreachable(const std::string& why) const {
@@ -135,7 +136,7 @@ struct Client::State {
     // Its refusal may have been lost: a reset overtakes what was sent before it.
     if (silence.wants_key && keys.ways.empty()) return why_forbidden();
     return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + silence.why +
-                                         " Another address is given with --address or TGCTL_ADDRESS"};
+                                         " Use --address or TGCTL_ADDRESS for another node"};
   }
 
   bool send(std::uint64_t id, const schema::RequestBody& body) {
@@ -143,7 +144,7 @@ struct Client::State {
     return socket.send(zmq::buffer(bytes), zmq::send_flags::dontwait).has_value();
   }
 
-  // The next reply of any id, or nothing by the deadline, upon Ctrl-C or where the node lets us not in.
+  // The next reply of any id; nothing at the deadline, on Ctrl-C, or if the node refuses the connection.
   std::optional<Result<schema::Reply>> receive(Clock::time_point deadline, std::uint64_t id,
                                                const schema::RequestBody& body) {
     while (!interrupted() && !forbidden) {
@@ -195,7 +196,7 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
     if (reply) {
       if (!reply->ok()) {
         return Error{ErrorKind::kCorrupt,
-                     "what answers at " + address + " is no tgd of this version: " + reply->error().message};
+                     "what answers at " + address + " is not a tgd of this version: " + reply->error().message};
       }
       heard = now;
       const std::uint64_t answered = reply->value().id;
@@ -208,14 +209,14 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       return std::move(answer);
     }
     if (!probe) return unreachable(" within " + std::to_string(timeout_ms / 1000) + " s");
-    if (now - heard >= std::chrono::milliseconds(kSilenceMs)) return unreachable(" any more");
+    if (now - heard >= std::chrono::milliseconds(kSilenceMs)) return unreachable(" any longer");
     if (now >= deadline) {
-      return Error{ErrorKind::kTimeout, "the node at " + address + " lives but did not finish the request within " +
+      return Error{ErrorKind::kTimeout, "the node at " + address + " is alive but did not finish the request within " +
                                             std::to_string(timeout_ms / 1000) + " s; see tgctl list"};
     }
     if (now < next_probe) continue;
     next_probe = now + probe_every;
-    if (!send(next_id++, question)) return unreachable(" any more");
+    if (!send(next_id++, question)) return unreachable(" any longer");
   }
 }
 

@@ -1,7 +1,7 @@
 // A connection to one node's control port: a request out, its reply back, never without a deadline.
 // One DEALER socket, used by the main thread only; the only file that meets cppzmq. Requests carry ids of our own, so a
 // late reply to an earlier request is never taken for this one's. Errors: kUnreachable when nobody answers in time,
-// kForbidden when our key is not taken, kCorrupt when what answers is no tgd, and whatever error the node replied.
+// kForbidden when our key is refused, kCorrupt when the other end is not a tgd, and whatever error the node replied.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace tg::ctl {
 
-// What is asked each second while another answer is waited for, and who takes the replies.
+// A request sent each second while waiting for another answer, and the receiver of the replies.
 struct Meanwhile {
   schema::RequestBody question;
   std::function<void(const schema::ReplyBody&)> answered;
@@ -42,7 +42,7 @@ class Client {
   static Result<Reply> as(Result<schema::ReplyBody> reply) {
     if (!reply) return reply.error();
     if (auto* expected = std::get_if<Reply>(&reply.value())) return std::move(*expected);
-    return Error{ErrorKind::kCorrupt, "the node answered something else than was asked; are both of one version?"};
+    return Error{ErrorKind::kCorrupt, "the node did not answer what was asked; are both of the same version?"};
   }
 
   const std::string& address() const;

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kIsItThePort = "is this its control port (the mesh port + 1)?";
 constexpr std::size_t kGreetingBytes = 64;
 constexpr unsigned char kZmtp = 0xff;  // the first byte of every ZMTP greeting
-// Of ZMTP 3 (RFC 23): signature, version; then 20 bytes with the mechanism's name.
+// ZMTP 3's greeting (RFC 23): signature, version; then 20 bytes with the mechanism's name.
 constexpr std::string_view kOpening("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
 
 int remaining_ms(Clock::time_point deadline) {
@@ -85,7 +85,7 @@ int connect_until(int fd, const Resolved& to, Clock::time_point deadline) {
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
 }
 
-// What it says first; of ZMTP all of it, which takes a greeting of ours.
+// The first bytes that it sends; a complete ZMTP greeting, which requires a greeting from us.
 std::string greeting_of(int fd, Clock::time_point deadline) {
   std::string greeting;
   char bytes[kGreetingBytes];
@@ -103,11 +103,11 @@ std::string greeting_of(int fd, Clock::time_point deadline) {
 }
 
 std::string about_greeting(const std::string& greeting) {
-  if (greeting.empty()) return std::string("something listens there and says nothing; ") + kIsItThePort;
+  if (greeting.empty()) return std::string("a program listens there but says nothing; ") + kIsItThePort;
   if (static_cast<unsigned char>(greeting[0]) == kZmtp)
-    return std::string("a ZeroMQ program listens there and does not answer; is it a tgd that stands still, and ") +
+    return std::string("a ZeroMQ program listens there but does not answer; is it a tgd that has been stopped, and ") +
            kIsItThePort;
-  return "what listens there is no tgd: it says \"" +
+  return "the program that listens there is not a tgd: it says \"" +
          schema::clip_text(greeting.substr(0, greeting.find_first_of("\r\n")), kGreetingBytes) + "\"; " + kIsItThePort;
 }
 
@@ -120,7 +120,7 @@ Silence why_silent(const std::string& address) {
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
   const std::shared_future<Resolved> result = resolve_beside(host, address.substr(colon + 1));
   if (result.wait_until(deadline) != std::future_status::ready)
-    return {"looking up the name " + host + " takes long; does the name server answer?"};
+    return {"looking up the name " + host + " takes a long time; does the name server answer?"};
   const Resolved& resolved = result.get();
   if (resolved.error != 0)
     return {"the name " + host + " does not resolve (" + gai_strerror(resolved.error) +

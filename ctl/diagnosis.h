@@ -1,4 +1,4 @@
-// Why nobody answers at an address: whether its name resolves, whether anything listens there, and what that says.
+// Finds out why an address does not answer: whether its name resolves, whether anything listens, and what it says.
 // Tried over plain sockets after an ask has failed; ends within kDiagnosisMs, whatever the resolver or the network
 // does.
 #pragma once
@@ -11,7 +11,7 @@ inline constexpr int kDiagnosisMs = 1000;
 
 struct Silence {
   std::string why;         // a sentence that ends with the next action
-  bool wants_key = false;  // a ZeroMQ program that lets only those in who have a key
+  bool wants_key = false;  // a ZeroMQ program that accepts only clients with a key
 };
 
 // address: host:port as Client takes it.

@@ -28,7 +28,7 @@ std::vector<fs::path> job_folders() {
 // "; did you mean deploy/jobs/lenet-mnist.job?" for lenet, lenet-mnist, lenet-mnist.job and x/lenet-mist.job.
 std::string did_you_mean(const std::string& path) {
   const std::vector<std::string> jobs = known_jobs();
-  if (jobs.empty()) return "; it takes a job file, and tgctl help job explains what may stand there";
+  if (jobs.empty()) return "; it takes a job file, and tgctl help job explains its keys";
   const std::string asked = fs::path(path).stem().string();
   std::string fitting;
   std::size_t count = 0;

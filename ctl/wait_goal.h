@@ -1,4 +1,4 @@
-// What `wait --for` asks: a state, the end, or a step; and what a look at the run means for it. Pure.
+// The goal of `wait --for`: a state, the end, or a step; and what a run's status means for it. Pure.
 #pragma once
 
 #include <cstdint>

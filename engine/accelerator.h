@@ -1,10 +1,10 @@
-// What a module that is loaded at run time gives a node: a device's memory with its tensor kernels, and engines that
+// The interface of a module that is loaded at run time: a device's memory with its tensor kernels, and engines that
 // compute there (kernels/home.h says why both come from one place). engine/cuda implements it as tgd-cuda.so, which
-// exports the two functions of kModuleBuild and kOpenModule; engine/load_accelerator.h finds and loads it. Module and
-// program are compiled from one tree: the build ids are compared before anything else is called.
+// exports the two functions named by kModuleBuild and kOpenModule; engine/load_accelerator.h finds and loads it. Module
+// and program are compiled from one tree: the build ids are compared before anything else is called.
 //
-// Threads. An accelerator is for any thread, its engines for one at a time each. It is never closed: a compute thread
-// that was left behind may hold arrays of it.
+// Threads. Any thread may use an accelerator, one thread at a time each of its engines. It is never closed: a compute
+// thread that was left behind may hold arrays of it.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ class Accelerator {
  public:
   virtual ~Accelerator() = default;
   virtual std::string_view device() const = 0;  // "NVIDIA H100 80GB HBM3 (device 0)"
-  // "CUDA 13.0, driver 13.0, cuDNN 9.14.0, cuBLAS 13.1.0 (/usr/local/cuda/lib)": and the libraries' folder or folders.
+  // "CUDA 13.0, driver 13.0, cuDNN 9.14.0, cuBLAS 13.1.0 (/usr/local/cuda/lib)": versions and the libraries' folders.
   virtual std::string_view library() const = 0;
-  virtual DeviceMemory memory() const = 0;  // now
+  virtual DeviceMemory memory() const = 0;  // at the time of the call
   virtual kernels::Home& home() = 0;
-  // As make_cpu_engine; options.threads means nothing here.
+  // As make_cpu_engine; options.threads is ignored.
   virtual Result<std::unique_ptr<Engine>> make_engine(const Model& model, const EngineOptions& options) = 0;
 };
 
@@ -42,12 +42,13 @@ struct AcceleratorOptions {
   Math math = Math::kFp32;
 };
 
-// What the module exports, by these names.
+// The names of the module's exported functions.
 inline constexpr const char* kModuleBuild = "tgd_module_build";
 inline constexpr const char* kOpenModule = "tgd_open_module";
 using ModuleBuild = const char* (*)();
-// Null, and why and what to do, where there is no such device, no driver, one too old (both versions are named), or a
-// library lacks something: a first step has been computed. That the processor could do it is for the caller to say.
+// Opens the device and computes a first step. Null if there is no such device, no driver or one too old (both versions
+// are named), or if a library lacks something; `why` then says so and what to do. That the processor could do the work
+// instead is for the caller to say.
 using OpenModule = Accelerator* (*)(const AcceleratorOptions& options, std::string& why);
 
 }  // namespace tg::engine

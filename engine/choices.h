@@ -1,6 +1,6 @@
-// What a job or a node's configuration chooses and the engine carries out: what computes, models, data, schedules. Each
-// choice with its words (kernels/base/words.h); the optimizers are in kernels/base/optimizer_kind.h. What only the
-// exchange knows is in schema/choices.h. Needs nothing else of the engine, so that schema/ and ctl/ may use it.
+// What a job or a node's configuration can choose of the engine: what computes, models, data, schedules. Each choice
+// has its words (kernels/base/words.h); the optimizers are in kernels/base/optimizer_kind.h, the exchange's choices in
+// schema/choices.h. Needs nothing else of the engine, so that schema/ and ctl/ may use it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tg {
 
-// What computes on a node: a device if one can be opened, else the processor; or that or nothing.
+// What computes on a node. kAuto: a device if one can be opened, else the processor. The others: that or nothing.
 enum class EngineKind : std::uint8_t { kAuto, kCpu, kCuda };
 constexpr auto words_of(EngineKind) { return words("auto", "cpu", "cuda"); }
 
@@ -19,8 +19,8 @@ constexpr auto words_of(EngineKind) { return words("auto", "cpu", "cuda"); }
 enum class Math : std::uint8_t { kFp32, kTf32, kBf16 };
 constexpr auto words_of(Math) { return words("fp32", "tf32", "bf16"); }
 
-// Of kLenetCaffe, kCifarnet32 and kGooglenetBiases, gradients can be replayed but the model cannot be trained
-// (engine/models/replay_only). alexnet, vgg-a, googlenet, resnet-18 and resnet-50 are torchvision's.
+// kLenetCaffe, kCifarnet32 and kGooglenetBiases can be replayed but not trained (engine/models/replay_only). alexnet,
+// vgg-a, googlenet, resnet-18 and resnet-50 are torchvision's.
 enum class ModelKind : std::uint8_t {
   kLenet,
   kCifarnet,
@@ -57,11 +57,11 @@ constexpr auto words_of(DatasetKind) {
   return words("synthetic", "mnist", "cifar10", "cifar100", "fashion-mnist", "folder", "idx", "npy", "fractals");
 }
 
-// What becomes of a picture's file that cannot be decoded: the run ends, or does without it.
+// What happens when a picture's file cannot be decoded: the run ends, or the picture is skipped.
 enum class Damaged : std::uint8_t { kFatal, kSkip };
 constexpr auto words_of(Damaged) { return words("fatal", "skip"); }
 
-// What training sees of a picture; engine/recipe.h says exactly.
+// The part of a picture that training sees; engine/recipe.h defines it.
 enum class Crop : std::uint8_t { kNone, kWindow, kArea };
 constexpr auto words_of(Crop) { return words("none", "window", "area"); }
 
@@ -71,7 +71,7 @@ constexpr auto words_of(Flip) { return words("none", "horizontal"); }
 enum class Colour : std::uint8_t { kNone, kPaper, kJitter };
 constexpr auto words_of(Colour) { return words("none", "paper", "jitter"); }
 
-// How a stored value becomes what the engine computes with.
+// How a stored value becomes an input of the engine.
 enum class Normalization : std::uint8_t { kNone, kSymmetric, kPerImage, kGiven, kMeasured };
 constexpr auto words_of(Normalization) { return words("none", "symmetric", "per-image", "given", "measured"); }
 

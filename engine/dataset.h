@@ -1,21 +1,21 @@
 // Datasets, and the stream of samples that training takes from them.
 //
-// A dataset knows its samples' shape (or that it varies), its classes, and each sample as it is stored: bytes (CHW) or
-// floats in memory, or pictures that are decoded or drawn when they are asked for. It is immutable once loaded, any
-// thread may read it. What makes a stored sample into the engine's input is a recipe (recipe.h).
+// A dataset knows its samples' shape (or that it varies), its classes, and each sample as stored: bytes (CHW) or floats
+// in memory, or pictures that are decoded or drawn on demand. It is immutable once loaded, and any thread may read it.
+// A recipe (recipe.h) turns a stored sample into the engine's input.
 // The sample stream is the concatenation of per-epoch permutations drawn from the seed; step k takes positions
 // [k*B, (k+1)*B), members take consecutive parts by rank. Augmentation is keyed by (seed, position), never by rank.
 //
-//   data            files, below data-dir (each plain or .gz, but for folder and npy)
-//   synthetic       none: engine/data/digits. fractals: none: engine/data/fractals
-//   mnist           train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-..., there or in mnist/
-//   fashion-mnist   the same in fashion-mnist/, else where Debian's dataset-fashion-mnist has put them, else there
-//   cifar10, cifar100   the binary batches, there or in cifar-10-batches-bin/, cifar-100-binary/
+//   data            files in data-dir (each plain or .gz, except for folder and npy)
+//   synthetic       none, see engine/data/digits; fractals: none, see engine/data/fractals
+//   mnist           train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-..., in data-dir or its mnist/
+//   fashion-mnist   the same in fashion-mnist/, else where Debian's dataset-fashion-mnist puts them, else in data-dir
+//   cifar10, cifar100   the binary batches, in data-dir or its cifar-10-batches-bin/, cifar-100-binary/
 //   idx             one file each with train-images, train-labels, t10k-images, t10k-labels in its name
 //   npy             x_train.npy, y_train.npy, x_test.npy, y_test.npy, or x.npy, y.npy: files/array_sets.h
 //   folder          JPEG and PNG, a folder per class: folder/list.h
 //
-// idx, npy and folder without a part for testing hold back test_share of each class.
+// If idx, npy or folder have no test set, test_share of each class is held back.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ namespace tg::engine {
 
 class PictureSource;
 
-// One of pixels, values and source holds the samples.
+// The samples are in one of pixels, values and source.
 struct ImageSet {
-  ImageShape stored;                            // height = width = 0 where it varies
+  ImageShape stored;                            // height = width = 0 if it varies
   std::vector<std::uint8_t> pixels;             // count * stored.elements()
   std::vector<float> values;                    // count * stored.elements(), finite
   std::shared_ptr<const PictureSource> source;  // pictures of 1 or 3 channels
@@ -46,12 +46,12 @@ struct ImageSet {
   std::size_t count() const { return labels.size(); }
 };
 
-// Files that could not be decoded and were done without. Any thread.
+// Files that could not be decoded and were skipped. Any thread.
 class DamagedFiles {
  public:
   void add(const std::string& message);
-  std::size_t count() const;                  // how often one was met
-  std::vector<std::string> messages() const;  // of the first few, each once; each names its file
+  std::size_t count() const;                  // how often a file was skipped
+  std::vector<std::string> messages() const;  // one for each of the first few files; each names its file
 
  private:
   mutable std::mutex mutex_;
@@ -65,36 +65,36 @@ struct Dataset {
   std::vector<std::string> classes;  // their names; label c is classes[c]
   Damaged damaged = Damaged::kFatal;
   std::shared_ptr<DamagedFiles> skipped = std::make_shared<DamagedFiles>();
-  // Over file bytes (decompressed) and, for folders, names; or generator version, seed, sizes and some of the images.
+  // Covers file bytes (decompressed) and, for folders, names; or generator version, seed, sizes and some of the images.
   std::uint64_t hash = 0;
 };
 
 struct DatasetOptions {
   DatasetKind kind = DatasetKind::kSynthetic;
-  std::string directory;            // where the files lie; unused by what is drawn
-  std::uint64_t seed = 1;           // of what is drawn, train and test from disjoint streams; of the samples held back
-  std::size_t synthetic_train = 0;  // images of what is drawn; 0 = the generator's default
+  std::string directory;   // folder of the files; unused by generated sets
+  std::uint64_t seed = 1;  // seed of generated sets (train and test use disjoint streams) and of held-back samples
+  std::size_t synthetic_train = 0;  // images of a generated set; 0 = the generator's default
   std::size_t synthetic_test = 0;
-  double test_share = 0;  // of each class, held back for testing; 0 = the data have a part for it
+  double test_share = 0;  // share of each class held back for testing; 0 = the data have a test set
   Damaged damaged = Damaged::kFatal;
-  int classes = 0;  // of the fractals; 0 = the default
+  int classes = 0;  // classes of fractals; 0 = the default
   int size = 0;     // pixels of the fractals' sides; 0 = the default
-  int threads = 1;  // that read, decode and draw
+  int threads = 1;  // threads that read, decode and draw
 };
 
 // Errors name the file, what is wrong with it and what to do.
 Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& options);
 
-// The samples' shape and the classes of data that are always alike, or drawn; none where only the files know.
+// The samples' shape and the classes, for sets where they are fixed or generated; nothing if only the files know.
 struct SetShape {
   ImageShape stored;
   int classes = 0;
 };
 std::optional<SetShape> known_shape(const DatasetOptions& options);
 
-// What a model takes of data whose samples are stored like this: the same shape, but
-//   folder: pictures with sides of `size` where that is not 0, and of the published size where they differ;
-//   CifarNet on CIFAR: windows of its published size, as the paper's.
+// The input shape of a model for data stored in this shape. It is the same shape, except for
+//   folder: pictures with sides of `size` if that is not 0, or of the published size if they differ in size;
+//   CifarNet on CIFAR: windows of its published size, as in the paper.
 ImageShape input_of(DatasetKind data, const ImageShape& stored, ModelKind model, int size);
 
 class SampleStream {
@@ -116,22 +116,22 @@ struct Share {
   std::uint64_t first = 0;  // offset from the step's first position
   int count = 0;
 };
-// Consecutive parts by rank, in proportion to the weights (each 1 or more): of what the quotas' whole numbers leave
-// over, the largest remainders get one each, the lower rank first among equals. Nobody goes without as long as there is
-// a sample for each. Whole numbers only, so all members find the same. Equal weights: parts that differ by one at most,
-// the longer ones first.
+// Consecutive parts by rank, in proportion to the weights (each at least 1). Samples left over by the quotas' whole
+// numbers go one each to the largest remainders, the lower rank first among equals. Every member gets a sample as long
+// as there are enough. Whole numbers only, so all members compute the same. With equal weights, parts differ by at most
+// one, the longer ones first.
 std::vector<Share> split(std::uint64_t total, std::span<const std::uint16_t> weights);
 
-// An error unless every label is below `classes`: asked once per run, since the fill functions take it as given.
+// An error unless every label is below `classes`. Called once per run; the fill functions rely on it.
 Status check_labels(const Dataset& data, int classes);
 
-// Fills a training batch from stream positions [first, first + batch.count). In place of a damaged file that is to be
-// skipped comes the next sample of the set. Throws std::runtime_error naming a damaged file that is fatal, or when
-// nothing but damaged files follow.
+// Fills a training batch from stream positions [first, first + batch.count). A damaged file that is to be skipped is
+// replaced by the next sample of the set. Throws std::runtime_error naming a damaged file that is fatal, or if only
+// damaged files follow.
 void fill_training_batch(const Dataset& data, const Recipe& recipe, SampleStream& stream, std::uint64_t seed,
                          std::uint64_t first_position, Batch& batch);
 // Fills an evaluation batch from test images [first, first + batch.count) on `threads` threads. Damaged files that are
-// to be skipped are left out: batch.count is less then, 0 perhaps. Throws as above.
+// to be skipped are left out: batch.count is then less, possibly 0. Throws as above.
 void fill_evaluation_batch(const Dataset& data, const Recipe& recipe, std::size_t first, Batch& batch, int threads = 1);
 
 // Prefetches training batches on threads of its own, one ahead: next() waits for step k's batch, which stays valid
@@ -139,8 +139,8 @@ void fill_evaluation_batch(const Dataset& data, const Recipe& recipe, std::size_
 // peek() are called from one thread, steps ascending by one from `first_step`; next() throws what filling a batch
 // threw.
 //
-// The batches lie in host memory of the engine's home, taken once, so that an engine may copy the one that peek() shows
-// while it computes another (Engine::prefetch): none is filled anew before two more were handed out.
+// The batches lie in host memory of the engine's home, allocated once, so that an engine may copy the one that peek()
+// shows while it computes another (Engine::prefetch): a batch is refilled only after two more were handed out.
 class BatchSource {
  public:
   struct Options {
@@ -150,18 +150,18 @@ class BatchSource {
     std::uint64_t first_step = 0;
     std::uint64_t last_step = 0;  // exclusive
     Recipe recipe;
-    int threads = 1;                // 1 at least
-    kernels::Home* home = nullptr;  // where the engine computes; outlives this. Null: ordinary memory
+    int threads = 1;                // at least 1
+    kernels::Home* home = nullptr;  // the engine's home, which must outlive this; null: ordinary memory
   };
   BatchSource(std::shared_ptr<const Dataset> data, const Options& options);
   ~BatchSource();
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
   const Batch& next();
-  // What the following next() will return, if it is filled by now; null if it is not, and after the last step. Does not
-  // wait.
+  // The batch that the following next() will return, if it is already filled; null if not, and after the last step.
+  // Does not wait.
   const Batch* peek() const;
-  // How long next() has waited for data, all calls together. Any thread.
+  // The total time that next() has waited for data. Any thread.
   double waited_seconds() const;
 
  private:

@@ -11,9 +11,9 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kMostNamed = 3;                         // of the tensors that are left alone
-constexpr std::size_t kMostNameBytes = 100;                   // the file's own words
-constexpr std::string_view kCounter = "num_batches_tracked";  // PyTorch's, of batch normalizations; nothing uses it
+constexpr std::size_t kMostNamed = 3;                         // names listed of the ignored tensors
+constexpr std::size_t kMostNameBytes = 100;                   // bytes of a name from the file
+constexpr std::string_view kCounter = "num_batches_tracked";  // PyTorch's counter in batch normalizations; not used
 
 std::string text_of(const std::vector<std::int64_t>& shape) {
   std::string text;
@@ -21,7 +21,7 @@ std::string text_of(const std::vector<std::int64_t>& shape) {
   return shape.empty() ? "a single number" : text;
 }
 
-// Segments of the dense layers that give logits, auxiliary ones too: what depends on the number of classes.
+// Segments of the dense layers that give logits, auxiliary ones included: these depend on the number of classes.
 std::set<std::size_t> head_segments(const Model& model) {
   std::set<std::size_t> segments;
   for (const Operator& one : model.operators) {
@@ -52,7 +52,7 @@ std::string left_alone(const std::map<std::string, TensorSource>& tensors) {
   }
   if (count == 0) return "";
   return "it has " + std::to_string(count) + (count == 1 ? " tensor" : " tensors") +
-         " that the model has not: " + names + (count > kMostNamed ? ", ..." : "");
+         " that the model does not have: " + names + (count > kMostNamed ? ", ..." : "");
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ Result<InitialFile> InitialFile::open(const std::string& path, const Model& mode
       return taken.error();
   for (const Segment& statistic : model.statistics.segments())
     if (const Status taken = take(statistic, false, initial.statistics_); !taken) return taken.error();
-  if (!drawn.empty()) initial.notes_.push_back("drawn from the seed for another number of classes: " + drawn);
+  if (!drawn.empty()) initial.notes_.push_back("drawn from the seed because the number of classes differs: " + drawn);
   if (std::string note = left_alone(tensors); !note.empty()) initial.notes_.push_back(std::move(note));
   return initial;
 }

@@ -1,9 +1,9 @@
-// The parameters that a run starts from in place of those drawn from the seed (fine-tuning): a safetensors file with
-// PyTorch's names and shapes, such as `tgctl fetch` writes, or torchvision's own saved by safetensors.
+// Parameters that a run starts from instead of drawing them from the seed (fine-tuning): a safetensors file with
+// PyTorch's names and shapes, such as `tgctl fetch` writes, or torchvision's own saved with safetensors.
 //
-// Every segment and statistic of the model has to be there in its shape. A head's dense layer may have another number
-// of classes: it is drawn from the seed then. What the model does not have is left alone. Nothing is kept in memory:
-// values are read when they are asked for. Immutable after open; any thread.
+// The file must have every segment and statistic of the model in its shape. A head's dense layer may have another
+// number of classes: it is then drawn from the seed. Other tensors are ignored. Nothing is kept in memory: values are
+// read on demand. Immutable after open; any thread.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +27,13 @@ class InitialFile {
   void fill_segment(std::size_t index, std::size_t first, std::span<float> values) const;
   void fill_statistic(std::size_t index, std::size_t first, std::span<float> values) const;
 
-  // For the log, a sentence each: what is drawn all the same, and what was left alone.
+  // Sentences for the log: which tensors are drawn all the same, and which were ignored.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   struct Source {
     Segment segment;
-    ReadFloats read;  // empty: drawn from the seed
+    ReadFloats read;  // empty if drawn from the seed
   };
   void fill(const Source& source, std::size_t index, std::size_t first, std::span<float> values) const;
 

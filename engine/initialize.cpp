@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint32_t kInitializationDomain = 0x494e4954;
 constexpr double kCut = 2.0;  // deviations
 
-// e^-y for y in [0, kCut^2/2] without libm: Taylor at y/4, |rest| < 0.5^13/13! = 2e-14, then to the fourth power.
+// Computes e^-y for y in [0, kCut^2/2] without libm: Taylor at y/4, |rest| < 0.5^13/13! = 2e-14, then the fourth power.
 double exp_minus(double y) {
   constexpr int kTerms = 12;
   const double x = -y * 0.25;
@@ -45,7 +45,7 @@ double truncated_normal(std::uint64_t seed, std::uint32_t segment, std::uint32_t
   }
 }
 
-// Uniform between -1 and 1. Four neighbours share a block, which is kept: large models start from these.
+// Uniform between -1 and 1. Four neighbours share a block, which is kept, because large models use these.
 class UniformDraws {
  public:
   UniformDraws(std::uint64_t seed, std::uint32_t segment)

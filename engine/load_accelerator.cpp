@@ -13,15 +13,15 @@ constexpr const char* kModule = "tgd-cuda.so";
 
 Error failed(std::string message) { return {ErrorKind::kFailed, std::move(message)}; }
 
-// "libcudnn.so.9: cannot open shared object file: No such file or directory" is what the loader says of a library.
+// The loader says "libcudnn.so.9: cannot open shared object file: No such file or directory" about a missing library.
 Error not_loaded(const std::string& path, const std::string& said) {
   if (said.find("undefined symbol") != std::string::npos)
     return failed(path + " cannot be loaded: " + said +
                   "; cuDNN or cuBLAS here is older than what it was built with, or the module is of another build: "
-                  "install newer ones (deploy/reference.md, GPUs), or tgd-cuda anew");
+                  "install newer ones (deploy/reference.md, GPUs), or reinstall tgd-cuda");
   const std::size_t colon = said.find(": cannot open shared object file");
   if (colon == std::string::npos || said.starts_with(path))
-    return failed(path + " cannot be loaded: " + said + "; install the package tgd-cuda of this build anew");
+    return failed(path + " cannot be loaded: " + said + "; reinstall the package tgd-cuda of this build");
   return failed(path + " needs " + said.substr(0, colon) +
                 ", which is not on this machine; install it: cuDNN 9 and cuBLAS are NVIDIA's packages "
                 "(deploy/reference.md, GPUs)");
@@ -54,8 +54,9 @@ Result<Accelerator*> load_accelerator(const AcceleratorOptions& options, std::st
   const auto module_build = find<ModuleBuild>(module, kModuleBuild);
   const auto open_module = find<OpenModule>(module, kOpenModule);
   if (module_build == nullptr || open_module == nullptr)
-    return failed(path + " is no module of tgd: it has no " + (module_build == nullptr ? kModuleBuild : kOpenModule) +
-                  "; install the package tgd-cuda of this build anew");
+    return failed(path + " is not a module of tgd: it has no " +
+                  (module_build == nullptr ? kModuleBuild : kOpenModule) +
+                  "; reinstall the package tgd-cuda of this build");
   if (const std::string other = module_build(); other != build)
     return failed(path + " is of the build " + other + ", and this tgd of " + std::string(build) +
                   "; install both from one build");

@@ -2,8 +2,8 @@
 // machine; nothing in it asks whether CUDA was there when it was built.
 //
 // The module's place follows from the running program's: where `cmake --install` puts it (../lib/tgd/tgd-cuda.so beside
-// bin, with the platform's name of lib), else, as in a build tree, ../engine/tgd-cuda.so. Blocking, up to seconds. One
-// thread, once: a module that was loaded stays loaded, whatever came of it.
+// bin, with the platform's name of lib), else, as in a build tree, ../engine/tgd-cuda.so. May block for seconds. One
+// thread, once: a loaded module stays loaded, even after an error.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@
 
 namespace tg::engine {
 
-// In the order that they are looked at. program: its path.
+// The places of the module, in the order tried. program: the path of this program.
 std::vector<std::string> module_paths(const std::string& program);
 
-// The accelerator lives as long as the process. build: of this program. Errors are one line with the next action, of
-// kind kNotFound where no module is installed, else kFailed: a library that it needs is missing, it is of another build
-// or no module at all, or it says why it cannot open the device.
+// The accelerator lives as long as the process. build: this program's id. Errors are one line with the next action, of
+// kind kNotFound if no module is installed, else kFailed: a library that it needs is missing, it is of another build or
+// not a module at all, or it says why it cannot open the device.
 Result<Accelerator*> load_accelerator(const AcceleratorOptions& options, std::string_view build);
 
 }  // namespace tg::engine

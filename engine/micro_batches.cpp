@@ -47,7 +47,7 @@ class MicroBatches final : public Engine {
   }
   void add_gradient(const Batch& batch, int part);
   void add_statistics(int part);
-  // target += factor * what, of segments [first, last).
+  // Adds factor * what to target, for segments [first, last).
   void add(kernels::ConstFloats what, float factor, kernels::Floats target, std::size_t first, std::size_t last) {
     const std::size_t begin = segments()[first].offset;
     const std::size_t count = segments()[last - 1].offset + segments()[last - 1].padded_count() - begin;
@@ -58,14 +58,14 @@ class MicroBatches final : public Engine {
   const MicroBatchOptions options_;
   const int parts_;
   const std::unique_ptr<kernels::TensorKernels> tensors_;
-  kernels::HomeArray sum_, part_gradient_;  // of the parts before the last
+  kernels::HomeArray sum_, part_gradient_;  // the sum of all parts before the last, and one part's
   AlignedArray<float> measured_, part_measured_;
-  // In the batch's memory: that of the engine's last forward, and the next one.
+  // Views into the batch's memory: the part of the engine's last forward, and the next one.
   Batch samples_[2];
   std::size_t next_ = 0;
 };
 
-// The next part that the engine gets. It may have been taken before, to be prefetched.
+// Makes the next part for the engine. It may have been made before, for the prefetch.
 void MicroBatches::take_part(const Batch& batch, int part) {
   const std::size_t elements = batch.images.size() / static_cast<std::size_t>(batch.count);
   const auto count = static_cast<std::size_t>(options_.micro_batch), first = static_cast<std::size_t>(part) * count;
@@ -113,7 +113,7 @@ void MicroBatches::backward(float factor, float* gradients, const SegmentSink& s
     if (parts_ > 1) add(std::as_const(sum_).floats(), factor, target, first, last);
     sink(first, last);
   });
-  samples_[1 - next_] = {};  // its batch may go now
+  samples_[1 - next_] = {};  // its batch may be destroyed now
 }
 
 void MicroBatches::read_statistics(float* measured) const {

@@ -8,7 +8,7 @@
 namespace tg::engine {
 namespace {
 
-// x^n by squaring: multiplications in a fixed order, where std::pow would depend on the libm at hand.
+// x^n by squaring: multiplications in a fixed order, where std::pow would depend on the libm.
 double integer_power(double x, std::uint64_t n) {
   double result = 1.0;
   for (double square = x; n > 0; n >>= 1, square *= square) {

@@ -31,11 +31,11 @@ struct OptimizerOptions {
 
 // The learning rate of step k (k = 0 is the first).
 float learning_rate(const Schedule& schedule, std::uint64_t step);
-// Everything but scale and weight_decay, which belong to the segment.
+// Sets everything except scale and weight_decay, which belong to the segment.
 kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t step);
 using tg::slot_count;
-// 1 - min(decay, (1+t)/(10+t)), t = committed steps: the average of the first steps forgets the initial parameters
-// quickly. TensorFlow's moving average, with which the paper's code evaluates, has the same rule.
+// 1 - min(decay, (1+t)/(10+t)) with t = committed steps, so that the average forgets the initial parameters quickly.
+// TensorFlow's moving average, which the paper's code evaluates, has the same rule.
 float average_rate(double decay, std::uint64_t committed_steps);
 
 }  // namespace tg::engine

@@ -1,8 +1,7 @@
-// The recipe: what turns a stored sample into the engine's input, with all its numbers. The artefact repeats the part
-// that evaluation uses outside of this program (recipe_json), so every step is defined to the bit here. Values; any
-// thread.
+// The recipe that turns a stored sample into the engine's input, with all its numbers. The artefact repeats the
+// evaluation's part outside this program (recipe_json), so every step is defined here to the bit. Values; any thread.
 //
-// Evaluation, of a picture (bytes, 1 or 3 channels):
+// Evaluation of a picture (bytes, 1 or 3 channels):
 //   1. decode. A JPEG whose shorter side is at least s times `resize`, s the largest of 8, 4, 2, 1, is decoded at
 //      1/s of its size (libjpeg's scaled inverse DCT; Pillow: draft("RGB", (resize, resize))). PNG: in full; 16 bits
 //      keep their high byte, alpha is dropped. Orientation tags are ignored. A JPEG in whose entropy-coded data
@@ -11,7 +10,7 @@
 //   3. resize, unless it is 0. The shorter side becomes `resize` pixels, the longer one resize * longer / shorter,
 //      rounded down. Triangle filter with antialiasing, bit for bit what Pillow's resize(size, BILINEAR) does to
 //      8-bit pictures (engine/data/recipe/resize.h).
-//   4. crop: the window of the input's size whose top and left are half of what is left over, rounded down.
+//   4. crop: the window of the input's size in the middle; its top and left are half of the excess, rounded down.
 //   5. x / 255 in float32, then the normalization.
 // Training has these in place of 3 and 4:
 //   window   resize; `padding` black pixels on every side; a window of the input's size, top and left drawn uniformly
@@ -21,7 +20,7 @@
 //   paper    brightness +-63/255, then contrast 0.2 to 1.8 about each channel's mean, as CifarNet's authors do
 //   jitter   brightness, contrast about the picture's mean grey, saturation about each pixel's grey: factors drawn from
 //            1 - strength to 1 + strength, cut to [0, 1] after each; grey = 0.299 R + 0.587 G + 0.114 B
-// What is drawn depends on (seed, position in the stream) alone.
+// The random draws depend on (seed, position in the stream) alone.
 // Normalization: none; symmetric (x - 0.5) * 2; per-image (x - mean) / max(deviation, 1/sqrt(n)) over the n values of
 // the sample; given, measured (x - mean[c]) / deviation[c] in float32, as torchvision's Normalize. Measured: over the
 // training set, bytes as evaluation sees them (at most kMostMeasuredPictures, evenly spaced, where they have to be
@@ -43,22 +42,23 @@ struct Dataset;
 
 struct Recipe {
   ImageShape input;
-  bool floats = false;  // what is stored, and so not divided by 255
-  int resize = 0;       // pixels of the shorter side; 0 = as it is stored
+  bool floats = false;  // samples are stored as floats, so they are not divided by 255
+  int resize = 0;       // pixels of the shorter side; 0 = as stored
   Crop crop = Crop::kNone;
-  int padding = 0;  // pixels, of a window
+  int padding = 0;  // pixels of padding for a window
   Flip flip = Flip::kNone;
   Colour colour = Colour::kNone;
-  double colour_strength = 0;  // of jitter
+  double colour_strength = 0;  // jitter's strength
   Normalization normalization = Normalization::kNone;
   std::vector<float> mean, deviation;  // per channel; empty unless given or measured
 };
 
-// What the job says. What it leaves out follows from the data:
+// What the job sets. The rest follows from the data:
 //   synthetic, mnist, fashion-mnist, idx, fractals   symmetric, nothing else
 //   cifar10, cifar100   input smaller than the pictures: window, flip, colour paper, per-image (the paper's CifarNet);
 //                       else window with an eighth of the side as padding, flip, measured
-//   folder              pictures all of the input's size: the same; else area, flip, measured, resize 8/7 of the input
+//   folder              the same if all pictures have the input's size; else area, flip, measured, resize 8/7 of the
+//                       input
 //   npy, and floats of idx   measured
 struct RecipeOptions {
   std::optional<Crop> crop;
@@ -68,15 +68,14 @@ struct RecipeOptions {
   std::optional<Colour> colour;
   double colour_strength = 0.4;
   std::optional<Normalization> normalization;
-  std::vector<double> mean, deviation;  // one number for all channels, or one each; for `given`
+  std::vector<double> mean, deviation;  // for `given`: one number for all channels, or one for each
 };
 
-// Errors say which key and which data do not go together. Decodes pictures on `threads` threads where it has to
-// measure.
+// Errors say which key and which data do not go together. Decodes pictures on `threads` threads if it has to measure.
 Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const RecipeOptions& options = {},
                            int threads = 1);
 
-// All of the recipe as one JSON object, numbers exact: for model.json.
+// The whole recipe as one JSON object, numbers exact: for model.json.
 std::string recipe_json(const Recipe& recipe);
 
 }  // namespace tg::engine

@@ -9,7 +9,7 @@
 namespace tg::engine {
 namespace {
 
-// FNV-1a over the fields' bytes, little-endian, each text closed by its length so that fields cannot run together.
+// FNV-1a over the fields' bytes, little-endian; each text ends with its length so that fields cannot run together.
 class FieldHash {
  public:
   void number(std::uint64_t value) {

@@ -1,4 +1,4 @@
-// Segments: where each parameter tensor lives inside the flat arrays (parameters, gradients, slots, EMA).
+// Segments: the place of each parameter tensor in the flat arrays (parameters, gradients, slots, EMA).
 //
 // A segment starts at a multiple of kernels::kBlock elements; its padding up to the next one stays 0. Order is that of
 // the network's forward pass (conv1.weight, conv1.bias, conv2.weight, ...), row-major in PyTorch's layout (OIHW for
@@ -18,9 +18,9 @@ struct Segment {
   std::vector<std::int64_t> shape;   // as PyTorch shapes it
   std::size_t element_count = 0;     // real elements
   std::size_t offset = 0;            // first element in a flat array, multiple of kBlock
-  double initial_deviation = 0;      // truncated normal (cut at 2 deviations) of this deviation; 0 = no normal
+  double initial_deviation = 0;      // truncated normal (cut at 2 deviations) of this deviation; 0 = not normal
   double initial_bound = 0;          // else uniform between -bound and bound; 0 = constant
-  double initial_value = 0;          // the constant, where both are 0
+  double initial_value = 0;          // the constant, if both are 0
   bool decays = false;               // weight decay applies (the recipe decides the amount)
   bool last_layer = false;           // belongs to the logits
   std::size_t padded_count() const;  // elements, multiple of kBlock
@@ -29,7 +29,7 @@ struct Segment {
 class SegmentTable {
  public:
   SegmentTable() = default;
-  // Fills offsets; everything else comes from the model.
+  // Sets the offsets; everything else comes from the model.
   explicit SegmentTable(std::vector<Segment> segments);
 
   const std::vector<Segment>& segments() const { return segments_; }
@@ -46,7 +46,7 @@ class SegmentTable {
   std::size_t parameter_count_ = 0;
 };
 
-// The real elements of a flat array one behind the other, as they travel; and back, padding left as it is.
+// The real elements of a flat array one after another, as they travel; and the inverse, which leaves padding as it is.
 std::vector<float> without_padding(const SegmentTable& segments, std::span<const float> flat);
 void spread(const SegmentTable& segments, std::span<const float> elements, std::span<float> flat);
 

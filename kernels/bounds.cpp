@@ -6,7 +6,7 @@
 
 namespace tg::kernels {
 
-// Mask, signs and members - 1 level planes, each of one bit per element if every |sum| equals the members.
+// Mask, signs and members - 1 level planes; each has one bit per element if every |sum| equals the member count.
 std::size_t sums_bound(std::size_t elements, int members) {
   require_members(members);
   return elements / 8 * (static_cast<std::size_t>(members) + 1) + kPayloadSlack;

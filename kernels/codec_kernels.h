@@ -7,7 +7,7 @@
 namespace tg::kernels {
 
 struct CodecKernels {
-  // Ones of a plane.
+  // The number of ones in a plane.
   std::uint64_t (*count)(std::span<const std::uint64_t> plane);
 
   // Codes on the wire, raw: the nonzero mask (elements/8 bytes, little-endian words), then one sign bit per nonzero
@@ -20,16 +20,16 @@ struct CodecKernels {
   bool (*accumulate_codes)(std::span<const std::byte> payload, std::span<std::int8_t> sums);
   void (*accumulate_planes)(ConstPlanes codes, std::span<std::int8_t> sums);
 
-  // Sums of N codes on the wire, raw unary planes: the nonzero mask; one sign bit per nonzero element; then for level
-  // m = 1, 2, ... while any element has |sum| >= m and m < members: one bit per element with |sum| >= m that says
+  // Sums of N codes on the wire, as raw unary planes: the nonzero mask; one sign bit per nonzero element; then for
+  // level m = 1, 2, ... while any element has |sum| >= m and m < members: one bit per element with |sum| >= m that says
   // |sum| > m. Every plane starts on a byte, its last byte zero-padded. The payload has room for sums_bound bytes; what
   // follows the bytes written is scratch. |sums| <= members <= kMostMembers. Returns the bytes written (<= sums_bound).
   std::size_t (*encode_sums)(std::span<const std::int8_t> sums, int members, std::span<std::byte> payload);
   bool (*decode_sums)(std::span<const std::byte> payload, int members, std::span<std::int8_t> sums);
 
-  // The same, entropy-coded: what the encode_* above would have written, its bits coded with one probability for every
+  // Codes and sums, entropy-coded: what the encode_* functions above would have written, with one probability for every
   // run of the mask (the parts of segments that make up the span: multiples of kBlock that add up to it, the same list
-  // on both sides) and one for every level plane. Codes are the sums of one member.
+  // on both sides) and one for every level plane. Codes are coded as the sums of one member.
   //   payload  := high[lanes] low[lanes] probability[runs] probability[levels] signs stream
   //   high,low := the coder's final states, 16 bits per lane, high >= 1; lanes = 256 from 128 Ki elements on, else 64
   //   probability := rare | flag << 7. flag is set iff there are more ones than zeros; the rarer symbol is then the

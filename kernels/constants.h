@@ -1,4 +1,4 @@
-// Numbers that every variant's twin of a kernel uses. Constants only: the instruction-set files include this, and an
+// Numbers that every variant of a kernel uses. Constants only: the instruction-set files include this, and an
 // inline function here would be emitted with their flags.
 #pragma once
 
@@ -13,12 +13,13 @@ inline constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9;
 inline constexpr std::uint32_t kPhiloxWeyl1 = 0xBB67AE85;
 inline constexpr int kPhiloxRounds = 10;
 
-// The bits of every NaN in the replicated state. One born in an update is 0xFFC00000 on x86 and 0x7FFFFFFF on a device.
+// The bits of every NaN in the replicated state. A NaN that an update produces is 0xFFC00000 on x86 and 0x7FFFFFFF on
+// a device.
 inline constexpr std::uint32_t kCanonicalNan = 0x7FC00000;
 
 inline constexpr std::uint32_t kDitherStream = 1U << 31;  // flag in the counter word that holds the segment
 
-// Odd, with about half of their bits set: the golden ratio's fraction and sqrt(2)'s.
+// The digest's multipliers, odd and with about half of their bits set: the fractions of the golden ratio and sqrt(2).
 inline constexpr std::uint32_t kDigest1 = 0x9E3779B1;
 inline constexpr std::uint32_t kDigest2 = 0x6A09E667;
 

@@ -12,7 +12,7 @@ namespace tg::kernels {
 namespace {
 
 #ifdef TGD_KERNELS_X86
-// Not every compiler's __builtin_cpu_supports knows the name.
+// Not every compiler's __builtin_cpu_supports knows "f16c".
 bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
@@ -31,8 +31,7 @@ const Kernels& avx2_table() {
   return table;
 }
 
-// The first processors with AVX-512 cannot move single bytes by a mask (VBMI2): there AVX2's functions code the
-// entropy.
+// The first processors with AVX-512 cannot move single bytes by a mask (VBMI2): they use AVX2's entropy coder.
 const Kernels& avx512_table() {
   static const Kernels table =
       joined(avx512::kTable, __builtin_cpu_supports("avx512vbmi2") ? avx512::kEntropyCoder : avx2::kEntropyCoder);
@@ -40,7 +39,7 @@ const Kernels& avx512_table() {
 }
 #endif
 
-// Each variant's object may use exactly the features that are asked for here; kernels/CMakeLists.txt has the flags.
+// Each variant's object may use exactly the features checked here; kernels/CMakeLists.txt has the flags.
 std::vector<const Kernels*> probe() {
   std::vector<const Kernels*> variants;
 #ifdef TGD_KERNELS_X86
@@ -72,7 +71,7 @@ Result<const Kernels*> select(std::string_view name) {
     if (name == "auto") continue;
     return Error{ErrorKind::kFailed, "kernels '" + std::string(name) +
                                          "' compute wrong results on this processor; use " +
-                                         "'auto', which falls back to the best variant that is right"};
+                                         "'auto', which falls back to the best variant that is correct"};
   }
   return Error{ErrorKind::kUsage,
                "kernels '" + std::string(name) + "' are not available on this processor; choose one of " + names};

@@ -1,5 +1,5 @@
-// Where the gradient and the state of a run live: host memory, or a device's. A home gives memory there and makes the
-// tensor kernels that work on it; the engine of a run comes from the same module, so that a gradient never leaves home.
+// Where a run's gradient and state live: host memory, or a device's. A home allocates memory there and makes the tensor
+// kernels that work on it; the run's engine comes from the same module, so that a gradient never leaves its home.
 // Any thread may call it. It outlives its memory and its kernels.
 #pragma once
 
@@ -15,20 +15,20 @@ namespace tg::kernels {
 class Home {
  public:
   virtual ~Home() = default;
-  virtual std::string_view name() const = 0;  // for logs and records: what computes there
-  // By the host, which keeps short pieces in its caches. Elsewhere each call takes some microseconds, however short the
-  // piece: pieces are long there.
+  virtual std::string_view name() const = 0;  // what computes there, for logs and records
+  // Whether the host can address this memory: it then keeps short pieces in its caches. On a device each call takes
+  // some microseconds, however short the piece, so pieces are long there.
   virtual bool addressable() const { return false; }
 
-  // For one thread.
+  // Makes kernels for one thread.
   virtual std::unique_ptr<TensorKernels> make_kernels() = 0;
 
-  // Zeroed floats, the first one 64-byte aligned; count > 0. Throws std::bad_alloc. HomeArray owns them.
+  // Allocates zeroed floats, the first one 64-byte aligned; count > 0. Throws std::bad_alloc. HomeArray owns them.
   virtual Floats allocate(std::size_t count) = 0;
   virtual void release(Floats floats) = 0;
 
-  // Host memory for what is copied here again and again: zeroed floats, the first one 64-byte aligned. Page-locked
-  // where that lets a device copy at full speed and beside the host, and where the system has as much; else as any.
+  // Host memory for floats that are often copied to this home: zeroed, the first one 64-byte aligned. For a device it
+  // is page-locked if the system allows, so that copies run at full speed while the host goes on.
   // Throws std::bad_alloc.
   virtual HostArray allocate_host(std::size_t count) { return AlignedArray<float>(count); }
 };

@@ -1,5 +1,5 @@
 // A zeroed, fixed-size array of floats in a home: a gradient, or one array of a state. Owns its memory; move only. The
-// home outlives it. No thread rules of its own.
+// home must outlive it. No thread rules of its own.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A range of floats where a run's gradient or state lives: an address and a number of elements. It owns nothing. No
+// A range of floats in the home of a run's gradient or state: an address and a number of elements. It owns nothing. No
 // element can be read or written through it, and it cannot become a std::span: only the engine and the tensor kernels
 // of its home (home.h) can use the address. Values; any thread.
 #pragma once

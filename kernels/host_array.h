@@ -1,5 +1,5 @@
-// Floats in host memory that a home has given for what is often copied there (Home::allocate_host), or any other. Move
-// only; what owns the memory is shared with its parts, and goes with the last of them. No thread rules of its own.
+// Floats in host memory, given by a home for frequent copies (Home::allocate_host) or by anyone else. Move only; an
+// array and its parts share the memory, which is freed with the last of them. No thread rules of its own.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class HostArray {
     return *this;
   }
 
-  // The same memory.
+  // A part of this array, in the same memory.
   HostArray part(std::size_t first, std::size_t count) const {
     TG_CHECK(first <= count_ && count <= count_ - first, first, count, count_);
     return {{data_, data_.get() + first}, count};

@@ -9,7 +9,7 @@
 namespace tg::kernels {
 namespace {
 
-// The one place where a range at home becomes memory to read and write.
+// The one place where a range in this home becomes memory to read and write.
 template <class T>
 std::span<T> here(const HomeSpan<T>& floats) {
   return {floats.address(), floats.size()};

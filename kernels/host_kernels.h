@@ -1,12 +1,13 @@
-// The tensor kernels of an instruction set: arithmetic on a gradient and a state that are plain host memory. Nobody
-// calls them on a run's state but the host's home (host_home.h). The rules of kernels.h hold for all of them.
+// The tensor kernels of an instruction set: arithmetic on a gradient and a state in plain host memory. Only the host's
+// home (host_home.h) calls them on a run's state. The rules of kernels.h hold for all of them.
 #pragma once
 
 #include "kernels/types.h"
 
 namespace tg::kernels {
 
-// Optimizer state of a span: slot 0 is the momentum v (momentum) or m (adam), slot 1 is v (adam); unused ones empty.
+// Optimizer state of a span: slot 0 is the momentum v (momentum) or m (adam), slot 1 is v (adam); unused slots are
+// empty.
 // `from` and `to` never overlap (the state is double-buffered).
 struct StateSpan {
   std::span<float> parameters;
@@ -34,13 +35,13 @@ struct HostKernels {
   void (*apply_sums)(const Update& update, std::span<const std::int8_t> sums, ConstStateSpan from, StateSpan to);
   void (*apply_floats)(const Update& update, std::span<const float> sums, ConstStateSpan from, StateSpan to);
 
-  // apply_sums of the sums of all that was received, in one pass over the state: the adding up is hidden behind the
-  // memory. False if a payload breaks the format of encode_codes: `to` is unspecified then.
+  // apply_sums of the sum of all received codes, in one pass over the state: the additions are hidden behind the memory
+  // accesses. False if a payload breaks the format of encode_codes: `to` is unspecified then.
   bool (*apply_codes)(const Update& update, const Received& received, ConstStateSpan from, StateSpan to);
 
   // gradient[i] += factor * parameters[i]: the weight decay inside the ternary path.
   void (*add_scaled)(std::span<const float> parameters, float factor, std::span<float> gradient);
-  // average[i] += rate * (parameters[i] - average[i]), rate = 1 - decay; canonical, as what an Update writes.
+  // average[i] += rate * (parameters[i] - average[i]), rate = 1 - decay; canonical, like an Update's results.
   void (*average)(std::span<const float> parameters, float rate, std::span<float> average);
 
   // Order-free 64-bit hash: the sum, modulo 2^64, over all i of a mix of p = first + i, the salt and bits(values[i]),

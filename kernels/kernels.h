@@ -1,5 +1,5 @@
 // The kernels' contract. Kernels are arithmetic on raw spans of host memory. Each instruction set has two tables of
-// them: the codec kernels, and the tensor kernels of the host, which a run meets as one home among others (home.h).
+// them: the codec kernels, and the host's tensor kernels, which a run sees as one home among others (home.h).
 //
 // Shapes. Every span of elements has a length that is a multiple of kBlock and starts 64-byte aligned.
 // Segments are padded to kBlock with zeros in every flat array, so no kernel has a tail: the padding of a
@@ -7,9 +7,9 @@
 // Exactness. All variants give the same bits for the same input (statistics and floats included); the scalar
 // variant defines what is right. Tests compare every variant present with it.
 // Threads. All functions are pure; any thread may call them. FTZ/DAZ must be off in the caller.
-// Memory. A kernel allocates nothing, except that each calling thread keeps the room for the raw payload of the largest
-// chunk that it has taken through the entropy coder (scratch.h).
-// Errors. A kernel never fails on numbers; the functions that read payloads from a peer say false for bytes
+// Memory. A kernel allocates nothing, except that each calling thread keeps room for the raw payload of the largest
+// chunk it has entropy-coded (scratch.h).
+// Errors. A kernel never fails on numbers; the functions that read payloads from a peer return false for bytes
 // that break the format, write nothing outside their spans, and leave the output unspecified then.
 //
 // Equations are those of Wen et al., "TernGrad", NIPS 2017.
@@ -29,9 +29,9 @@ struct Kernels : CodecKernels, HostKernels {
   std::string_view name;  // "scalar", "avx2", "avx512"
 };
 
-// The variants this processor can run, best first; the last is scalar.
+// The variants that this processor can run, best first; the last is scalar.
 const std::vector<const Kernels*>& available();
-// "auto" = the best that passes its self-test; else the named one, or an error that lists what there is.
+// "auto" is the best variant that passes its self-test. An unknown name is an error that lists the variants.
 Result<const Kernels*> select(std::string_view name);
 // Compares every function of the table with the scalar one over awkward lengths. False if any result differs.
 bool self_test(const Kernels& kernels);

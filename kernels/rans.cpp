@@ -7,7 +7,7 @@ namespace tg::kernels {
 namespace {
 
 // With 2^shift < f <= 2^(shift+1), 2^(16+shift) / f has 16 bits. Rounded up it is exact if its error, e/f, adds less
-// than 1/f to every quotient: x * e < 2^(16+shift). Where it does, the one rounded down is exact with x + 1.
+// than 1/f to every quotient: x * e < 2^(16+shift). Otherwise the one rounded down is exact with x + 1.
 constexpr RansDivision division_by(std::uint32_t f) {
   const std::uint32_t shift = f == 1 ? 0 : static_cast<std::uint32_t>(std::bit_width(f - 1)) - 1;
   const std::uint32_t whole = 1U << (16 + shift);

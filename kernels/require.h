@@ -11,7 +11,7 @@ namespace tg::kernels {
 void require_capacity(std::size_t payload_bytes, std::size_t needed_bytes);
 void require_same_size(std::size_t elements, std::size_t other_elements);
 void require_members(int members);
-// Multiples of kBlock that add up to the elements.
+// The runs are multiples of kBlock that add up to `elements`.
 void require_runs(std::span<const std::size_t> runs, std::size_t elements);
 void require_received(const Received& received, std::size_t elements);
 // Parameters and the slots that the optimizer uses have `elements` each, before and after.

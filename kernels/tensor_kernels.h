@@ -1,10 +1,10 @@
-// The tensor kernels: all that is done to a run's gradient and state, wherever they live (home.h). Floats are there;
-// planes, sums, payloads and results are in host memory. What each computes, bit for bit the same in every home, stands
-// with its namesake in host_kernels.h.
+// The tensor kernels: everything that is done to a run's gradient and state, wherever they live (home.h). Floats are in
+// the home; planes, sums, payloads and results are in host memory. What each function computes, bit for bit the same in
+// every home, is described at the function of the same name in host_kernels.h.
 //
-// Threads. One object serves one thread at a time; another one's calls may run beside it, on parts that do not overlap.
-// A call may be asynchronous inside: what it writes to host memory is there when it returns, what it writes at home is
-// there for the next call of any object of the same home.
+// Threads. One object serves one thread at a time; several objects may work at the same time, on parts that do not
+// overlap. A call may be asynchronous inside: what it writes to host memory is complete when it returns, what it writes
+// to its home is complete for the next call of any object of the same home.
 // Errors. A range that does not lie in this home is our bug and may stop the process. A device that fails is a
 // std::runtime_error that names the call.
 #pragma once
@@ -30,7 +30,7 @@ class TensorKernels {
  public:
   virtual ~TensorKernels() = default;
 
-  // As many bytes as the floats have, anywhere in host memory; a float is four of them, as on the wire.
+  // Copies bytes to or from floats, four bytes a float as on the wire. The bytes may be anywhere in host memory.
   virtual void copy_in(std::span<const std::byte> from, Floats to) = 0;
   virtual void copy_out(ConstFloats from, std::span<std::byte> to) = 0;
 
@@ -43,10 +43,10 @@ class TensorKernels {
                           const StateFloats& to) = 0;
   virtual void apply_floats(const Update& update, std::span<const float> sums, const ConstStateFloats& from,
                             const StateFloats& to) = 0;
-  // apply_sums of the sums of all members' codes.
+  // apply_sums of the sum of all members' codes.
   virtual void apply_planes(const Update& update, std::span<const ConstPlanes> codes, const ConstStateFloats& from,
                             const StateFloats& to) = 0;
-  // Optional: apply_planes that reads raw payloads itself, in one pass. Called only where reads_payloads() says so.
+  // Optional: apply_planes that reads raw payloads itself, in one pass. Called only if reads_payloads() is true.
   // False if a payload breaks its format: `to` is unspecified then.
   virtual bool reads_payloads() const { return false; }
   virtual bool apply_payloads(const Update&, const Received&, const ConstStateFloats&, const StateFloats&) {

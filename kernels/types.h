@@ -1,5 +1,5 @@
-// What the kernels take and give: statistics, draws, scales, bit planes, update rules. Values only, none of them owns
-// memory. Equations are those of Wen et al., "TernGrad", NIPS 2017.
+// The kernels' arguments and results: statistics, draws, scales, bit planes, update rules. Values only; none of them
+// owns memory. Equations are those of Wen et al., "TernGrad", NIPS 2017.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct Statistics {
   double sum_squares = 0;
   float max_abs = 0;
   bool finite = true;
-  // Of what follows. The order of joining is part of the result.
+  // Adds the statistics of the elements that follow these. The order of joining is part of the result.
   void join(const Statistics& next) {
     sum += next.sum;
     sum_squares += next.sum_squares;
@@ -51,7 +51,7 @@ struct DrawKey {
   std::uint32_t step = 0;
 };
 
-// What ternarize needs to know of the scalers: clip bounds |g| (c*sigma; +inf with clipping off; the shared scaler
+// What ternarize needs to know about the scalers: clip bounds |g| (c*sigma; +inf with clipping off; the shared scaler
 // in the `repo` recipe), scaler is the shared s of eq. (4).
 struct Scale {
   float clip = 0;
@@ -69,9 +69,10 @@ struct ConstPlanes {
 };
 
 // From this many parameters on, a model's state leaves the caches between two steps anyway (two halves of parameters
-// and momentum, the gradient: 20 bytes each, and nodes or other programs beside): writing past them saves the reading
-// of every line that is about to be overwritten. Below it the caches' copies are worth more. Two nodes with 1.76 M
-// parameters on a busy machine, direct: 6.9 and 6.3 ms a step without, 6.0 and 6.0 with; with 0.43 M no difference.
+// and momentum, and the gradient: 20 bytes a parameter, beside other nodes or programs). Writing past the caches then
+// saves reading every line that is about to be overwritten. Below it the cached copies are worth more. Two nodes with
+// 1.76 M parameters on a busy machine, direct: 6.9 and 6.3 ms a step without, 6.0 and 6.0 with; with 0.43 M no
+// difference.
 inline constexpr std::size_t kPastCaches = 1024 * 1024;
 
 // One step's update rule, all scalars already resolved (schedules and bias corrections are applied by the caller).
@@ -81,8 +82,8 @@ inline constexpr std::size_t kPastCaches = 1024 * 1024;
 //              (rate carries sqrt(1-beta2^t)/(1-beta1^t); one_minus_* are given so that every variant uses the same)
 // g = scale * float(source), then g = g + weight_decay * w where weight_decay is not 0 (it is 0 unless the decay goes
 // outside the ternary path). Products and quotients associate from the left, as C++ reads the formulas:
-// ((1-beta2)*g)*g, (rate*m)/(...). Every operation is rounded to float on its own; nothing is fused. What is written,
-// parameters and slots, is canonical: every NaN has the bits 0x7FC00000, or variants would differ on it.
+// ((1-beta2)*g)*g, (rate*m)/(...). Every operation is rounded to float on its own; nothing is fused. The results,
+// parameters and slots, are canonical: every NaN has the bits 0x7FC00000, or variants would differ.
 struct Update {
   OptimizerKind kind = OptimizerKind::kSgd;
   float rate = 0;
@@ -95,13 +96,14 @@ struct Update {
   bool past_caches = false;  // a hint: write the results past the caches (kPastCaches)
 };
 
-// One step's codes of all members, some still in payloads of encode_codes, some already planes; kMostMembers in all.
+// One step's codes of all members, some still payloads of encode_codes, some already planes; at most kMostMembers.
 struct Received {
   std::span<const std::span<const std::byte>> payloads;
   std::span<const ConstPlanes> planes;
 };
 
-// s' = float(double(s) * 256 / 255): the magnitude a nonzero code stands for, so that E[code] * s' = g (eq. (10)).
+// s' = float(double(s) * 256 / 255) is the magnitude that a nonzero code stands for, so that E[code] * s' = g
+// (eq. (10)).
 inline float applied_scale(float scaler) { return static_cast<float>(static_cast<double>(scaler) * 256.0 / 255.0); }
 
 // The clipping bound c*sigma (section 3.2 of the paper; sigma over `elements` real elements, population form). The

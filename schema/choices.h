@@ -1,5 +1,5 @@
-// What a job chooses, each choice with its words (kernels/base/words.h); models, data sets, optimizers and schedules
-// are in engine/choices.h. Exchange and coding travel as numbers too: append only.
+// The choices of a job, each with its words (kernels/base/words.h); models, data sets, optimizers and schedules are in
+// engine/choices.h. Exchange and coding travel as numbers too: append only.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Every bound of what travels and what waits, in one place. A frame that breaks one is counted, named and dropped.
+// All bounds on messages and queues, in one place. A frame that breaks one is counted, named and dropped.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@ inline constexpr std::uint16_t kProtocolVersion = 7;
 // Members and names.
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
 inline constexpr std::size_t kMostNameBytes = 63;
-inline constexpr std::size_t kMostNamesBytes = kMostMembers * (kMostNameBytes + 2);  // all of them
-inline constexpr std::uint16_t kMostWeight = 1000;  // of a member's share of a batch; 1 at least
+inline constexpr std::size_t kMostNamesBytes = kMostMembers * (kMostNameBytes + 2);  // all names together
+inline constexpr std::uint16_t kMostWeight = 1000;  // weight of a member's share of a batch; at least 1
 inline constexpr std::size_t kMostRunIdBytes = 63;
 inline constexpr std::size_t kMostReasonBytes = 2000;
 inline constexpr std::size_t kMostProblemBytes = 300;  // why a member could not save
 inline constexpr std::size_t kMostSpecBytes = 16 * 1024;
 inline constexpr std::size_t kMostBuildBytes = 400;
 inline constexpr std::size_t kMostDeviceBytes = 200;   // a device's name
-inline constexpr std::size_t kMostHostBytes = 253;     // of a DNS name
+inline constexpr std::size_t kMostHostBytes = 253;     // a DNS name
 inline constexpr std::size_t kMostAddressBytes = 260;  // host:port
 inline constexpr std::size_t kMostPathBytes = 1024;
 static_assert(kMostMembers <= INT8_MAX, "a sum of the members' codes is an int8");
@@ -28,7 +28,7 @@ static_assert(kMostRunIdBytes <= 255, "a run's id is the name of a folder, and L
 static_assert(4 * kMostPathBytes <= kMostSpecBytes, "a job's two paths leave room for its other keys");
 
 // Keys.
-inline constexpr std::size_t kMostClusterKeys = 2;  // valid at once: the one in use, and another during a rotation
+inline constexpr std::size_t kMostClusterKeys = 2;  // valid at the same time, during a rotation
 inline constexpr std::size_t kMostOperators = 256;
 inline constexpr std::size_t kMostKeyFileBytes = 64 * 1024;
 static_assert(kMostOperators * (kMostNameBytes + 64 + 32) < kMostKeyFileBytes, "a full list of operators can be read");
@@ -39,20 +39,20 @@ inline constexpr std::size_t kMostBuckets = 4096;
 inline constexpr std::size_t kMostChunks = 1u << 20;
 inline constexpr std::size_t kMostChunkPayloadBytes = 1024 * 1024;
 inline constexpr std::size_t kMostStatistics = 192 * 1024;  // numbers that batch normalizations measure in a step
-inline constexpr std::size_t kMostDigests = kMostSegments;  // of segments and running statistics together
+inline constexpr std::size_t kMostDigests = kMostSegments;  // segments and running statistics together
 inline constexpr std::size_t kMostExchangeThreads = 256;
 static_assert(kMostBuckets >= kMostSegments, "a bucket holds at least one segment");
 
 // Frames.
-inline constexpr std::size_t kChunkHeadBytes = 64;        // of a chunk frame, before its payload
-inline constexpr std::size_t kMessageHeadBytes = 9;       // of ZMTP 3.1, before a message of more than 255 bytes
-inline constexpr std::size_t kFrameOverheadBytes = 1024;  // the most that any frame has besides its lists or payload
+inline constexpr std::size_t kChunkHeadBytes = 64;        // bytes of a chunk frame before its payload
+inline constexpr std::size_t kMessageHeadBytes = 9;       // ZMTP 3.1, before a message of more than 255 bytes
+inline constexpr std::size_t kFrameOverheadBytes = 1024;  // the most that a frame has besides its lists or payload
 inline constexpr std::size_t kMostFrameBytes = kMostChunkPayloadBytes + kFrameOverheadBytes;
-inline constexpr std::size_t kMostControlBytes = 1024 * 1024;  // of an answer
-inline constexpr std::size_t kMostRequestBytes = 64 * 1024;    // and of what is asked: strangers may send as much
+inline constexpr std::size_t kMostControlBytes = 1024 * 1024;  // an answer
+inline constexpr std::size_t kMostRequestBytes = 64 * 1024;    // a request: strangers may send this much
 inline constexpr std::size_t kFileSliceBytes = 512 * 1024;     // one reply of fetch
 inline constexpr std::size_t kLogSliceBytes = 64 * 1024;       // one reply of logs
-inline constexpr int kMostBadFrames = 5;                       // then the sender is cut off
+inline constexpr int kMostBadFrames = 5;                       // after this many the sender is cut off
 inline constexpr std::size_t kMostStepFrameBytes =
     (kMostSegments + kMostStatistics) * sizeof(float) + kMostDigests * sizeof(std::uint64_t) + kFrameOverheadBytes;
 static_assert(kMostStepFrameBytes <= kMostFrameBytes,
@@ -65,43 +65,43 @@ static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes, "a fil
 static_assert(kLogSliceBytes <= kFileSliceBytes, "who takes a reply knows one bound for all slices");
 
 // Measurements and predictions.
-inline constexpr std::size_t kMostForecastNodes = 512;  // predicted; a run has at most kMostMembers
+inline constexpr std::size_t kMostForecastNodes = 512;  // nodes of a prediction; a run has at most kMostMembers
 inline constexpr std::size_t kMostKernelRates = 32;
 inline constexpr std::size_t kMostComputeRates = 16;
 inline constexpr std::size_t kMostForecastRows = 32;
 inline constexpr std::size_t kMostAssumptions = 16;
 inline constexpr std::size_t kMostAssumptionBytes = 300;
-inline constexpr double kMostReal = 1e15;                        // of a rate, a time, a size
-inline constexpr double kMostLineMbps = 1e7;                     // as the job's link-mbps
-inline constexpr double kMostCores = 4096;                       // of a node
-inline constexpr double kLeastCores = 1.0 / kMostForecastNodes;  // all of them on one core
+inline constexpr double kMostReal = 1e15;                        // a rate, a time or a size
+inline constexpr double kMostLineMbps = 1e7;                     // bound of the job's link-mbps
+inline constexpr double kMostCores = 4096;                       // cores of a node
+inline constexpr double kLeastCores = 1.0 / kMostForecastNodes;  // all nodes on one core
 static_assert(kMostMembers <= kMostForecastNodes, "whatever can be started can be predicted");
 
 // Examinations (tgctl doctor).
-inline constexpr std::size_t kMostSeenBytes = 400;  // a sentence: what was seen, what to do
-inline constexpr std::size_t kMostFindings = 500;   // of a whole mesh; the rest is counted
+inline constexpr std::size_t kMostSeenBytes = 400;  // a sentence that says what was seen or what to do
+inline constexpr std::size_t kMostFindings = 500;   // findings about a whole mesh; the rest are only counted
 inline constexpr std::size_t kMostDataSets = 8;
-inline constexpr std::uint64_t kMostExamineSeconds = 20;  // for which a link is measured
+inline constexpr std::uint64_t kMostExamineSeconds = 20;  // how long a link may be measured
 
-// Credit: chunk payload on its way to one peer.
+// Credit: chunk payload under way to one peer.
 inline constexpr std::size_t kMostWindowBytes = 4u << 20;
 inline constexpr std::size_t kLeastWindowBytes = 4u << 10;
 static_assert(kLeastWindowBytes <= kMostWindowBytes);
-// So many windows of totals may be on their way to a peer, while all peers together have no more than one each. With
-// two a peer may be a window behind the others before it stops them. More would be for a peer that is slower in the
-// mean, and it would stop the others all the same, later: only what waits at its port in the switch would grow.
+// This many windows of totals may be under way to one peer, as long as all peers together have no more than one each.
+// With two, a peer may be a window behind the others before it stops them. More would only help a peer that is slower
+// on average, and it would still stop the others, only later, while the queue at its switch port grows.
 inline constexpr std::size_t kMostWindowsOfTotals = 2;
 static_assert(kMostWindowsOfTotals > 1, "with one, whose window is full first stops the totals of all");
 
-// Chunks: the planes and sums of a large one stay in a core's own cache; below a small one a frame costs more than it
-// overlaps.
+// Chunks: the planes and sums of a large one stay in a core's own cache; in chunks below the small size a frame costs
+// more than overlapping gains.
 inline constexpr std::size_t kLargeChunkParameters = 512 * 1024;
 inline constexpr std::size_t kSmallChunkParameters = 16 * 1024;
 static_assert(kSmallChunkParameters <= kLargeChunkParameters);
 static_assert(2 * kLargeChunkParameters / 8 <= kMostChunkPayloadBytes, "raw codes, two bits each, fit a frame");
 
-// Open files and connections of a node. A peer takes, on both ports, a connection each way and the sockets' own pipes;
-// a peer that is given by name an I/O thread as well.
+// Open files and connections of a node. A peer needs, on both ports, a connection each way and the sockets' own pipes;
+// a peer given by name needs an I/O thread as well.
 inline constexpr std::size_t kDescriptorsPerPeer = 12;
 inline constexpr std::size_t kOwnDescriptors = 48;      // sockets, I/O threads, standard streams, a run's files
 inline constexpr std::size_t kReserveDescriptors = 64;  // for tgctl, strangers and restarts
@@ -113,13 +113,13 @@ static_assert(descriptors_of(kMostMembers) <= 4096, "the hard limit of open file
 
 // Queues.
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool
-inline constexpr std::size_t kMostBlockPerFrame = 4;        // times a chunk frame's bytes, while it waits for the wire
-inline constexpr std::size_t kSmallBlockBytes = 16u << 10;  // not worth being smaller
-inline constexpr int kMostReceivedFrames = 32;   // of a peer, that wait for the receiving thread: bytes, a MiB each
+inline constexpr std::size_t kMostBlockPerFrame = 4;        // a waiting chunk frame's block, in multiples of its bytes
+inline constexpr std::size_t kSmallBlockBytes = 16u << 10;  // smaller blocks are not worth a copy
+inline constexpr int kMostReceivedFrames = 32;   // a peer's frames waiting for the receiving thread, up to a MiB each
 inline constexpr int kMeshHighWaterMark = 4096;  // messages per peer; the protocol's gates bound the bytes
-// Frames on their way to the node's thread, each with its message and kQueuedEventBytes. A member has two windows of
-// totals there at most, and the step frames of this step and the next: who has more than its share floods. All together
-// wait beyond the sum, at their ports.
+// Frames queued for the node's thread, each counted with its message and kQueuedEventBytes. A member has at most two
+// windows of totals there, and the step frames of this step and the next: one with more than its share is flooding.
+// Beyond the total of all members, frames wait at their ports.
 inline constexpr std::size_t kQueuedEventBytes = 512;
 inline constexpr std::size_t kMostQueuedBytesPerPeer = 32u << 20;
 inline constexpr std::size_t kMostQueuedBytes = 2 * kMostQueuedBytesPerPeer;
@@ -127,36 +127,36 @@ static_assert(kMostWindowsOfTotals * kMostWindowBytes + kMostFrameBytes + 2 * kM
                   kMostQueuedBytesPerPeer / 2,
               "who keeps to its windows is far from a flood, with small chunks too");
 static_assert(kMostQueuedBytesPerPeer < kMostQueuedBytes, "who floods is named before it stops the others");
-inline constexpr std::size_t kMostRunsKept = 200;    // runs of a node that a status shows
-inline constexpr std::size_t kMostUnbegunKept = 20;  // starts that never began, beside them
+inline constexpr std::size_t kMostRunsKept = 200;    // a node's runs in a status
+inline constexpr std::size_t kMostUnbegunKept = 20;  // in addition, starts that never began
 static_assert(kMostUnbegunKept < kMostRunsKept);
 static_assert(kMostFrameBytes <= kMostIdlePoolBytes, "a pool can keep a buffer of any size");
 
 // Deadlines, milliseconds.
 inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an answer
 inline constexpr int kPeerStatusMs = 500;     // a node waits this long for its peers' part of an answer
-inline constexpr int kShutdownMs = 5000;      // hard limit of an orderly end
+inline constexpr int kShutdownMs = 5000;      // hard limit for an orderly end
 inline constexpr int kPrepareMs = 300'000;    // from a run's proposal to its last vote
 
 // The control port and the runs on disk.
 inline constexpr std::size_t kMostRecordBytes = 256 * 1024;  // run.json; a larger one is not read
-inline constexpr std::size_t kMostPendingQuestions = 256;    // asked of a control server and not yet answered
-inline constexpr std::size_t kMostUntakenBytes = 4u << 20;   // answers that wait for one client
+inline constexpr std::size_t kMostPendingQuestions = 256;    // a control server's questions that are not yet answered
+inline constexpr std::size_t kMostUntakenBytes = 4u << 20;   // answers waiting for one client
 inline constexpr std::size_t kMostUntakenBytesInAll = 32u << 20;
 static_assert(2 * kMostControlBytes <= kMostUntakenBytes && kMostUntakenBytes <= kMostUntakenBytesInAll);
-inline constexpr int kControlHighWaterMark = 64;             // messages per connection; beats beyond it are dropped
-inline constexpr int kMostMessagesPerTurn = 64;              // of one socket before beats and liveness get their turn
+inline constexpr int kControlHighWaterMark = 64;  // messages per connection; beats beyond it are dropped
+inline constexpr int kMostMessagesPerTurn = 64;   // from one socket, before beats and liveness get their turn
 inline constexpr int kRelayReplyMs = kControlReplyMs - 500;  // a node waits this long for another's log or file
-inline constexpr int kMostCallMs = 3'600'000;  // a start or stop that the node's thread never answered is void then
-inline constexpr int kMostBeatMs = 500;        // beats go out every min(peer-timeout / 10, this)
+inline constexpr int kMostCallMs = 3'600'000;                // then a start or stop without an answer is void
+inline constexpr int kMostBeatMs = 500;                      // beats go out every min(peer-timeout / 10, this)
 inline constexpr int kLivenessTickMs = 50;
-inline constexpr int kControlLingerMs = 500;  // for the last replies of a node that goes away
+inline constexpr int kControlLingerMs = 500;  // time for the last replies of a node that shuts down
 static_assert(kPeerStatusMs < kControlReplyMs && kRelayReplyMs < kControlReplyMs,
               "a node that waits for others still answers before tgctl gives up");
 static_assert(kControlReplyMs < kMostCallMs, "no call is void while tgctl waits for its first answer");
-// An examination: all checks but the links' rates, for a mesh of 16 and each further 16 nodes; then rounds in which
-// each node has one partner (daemon/doctor/schedule.h), half of the seconds for each direction, with a pause until what
-// was sent has come; then whatever is still at its work is given up.
+// An examination begins with all checks but the links' rates; the time is for a mesh of 16 and for each further 16
+// nodes. Then come rounds in which each node has one partner (daemon/doctor/schedule.h), half of the seconds for each
+// direction, with a pause until everything sent has arrived. Then checks that have not finished are abandoned.
 inline constexpr int kExamineChecksMs = 3000, kExaminePauseMs = 200, kExamineGraceMs = 5000;
 constexpr int examine_checks_ms(std::size_t nodes) { return kExamineChecksMs * static_cast<int>(1 + nodes / 16); }
 constexpr std::size_t examine_rounds(std::size_t nodes) { return nodes < 2 ? 0 : nodes - 1 + nodes % 2; }

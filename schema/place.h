@@ -1,8 +1,8 @@
-// A node's place in a list. There are two kinds, which are never mixed: the list of all nodes and the list of a view's
-// members are not the same.
+// A node's place in a list. There are two kinds, which never mix, because the list of all nodes and the list of a
+// view's members differ.
 //
-//   Seat   among all configured names, in the order of names; fixed for a run. Configuration, mesh and control.
-//   Rank   among the members of a view (daemon/membership/view.h). Layout, exchange and step.
+//   Seat   place among all configured names, in the order of names; fixed for a run. Configuration, mesh and control.
+//   Rank   place among the members of a view (daemon/membership/view.h). Layout, exchange and step.
 #pragma once
 
 #include <compare>
@@ -30,7 +30,7 @@ auto places(std::size_t count) {
   return std::views::iota(std::size_t{0}, count) | std::views::transform([](std::size_t index) { return P(index); });
 }
 
-// A value for every place: a vector that only its own kind of place opens.
+// A value for every place: a vector that only its own kind of place can index.
 template <class P, class T>
 class Per : public std::vector<T> {
  public:

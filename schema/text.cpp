@@ -12,7 +12,7 @@ namespace {
 bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 bool is_alphanumeric(char c) { return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z'); }
 
-// The bytes a control character takes at text[i], 0 if there is none.
+// The number of bytes of the control character at text[i], 0 if there is none.
 std::size_t control_bytes(std::string_view text, std::size_t i) {
   const auto c = static_cast<unsigned char>(text[i]);
   if (c < 0x20 || c == 0x7f) return 1;
@@ -67,7 +67,7 @@ std::string clip_text(std::string_view text, std::size_t most) {
     if (control == 2) ++i;
   }
   if (clipped.size() < most) return clipped;
-  // A sequence that the cut may have hit goes as a whole: its continuation bytes, then its first byte.
+  // A UTF-8 sequence that the cut may have hit is removed as a whole: its continuation bytes, then its first byte.
   std::size_t end = clipped.size();
   while (end > 0 && (static_cast<unsigned char>(clipped[end - 1]) & 0xc0) == 0x80) --end;
   if (end > 0 && static_cast<unsigned char>(clipped[end - 1]) >= 0xc0) clipped.resize(end - 1);

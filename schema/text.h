@@ -1,4 +1,4 @@
-// Which texts may travel: names, run ids, sentences. One definition for the option tables and for both decoders.
+// The texts that may travel: names, run ids, sentences. One definition for the option tables and for both decoders.
 // Pure; any thread.
 #pragma once
 
@@ -14,25 +14,25 @@ namespace tg::schema {
 bool is_node_name(std::string_view text);
 // [A-Za-z0-9][A-Za-z0-9._-]*, 1 to kMostRunIdBytes: also a folder's name.
 bool is_run_id(std::string_view text);
-std::string run_id_rule();  // the same in words
+std::string run_id_rule();  // the rule of is_run_id in words
 // No control characters (of one byte or C1), so that a peer's words cannot steer a terminal.
 bool is_printable(std::string_view text);
-// The same, lines allowed.
+// As is_printable, with line breaks allowed.
 bool is_printable_lines(std::string_view text);
 // Control characters become spaces; cut at `most` bytes, never inside a UTF-8 sequence.
 std::string clip_text(std::string_view text, std::size_t most);
-// "a, b, c".
+// The words as "a, b, c".
 std::string joined(const std::vector<std::string>& words);
 // An IPv4 or IPv6 address, not a name; is_ipv6 takes it with or without brackets.
 bool is_ipv4(std::string_view text);
 bool is_ipv6(std::string_view text);
 // "10.0.0.1:7700", "[fd00::1]:7700"; an IPv6 address may come with or without brackets.
 std::string host_and_port(const std::string& host, std::uint16_t port);
-// How many columns of a terminal a text takes: its code points.
+// The columns that a text takes in a terminal: its code points.
 std::size_t text_width(std::string_view text);
-// Lines of at most so many columns, broken at spaces; a longer word is cut. No text: one empty line.
+// Breaks a text at spaces into lines of at most `columns`; a longer word is cut. An empty text gives one empty line.
 std::vector<std::string> wrap_text(std::string_view text, std::size_t columns);
-// FNV-1a, 64 bits: compares what honest nodes read, guards against nobody.
+// FNV-1a, 64 bits: compares the texts of honest nodes, and is no protection against others.
 std::uint64_t hash_text(std::string_view text);
 
 }  // namespace tg::schema

@@ -1,6 +1,6 @@
-// Which build this is: nodes compare it in their hello, both programs print it with --version. Nodes of different
-// builds share no run, whatever they could say to each other: their replicas would have to agree bit for bit. Whether
-// they could talk at all is said by kProtocolVersion (limits.h).
+// The identity of this build: nodes compare it in their hello, both programs print it with --version. Nodes of
+// different builds share no run, even if they understand each other: their replicas would have to agree bit for bit.
+// Whether they understand each other is decided by kProtocolVersion (limits.h).
 #pragma once
 
 #include <string>
@@ -10,6 +10,6 @@ namespace tg::schema {
 // The version and a hash over the sources: "0.1.0+3f2a9c1b2d4e" (cmake/TgdBuildId.cmake).
 std::string build_id();
 std::string release();       // the version alone: "0.1.0"
-std::string release_date();  // of that version: "2026-11-23"
+std::string release_date();  // the date of that version: "2026-11-23"
 
 }  // namespace tg::schema

@@ -1,4 +1,4 @@
-// What both decoders share: from untrusted bytes to a Cap'n Proto reader, and the bounds of single fields.
+// The parts that both decoders share: from untrusted bytes to a Cap'n Proto reader, and the bounds of single fields.
 // Functions that refuse throw Odd. guarded() catches it, and kj's exceptions too, so nothing is thrown out of
 // frame_decode.cpp and control*.cpp.
 #pragma once
@@ -23,13 +23,13 @@ namespace tg::schema {
 inline constexpr std::size_t kWordBytes = sizeof(capnp::word);
 inline constexpr std::size_t kTableWords = 1;  // u32 segments - 1, u32 words
 
-// What is odd about a message, in words.
+// Says in words what is odd about a message.
 struct Odd {
   std::string what;
 };
 
-// One message's words at an 8-byte boundary: the caller's bytes where they lie on one, else a copy. Refuses a size that
-// is no whole number of words, more than most_bytes, more than one segment, and a segment table that disagrees.
+// One message's words at an 8-byte boundary: the caller's bytes if they are aligned, else a copy. Refuses a size that
+// is not a whole number of words, more than most_bytes, more than one segment, and a segment table that disagrees.
 class AlignedMessage {
  public:
   AlignedMessage(std::span<const std::byte> bytes, std::size_t most_bytes);
@@ -43,16 +43,16 @@ class AlignedMessage {
   kj::ArrayPtr<const capnp::word> words_;
 };
 
-// Cap'n Proto counts the words that are read, and a list again with each getter: here each word may be read twice.
-// Pointers may nest as deep as the schema does, with room to grow.
+// Cap'n Proto counts the words that are read, and counts a list again with each getter: here each word may be read
+// twice. Pointers may nest as deep as the schema does, with room to grow.
 capnp::ReaderOptions reader_options(std::size_t words);
 
-// Fields. `field` is the name in refusals.
+// Checks of fields; `field` is the name in refusals.
 std::string checked_text(capnp::Text::Reader text, std::size_t most_bytes, const char* field);
 std::string checked_lines(capnp::Text::Reader text, std::size_t most_bytes, const char* field);
-std::string checked_node(capnp::Text::Reader text, const char* field);  // a node's name
+std::string checked_node(capnp::Text::Reader text, const char* field);  // the name of a node
 std::string checked_node_or_empty(capnp::Text::Reader text, const char* field);
-std::string checked_run(capnp::Text::Reader text, const char* field);  // a run's id
+std::string checked_run(capnp::Text::Reader text, const char* field);  // the id of a run
 std::string checked_run_or_empty(capnp::Text::Reader text, const char* field);
 std::uint64_t checked_below(std::uint64_t value, std::uint64_t bound, const char* field);
 

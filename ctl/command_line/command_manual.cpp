@@ -22,7 +22,7 @@ std::string tgctl_manual() {
   page.paragraph(
       "tgctl asks one node, and the answer covers all. stdout is data, stderr is talk. A run's id may be shortened to "
       "a "
-      "beginning that only one run has, or only one that goes on.");
+      "beginning that fits only one run, or only one run in progress.");
   page.heading("COMMANDS");
   for (const VerbRow& row : verb_rows()) {
     page.subheading(std::string(row.name) + (*row.operand == '\0' ? "" : " ") + row.operand);
@@ -38,9 +38,9 @@ std::string tgctl_manual() {
   page.heading("EXIT STATUS");
   for (const ExitMeaning& row : kExitMeanings) page.item(std::to_string(row.code), {row.meaning});
   page.heading("ENVIRONMENT");
-  page.item("TGCTL_ADDRESS", {"The node to ask, where there is no --address: HOST:PORT of its control port (the one "
+  page.item("TGCTL_ADDRESS", {"The node to ask, if there is no --address: HOST:PORT of its control port (the one "
                               "above the mesh's), or the path of its local socket, STATE-DIR/control.sock."});
-  page.item("TGCTL_KEY", {"The key file, where there is no --key."});
+  page.item("TGCTL_KEY", {"The key file, if there is no --key."});
   page.see_also({"tgd(8)", "tgd.conf(5)", "tgd.job(5)"});
   return page.text();
 }

@@ -85,7 +85,7 @@ Status set_rotate(Command& command, const std::string& value) {
 
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
-      {"address", "", "HOST:PORT", "of any node; else TGCTL_ADDRESS or 127.0.0.1:7701", text(&Command::address)},
+      {"address", "", "HOST:PORT", "any node's; else TGCTL_ADDRESS or 127.0.0.1:7701", text(&Command::address)},
       {"key", "", "FILE", "an operator's keys, or a cluster's; else TGCTL_KEY", text(&Command::key_file)},
       {"help", "h", "", "print this", nullptr},
       {"set", "", "KEY=VALUE", "set a key of the job (tgctl help job); repeatable", add_setting},
@@ -93,20 +93,20 @@ const std::vector<OptionRow>& option_rows() {
       {"detach", "d", "", "return as soon as the run is started", on(&Command::detach)},
       {"dry-run", "", "", "validate and predict, but start nothing", on(&Command::dry_run)},
       {"json", "", "", "for programs: stable keys, schema_version 1", on(&Command::json)},
-      {"watch", "", "", "again each second, until Ctrl-C", on(&Command::watch)},
-      {"check", "", "", "end with 8 unless every node is up", on(&Command::check)},
-      {"output", "o", "DIR", "folder to write to; made if it does not exist", text(&Command::output)},
-      {"partial", "", "", "of a FAILED run: the furthest member's last state", on(&Command::partial)},
-      {"force", "", "", "overwrite files that are there", on(&Command::force)},
-      {"follow", "f", "", "go on until the run ends or Ctrl-C", on(&Command::follow)},
-      {"node", "", "NODE", "the log of this node; else of the node that is asked", text(&Command::node)},
+      {"watch", "", "", "repeat each second, until Ctrl-C", on(&Command::watch)},
+      {"check", "", "", "exit with 8 unless every node is up", on(&Command::check)},
+      {"output", "o", "DIR", "folder to write to; created if necessary", text(&Command::output)},
+      {"partial", "", "", "from a FAILED run: the furthest member's last state", on(&Command::partial)},
+      {"force", "", "", "overwrite existing files", on(&Command::force)},
+      {"follow", "f", "", "continue until the run ends or Ctrl-C", on(&Command::follow)},
+      {"node", "", "NODE", "this node's log; else that of the asked node", text(&Command::node)},
       {"for", "", "STATE", "a state, step=N, or finished (the default)", text(&Command::until)},
-      {"timeout", "", "DURATION", "wait at most so long, such as 10m; else 60s", set_timeout},
+      {"timeout", "", "DURATION", "wait at most this long, such as 10m; else 60s", set_timeout},
       {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
-      {"link", "", "RATE", "of each node's link, such as 1Gbps; else as measured", set_link},
+      {"link", "", "RATE", "each node's link, such as 1Gbps; else as measured", set_link},
       {"seconds", "", "S", "for each link, both ways, 1 to 20; else 3", set_seconds},
       {"no-bandwidth", "", "", "measure no link: nothing is disturbed", on(&Command::no_bandwidth)},
-      {"cores", "", "C", "of a node; less than 1: several nodes share one", set_cores},
+      {"cores", "", "C", "cores of a node; below 1: several nodes share one", set_cores},
       {"operator", "", "NAME", "make keys for this operator, and list it", text(&Command::operator_name)},
       {"read-only", "", "", "the operator may ask status, logs, fetch only", on(&Command::read_only)},
       {"rotate", "", "STEP", "a second cluster key: add it, use it, drop the old", set_rotate},
@@ -122,25 +122,25 @@ const std::vector<VerbRow>& verb_rows() {
       {Verb::kStart,
        "start",
        "JOB",
-       "start a run of a job file and follow it",
+       "start a run from a job file and follow it",
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
-       "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches, the run goes on. "
-       "Ends with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it.",
+       "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches; the run continues. "
+       "Exits with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it.",
        {"set", "id", "detach", "dry-run", "address", "key", "help"}},
       {Verb::kStatus,
        "status",
        "[RUN]",
        "show nodes and runs, or one run and its members",
        {"tgctl status", "tgctl status first --json"},
-       "Runs that go on come first. RUN is an id or a beginning that one run has, or one run that goes on. "
-       "--check is for health checks: it also says on stderr who is not up, and why.",
+       "Runs in progress come first. RUN is an id, or a beginning that fits one run, or one run in progress. "
+       "--check is for health checks: it also says on stderr which nodes are not up, and why.",
        {"json", "watch", "check", "address", "key", "help"}},
       {Verb::kStop,
        "stop",
        "RUN",
        "end a run after its current step; its state is kept",
        {"tgctl stop first", "tgctl stop f"},
-       "Waits until the run has ended (60 s) and prints its state. A run that has ended already is no error.",
+       "Waits until the run has ended (60 s) and prints its state. It is no error if the run has already ended.",
        {"address", "key", "help"}},
       {Verb::kFetch,
        "fetch",
@@ -156,13 +156,13 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "delete an ended run on all nodes",
        {"tgctl delete first", "tgctl delete lenet-20171204-0900-3f2a"},
-       "Its models, metrics and logs are gone then. A node that does not answer keeps its copy and is named; the "
-       "exit code is 1 then.",
+       "Its models, metrics and logs are then gone. A node that does not answer keeps its copy and is named; the "
+       "exit code is then 1.",
        {"address", "key", "help"}},
       {Verb::kList,
        "list",
        "",
-       "show the runs: those that go on, then the newest",
+       "show the runs: those in progress, then the newest",
        {"tgctl list", "tgctl list --json --address 10.0.0.2:7701"},
        "",
        {"json", "address", "key", "help"}},
@@ -178,27 +178,26 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "wait until a run reaches a state",
        {"tgctl wait first --for completed --timeout 10m", "tgctl wait first --for step=1000"},
-       "Ends with 0 when it is reached, 124 when the time is over, 5 when the run FAILED (unless that was "
-       "waited for), 1 when it ended otherwise and cannot reach it any more.",
+       "Exits with 0 when it is reached, 124 when the time is up, 5 when the run FAILED (unless that was the "
+       "goal), 1 when it ended otherwise and can no longer reach it.",
        {"for", "timeout", "address", "key", "help"}},
       {Verb::kBench,
        "bench",
        "",
        "measure a node's link, codec and computing",
        {"tgctl bench", "tgctl bench --link 1Gbps --json"},
-       "Every number has its ratio to what the hardware does with nothing else to do. The asked node measures "
+       "Every number has its ratio to what the idle hardware can do. The asked node measures "
        "for some seconds and keeps the result for plan; refused while a run is on.",
        {"link", "json", "address", "key", "help"}},
       {Verb::kDoctor,
        "doctor",
        "",
-       "examine all nodes and links, and say what to mend",
+       "examine all nodes and links, and say what to fix",
        {"tgctl doctor", "tgctl doctor --no-bandwidth --json"},
        "The asked node has every node examine itself and its way to every other: configuration, versions, names, "
-       "ports, keys, round trips, MTU, clocks, bandwidth, data sets, disk, memory, open files, engine. What is wrong "
-       "is "
-       "named with its fix. While a run is on, nothing that disturbs it is done. Ends with 0 if nothing failed or "
-       "warned, else with 9.",
+       "ports, keys, round trips, MTU, clocks, bandwidth, data sets, disk, memory, open files, engine. Each "
+       "problem is named with its fix. During a run, nothing is done that disturbs it. Exits with 0 if nothing "
+       "failed or warned, else with 9.",
        {"seconds", "no-bandwidth", "link", "json", "address", "key", "help"}},
       {Verb::kPlan,
        "plan",
@@ -232,7 +231,7 @@ const std::vector<VerbRow>& verb_rows() {
        {"tgctl completion bash > ~/.local/share/bash-completion/completions/tgctl",
         "tgctl completion zsh > /usr/local/share/zsh/site-functions/_tgctl"},
        "Packages and cmake --install put it where the shells look. For this shell only: source <(tgctl completion "
-       "bash). The node is asked for runs and nodes.",
+       "bash). It asks the node for runs and nodes.",
        {"help"}},
       {Verb::kMan,
        "man",

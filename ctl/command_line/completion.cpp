@@ -46,7 +46,7 @@ void add_setting(Completion& completion) {
   for (const schema::Option<schema::JobSpec>& row : schema::job_options()) add(completion, {row.name + "="});
 }
 
-// Of an option of tgctl that takes one.
+// Adds candidates for the argument of one of tgctl's options.
 void add_argument(Completion& completion, const OptionRow& option) {
   const std::string_view argument = option.argument;
   if (argument == "KEY=VALUE") return add_setting(completion);

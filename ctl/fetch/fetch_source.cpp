@@ -12,18 +12,18 @@ namespace {
 using schema::MemberStatus;
 using schema::RunStatus;
 
-// It can give the state that it tells of.
+// Whether it can give the state that it reports.
 bool answers(const MemberStatus& member) {
   return member.digest != 0 && (member.save == schema::SaveState::kNone || schema::has_state(member.save));
 }
 
 std::string describe(const MemberStatus& member) {
   if (member.digest != 0 && !answers(member)) return member.node + " has not saved its state";
-  if (!answers(member)) return member.node + " tells no state";
+  if (!answers(member)) return member.node + " reports no state";
   return member.node + " has " + hex_digest(member.digest) + " at step " + std::to_string(member.digest_step);
 }
 
-// The state that most members have; of equally common ones the furthest.
+// The most common state; among equally common ones the furthest.
 std::pair<std::uint64_t, std::uint64_t> common_state(const RunStatus& run) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> counts;  // (step, digest)
   for (const MemberStatus& member : run.members) {
@@ -65,7 +65,7 @@ Result<FetchSource> agreed_source(const RunStatus& run) {
   }
   if (source.nodes.empty())
     return Error{ErrorKind::kFailed, "no member that answers has the state of run " + run.id + "; not there: " +
-                                         silent + ". Are their tgd running? tgctl status " + run.id + " says more"};
+                                         silent + ". Is tgd running there? tgctl status " + run.id + " says more"};
   if (!silent.empty()) source.notes.push_back(silent + " has no copy, or did not answer; it was not compared");
   return source;
 }

@@ -1,4 +1,4 @@
-// Whose files `fetch` takes, or why none: decided from the run's status alone. Pure.
+// Decides from the run's status alone whose files `fetch` takes, or why it takes none. Pure.
 #pragma once
 
 #include <string>
@@ -9,15 +9,14 @@
 namespace tg::ctl {
 
 struct FetchSource {
-  std::vector<std::string> nodes;  // that have the state; the first one is asked first
+  std::vector<std::string> nodes;  // nodes that have the state; the first one is asked first
   std::uint64_t step = 0, digest = 0;
   std::vector<std::string> notes;  // for people: who differs
 };
 
-// A COMPLETED or STOPPED run: all members must have ended at one step with one digest; else the error names the odd
-// ones. Members that do not answer, or have saved nothing, are passed over. partial: a FAILED run gives its
-// furthest members. asked: the
-// node that is asked; it comes first where it can.
+// In a COMPLETED or STOPPED run all members must have ended at one step with one digest; else the error names the odd
+// ones. Members that do not answer, or have saved nothing, are skipped. partial: for a FAILED run, take its furthest
+// members. asked: the node that is asked; it comes first if possible.
 Result<FetchSource> choose_fetch_source(const schema::RunStatus& run, const std::string& asked, bool partial);
 
 }  // namespace tg::ctl

@@ -21,7 +21,7 @@ Result<MemberRecord> parse_member_record(const std::string& node, std::string js
     if (root.at("id") != run || root.at("own").at("node") != node)
       return Error{ErrorKind::kCorrupt, "it is of another run or node"};
     const auto digest = parse_hex_digest(root.at("own").at("digest").get<std::string>());
-    if (!digest) return Error{ErrorKind::kCorrupt, "its digest is none"};
+    if (!digest) return Error{ErrorKind::kCorrupt, "it has no valid digest"};
     record.digest = *digest;
     record.digest_step = root.at("own").at("digest_step").get<std::uint64_t>();
     const nlohmann::json none = nlohmann::json::object();

@@ -1,4 +1,4 @@
-// What a member's run.json says of the files that it wrote. Pure.
+// What a member's run.json says about the files that it wrote. Pure.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct MemberRecord {
 // Never throws, whatever the text; an error (kCorrupt) completes "NODE's run.json is damaged: ".
 Result<MemberRecord> parse_member_record(const std::string& node, std::string json, const std::string& run);
 
-// What most of the records say of a file that is the same on all members; the first of several that are as common.
+// What most records say about a file that is the same on all members; the first of equally common values.
 std::optional<FileMark> common_mark(const std::vector<MemberRecord>& records, const std::string& file);
 
 }  // namespace tg::ctl

@@ -60,7 +60,7 @@ Result<std::string> compose_model_json(const std::string& description, const std
     write_lines(compose(parse(description), parse(record)), "", text);
     return text + "\n";
   } catch (const std::exception& error) {
-    return Error{ErrorKind::kCorrupt, std::string("its description is none: ") + error.what()};
+    return Error{ErrorKind::kCorrupt, std::string("its description is not valid: ") + error.what()};
   }
 }
 

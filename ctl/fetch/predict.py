@@ -480,7 +480,7 @@ def find_cifar(folder, held, model):
             continue
         raw, size = read_bytes(path), label_bytes + 3072
         if not raw or len(raw) % size != 0:
-            raise Problem(f"{path} has {len(raw)} bytes, which is no whole number of records of {size}; fetch CIFAR's binary version again")
+            raise Problem(f"{path} has {len(raw)} bytes, which is not a whole number of records of {size}; fetch CIFAR's binary version again")
         records = np.frombuffer(raw, np.uint8).reshape(-1, size)
         return samples_of(records[:, label_bytes:].reshape(-1, 3, 32, 32), path, model), records[:, label_bytes - 1]
     return None
@@ -493,7 +493,7 @@ FINDERS = {"folder": find_folder, "idx": find_idx, "mnist": find_mnist, "fashion
 def find_test_set(folder, held, model):
     folder = pathlib.Path(folder)
     if not folder.is_dir():
-        raise Problem(f"{folder} is no folder")
+        raise Problem(f"{folder} is not a folder")
     for find in dict.fromkeys((FINDERS.get(model["data"]["kind"], find_npy), find_npy, find_idx, find_cifar, find_folder)):
         try:
             found = find(folder, held, model)
@@ -617,7 +617,7 @@ def main():
     try:
         model, tensors = load_model()
         if options.held_back and not model["data"]["test_share"]:
-            raise Problem("--held-back: nothing was, the data have a part for testing")
+            raise Problem("--held-back: nothing was, the data have a test set")
         network = Network(model["graph"], tensors, options.device)
         return (test if options.test else predict)(network, model, options)
     except Problem as problem:

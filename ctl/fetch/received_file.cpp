@@ -39,7 +39,7 @@ Result<nlohmann::json> read_header(std::ifstream& file) {
   try {
     return nlohmann::json::parse(header);
   } catch (const nlohmann::json::exception& error) {
-    return damaged(std::string("its header is none: ") + error.what());
+    return damaged(std::string("its header is not valid: ") + error.what());
   }
 }
 
@@ -47,7 +47,7 @@ Status check_metadata(const nlohmann::json& about, const ModelState& state, cons
   const auto differs = [&](const char* key, const std::string& wanted) -> Status {
     const std::string found = about.at(key).get<std::string>();
     if (found == wanted) return {};
-    return damaged(std::string("it says ") + key + " " + found + " where " + wanted + " is wanted");
+    return damaged(std::string("it says ") + key + " " + found + " where " + wanted + " is expected");
   };
   if (Status status = differs("run", state.run); !status) return status;
   if (Status status = differs("step", std::to_string(state.step)); !status) return status;
@@ -84,7 +84,7 @@ Status check_model(const std::string& path, const ModelState& state) {
   try {
     return check_metadata(header->at("__metadata__"), state, values->sha256);
   } catch (const nlohmann::json::exception& error) {
-    return damaged(std::string("its header is none: ") + error.what());
+    return damaged(std::string("its header is not valid: ") + error.what());
   }
 }
 
@@ -95,7 +95,7 @@ Result<std::string> description_of(const std::string& path) {
   try {
     return header->at("__metadata__").value("description", "");
   } catch (const nlohmann::json::exception& error) {
-    return damaged(std::string("its header is none: ") + error.what());
+    return damaged(std::string("its header is not valid: ") + error.what());
   }
 }
 

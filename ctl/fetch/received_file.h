@@ -1,5 +1,5 @@
-// Whether a file that was fetched is what the member wrote. Reads it again from where it was put, so that what is
-// checked is what the user gets. Errors (kCorrupt) complete "NODE's FILE is damaged: ".
+// Checks that a fetched file is what the member wrote. Reads it again from its final place, so that the user gets what
+// was checked. Errors (kCorrupt) complete "NODE's FILE is damaged: ".
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ModelState {
   std::string run;
   std::uint64_t step = 0, digest = 0;
 };
-// What the file says of itself: run, step and digest, and the hash of its values.
+// Checks the file's own metadata: run, step and digest, and the hash of its values.
 Status check_model(const std::string& path, const ModelState& state);
 // What a model file that was checked says of network, preprocessing and classes; "" where it says nothing: it is of
 // gradients that were replayed, or of an older tgd.

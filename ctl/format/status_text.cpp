@@ -40,7 +40,7 @@ std::string phase(const schema::MemberStatus& member) {
          std::to_string(member.phase_limit_ms / 1000) + " s";
 }
 
-// Of the members whose share of a step is known.
+// The shares of the members whose share of a step is known.
 std::vector<schema::MemberShare> shares_of(const schema::RunStatus& run) {
   std::vector<schema::MemberShare> shares;
   for (const schema::MemberStatus& member : run.members)
@@ -72,7 +72,7 @@ std::string nodes_away(const schema::MeshStatus& mesh) {
 
 namespace {
 
-// What trains on each node; "" where that is everywhere the processor, and no module for anything else is installed.
+// The device that trains on each node; "" if all use the processor and have no module for anything else.
 std::string format_devices(const schema::MeshStatus& mesh) {
   Rows rows{{"NODE", "ENGINE", "MATH", "GPU MEMORY FREE"}};
   std::vector<std::string> notes{""};

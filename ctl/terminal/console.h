@@ -9,7 +9,7 @@
 
 namespace tg::ctl {
 
-// stdout, flushed, as it is. What could not be written is remembered for close_output().
+// Writes to stdout and flushes. A failed write is remembered for close_output().
 void print(const std::string& data);
 bool output_works();  // all that was printed has been written
 // The program's exit code: an error, said, where anything that was printed did not arrive; else the given code.
@@ -32,7 +32,7 @@ class LiveLine {
 };
 
 bool stdout_is_terminal();
-// Of the terminal: stderr's width, stdout's height; the usual ones where it is no terminal.
+// The terminal's size: stderr's width, stdout's height; default values if it is not a terminal.
 std::size_t talk_columns();
 std::size_t data_lines();
 

@@ -37,11 +37,11 @@ Status prepare_folder(const std::string& folder, bool force) {
   if (fs::exists(folder, code) && !fs::is_directory(folder, code))
     return Error{ErrorKind::kUsage, folder + " is a file; -o takes a folder, where several files go"};
   fs::create_directories(folder, code);
-  if (code) return Error{ErrorKind::kIo, folder + " cannot be made: " + code.message()};
+  if (code) return Error{ErrorKind::kIo, folder + " cannot be created: " + code.message()};
   for (const char* name : kFiles) {
     const fs::path path = fs::path(folder) / name;
     if (!force && fs::exists(fs::symlink_status(path, code))) {
-      return Error{ErrorKind::kRefused, path.string() + " is there already; --force overwrites it"};
+      return Error{ErrorKind::kRefused, path.string() + " already exists; --force overwrites it"};
     }
   }
   return {};

@@ -15,14 +15,14 @@ namespace tg::ctl {
 namespace {
 
 constexpr const char* kClusterHead =
-    "# The key of a mesh of tgd, the same file on every node. Who has it is a member: keep it secret, mode 0600.\n";
+    "# The key of a mesh of tgd, the same file on every node. Everyone who has it is a member: keep it secret, mode "
+    "0600.\n";
 constexpr const char* kOperatorHead =
     "# An operator's keys: tgctl --key FILE, or TGCTL_KEY=FILE. Keep it secret, mode 0600.\n";
 
 Error failed(const std::string& path, const char* what) {
   const int number = errno;
-  if (number == EEXIST)
-    return {ErrorKind::kRefused, path + " is there already and stays as it is; choose another name"};
+  if (number == EEXIST) return {ErrorKind::kRefused, path + " already exists and was not changed; choose another name"};
   return {ErrorKind::kIo, path + " cannot be " + what + ": " + std::strerror(number)};
 }
 

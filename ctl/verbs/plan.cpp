@@ -29,7 +29,7 @@ int plan(Client& client, const Command& command, const schema::JobSpec& job) {
       return fail(written.error());
   print(command.json ? format_forecast_json(*reply) : format_forecast(*reply));
   if (reply->measured_now)
-    say(reply->node + " had no measurement of itself as it is now and made one; tgctl bench repeats it");
+    say(reply->node + " had no current measurement of itself and made one; tgctl bench repeats it");
   if (!command.svg.empty()) say("picture: " + command.svg);
   return kOk;
 }

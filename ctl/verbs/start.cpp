@@ -29,7 +29,7 @@ int ended(const schema::RunStatus& run) {
 }
 
 int detached(const std::string& id) {
-  say("detached; run " + id + " goes on");
+  say("detached; run " + id + " continues");
   say("tgctl status " + id + " shows it");
   say("tgctl stop " + id + " ends it");
   return kInterrupted;
@@ -40,8 +40,7 @@ int withdraw(Client& client, const std::string& id) {
   forget_interrupt();
   const Result<schema::StopReply> told = client.ask_for<schema::StopReply>(schema::StopRequest{id});
   if (!told && told.error().kind != ErrorKind::kNotFound) {
-    say("interrupted; run " + id + " may begin all the same: " + told.error().message + ". tgctl stop " + id +
-        " ends it");
+    say("interrupted; run " + id + " may still begin: " + told.error().message + ". tgctl stop " + id + " ends it");
     return kInterrupted;
   }
   for (int waited_ms = 0; waited_ms < kWithdrawMs; waited_ms += kWithdrawPollMs) {

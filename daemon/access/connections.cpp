@@ -22,7 +22,7 @@ constexpr std::uint64_t kReadAhead = 64 * 1024;
 // No ACCEPT_FAILED: without descriptors libzmq's accept loop spins, and would fill the monitor's queue.
 constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
 
-// host:port of the other end, "" where the descriptor is none of a connection any more.
+// host:port of the other end, "" if the descriptor no longer belongs to a connection.
 std::string other_end(int descriptor) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
@@ -34,7 +34,7 @@ std::string other_end(int descriptor) {
   return (std::strchr(host, ':') != nullptr ? "[" + std::string(host) + "]" : host) + ":" + port;
 }
 
-// That libzmq has taken from the kernel.
+// The bytes that libzmq has taken from the kernel.
 std::uint64_t taken_bytes(int descriptor) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -91,10 +91,10 @@ void Connections::accepted(int descriptor) {
       "more than " + std::to_string(limits_.most) + " connections");
 }
 
-// The doorkeeper is not asked then. The event names no connection; the one accepted last is the likeliest.
+// The doorkeeper is not asked in this case. The event names no connection; the one accepted last is the likeliest.
 void Connections::handshake_failed(int error) {
   const bool key = error == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC;
-  if (!key && error != ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH) return;  // none of ours
+  if (!key && error != ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH) return;  // not one of our cases
   if (const std::optional<std::uint64_t> times = (key ? other_keys_ : no_keys_).happened())
     log_.warning("handshake-failed", {{"port", port_},
                                       {"accepted-last", newest_.empty() ? "unknown" : newest_},
@@ -125,7 +125,7 @@ void Connections::tick(Clock::time_point now) {
   // Asked after the bytes were counted: a message that waits for us may be what they were.
   if ((router_.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0) return;
   for (const int descriptor : endless)
-    end(descriptor, "more than " + std::to_string(most_bytes) + " bytes and no end of a message");
+    end(descriptor, "more than " + std::to_string(most_bytes) + " bytes without the end of a message");
   // What libzmq held of their messages goes back to the system only if asked.
   if (!endless.empty()) ::malloc_trim(0);
 }
@@ -136,7 +136,7 @@ void Connections::end(int descriptor, const std::string& why) {
   const std::string address = found->second.address;
   const bool stranger = found->second.stranger;
   connections_.erase(found);
-  // libzmq may have closed it a moment ago, and the number may be another file's: whose it is says its other end.
+  // libzmq may have just closed it, and the number may now be another file's: the other end's address tells.
   if (address.empty() || other_end(descriptor) != address) return;
   ::shutdown(descriptor, SHUT_RDWR);
   const std::optional<std::uint64_t> times = stranger ? cuts_.happened() : 1;

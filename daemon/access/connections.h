@@ -1,6 +1,6 @@
-// The connections that a bound ROUTER has accepted, as its monitor tells: whose they are, and an end to those that
-// would cost us without bound. libzmq bounds whole messages only and cannot end one connection; the kernel can: it
-// counts a connection's bytes, and shutdown() ends it.
+// The connections that a bound ROUTER has accepted, known from its monitor. It ends those whose cost would have no
+// bound. libzmq bounds whole messages only and cannot end one connection; the kernel can: it counts a connection's
+// bytes, and shutdown() ends it.
 //
 //   says nothing     no message for `most_silence` after it was accepted, or after its last one
 //   never ends       more bytes since its last whole message than the largest one has, and none waits for us: parts
@@ -44,10 +44,10 @@ class Connections {
   void take_events();
   // A whole message came on this connection.
   void spoke(int descriptor);
-  // Ends what is over its limits.
+  // Ends connections over their limits.
   void tick(Clock::time_point now);
   void end(int descriptor, const std::string& why);
-  // host:port, "" where it is unknown.
+  // host:port, "" if unknown.
   std::string address(int descriptor) const;
   bool open(int descriptor) const { return connections_.contains(descriptor); }
   std::size_t size() const { return connections_.size(); }
@@ -55,9 +55,9 @@ class Connections {
  private:
   struct Connection {
     std::string address;
-    Clock::time_point spoke;       // or was accepted
+    Clock::time_point spoke;       // time of the last message, or of the accept
     std::uint64_t bytes_then = 0;  // received when it last spoke
-    bool stranger = true;          // it has said nothing yet
+    bool stranger = true;          // no message yet
   };
   void accepted(int descriptor);
   void handshake_failed(int error);
@@ -68,7 +68,7 @@ class Connections {
   const std::string port_;
   Log& log_;
   std::map<int, Connection> connections_;
-  std::string newest_;  // the address that was accepted last
+  std::string newest_;  // address of the connection accepted last
   Seldom cuts_, other_keys_, no_keys_;
 };
 

@@ -1,4 +1,4 @@
-// A DEALER on its way to one port, and what becomes of its connection.
+// A DEALER that connects to one port, and the events of its connection.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tg::daemon {
 
-// How to present oneself to a port with keys.
+// The keys used to connect to a port with keys.
 struct Introduction {
   schema::KeyPair own;
   schema::Key server{};  // the port's public key
@@ -32,7 +32,7 @@ enum class DialEvent : std::uint8_t {
   kKeyRefused,       // the port does not know our key; libzmq gives up
   kHandshakeFailed,  // keys on one side only, the port has another key, or it speaks something else; libzmq may give up
 };
-// Nothing: no news.
+// The next event, if there is one.
 std::optional<DialEvent> next_event(zmq::socket_t& monitor);
 
 }  // namespace tg::daemon

@@ -1,9 +1,9 @@
-// Who may connect to a port: asked by libzmq for every connection before a byte of it is queued (ZAP, RFC 27). With
-// keys, whoever has one that the keyring knows; without, whoever calls from an allowed address. What is refused is
-// counted and logged, at most once a minute.
+// Decides who may connect to a port: libzmq asks for every connection before a byte of it is queued (ZAP, RFC 27). With
+// keys, every key that the keyring knows is accepted; without, every allowed address. Refusals are counted and logged,
+// at most once a minute.
 //
-// One per ZeroMQ context, in a thread of its own, bound before any port. libzmq lets everybody in where a handler has
-// died; guard() therefore also sets an option that refuses everybody then (ZMQ_ZAP_ENFORCE_DOMAIN).
+// One per ZeroMQ context, in its own thread, bound before any port. libzmq would let everybody in if the handler died;
+// guard() therefore also sets an option that refuses everybody in that case (ZMQ_ZAP_ENFORCE_DOMAIN).
 #pragma once
 
 #include <atomic>
@@ -23,19 +23,19 @@ namespace tg::daemon {
 
 class Doorkeeper {
  public:
-  // port: "mesh" or "control", for messages. allowed: without keys.
+  // port: "mesh" or "control", for messages. allowed: used without keys.
   Doorkeeper(zmq::context_t& context, std::string port, Keyring& keyring, Networks allowed, Log& log);
-  // Everybody is refused from then on.
+  // Afterwards everybody is refused.
   ~Doorkeeper();
 
   // Binds and begins to answer. Throws zmq::error_t.
   void start();
-  // Sets up a socket that will be bound to TCP, its address family chosen. `own` is the socket's pair, where there are
-  // keys. Throws zmq::error_t.
+  // Sets up a socket that will be bound to TCP; its address family must be chosen before. `own` is the socket's pair,
+  // if there are keys. Throws zmq::error_t.
   void guard(zmq::socket_t& socket, const schema::KeyPair& own);
 
-  // A guarded socket that is bound already, with another pair: whoever is connected is cut off and dials again. libzmq
-  // gives the port back in its own time, so binding is tried again at each call until it is done. True once it is.
+  // Binds a guarded socket again, with another pair: connections are cut off and dial again. libzmq releases the port
+  // in its own time, so binding is tried at each call until it succeeds. True once it has.
   bool rebind(zmq::socket_t& socket, const schema::KeyPair& own);
 
   std::uint64_t refused() const { return refused_; }

@@ -1,4 +1,4 @@
-// The keys of this node, from its cluster key file, and whose any other key is. The file may change while the node
+// The keys of this node, from its cluster key file, and the owners of other keys. The file may change while the node
 // runs (a rotation, a new operator): refresh() reads it again. Any thread.
 #pragma once
 
@@ -24,9 +24,9 @@ class Keyring {
   static Result<std::unique_ptr<Keyring>> open(const schema::NodeConfig& config);
 
   bool has_keys() const { return !path_.empty(); }
-  // Whose public key it is: of a node of the peer lines, or of an operator.
+  // The owner of a public key: a node of the peer lines, or an operator.
   std::optional<User> user(const schema::Key& open) const;
-  // What an operator may do now; nothing where the file lists the operator no longer.
+  // An operator's present rights; nothing if the file no longer lists the operator.
   std::optional<schema::Rights> rights_of(const std::string& operator_name) const;
 
   // The functions below need keys. `which` counts from 0, the cluster key in use, modulo their number: who dials tries
@@ -37,7 +37,7 @@ class Keyring {
   schema::Key node(std::size_t which, const std::string& name) const;
   schema::Key control_of_all(std::size_t which) const;
 
-  // Reads the file again if it is another one. One that cannot be used leaves the keys as they are, and is logged.
+  // Reads the file again if it has changed. An unusable file is logged and leaves the keys as they are.
   void refresh(Log& log);
 
  private:

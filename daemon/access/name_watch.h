@@ -1,6 +1,5 @@
-// Whether the peers' names can be resolved. libzmq tries again and again by itself and says nothing, so people would
-// not learn why a peer does not come. A thread of its own looks every few seconds; a resolver may take as long. Any
-// thread.
+// Watches whether the peers' names can be resolved. libzmq retries silently, so people would not learn why a peer does
+// not connect. A separate thread looks every few seconds; a resolver may take as long. Any thread.
 #pragma once
 
 #include <condition_variable>
@@ -14,11 +13,11 @@ namespace tg::daemon {
 
 class NameWatch {
  public:
-  // Addresses among the hosts are not looked at; without any name there is no thread.
+  // Addresses among the hosts are ignored; without names there is no thread.
   explicit NameWatch(const std::vector<std::string>& hosts);
   ~NameWatch();
 
-  // "node-c.lab does not resolve: Name or service not known", "" where it does, or has not been looked at yet.
+  // "node-c.lab does not resolve: Name or service not known", "" if it does, or has not been looked up yet.
   std::string problem(const std::string& host) const;
 
  private:

@@ -1,6 +1,6 @@
-// Which addresses may connect where there are no keys: the hosts of the peer lines, and others that the configuration
-// names. Loopback always may. Hosts given by name are resolved, again when somebody else knocks, at most once a second.
-// One thread.
+// The addresses that may connect without keys: the hosts of the peer lines, and others named in the configuration.
+// Loopback is always allowed. Hosts given by name are resolved, and again when an unknown address connects, at most
+// once a second. One thread.
 #pragma once
 
 #include <chrono>
@@ -13,17 +13,17 @@
 
 namespace tg::daemon {
 
-// An IPv4 or IPv6 network: 10.0.0.0/8, fd00::/8, 10.0.0.7. IPv4 in IPv6's clothes (::ffff:10.0.0.7) is IPv4.
+// An IPv4 or IPv6 network: 10.0.0.0/8, fd00::/8, 10.0.0.7. IPv4-mapped addresses (::ffff:10.0.0.7) are IPv4.
 struct Network {
   bool ipv6 = false;
   std::uint8_t bytes[16] = {};
   int bits = 0;
   bool contains(const Network& address) const;
 };
-// No value where it is none.
+// No value if the text is not a network.
 std::optional<Network> parse_network(std::string text);
 
-// Has this machine that address?
+// Whether this machine has that address.
 bool is_local_address(const std::string& address);
 
 class Networks {

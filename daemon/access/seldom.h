@@ -1,4 +1,4 @@
-// One line a minute at most about what strangers can make happen as often as they like. One thread.
+// At most one line a minute about events that strangers can cause as often as they like. One thread.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@ namespace tg::daemon {
 
 class Seldom {
  public:
-  // It has happened once more. How often since the last line, this time included; nothing while no line is due.
+  // The event has happened again. Returns how often since the last line, this time included; nothing if no line is due.
   std::optional<std::uint64_t> happened() {
     ++count_;
     const auto now = std::chrono::steady_clock::now();

@@ -104,7 +104,7 @@ inline Status bind_socket(zmq::socket_t& socket, std::string_view what, const st
     }
     if (error.num() == EADDRNOTAVAIL || error.num() == ENODEV) {
       return Error{ErrorKind::kIo, start +
-                                       "this machine has no such address; set listen to one that it has "
+                                       "this machine does not have this address; set listen to one that it has "
                                        "(ip -brief address), or to 0.0.0.0 or ::"};
     }
     if (error.num() == EACCES) {

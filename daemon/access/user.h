@@ -1,4 +1,4 @@
-// Who speaks on a connection. Pure; any thread.
+// The user of a connection. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -8,25 +8,25 @@
 
 namespace tg::daemon {
 
-// ZAP hands it on as text: "anybody", "node NAME", "operator NAME read", "member".
+// ZAP passes it on as text: "anybody", "node NAME", "operator NAME read", "member".
 struct User {
   enum class Kind : std::uint8_t {
     kAnybody,   // no keys: proves nothing
     kNode,      // has a node's key
     kOperator,  // has a listed operator's key
-    kMember,    // has the cluster key, and no name
+    kMember,    // has the cluster key but no name
   };
   Kind kind = Kind::kAnybody;
   std::string name;
   schema::Rights rights = schema::Rights::kFull;
 
-  // May this user speak as that node?
+  // Whether this user may speak as that node.
   bool may_be(const std::string& node) const { return kind == Kind::kAnybody || (kind == Kind::kNode && name == node); }
   bool operator==(const User&) const = default;
 };
 
 std::string format_user(const User& user);
-// No value where no handler of ours wrote the text.
+// No value if our handler did not write the text.
 std::optional<User> parse_user(const std::string& text);
 
 }  // namespace tg::daemon

@@ -22,7 +22,7 @@ using schema::MeshStatus;
 using schema::NodeConfig;
 using schema::ReplyBody;
 
-// Between two lines about bad messages: of another kind, and of the same.
+// The least time between two lines about bad messages: of different kinds, and of the same kind.
 constexpr std::uint64_t kComplaintMs = 1000, kSameComplaintMs = 60'000;
 
 std::uint64_t steady_ms() {
@@ -38,7 +38,7 @@ bool reads_only(const schema::RequestBody& body) {
          std::holds_alternative<schema::VersionRequest>(body);
 }
 
-struct Watch {               // what the node's thread wants watched; the control thread follows
+struct Watch {               // the run that the node's thread wants watched
   std::uint64_t number = 0;  // of the request, 0 = none so far
   std::string run_id;        // "" = nothing
   std::uint64_t step_timeout_ms = 0;
@@ -87,7 +87,7 @@ struct ControlServer::State {
   void answer(std::optional<Answer> ready);
   void refuse(const Client& client) {
     answer(client,
-           Error{ErrorKind::kRefused, "too many questions wait at " + config.node + " already; ask again later"});
+           Error{ErrorKind::kRefused, "too many requests are waiting at " + config.node + " already; ask again later"});
   }
   void complain(const std::string& from, const std::string& what);
   std::string own_problem() const;
@@ -237,7 +237,7 @@ void ControlServer::State::loop() {
   for (Answer& last : questions.end(config.node + " is shutting down")) answer(std::move(last));
 }
 
-// What the other threads left for us.
+// Takes over what the other threads left for this one.
 void ControlServer::State::follow_node() {
   std::vector<NodeReply> taken;
   Watch now_wanted;
@@ -276,13 +276,14 @@ void ControlServer::State::from_client(const ClientMessage& message) {
   if (const auto* beat = std::get_if<schema::Beat>(&request->body); beat && !message.user.may_be(beat->node))
     return complain(message.address, "a beat of " + beat->node + " with the key of " + format_user(message.user));
   else if (beat && is_rival(*beat))
-    return complain(message.address, "a beat of another process called " + beat->node + "; are two nodes called so?");
+    return complain(message.address,
+                    "a beat of another process called " + beat->node + "; do two nodes have this name?");
   if (const std::string forbidden = why_forbidden(message.user, request->body); !forbidden.empty())
     return answer(client, Error{ErrorKind::kForbidden, config.node + ": " + forbidden});
   std::visit([&](auto& body) { handle(client, std::move(body)); }, request->body);
 }
 
-// The mesh's link decides which process a peer is, and as long as it stands no other one counts.
+// The mesh's link decides which process a peer is; while it is up no other one counts.
 bool ControlServer::State::is_rival(const schema::Beat& beat) const {
   const auto found = std::find(names.begin(), names.end(), beat.node);
   if (found == names.end() || !hooks.link) return false;
@@ -290,11 +291,11 @@ bool ControlServer::State::is_rival(const schema::Beat& beat) const {
   return link.up && link.incarnation != 0 && link.incarnation != beat.incarnation;
 }
 
-// Asked for each request: an operator may have been taken out of the list while connected.
+// Checked for each request: an operator may have been removed from the list while connected.
 std::string ControlServer::State::why_forbidden(const User& user, const schema::RequestBody& body) const {
   if (user.kind != User::Kind::kOperator) return "";
   const std::optional<schema::Rights> rights = keyring.rights_of(user.name);
-  if (!rights) return "operator " + user.name + " is not listed any more in the cluster key file";
+  if (!rights) return "operator " + user.name + " is no longer listed in the cluster key file";
   if (*rights == schema::Rights::kRead && !reads_only(body))
     return "operator " + user.name +
            " may only read (status, logs, fetch, doctor --no-bandwidth); ask for a key with full rights";
@@ -431,7 +432,7 @@ void ControlServer::State::send_beats(std::uint64_t now_ms) {
   beat.progress = progress.count;
   const std::string bytes = schema::encode_request({0, beat});
   for (const Seat peer : names.places()) {
-    // A beat that cannot be sent now is worth nothing later.
+    // A beat that cannot be sent now is useless later.
     if (peer != self) (void)sockets->send_peer(peer, bytes);
   }
   liveness.beat(self, beat, now_ms);
@@ -487,13 +488,13 @@ MeshStatus ControlServer::State::own_status() {
   return status;
 }
 
-// A peer line that leads elsewhere, as long as nobody has found the way here.
+// Our own peer line leads elsewhere; reported as long as no peer has reached this node.
 std::string ControlServer::State::own_problem() const {
   const std::string& host = config.self().host;
   if (!hooks.link || names.size() == 1 || !is_address_literal(host) || is_local_address(host)) return "";
   for (const Seat peer : names.places())
     if (peer != self && hooks.link(peer).up) return "";
-  return "its peer line says " + host + ", which is no address of this machine (ip -brief address)";
+  return "its peer line says " + host + ", which is not an address of this machine (ip -brief address)";
 }
 
 void ControlServer::State::answer(const Client& client, ReplyBody body) {

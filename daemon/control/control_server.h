@@ -1,7 +1,7 @@
 // The control port: answers tgctl, exchanges beats with the peers' control ports, and feeds Liveness. One thread of its
 // own, so that a node that computes, evaluates or saves still answers and still beats.
 //
-// Answers itself: version, status (own part from RunStore at once; the peers' parts are asked over their control ports
+// It answers by itself: version, status (own part from RunStore at once; the peers are asked over their control ports
 // and merged within kPeerStatusMs), logs, fetch and delete (own files, or relayed to the named node). start, stop,
 // bench, plan and the own part of examine go to the node's thread as a ControlCall and are answered through reply();
 // the peers are asked for theirs, and daemon/doctor/diagnose.h says what follows. One ROUTER (bound), one DEALER per
@@ -32,8 +32,8 @@ struct ControlCall {  // for the node's thread; answered by reply(token, ...)
 
 struct LinkView {
   bool up = true;
-  std::string problem;            // what is wrong with it, "" if nothing is
-  std::uint64_t incarnation = 0;  // of the process at its other end, 0 = none known
+  std::string problem;            // what is wrong with the link, "" if nothing is
+  std::uint64_t incarnation = 0;  // the process at its other end, 0 = none known
 };
 
 class ControlServer {
@@ -43,7 +43,7 @@ class ControlServer {
     std::function<void(Verdict)> lost;
     std::function<LinkView(Seat)> link;                   // of the mesh; without it every link is up
     std::function<std::string()> own_problem = {};        // what else is wrong with this node, "" if nothing is
-    std::function<schema::ComputeStatus()> compute = {};  // what trains here
+    std::function<schema::ComputeStatus()> compute = {};  // the device that trains here
   };
   ControlServer(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
                 RunStore& store, Progress& progress, Log& log, Hooks hooks);

@@ -26,16 +26,16 @@ namespace tg::daemon {
 
 namespace {
 
-// Threads for peers that are given by name; 63 bits of an affinity mask are left beside thread 0.
+// Threads for peers given by name; an affinity mask has 63 bits besides thread 0.
 constexpr std::size_t kMostNamedPeerThreads = 16;
 
-// Of a connection that says nothing. tgctl asks something each second or goes away, peers beat.
+// Limit for a connection that says nothing: tgctl asks something each second or leaves, and peers beat.
 constexpr std::chrono::milliseconds kMostSilence{60'000};
 constexpr std::size_t kMostConnections = 512;
 constexpr std::chrono::milliseconds kRedial{1000};
 constexpr const char* kOneFile = "; give both the same cluster key file";
 constexpr const char* kLocalName = "control.sock";
-constexpr std::size_t kMostLocalPath = 107;  // of a Unix socket's name
+constexpr std::size_t kMostLocalPath = 107;  // bytes of a Unix socket's name
 
 SocketOptions socket_options(int linger_ms, std::uint64_t io_threads, std::size_t most_message_bytes) {
   return {.high_water_mark = schema::kControlHighWaterMark,
@@ -52,13 +52,13 @@ std::size_t named_peers(const schema::NodeConfig& config) {
 }
 
 struct Message {
-  std::vector<std::string> parts;  // none: no message waits
-  std::string address;             // of the sender
+  std::vector<std::string> parts;  // empty if no message waits
+  std::string address;             // the sender's
   std::string user;                // as the doorkeeper wrote it
   int descriptor = -1;
 };
 
-// "" where the connection has no such property (any longer).
+// "" if the connection has no such property (any longer).
 std::string property(zmq::message_t& part, const char* name) {
   try {
     return part.gets(name);
@@ -92,7 +92,7 @@ struct Untaken {
   std::atomic<std::size_t> bytes{0};
 };
 
-// One answer's bytes until the connection has them. Released on a thread of libzmq's.
+// One answer's bytes until the connection has them. Released on one of libzmq's threads.
 struct Untold {
   std::string bytes;
   std::shared_ptr<Untaken> client, all;
@@ -162,15 +162,15 @@ struct ControlSockets::Impl {
   const schema::NodeConfig config;
   Keyring& keyring;
   Log& log;
-  zmq::context_t context;  // goes last: it waits until the sockets are gone
+  zmq::context_t context;  // destroyed last: it waits until the sockets are gone
   Doorkeeper doorkeeper;
   const int wake_fd;
   zmq::socket_t router, local;
   std::unique_ptr<Connections> connections;
   schema::KeyPair bound;                     // the pair that the ROUTER is bound with
-  std::map<std::string, TcpClient> clients;  // of the open connections, by routing id
+  std::map<std::string, TcpClient> clients;  // open connections, by routing id
   const std::shared_ptr<Untaken> untaken = std::make_shared<Untaken>(), untaken_locally = std::make_shared<Untaken>();
-  Per<Seat, PeerLink> links;  // the own one is empty
+  Per<Seat, PeerLink> links;  // our own is empty
   std::chrono::steady_clock::time_point looked{};
 };
 
@@ -238,7 +238,7 @@ void ControlSockets::Impl::watch(Seat peer) {
                        ? "the control port of " + name + " refuses the key of " + config.node + kOneFile
                    : keyring.has_keys()
                        ? "the control port of " + name + " has other keys than " + config.node + ", or none" + kOneFile
-                       : "what answers at the control port of " + name + " is no tgd, or one with keys";
+                       : "what answers at the control port of " + name + " is not a tgd, or is one with keys";
   }
   if (link.redial && std::chrono::steady_clock::now() - link.dialled >= kRedial) dial(peer);
 }
@@ -249,7 +249,7 @@ void ControlSockets::Impl::watch_clients() {
   std::erase_if(clients, [&](const auto& client) { return !connections->open(client.second.descriptor); });
 }
 
-// In the middle of a run, too: beats go on a moment later, and operators have the new keys already.
+// Also during a run: beats continue a moment later, and operators already have the new keys.
 void ControlSockets::Impl::bind_keys_of_now() {
   if (!keyring.has_keys()) return;
   const schema::KeyPair own = keyring.control();
@@ -278,7 +278,7 @@ void ControlSockets::Impl::cut_greediest() {
     return a.second.untaken->bytes < b.second.untaken->bytes;
   });
   if (greediest == clients.end()) return;
-  connections->end(greediest->second.descriptor, "it does not take its answers");
+  connections->end(greediest->second.descriptor, "it does not read its answers");
   clients.erase(greediest);
 }
 
@@ -319,7 +319,7 @@ void ControlSockets::wait(std::uint64_t timeout_ms) {
     return;
   }
   std::uint64_t count = 0;
-  // Nothing to read is as good as something: either way nobody's wake-up is left over.
+  // It does not matter if there is nothing to read: no wake-up is left over.
   [[maybe_unused]] const ssize_t ignored = ::read(impl_->wake_fd, &count, sizeof count);
 }
 
@@ -386,7 +386,7 @@ bool ControlSockets::send_client(const std::string& identity, const std::string&
   if (client == impl_->clients.end()) return false;
   const std::shared_ptr<Untaken> untaken = client->second.untaken;
   if (untaken->bytes > 0 && untaken->bytes + bytes.size() > schema::kMostUntakenBytes) {
-    impl_->connections->end(client->second.descriptor, "it does not take its answers");
+    impl_->connections->end(client->second.descriptor, "it does not read its answers");
     impl_->clients.erase(client);
     return false;
   }

@@ -20,10 +20,10 @@
 namespace tg::daemon {
 
 struct ClientMessage {
-  std::string identity;  // whom to answer
+  std::string identity;  // the client to answer
   std::string bytes;
   std::string address;       // for messages to people
-  User user;                 // as its key proves; who opens the local socket is a member
+  User user;                 // proven by the key; a user of the local socket is a member
   bool well_formed = false;  // identity and one part
 };
 
@@ -37,19 +37,19 @@ class ControlSockets {
   void wait(std::uint64_t timeout_ms);
   void wake();  // any thread
 
-  // Connections over their limits, refused keys, keys that changed. Every kLivenessTickMs or so.
+  // Handles connections over their limits, refused keys and changed keys. Call about every kLivenessTickMs.
   void tick();
 
   std::optional<ClientMessage> receive_client();
-  // From the peer's DEALER: a reply. Messages of several parts arrive as an empty one.
+  // A reply from the peer's DEALER. Messages of several parts arrive as an empty one.
   std::optional<std::string> receive_peer(Seat peer);
-  // False: the client has gone, or takes nothing now.
+  // False if the client has gone, or takes nothing now.
   bool send_client(const std::string& identity, const std::string& bytes);
-  // False: no connection, or too much waits for this peer already.
+  // False if there is no connection, or too much already waits for this peer.
   bool send_peer(Seat peer, const std::string& bytes);
   // Why the peer's control port cannot be used, as far as is known.
   std::string problem(Seat peer) const;
-  // The same where the ports reach each other and their keys do not get on; "" otherwise.
+  // As problem(), if the ports reach each other but their keys do not match; "" otherwise.
   std::string refusal(Seat peer) const;
 
  private:

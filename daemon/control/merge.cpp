@@ -27,7 +27,7 @@ auto* row_of(Status& status, const std::string& node) {
   return row == status.nodes.end() ? nullptr : &*row;
 }
 
-// A run as `node` tells it: what it says of the others' state is hearsay.
+// A run as told by `node`: what it says about the others' state is hearsay.
 RunStatus told_by(const std::string& node, RunStatus run) {
   for (MemberStatus& row : run.members) {
     if (row.node == node) continue;
@@ -39,7 +39,7 @@ RunStatus told_by(const std::string& node, RunStatus run) {
 
 bool is_fact(RunState state) { return schema::is_final(state) && state != RunState::kFailed; }
 
-// "node-b could not save: no space", for whoever has not got the state that the run ended with.
+// "node-b could not save: no space", for members without the state that the run ended with.
 std::string unsaved(const RunStatus& run) {
   std::string text;
   for (const MemberStatus& row : run.members) {
@@ -66,7 +66,7 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
     const RunStatus& first = view.since_ms < merged.since_ms ? view : merged;
     const std::int64_t since_ms = first.since_ms;
     std::string reason = first.reason;
-    // Whoever crashed remembers how the run began, the others how far it came.
+    // A node that crashed remembers the beginning of the run, the others how far it came.
     if (view.step > merged.step) {
       std::vector<MemberStatus> rows = std::move(merged.members);
       merged = view;
@@ -77,7 +77,7 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
   }
   for (const MemberStatus& row : view.members) {
     MemberStatus* known = row_of(merged, row.node);
-    if (row.node != node) {  // of the others it knows how long it waited for them
+    if (row.node != node) {  // about the others it knows how long it waited for them
       if (known == nullptr) continue;
       known->wait_share += row.wait_share;
       const bool unheard = known->save == schema::SaveState::kNone || known->save == schema::SaveState::kUnknown;
@@ -91,7 +91,7 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
       const MemberStatus told = *known;
       *known = row;
       known->wait_share += told.wait_share;
-      // It has told the others already, and waits for the last of them.
+      // It has already told the others, and waits for the last of them.
       if (row.save == schema::SaveState::kNone) {
         known->save = told.save;
         known->problem = told.problem;
@@ -113,7 +113,7 @@ std::string first_ids(const std::vector<RunStatus>& runs) {
   return ids + (runs.size() > kShown ? " and " + std::to_string(runs.size() - kShown) + " more" : "");
 }
 
-// " that answers (not node-c)": what the others do not know, a silent one still may.
+// " that answers (not node-c)": a silent node may still know what the others do not.
 std::string except_silent(const MeshStatus& status) {
   std::string silent;
   for (const schema::NodeStatus& node : status.nodes) {
@@ -126,7 +126,7 @@ std::string except_silent(const MeshStatus& status) {
 
 namespace {
 
-// A node that the asked one sees as up is not, where another node cannot reach it.
+// A node that the asked node sees as up is not up if another node cannot reach it.
 void add_hearsay(MeshStatus& own, const MeshStatus& answer) {
   for (const schema::NodeStatus& told : answer.nodes) {
     if (told.state == schema::NodeState::kUp || told.problem.empty() || told.name == own.node) continue;
@@ -142,7 +142,7 @@ void add_hearsay(MeshStatus& own, const MeshStatus& answer) {
 
 MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers) {
   std::map<std::string, RunStatus> merged;
-  std::map<std::string, std::size_t> views;  // of each run: how many nodes told of it
+  std::map<std::string, std::size_t> views;  // by run: how many nodes reported it
   for (const RunStatus& run : own.runs) {
     merged.emplace(run.id, told_by(own.node, run));
     ++views[run.id];
@@ -151,7 +151,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
     schema::NodeStatus* const node = row_of(own, answer.node);
     if (const schema::NodeStatus* const told = row_of(answer, answer.node); node != nullptr && told != nullptr)
       node->compute = told->compute;
-    // Who answers lives, even if its beats have not come yet.
+    // A node that answers lives, even if its beats have not come yet.
     if (node != nullptr && node->state == schema::NodeState::kUnreachable)
       node->state = node->problem.empty() ? schema::NodeState::kUp : schema::NodeState::kNoLink;
     for (const RunStatus& run : answer.runs) {
@@ -198,13 +198,13 @@ schema::ReplyBody select_run(MeshStatus merged, const std::string& run) {
       return Error{ErrorKind::kNotFound,
                    "no run '" + run + "' on any node" + except_silent(merged) + "; list them: tgctl list"};
     }
-    // Who types a beginning while one such run goes on means that one.
+    // A beginning that fits several runs means the one that is going on, if there is just one.
     const auto goes_on = [](const RunStatus& one) { return !schema::is_final(one.state); };
     if (fitting.size() > 1 && std::count_if(fitting.begin(), fitting.end(), goes_on) == 1)
       fitting = {std::move(*std::find_if(fitting.begin(), fitting.end(), goes_on))};
     if (fitting.size() > 1) {
       return Error{ErrorKind::kUsage, "run '" + run + "' is not unique: " + std::to_string(fitting.size()) +
-                                          " begin so: " + first_ids(fitting)};
+                                          " begin like this: " + first_ids(fitting)};
     }
     merged.runs = std::move(fitting);
   }

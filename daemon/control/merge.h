@@ -1,10 +1,10 @@
-// What several nodes say about runs, as one answer. Pure; any thread.
+// Merges what several nodes say about runs into one answer. Pure; any thread.
 //
 // One RunStatus per id: the asked node's own view where it has one, else the first answer's. members[] takes each
-// node's own row, wait_share aside, which is the mean of what the others say; the row of a node that did not answer
-// stays, without a digest. STOPPED and COMPLETED are facts: who still says FAILED has not heard of it. Where several
-// say FAILED, the earliest `since` is shown with its reason: the first cause. What a member could not save is said in
-// the reason.
+// node's own row, except wait_share, which is the mean of what the others say; the row of a node that did not answer
+// stays, without a digest. STOPPED and COMPLETED are facts: a node that still says FAILED has not heard of it. If
+// several say FAILED, the earliest `since` is shown with its reason: the first cause. The reason also says which member
+// could not save.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@
 
 namespace tg::daemon {
 
-// own.nodes holds the state of every node as the asked one sees it; whoever answered lives, and whom an answer cannot
-// reach is not up. `answers` in the order of seats.
+// own.nodes holds the state of every node as the asked one sees it; a node that answered lives, and a node that an
+// answering node cannot reach is not up. `answers` is in the order of seats.
 schema::MeshStatus merge_statuses(schema::MeshStatus own, const std::vector<schema::MeshStatus>& answers);
 
 // Keeps the run that `run` (an id or a unique prefix) names, all if it is empty; an Error if there is no such run, or

@@ -60,7 +60,7 @@ Answer Questions::finish_gather(Waiting::iterator at) {
   return finish(at, std::move(body));
 }
 
-// A node that refuses to be examined has its reason; the asked one's ends the question.
+// A node that refuses to be examined gives its reason; if the asked node refuses, the question ends.
 std::optional<Answer> Questions::take_part(Waiting::iterator at, Seat node, Part part) {
   auto& [survey, missing] = std::get<Surveying>(at->second.kind);
   if (!missing[node]) return std::nullopt;
@@ -76,7 +76,7 @@ Part part_of(ReplyBody& body, const std::string& name, std::int64_t arrived_ms) 
   auto* examination = std::get_if<schema::Examination>(&body);
   if (examination != nullptr && examination->node == name) return {std::move(*examination), arrived_ms, ""};
   const Error* error = std::get_if<Error>(&body);
-  return {std::nullopt, arrived_ms, error != nullptr ? error->message : "what answers there is another node"};
+  return {std::nullopt, arrived_ms, error != nullptr ? error->message : "another node answers there"};
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply, st
   const auto part = gather->parts.find(peer);
   if (part == gather->parts.end() || part->second) return std::nullopt;
   MeshStatus* status = std::get_if<MeshStatus>(&reply.body);
-  // Who answers under another name is not the node that its address should lead to.
+  // A reply under another name is not from the node that the address should lead to.
   if (status == nullptr || status->node != names_[peer]) return not_asked(reply.id, peer);
   part->second = std::move(*status);
   if (--at->second.outstanding > 0) return std::nullopt;

@@ -41,12 +41,12 @@ class Questions {
  public:
   explicit Questions(Per<Seat, std::string> names) : names_(std::move(names)) {}
 
-  // Each gives the token, or nothing when too many questions wait already.
+  // Each returns the token, or nothing when too many questions are waiting already.
   std::optional<std::uint64_t> call(Client client, std::uint64_t now_ms);
-  // `own`: the asked node's part. A peer that cannot be asked: not_asked().
+  // `own`: the asked node's part. Call not_asked() for a peer that cannot be asked.
   std::optional<std::uint64_t> gather(Client client, std::string run, schema::MeshStatus own,
                                       const std::vector<Seat>& peers, std::uint64_t now_ms);
-  // The own part comes by replied(), as a call's answer does. survey: without parts.
+  // Our own part comes by replied(), like a call's answer. survey: has no parts yet.
   std::optional<std::uint64_t> survey(Client client, Survey survey, std::uint64_t now_ms);
   std::optional<std::uint64_t> relay(Client client, Seat peer, schema::RequestBody body, std::uint64_t now_ms);
 
@@ -60,7 +60,7 @@ class Questions {
   void sent(std::uint64_t token);
 
   std::vector<Answer> expired(std::uint64_t now_ms);
-  // The node goes away: everyone who waits is told so.
+  // The node shuts down: all waiting clients are told so.
   std::vector<Answer> end(const std::string& why);
   std::size_t pending() const { return waiting_.size(); }
 

@@ -1,5 +1,5 @@
-// What follows from what all nodes found out about themselves and their links: findings, each with its fix, and who
-// reaches whom. Pure; any thread.
+// Draws conclusions from what all nodes found out about themselves and their links: findings, each with its fix, and
+// which node reaches which. Pure; any thread.
 #pragma once
 
 #include "daemon/doctor/survey.h"

@@ -37,7 +37,7 @@ class Findings {
   void skip(schema::Check check, std::string node, std::string why) {
     add(check, schema::Verdict::kSkipped, std::move(node), "", {std::move(why), ""});
   }
-  // Where nothing else was found by this check.
+  // Adds a pass, unless this check has found something else.
   void pass(schema::Check check, std::string seen) {
     const auto of_check = [check](const schema::Finding& one) { return one.check == check; };
     if (std::none_of(all_.begin(), all_.end(), of_check))

@@ -1,6 +1,7 @@
-// Measures one link in one direction for some seconds: frames to one peer, each acknowledged (schema::ProbeReply), as
-// many on their way as keep the link full and no more. The rate is what was acknowledged after the first answer, over
-// the time from that one to the last. Pure: the owner sends the frames and brings the time; one thread.
+// Measures one link in one direction for some seconds: sends frames to one peer, each acknowledged
+// (schema::ProbeReply), with just enough under way to keep the link full. The rate is the payload acknowledged after
+// the first answer, over the time from that one to the last. Pure: the owner sends the frames and brings the time; one
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,9 @@ class LinkStream {
   };
 
   Frames begin(double now_seconds, double seconds);
-  // Of this frame's number.
+  // An acknowledgement of this frame came; returns the frames to send next.
   Frames acknowledged(std::uint32_t number, double now_seconds);
-  // Payload; 0 = nothing came back.
+  // The payload's rate; 0 if nothing came back.
   double mbps() const;
 
  private:

@@ -30,7 +30,7 @@ void for_links(const Survey& survey, Visit visit) {
       if (const LinkFacts* link = from == to ? nullptr : link_of(survey, from, to)) visit(from, to, *link);
 }
 
-// Nobody who was examined reaches it, and it has not answered.
+// No examined node reaches it, and it has not answered.
 bool is_down(const Survey& survey, Seat node) {
   if (survey.parts[node].examination) return false;
   bool reached = false;
@@ -58,27 +58,27 @@ std::string in_words(Reach reach) {
     case Reach::kUnreachable:
       return "no way there";
     case Reach::kStuck:
-      return "it takes the connection and says nothing";
+      return "it accepts the connection and says nothing";
     case Reach::kStranger:
-      return "what answers is no tgd";
+      return "the program that answers is not a tgd";
   }
   return "";
 }
 
 Advice why_down(const std::string& name, const LinkFacts& link) {
   const std::string place = link.address.empty() ? host_of(link) : link.address;
-  if (!link.name_problem.empty()) return {"nobody reaches it: its host " + place + " does not resolve", "see names"};
+  if (!link.name_problem.empty()) return {"no node reaches it: its host " + place + " does not resolve", "see names"};
   switch (std::max(link.mesh, link.control)) {
     case Reach::kRefused:
       return {"down: nothing listens at " + place,
               "start tgd on " + name + " (systemctl start tgd, or tgd --config FILE); where it ends at once, its log " +
                   "says why (journalctl -u tgd)"};
     case Reach::kStuck:
-      return {"down: its process at " + place + " takes connections and does nothing",
+      return {"down: its process at " + place + " accepts connections and does nothing",
               "continue or restart tgd on " + name + " (is it stopped, is its machine out of memory?)"};
     case Reach::kStranger:
-      return {"down: what answers at " + place + " is no tgd",
-              "mend the peer line of " + name + ", or end that program"};
+      return {"down: what answers at " + place + " is not a tgd",
+              "correct the peer line of " + name + ", or end that program"};
     default:
       return {"down: its machine does not answer at " + place,
               "is " + name + " on, is its cable in, is that its address (ip -brief address), does its firewall let " +
@@ -127,7 +127,7 @@ void judge_nodes(const Survey& survey, Findings& findings) {
       const std::string& late = part.examination->unfinished;
       if (!late.empty())
         findings.fail(Check::kNodes, survey.names[node], "",
-                      {"its check of " + late + " did not end in time, and those after it were not made",
+                      {"its check of " + late + " did not end in time, and the later checks were not run",
                        "does that disk, or the machine as a whole, hang? see dmesg there"});
       continue;
     }
@@ -165,11 +165,12 @@ void judge_names(const Survey& survey, Findings& findings) {
     });
     for (const auto& [what, by] : unresolved) {
       const std::string name = what.substr(0, what.find('\n'));
-      findings.fail(Check::kNames, by.front(), survey.names[to],
-                    {name + ", in the peer line of " + survey.names[to] + ", does not resolve on " +
-                         schema::joined(by) + ": " + what.substr(what.find('\n') + 1),
-                     "mend the peer line of " + survey.names[to] + ", or make the name known there (the DNS server, " +
-                         "/etc/hosts); getent hosts " + name + " tries it"});
+      findings.fail(
+          Check::kNames, by.front(), survey.names[to],
+          {name + ", in the peer line of " + survey.names[to] + ", does not resolve on " + schema::joined(by) + ": " +
+               what.substr(what.find('\n') + 1),
+           "correct the peer line of " + survey.names[to] + ", or make the name known there (the DNS server, " +
+               "/etc/hosts); getent hosts " + name + " tries it"});
     }
     if (addresses.size() < 2) continue;
     std::string who;
@@ -177,14 +178,14 @@ void judge_names(const Survey& survey, Findings& findings) {
       who += (who.empty() ? "" : ", ") + address + " on " + schema::joined(by);
     findings.warn(Check::kNames, "", survey.names[to],
                   {host + " is not the same everywhere: " + who,
-                   "mend /etc/hosts or the DNS server where it is wrong, or give the address in the peer line"});
+                   "correct /etc/hosts or the DNS server where it is wrong, or give the address in the peer line"});
   }
   findings.pass(Check::kNames, looked_up == 0 ? "the peer lines have addresses, no names" : "every name resolves");
 }
 
 namespace {
 
-// As the others see it: the address that its connections to anybody come from.
+// The node's address as the others see it: the one that its connections come from.
 std::string address_of(const Survey& survey, Seat node) {
   std::string address = survey.names[node];
   for_links(survey, [&](Seat from, Seat, const LinkFacts& link) {
@@ -223,7 +224,7 @@ void judge_port(const Survey& survey, Seat from, Seat to, const LinkFacts& link,
       fix = "continue or restart tgd on " + there;
       break;
     case Reach::kStranger:
-      fix = "another program has that port: mend the peer line of " + there + ", or end that program";
+      fix = "another program has that port: correct the peer line of " + there + ", or end that program";
       break;
     default:
       fix = "a firewall drops it: on " + there + " let TCP " + ports + " in from " + own + " (ufw allow from " + own +
@@ -238,19 +239,19 @@ void judge_ports(const Survey& survey, Findings& findings) {
   for_examined(survey, [&](Seat seat, const Examination& one) {
     if (one.links.empty())
       findings.fail(Check::kPorts, survey.names[seat], "",
-                    {"its way to the others could not be looked at", "has that machine memory and threads left?"});
+                    {"its links to the others could not be examined", "has that machine memory and threads left?"});
   });
   for_links(survey, [&](Seat from, Seat to, const LinkFacts& link) {
     if (is_down(survey, to) || !link.name_problem.empty()) return;
     if (link.mesh == Reach::kUntried || link.control == Reach::kUntried)
       return findings.fail(Check::kPorts, survey.names[from], survey.names[to],
-                           {"there was no time to try " + link.line, "ask again when the machine does less"});
+                           {"there was no time to try " + link.line, "ask again when the machine is less busy"});
     judge_port(survey, from, to, link, findings);
     const LinkFacts* back = link_of(survey, to, from);
     if (reaches(link) && !link.up && !is_refused(link) && back != nullptr && reaches(*back) && !is_refused(*back))
       findings.fail(Check::kPorts, survey.names[from], survey.names[to],
                     {"the ports answer, but the link is not up" + (link.problem.empty() ? "" : ": " + link.problem),
-                     "ask again in some seconds, it may be coming; if it stays, restart tgd on " + survey.names[to]});
+                     "ask again in a few seconds; if it stays down, restart tgd on " + survey.names[to]});
   });
   findings.pass(Check::kPorts,
                 survey.names.size() < 2 ? "no other node" : "every node reaches both ports of every other");
@@ -265,7 +266,7 @@ void judge_keys(const Survey& survey, Findings& findings) {
     refusers[to].push_back(from);
     refused[from].push_back(to);
   });
-  std::vector<Seat> odd;  // whoever gets on with nobody
+  std::vector<Seat> odd;  // nodes that agree with no other
   for (const auto& [from, all] : refused)
     if (all.size() > 1 && all.size() == peers[from]) odd.push_back(from);
   const auto is_odd = [&](Seat seat) { return std::find(odd.begin(), odd.end(), seat) != odd.end(); };
@@ -315,7 +316,7 @@ struct Sent {  // by one node's network device
   std::string device;
 };
 
-// The value that most have; of as frequent ones the largest.
+// The most frequent value; among equally frequent ones the largest.
 std::uint32_t most_frequent(const std::map<Seat, Sent>& all, std::uint32_t Sent::*field) {
   std::map<std::uint32_t, std::size_t> votes;
   for (const auto& [seat, sent] : all)
@@ -377,7 +378,7 @@ std::string look_at(const Survey& survey, Seat node, const std::string& device) 
          "; is that link shared with others, or shaped (tc qdisc)?";
 }
 
-// A node whose every link in one direction is slow is to blame itself, once; other links are named one by one.
+// A node whose links in one direction are all slow is named once; other links are named one by one.
 void name_slow(const Survey& survey, std::vector<Rate> slow, const std::vector<Rate>& all, const std::string& beside,
                Findings& findings) {
   const std::map<Seat, Sent> devices = devices_of(survey);
@@ -404,7 +405,7 @@ void name_slow(const Survey& survey, std::vector<Rate> slow, const std::vector<R
          look_at(survey, rate.from, device_of(rate.from)) + " The same on " + survey.names[rate.to]});
 }
 
-// What the devices say that they have agreed on with their switch.
+// Judges the speeds that the devices have agreed on with their switch.
 void judge_devices(const Survey& survey, Findings& findings) {
   const std::map<Seat, Sent> all = devices_of(survey);
   const std::uint32_t usual = most_frequent(all, &Sent::device_mbps);

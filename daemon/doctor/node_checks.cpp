@@ -30,7 +30,7 @@ using schema::Examination;
 
 namespace {
 
-// The optimizer with most state, on the network of the demo. What larger ones need, a start finds out.
+// The optimizer with the most state, on the demo's network. A start checks what larger networks need.
 schema::JobSpec usual_job() {
   schema::JobSpec job;
   job.model = ModelKind::kLenet;
@@ -68,14 +68,14 @@ void check_disk(const schema::NodeConfig& config, Report& report) {
       problem = "the disk of state-dir has no inode left; delete files there (df -i " + config.state_dir + ")";
   }
   report.note([&](Examination& facts) { facts.disk_free = left; });
-  if (problem.empty() && left >= kBytes) {  // a disk with less is full, whatever it would say
+  if (problem.empty() && left >= kBytes) {  // a disk with less counts as full
     const std::vector<char> bytes(kBytes);
     const std::string path = config.state_dir + "/doctor";
     engine::AtomicFile file(path);
     Status written = file.open();
     if (written) written = file.write(bytes.data(), bytes.size());
     if (written) written = file.commit();
-    if (!written) problem = written.error().message + "; mend or free the disk of state-dir";
+    if (!written) problem = written.error().message + "; repair or free up the disk of state-dir";
     ::unlink(path.c_str());
   }
   report.note([&](Examination& facts) { facts.disk_problem = problem; });
@@ -106,7 +106,7 @@ void check_descriptors(const schema::NodeConfig& config, Report& report) {
   });
 }
 
-// Sets that jobs find by data-dir alone: some file of them lies there, so jobs may mean them.
+// Sets that jobs find by data-dir alone: if one of their files is there, jobs may use them.
 struct KnownSet {
   DatasetKind kind;
   const char* folder;  // below data-dir
@@ -145,7 +145,7 @@ void check_data(const schema::NodeConfig& config, Report& report) {
 std::string wrong_configuration(const schema::NodeConfig& config) {
   std::error_code unknown;
   if (!config.data_dir.empty() && !std::filesystem::is_directory(config.data_dir, unknown))
-    return "data-dir = " + config.data_dir + " is no folder here; make it, or mend the line";
+    return "data-dir = " + config.data_dir + " is not a folder here; create it, or correct the line";
   if (config.fault) return "fault = " + format_fault(*config.fault) + " is set; it is for tests, take the line out";
   return "";
 }
@@ -160,9 +160,9 @@ std::uint64_t usual_run_disk_bytes() {
 }
 
 Result<std::string> test_engine(const engine::ComputeDevice& compute) {
-  // Of the summed loss and of the gradient's length, whichever instruction set computes them: float32 sums in another
-  // order differ by 1e-5. Factors of 10 and 7 bits of mantissa, through LeNet's four layers: 2^-10 and 2^-7 each at the
-  // most, with signs that cancel.
+  // The known loss and length of the gradient, for every instruction set: float32 sums in another order differ by 1e-5.
+  // Factors with 10 and 7 bits of mantissa, through LeNet's four layers, differ by at most 2^-10 and 2^-7 each, with
+  // signs that cancel.
   constexpr double kKnownLoss = 18.945972, kKnownLength = 29.877474;
   const double tolerance = compute.math() == Math::kFp32 ? 1e-3 : compute.math() == Math::kTf32 ? 5e-3 : 4e-2;
   constexpr int kSamples = 8;
@@ -170,7 +170,7 @@ Result<std::string> test_engine(const engine::ComputeDevice& compute) {
   for (const kernels::Kernels* variant : kernels::available()) {
     if (!kernels::self_test(*variant))
       return Error{ErrorKind::kFailed, "the " + std::string(variant->name) +
-                                           " kernels compute something else than the scalar ones; set kernels = scalar "
+                                           " kernels compute other results than the scalar ones; set kernels = scalar "
                                            "there, and have the machine's memory tested"};
     tested += (tested.empty() ? "" : ", ") + std::string(variant->name);
   }
@@ -196,15 +196,15 @@ Result<std::string> test_engine(const engine::ComputeDevice& compute) {
   double squares = 0;
   for (const float value : values) squares += static_cast<double>(value) * value;
   const double length = std::sqrt(squares);
-  // Written so that what is no number is wrong, too.
+  // Written so that NaN is wrong too.
   if (!(std::abs(loss - kKnownLoss) < tolerance * kKnownLoss) ||
       !(std::abs(length - kKnownLength) < tolerance * kKnownLength))
     return Error{ErrorKind::kFailed,
                  "a pass of LeNet over known samples gives a loss of " + std::to_string(loss) +
                      " and a gradient of length " + std::to_string(length) + ", not " + std::to_string(kKnownLoss) +
                      " and " + std::to_string(kKnownLength) +
-                     (compute.accelerator() == nullptr ? "; install oneDNN anew, and have the machine's memory tested"
-                                                       : "; install driver and cuDNN anew, or set engine = cpu there")};
+                     (compute.accelerator() == nullptr ? "; reinstall oneDNN, and have the machine's memory tested"
+                                                       : "; reinstall driver and cuDNN, or set engine = cpu there")};
   const std::string by = compute.accelerator() == nullptr ? (*made)->build()
                                                           : compute.name() + ", " + to_word(compute.math()) + ", " +
                                                                 std::string(compute.accelerator()->library());

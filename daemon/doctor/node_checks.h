@@ -1,4 +1,4 @@
-// What a node can find out about its own machine: keys, disk, memory, open files, engine, data sets.
+// A node's checks of its own machine: keys, disk, memory, open files, engine, data sets.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ std::string names_in(const Examination& one) {
   return schema::joined(names);
 }
 
-// Who says what, the most frequent first.
+// Which nodes say what, the most frequent saying first.
 class Sayings {
  public:
   void add(const std::string& saying, const std::string& node) {
@@ -73,8 +73,8 @@ void judge_peer_lines(const Survey& survey, Findings& findings) {
   }
 }
 
-// What the mesh refuses and no other check names. Keys are named of a node by whoever met them at its control port;
-// the others' links may have met them only in the mesh.
+// Names what the mesh refuses and no other check names. Wrong keys are named by the nodes that met them at the control
+// port; the other links may have met them only in the mesh.
 void judge_refusals(const Survey& survey, Findings& findings) {
   std::set<std::string> told;
   std::set<Seat> other_keys;
@@ -137,7 +137,7 @@ void judge_clocks(const Survey& survey, Findings& findings) {
     ahead[seat] = seat == survey.self ? 0 : (there + back) / 2000;
     all.push_back(ahead[seat]);
   });
-  // Of two nobody knows who is right; the asked node's is taken.
+  // With two nodes, nobody knows whose clock is right; the asked node's is assumed to be.
   const double usual = all.size() > 2 ? median(all) : 0;
   double most = 0;
   for (const auto& [seat, seconds] : ahead) {

@@ -1,4 +1,4 @@
-// What an examination has found so far: its threads write, the node's thread reads. Outlives whoever is given up.
+// What an examination has found so far: its threads write, the node's thread reads. Outlives abandoned threads.
 #pragma once
 
 #include <mutex>
@@ -15,7 +15,7 @@ class Report {
     const std::lock_guard lock(mutex_);
     write(facts_);
   }
-  // Of the node's checks: the one that is being made.
+  // The node's checks: this one begins.
   void begin(schema::Check check) {
     const std::lock_guard lock(mutex_);
     at_ = to_word(check);
@@ -25,7 +25,7 @@ class Report {
     at_.clear();
     node_checks_done_ = true;
   }
-  // The check that is being made stays unfinished.
+  // The current check stays unfinished.
   void node_checks_failed() {
     const std::lock_guard lock(mutex_);
     node_checks_done_ = true;
@@ -38,7 +38,7 @@ class Report {
     const std::lock_guard lock(mutex_);
     return node_checks_done_ && links_done_;
   }
-  // A copy, with what is unfinished.
+  // A copy, with the unfinished checks.
   schema::Examination facts() const {
     const std::lock_guard lock(mutex_);
     schema::Examination copy = facts_;

@@ -29,7 +29,7 @@ inline std::optional<Seat> partner_of(Seat self, std::size_t round, std::size_t 
   return std::nullopt;
 }
 
-// Whom this node sends to in that slot.
+// The node that this one sends to in that slot.
 inline std::optional<Seat> receiver_in(std::size_t slot, Seat self, std::size_t nodes) {
   const std::optional<Seat> partner = partner_of(self, slot / 2, nodes);
   if (!partner || (self < *partner) != (slot % 2 == 0)) return std::nullopt;

@@ -18,7 +18,7 @@ struct Part {  // of one node
 
 struct Survey {
   Per<Seat, std::string> names;
-  Seat self;  // who was asked
+  Seat self;  // the node that was asked
   std::uint64_t seconds = 0;
   double line_mbps = 0;  // what a link should carry, 0 = not told
   Per<Seat, Part> parts;

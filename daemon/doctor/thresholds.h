@@ -1,4 +1,4 @@
-// From where on something is a finding.
+// Thresholds beyond which something is a finding.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ inline constexpr double kClockWarnSeconds = 1, kClockFailSeconds = 60;
 // a machine's loopback differ by less than three times; Ethernets differ by ten.
 inline constexpr double kSlowShare = 1.0 / 3;
 inline constexpr double kGigabitPayloadMbps = 800;
-// And below this share of what was told (--link).
+// A link below this share of the given rate (--link) is slow.
 inline constexpr double kToldShare = 0.8;
-// A switch takes 0.1 ms, a wireless link some. A step waits for several trips.
+// A switch takes 0.1 ms, a wireless link some ms. A step waits for several trips.
 inline constexpr std::uint32_t kMostRoundTripMicros = 10'000;
-// Left of the disk after one run.
+// Bytes that should be left on the disk after one run.
 inline constexpr std::uint64_t kLeastDiskBytes = 100u << 20;
-// Of open files, beside what a mesh needs.
+// Open files that should be free besides those a mesh needs.
 inline constexpr std::uint64_t kLeastFreeDescriptors = 32;
 
 }  // namespace tg::daemon

@@ -1,4 +1,4 @@
-// What the members have announced of one step: step frames (with the scalers of bucket 0), scalers of later buckets.
+// The members' announcements in one step: step frames (with the scalers of bucket 0), scalers of later buckets.
 //
 // These frames are the gates of the exchange: nobody sends a chunk of a bucket before every member announced that
 // bucket in that step. So members differ by at most one step. Only announcements of the next step can come before it
@@ -29,13 +29,13 @@ class Announcements {
         batch_statistics_(std::move(statistics)),
         scalers_(members.count(), members.segment_names.size()) {}
 
-  // rate_bits: what this member takes the step's learning rate to be.
+  // rate_bits: this member's learning rate in the step.
   void begin_step(const Layout& layout, std::uint64_t step, std::uint32_t rate_bits);
   void clip_own(std::size_t bucket, const std::vector<float>& bounds);  // by ternary segment, before it is announced
   Wrong take(Rank from, const schema::StepFrame& frame);
   Wrong take(Rank from, const schema::Scalers& frame);
 
-  // Kept until the next step begins.
+  // A frame of the next step, kept until that step begins.
   struct NextStepFrame {
     Rank from;
     schema::FrameHeader header;
@@ -47,8 +47,8 @@ class Announcements {
   // --- state ---
   bool complete(std::size_t bucket) const { return buckets_[bucket].count == members_.count(); }
   bool announced(std::size_t bucket, Rank rank) const { return buckets_[bucket].by[rank]; }
-  // Once every step frame is in: the union of the members' flags, the sum of their losses in rank order, the mean of
-  // their statistics.
+  // Available once every step frame has come: the union of the members' flags, the sum of their losses in rank order,
+  // the mean of their statistics.
   std::optional<std::uint32_t> flags() const;
   double loss_sum() const;
   std::vector<float> statistics() const;

@@ -17,9 +17,10 @@ struct BatchStatistics {
   Per<Rank, float> shares;     // of the batch, by member: b_r / B
 
   std::size_t count() const { return table.parameter_count(); }
-  // The first of the table with a value that is not finite.
+  // The table's first entry with a value that is not finite.
   std::optional<std::size_t> first_not_finite(std::span<const float> measured) const;
-  // Weighted by the shares, added in rank order in float32 with one rounding per operation: the same bits everywhere.
+  // The mean, weighted by the shares, added in rank order in float32 with one rounding per operation: the same bits
+  // everywhere.
   std::vector<float> mean(const Per<Rank, std::span<const float>>& measured) const;
 };
 

@@ -1,4 +1,4 @@
-// Do all replicas agree? Pure; any thread.
+// Checks whether all replicas agree. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tg::daemon {
 
-// digests: of each member, by segment. Nothing if all agree; else a cause that names the first differing segment, the
+// digests: each member's, by segment. Nothing if all agree; else a cause that names the first differing segment, the
 // members in the minority there and every value. `when` reads like "before step 12".
 std::optional<schema::Fail> compare_digests(const Per<Rank, std::string>& names,
                                             const std::vector<std::string>& segment_names,

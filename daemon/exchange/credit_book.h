@@ -1,6 +1,6 @@
 // Credit between this member and each other one, in payload bytes of the step in progress: what may still be sent to
-// whom, and when it is time to tell a peer what was taken from it. Whoever announces the next step has taken everything
-// of this one, so the book begins anew with every step. Pure; owned by one thread.
+// whom, and when to tell a peer what was taken from it. A member that announces the next step has taken everything of
+// this one, so the book starts afresh with every step. Pure; owned by one thread.
 #pragma once
 
 #include <cstddef>
@@ -21,24 +21,24 @@ class CreditBook {
   // --- what we send ---
   bool lasts(Rank to) const { return on_their_way(to) < window_; }
   bool lasts(const std::vector<Rank>& to) const;  // for all of them
-  // A total goes to all peers: while together they have less than a window each on its way to them, and none of them
-  // schema::kMostWindowsOfTotals.
+  // Whether a total may go to all peers: together they have less than a window each under way to them, and none of them
+  // has schema::kMostWindowsOfTotals.
   bool lasts_for_totals() const;
-  // One of those for whom totals wait, if they do.
+  // Whether totals wait for this peer.
   bool holds_up_totals(Rank peer) const { return on_their_way(peer) >= window_of_totals(); }
-  // A payload of about so many bytes is being made; it has left once sent() says how many they were.
+  // A payload of about `expected` bytes is being made; sent() gives its real size once it has left.
   void reserve(const std::vector<Rank>& to, std::size_t expected);
   void sent(const std::vector<Rank>& to, std::size_t bytes, std::size_t expected);
   // The peer says how many bytes it took in this step. False if that cannot be: more than were sent, or fewer than it
   // said before.
   bool granted(Rank from, std::uint64_t taken_bytes);
   std::uint64_t sent_to(Rank to) const { return links_[to].sent; }
-  // As far as peers have told; being made counts.
+  // As far as credit has come; payloads being made count.
   std::uint64_t on_their_way(Rank to) const { return links_[to].sent + links_[to].reserved - links_[to].granted; }
   std::uint64_t bytes_on_their_way() const;  // to all peers
 
   // --- what we are sent ---
-  // All that was taken from the peer, if it should be told now.
+  // The total taken from the peer, if it should be told now.
   std::optional<std::uint64_t> took(Rank from, std::size_t bytes);
 
  private:

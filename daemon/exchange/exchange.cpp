@@ -66,7 +66,7 @@ void Exchange::announce(LocalBucket local) {
   announcement(members_.self, body);
 }
 
-// Of the own statistics; they count on behind the segments.
+// The first of our own statistics that is not finite; statistics are numbered after the segments.
 std::optional<std::size_t> Exchange::first_not_finite() const {
   const std::optional<std::size_t> found = announcements_.batch_statistics().first_not_finite(measured_);
   return found ? std::optional(layout_->bucket_of_segment.size() + *found) : std::nullopt;
@@ -110,7 +110,7 @@ void Exchange::give_credit(Rank to, std::optional<std::uint64_t> taken_bytes) {
 
 std::optional<Piece> Exchange::next_piece(Taker taker) {
   if (layout_ == nullptr || failed_) return std::nullopt;
-  // A link that has enough to carry leaves the only thread time for what comes next.
+  // While the link is busy, the only thread has time to measure the next bucket.
   const bool first = taker == Taker::kOnlyThread && transfers_.link_is_busy() && !transfers_.has_totals();
   if (first && statistics_.has_next()) return statistics_.next();
   if (std::optional<Piece> piece = transfers_.next()) {

@@ -1,4 +1,4 @@
-// The exchange of one member: which frame means what, what may be done now, and when a step is committed.
+// The exchange of one member: the meaning of each frame, what may be done now, and when a step is committed.
 //
 // Pure: events in (a bucket's gradient is complete, a frame came, a piece is done), pieces and actions out. It knows no
 // clock, socket or thread and touches no gradient: Workers execute pieces with kernels, and the same two drive real
@@ -13,8 +13,8 @@
 // Small answers are actions at once (take_actions); the heavy ones are pieces that wait until they are asked for
 // (next_piece), so that frames are never kept waiting behind a bucket.
 //
-// The announcements also settle the credit of a step: who announces step k+1 has taken everything of step k. So a peer
-// whose last chunk of a step has come is not told that it was taken.
+// The announcements also settle the credit of a step: a member that announces step k+1 has taken everything of step k.
+// So a peer whose last chunk of a step has come gets no credit for it.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@
 
 namespace tg::daemon {
 
-// What the own step frame says besides the scalers of bucket 0 and what its forward pass came to.
+// The contents of our own step frame, except for the scalers of bucket 0 and the results of the forward pass.
 struct LocalStep {
   std::uint64_t step = 0;
   std::uint32_t rate_bits = 0;
@@ -44,29 +44,29 @@ struct LocalStep {
 
 class Exchange {
  public:
-  // segments and members outlive it.
+  // segments and members must outlive it.
   Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip,
            BatchStatistics statistics = {});
 
-  // Elements of a Measure: GradientStatistics::kSlice where nobody says. Before the first step.
+  // Sets the elements of a Measure (GradientStatistics::kSlice by default). Call before the first step.
   void measure_by(std::size_t elements) { statistics_.measure_by(elements); }
 
   // --- events ---
   // Enters step local.step with this layout (it stays alive and unchanged until the commit). Steps ascend by one.
   void begin_step(const Layout& layout, LocalStep local);
-  // Backward has this bucket. Buckets come in order. What the forward pass came to is used with bucket 0: the sum of
-  // the losses; what batch normalizations measured, without padding.
+  // Backward has completed this bucket. Buckets come in order. The results of the forward pass are used with bucket 0:
+  // the sum of the losses, and what batch normalizations measured, without padding.
   void gradient_ready(std::size_t bucket, double loss_sum, std::vector<float> statistics = {});
-  void add_flags(std::uint32_t flags);  // joins the own step frame if that is not sent yet, else the next one
+  void add_flags(std::uint32_t flags);  // go into our own step frame if it is not sent yet, else into the next one
   // StepFrame, Scalers, Chunk or Credit of this run and view.
   void frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
              std::shared_ptr<const void> keep);
 
   // --- events: what came of pieces ---
   void measured(const Measure& work, std::span<const kernels::Statistics> statistics);
-  void contributed(const Contribute& work, std::size_t payload_bytes);  // and its payload has left
+  void contributed(const Contribute& work, std::size_t payload_bytes);  // the payload has been sent
   void total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);  // of a Reduce under way
-  void applied(std::size_t chunk);  // Apply or Reduce is done: the chunk's part of the next state is there
+  void applied(std::size_t chunk);  // Apply or Reduce is done: the chunk's part of the next state is complete
   void bad_payload(std::size_t chunk, Rank from);  // it breaks its format
 
   std::vector<ExchangeAction> take_actions();
@@ -75,7 +75,7 @@ class Exchange {
 
   // --- state ---
   bool in_step() const { return layout_ != nullptr; }
-  bool broken() const { return failed_; }  // FailRun has been said
+  bool broken() const { return failed_; }  // FailRun has been issued
   std::uint64_t step() const { return local_.step; }
   const Scalers& scalers() const { return announcements_.scalers(); }
   std::uint64_t bytes_on_their_way() const { return transfers_.bytes_on_their_way(); }
@@ -86,7 +86,7 @@ class Exchange {
   Waiting waiting() const;
 
  private:
-  friend struct PlainWaiting;  // the test's dumb twin of waiting()
+  friend struct PlainWaiting;  // a simple version of waiting() in the tests
   void announce(LocalBucket local);
   std::optional<std::size_t> first_not_finite() const;
   void give_credit(Rank to, std::optional<std::uint64_t> taken_bytes);
@@ -103,10 +103,10 @@ class Exchange {
 
   const Layout* layout_ = nullptr;
   LocalStep local_;
-  std::vector<float> measured_;   // by batch normalizations, until the own step frame leaves
-  std::uint32_t next_flags_ = 0;  // asked for after the own step frame had left
+  std::vector<float> measured_;   // batch normalizations' results, until our own step frame leaves
+  std::uint32_t next_flags_ = 0;  // requested after our own step frame had left
   bool step_frame_sent_ = false;
-  std::size_t ready_buckets_ = 0, announced_buckets_ = 0;  // backward has them; measured and told
+  std::size_t ready_buckets_ = 0, announced_buckets_ = 0;  // completed by backward; measured and announced
   std::uint64_t next_step_ = 0;
 };
 

@@ -4,9 +4,9 @@
 //   ready(bucket) -> next() ... measured() of every slice -> take(): the bucket's local scalers, eq. (2), and clip
 //   bounds
 //
-// A slice is kSlice elements of one segment, whatever the number of threads and whatever a Measure takes of them, so
-// the sums do not depend on either, to the last bit. Buckets come out in the order in which they became ready. Pure;
-// owned by the thread that owns the Exchange.
+// A slice is kSlice elements of one segment, whatever the number of threads and the size of a Measure, so the sums do
+// not depend on either, to the last bit. Buckets come out in the order in which they became ready. Pure; owned by the
+// thread that owns the Exchange.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@
 
 namespace tg::daemon {
 
-// What the own node knows of one bucket when its gradient has been measured.
+// This node's results for one bucket whose gradient has been measured.
 struct LocalBucket {
   std::size_t bucket = 0;
   double loss_sum = 0;
-  // Of layout.buckets[bucket].ternary_segments, in order: eq. (2) after clipping, and the bounds that it was clipped by
-  // (+inf: none; kernels::Scale::clip).
+  // By ternary segment of the bucket, in order: the scaler of eq. (2) after clipping, and the clip bound (+inf: none;
+  // kernels::Scale::clip).
   std::vector<float> scalers, clips;
   std::optional<std::size_t> non_finite_segment;
 };
@@ -73,7 +73,7 @@ class GradientStatistics {
   std::size_t elements_of_a_measure_ = kSlice;
   const Layout* layout_ = nullptr;
   std::deque<Open> open_;           // in the order of ready()
-  std::deque<Measure> to_measure_;  // not handed out
+  std::deque<Measure> to_measure_;  // not yet handed out
 };
 
 }  // namespace tg::daemon

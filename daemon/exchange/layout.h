@@ -35,9 +35,9 @@ struct ChunkLayout {
   std::size_t bucket = 0;
   std::size_t begin = 0, end = 0;  // flat elements
   GradientFormat format = GradientFormat::kTernary;
-  Rank owner;  // who sums it in the sharded exchange
+  Rank owner;  // the member that sums it in the sharded exchange
   std::vector<ChunkPart> parts;
-  std::vector<std::size_t> runs;  // sizes of the parts: a coding probability each
+  std::vector<std::size_t> runs;  // sizes of the parts; each has a coding probability
   std::size_t size() const { return end - begin; }
   bool ternary() const { return format == GradientFormat::kTernary; }
 };
@@ -58,10 +58,10 @@ struct Layout {
   bool shared_scalers = true;  // eq. (4); else each member keeps its own and sums are floats, in rank order
   std::size_t members = 1;
   std::size_t longest_chunk = 0;  // elements
-  // Credit: payload bytes that may be on their way to one peer, of totals schema::kMostWindowsOfTotals times as many
+  // Credit: payload bytes that may be under way to one peer, for totals schema::kMostWindowsOfTotals times as many
   // (transfers.h); a chunk for each thread may overshoot it.
   std::size_t window_bytes = 0;
-  // After this many bytes a receiver says what it has taken, so that a window never stays full for long without need.
+  // After this many bytes a receiver says what it has taken, so that a window does not stay full needlessly.
   std::size_t credit_every_bytes() const { return window_bytes / 4; }
   bool ternary(std::size_t segment) const { return formats[segment] == GradientFormat::kTernary; }
   bool sharded() const { return exchange == schema::ExchangeKind::kSharded && members > 1; }
@@ -87,14 +87,14 @@ inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;  // below this a
 // On a slow link a large model is cut into this many chunks. Smaller ones would end the step sooner, but cost more in
 // frames than that gains.
 inline constexpr std::size_t kChunksOfAModel = 480;
-inline constexpr std::size_t kChunksOfAnOwner = 120;  // between more than four members, for the same reason
+inline constexpr std::size_t kChunksOfAnOwner = 120;  // with more than four members, for the same reason
 
-// The layout is direct, whatever the options say, where an owner has nothing to sum: with one member, or where members
-// keep their own scalers.
+// The layout is direct, whatever the options say, if an owner has nothing to sum: with one member, or if members keep
+// their own scalers.
 Layout make_layout(const engine::SegmentTable& segments, const LayoutOptions& options);
 
-// The most bytes that frames of one step may occupy on a member at once: what it holds of the others until it can sum,
-// and what is on its way to and from every peer.
+// The most bytes that a step's frames may occupy on a member at once: those held until they can be summed, and those
+// under way to and from every peer.
 std::size_t exchange_bytes(const Layout& layout);
 
 }  // namespace tg::daemon

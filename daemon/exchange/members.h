@@ -1,5 +1,5 @@
-// Who takes part in an exchange, and which of them this node is. The parts of the exchange read frames and name causes
-// with it. Immutable; any thread.
+// The members of an exchange, and which of them is this node. The parts of the exchange use it to read frames and to
+// name causes. Immutable; any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct Members {
   View view;
   Rank self;
   Per<Rank, std::string> names;
-  std::vector<std::string> segment_names;  // for messages; those of the statistics behind them
+  std::vector<std::string> segment_names;  // for messages; the statistics' names follow
 
-  // names: of all nodes.
+  // names: the names of all nodes.
   static Members of(std::uint64_t run_key, View view, Seat self, const Per<Seat, std::string>& names,
                     std::vector<std::string> segment_names) {
     Members members{run_key, std::move(view), {}, {}, std::move(segment_names)};
@@ -34,7 +34,7 @@ struct Members {
 
   std::size_t count() const { return view.size(); }
   auto ranks() const { return places<Rank>(count()); }
-  // In a circle that begins after our own rank, so that not all members send to the same one first.
+  // The other members, in a circle that begins after our own rank, so that not all send to the same one first.
   std::vector<Rank> others() const {
     std::vector<Rank> ranks;
     for (std::size_t i = 1; i < count(); ++i) ranks.emplace_back((self.index() + i) % count());

@@ -1,6 +1,5 @@
-// The reports that members exchange after a step that ends with one: an evaluation, the last step, a stop. Each says
-// what the member's state is, so that a run ends only where all replicas agree. Pure; owned by the thread that owns the
-// Member.
+// The reports that members exchange after certain steps: an evaluation, the last step, a stop. Each describes the
+// member's state, so that a run ends only if all replicas agree. Pure; owned by the thread that owns the Member.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ class Reports {
  public:
   explicit Reports(const Members& members) : members_(members) {}
 
-  // Why the report ends the run, if it does. committed: steps of this member; a report is of that state or the next.
+  // Why the report ends the run, if it does. committed: this member's steps; a report is about that state or the next.
   std::optional<schema::Fail> take(Rank from, std::uint64_t step, const schema::Report& report,
                                    std::uint64_t committed);
   // This many steps are committed: reports of older states are dropped.
@@ -25,8 +24,8 @@ class Reports {
 
   bool has(std::uint64_t step, Rank from) const;
   std::vector<Rank> missing(std::uint64_t step) const;
-  // As soon as all members' reports of the state after `step` steps are there, once: the sums of their counts, or how
-  // their states differ.
+  // Once all members' reports of the state after `step` steps have come, returned once: the sums of their counts, or
+  // how their states differ.
   struct Sum {
     std::optional<schema::Fail> difference;
     std::uint64_t correct = 0, correct_5 = 0, total = 0;
@@ -36,7 +35,7 @@ class Reports {
 
  private:
   const Members& members_;
-  std::map<std::uint64_t, Per<Rank, std::optional<schema::Report>>> by_step_;  // two at most
+  std::map<std::uint64_t, Per<Rank, std::optional<schema::Report>>> by_step_;  // at most two steps
 };
 
 }  // namespace tg::daemon

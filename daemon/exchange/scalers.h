@@ -1,5 +1,5 @@
 // The scalers of one step: every member's own, and the shared ones, eq. (4): s = max over the members; and the bounds
-// that the own gradient is clipped by.
+// for clipping our own gradient.
 //
 // Written by the thread that owns the Exchange, before a bucket opens. The scalers of an open bucket do not change
 // until the commit, so other threads may read them.

@@ -10,7 +10,7 @@
 namespace tg::daemon {
 namespace {
 
-// Coded or not is the sender's choice, chunk by chunk; whether it is codes, sums or floats is the layout's.
+// The sender chooses whether each chunk is entropy-coded; the layout says whether it is codes, sums or floats.
 bool fits(schema::PayloadFormat sent, GradientFormat planned, bool total) {
   using enum schema::PayloadFormat;
   switch (planned) {
@@ -48,7 +48,7 @@ void Transfers::begin_step(const Layout& layout, std::uint64_t step) {
   credit_.begin_step(count, layout.window_bytes, layout.credit_every_bytes());
 }
 
-// In the sharded exchange codes come for the chunks that are summed here, and totals of the others.
+// In the sharded exchange, codes come for the chunks summed here, and totals for the others.
 void Transfers::count_frames() {
   for (const ChunkLayout& chunk : layout_->chunks)
     for (const Rank r : members_.ranks())
@@ -89,7 +89,7 @@ void Transfers::open(std::size_t bucket) {
       for (const Rank r : receivers(index)) ++peers_[r].to_contribute;
       continue;
     }
-    chunks_[index].contributed = true;  // they are made when they are summed
+    chunks_[index].contributed = true;  // our codes are made when the chunk is summed
     reduce_if_complete(index);
   }
 }
@@ -149,7 +149,7 @@ std::optional<std::uint64_t> Transfers::handed_out(const Apply& apply) {
 
 std::optional<std::uint64_t> Transfers::took(Rank from, std::size_t bytes) {
   const std::optional<std::uint64_t> credit = credit_.took(from, bytes);
-  return peers_[from].to_come > 0 ? credit : std::nullopt;  // who has sent us all of this step needs none
+  return peers_[from].to_come > 0 ? credit : std::nullopt;  // else it has sent all and needs none
 }
 
 Transfers::Wrong Transfers::take(Rank from, const schema::Credit& credit) {
@@ -185,7 +185,7 @@ std::optional<Piece> Transfers::next_reduce(std::size_t bucket) {
   return Reduce{bucket, index, std::move(chunks_[index].held), std::move(to)};
 }
 
-// Of the own part of a chunk that is summed elsewhere, or everywhere.
+// The receivers of our own part of a chunk that is summed elsewhere, or everywhere.
 std::vector<Rank> Transfers::receivers(std::size_t chunk) const {
   return layout_->sharded() ? std::vector<Rank>{layout_->chunks[chunk].owner} : members_.others();
 }
@@ -225,7 +225,7 @@ void Transfers::applied(std::size_t chunk) {
 
 // --- waiting ---
 
-// Who has not given credit back keeps our own chunks from leaving.
+// Whether a peer that has not given credit keeps our own chunks from leaving.
 bool Transfers::holds_ours_up(Rank peer) const {
   if (peers_[peer].to_contribute > 0 && !credit_.lasts(peer)) return true;
   const auto has_totals = [](const Bucket& bucket) { return !bucket.to_reduce.empty(); };

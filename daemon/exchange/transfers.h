@@ -1,21 +1,21 @@
-// The chunks of one step: what came of them, what is still to be sent, summed and applied, and who keeps whom waiting.
+// The chunks of one step: what has come, what is still to be sent, summed and applied, and who waits for whom.
 //
 //   direct   contribute: codes to all;      N-1 contributions in -> reduce: sum all, apply
 //   sharded  contribute: codes to the owner; owner: N-1 contributions in -> reduce: sum all, sums to all, apply
 //                                            others: the total is in -> apply
 //
 // Which piece goes next:
-//   - a contribution goes where less than layout.window_bytes are on their way to its receiver;
-//   - a total goes to all: while less than a window for each of them is on its way to all together, and less than
-//     schema::kMostWindowsOfTotals to any. So one that is behind for a moment does not keep it from the others
-//     (AlexNet, eight members of two cores each, 1 Gbit/s: 248 ms a step, 257 where one full window stopped it);
-//   - a total that came is applied before anything else: its memory is free then;
+//   - a contribution goes if less than layout.window_bytes are under way to its receiver;
+//   - a total goes to all, while less than one window for each peer is under way to all together, and less than
+//     schema::kMostWindowsOfTotals to any one. So a peer that is behind for a moment does not hold up the others
+//     (AlexNet, eight members of two cores each, 1 Gbit/s: 248 ms a step, 257 if one full window stops it);
+//   - a total that has come is applied before anything else, which frees its memory;
 //   - the bucket that is ready last goes first: the next forward pass begins with its segments;
-//   - in a bucket reductions go before contributions. All windows together are soon full of totals, so that on a busy
-//     link most contributions leave first all the same. Frames that wait for each peer by themselves were tried: no
-//     faster with four members, and with eight the switch's ports dropped what met there.
-// Contributions that came are held until all are there, then summed in rank order in one go, in cache. Credit is given
-// for them as they come, since there is room for all of them; for a total when it is handed out to be applied.
+//   - within a bucket reductions go before contributions. The windows are soon full of totals, so that on a busy link
+//     most contributions still leave first. A queue of frames for each peer was tried: it was no faster with four
+//     members, and with eight the switch's ports dropped frames.
+// Contributions are held until all have come, then summed in rank order in one go, in cache. Credit is given for them
+// as they come, since there is room for all of them; for a total when it is handed out to be applied.
 // Pure; owned by the thread that owns the Exchange.
 #pragma once
 
@@ -34,7 +34,7 @@
 
 namespace tg::daemon {
 
-// Whom the next progress depends on, in words of schema::Phase; nobody while only local work is missing.
+// The members that the next progress depends on, with the schema::Phase; none while only local work is missing.
 struct Waiting {
   schema::Phase phase = schema::Phase::kIdle;
   std::vector<Rank> ranks;
@@ -53,7 +53,7 @@ class Transfers {
   // --- frames ---
   struct Taken {
     Wrong wrong;
-    std::optional<std::uint64_t> credit = {};  // bytes taken of this peer, where it is to be told now
+    std::optional<std::uint64_t> credit = {};  // bytes taken from this peer, if it should be told now
   };
   Taken take(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep);
   Wrong take(Rank from, const schema::Credit& credit);
@@ -61,7 +61,7 @@ class Transfers {
   // --- pieces ---
   // The next one that the credit allows: Contribute, Reduce or Apply.
   std::optional<Piece> next();
-  // This one was handed out: its total is taken now. As long as it waits, it counts as on its way.
+  // This Apply was handed out: its total is taken now. While it waits, it counts as under way.
   std::optional<std::uint64_t> handed_out(const Apply& apply);  // as Taken::credit, of the owner
   bool has_totals() const { return !to_apply_.empty(); }        // to be applied
   // A Contribute's payload has left.
@@ -74,13 +74,13 @@ class Transfers {
   // --- state ---
   bool all_applied() const { return applied_count_ == chunks_.size(); }
   std::uint64_t bytes_on_their_way() const { return credit_.bytes_on_their_way(); }  // as far as credit has told
-  // Half of what may be on its way is: there is time for other work than sending.
+  // Half of what may be under way is: there is time for work other than sending.
   bool link_is_busy() const { return 2 * bytes_on_their_way() >= layout_->window_bytes * (members_.count() - 1); }
-  // Of open buckets. Work that was handed out is not looked at: whoever asks knows of it.
+  // What open buckets wait for. Work that was handed out is not considered: the caller knows about it.
   Waiting waiting() const;
 
  private:
-  friend struct PlainWaiting;  // the test's dumb twin of waiting()
+  friend struct PlainWaiting;  // a simple version of waiting() in the tests
   struct Bucket {
     bool open = false;
     Per<Rank, std::size_t> before_open;  // contributions that came
@@ -89,16 +89,16 @@ class Transfers {
   struct ChunkState {
     Per<Rank, std::optional<ReceivedChunk>> held;  // contributions that came
     std::size_t missing = 0;                       // contributions of other members that have not come
-    bool contributed = false;                      // the own part is where it has to be
+    bool contributed = false;                      // our own part has been sent or stored
     bool reducing = false;                         // queued, or handed out
     bool total_came = false;
     bool applied = false;
   };
-  // Of one other member. Counted when a step and its buckets begin, and as chunks come and go: waiting() is asked each
-  // time a node has nothing else to do.
+  // Counts for one other member, updated when a step and its buckets begin and as chunks come and go, because waiting()
+  // is called each time a node has nothing else to do.
   struct Peer {
-    std::size_t contributions_owed = 0, totals_owed = 0;  // of open buckets, that have not come
-    std::size_t to_come = 0;                              // chunk frames of the step
+    std::size_t contributions_owed = 0, totals_owed = 0;  // still missing in open buckets
+    std::size_t to_come = 0;                              // chunk frames of the step still to come
     std::size_t to_contribute = 0;                        // chunks that are queued for it
   };
 

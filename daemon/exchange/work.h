@@ -1,4 +1,4 @@
-// What an exchange asks for. Pieces are heavy: they wait until a thread has time for them, do not depend on each other,
+// The work that an exchange requests. Pieces are heavy: they wait until a thread has time, do not depend on each other,
 // and may end in any order. Actions are small answers, to be carried out at once and in order. Values; no thread rules
 // of their own.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace tg::daemon {
 
-// A chunk that came in, with whatever keeps its payload alive.
+// A received chunk, with the owner of its payload's memory.
 struct ReceivedChunk {
   schema::Chunk chunk;
   std::shared_ptr<const void> keep;
@@ -40,7 +40,7 @@ struct Contribute {  // ternarize, encode and send the own part of a chunk; dire
 struct Reduce {  // sum all members' contributions in rank order, send the total, apply it
   std::size_t bucket = 0, chunk = 0;
   Per<Rank, std::optional<ReceivedChunk>> contributions;  // the own one is empty
-  std::vector<Rank> to;                                   // who wants the total
+  std::vector<Rank> to;                                   // members that get the total
 };
 struct Apply {  // the owner's total -> optimizer -> new parameters
   std::size_t bucket = 0, chunk = 0;
@@ -58,12 +58,12 @@ inline std::size_t bucket_of(const Piece& piece) {
   return std::visit([](const auto& one) { return one.bucket; }, piece);
 }
 
-// Who takes the next piece. Statistics go after all that can be sent, summed or applied; but a thread that does
-// everything alone measures while the link has enough to carry.
+// The kind of thread that takes the next piece. Statistics come after everything that can be sent, summed or applied;
+// but a thread that works alone measures while the link is busy.
 enum class Taker : std::uint8_t {
-  kOnlyThread,  // there is no other
+  kOnlyThread,  // there is no other thread
   kIdleThread,  // one of several, with nothing to do
-  kBusyThread,  // one of several: the piece waits behind the one that it is at
+  kBusyThread,  // one of several: the piece waits until it has finished its current one
 };
 
 // --- actions ---

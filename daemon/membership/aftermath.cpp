@@ -35,7 +35,7 @@ void Aftermath::heard(Seat from, std::uint64_t key, const schema::Ended& ended) 
   std::vector<Seat> to;
   for (const Seat peer : run.members.places()) {
     if (peer == self_ || !run.members[peer]) continue;
-    // Who is nearer to the truth than it was tells all of it.
+    // A member that has learned more tells all others.
     if (run.end.truth != before || (peer == from && ended.asks)) to.push_back(peer);
   }
   if (!to.empty()) tell(to, key, run, false);

@@ -1,6 +1,6 @@
-// What is heard of a run after its verdict: members that were lost come back and tell what they have, a member that
-// died asks the others how the run ended. Everybody who has a record answers, so in the end all records say the same.
-// Pure; part of Membership.
+// News of a run after its verdict: members that were lost come back and tell what they have, and a member that died
+// asks the others how the run ended. Every member with a record answers, so in the end all records agree. Pure; part of
+// Membership.
 #pragma once
 
 #include <cstdint>

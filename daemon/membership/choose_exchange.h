@@ -4,8 +4,8 @@
 //   coding    raw where the slowest link is faster than kRawMbps for each thread of the exchange: there coding takes
 //             longer than the bits that it saves; entropy below, and where no link was measured
 //
-// What the job asks for goes before this rule. Over a grid of the step model it is within half a percent of the best
-// choice in the mean (tests/forecast/rule_test.cpp). Links are measured before every run and come with the votes.
+// The job's own choice comes before this rule. Over a grid of the step model the rule is on average within half a
+// percent of the best choice (tests/forecast/rule_test.cpp). Links are measured before every run and come with votes.
 #pragma once
 
 #include <optional>
@@ -27,10 +27,10 @@ inline constexpr double kPayloadShare = 1448.0 / 1538;
 struct Asked {
   std::optional<schema::ExchangeKind> exchange;  // none = auto
   std::optional<schema::Coding> coding;          // none = auto
-  double link_mbps = 0;                          // of the line, told by the job; 0 = its payload was measured
+  double link_mbps = 0;  // the line's rate if the job gives it; 0 = the payload rate is measured
 };
 
-// Where members keep their own scalers, an owner cannot sum their codes: such a job asks for a direct exchange.
+// If members keep their own scalers, an owner cannot sum their codes: such a job gets a direct exchange.
 Asked asked_of(const schema::JobSpec& job);
 bool allowed(const Asked& asked, schema::ExchangeKind exchange, schema::Coding coding);
 
@@ -43,7 +43,7 @@ struct Choice {
 Choice choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes);
 double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes);  // Mbit/s; 0 = not known
 
-// What may be on its way to one peer: kQueuedSeconds of the slowest link over all peers together. With more, the bucket
+// What may be under way to one peer: kQueuedSeconds of the slowest link over all peers together. With more, the bucket
 // that the next forward pass begins with would wait behind what is queued. With less, the link would be idle while a
 // node is busy with something else.
 inline constexpr double kQueuedSeconds = 4e-3;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kLateTickMs = 500;   // ticks come every 100 ms; a gap beyond this means that we did not run
 constexpr std::uint64_t kAliveMs = 3'000;    // for status
-constexpr std::uint64_t kWaitingFactor = 2;  // so that the one that is waited for is accused first
+constexpr std::uint64_t kWaitingFactor = 2;  // so that the member that the others wait for is accused first
 
 // Idle inside a run: the member's own work is done and it waits for the others' reports.
 bool waits_for_others(schema::Phase phase) {
@@ -94,7 +94,7 @@ std::string Liveness::accusation(Seat seat, std::uint64_t now_ms) const {
     return "no sign of life from " + name + " for " + seconds_text(options_.peer_timeout_ms) +
            (member.beat ? " (last seen in " + place(*member.beat) + ")" : " (not seen since the run began)");
   }
-  // Data may outlive the last beat for a moment: only who was heard since then is up.
+  // Data may arrive for a moment after the last beat: only a peer heard since then is up.
   const bool up = !passed(member.quiet_ms, options_.peer_timeout_ms / 2);
   if (seat != options_.self && up && passed(member.in_run_ms, options_.peer_timeout_ms))
     return name + " is up, but not in run " + run_id_ + "; was it restarted?";

@@ -1,4 +1,4 @@
-// Is a peer alive, and does it get anywhere? Pure; fed by the control thread (beats, data seen, ticks).
+// Is a peer alive, and does it make progress? Pure; fed by the control thread (beats, data seen, ticks).
 //
 //   no sign of life for peer-timeout:
 //     "no sign of life from node-c for 10 s (last seen in backward of step 12)"
@@ -35,11 +35,11 @@ struct Verdict {
   std::string run_id = {};  // that was watched
 };
 
-// Of a member of the watched run.
+// How long a member of the watched run has been in its phase.
 struct PhaseTime {
   schema::Phase phase = schema::Phase::kIdle;
-  std::uint64_t ms = 0;        // without progress; of preparing, since it was asked for
-  std::uint64_t limit_ms = 0;  // then the run ends
+  std::uint64_t ms = 0;        // time without progress; when preparing, since the request
+  std::uint64_t limit_ms = 0;  // time after which the run ends
 };
 
 class Liveness {
@@ -53,11 +53,11 @@ class Liveness {
   void watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms);
   void set_step_timeout(std::uint64_t step_timeout_ms);
   void unwatch();
-  // At most one verdict per member and watch. Call at least every 100 ms.
+  // Gives at most one verdict per member and watch. Call at least every 100 ms.
   std::vector<Verdict> tick(std::uint64_t now_ms);
   // For status: has the peer been heard within peer-timeout (or 3 s, whichever is less)?
   bool alive(Seat peer, std::uint64_t now_ms) const;
-  // For status: as its last beat says; nothing without a run, or before a beat of it came.
+  // For status: the last beat's phase; nothing without a run, or before a beat of it has come.
   std::optional<PhaseTime> phase_time(Seat seat, std::uint64_t now_ms) const;
 
  private:

@@ -184,7 +184,7 @@ Status Membership::stop(const std::string& run_id, std::uint64_t now_ms) {
       deadline_ms_ = now_ms + claim_timeout_ms_;
       break;
     case Phase::kSaving:
-      break;  // it has ended, one way or another
+      break;  // it has already ended
     default:
       if (!stop_asked_) emit(AskStop{run_.key});
       stop_asked_ = true;
@@ -339,7 +339,7 @@ void Membership::propose(std::uint64_t now_ms) {
   emit(PrepareRun{run_, view_});
 }
 
-// So that the members know that this node goes on deciding.
+// Tells the members that this node is still deciding.
 void Membership::propose_again(std::uint64_t now_ms) {
   if (now_ms < proposed_ms_ + kProposeAgainMs) return;
   proposed_ms_ = now_ms;
@@ -356,11 +356,11 @@ void Membership::refuse_pending(const PendingStart& start, const std::string& me
   emit(DropRun{start.run().key});
 }
 
-// A run that never came as far as a proposal is recorded where it was asked for.
+// A run that was never proposed is recorded on the node that was asked.
 void Membership::end_pending(schema::RunState state, ErrorKind kind, const std::string& reason) {
   const PendingStart start = take_pending();
   if (start.claiming()) give_grant_back(start.run().key);
-  // Whoever gets the answer finds the end recorded.
+  // The end is recorded before the answer.
   emit(EndRun{start.run().key, start.run().id, state, reason, {}});
   emit(AnswerStart{start.token(), start.run().id, Error{kind, reason}});
 }
@@ -403,7 +403,7 @@ void Membership::on_propose(Seat from, std::uint64_t key, const schema::Propose&
                   std::to_string(peers_.weights()[peers_.self()]) + ", yet; start it again");
   if (peers_.self() == kGranter && !right_.spend(key, from))
     return refuse("the right to start run " + proposal.run_id + " has lapsed; start it again");
-  // Whoever proposes holds the grant: our own start would be refused with its id.
+  // The proposer holds the grant: our own start would be refused with its id.
   const std::optional<PendingStart> own = std::exchange(pending_, std::nullopt);
   if (own && own->claiming()) give_grant_back(own->run().key);
   RunIdentity run{key, proposal.run_id, proposal.spec};
@@ -414,7 +414,7 @@ void Membership::on_propose(Seat from, std::uint64_t key, const schema::Propose&
   emit(PrepareRun{run_, view_});
 }
 
-// Whether the vote has left or not, the proposer hears a no; whatever it has decided by then is carried out.
+// The proposer hears a no, whether or not the vote has left; what it has decided by then is carried out.
 void Membership::take_back_vote(schema::Fail cause) {
   if (trouble_) return;
   send({proposer_}, run_.key, schema::Vote{false, cause.kind, cause.message});
@@ -429,7 +429,7 @@ void Membership::drop() {
 
 void Membership::on_commit(Seat from, std::uint64_t key, const schema::Commit& commit) {
   if (current_is(key) && (begun() || phase_ == Phase::kSaving)) return;
-  // A node that refused has nothing to begin with, whatever the proposer says.
+  // A node that refused has nothing prepared, whatever the proposer says.
   if (!current_is(key) || phase_ != Phase::kVoted || !own_vote_ || !own_vote_->accepted) {
     send({from}, key,
          schema::Fail{ErrorKind::kRunFailed, own_name(), "prepare",
@@ -488,7 +488,7 @@ void Membership::on_ended(Seat from, std::uint64_t key, const schema::Ended& end
   settle(now_ms);
 }
 
-// The verdict, as soon as everybody has spoken of whom a word can be expected.
+// Gives the verdict as soon as every member that may still speak has spoken.
 void Membership::settle(std::uint64_t now_ms) {
   if (!ends_[peers_.self()]) return;
   const bool leaves = shut_down_ && now_ms >= saved_ms_ + leaving_timeout_ms_;
@@ -519,8 +519,8 @@ void Membership::on_fail(Seat from, std::uint64_t key, const schema::Fail& cause
   if (!trouble_) trouble_ = cause;
 }
 
-// A node that leaves says which run it was in, 0 = none: another run's goodbye is no news to this one. Whoever was in
-// none can still not take part in what is proposed.
+// A node that leaves says which run it was in, 0 = none. Another run's goodbye does not concern this one; a node that
+// was in no run can still not take part in a proposal.
 void Membership::on_goodbye(Seat from, std::uint64_t key) {
   const std::string reason = name(from) + " was shut down";
   right_.left(from);

@@ -24,13 +24,13 @@
 //
 // End. Any member that sees a cause (a lost peer, a non-finite gradient, an error of its own) sends Fail to all; the
 // first cause seen wins, later ones change nothing. In view 1 there is one transition: FAILED. Carrying on will add
-// views here. Who has all last reports knows that the run is COMPLETED or STOPPED: a fact, that all members can have.
+// views here. A member with all last reports knows that the run is COMPLETED or STOPPED: a fact that all can learn.
 //
 //   running -> saving (SaveRun ... saved) -> verdict (EndRun)
 //
-// When its state is saved, or cannot be, a member tells all how the run ended for it and what it has (Ended). With
-// everybody's word, but of those that are lost, the truth is settled (run_end.h) and recorded; nobody says an end
-// before. What is heard later, or by a member that was away, changes records after the fact (aftermath.h).
+// When its state is saved, or cannot be, a member tells all how the run ended for it and what it has (Ended). With the
+// word of every member that is not lost, the truth is settled (run_end.h) and recorded; no end is announced before.
+// What is heard later, or by a member that was away, corrects the records (aftermath.h).
 #pragma once
 
 #include <cstdint>
@@ -73,8 +73,7 @@ struct SaveRun {  // the run is over: save the committed state and answer with s
   schema::RunState state = schema::RunState::kFailed;
   std::string reason;
 };
-struct EndRun {  // record it, tell the user; also for a PENDING run that never found its members: nobody has an end
-                 // then
+struct EndRun {  // record it, tell the user; also for a PENDING run that never found its members
   std::uint64_t key = 0;
   std::string id;
   schema::RunState state = schema::RunState::kFailed;
@@ -95,11 +94,11 @@ using MembershipAction =
 struct MembershipOptions {
   Per<Seat, std::string> names;  // of all nodes
   Seat self;
-  std::uint16_t weight = 1;                               // the own share of a batch
+  std::uint16_t weight = 1;                               // weight of our own share of a batch
   std::uint64_t claim_timeout_ms = 5'000;                 // a granted claim without a proposal is void after this
   std::uint64_t prepare_timeout_ms = schema::kPrepareMs;  // from the proposal to the last vote
-  std::uint64_t proposer_timeout_ms = 15'000;             // a member waits so long for a proposer that does not go on
-  // After the own save: for the word of a member that is to blame for the end, or of any while this node shuts down.
+  std::uint64_t proposer_timeout_ms = 15'000;  // how long a member waits for a proposer that makes no progress
+  // After our own save: the wait for a member that caused the end, or for any member while this node shuts down.
   std::uint64_t blamed_timeout_ms = 300;
   std::uint64_t leaving_timeout_ms = 2'000;
 };
@@ -111,9 +110,8 @@ class Membership {
   // --- events ---
   void connection(Seat peer, bool up, std::uint64_t now_ms);  // both directions work, or no longer
   void weighs(Seat peer, std::uint16_t weight);               // as its hello says; before it is connected
-  // Waiting will not bring this peer: another build, another mesh, a wrong key. Told again as long as it is so; a
-  // pending start that waits for the peer ends, once it has waited kHopelessMs in which that might have been a moment's
-  // trouble.
+  // Waiting will not help with this peer: another build, another mesh, a wrong key. Called again as long as it lasts; a
+  // pending start that waits for the peer ends after kHopelessMs, since the trouble might have been momentary.
   void cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms);
   // A client's start. key is drawn by the caller. Answered by AnswerStart with this token, sooner or later.
   void start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms);
@@ -130,7 +128,7 @@ class Membership {
   void finished(schema::RunState state, const std::string& reason, std::uint64_t now_ms);  // STOPPED, COMPLETED
   // The answer to SaveRun; again, if more becomes of it later.
   void saved(std::uint64_t key, const schema::Ended& own, std::uint64_t now_ms);
-  // A run of the past, as it is recorded here: who is asked about it is told, who is not known is asked.
+  // A past run recorded here: answers questions about it, and asks the members whose end is not known.
   void remember(std::uint64_t key, PastRun run);
   void stopping();  // the union of flags says stop
   // The run needs nothing more from this peer (its last report is in): losing it no longer ends the run.
@@ -145,7 +143,7 @@ class Membership {
   // PENDING .. STOPPING of the current run; nothing when idle.
   std::optional<schema::RunState> state() const;
   const RunIdentity* current() const;
-  // Whom a pending start waits for; nobody where there is none.
+  // The nodes that a pending start waits for; empty if there is no pending start.
   std::vector<Seat> waited_for() const {
     return pending_ && !pending_->claiming() ? peers_.disconnected() : std::vector<Seat>{};
   }

@@ -1,4 +1,4 @@
-// The nodes as membership sees them: their names, which of them this one is, and whom it is connected to. Pure.
+// The nodes as membership sees them: their names, which one is this node, and which it is connected to. Pure.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Peers {
 
   bool connected(Seat peer) const { return connected_[peer]; }
   void set_connected(Seat peer, bool up) { connected_[peer] = up; }
-  // Of their shares of a batch.
+  // The weights of the nodes' shares of a batch.
   const Per<Seat, std::uint16_t>& weights() const { return weights_; }
   void set_weight(Seat seat, std::uint16_t weight) { weights_[seat] = weight; }
 

@@ -1,5 +1,5 @@
-// A start that a client asked of this node, until it may be proposed: the run is PENDING. It waits for every member, up
-// to its start-timeout, then for the right to propose; where somebody leaves meanwhile it waits again. Pure.
+// A start requested from this node, until it may be proposed: the run is PENDING. It waits for every member, up to its
+// start-timeout, then for the right to propose; if a member leaves meanwhile it waits again. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace tg::daemon {
 class PendingStart {
  public:
   static constexpr std::uint64_t kHopelessMs = 1500;
-  // token: of the client that waits for an answer.
+  // token: that of the client waiting for an answer.
   PendingStart(std::uint64_t token, RunIdentity run, std::uint64_t now_ms)
       : token_(token), run_(std::move(run)), since_ms_(now_ms), deadline_ms_(now_ms + run_.start_timeout_ms) {}
 
@@ -28,9 +28,9 @@ class PendingStart {
 
   void claim(std::uint64_t now_ms) { claimed_ms_ = now_ms; }
   void wait_again() { claimed_ms_.reset(); }
-  // Has whatever is wrong been so for long enough?
+  // Whether the problem has lasted long enough to give up.
   bool hopeless(std::uint64_t now_ms) const { return now_ms >= since_ms_ + kHopelessMs; }
-  // Why it has come to nothing by now, "" if it has not.
+  // Why the start has failed by now, "" if it has not.
   std::string overdue(const Peers& peers, std::uint64_t claim_timeout_ms, std::uint64_t now_ms) const {
     if (now_ms < (claimed_ms_ ? *claimed_ms_ + claim_timeout_ms : deadline_ms_)) return "";
     if (claimed_ms_)

@@ -1,6 +1,6 @@
-// The right to propose a run. The node of the first seat gives it, to one claim at a time, first come first served: so
-// of two starts in the same second one proceeds. Its holder proposes in time, gives it back, or loses it with its
-// connection. A proposal spends it: from then on the run itself keeps others out. Pure.
+// The right to propose a run. The node of the first seat grants it to one claim at a time, first come, first served: of
+// two starts in the same second one proceeds. The holder proposes in time, gives the right back, or loses it with its
+// connection. A proposal uses it up: from then on the run itself keeps others out. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class ProposalRight {
   static constexpr Seat kGranter{0};
 
   struct Holder {
-    std::uint64_t key = 0;  // of the run that it claims the right for
+    std::uint64_t key = 0;  // key of the run that the right is claimed for
     std::string run_id;
     Seat seat;
   };
@@ -29,10 +29,10 @@ class ProposalRight {
 
   // The right must be free, or held by this holder already: then its time begins anew.
   void grant(Holder holder, std::uint64_t now_ms);
-  // A proposal is there: false if its sender does not hold the right.
+  // A proposal has come: false if its sender does not hold the right.
   bool spend(std::uint64_t key, Seat seat);
   void give_back(std::uint64_t key, Seat seat);
-  void left(Seat seat);  // that node, whatever it holds
+  void left(Seat seat);  // the node has left; takes back what it holds
   void withdraw() { holder_.reset(); }
   void tick(std::uint64_t now_ms);
 

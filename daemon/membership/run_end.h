@@ -1,4 +1,4 @@
-// How a run ended: what each member said of it, and the truth that follows. Pure.
+// How a run ended: what each member said about it, and the truth that follows. Pure.
 //
 // COMPLETED and STOPPED are facts: a member that has all last reports knows that everybody reached that state. FAILED
 // is what is left where nobody knows one; of several causes the first is the cause. So everybody who has heard the same
@@ -14,12 +14,12 @@ namespace tg::daemon {
 
 struct RunEnd {
   schema::Ended truth;  // state, reason, since_ms, step, digest; the rest is the own member's
-  Per<Seat, std::optional<schema::Ended>> members;  // what each has; nothing: it has not been heard
+  Per<Seat, std::optional<schema::Ended>> members;  // what each member has; nothing if it has not been heard
 };
 
 // Whether `a` is nearer to the truth than `b`.
 bool overrides(const schema::Ended& a, const schema::Ended& b);
-// The own word is there. A member that ended FAILED and hears of a fact keeps what it has of that state, if it is that.
+// Our own word must be among them. A member that ended FAILED and hears of a fact keeps its state if it is that one.
 RunEnd settled(Per<Seat, std::optional<schema::Ended>> words, Seat self);
 
 }  // namespace tg::daemon

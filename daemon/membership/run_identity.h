@@ -1,4 +1,4 @@
-// What makes a run this run, on every member. A value.
+// What identifies a run on every member. A value.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace tg::daemon {
 
 struct RunIdentity {
-  std::uint64_t key = 0;  // drawn by the proposer, stands in every frame of the run
+  std::uint64_t key = 0;  // drawn by the proposer; in every frame of the run
   std::string id;
   std::string spec;  // canonical job
   std::uint64_t start_timeout_ms = 30'000;
-  Per<Seat, std::uint16_t> weights = {};  // of all nodes, as the proposer knew them
+  Per<Seat, std::uint16_t> weights = {};  // all nodes' weights, as the proposer knew them
 };
 
 }  // namespace tg::daemon

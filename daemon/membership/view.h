@@ -1,4 +1,4 @@
-// Who takes part in a run, and the number of that list: what every frame of the run carries and every sum depends on.
+// The members of a run, and the number of that list, which every frame of the run carries. Every sum depends on it.
 // Immutable; any thread.
 #pragma once
 
@@ -30,7 +30,7 @@ class View {
   std::uint32_t number() const { return number_; }
   std::size_t size() const { return seats_.size(); }
   Seat seat(Rank rank) const { return seats_[rank.index()]; }
-  // Nothing where that node is no member.
+  // The node's rank; nothing if it is not a member.
   std::optional<Rank> rank(Seat seat) const {
     const auto found = std::lower_bound(seats_.begin(), seats_.end(), seat);
     if (found == seats_.end() || *found != seat) return std::nullopt;

@@ -34,7 +34,7 @@ std::optional<schema::Fail> Votes::take(Seat from, const schema::Vote& vote) {
   return difference();
 }
 
-// Of the first seat that has voted and another one.
+// A difference between the first seat that has voted and another one.
 std::optional<schema::Fail> Votes::difference() const {
   for (const Compared& compared : kCompared) {
     std::optional<Seat> reference;

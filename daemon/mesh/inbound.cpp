@@ -152,8 +152,8 @@ void Inbound::watch_connection(Seat seat) {
                           name(seat) + " has no keys, or others than " + own + "; give both the same cluster key file");
     else
       links_.note_problem(seat, "what answers at " + self_.config.peers[seat].mesh_endpoint() +
-                                    " is no tgd, or one with keys; mend the peer line of " + name(seat) + ", or give " +
-                                    own + " its cluster key file");
+                                    " is not a tgd, or is one with keys; correct the peer line of " + name(seat) +
+                                    ", or give " + own + " its cluster key file");
   }
 }
 

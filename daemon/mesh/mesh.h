@@ -35,7 +35,7 @@ namespace tg::daemon {
 
 class Mesh {
  public:
-  // links: of the same configuration; outlives the mesh, so that others may go on to ask it.
+  // links: made from the same configuration; must outlive the mesh, so that others may still ask it.
   Mesh(const schema::NodeConfig& config, LinkTable& links, std::uint64_t incarnation, std::string build,
        Keyring& keyring, schema::FramePool& pool, Log& log, MeshHooks hooks);
   ~Mesh();
@@ -44,13 +44,13 @@ class Mesh {
   Status start();
 
   // --- the node's thread ---
-  // Never blocks. Returns a peer that takes nothing any more, if there is one: kMostWaitingFrames wait for it already.
+  // Never blocks. Returns a peer that no longer takes anything, if there is one: kMostWaitingFrames wait for it.
   std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);  // hellos, frames that waited
-  void forget_waiting();            // of a run that ended
+  void forget_waiting();            // drops the frames of a run that ended
   // Between runs silent links are dialled again, and keys that changed are bound.
   void set_in_run(bool in_run);
-  void close(int linger_ms);  // of the sending half
+  void close(int linger_ms);  // closes the sending half
 
   // --- any thread ---
   const LinkTable& links() const;

@@ -1,4 +1,4 @@
-// What the mesh tells its owner.
+// The mesh's reports to its owner.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What both halves of the mesh do with ZeroMQ in the same way.
+// ZeroMQ functions shared by both halves of the mesh.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace tg::daemon {
 
 SocketOptions mesh_options(const schema::NodeConfig& config);
 
-// Without a copy: ZeroMQ releases the frame on a thread of its own, when it has gone out.
+// Does not copy: ZeroMQ releases the frame on one of its threads once it is sent.
 zmq::message_t message_of(const schema::SharedFrame& frame);
 
-// What a message of so many bytes takes on the wire.
+// The bytes that a message takes on the wire.
 std::uint64_t wire_bytes(std::size_t size);
 
 }  // namespace tg::daemon

@@ -27,7 +27,7 @@ void Outbound::dial_all() {
     if (peer != self_.config.seat()) dial(peer, 0);
 }
 
-// A new connection to the peer in place of the one before, with the next of our keys.
+// Replaces the connection to the peer by a new one, with the next of our keys.
 void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   Way& way = ways_[peer];
   const schema::PeerAddress& address = self_.config.peers[peer];
@@ -42,7 +42,7 @@ void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   SocketOptions options = mesh_options(self_.config);
   options.ipv6 = takes_ipv6(address.host, self_.config.listen);
   Dial made = daemon::dial(context_, options, introduction, address.mesh_endpoint());
-  way.dealer = std::move(made.dealer);  // the one before closes
+  way.dealer = std::move(made.dealer);  // closes the previous one
   const std::lock_guard lock(mutex_);
   monitors_.emplace_back(peer, std::move(made.monitor));
 }
@@ -96,7 +96,7 @@ void Outbound::flush(Seat peer) {
   while (!waiting.empty() && push(peer, waiting.front())) waiting.pop_front();
 }
 
-// What the peer's port says to a connection that it does not take.
+// Reads what the peer's port says to a connection that it refuses.
 void Outbound::take_refusals(Seat peer) {
   zmq::message_t message;
   while (ways_[peer].dealer.recv(message, zmq::recv_flags::dontwait)) {

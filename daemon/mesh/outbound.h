@@ -1,5 +1,5 @@
-// The sending half of the mesh: a DEALER to every peer, hellos, and the frames that wait for a connection. The node's
-// thread, but where it says more.
+// The sending half of the mesh: a DEALER to every peer, hellos, and the frames that wait for a connection. Used by the
+// node's thread, except where stated.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@ class Outbound {
            Log& log);
 
   void dial_all();  // throws zmq::error_t
-  // As Mesh says.
+  // As described in mesh.h.
   std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);
   void forget_waiting();

@@ -1,4 +1,4 @@
-// What the metrics port answers to a path: /metrics, /healthz, /readyz. Asked by the threads of the HTTP server,
+// The metrics port's answers to the paths /metrics, /healthz and /readyz. Called by the threads of the HTTP server,
 // several at a time; it works with the published numbers, and with the count of progress.
 #pragma once
 
@@ -23,8 +23,8 @@ struct HttpAnswer {
 
 class Answers {
  public:
-  // The node's thread publishes four times a second; it may be longer in one piece of work, and counts what gets done
-  // while it writes a file.
+  // The node's thread publishes four times a second; one piece of work may take longer, and while it writes a file it
+  // counts progress.
   static constexpr std::chrono::seconds kMostSilence{15};
 
   Answers(AboutNode about, const Metrics& metrics, const Progress& progress)

@@ -1,6 +1,6 @@
 // The node's numbers between the thread that makes them and those that show them. The node's thread changes numbers()
-// and publishes a copy, at most once in kPublishEvery; whoever serves them works with copies and touches nothing else
-// of the node.
+// and publishes a copy, at most once in kPublishEvery; the threads that serve them use copies and touch nothing else of
+// the node.
 #pragma once
 
 #include <chrono>

@@ -28,7 +28,7 @@ struct MetricsServer::State {
     auto* const state = static_cast<State*>(mg_get_user_data(mg_get_context(connection)));
     const std::lock_guard lock(state->mutex);
     if (state->complaint.empty()) state->complaint = message;
-    return 1;  // CivetWeb writes nothing itself: whoever asks could fill the log
+    return 1;  // CivetWeb writes no log itself: clients could fill it
   }
 
   static int answer(mg_connection* connection, void* data) {

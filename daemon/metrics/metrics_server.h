@@ -1,7 +1,7 @@
 // The metrics port: HTTP by CivetWeb on threads of its own, which ask Answers and touch nothing else of the node. Off
-// unless the configuration names an address. There are no keys here: whoever reaches the port reads.
+// unless the configuration names an address. There are no keys here: everyone who reaches the port can read.
 //
-// What strangers may cost is bounded: kThreads answer, kMostWaiting connections wait for one, a connection has
+// The cost of strangers is bounded: kThreads answer, kMostWaiting connections wait for one, a connection has
 // kRequestMs for its request and its answer, and is closed after one.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a node counts for its operators: values, filled by the node's thread and copied to whoever shows them (text.h).
+// A node's counts for its operators: values filled by the node's thread and copied for display (text.h).
 // Counters begin with the process and never fall. Times in seconds, Unix times too.
 #pragma once
 
@@ -16,13 +16,13 @@
 
 namespace tg::daemon {
 
-// Parts of a step on this node, one after the other: exchange = from the own gradient's last bucket to the commit, what
-// nothing hid. evaluate: until all members have reported.
+// Parts of a step on this node, one after another. exchange: from our own gradient's last bucket to the commit, the
+// part that nothing hides. evaluate: until all members have reported.
 enum class StepPart : std::uint8_t { kForward, kBackward, kExchange, kEvaluate };
 constexpr auto words_of(StepPart) { return words("forward", "backward", "exchange", "evaluate"); }
 
-// Why a frame came to nothing: it cannot be read; its sender is no peer; its sender floods; it is of a run or view that
-// this node is not in.
+// Why a frame was rejected: it cannot be read; its sender is not a peer; its sender floods; it belongs to a run or view
+// that this node is not in.
 enum class Rejection : std::uint8_t { kMalformed, kStranger, kFlood, kOtherRun };
 constexpr auto words_of(Rejection) { return words("malformed", "stranger", "flood", "other_run"); }
 
@@ -48,14 +48,14 @@ class Histogram {
 struct PeerNumbers {
   bool up = false;                                   // both its ports answer, both ways
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // of the mesh, ZeroMQ framing included
-  double wait_seconds = 0;                           // that the node's thread had nothing to do but wait for it
+  double wait_seconds = 0;                           // time in which the node's thread could only wait for it
 };
 
 struct Numbers {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::uint64_t steps = 0;          // committed
   std::uint64_t samples = 0;        // of this node's share of them
-  double data_wait_seconds = 0;     // that the engine had no samples to go on with
+  double data_wait_seconds = 0;     // time in which the engine had no samples
   double loss = kUnknown;           // of the last committed step, over the global batch
   double nonzero_ratio = kUnknown;  // share of its ternary codes that are not zero
   double accuracy = kUnknown;       // of the last evaluation

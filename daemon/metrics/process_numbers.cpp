@@ -18,7 +18,7 @@ std::string read(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// /proc/self/stat behind the program's name, which may hold anything: field 3 of proc(5) is the first one here.
+// /proc/self/stat after the program's name, which may contain anything: field 3 of proc(5) is the first one here.
 std::vector<std::string> stat_fields() {
   const std::string stat = read("/proc/self/stat");
   const std::size_t end = stat.rfind(')');

@@ -21,7 +21,7 @@ using Labels = std::vector<ClientMetric::Label>;
 class Families {
  public:
   void begin(const char* name, MetricType type, const char* help) { all_.push_back({name, help, type, {}}); }
-  // Of the family that was begun last.
+  // Adds a value to the family begun last.
   void add(double value, Labels labels = {}) {
     ClientMetric one;
     one.label = std::move(labels);
@@ -41,7 +41,7 @@ class Families {
     one.histogram.sample_sum = histogram.sum();
     all_.back().metric.push_back(std::move(one));
   }
-  // A family of one value; left out where there is none.
+  // A family of one value; left out if there is none.
   void one(const char* name, MetricType type, const char* help, std::optional<double> value) {
     if (!value || std::isnan(*value)) return;
     begin(name, type, help);
@@ -79,7 +79,7 @@ void add_run(Families& families, const Numbers& numbers) {
   families.one("tgd_run_step", Gauge, "Committed steps of that run.", static_cast<double>(numbers.run_step));
   if (numbers.run_started > 0)
     families.one("tgd_run_started_timestamp_seconds", Gauge, "When that run was committed.", numbers.run_started);
-  families.one("tgd_checkpoint_interval_seconds", Gauge, "What that run's job asks for; 0 = no checkpoints.",
+  families.one("tgd_checkpoint_interval_seconds", Gauge, "Seconds between that run's checkpoints; 0 = none.",
                numbers.checkpoint_every);
   if (numbers.saved > 0)
     families.one("tgd_checkpoint_last_success_timestamp_seconds", Gauge,
@@ -101,8 +101,7 @@ void add_device(Families& families, const AboutNode& about) {
   };
   gauge("tgd_device_up", "1 if the device that trains answers; else 0.", compute.problem.empty() ? 1 : 0);
   gauge("tgd_device_memory_bytes", "Memory of the device that trains.", static_cast<double>(compute.total_bytes));
-  gauge("tgd_device_memory_free_bytes", "What of it is free, whoever uses the rest.",
-        static_cast<double>(compute.free_bytes));
+  gauge("tgd_device_memory_free_bytes", "How much of it is free.", static_cast<double>(compute.free_bytes));
 }
 
 void add_peers(Families& families, const AboutNode& about, const Numbers& numbers) {
@@ -122,7 +121,7 @@ void add_peers(Families& families, const AboutNode& about, const Numbers& number
        [](const PeerNumbers& peer) { return peer.sent_bytes; });
   each("tgd_wire_received_bytes_total", Counter, "Received from the peer at the mesh port, ZeroMQ framing included.",
        [](const PeerNumbers& peer) { return peer.received_bytes; });
-  families.begin("tgd_frames_rejected_total", Counter, "Frames at the mesh port that came to nothing.");
+  families.begin("tgd_frames_rejected_total", Counter, "Frames rejected at the mesh port.");
   for (const Rejection reason : values_of<Rejection>())
     families.add(static_cast<double>(numbers.rejected[static_cast<std::size_t>(reason)]),
                  {{"reason", to_word(reason)}});
@@ -132,18 +131,18 @@ void add_process(Families& families, const ProcessNumbers& process) {
   using enum MetricType;
   families.one("process_cpu_seconds_total", Counter, "Processor time, user and system.", process.cpu_seconds);
   families.one("process_start_time_seconds", Gauge, "When the process started, Unix time.", process.start_seconds);
-  families.one("process_resident_memory_bytes", Gauge, "Memory that is in RAM.", process.resident_bytes);
-  families.one("process_virtual_memory_bytes", Gauge, "Memory that is mapped.", process.virtual_bytes);
+  families.one("process_resident_memory_bytes", Gauge, "Memory in RAM.", process.resident_bytes);
+  families.one("process_virtual_memory_bytes", Gauge, "Mapped memory.", process.virtual_bytes);
   families.one("process_threads", Gauge, "Threads.", process.threads);
   families.one("process_open_fds", Gauge, "Open file descriptors.", process.open_descriptors);
-  families.one("process_max_fds", Gauge, "How many there may be.", process.most_descriptors);
+  families.one("process_max_fds", Gauge, "The most that may be open.", process.most_descriptors);
 }
 
 }  // namespace
 
 std::string metrics_text(const AboutNode& about, const Numbers& numbers, const ProcessNumbers& process) {
   Families families;
-  families.begin("tgd_build_info", MetricType::Gauge, "1; which build and kernels, and as which node.");
+  families.begin("tgd_build_info", MetricType::Gauge, "1, with build, kernels and node as labels.");
   families.add(1, {{"version", about.build},
                    {"protocol", std::to_string(schema::kProtocolVersion)},
                    {"node", about.names[about.self]},

@@ -9,7 +9,7 @@
 
 namespace tg::daemon {
 
-// Who is asked; does not change while the process lives.
+// The node that answers; does not change during the process.
 struct AboutNode {
   Per<Seat, std::string> names;  // of all nodes
   Seat self;

@@ -1,5 +1,5 @@
-// Asks the node's device for its memory once a second, on a thread of its own: a device that hangs keeps nobody else
-// waiting, and everybody can say so. Without a device it has no thread. The thread is left behind.
+// Asks the node's device for its memory once a second, on its own thread: a device that hangs makes nothing else wait,
+// and its state can still be reported. Without a device there is no thread. The thread is not joined at the end.
 #pragma once
 
 #include <memory>

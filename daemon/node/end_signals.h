@@ -1,7 +1,7 @@
-// The signals that end a node: SIGTERM, SIGINT and, unless nohup has it ignored, SIGHUP. A thread of its own takes
-// them, so that nothing that is stuck elsewhere keeps a node from ending: once asked to end, it has its patience for an
-// orderly end, then the process exits with status 1. Before wait() was called there is nothing to bring in order: it
-// exits at once. Made before every other thread, because they inherit the mask of signals.
+// The signals that end a node: SIGTERM, SIGINT and, unless nohup has it ignored, SIGHUP. A separate thread takes them,
+// so that a stuck thread cannot keep a node from ending: there is a limited time for an orderly end, then the process
+// exits with status 1. Before wait() is called there is nothing to put in order, and it exits at once. Made before
+// every other thread, because they inherit the mask of signals.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ class EndSignals {
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
 
-  // Until a signal came: its number. From then on the process has `patience`.
+  // Waits for a signal and returns its number. From then on the process has `patience` to end.
   int wait(std::chrono::seconds patience);
 
  private:

@@ -1,8 +1,8 @@
 // The one queue into the node's thread. Everything that happens to a node arrives here as an Event, in order.
 // Any thread posts; the node's thread pops. Frames are bounded in bytes: a peer whose frames take more than
-// kMostQueuedBytesPerPeer floods, and its frames are dropped until those that wait are taken; where all together take
-// kMostQueuedBytes, post_frame waits. Everything else is bounded by who posts it: a few events of each piece of work,
-// call or connection.
+// kMostQueuedBytesPerPeer is flooding, and its frames are dropped until the waiting ones are taken; if all together
+// take kMostQueuedBytes, post_frame waits. Everything else is bounded by its sender: a few events for each piece of
+// work, call or connection.
 #pragma once
 
 #include <chrono>
@@ -52,8 +52,8 @@ class EventQueue {
  public:
   enum class Posted : std::uint8_t {
     kQueued,
-    kFloods,   // dropped, and it is the first one
-    kDropped,  // like those before it
+    kFloods,   // dropped; the first one of a flood
+    kDropped,  // dropped like those before it
   };
   explicit EventQueue(std::size_t nodes) : from_peers_(nodes) {}
 
@@ -90,7 +90,7 @@ class EventQueue {
     changed_.notify_one();
     return Posted::kQueued;
   }
-  // at_most 0: only what is there.
+  // at_most = 0 takes only what is there.
   std::optional<Event> pop(std::chrono::microseconds at_most) {
     std::optional<Event> event;
     {
@@ -109,7 +109,7 @@ class EventQueue {
     const std::lock_guard lock(mutex_);
     return dropped_;
   }
-  void close() {  // nobody pops any more: those who wait for room go on
+  void close() {  // nothing is popped any longer: threads waiting for room continue
     const std::lock_guard lock(mutex_);
     closed_ = true;
     room_.notify_all();

@@ -23,7 +23,7 @@ class LastWords {
   void broke(Seat peer, std::string message, std::uint64_t now_ms) { broken_[peer] = {{peer, message}, now_ms}; }
   // False if that connection had not broken.
   bool came_back(Seat peer);
-  // Those whose moment has passed.
+  // The connections whose time has passed.
   std::vector<Gone> take_due(std::uint64_t now_ms);
   std::vector<Gone> take_all();
 

@@ -30,7 +30,7 @@ ServiceManager::ServiceManager(const char* socket, const char* watchdog_micros, 
   if (!known || address_.size() >= sizeof(sockaddr_un::sun_path)) return;
   if (address_.front() == '@') address_.front() = '\0';
   socket_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  // Of another process where its parent was watched.
+  // The watchdog may be meant for the parent process, which was started as the service.
   if (watchdog_pid != nullptr && number_of(watchdog_pid) != static_cast<std::uint64_t>(::getpid())) return;
   const std::uint64_t span_ms = number_of(watchdog_micros) / 1000;
   if (span_ms > 0) feed_every_ms_ = std::max<std::uint64_t>(span_ms / kFeedsPerSpan, 1);
@@ -40,7 +40,7 @@ ServiceManager::~ServiceManager() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-// What cannot be delivered at once is not.
+// A message that cannot be delivered at once is dropped.
 bool ServiceManager::tell(const std::string& message) const {
   if (socket_ < 0) return false;
   sockaddr_un to{};

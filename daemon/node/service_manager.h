@@ -1,7 +1,7 @@
-// Who started this process and asked to be told how it is: systemd, for a service of Type=notify. Speaks sd_notify's
-// protocol, a datagram to the socket that NOTIFY_SOCKET names. It is small and stable; libsystemd would bring libraries
-// for compression and cryptography into a daemon that faces a network. Where nobody asked, every call does nothing, and
-// none ever waits. ready and stopping: any thread; tick: the node's.
+// Tells the service manager how this process is: systemd, for a service of Type=notify. Speaks sd_notify's protocol, a
+// datagram to the socket that NOTIFY_SOCKET names. It is small and stable; libsystemd would bring libraries for
+// compression and cryptography into a daemon that faces a network. Without a service manager every call does nothing;
+// no call ever waits. ready and stopping: any thread; tick: the node's.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// A run that has not begun, on this node: is it prepared, how fast is the link, what does the vote say? The link to all
-// other nodes is measured when preparing is over: the node's cores and memory have nothing else to do then. Node's
-// thread.
+// A run that has not begun on this node: whether it is prepared, how fast the link is, and what the vote says. The link
+// to all other nodes is measured after preparing, when the node's cores and memory are idle. Node's thread.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +15,12 @@ namespace tg::daemon {
 
 class Candidate {
  public:
-  // A link that the job tells is not measured.
+  // A link rate given by the job is not measured.
   Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job);
 
   void prepared(Result<std::shared_ptr<const Prepared>> result);
   void replied(Seat from, const schema::ProbeReply& reply);
-  // Once, when everything that a vote says is known.
+  // Returned once, when everything in the vote is known.
   std::optional<schema::Vote> take_vote();
   double link_mbps() const { return probe_.mbps(); }  // payload; 0 = not measured
 

@@ -1,6 +1,6 @@
-// What the artefacts say of a model, so that it can be used without this program: network, preprocessing, classes. One
-// JSON object, in the metadata of each of their files (store/artefacts.h); nothing in it is of the node. `tgctl fetch`
-// makes model.json of it.
+// What the artefacts say about a model, so that it can be used without this program: network, preprocessing, classes.
+// One JSON object, in the metadata of each of their files (store/artefacts.h); nothing in it is of the node. `tgctl
+// fetch` makes model.json of it.
 //
 //   {"model": WORD, "parameters": n, "input": {"shape": [C, H, W], "order": "CHW", "channels": "RGB"},
 //    "preprocessing": recipe.h, "data": {"kind": WORD, "stored": [C, H, W], "test_samples": n, "test_share": x,
@@ -18,12 +18,12 @@
 
 namespace tg::daemon {
 
-// With more, which takes tens of thousands of classes with long names, the names are left out: "classes" is null. What
-// is larger even so is an error: mean and deviation of each of a hundred thousand features.
+// Above this (tens of thousands of classes with long names) the names are left out: "classes" is null. If it is still
+// larger (mean and deviation of each of a hundred thousand features) it is an error.
 inline constexpr std::size_t kMostDescriptionBytes = std::size_t{4} << 20;
 static_assert(2 * kMostDescriptionBytes < engine::kMostHeaderBytes, "as a text in a header, each byte is two at most");
 
-// Of a model that is trained. A name that is no UTF-8 has U+FFFD where it is none. Pure; any thread.
+// Describes a trained model. Bytes of a name that are not UTF-8 become U+FFFD. Pure; any thread.
 Result<std::string> describe(const engine::Model& model, const engine::Recipe& recipe, const engine::Dataset& data,
                              const schema::JobSpec& job);
 

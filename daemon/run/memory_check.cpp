@@ -16,7 +16,7 @@ namespace {
 std::string need(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB of memory"; }
 std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-// Of every exchange that may be chosen, with the largest chunks.
+// The layouts of every exchange that may be chosen, with the largest chunks.
 std::vector<Layouts> possible_layouts(const schema::JobSpec& job, const engine::Model& model, std::size_t members) {
   std::vector<Layouts> layouts;
   for (const schema::ExchangeKind exchange : values_of<schema::ExchangeKind>())
@@ -31,7 +31,7 @@ std::vector<Layouts> possible_layouts(const schema::JobSpec& job, const engine::
 std::string unsaved_note(std::uint64_t held, const std::string& runs) {
   if (held == 0) return "";
   return "; " + mebibytes(held) + " are held by the unsaved state of " + runs +
-         ", which nobody could write: tgctl fetch gets it, tgctl delete drops it";
+         ", which could not be written: tgctl fetch gets it, tgctl delete drops it";
 }
 
 std::uint64_t least_run_bytes(const schema::JobSpec& job, const engine::Model& model, std::size_t members,

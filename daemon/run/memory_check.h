@@ -1,5 +1,5 @@
-// Whether a run's memory fits a node. Asked before anything is taken, with the least that any exchange needs, and again
-// when the exchange has been chosen: a machine without memory kills whom it likes.
+// Whether a run's memory fits a node. Checked before anything is allocated, with the least that any exchange needs, and
+// again when the exchange has been chosen: a machine that runs out of memory may kill any process.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace tg::daemon {
 
-// needed: bytes of the whole run, of which `held` have been taken already. configured: what it may take at most (the
+// needed: bytes of the whole run, of which `held` have already been allocated. configured: the most it may take (the
 // node's memory-mib); 0 = what this machine and its control groups have left. The error says what to do.
 Status check_memory(std::uint64_t needed, std::uint64_t held, std::uint64_t configured);
 
-// The same of a device, of whose memory the run needs so much, beside what is kept (device_reserve), and has taken
-// nothing yet.
+// As check_memory for a device: `needed` bytes of its memory besides the reserve `kept` (device_reserve), with nothing
+// allocated yet.
 Status check_device_memory(std::uint64_t needed, std::uint64_t kept, const engine::ComputeDevice& device);
 
-// Of a device's memory, what no engine may plan with: the rooms of the exchange's tensor kernels, whatever exchange
-// will be chosen, and kLazyDeviceBytes.
+// The part of a device's memory that no engine may plan with: room for the exchange's tensor kernels, whichever
+// exchange will be chosen, and kLazyDeviceBytes.
 std::uint64_t device_reserve(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
                              std::uint64_t threads);
-// What comes with first calls: kernels that libraries load lazily, captured graphs, streams.
+// Memory taken by first calls: kernels that libraries load lazily, captured graphs, streams.
 inline constexpr std::uint64_t kLazyDeviceBytes = 256u << 20;
 
 // " (of 64 MiB are held ...)": what to do about unsaved states of earlier runs, for the end of such an error; "" if
 // none are held.
 std::string unsaved_note(std::uint64_t held, const std::string& runs);
 
-// What a run takes at the least, whatever exchange will be chosen.
+// The least that a run takes, whichever exchange is chosen.
 std::uint64_t least_run_bytes(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
                               std::uint64_t threads);
 

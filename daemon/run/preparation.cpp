@@ -39,13 +39,13 @@ Error on_node(const PreparationOptions& options, const Error& error) {
 Status check_threads(const PreparationOptions& options) {
   const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
   if (options.job.threads <= processors) return {};
-  return Error{ErrorKind::kInvalidJob, "threads = " + std::to_string(options.job.threads) + ", and this node may use " +
-                                           std::to_string(processors) +
-                                           (processors == 1 ? " processor" : " processors") +
-                                           "; ask for no more, or leave threads to each node's configuration"};
+  return Error{ErrorKind::kInvalidJob,
+               "threads = " + std::to_string(options.job.threads) + ", and this node may use " +
+                   std::to_string(processors) + (processors == 1 ? " processor" : " processors") +
+                   "; ask for at most that many, or leave threads to each node's configuration"};
 }
 
-// Of what is replayed the model is as published, and there are no data.
+// A replayed run has the model as published, and no data.
 Status prepare_replay(const schema::JobSpec& job, Prepared& prepared) {
   Result<engine::Model> model = engine::make_model(model_options(job));
   if (!model.ok()) return model.error();
@@ -54,7 +54,7 @@ Status prepare_replay(const schema::JobSpec& job, Prepared& prepared) {
   return {};
 }
 
-// The data, the model for them, and how the ones become the other's input.
+// Prepares the data, the model for them, and the recipe that turns data into the model's input.
 Status prepare_training(const PreparationOptions& options, Prepared& prepared) {
   const schema::JobSpec& job = options.job;
   if (!engine::make_model(job.model).trainable())
@@ -79,7 +79,7 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared) {
   return {};
 }
 
-// Samples in memory are filled in faster than any model takes them; others are decoded or drawn.
+// Samples in memory are copied faster than any model takes them; others are decoded or drawn.
 int data_threads(const Prepared& prepared) {
   return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
 }
@@ -98,7 +98,7 @@ std::uint64_t sample_bytes(const engine::Model& model, int batch) {
          sizeof(float);
 }
 
-// The one place that chooses what computes. Its activations get the memory that everything else leaves.
+// The one place that chooses the engine. Its activations get the memory that everything else leaves.
 Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const engine::Model& model,
                                                     int batch, const engine::ComputeDevice& compute,
                                                     const std::function<void()>& advance) {
@@ -130,7 +130,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   return engine::make_micro_batches(std::move(engine).value(), compute.home(), {batch, micro_batch, advance});
 }
 
-// None: the parameters are drawn.
+// Opens the initial file; nothing if the parameters are drawn.
 Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions& options, Prepared& prepared) {
   if (options.job.initial.empty()) return std::optional<engine::InitialFile>();
   if (options.data_dir.empty() && !options.job.initial.starts_with('/'))

@@ -1,5 +1,5 @@
-// What comes before a run's first step on this node: data, model, engine and the initial state in its home, whether it
-// all fits the memory, the hashes that members compare, and how long a step takes here.
+// Prepares a run on this node: data, model, engine and the initial state in its home, whether everything fits into
+// memory, the hashes that members compare, and how long a step takes here.
 #pragma once
 
 #include <cstdint>

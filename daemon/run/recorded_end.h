@@ -11,7 +11,7 @@ namespace tg::daemon {
 // Puts the truth into the record, the own row and those of the others. names: of all nodes.
 void record_end(RunRecord& record, const RunEnd& end, const Per<Seat, std::string>& names);
 
-// A recorded run as this node would tell of it; nobody else has been heard in this process.
+// A recorded run as this node would report it; no other node has been heard in this process.
 PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, Seat self);
 
 }  // namespace tg::daemon

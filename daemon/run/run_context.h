@@ -56,7 +56,7 @@ struct RunContext {
   struct Machine {
     const kernels::Kernels& kernels;
     const engine::ComputeDevice& compute;  // and the home of gradients and state
-    std::uint64_t threads = 1;             // of a run whose job does not say
+    std::uint64_t threads = 1;             // for a job that does not say
     const FaultInjection& fault;
   };
   struct Network {
@@ -86,7 +86,7 @@ struct RunContext {
   Tell tell;
 
   std::uint64_t threads_for(const schema::JobSpec& job) const { return job.threads ? job.threads : machine.threads; }
-  // Every node's share of a batch, as far as it has told.
+  // The weights of all nodes' shares of a batch, as far as they have told.
   Per<Seat, std::uint16_t> weights() const {
     Per<Seat, std::uint16_t> all;
     for (const Seat seat : self.names.places()) all.push_back(network.mesh.links().weight(seat));

@@ -44,7 +44,7 @@ void RunNumbers::committed(const Member::Committed& committed, std::uint64_t sen
   if (steps_.size() > kStepsRemembered) steps_.pop_front();
 }
 
-// Of five classes the right one is always among the five highest.
+// With five classes or fewer the right one is always among the five highest.
 void RunNumbers::evaluated(const Member::Evaluation& evaluation, int classes) {
   const auto total = static_cast<double>(evaluation.counts.total);
   status_.evaluated = true;

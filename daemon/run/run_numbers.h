@@ -30,7 +30,7 @@ class RunNumbers {
   // sent_bytes: of the mesh so far, framing included.
   void committed(const Member::Committed& committed, std::uint64_t sent_bytes);
   void evaluated(const Member::Evaluation& evaluation, int classes);
-  // The node had nothing to do for so long while these members were waited for.
+  // The node could only wait for these members during this time.
   void waited(const std::vector<Rank>& ranks, double seconds);
   // The own engine, in the step in progress.
   void waited_for_data(double seconds) { data_wait_seconds_ += seconds; }

@@ -1,5 +1,5 @@
 // The thread that writes states to the disk: checkpoints beside training, the last state after it. One job after the
-// other. A disk that hangs holds up this thread and nobody else. Any thread may post.
+// other. A disk that hangs holds up only this thread. Any thread may post.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// Whether a run stands still: nothing has got done here for a while. Time in which this process itself was stopped does
-// not count. The owner brings the time; one thread.
+// Whether a run stands still: no progress here for a while. Time in which this process itself was stopped does not
+// count. The owner brings the time; one thread.
 #pragma once
 
 #include <chrono>

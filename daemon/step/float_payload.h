@@ -25,12 +25,12 @@ class FloatPayload {
   // The payload has room for bytes() of them.
   PayloadCodec::Written write(GradientFormat format, kernels::ConstFloats gradient, std::span<std::byte> payload);
   PayloadCodec::Written write(GradientFormat format, std::span<const float> values, std::span<std::byte> payload) const;
-  // False where the payload is not as long as the chunk is.
+  // False if the payload's length does not match the chunk.
   bool read(const ChunkLayout& chunk, std::span<const std::byte> payload, std::span<float> values) const;
   bool add(const ChunkLayout& chunk, std::span<const std::byte> payload, std::span<float> sums) const;
   // The own gradient, as if it had travelled.
   void add(GradientFormat format, kernels::ConstFloats gradient, std::span<float> sums);
-  // What the values are after they travelled.
+  // Rounds the values as travelling would.
   void round(GradientFormat format, std::span<float> values);
 
   // Elements: 16 KiB stay in the first cache. A device's home takes some 12 us for a copy, however short: 1 MiB of them

@@ -1,4 +1,4 @@
-// What a job's words mean to the engine: which data, which model, and how a sample becomes its input. Pure; any thread.
+// Translates a job for the engine: which data, which model, and how a sample becomes its input. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline engine::DatasetOptions dataset_options(const schema::JobSpec& job, const 
   return options;
 }
 
-// As published, but for what the job says.
+// The published model, except for what the job sets.
 inline engine::ModelOptions model_options(const schema::JobSpec& job) {
   engine::ModelOptions options;
   options.kind = job.model;

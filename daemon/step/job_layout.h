@@ -1,4 +1,4 @@
-// What a job's words mean to the exchange: its layout, its updates, the memory that it takes. Pure; any thread.
+// Translates a job for the exchange: its layout, its updates, the memory that it takes. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Layouts {
 };
 Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
                    const schema::Commit& choice);
-// Of the program itself: code, libraries, stacks, what the allocator keeps.
+// Memory of the program itself: code, libraries, stacks, the allocator's reserve.
 inline constexpr std::uint64_t kProgramBytes = 32u << 20;
 // Gradient and state, as far as they are in the home that computes.
 std::uint64_t home_bytes(const schema::JobSpec& job, const engine::Model& model);

@@ -3,10 +3,10 @@
 //
 //   begin -> train -> gradients of buckets, frames of peers -> commit -> (evaluation -> reports of all) -> ... -> end
 //
-// Events go in through on() and frame(), each handed straight to who decides; what the world has to do comes out
-// through the Delegate, called while an event is taken. Heavy work comes in pieces that the caller asks for, so that it
-// takes frames in between: next_piece(), then execute() on this thread, or a Worker of another thread's own, whose
-// results come back as events, in any order. Everything is called by one thread.
+// Events go in through on() and frame(), each passed straight to the deciding part; requests to the outside come out
+// through the Delegate, called while an event is handled. Heavy work comes in pieces that the caller asks for, so that
+// it handles frames in between: next_piece(), then execute() on this thread, or on another thread with a Worker of its
+// own, whose results come back as events, in any order. Everything is called by one thread.
 //
 // The next forward pass may begin before the commit: train(step + 1, early) is called as soon as the last bucket of the
 // own gradient was handed in and every member's flags are known to ask for neither stop nor evaluation; from then on
@@ -45,7 +45,7 @@ class Member {
     Per<Seat, std::string> names;      // of all nodes
     Per<Rank, std::uint16_t> weights;  // of all members' shares of a batch
     schema::JobSpec job;
-    bool has_test_data = false;  // else evaluations are left out
+    bool has_test_data = false;  // without it evaluations are left out
   };
   struct Committed {
     std::uint64_t step = 0;  // committed steps
@@ -58,7 +58,7 @@ class Member {
     std::uint64_t step = 0;
     engine::EvaluationCounts counts;  // of all members
   };
-  // The world around a member. Called on the member's thread; outlives it.
+  // The surroundings of a member. Called on the member's thread; must outlive it.
   class Delegate {
    public:
     virtual ~Delegate() = default;
@@ -131,7 +131,7 @@ class Member {
   const Layout& layout_of(std::uint64_t step) const {
     return step < options_.job.float_steps ? *layouts_.of_float_steps : layouts_.layout;
   }
-  // Whatever uses the tensor kernels: where they fail the run ends, and not the node.
+  // Wraps calls of the tensor kernels: if they fail the run ends, but not the node.
   template <class Call>
   void guarded(Call call) {
     try {
@@ -170,7 +170,7 @@ class Member {
   SharedStep shared_;
   std::unique_ptr<Worker> worker_;  // the calling thread's; its buffers come with its first piece
 
-  // Of this step.
+  // The current step.
   float learning_rate_ = 0;
   StepTraffic traffic_;
   std::size_t under_way_ = 0;             // pieces

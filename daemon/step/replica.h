@@ -2,7 +2,7 @@
 // and the moving average.
 //
 // Step k+1 is written beside step k; commit() swaps the two, so an interrupted step is dropped for free. Owns its
-// arrays, which lie in the run's home: nobody reads or writes them but through tensor kernels. Statistics alone are in
+// arrays, which lie in the run's home: they are read and written only through tensor kernels. Only statistics are in
 // host memory, as the engine wants them. Shapes are those of the model's tables (flat, padded). Written by the
 // exchange's threads, each its own parts; the compute thread reads the parameters of a step, segment by segment as they
 // become final, until its backward is over. What computes here (the constructor, commit, digests, copy_out, flip_bit)
@@ -38,8 +38,8 @@ class Replica {
   kernels::ConstFloats average() const { return keeps_average_ ? average_.floats() : parameters(); }
   bool keeps_average() const { return keeps_average_; }
   std::span<const float> statistics() const { return halves_[current_].statistics.span(); }
-  // Of the step in progress: a segment's part is final once all its chunks have been applied. The same memory becomes
-  // parameters() with the commit.
+  // The parameters of the step in progress: a segment is final once all its chunks have been applied. The same memory
+  // becomes parameters() with the commit.
   kernels::ConstFloats next_parameters() const { return halves_[1 - current_].parameters.floats(); }
   int slot_count() const { return slot_count_; }
 
@@ -52,7 +52,7 @@ class Replica {
   std::vector<std::uint64_t> segment_digests() const;
   static std::uint64_t combine(const std::vector<std::uint64_t>& segment_digests);
 
-  // Of one of the arrays above: elements [first, first + values.size()).
+  // Copies elements [first, first + values.size()) of one of the arrays above.
   void copy_out(kernels::ConstFloats array, std::size_t first, std::span<float> values) const;
 
   void flip_bit(std::size_t element);  // fault injection: what broken memory would do

@@ -211,7 +211,7 @@ kernels::Planes Worker::ternarize(const ChunkLayout& chunk, StepTraffic& traffic
   return codes;
 }
 
-// For the sum: they were kept when they were sent, or nobody needed them before.
+// For the sum: the codes were kept when they were sent, or are made now.
 kernels::ConstPlanes Worker::own_codes_now(const ChunkLayout& chunk, StepTraffic& traffic) {
   const kernels::Planes codes = keeps_codes(*layout_) ? own_codes(chunk) : ternarize(chunk, traffic);
   return {codes.nonzero, codes.negative};

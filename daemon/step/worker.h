@@ -1,9 +1,9 @@
-// Carries out what Exchange decides: the kernels' side of a step on one member, on one thread.
+// Carries out what Exchange decides, on one thread: the kernels' part of a member's step.
 //
 //   measure      gradient of a bucket -> statistics (eq. (2), section 3.2)
 //   contribute   gradient -> codes (eq. (1), (3)) -> payload written into a frame
 //   reduce       all members' payloads, the own codes -> exact integer sums (floats: in rank order) -> sent -> applied;
-//                where nobody wants the sums, from the codes straight into the update
+//                if no one needs the sums, from the codes straight into the update
 //   apply        the owner's total -> optimizer -> the other half of the replica's double buffer
 //
 // A chunk's planes and sums stay in cache from the first of these verbs to the last: receiving and updating costs one
@@ -43,7 +43,7 @@ constexpr std::size_t workers_for(std::uint64_t threads) {
 
 constexpr std::size_t helpers_of(std::size_t workers) { return workers < 2 ? 0 : workers; }
 
-// What one step put on the wire and into the codes.
+// The traffic of one step, and its codes.
 struct StepTraffic {
   std::uint64_t contribution_bytes = 0;  // payload of the own codes or floats that were sent, one copy of every chunk
   std::uint64_t contribution_elements = 0;
@@ -105,7 +105,7 @@ class Worker {
   PieceResult execute(const Piece& piece, const Send& send);
 
   static std::size_t bytes(const Layout& layout);  // of one worker's fixed buffers, in host memory
-  // Of what its tensor kernels keep at home, where the host cannot address that: the planes of all members, the sums
+  // Memory that its tensor kernels keep in a home that the host cannot address: the planes of all members, and the sums
   // or the floats of the longest chunk.
   static std::size_t room_bytes(const Layout& layout);
 

@@ -1,7 +1,7 @@
 // What a run leaves on disk: model.safetensors (the moving average, what accuracy is quoted for), model-raw.safetensors
 // (the parameters) and state.safetensors (parameters, optimizer slots and average, to carry on from), each with the
 // running statistics. A checkpoint is the state.safetensors of an earlier step. Names and layouts are PyTorch's.
-// Nothing in them is of the node that writes them: all members of a run write the same bytes.
+// They contain nothing about the node that writes them: all members of a run write the same bytes.
 #pragma once
 
 #include <functional>
@@ -35,10 +35,10 @@ struct StateArrays {
   engine::ReadFloats average;  // empty where the parameters stand for it
   engine::ReadFloats statistics;
 };
-// Of the replica itself, which outlives them; read by one thread at a time. advance: called whenever a part was read.
+// Arrays of the replica itself, which must outlive them; read by one thread at a time. advance: called after each part.
 StateArrays arrays_of(
     const Replica& replica, const std::function<void()>& advance = [] {});
-// Of a copy in memory that they keep alive; any thread.
+// Arrays of a copy in memory that they keep alive; any thread.
 StateArrays copy_of(const Replica& replica, std::size_t padded_count);
 
 // Adds hashes of the values to the metadata, so everything is read here.

@@ -9,7 +9,7 @@
 namespace tg::daemon {
 namespace {
 
-// What would be missed more comes later.
+// Runs with a higher worth are deleted later.
 int worth(const EndedRun& run) {
   if (!run.has_model) return 0;
   if (run.fetched) return 1;

@@ -1,8 +1,8 @@
-// Which runs have to go so that a node keeps no more than it was told to. Pure.
+// Chooses the runs to delete so that a node keeps no more than configured. Pure.
 //
-// Starts that never began have a bound of their own (kMostUnbegunKept): they push out nobody else. Of the others goes
-// first what nobody misses: a run without a model, one whose model was fetched, a FAILED one's, then the rest; each
-// time the oldest. A model that nobody has fetched never goes by its age, and the newest run stays.
+// Starts that never began have a bound of their own (kMostUnbegunKept) and displace no other runs. The others are
+// deleted in this order: runs without a model, with a fetched model, FAILED ones, then the rest; the oldest first. A
+// model that was never fetched is not deleted because of its age, and the newest run stays.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct EndedRun {
 struct Deletion {
   std::string id;
   std::string why;         // "keep-runs = 200"
-  bool unfetched = false;  // a model goes that nobody has fetched
+  bool unfetched = false;  // its model was never fetched
 };
 
 std::vector<Deletion> runs_to_delete(std::vector<EndedRun> runs, const RetentionLimits& limits, std::int64_t now_ms);

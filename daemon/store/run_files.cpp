@@ -23,9 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kReserveFile = "reserve";  // room for the last record, given back when it does not fit otherwise
+constexpr const char* kReserveFile = "reserve";  // room for the last record, released if it would not fit otherwise
 constexpr std::size_t kReserveBytes = 64 * 1024;
-constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins so
+constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins like this
 
 std::string errno_text() { return std::strerror(errno); }
 
@@ -37,7 +37,7 @@ Result<Slice> read_file(const std::string& path, std::uint64_t offset, std::size
     return Error{errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
   }
   if (::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) {
-    return Error{ErrorKind::kIo, "cannot read " + path + ": not a plain file"};
+    return Error{ErrorKind::kIo, "cannot read " + path + ": not a regular file"};
   }
   Slice slice;
   slice.total_bytes = static_cast<std::uint64_t>(about.st_size);
@@ -49,7 +49,7 @@ Result<Slice> read_file(const std::string& path, std::uint64_t offset, std::size
         ::pread(file.fd(), slice.data.data() + done, slice.data.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error{ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
-    if (got == 0) break;  // it shrank meanwhile
+    if (got == 0) break;  // the file shrank meanwhile
     done += static_cast<std::size_t>(got);
   }
   slice.data.resize(done);
@@ -71,7 +71,7 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& state_dir, c
   fs::create_directories(state_dir + "/runs", problem);
   if (problem) {
     return Error{ErrorKind::kIo, "cannot create state-dir " + state_dir + ": " + problem.message() +
-                                     "; give a directory that " + node + " may write with state-dir"};
+                                     "; set state-dir to a directory that " + node + " may write to"};
   }
   std::unique_ptr<RunFiles> files(new RunFiles(state_dir, node));
   if (files->lock_.fd() < 0)
@@ -101,7 +101,7 @@ Result<std::vector<std::string>> RunFiles::list() const {
 
 Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   const auto refused = [](const std::string& what) { return Error{ErrorKind::kIo, what}; };
-  if (!schema::is_run_id(id)) return refused("the directory's name is no run id");
+  if (!schema::is_run_id(id)) return refused("the directory's name is not a run id");
   const Result<Slice> content = read(id, kRecordFile, 0, schema::kMostRecordBytes);
   if (!content) return content.error();
   if (content->total_bytes > schema::kMostRecordBytes) return refused("larger than any record");

@@ -1,5 +1,5 @@
-// The runs' files under state-dir, without a memory of them: RunStore has that, and decides who may when. Nothing is
-// locked here but the state-dir itself (state-dir/lock), for one process.
+// The runs' files under state-dir, without an index in memory: RunStore has that, and serializes access. The only lock
+// here is that of state-dir itself (state-dir/lock), for one process.
 #pragma once
 
 #include <cstdint>
@@ -41,20 +41,20 @@ class RunFiles {
   static Result<std::unique_ptr<RunFiles>> open(const std::string& state_dir, const std::string& node);
 
   std::string directory(const std::string& id) const { return root_ + "/" + id; }
-  // What lies among the runs; ends the deletions that were cut off.
+  // Lists the runs, and finishes interrupted deletions.
   Result<std::vector<std::string>> list() const;
-  // Of a run of this node.
+  // Reads the record of a run of this node.
   Result<RunRecord> read_record(const std::string& id) const;
   // Replaces it atomically. While the run goes on, room for the last one is kept.
   Status write_record(const RunRecord& record) const;
   // The furthest state file that is whole stands for the state: the last one, if only its record is missing, or a
   // checkpoint. False: there is none.
   bool recover_state(RunRecord& record) const;
-  // kNotFound where there is no such file.
+  // kNotFound if there is no such file.
   Result<Slice> read(const std::string& id, const std::string& file, std::uint64_t offset,
                      std::size_t most_bytes) const;
   EndedRun ended_run(const RunRecord& record) const;
-  // Everything of a run, out of sight in one instant: a crash leaves no half of it.
+  // Removes a run in one instant: a crash leaves no half of it.
   Status remove(const std::string& id) const;
 
  private:

@@ -92,7 +92,7 @@ void RunStore::State::load(const std::string& id, std::vector<std::string>& warn
 void RunStore::State::fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const {
   schema::MemberStatus& own = record.own_row();
   if (schema::is_final(record.status.state)) {
-    if (own.save == schema::SaveState::kInMemory) own.save = schema::SaveState::kNotSaved;  // it went with the process
+    if (own.save == schema::SaveState::kInMemory) own.save = schema::SaveState::kNotSaved;  // lost with the process
     return;
   }
   record.status.reason = node + " ended without a word (crash, kill or power loss) while the run was " +
@@ -100,7 +100,7 @@ void RunStore::State::fail_if_unfinished(RunRecord& record, std::vector<std::str
   record.status.state = own.state = RunState::kFailed;
   record.status.since_ms = unix_time_ms();
   if (!files->recover_state(record)) {
-    // What it had committed went with it.
+    // Its committed state was lost with it.
     record.status.digest = record.status.digest_step = own.digest = own.digest_step = 0;
     own.save = schema::SaveState::kNothing;
   }
@@ -216,7 +216,7 @@ bool RunStore::amend(std::uint64_t key, const std::function<void(RunRecord&)>& c
     }
   }
   if (!changed) return found;
-  // What cannot be written is asked for again at the next start.
+  // If it cannot be written, it is tried again at the next start.
   const bool on_disk = state_->files->write_record(*changed).ok();
   const std::lock_guard lock(state_->mutex);
   if (const auto at = state_->runs.find(changed->id); at != state_->runs.end()) at->second.on_disk = on_disk;
@@ -396,7 +396,7 @@ Result<Slice> RunStore::State::read_state(const RunRecord& record, const std::st
   return slice;
 }
 
-// The record where the disk has not taken it. kNotFound: it has.
+// The record, if it could not be written to the disk; kNotFound if it was.
 Result<Slice> RunStore::State::read_unwritten_record(const RunRecord& record, std::uint64_t offset,
                                                      std::size_t most_bytes) {
   {

@@ -1,8 +1,8 @@
 // Runs on disk: state-dir/runs/ID/{run.json, metrics.jsonl, log.txt, model.safetensors, model-raw.safetensors,
 // state.safetensors, checkpoint-STEP.safetensors}. A record is written when a run begins and when it ends (atomically).
-// At start every record that says it is not final becomes FAILED: this process died in it. Deletes what the node is not
-// to keep (retention.h), and says so. Any thread may call: one lock guards the memory, another one the writers, so that
-// nobody who asks for a status waits for a disk. One process per state-dir (state-dir/lock).
+// At start every record that is not final becomes FAILED: the process died during that run. Deletes runs beyond the
+// configured bounds (retention.h), and says so. Any thread may call: one lock guards the memory, another one the
+// writers, so that a status never waits for a disk. One process per state-dir (state-dir/lock).
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ class RunStore {
   static Result<std::unique_ptr<RunStore>> open(const std::string& state_dir, const std::string& node,
                                                 std::vector<std::string>& warnings, Retention retention = {});
   Status write(const RunRecord& record);  // disk and memory
-  // Disk only: what a crash from now on leaves. status goes on to show what it showed.
+  // Disk only: what remains after a crash from now on. status does not change.
   Status keep(const RunRecord& record);
-  // More was learnt of a run that has a record: changed in memory, then written. False if there is none of that key.
+  // Changes a recorded run, in memory and then on disk. False if there is no record with that key.
   bool amend(std::uint64_t key, const std::function<void(RunRecord&)>& change);
   std::vector<RunRecord> records() const;  // of runs that began
-  // The state of an ended run that nobody could save: its files are read from here until it is fetched or deleted.
+  // The state of an ended run that could not be saved: its files are read from here until it is fetched or deleted.
   // `alive` is what the images read.
   void hold(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive, std::uint64_t bytes);
   struct Held {
@@ -49,13 +49,13 @@ class RunStore {
   // Memory only: what status shows of the live run. A run without a record is remembered until forget() or write().
   // A final state is shown from write() on, not before: whoever sees one may fetch what the run left.
   void update(const schema::RunStatus& status);
-  // Everything of an ended run goes: its files, its record. The bytes that its files had. kNotFound where there is no
-  // such run, kRefused while it goes on.
+  // Deletes an ended run, its files and its record, and returns the bytes freed. kNotFound if there is no such run,
+  // kRefused while it is running.
   Result<std::uint64_t> remove(const std::string& id);
   // Its model was fetched, here or from another member.
   Status mark_fetched(const std::string& id);
   void delete_what_is_due();           // by age; writes do so as well
-  void forget(const std::string& id);  // a run that was never written: a proposal that came to nothing
+  void forget(const std::string& id);  // drops a run that was never written: a failed proposal
   std::optional<RunRecord> find(const std::string& id_or_unique_prefix) const;
   // Exact id, else unique prefix; errors name what was asked: none (kNotFound), or several that fit (kUsage).
   Result<std::string> resolve(const std::string& id_or_prefix) const;

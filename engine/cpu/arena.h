@@ -1,6 +1,6 @@
-// One block of memory for all buffers of a network. A buffer is as large as the largest view of it and lives for some
-// slots (plan.h); buffers that never live at the same time may lie at the same place. Where each lies is found once,
-// when all are known; only then do views point anywhere. Not thread-safe.
+// One block of memory for all buffers of a network. A buffer is as large as its largest view and lives for some slots
+// (plan.h); buffers that never live at the same time may share memory. The places are chosen once, when all buffers
+// are known; only then do views point anywhere. Not thread-safe.
 #pragma once
 
 #include <span>
@@ -15,13 +15,13 @@ class Arena {
  public:
   explicit Arena(const Library& library) : library_(library) {}
 
-  std::size_t add(const Lifetime& lifetime);  // a buffer's number
+  std::size_t add(const Lifetime& lifetime);  // returns the buffer's number
   dnnl::memory view(std::size_t buffer, const dnnl::memory::desc& desc);
   // Another view of the buffer that `of` views.
   dnnl::memory view(const dnnl::memory& of, const dnnl::memory::desc& desc);
 
   const std::vector<BufferNeed>& needs() const { return needs_; }
-  // placement: of needs(). memory: its bytes, which outlive the views.
+  // placement: made from needs(). memory: placement.bytes bytes, which must outlive the views.
   void bind(const Placement& placement, std::byte* memory);
 
  private:

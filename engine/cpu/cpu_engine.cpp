@@ -13,13 +13,14 @@ namespace tg::engine {
 namespace cpu {
 namespace {
 
-// Before any primitive is made: they are tuned for the thread count that they see.
+// Sets the thread count before any primitive is made: each is tuned for the count at that time.
 const EngineOptions& with_threads(const EngineOptions& options) {
   omp_set_num_threads(options.threads);
   return options;
 }
 
-// Its activations stay below kEvaluationBytes, and below what training leaves of the memory.
+// How many samples are evaluated at once: their activations stay below kEvaluationBytes and below what training leaves
+// of the memory.
 int evaluation_batch(const Model& model, const EngineOptions& options, std::size_t scratch) {
   std::size_t allowed = kEvaluationBytes;
   if (const std::size_t most = options.most_activation_bytes; most != 0)
@@ -28,7 +29,7 @@ int evaluation_batch(const Model& model, const EngineOptions& options, std::size
   return static_cast<int>(std::min(samples, static_cast<std::size_t>(options.evaluation_batch)));
 }
 
-// Asked before the memory is taken: a machine without it kills whom it likes.
+// Thrown before the memory is allocated: a machine that runs out of memory may kill any process.
 std::size_t allowed(std::size_t bytes, std::size_t scratch, const Model& model, const EngineOptions& options) {
   const std::size_t all = bytes + scratch, most = options.most_activation_bytes;
   if (most != 0 && all > most) throw too_large(model, options, all, most, "left for them");
@@ -80,7 +81,7 @@ void CpuEngine::backward(float factor, float* gradients, const SegmentSink& sink
                            training_.logits_gradient(head));
   }
   training_.backward(pass_, gradients, sink);
-  labels_.clear();  // its buffers lie where activations were
+  labels_.clear();  // the evaluation uses the activations' memory
 }
 
 EvaluationCounts CpuEngine::evaluate(const float* parameters, const float* statistics, const Batch& batch) {

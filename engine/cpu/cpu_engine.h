@@ -1,5 +1,5 @@
-// The oneDNN engine behind make_cpu_engine, for the tests of engine/cpu: what the contract of engine/engine.h leaves
-// out.
+// The oneDNN engine behind make_cpu_engine, with what the tests of engine/cpu need beyond the contract of
+// engine/engine.h.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace tg::engine::cpu {
 
 class CpuEngine final : public Engine {
  public:
-  // Throws std::runtime_error naming the failing call, std::bad_alloc, TooLarge. sharing: of memory among buffers
+  // Throws std::runtime_error naming the failing call, std::bad_alloc, or TooLarge. sharing: let buffers share memory
   // (network.h).
   CpuEngine(Model model, const EngineOptions& options, bool sharing = true);
 
@@ -30,7 +30,7 @@ class CpuEngine final : public Engine {
   const std::vector<std::string>& implementations() const { return library_.implementations(); }
   const Network& training() const { return training_; }
   const Network& evaluation() const { return evaluation_; }
-  // Of the main head in the last forward.
+  // The main head's logits in the last forward.
   std::span<const float> logits() const { return training_.logits(training_.heads().size() - 1); }
 
  private:
@@ -41,9 +41,9 @@ class CpuEngine final : public Engine {
   Library library_;
   Network training_;
   Network evaluation_;
-  AlignedArray<std::byte> memory_;                  // of both: they never run at the same time
+  AlignedArray<std::byte> memory_;                  // shared by both networks, which never run at the same time
   std::vector<std::vector<double>> probabilities_;  // by head of training_
-  // Of the last forward. No labels: there is nothing to go back through.
+  // The last forward's. Without labels, backward cannot be called.
   Pass pass_;
   std::vector<std::int32_t> labels_;
 };

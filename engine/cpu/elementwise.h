@@ -1,16 +1,17 @@
-// Own small kernels on plain floats: additions, copies and comparisons, which the memory limits and not the processor,
-// so the compiler's vectors do, and the bits are the same on every machine. Pure; any thread; spans of one length.
+// Small kernels on plain floats: additions, copies and comparisons. Memory limits their speed, not the processor, so
+// the compiler's vectors are good enough, and the bits are the same on every machine. Pure; any thread; spans of one
+// length.
 #pragma once
 
 #include <cstddef>
 
 namespace tg::engine::cpu {
 
-// y = a + b, or 0 where that is below and `relu` is asked; y may be a or b.
+// y = a + b, or with `relu` max(a + b, 0); y may be a or b.
 void add(const float* a, const float* b, float* y, std::size_t count, bool relu);
-// y += x.
+// Computes y += x.
 void accumulate(const float* x, float* y, std::size_t count);
-// gradient = 0 where value is not above 0.
+// Sets gradient to 0 where value is not above 0.
 void mask(const float* value, float* gradient, std::size_t count);
 
 // Rows of `count` floats, `x_stride` and `y_stride` apart: y = x, or y += x.

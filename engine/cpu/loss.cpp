@@ -9,7 +9,7 @@
 namespace tg::engine::cpu {
 namespace {
 
-// Classes that come before the label's; all of them where its logit is not a number.
+// The number of classes ranked before the label's; all of them if its logit is NaN.
 std::size_t rank_of(std::span<const float> logits, std::size_t label) {
   std::size_t higher = 0;
   for (std::size_t c = 0; c < logits.size(); ++c)
@@ -30,7 +30,7 @@ EvaluationCounts cross_entropy(std::span<const float> logits, std::span<const st
     const auto label = static_cast<std::size_t>(labels[row]);
     TG_CHECK(label < classes, label, classes);
     const auto highest = std::max_element(x.begin(), x.end());
-    // In double, and with the highest taken out: no overflow, and the sum is at least 1.
+    // In double, relative to the highest logit: no overflow, and the sum is at least 1.
     double sum = 0;
     for (const float each : x) sum += std::exp(static_cast<double>(each) - *highest);
     counts.loss_sum += std::log(sum) - (static_cast<double>(x[label]) - *highest);

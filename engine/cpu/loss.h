@@ -10,12 +10,12 @@
 namespace tg::engine::cpu {
 
 // Cross-entropy summed over labels.size() rows, natural logarithm; `correct` counts rows whose label has the highest
-// logit, `correct_5` those where it is among the five highest (of equals the first classes count as higher).
+// logit, `correct_5` those where it is among the five highest (among equals the first classes count as higher).
 // probabilities: softmax of each row, or empty if not wanted.
 EvaluationCounts cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
                                std::span<double> probabilities);
 
-// Cross-entropy against targets of which the share `smoothing` is spread evenly over all classes, summed as above.
+// Cross-entropy against targets with the share `smoothing` spread evenly over all classes, summed as above.
 double smoothed_cross_entropy(std::span<const double> probabilities, std::span<const std::int32_t> labels,
                               double smoothing);
 

@@ -34,11 +34,10 @@ class Library {
   const dnnl::stream& stream() const { return stream_; }
 
   dnnl::memory allocate(const dnnl::memory::desc& desc) const;
-  // Memory of the caller, bound before use by point().
+  // A view of the caller's memory, bound before use by point().
   dnnl::memory view(const dnnl::memory::desc& desc) const;
 
-  // Part of every operation: scratch memory that becomes real in allocate_scratchpad, called once after the last of
-  // them.
+  // Every operation's scratch memory; allocate_scratchpad, called once after the last operation, allocates it.
   dnnl::memory scratchpad(const dnnl::memory::desc& desc);
   void allocate_scratchpad();
   std::size_t scratchpad_bytes() const;  // of all operations so far, before it is allocated too
@@ -62,7 +61,7 @@ void point(dnnl::memory& view, const void* values);
 // "oneDNN 2.6.3 avx512_core".
 std::string library_version();
 
-// Attributes of every primitive: scratch memory is the caller's.
+// The attributes of every primitive: its scratch memory comes from the caller.
 dnnl::primitive_attr attributes();
 dnnl::primitive_attr attributes_with_relu();
 
@@ -88,7 +87,7 @@ class Operation {
   static Operation make_reorder(Library& library, const std::string& name, const dnnl::memory& from,
                                 const dnnl::memory& to);
 
-  // An operation that was never made does nothing: a layout that needs no reorder.
+  // An operation that was never made does nothing, as for a layout that needs no reorder.
   void run() const {
     if (library_ == nullptr) return;
     checked(name_, [this] { primitive_.execute(library_->stream(), arguments_); });

@@ -1,5 +1,5 @@
-// Shares work out among as many threads as oneDNN has. Made on the thread that makes the engine's primitives; one
-// share_out at a time.
+// Shares work among as many threads as oneDNN has. Made on the thread that makes the engine's primitives; one share_out
+// at a time.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class Team {
 
  private:
   const int threads_;
-  std::atomic<unsigned> parts_done_ = 0;  // what OpenMP's barrier says already, in a form that a thread sanitizer sees
+  std::atomic<unsigned> parts_done_ = 0;  // repeats OpenMP's barrier in a form that the thread sanitizer sees
 };
 
 }  // namespace tg::engine::cpu

@@ -12,7 +12,7 @@ std::size_t Arena::add(const Lifetime& lifetime) {
   return needs_.size() - 1;
 }
 
-// Sizes are multiples of the alignment, and so are the offsets that place() makes of them.
+// Sizes are multiples of the alignment, and so are the offsets that place() chooses.
 View Arena::view(std::size_t buffer, std::size_t bytes) {
   const std::size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   needs_[buffer].bytes = std::max(needs_[buffer].bytes, whole);

@@ -1,6 +1,6 @@
-// One block of device memory for all buffers of a network. A buffer is as large as the largest view of it and lives for
-// some slots (plan.h); buffers that never live at the same time may lie at the same place. Where each lies is found
-// once, when all are known; only then do views point anywhere. Not thread-safe.
+// One block of device memory for all buffers of a network. A buffer is as large as its largest view and lives for some
+// slots (plan.h); buffers that never live at the same time may share memory. The places are chosen once, when all
+// buffers are known; only then do views point anywhere. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace tg::engine::cuda {
 class Arena;
 class Library;
 
-// A buffer of an arena, which outlives it. Empty where nobody wants one.
+// A buffer of an arena, which must outlive it. Empty if no buffer is needed.
 class View {
  public:
   View() = default;
@@ -39,15 +39,15 @@ class Arena {
   Arena(const Arena&) = delete;                  // views point to it
   Arena& operator=(const Arena&) = delete;
 
-  std::size_t add(const Lifetime& lifetime);  // a buffer's number
+  std::size_t add(const Lifetime& lifetime);  // returns the buffer's number
   View view(std::size_t buffer, std::size_t bytes);
 
   const std::vector<BufferNeed>& needs() const { return needs_; }
-  // placement: of needs(). memory: its bytes on the device, at a multiple of kAlignment; it outlives the views.
+  // placement: made from needs(). memory: its bytes on the device, at a multiple of kAlignment; it outlives the views.
   void bind(Placement placement, std::byte* memory);
   std::byte* address(std::size_t buffer) const;
 
-  // Of every buffer, in bytes: as cudaMalloc aligns, and more than any load of a library is wide.
+  // Every buffer's alignment in bytes: that of cudaMalloc, and wider than any load of a library.
   static constexpr std::size_t kAlignment = 256;
 
  private:

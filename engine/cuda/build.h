@@ -1,5 +1,5 @@
-// Which build the module is of: the program's own id (schema/version.h, cmake/TgdBuildId.cmake), written into the
-// module as well, so that it links nothing of what travels.
+// The module's build: the program's own id (schema/version.h, cmake/TgdBuildId.cmake), written into the module as well,
+// so that it need not link schema/.
 #pragma once
 
 namespace tg::engine::cuda {

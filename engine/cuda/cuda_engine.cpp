@@ -15,9 +15,9 @@ namespace {
 
 // The fast deterministic algorithms take up to 400 MiB; with 256 CifarNet of 1024 samples loses 40 %.
 constexpr std::uint64_t kMostWorkspace = 512u << 20;
-constexpr std::uint64_t kShareOfFree = 4;  // a quarter of what is free: others have to live as well
+constexpr std::uint64_t kShareOfFree = 4;  // takes a quarter of the free memory, and leaves the rest to others
 
-constexpr std::size_t kDigestDigits = 12, kMostWhy = 120;  // of the choices, and of an error, in build()
+constexpr std::size_t kDigestDigits = 12, kMostWhy = 120;  // lengths of the choices' digest and of an error
 
 std::uint64_t free_bytes() {
   std::size_t left = 0, total = 0;
@@ -25,8 +25,9 @@ std::uint64_t free_bytes() {
   return left;
 }
 
-// Its activations stay below kEvaluationBytes and below a share of what the engine may take, or below training's, which
-// has that memory anyway. The plan says about how many samples fit, the network itself exactly.
+// How many samples are evaluated at once: their activations stay below kEvaluationBytes and below a share of what the
+// engine may take, or below training's, which has that memory anyway. The plan gives an estimate of how many samples
+// fit, the network itself the exact number.
 int evaluation_batch(Library& library, const Model& model, const EngineOptions& options, std::size_t training_bytes) {
   std::uint64_t left = free_bytes();
   if (options.most_activation_bytes != 0) left = std::min(left, options.most_activation_bytes);
@@ -54,7 +55,7 @@ const char* word_of(Math math) {
   return "bf16";
 }
 
-// Of a line of choices().
+// Whether a line of choices() is about evaluation.
 bool is_evaluation(const std::string& choice) { return choice.find(std::string(kEvaluation) + ": ") != choice.npos; }
 
 std::size_t count_of(int samples) { return static_cast<std::size_t>(samples); }
@@ -86,7 +87,7 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
   if (const std::uint64_t all = bytes + fixed_bytes();
       options_.most_activation_bytes != 0 && all > options_.most_activation_bytes)
     throw too_large(model_, options_, all, options_.most_activation_bytes, "left for them");
-  // The trials' own memory is given back before the state of the run is taken, which is more.
+  // The trials' memory is released before the run's state is allocated, which is larger.
   const std::uint64_t wanted = bytes + Trials::bytes(trial_options(0));
   if (const std::uint64_t left = free_bytes(); wanted > left)
     throw too_large(model_, options_, wanted, left, "free on the device");
@@ -98,7 +99,7 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
   choose_algorithms();
 }
 
-// What is destroyed belongs to the device, and this may be another thread.
+// The members belong to the device, and the calling thread's current device may be another.
 CudaEngine::~CudaEngine() { cudaSetDevice(device_.number); }
 
 std::size_t CudaEngine::fixed_bytes() const {
@@ -114,7 +115,7 @@ Trials::Options CudaEngine::trial_options(std::uint64_t most_workspace) const {
   return options;
 }
 
-// Once the buffers have their places, and before anything is in them: the trials write to them.
+// Runs once the buffers have their places but no contents: the trials write to them.
 void CudaEngine::choose_algorithms() {
   const std::uint64_t left = free_bytes(), tried = Trials::bytes(trial_options(0));
   std::uint64_t most_workspace = std::min(kMostWorkspace, (left - std::min(left, tried)) / kShareOfFree);
@@ -157,7 +158,7 @@ void CudaEngine::finish(const Work& work) {
   } catch (...) {
     try {
       library_.wait();
-    } catch (const std::exception&) {  // what failed first is told
+    } catch (const std::exception&) {  // the first failure is reported
     }
     throw;
   }
@@ -174,12 +175,12 @@ double CudaEngine::forward(const float* parameters, const Batch& batch, const Se
     load_labels(batch.labels.data(), batch.count);
     *step_.host() = {batch.first_position, backwards_, 0};
     step_.copy_in(1, stream);
-    // One launch reads all parameters, so all have to be there. Little is lost: those of the first layer come last,
-    // since their gradient is the last that backward completes.
+    // One launch reads all parameters, so all must be ready. Little is lost: the first layer's come last, since their
+    // gradient is the last that backward completes.
     if (gate)
       for (const SegmentRange& range : ranges_) gate(range.first, range.last);
     forward_.run({parameters, nullptr}, stream, [&] {
-      // What a measured value follows from is 0 times the one before, and that may have been no number.
+      // A measured value adds 0 times the previous one, which must not be NaN.
       if (measured_.size() > 0) TG_CUDA(cudaMemsetAsync(measured_.device(), 0, measured_.bytes(), stream));
       training_.forward(pass(parameters, options_.batch));
       results_.copy_out(results_.size(), stream);
@@ -199,7 +200,7 @@ double CudaEngine::forward(const float* parameters, const Batch& batch, const Se
 void CudaEngine::backward(float factor, float* gradients, const SegmentSink& sink) {
   TG_CHECK(parameters_ != nullptr, model_.name);
   library_.claim();
-  const float* const parameters = std::exchange(parameters_, nullptr);  // its buffers lie where activations were
+  const float* const parameters = std::exchange(parameters_, nullptr);  // the evaluation uses the activations' memory
   step_.host()->factor = factor;
   step_.host()->number = ++backwards_;
   const auto* const number = reinterpret_cast<const std::uint64_t*>(reinterpret_cast<const std::byte*>(step_.device()) +
@@ -251,7 +252,7 @@ EvaluationCounts CudaEngine::evaluate(const float* parameters, const float* stat
     auto* const to = reinterpret_cast<std::byte*>(evaluation_.images());
     finish([&] {
       TG_CUDA(cudaMemcpyAsync(to, images, bytes, cudaMemcpyHostToDevice, stream));
-      // A short batch is filled up with zeros.
+      // A short batch is padded with zeros.
       if (room > bytes) TG_CUDA(cudaMemsetAsync(to + bytes, 0, room - bytes, stream));
       load_labels(batch.labels.data() + done, count);
       evaluation_.forward(pass(parameters, count));
@@ -269,7 +270,7 @@ std::string CudaEngine::choices() const {
   return text;
 }
 
-// The digest is of the choices that a replay has to make again: not of evaluation's (trials.h).
+// The digest covers the choices that a replay has to make again, not those for evaluation (trials.h).
 std::string CudaEngine::build() const {
   std::string text;
   for (const std::string& each : implementations_)

@@ -1,9 +1,9 @@
-// The engine of a device behind Accelerator::make_engine (accelerator.h); the contract is engine.h's.
+// A device's engine, behind Accelerator::make_engine (accelerator.h); the contract is engine.h's.
 //
-// A step is two CUDA graphs, its forward and its backward pass. What differs from step to step lies in device memory
+// A step is two CUDA graphs, its forward and its backward pass. Whatever differs from step to step is in device memory
 // that is written before the launch: the images (prefetch.h), labels, dropout's position, the gradient's factor. After
-// each part of the gradient the backward graph tells the host (progress.h), and the sink is called then, while earlier
-// layers are still in backward. Every call returns with the device done.
+// each part of the gradient the backward graph tells the host (progress.h), and the sink is called while earlier layers
+// are still in backward. Every call returns when the device is done.
 #pragma once
 
 #include <string>
@@ -49,16 +49,16 @@ class CudaEngine final : public Engine {
  private:
   struct Step {
     std::uint64_t first_position;
-    std::uint64_t number;  // of the backward launch
+    std::uint64_t number;  // the backward launch's number
     float factor;
   };
 
-  std::size_t fixed_bytes() const;  // on the device, beside memory_ and the workspace
+  std::size_t fixed_bytes() const;  // device memory besides memory_ and the workspace
   Trials::Options trial_options(std::uint64_t most_workspace) const;
   void choose_algorithms();
   void load_labels(const std::int32_t* labels, int count);
   Pass pass(const float* parameters, int counted);
-  // Queues work, and returns or throws with the device done: the caller may use all memory at once.
+  // Queues work, and returns or throws when the device is done: the caller may use all memory at once.
   template <class Work>
   void finish(const Work& work);
 
@@ -68,24 +68,24 @@ class CudaEngine final : public Engine {
   Library library_;
   Network training_;
   Network evaluation_;
-  const std::vector<SegmentRange> ranges_;  // of training_, in the order of the forward pass
+  const std::vector<SegmentRange> ranges_;  // training_'s segments, in the order of the forward pass
 
   Mirror<std::int32_t> labels_;
   Mirror<Step> step_;
   Mirror<LossResult> results_;        // by head
-  Mirror<float> measured_, running_;  // as the model's statistics
-  // Of both networks, which never run at the same time; behind that, of what is prefetched.
+  Mirror<float> measured_, running_;  // laid out as the model's statistics
+  // The memory of both networks, which never run at the same time, followed by that of the prefetched images.
   kernels::cuda::DeviceArray<std::byte> memory_;
   std::vector<std::string> implementations_;
 
   Progress complete_;  // by range, in backward's order
   Graphs forward_, backward_;
   std::uint64_t backwards_ = 0;
-  const float* parameters_ = nullptr;  // of the last forward; null: there is nothing to go back through
-  Prefetch prefetch_;                  // goes first: it waits for what it copies
+  const float* parameters_ = nullptr;  // the last forward's; null if backward cannot be called
+  Prefetch prefetch_;                  // destroyed first: it waits for its copies
 };
 
-// As make_cpu_engine.
+// As make_cpu_engine, on a device.
 Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const DeviceChoice& device,
                                                  const EngineOptions& options);
 

@@ -8,10 +8,10 @@
 namespace tg::engine::cuda {
 namespace {
 
-// Two halves of the state, with the gradient and with two more arrays that parts of a batch are added in.
+// The state has two halves; gradients go to one array, or to two more in which parts of a batch are summed.
 constexpr std::size_t kMostGraphs = 8;
 
-// Of the calling thread only: others go on to use the device meanwhile.
+// Captures the calling thread only: others may use the device meanwhile.
 class Capture {
  public:
   explicit Capture(cudaStream_t stream) : stream_(stream) {
@@ -58,7 +58,7 @@ void Graphs::run(const Key& key, cudaStream_t stream, const Enqueue& enqueue) {
     entries_.push_front({key, nullptr});
     try {
       entries_.front().graph = capture(stream, enqueue);
-    } catch (const std::exception& e) {  // a device that has failed says so again below
+    } catch (const std::exception& e) {  // if the device has failed, the call below reports it
       cudaGetLastError();
       not_captured_ = e.what();
     }

@@ -9,11 +9,11 @@
 namespace tg::engine::cuda {
 namespace {
 
-// Of cuDNN 9: all that a convolution or a batch normalization may load.
+// The parts of cuDNN 9 that a convolution or a batch normalization may load.
 constexpr const char* kParts[] = {
     "graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled"};
 
-// The file of the library that has the function.
+// The file of the library that contains the function.
 template <class Function>
 std::filesystem::path file_of(Function* function) {
   Dl_info info{};
@@ -23,7 +23,7 @@ std::filesystem::path file_of(Function* function) {
 std::filesystem::path cudnn_file() { return file_of(&cudnnGetVersion); }
 
 std::string advice() {
-  return "; install cuDNN 9 anew, all of one version (deploy/reference.md, GPUs); libcudnn.so.9 is " +
+  return "; reinstall cuDNN 9, all parts of one version (deploy/reference.md, GPUs); libcudnn.so.9 is " +
          cudnn_file().string();
 }
 
@@ -32,7 +32,7 @@ std::string advice() {
 std::string missing_part(const std::string& file) {
   const std::filesystem::path beside = cudnn_file().parent_path() / file;
   for (const std::string& place : {beside.string(), file})
-    if (::dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) return {};  // never closed: cuDNN asks for it next
+    if (::dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) return {};  // never closed: cuDNN loads it next
   return file + ", a part of cuDNN, cannot be loaded: " + ::dlerror() + advice();
 }
 
@@ -41,7 +41,7 @@ std::string damaged_cudnn() {
     if (std::string why = missing_part("libcudnn_" + std::string(part) + ".so.9"); !why.empty()) return why;
   const auto other = [](const char* part, cudnnStatus_t found) {
     if (found == CUDNN_STATUS_SUCCESS) return std::string();
-    return "libcudnn_" + std::string(part) + ".so.9 does not go with libcudnn.so.9: " + cudnnGetErrorString(found) +
+    return "libcudnn_" + std::string(part) + ".so.9 does not match libcudnn.so.9: " + cudnnGetErrorString(found) +
            advice();
   };
   if (std::string why = other("graph", cudnnGraphVersionCheck()); !why.empty()) return why;

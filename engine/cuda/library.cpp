@@ -15,7 +15,7 @@ std::string dotted(std::size_t major, std::size_t minor, std::size_t patch) {
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
 }
 
-// 13010: 13.1.
+// "13.1" for 13010.
 std::string cuda_version(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -55,7 +55,7 @@ TensorDescriptor make_tensor(int samples, const ImageShape& shape) {
   return tensor;
 }
 
-// The device is the thread's before the streams are made.
+// Makes the device the thread's current one before the streams are made.
 Library::Library(int device, Math math) : device_(claimed(device)), math_(math) {
   cudnn_ = make<decltype(cudnn_)>([](cudnnHandle_t* made) { TG_CUDNN(cudnnCreate(made)); });
   cublas_ = make<decltype(cublas_)>([](cublasLtHandle_t* made) { TG_CUBLAS(cublasLtCreate(made)); });
@@ -76,7 +76,7 @@ void Library::wait() {
 }
 
 void Library::take_workspace(std::size_t bytes) {
-  workspace_ = {};  // before the other is taken
+  workspace_ = {};  // released before the new one is allocated
   workspace_bytes_ = 0;
   workspace_ = kernels::cuda::DeviceBytes(bytes);
   workspace_bytes_ = bytes;

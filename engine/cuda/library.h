@@ -1,6 +1,5 @@
-// The one form in which cuDNN and cuBLASLt are called, and what every stage needs of them: TG_CUDNN(call) and
-// TG_CUBLAS(call) throw std::runtime_error naming the call, and OutOfMemory, as TG_CUDA (kernels/cuda/check.h) does for
-// the runtime.
+// The one form of calls to cuDNN and cuBLASLt, and what every stage needs of them: TG_CUDNN(call) and TG_CUBLAS(call)
+// throw std::runtime_error naming the call, or OutOfMemory, as TG_CUDA (kernels/cuda/check.h) does for the runtime.
 //
 // A Library owns a device's handles and streams for one engine. Everything is computed on one stream, so that the calls
 // run one after another and share one workspace; the batch comes on a second one. Handles are for one thread at a time.
@@ -23,16 +22,16 @@
 
 namespace tg::engine::cuda {
 
-// call: its text; what stands before the first parenthesis is its name.
+// call: the text of the call; its name is what precedes the first parenthesis.
 void require_success(cudnnStatus_t result, std::string_view call);
 void require_success(cublasStatus_t result, std::string_view call);
 
-// Returns once what the event stands for is done, a pass over a batch at most (wait.h).
+// Returns once the work before the event is done, a pass over a batch at most (wait.h).
 inline void wait_for(cudaEvent_t event) {
   kernels::cuda::wait_for(event, kernels::cuda::kPassPatience, "a pass over a batch");
 }
 
-// What a library's create made, given back by its destroy; not where that would wait for a device that has hung.
+// Releases what a library's create function made, unless that would wait for a device that has hung.
 template <auto kDestroy>
 struct Destroyer {
   template <class Handle>
@@ -50,7 +49,7 @@ using MatrixLayout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using MatrixProduct = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using MatrixPreference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
-// Of float32 images, stored NCHW.
+// Describes float32 images, stored NCHW.
 TensorDescriptor make_tensor(int samples, const ImageShape& shape);
 
 class Library {
@@ -58,7 +57,7 @@ class Library {
   // Throws std::runtime_error naming the failing call.
   Library(int device, Math math);
 
-  // Makes the device the calling thread's: the runtime keeps one per thread, and an engine's caller may be any.
+  // Makes the device the calling thread's current one, which the runtime keeps per thread; any thread may call.
   void claim() const;
 
   cudnnHandle_t cudnn() const { return cudnn_.get(); }
@@ -66,16 +65,16 @@ class Library {
   cudaStream_t compute() const { return compute_.get(); }
   cudaStream_t copy() const { return copy_.get(); }
 
-  // Strict float32 has to be asked for on every descriptor: cuDNN's default lets its factors lose 13 bits.
+  // Strict float32 must be requested on every descriptor: cuDNN's default lets factors lose 13 bits.
   Math math() const { return math_; }
   cudnnMathType_t convolution_math() const;
   cublasComputeType_t product_math() const;
 
-  // Returns once all of compute() is done.
+  // Returns once all work on compute() is done.
   void wait();
 
-  // Scratch memory of one call at a time, on compute(). Taken once all needs are known; before, and while algorithms
-  // are tried, as much as the trials ask for.
+  // Scratch memory for one call at a time, on compute(). Allocated once all needs are known; while algorithms are
+  // tried, as much as the trials need.
   void take_workspace(std::size_t bytes);
   void* workspace() const { return workspace_.data(); }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
@@ -91,7 +90,7 @@ class Library {
   std::size_t workspace_bytes_ = 0;
 };
 
-// Runtime, driver, cuDNN and cuBLAS as they were found: "CUDA 13.0, driver 13.0, cuDNN 9.14.0, cuBLAS 13.1.0".
+// The versions found: "CUDA 13.0, driver 13.0, cuDNN 9.14.0, cuBLAS 13.1.0".
 std::string library_versions();
 
 }  // namespace tg::engine::cuda

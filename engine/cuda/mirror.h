@@ -1,5 +1,5 @@
-// An array in page-locked host memory with its twin on the device: what goes there or comes back in every step.
-// Copies are asynchronous, on the stream that is given; whoever reads or writes the host's side waits for them.
+// An array in page-locked host memory with its copy on the device, for values that are copied in every step.
+// Copies are asynchronous, on the given stream; the code that reads or writes the host's side waits for them.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ class Mirror {
   const T* host() const { return host_.data(); }
   T* device() { return device_.data(); }
   std::size_t size() const { return host_.size(); }
-  std::size_t bytes() const { return size() * sizeof(T); }  // of each side
+  std::size_t bytes() const { return size() * sizeof(T); }  // bytes on each side
 
-  // The first `count` elements.
+  // Copies the first `count` elements.
   void copy_in(std::size_t count, cudaStream_t stream) {
     if (count > 0) TG_CUDA(cudaMemcpyAsync(device(), host(), count * sizeof(T), cudaMemcpyHostToDevice, stream));
   }

@@ -1,4 +1,4 @@
-// The module tgd-cuda.so: what engine/accelerator.h asks of it, and nothing else, is exported.
+// The module tgd-cuda.so: it exports what engine/accelerator.h asks for, and nothing else.
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-// Of the device's generation, as in "8.6": 10 times the first number, and the second.
+// Compute capabilities, the device's generation: "8.6" is 86.
 constexpr int kLeastCapability = 75;          // what the module's kernels are compiled for
 constexpr int kLeastRoundingCapability = 80;  // multiplies tf32 and bf16
 
@@ -54,7 +54,7 @@ class CudaAccelerator final : public Accelerator {
   kernels::cuda::DeviceHome home_;
 };
 
-// Why there is no device to use at all; empty where there is.
+// Says why there is no device to use at all; empty if there is one.
 std::string missing_driver(int& devices) {
   int driver = 0, runtime = 0;
   cudaDriverGetVersion(&driver);
@@ -75,7 +75,7 @@ std::string missing_driver(int& devices) {
   return {};
 }
 
-// Why this device cannot do it; empty where it can.
+// Says why this device cannot be used; empty if it can.
 std::string unfit(const AcceleratorOptions& options, const std::string& name, int capability) {
   if (capability < kLeastCapability)
     return name + " (device " + std::to_string(options.device) + ") has compute capability " + dotted(capability, 10) +
@@ -87,7 +87,7 @@ std::string unfit(const AcceleratorOptions& options, const std::string& name, in
   return {};
 }
 
-// A step of a very small network: what is missing for a convolution, a product or a kernel of the module's own shows
+// Runs a step of a very small network: anything missing for a convolution, a product or a kernel of the module shows
 // here, where the caller can still choose the CPU. Throws std::runtime_error.
 void try_out(const DeviceChoice& choice) {
   ModelBuilder builder("a first step", {3, 8, 8});
@@ -109,7 +109,7 @@ void try_out(const DeviceChoice& choice) {
 }
 
 std::unique_ptr<Accelerator> open_device(const AcceleratorOptions& options, std::string& why) {
-  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);  // as nvidia-smi counts; CUDA's own order has the fastest first
+  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);  // the order of nvidia-smi; CUDA's own puts the fastest first
   int devices = 0;
   why = missing_driver(devices);
   if (!why.empty()) return nullptr;

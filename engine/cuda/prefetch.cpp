@@ -9,7 +9,7 @@ namespace tg::engine::cuda {
 Prefetch::~Prefetch() {
   try {
     drop();
-  } catch (const std::exception&) {  // the device has failed, as a call of the engine has said or would say
+  } catch (const std::exception&) {  // the device has failed; the engine's calls report it
   }
 }
 

@@ -9,7 +9,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-constexpr int kLooks = 64;  // at the word, before the device is asked whether it is well
+constexpr int kLooks = 64;  // polls of the word between two checks that the device is alive
 constexpr const char* kCall = "a part of a backward pass";
 
 }  // namespace

@@ -1,6 +1,6 @@
-// How far a launch has come, for the host that waits for its parts. After each part a kernel writes the launch's number
-// to a word of page-locked memory, and the host looks there. An event would not do: one that is recorded by a graph
-// answers for the launch before until the graph has come to it.
+// Tells the host how far a launch has come. After each part a kernel writes the launch's number to a word of
+// page-locked memory, which the host polls. An event would not do: until a graph reaches the event it records, the
+// event still answers for the previous launch.
 //
 // One thread; one launch at a time.
 #pragma once
@@ -15,11 +15,11 @@ class Progress {
  public:
   explicit Progress(std::size_t parts);
 
-  // Queues what says that the part is done. number: of the launch, in device memory; never 0, and another in each
+  // Queues the message that the part is done. number: the launch's, in device memory; never 0, and different in each
   // launch.
   void queue(std::size_t part, const std::uint64_t* number, cudaStream_t stream);
-  // Returns once launch `number` on the stream is through with the part. Throws std::runtime_error where the device
-  // has failed, or has hung: its patience (wait.h) begins anew with each part.
+  // Returns once launch `number` on the stream has finished the part. Throws std::runtime_error if the device has
+  // failed or hung: the patience (wait.h) begins anew with each part.
   void wait(std::size_t part, std::uint64_t number, cudaStream_t stream);
 
  private:

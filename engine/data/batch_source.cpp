@@ -15,13 +15,13 @@ namespace tg::engine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kPiecesPerThread = 4;  // of a batch: whoever is done early helps the others
+constexpr std::size_t kPiecesPerThread = 4;  // pieces of a batch: a thread that is done early helps the others
 
 }  // namespace
 
 // Batch i (counted from first_step) lives in slot i mod kPrefetchBatches. Call c of next() (counted from 1) hands out
 // batch c-1 and frees batch c-2, so with two slots batch i may be filled once i <= calls. The threads take pieces of
-// batch `current` until all are taken, then go on to the next; which samples are in it is found out by who opens it.
+// batch `current` until all are taken, then go on to the next; the thread that opens a batch finds its samples.
 struct BatchSource::State {
   struct Slot {
     Batch batch;
@@ -82,7 +82,7 @@ struct BatchSource::State {
   void run() {
     try {
       work();
-    } catch (...) {  // a damaged file, or memory ran out: the caller of next() gets it
+    } catch (...) {  // a damaged file, or memory ran out: next() throws it
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
       changed.notify_all();

@@ -1,5 +1,5 @@
-// A 64-bit hash of byte strings, for finding out whether two nodes hold the same data: h = mix(h * odd + word) over
-// little-endian 8-byte words, mix being the finalizer of splitmix64. Not against people who search for collisions.
+// A 64-bit hash of byte strings, to check whether two nodes hold the same data: h = mix(h * odd + word) over
+// little-endian 8-byte words, mix being the finalizer of splitmix64. No protection against deliberate collisions.
 // One object per thread.
 #pragma once
 

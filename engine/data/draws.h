@@ -1,7 +1,7 @@
-// A sequence of random numbers with an address: key = seed, counter = {block, index low, domain, index high}. What is
-// drawn depends on (seed, domain, index) alone, so any node draws it alike, in any order, whatever the number of
-// members. The domains have bit 30 set and segment numbers never do, so the draws of ternarizing under the same seed
-// are disjoint. One object per thread; cheap to make.
+// A sequence of random numbers with an address: key = seed, counter = {block, index low, domain, index high}. The draws
+// depend on (seed, domain, index) alone, so they are the same on every node, in any order, for any number of members.
+// The domains have bit 30 set and segment numbers never do, so ternarizing under the same seed uses other draws. One
+// object per thread; cheap to make.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Draws {
     if (used_ == 4) refill();
     return words_[used_++];
   }
-  // Uniform over [0, bound) without the modulo's bias: words below the remainder are drawn again. bound > 0.
+  // Uniform over [0, bound), without the bias of a plain modulo: words below the remainder are drawn again. bound > 0.
   std::uint32_t below(std::uint32_t bound) {
     const std::uint32_t remainder = (0u - bound) % bound;  // 2^32 mod bound
     std::uint32_t w = word();

@@ -16,7 +16,7 @@ std::span<float> sample_of(Batch& batch, const Recipe& recipe, std::size_t i) {
   return batch.images.span().subspan(i * recipe.input.elements(), recipe.input.elements());
 }
 
-// Throws unless the file is damaged and damaged ones are skipped: one that cannot be read now may be good.
+// Throws unless the file is damaged and damaged files are skipped: a file that cannot be read now may be good.
 void skip(const Dataset& data, const Error& error) {
   if (data.damaged == Damaged::kFatal || error.kind != ErrorKind::kCorrupt) throw std::runtime_error(error.message);
   data.skipped->add(error.message);
@@ -45,7 +45,7 @@ void fill_training_sample(const Dataset& data, const Recipe& recipe, std::uint64
     }
     skip(data, made.error());
   }
-  throw std::runtime_error("nothing but damaged files in a row: " + data.skipped->messages().front());
+  throw std::runtime_error("only damaged files in a row: " + data.skipped->messages().front());
 }
 
 Status check_labels(const Dataset& data, int classes) {
@@ -55,7 +55,7 @@ Status check_labels(const Dataset& data, int classes) {
         return Error{ErrorKind::kInvalidJob, std::string("data = ") + to_word(data.kind) + " has label " +
                                                  std::to_string(label) + " and the model only " +
                                                  std::to_string(classes) +
-                                                 " classes; choose data and model that belong together"};
+                                                 " classes; choose data and model that match"};
       }
     }
   }

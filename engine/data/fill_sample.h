@@ -1,4 +1,4 @@
-// One sample of a batch: what fill_training_batch and the threads of a BatchSource have in common.
+// Fills one sample of a batch, for fill_training_batch and for the threads of a BatchSource.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace tg::engine {
 
-// Makes room for batch.count samples, of the home where one is given.
+// Makes room for batch.count samples, in memory of the home if one is given.
 void shape_batch(const Recipe& recipe, Batch& batch, kernels::Home* home = nullptr);
 
-// Sample `i` of the batch: that of the stream's `position`, which is `image` of the training set. Any thread, each with
-// its own scratch and i. Throws as fill_training_batch.
+// Fills sample `i` of the batch: the one at the stream's `position`, which is `image` of the training set. Any thread,
+// each with its own scratch and i. Throws as fill_training_batch.
 void fill_training_sample(const Dataset& data, const Recipe& recipe, std::uint64_t seed, std::uint64_t position,
                           std::size_t image, Scratch& scratch, Batch& batch, std::size_t i);
 

@@ -1,4 +1,4 @@
-// Which samples are held back for testing where the data have no part for it. Pure; any thread.
+// Chooses the samples to hold back for testing if the data have no test set. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tg::engine {
 
-// Of each class the share, rounded to the nearest whole number of samples, drawn from the seed; a class keeps one for
-// training. 1 where a sample is held back. The samples' order decides which: it has to be the same on every node.
+// Returns 1 for each sample that is held back: the given share of each class, rounded to the nearest whole number and
+// drawn from the seed; a class keeps at least one for training. The samples' order must be the same on every node.
 std::vector<char> hold_out(std::span<const std::uint16_t> labels, std::size_t classes, double share,
                            std::uint64_t seed);
 

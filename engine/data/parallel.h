@@ -1,5 +1,5 @@
-// Calls work(i) for each i below `count`, on `threads` threads with this one among them, in any order. Returns when all
-// have ended; the first exception is thrown then, and what was not begun is left out. Any thread.
+// Calls work(i) for each i below `count`, on `threads` threads including this one, in any order. Returns when all have
+// ended. After an exception no further calls are begun, and the first exception is rethrown. Any thread.
 #pragma once
 
 #include <cstddef>

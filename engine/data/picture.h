@@ -1,4 +1,4 @@
-// A decoded picture, and where pictures come from that are not held in memory.
+// A decoded picture, and the source of pictures that are not held in memory.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace tg::engine {
 
-// Rows of pixels, the channels of a pixel beside each other: pixels[(y * width + x) * channels + c]. 1 channel is grey,
-// 3 are red, green, blue.
+// Rows of pixels, with a pixel's channels next to each other: pixels[(y * width + x) * channels + c]. 1 channel is
+// grey, 3 are red, green, blue.
 struct Picture {
   int channels = 0, height = 0, width = 0;
   std::vector<std::uint8_t> pixels;
@@ -24,13 +24,13 @@ struct Picture {
   }
 };
 
-// Asked once a picture, with its full size: by how much a decoder that can may divide its sides: 8, 4, 2 or 1.
+// Called once per picture with its full size: returns by how much a decoder may divide the sides: 8, 4, 2 or 1.
 using Shrink = std::function<int(int height, int width)>;
 
 class PictureSource {
  public:
   virtual ~PictureSource() = default;
-  // Any thread, many at a time. Errors name the file: kCorrupt if it is damaged, others if it cannot be read now.
+  // Any thread, several at a time. Errors name the file: kCorrupt if it is damaged, others if it cannot be read now.
   virtual Status read(std::size_t index, const Shrink& shrink, Picture& picture) const = 0;
 };
 

@@ -7,7 +7,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 40;  // times a weight fits 64 bits
+constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 40;  // a product with a weight fits 64 bits
 
 }  // namespace
 
@@ -16,7 +16,7 @@ std::vector<Share> split(std::uint64_t total, std::span<const std::uint16_t> wei
   TG_CHECK(members > 0 && total <= kMostSamples, members, total);
   TG_CHECK(std::all_of(weights.begin(), weights.end(), [](std::uint16_t weight) { return weight > 0; }));
   std::uint64_t rest = total, sum = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
-  // Whose quota is below one gets one, the lightest first, and the others split what is left.
+  // A member whose quota is below one gets one, the lightest first; the others split the rest.
   std::vector<std::size_t> by_weight(members);
   std::iota(by_weight.begin(), by_weight.end(), std::size_t{0});
   std::stable_sort(by_weight.begin(), by_weight.end(),

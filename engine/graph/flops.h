@@ -1,4 +1,4 @@
-// What a model computes: multiply-adds of its convolutions and dense layers, by the weight's segment. Pure.
+// Counts a model's arithmetic: multiply-adds of its convolutions and dense layers, by the weight's segment. Pure.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace tg::engine {
 
-// Of one sample's forward pass, auxiliary heads included, by segment; 0 for what is no weight. Empty for a model of
-// which only the segments are known.
+// Multiply-adds of one sample's forward pass, auxiliary heads included, by segment; 0 for segments that are not
+// weights. Empty for a model that has only segments.
 std::vector<double> multiply_adds(const Model& model);
 
 // Operations of forward and backward of one sample: backward multiplies twice, for the input and for the weight, and a

@@ -1,6 +1,6 @@
-// The graph: what a network is made of, independent of the engine that runs it. Operators stand in the order of the
-// forward pass, each with the values that it takes: value 0 is the images, operator i makes value i + 1. A value is an
-// image or, one pixel large, a row of features. Plain data; what it has to satisfy is in graph/shapes.h.
+// The graph of a network, independent of the engine that runs it. Operators are in the order of the forward pass, each
+// with the values that it takes: value 0 is the images, operator i makes value i + 1. A value is an image or, one pixel
+// large, a row of features. Plain data; graph/shapes.h has the rules.
 //
 // weight, bias, gamma and beta are indices of the model's segments, mean and variance of its statistics (model.h).
 // Segments are numbered in the order of the operators, so that backward completes them last first.
@@ -29,18 +29,18 @@ struct Padding {
 struct Window {
   int kernel = 1, stride = 1, dilation = 1;
   Padding padding = {};
-  bool ceil = false;  // a last window that begins in the image or its first padding counts even if it ends outside
+  bool ceil = false;  // a last window that begins in the image or its leading padding counts even if it ends outside
 };
 
-// PyTorch's: weight is out_channels x in_channels/groups x kernel x kernel.
+// As in PyTorch: weight is out_channels x in_channels/groups x kernel x kernel.
 struct Convolution {
   int out_channels = 0, groups = 1;
   Window window = {};
   std::size_t weight = 0;
   std::optional<std::size_t> bias = {};
 };
-// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, by channel; gamma is 1 where there is none. Training takes
-// mean and variance of the batch, evaluation the running ones, which follow at the rate `momentum` (engine.h).
+// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, by channel; gamma is 1 if there is none. Training takes the
+// batch's mean and variance, evaluation the running ones, which follow at the rate `momentum` (engine.h).
 struct BatchNormalization {
   float epsilon = 1e-5F, momentum = 0.1F;
   std::optional<std::size_t> gamma = {};
@@ -62,7 +62,7 @@ struct AveragePooling {
   Window window = {};
   bool count_padding = true;
 };
-// Means over height x width parts that cover the image, PyTorch's: part i of n covers pixels floor(i*H/n) up to
+// Means over height x width parts that cover the image, as in PyTorch: part i of n covers pixels floor(i*H/n) up to
 // ceil((i+1)*H/n). 1 x 1 is the global average.
 struct AdaptiveAverage {
   int height = 1, width = 1;
@@ -74,15 +74,15 @@ struct Dense {
   std::size_t weight = 0;
   std::optional<std::size_t> bias = {};
 };
-// Of rows, in training (graph/dropout.h).
+// Acts on rows, in training only (graph/dropout.h).
 struct Dropout {
-  double probability = 0;  // that a feature becomes 0
+  double probability = 0;  // probability that a feature becomes 0
 };
-// Channels one after another, in the order of the inputs.
+// Joins the inputs' channels, in the order of the inputs.
 struct Concat {};
-// Of two different values of one shape.
+// Adds two different values of the same shape.
 struct Add {};
-// An image to a row, in C, H, W order.
+// Turns an image into a row, in C, H, W order.
 struct Flatten {};
 // A head: weight * softmax cross-entropy of a row of logits. Auxiliary heads count in training only; exactly one head
 // is not auxiliary. smoothing: that share of the target is spread evenly over all classes.

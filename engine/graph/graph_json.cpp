@@ -98,7 +98,7 @@ std::string graph_json(const Model& model) {
     const Operator& one = model.operators[i - 1];
     Json& entry = operators.emplace_back();
     entry["name"] = one.name;
-    entry["kind"] = nullptr;  // its place
+    entry["kind"] = nullptr;  // keeps its place
     Json& inputs = entry["inputs"] = Json::array();
     for (const std::size_t value : one.inputs) inputs.push_back(name_of(value));
     std::visit(AddAttributes{model, entry}, one.attributes);

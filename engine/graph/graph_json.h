@@ -1,5 +1,6 @@
-// The graph that evaluation runs, as JSON: what model.json says of the network, so that it can be run without knowing
-// its name. Auxiliary heads, and what leads to them only, are left out; dropout stays, and does nothing.
+// The graph that evaluation runs, as JSON: model.json's description of the network, so that it can be run without
+// knowing its name. Auxiliary heads, and operators that lead only to them, are left out; dropout stays, and does
+// nothing.
 //
 //   graph := {"output": VALUE, "operators": [operator, ...]}
 //   operator := {"name": VALUE, "kind": WORD, "inputs": [VALUE, ...], attributes}
@@ -14,7 +15,7 @@
 
 namespace tg::engine {
 
-// Of a model that can be trained. Pure; any thread.
+// The model must be trainable. Pure; any thread.
 std::string graph_json(const Model& model);
 
 }  // namespace tg::engine

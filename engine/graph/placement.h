@@ -1,5 +1,5 @@
-// Where the buffers of a plan (plan.h) lie in one block of memory: those that never live at the same time may lie at
-// the same place. Pure.
+// Places the buffers of a plan (plan.h) in one block of memory: buffers that never live at the same time may share a
+// place. Pure.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ struct BufferNeed {
 };
 struct Placement {
   std::vector<std::size_t> offsets;  // by buffer, bytes; multiples of a cache line
-  std::size_t bytes = 0;             // of the block
+  std::size_t bytes = 0;             // size of the block
 };
-// The largest first, each at the lowest place where it meets nobody of its time.
+// Places the largest first, each at the lowest offset where it overlaps no buffer that lives at the same time.
 Placement place(std::span<const BufferNeed> needs);
-// Each at a place of its own.
+// Gives each a place of its own.
 Placement place_apart(std::span<const BufferNeed> needs);
 // Bytes of all buffers that live in the fullest slot: no placement needs less.
 std::size_t most_bytes_at_once(std::span<const BufferNeed> needs);

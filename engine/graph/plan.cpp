@@ -42,7 +42,7 @@ class Planner {
  private:
   const Operator& operator_of(const StagePlan& stage) const { return model_.operators[stage.op]; }
 
-  // Backward from the heads: operators that some head which counts depends on.
+  // Walks backward from the heads that count and marks the operators that they depend on.
   void find_needed() {
     needed_.assign(model_.operators.size(), false);
     for (std::size_t i = model_.operators.size(); i > 0; --i) {
@@ -62,7 +62,7 @@ class Planner {
         for (const std::size_t value : model_.operators[i].inputs) consumers_[value].push_back(i);
   }
 
-  // The operator that alone takes a value, if it is of that kind.
+  // The only operator that takes a value, if it is of that kind.
   template <class Kind>
   const Operator* sole_consumer(std::size_t value) const {
     if (consumers_[value].size() != 1) return nullptr;
@@ -107,7 +107,7 @@ class Planner {
                           [](const HeadPlan& head) { return head.loss.auxiliary; });
   }
 
-  // A value's gradient is wanted where parameters lie before it.
+  // A value's gradient is wanted if operators before it have parameters.
   void find_wanted() {
     wanted_.assign(plan_.shapes.size(), false);
     if (!options_.training) return;
@@ -117,7 +117,7 @@ class Planner {
           std::any_of(stage.inputs.begin(), stage.inputs.end(), [&](std::size_t value) { return wanted_[value]; });
   }
 
-  // The last slot that reads a value itself, reads of its views aside.
+  // The last slot that reads a value itself, not counting its views.
   void count_reads() {
     last_read_.assign(plan_.shapes.size(), 0);
     const auto read = [&](std::size_t value, std::size_t slot) {
@@ -150,12 +150,12 @@ class Planner {
     return is<Relu>(one) || is<Add>(one) || is<Dropout>(one) || (is<BatchNormalization>(one) && !options_.training);
   }
 
-  // Nobody reads the first input's buffer after the stage's forward, by whichever value.
+  // Whether nothing reads the first input's buffer after the stage's forward, through any value.
   bool input_is_free(std::size_t s) const {
     const std::size_t buffer = plan_.value_buffers[plan_.stages[s].inputs[0]];
     for (std::size_t value = 0; value < last_read_.size(); ++value)
       if (plan_.value_buffers[value] == buffer && last_read_[value] > plan_.forward_slot(s)) return false;
-    // A view of it that comes later has no buffer yet: it reads when its readers do.
+    // A later view of it has no buffer yet: the view's readers are reads of this buffer.
     for (std::size_t later = s + 1; later < plan_.stages.size(); ++later) {
       const StagePlan& other = plan_.stages[later];
       if (other.view && plan_.value_buffers[other.inputs[0]] == buffer) return false;
@@ -178,8 +178,8 @@ class Planner {
         plan_.lifetimes[plan_.value_buffers[value]].extend(last_read_[value]);
   }
 
-  // An elementwise stage's input may take over the output's gradient, which has no reader left: one input, of which no
-  // stage before has begun the gradient.
+  // The gradient of an elementwise stage's input may take over the output's gradient, which has no reader left, if
+  // there is one input and no earlier stage has begun its gradient.
   bool may_take_over(const StagePlan& stage) const {
     const Operator& one = operator_of(stage);
     if (stage.view) return true;

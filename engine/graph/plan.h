@@ -1,15 +1,15 @@
-// What a network runs for a model, decided before any buffer exists: which operators become one stage, which values
-// share a buffer, and how long each buffer is needed. Pure, and knows nothing of the library that computes.
+// The plan by which a network runs a model, made before any buffer exists: which operators become one stage, which
+// values share a buffer, and how long each buffer is needed. Pure, and independent of the library that computes.
 //
-// Time is counted in slots, one thing at a time runs in each:
+// Time is counted in slots; one thing runs in each:
 //
-//   0 load of the images | 1 .. S the stages' forward | S + 1 the losses | S + 2 .. 2S + 1 the stages' backward, last
-//   first
+//   0 load of the images | 1 .. S the stages' forward | S + 1 the losses
+//   S + 2 .. 2S + 1 the stages' backward, last first
 //
 // A value's buffer lives from the slot that fills it to the last that reads it, and so does its gradient's. A stage may
-// overwrite an input that nobody reads any more (relu, add, dropout, and the way back through them); a flatten of one
-// pixel and a dropout in evaluation are only views. Of a value that several stages take, the last of them writes the
-// gradient, and the others add theirs.
+// overwrite an input that is not read later (relu, add, dropout, and their backward); a flatten of one pixel and a
+// dropout in evaluation are only views. If several stages take a value, the last of them writes its gradient, and the
+// others add theirs.
 #pragma once
 
 #include <cstddef>
@@ -26,16 +26,16 @@ inline constexpr std::size_t kNoBuffer = std::numeric_limits<std::size_t>::max()
 // What a stage's backward does to the gradient of an input.
 enum class Contribution : std::uint8_t { kNone, kWrites, kAdds };
 
-// An operator with what is fused into it.
+// An operator with the operators fused into it.
 struct StagePlan {
-  std::size_t op = 0;               // of the model
+  std::size_t op = 0;               // index of the model's operator
   std::vector<std::size_t> inputs;  // values
-  std::size_t output = 0;           // value: that of the relu, where one is fused
-  bool relu = false;                // fused
-  // relu'(x) is left to the max pooling behind, which multiplies it into its own output's gradient: max pooling and
-  // relu commute (a maximum is positive where its source is), and there are fewer elements there.
+  std::size_t output = 0;           // value; the relu's if one is fused
+  bool relu = false;                // a relu is fused
+  // relu'(x) is left to the max pooling that follows, which multiplies it into its own output's gradient: max pooling
+  // and relu commute (a maximum is positive if its source is), and the output has fewer elements.
   bool mask_left = false, mask_taken = false;
-  bool view = false;                             // nothing runs forward: the output is the input, by another shape
+  bool view = false;                             // nothing runs forward: the output is the input in another shape
   std::vector<Contribution> contributions = {};  // by input; empty in evaluation
 };
 
@@ -56,8 +56,8 @@ struct HeadPlan {
 struct Plan {
   std::vector<ImageShape> shapes;  // by value
   std::vector<StagePlan> stages;   // in the order of the forward pass
-  std::vector<HeadPlan> heads;     // that of evaluation last
-  // By value; kNoBuffer: it is never made (a fused operator's own) or nobody wants its gradient.
+  std::vector<HeadPlan> heads;     // the one used in evaluation is last
+  // By value; kNoBuffer if it is never made (inside a fused stage) or its gradient is not wanted.
   std::vector<std::size_t> value_buffers, gradient_buffers;
   std::vector<Lifetime> lifetimes;  // by buffer
 
@@ -68,13 +68,13 @@ struct Plan {
 
 struct PlanOptions {
   bool training = false;
-  bool sharing = true;  // false: every value has a buffer of its own, for comparison
-  // Images lie in memory in C, H, W order, so that every flatten is only a view.
+  bool sharing = true;  // false: every value has its own buffer, for comparison
+  // Images are stored in C, H, W order, so that every flatten is only a view.
   bool canonical_images = false;
 };
 
-// Of a model that can be trained (engine/graph/shapes.h finds nothing wrong with it). Evaluation leaves out what leads
-// to auxiliary heads only.
+// The model must be trainable and pass infer_shapes (engine/graph/shapes.h). Evaluation leaves out operators that lead
+// only to auxiliary heads.
 Plan make_plan(const Model& model, const PlanOptions& options);
 
 }  // namespace tg::engine

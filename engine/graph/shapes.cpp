@@ -8,7 +8,7 @@
 namespace tg::engine {
 namespace {
 
-// Of one value and sample: sizes stay far from the ends of an int.
+// Elements of one sample's value: sizes stay far from the limits of an int.
 constexpr std::uint64_t kMostElements = 1u << 30;
 
 bool is_row(const ImageShape& shape) { return shape.height == 1 && shape.width == 1; }
@@ -25,7 +25,7 @@ std::string text_of(const std::vector<std::int64_t>& shape) {
   return text;
 }
 
-// What an operator makes, or why it cannot: `what` continues "conv1 takes 3x8x8: ".
+// The shape that an operator makes, or the reason why it cannot, which continues "conv1 takes 3x8x8: ".
 struct Made {
   Made(ImageShape of) : shape(of) {}                  // NOLINT(google-explicit-constructor)
   Made(std::string why) : problem(std::move(why)) {}  // NOLINT(google-explicit-constructor)
@@ -34,7 +34,7 @@ struct Made {
   std::string problem;
 };
 
-// Positions of a window along one side; 0 or less: it does not fit.
+// The number of positions of a window along one side; 0 or less if it does not fit.
 int positions(int inputs, int before, int after, const Window& window) {
   const int reach = window.dilation * (window.kernel - 1) + 1;
   const int space = inputs + before + after - reach;
@@ -124,7 +124,7 @@ bool takes(const Attributes& attributes, std::size_t count) {
   return count == (std::holds_alternative<Add>(attributes) ? 2u : 1u);
 }
 
-// Follows the segments and statistics that the operators ask for: each once, in order, with the right shape.
+// Checks that the operators use each segment and statistic once, in order and with the right shape.
 class TableCheck {
  public:
   explicit TableCheck(const Model& model) : model_(model) {}

@@ -3,7 +3,7 @@
 
 namespace tg::engine {
 
-// AlexNet as torchvision lays it out, one tower: 61,100,840 parameters.
+// torchvision's AlexNet, one tower: 61,100,840 parameters.
 Result<Model> make_alexnet(const ModelOptions& options) {
   ModelBuilder builder(to_word(options.kind), *options.input);
   const auto convolution = [&](const std::string& name, const Filters& filters) {

@@ -9,7 +9,7 @@
 namespace tg::engine {
 namespace {
 
-// Of a standard normal that is cut at two deviations.
+// The deviation of a standard normal that is cut at two deviations.
 constexpr double kCutDeviation = 0.8796256610342398;
 
 struct SamePadding {
@@ -103,7 +103,7 @@ Window ModelBuilder::window(int kernel, int stride, int padding, int dilation) c
   return window;
 }
 
-// The operator comes first: an input that it cannot take has no segments of a sensible shape either.
+// The operator is checked first: without a valid input its segments have no sensible shape.
 ModelBuilder& ModelBuilder::convolution(const std::string& name, const Filters& filters, const Parameters& parameters) {
   const int in_channels = shape().channels;
   append(name,
@@ -161,7 +161,7 @@ ModelBuilder& ModelBuilder::average_pooling(const Pool& pool) {
   return append("average pooling", layer);
 }
 
-// Nothing where the image has that size already.
+// Adds nothing if the image already has that size.
 ModelBuilder& ModelBuilder::adaptive_average(int height, int width) {
   if (shape().height == height && shape().width == width) return *this;
   return append("average", AdaptiveAverage{height, width});

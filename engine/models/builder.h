@@ -1,7 +1,7 @@
-// Writes a model down operator by operator: tracks shapes, names the segments as PyTorch does, and turns TensorFlow's
-// SAME padding into numbers. Each call adds an operator behind the builder's place, the value made last, unless from()
-// has set another. What does not fit is kept for build(), and nothing is added after it. Used once per model; not
-// shared between threads.
+// Builds a model operator by operator: tracks shapes, names the segments as PyTorch does, and turns TensorFlow's SAME
+// padding into numbers. Each call adds an operator after the builder's place, which is the last value made unless
+// from() has set another. build() reports the first operator that does not fit; nothing is added after it. Used once
+// per model; not shared between threads.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 
 namespace tg::engine {
 
-// What a layer's parameters start as, and whether weight decay applies to its weight (never to its bias).
+// The initial values of a layer's parameters, and whether weight decay applies to its weight (never to its bias).
 struct Parameters {
   double weight_deviation = 0;  // truncated normal, cut at two deviations
-  double weight_bound = 0;      // else uniform
+  double weight_bound = 0;      // if there is no deviation: uniform up to this bound
   double bias_value = 0;
-  double bias_bound = 0;  // else uniform
+  double bias_bound = 0;  // if not 0: uniform up to this bound
   bool decays = false;
 };
-// PyTorch's own start of a layer with `fan_in` inputs: weight and bias uniform up to 1 / sqrt(fan_in).
+// PyTorch's initial values of a layer with `fan_in` inputs: weight and bias uniform up to 1 / sqrt(fan_in).
 Parameters uniform_parameters(int fan_in);
-// He's: normal_parameters of the variance 2 / fan.
+// He initialization: normal_parameters with the variance 2 / fan.
 Parameters he_parameters(int fan);
-// A normal of that deviation; its cut is made up for.
+// A normal of that deviation, corrected for the cut.
 Parameters normal_parameters(double deviation);
 
-// As many pixels as keep ceil(input / stride) outputs; an odd one goes after.
+// As much padding as gives ceil(input / stride) outputs; an odd pixel goes at the end.
 inline constexpr int kSame = -1;
 
 struct Filters {
@@ -39,7 +39,7 @@ struct Pool {
   int kernel = 1, stride = 1;
   int padding = kSame;
   bool ceil = false;
-  bool count_padding = true;  // of averages
+  bool count_padding = true;  // for averages
 };
 struct Normalized {
   float epsilon = 1e-5F, momentum = 0.1F;
@@ -55,10 +55,10 @@ class ModelBuilder {
   const ImageShape& shape() const { return shapes_[place_]; }
   ModelBuilder& from(std::size_t value);
 
-  // NAME.weight and NAME.bias.
+  // Makes NAME.weight and NAME.bias.
   ModelBuilder& convolution(const std::string& name, const Filters& filters, const Parameters& parameters);
   ModelBuilder& dense(const std::string& name, int out_features, const Parameters& parameters, bool bias = true);
-  // NAME.weight (gamma) and NAME.bias (beta); statistics NAME.running_mean and NAME.running_var.
+  // Makes NAME.weight (gamma) and NAME.bias (beta), and the statistics NAME.running_mean and NAME.running_var.
   ModelBuilder& batch_normalization(const std::string& name, const Normalized& how);
   ModelBuilder& normalization(const LocalResponseNormalization& layer);
   ModelBuilder& max_pooling(const Pool& pool);
@@ -67,9 +67,9 @@ class ModelBuilder {
   ModelBuilder& relu();
   ModelBuilder& dropout(double probability);
   ModelBuilder& concat(const std::vector<std::size_t>& values);
-  ModelBuilder& add(std::size_t value);  // to the place
-  ModelBuilder& flatten();               // nothing where it is a row already
-  // A head of the logits at the place, whose layer is the one before it.
+  ModelBuilder& add(std::size_t value);  // adds the value to the place
+  ModelBuilder& flatten();               // adds nothing if it is already a row
+  // Adds a head for the logits at the place, which the previous layer has made.
   ModelBuilder& auxiliary_head(double weight);
 
   // The logits are at the place. The builder is spent after this.

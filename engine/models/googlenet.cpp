@@ -20,10 +20,10 @@ constexpr Inception kInception4e{"inception4e", "Mixed_4f", 256, 160, 320, 32, 1
 constexpr Inception kInception5a{"inception5a", "Mixed_5b", 256, 160, 320, 32, 128, 128};
 constexpr Inception kInception5b{"inception5b", "Mixed_5c", 384, 192, 384, 48, 128, 128};
 
-// Both start from normals of deviation 0.01, cut at two.
+// Both variants start from normals of deviation 0.01, cut at two deviations.
 constexpr Parameters kFilters{.weight_deviation = 0.01, .decays = true};
 
-// What the two ports have in common; each has its own names, poolings and normalization.
+// The common part of the two variants; each has its own names, poolings and normalization.
 class Googlenet {
  public:
   Googlenet(const ModelOptions& options, Normalized how, const char* convolution, const char* normalization)
@@ -41,7 +41,7 @@ class Googlenet {
         .relu();
   }
 
-  // names: of the six convolutions, in the table's order. Both ports have 3x3 in place of the 5x5.
+  // names: the six convolutions' names, in the table's order. Both variants have 3x3 in place of the 5x5.
   void inception(const Inception& module, const std::string (&names)[6], const Pool& pool) {
     const std::size_t input = builder_.place();
     const std::size_t one = convolution(names[0], {module.one}).place();
@@ -64,8 +64,8 @@ class Googlenet {
 
 }  // namespace
 
-// torchvision's, with its two auxiliary heads (of the paper's weight 0.3): 13,004,888 parameters, 6,624,904 without the
-// heads.
+// torchvision's GoogLeNet, with its two auxiliary heads (weight 0.3, as in the paper): 13,004,888 parameters, 6,624,904
+// without the heads.
 Result<Model> make_googlenet(const ModelOptions& options) {
   Googlenet network(options, {.epsilon = 1e-3F}, ".conv", ".bn");
   ModelBuilder& graph = network.graph();
@@ -97,7 +97,7 @@ Result<Model> make_googlenet(const ModelOptions& options) {
   inception(kInception5b);
   const std::size_t trunk = graph.place();
   const auto dense = [&](const std::string& name, int features) -> ModelBuilder& {
-    Parameters parameters = uniform_parameters(graph.shape().channels);  // the bias keeps PyTorch's own start
+    Parameters parameters = uniform_parameters(graph.shape().channels);  // the bias keeps PyTorch's own initial values
     parameters.weight_deviation = kFilters.weight_deviation;
     return graph.dense(name, features, parameters);
   };
@@ -115,8 +115,9 @@ Result<Model> make_googlenet(const ModelOptions& options) {
   return graph.build(options.label_smoothing);
 }
 
-// The one that the paper trains (terngrad/inception/slim/inception_v1.py): no auxiliary heads, batch normalization
-// without gamma in every convolution but the last: 6,618,649 parameters. Dropout as for ternary gradients: 0.08.
+// The GoogLeNet that the paper trains (terngrad/inception/slim/inception_v1.py): no auxiliary heads, batch
+// normalization without gamma in every convolution but the last: 6,618,649 parameters. Dropout as for ternary
+// gradients: 0.08.
 Result<Model> make_googlenet_slim(const ModelOptions& options) {
   Googlenet network(options, {.epsilon = 1e-3F, .momentum = 3e-4F, .gamma = false}, "", ".BatchNorm");
   ModelBuilder& graph = network.graph();

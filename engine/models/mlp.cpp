@@ -3,8 +3,8 @@
 
 namespace tg::engine {
 
-// Dense layers with ReLU between them, on features or flattened images: fc1, fc2, ... of options.hidden, then the
-// logits. They start as PyTorch's nn.Linear does.
+// Dense layers with ReLU between them, on features or flattened images: fc1, fc2, ... with options.hidden features,
+// then the logits. They are initialized as PyTorch's nn.Linear.
 Result<Model> make_mlp(const ModelOptions& options) {
   ModelBuilder builder(to_word(options.kind), *options.input);
   builder.flatten();

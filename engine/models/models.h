@@ -1,5 +1,5 @@
-// The networks, one function each. options.input and options.classes are set; what they cannot be is a kInvalidJob that
-// names the operator and the shapes.
+// The networks, one function each. options.input and options.classes must be set; values that do not fit are a
+// kInvalidJob that names the operator and the shapes.
 #pragma once
 
 #include "engine/model.h"
@@ -18,7 +18,7 @@ Result<Model> make_resnet_18(const ModelOptions& options);
 Result<Model> make_resnet_50(const ModelOptions& options);
 Result<Model> make_mlp(const ModelOptions& options);
 
-// Segments alone, as published (models/replay_only).
+// Models with segments only, as published (models/replay_only).
 Result<Model> make_lenet_caffe(const ModelOptions& options);
 Result<Model> make_cifarnet_32(const ModelOptions& options);
 Result<Model> make_googlenet_biases(const ModelOptions& options);

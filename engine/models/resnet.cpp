@@ -11,8 +11,8 @@ struct Stack {
   int filters, blocks, stride;
 };
 
-// A family of residual networks (He et al., CVPR 2016), named as torchvision does. expansion: of the last convolution
-// of a block: 1 for two 3x3, 4 for 1x1, 3x3 (which has the stride), 1x1.
+// A family of residual networks (He et al., CVPR 2016), with torchvision's names. expansion: that of a block's last
+// convolution: 1 for two 3x3, 4 for 1x1, 3x3 (which has the stride), 1x1.
 class Residual {
  public:
   Residual(const ModelOptions& options, int expansion)
@@ -73,7 +73,7 @@ constexpr Filters kLargeStem{.count = 64, .kernel = 7, .stride = 2, .padding = 3
 
 }  // namespace
 
-// For CIFAR-10, with projections where a stack begins (option B): 272,474 parameters.
+// ResNet-20 for CIFAR-10, with projections at the beginning of a stack (option B): 272,474 parameters.
 Result<Model> make_resnet_20(const ModelOptions& options) {
   constexpr Stack kStacks[] = {{16, 3, 1}, {32, 3, 2}, {64, 3, 2}};
   Residual network(options, 1);
@@ -81,7 +81,7 @@ Result<Model> make_resnet_20(const ModelOptions& options) {
   return network.build(kStacks);
 }
 
-// torchvision's: 11,689,512 parameters.
+// torchvision's ResNet-18: 11,689,512 parameters.
 Result<Model> make_resnet_18(const ModelOptions& options) {
   constexpr Stack kStacks[] = {{64, 2, 1}, {128, 2, 2}, {256, 2, 2}, {512, 2, 2}};
   Residual network(options, 1);
@@ -90,7 +90,7 @@ Result<Model> make_resnet_18(const ModelOptions& options) {
   return network.build(kStacks);
 }
 
-// torchvision's: 25,557,032 parameters.
+// torchvision's ResNet-50: 25,557,032 parameters.
 Result<Model> make_resnet_50(const ModelOptions& options) {
   constexpr Stack kStacks[] = {{64, 3, 1}, {128, 4, 2}, {256, 6, 2}, {512, 3, 2}};
   Residual network(options, 4);

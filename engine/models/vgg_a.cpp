@@ -3,12 +3,12 @@
 
 namespace tg::engine {
 
-// VGG with 11 layers, as torchvision lays it out (vgg11): 132,863,336 parameters.
+// torchvision's VGG with 11 layers (vgg11): 132,863,336 parameters.
 Result<Model> make_vgg_a(const ModelOptions& options) {
   constexpr int kPool = 0;
   constexpr int kLayers[] = {64, kPool, 128, kPool, 256, 256, kPool, 512, 512, kPool, 512, 512, kPool};
   ModelBuilder builder(to_word(options.kind), *options.input);
-  int number = 0;  // in torchvision's list, where each ReLU has one
+  int number = 0;  // number in torchvision's list, where each ReLU has one too
   for (const int filters : kLayers) {
     if (filters == kPool) {
       builder.max_pooling({.kernel = 2, .stride = 2, .padding = 0});

@@ -15,7 +15,7 @@ constexpr double kClipSigma = 2.5;
 constexpr std::uint32_t kReplayDomain = 0x52504c00;
 constexpr std::size_t kQuantiles = 1 << 15;
 
-// The probability of a nonzero code, as the header derives it.
+// The probability of a nonzero code, as derived in the header.
 double nonzeros_of(double normal_share) {
   const double t = kClipSigma * std::sqrt(normal_share);
   const double least =
@@ -61,7 +61,7 @@ void GaussianGradients::fill(std::uint64_t seed, std::uint32_t rank, std::uint32
     kernels::philox4x32(counter, seed, words);
     const std::size_t count = std::min<std::size_t>(4, values.size() - i);
     for (std::size_t k = 0; k < count; ++k) {
-      // A word: 15 bits of quantile, the sign, 16 bits that choose between the normal part and 0.
+      // A word has 15 bits of quantile, the sign, and 16 bits that choose between the normal part and 0.
       const float magnitude = quantiles[words[k] >> 17];
       const float value = (words[k] & 0x10000U) != 0 ? -magnitude : magnitude;
       values[i + k] = (words[k] & 0xFFFFU) < normal_of_65536_ ? value : 0.0F;

@@ -1,4 +1,4 @@
-// Gradients that were never computed: what a replayed run exchanges where no recorded ones are given.
+// Generated gradients, which a replayed run exchanges if no recorded ones are given.
 //
 // A share rho of the elements is normal with deviation kDeviation, the rest 0; rho is chosen so that the codes of
 // clip-sigma 2.5 have the wanted share of zeros. With t = 2.5 sqrt(rho) (the clip bound over the deviation of the
@@ -21,7 +21,7 @@ class GaussianGradients {
   static constexpr double kDeviation = 0.01;
 
   explicit GaussianGradients(double zeros);
-  // values[i] = element first + i of the segment; first is a multiple of 4.
+  // Sets values[i] to element first + i of the segment; first is a multiple of 4.
   void fill(std::uint64_t seed, std::uint32_t rank, std::uint32_t segment, std::span<float> values,
             std::size_t first = 0) const;
   double normal_share() const { return normal_of_65536_ / 65536.0; }  // rho

@@ -11,7 +11,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kStagedElements = 64 * 1024;  // of the gradients, drawn here and copied there
+constexpr std::size_t kStagedElements = 64 * 1024;  // elements drawn here at a time and copied to the home
 
 class ReplayEngine final : public Engine {
  public:
@@ -25,7 +25,7 @@ class ReplayEngine final : public Engine {
   const SegmentTable& segments() const override { return segments_; }
   const SegmentTable& statistics() const override { return statistics_; }
   using Engine::forward;
-  // A gradient depends on all parameters: the step before has to be there as for any other engine.
+  // A gradient depends on all parameters, so the previous step must be complete, as with any other engine.
   double forward(const float*, const Batch&, const SegmentGate& gate) override {
     if (gate) gate(0, segments_.size());
     return 0;

@@ -35,7 +35,7 @@ std::optional<std::uint64_t> bytes_in(std::string_view word) {
   return std::nullopt;
 }
 
-// The number behind the line's first word, which is `name`.
+// The number after `name`, the first word of its line.
 std::optional<std::uint64_t> number_of_line(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     std::string_view line = next_line(text);
@@ -55,7 +55,7 @@ bool listed(std::string_view words, std::string_view word) {
   return false;
 }
 
-// ID:CONTROLLERS:PATH, and 0::PATH in version 2. "" where there is no such line.
+// The path in a line ID:CONTROLLERS:PATH, or 0::PATH in version 2. "" if there is no such line.
 std::string group_of(std::string_view self, std::string_view controller) {
   while (!self.empty()) {
     const std::string_view line = next_line(self);
@@ -70,10 +70,10 @@ std::string group_of(std::string_view self, std::string_view controller) {
 }
 
 struct Mount {
-  std::string root, point;  // which group is mounted, and where
+  std::string root, point;  // the mounted group, and the mount point
 };
 
-// ID PARENT DEVICE ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE SUPER-OPTIONS
+// Lines are ID PARENT DEVICE ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE SUPER-OPTIONS.
 std::optional<Mount> mount_of(std::string_view mounts, std::string_view controller) {
   while (!mounts.empty()) {
     std::string_view line = next_line(mounts);
@@ -133,11 +133,11 @@ std::vector<std::string> cgroup_directories(std::string_view self, std::string_v
   const std::optional<Mount> mount = mount_of(mounts, controller);
   if (!mount) return {};
   std::string inside = group_of(self, controller);
-  // A container may see a mount of its own group only, and still be told the whole path.
+  // A container may see only a mount of its own group, and still be told the whole path.
   if (mount->root != "/")
     inside = inside.starts_with(mount->root + "/") ? inside.substr(mount->root.size()) : std::string();
   std::vector<std::string> directories;
-  const bool outside = inside.find("/..") != std::string::npos;  // of this namespace
+  const bool outside = inside.find("/..") != std::string::npos;  // the group is outside this namespace
   while (!outside && inside.starts_with('/') && inside.size() > 1) {
     directories.push_back(mount->point + inside);
     inside.resize(inside.rfind('/'));

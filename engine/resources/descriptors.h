@@ -1,5 +1,5 @@
 // How many files and connections this process may have open. A library that finds none left aborts or stops accepting,
-// so a node asks once, at its start.
+// so a node checks once, when it starts.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tg::engine {
 
-// Raises the process's soft limit to `needed` where it is lower. The error says how many are missing and what to do.
-// what: who needs them, such as "a mesh of 4 nodes".
+// Raises the process's soft limit to `needed` if it is lower. The error says how many are missing and what to do.
+// what: what needs them, such as "a mesh of 4 nodes".
 Status reserve_descriptors(std::uint64_t needed, const std::string& what);
 
 }  // namespace tg::engine

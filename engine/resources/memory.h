@@ -1,5 +1,5 @@
-// How much memory this process may still take: what the machine has left and what its control groups allow, whichever
-// is least. Any thread.
+// How much memory this process may still take: what the machine has left or its control groups allow, whichever is
+// less. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace tg::engine {
 
-// Bytes; the largest number where nothing can be found out. root: of the file system, for tests.
+// Bytes; the largest number if nothing is known. root: the file system's root, for tests.
 std::uint64_t available_memory(const std::string& root = "");
 
 }  // namespace tg::engine

@@ -24,7 +24,7 @@ int processors_in_affinity_mask() {
 
 int usable_processors(const std::string& root) {
   int count = processors_in_affinity_mask();
-  const unsigned present = std::thread::hardware_concurrency();  // 0 = unknown
+  const unsigned present = std::thread::hardware_concurrency();  // 0 if unknown
   if (present > 0) count = std::min(count, static_cast<int>(present));
   const std::string self = content_of(root + "/proc/self/cgroup"), mounts = content_of(root + "/proc/self/mountinfo");
   for (const std::string& directory : cgroup_directories(self, mounts, "")) {

@@ -6,6 +6,6 @@
 
 namespace tg::engine {
 
-int usable_processors(const std::string& root = "");  // of the file system, for tests
+int usable_processors(const std::string& root = "");  // root: the file system's root, for tests
 
 }  // namespace tg::engine

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostWriteBytes = std::size_t{1} << 30;  // Linux writes at most 2 GiB - 4 KiB in one call
 
-// Whether the call is to be made; errno says why not.
+// Whether the call may be made (a test may forbid it); errno says why not.
 bool may(DiskCall call) {
   const int fault = disk_fault(call);
   if (fault != 0) errno = fault;

@@ -13,7 +13,7 @@ namespace tg::engine {
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
-  ~AtomicFile();  // without commit: the partial file goes away, the old content stays
+  ~AtomicFile();  // without commit() the partial file is removed and the old content stays
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 

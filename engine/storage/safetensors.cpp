@@ -17,7 +17,7 @@ namespace tg::engine {
 namespace {
 
 static_assert(std::endian::native == std::endian::little && sizeof(float) == 4);
-constexpr std::size_t kSizeBytes = 8;  // of the header's size in front of it
+constexpr std::size_t kSizeBytes = 8;  // bytes of the size field before the header
 constexpr std::size_t kBufferBytes = 1024 * 1024;
 
 Error damaged(const std::string& path, const std::string& what) {
@@ -44,10 +44,10 @@ Result<std::uint64_t> open_file(const std::string& path, std::ifstream& file) {
 
 struct Opening {
   TensorHeader header;
-  std::uint64_t values_at = 0;  // bytes of the file
+  std::uint64_t values_at = 0;  // byte offset in the file
 };
 
-// The header.
+// Reads and checks the header.
 Result<Opening> read_header(const std::string& path, std::ifstream& file, std::uint64_t file_bytes) {
   std::uint64_t header_bytes = 0;
   if (file_bytes < kSizeBytes || !file.read(reinterpret_cast<char*>(&header_bytes), kSizeBytes)) {

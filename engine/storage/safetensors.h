@@ -21,27 +21,27 @@ struct LoadedTensors {
   std::map<std::string, std::vector<float>> values;
 };
 
-// What a file on the disk is.
+// Size and hash of a file on the disk.
 struct FileMark {
   std::uint64_t bytes = 0;
   std::string sha256;  // hexadecimal
   bool operator==(const FileMark&) const = default;
 };
 
-// Through a small buffer: a model is never in memory a second time.
+// Writes through a small buffer: the model is never in memory twice.
 Result<FileMark> write_image(const std::string& path, const TensorImage& image);
 Status write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
                          const std::map<std::string, std::string>& metadata);
 Result<FileMark> mark_of_file(const std::string& path);
 Result<LoadedTensors> read_safetensors(const std::string& path);
-// The same without the values, which are read from the file when they are asked for; any thread.
+// The content without the values, which are read from the file on demand; any thread.
 struct OpenTensors {
   std::map<std::string, std::string> metadata;
   std::vector<TensorSource> tensors;  // in the file's order; they keep the file open
 };
 Result<OpenTensors> open_safetensors(const std::string& path);
 
-// A flat array's segments as tensors, padding left out; `read` is of the whole array.
+// A flat array's segments as tensors, padding left out; `read` reads the whole array.
 std::vector<TensorSource> tensors_of(const SegmentTable& segments, const ReadFloats& read,
                                      const std::string& suffix = "");
 

@@ -9,13 +9,13 @@ namespace {
 
 constexpr std::string_view kMetadataKey = "__metadata__";
 
-// Follows the parser event by event, so that nothing is kept that the format does not have: depth, lengths and
-// repeated names are refused where they appear. A handler says false to stop; `problem` says why.
+// Follows the parser event by event and keeps only what the format allows: excess depth, lengths and repeated names are
+// refused as they appear. A handler returns false to stop; `problem` says why.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   TensorHeader header;
   std::string problem;
-  bool other_type = false;  // is what the problem is
+  bool other_type = false;  // the problem is a tensor of another type
 
   bool key(string_t& name) override {
     switch (place_) {
@@ -86,14 +86,14 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return fail("null where a value belongs"); }
   bool boolean(bool) override { return fail("true or false where none belongs"); }
   bool number_integer(std::int64_t) override { return fail("a negative number"); }
-  bool number_float(double, const string_t&) override { return fail("a number that is no integer"); }
+  bool number_float(double, const string_t&) override { return fail("a number that is not an integer"); }
   bool binary(binary_t&) override { return fail("binary data"); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
     return fail("no JSON at byte " + std::to_string(position));
   }
 
  private:
-  // kXValue: the key X was read and its value comes next.
+  // In kXValue the key X has been read and its value comes next.
   enum class Place {
     kStart,
     kTop,
@@ -139,11 +139,11 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   Place place_ = Place::kStart;
   std::string key_;
   std::set<std::string> names_;
-  std::set<std::string> fields_;  // of the tensor being read
+  std::set<std::string> fields_;  // fields of the tensor being read
   int offset_count_ = 0;
 };
 
-// The bytes of a shape, or nothing if they pass `limit`.
+// Computes the bytes of a shape; false if they exceed `limit`.
 bool shape_bytes(const TensorEntry& tensor, std::uint64_t limit, std::uint64_t& bytes) {
   const std::vector<std::int64_t>& shape = tensor.shape;
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
@@ -208,7 +208,7 @@ Result<std::string> format_tensor_header(const TensorHeader& header) {
   try {
     return json.dump();
   } catch (const nlohmann::json::exception&) {
-    return Error{ErrorKind::kFailed, "a name or a metadata text is no UTF-8"};
+    return Error{ErrorKind::kFailed, "a name or a metadata text is not UTF-8"};
   }
 }
 

@@ -1,12 +1,12 @@
 // The JSON header of a safetensors file, as entries that can be trusted: the one place that parses it.
 //
-//   header := {"__metadata__": {name: text, ...}, name: {"dtype": "F32", "shape": [n, ...], "data_offsets": [begin,
-//   end]}, ...}
+//   header := {"__metadata__": {name: text, ...}, name: tensor, ...}
+//   tensor := {"dtype": "F32", "shape": [n, ...], "data_offsets": [begin, end]}
 //
 // Accepted: float32, every name once, at most kMostTensors tensors of at most kMostTensorDimensions dimensions, the
 // product of a shape times 4 equal to end - begin, tensors in file order tiling the data without overlap or hole.
-// Tensors of I64, which PyTorch counts in, are read past: they are checked as well (times 8) and left out. Pure; any
-// thread.
+// Tensors of I64, which PyTorch uses for counters, are skipped: they are checked as well (times 8) and left out. Pure;
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline constexpr std::size_t kMostTensorDimensions = 8;
 struct TensorEntry {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::uint64_t begin = 0, end = 0;  // bytes of the data part
+  std::uint64_t begin = 0, end = 0;  // byte range in the data part
   bool counts = false;               // I64
 };
 
@@ -35,11 +35,11 @@ struct TensorHeader {
   std::vector<TensorEntry> tensors;  // ascending by begin
 };
 
-// data_bytes: what follows the header in the file. A kCorrupt error is a phrase that completes "FILE is damaged: "; a
+// data_bytes: the number of bytes after the header. A kCorrupt error is a phrase that completes "FILE is damaged: "; a
 // tensor of another type is a kInvalidJob error, whose phrase completes "FILE: ".
 Result<TensorHeader> parse_tensor_header(std::string_view json, std::uint64_t data_bytes);
 
-// Compact JSON with the tensors in order of their begin; kFailed if a text is no UTF-8.
+// Compact JSON with the tensors in order of their begin; kFailed if a text is not UTF-8.
 Result<std::string> format_tensor_header(const TensorHeader& header);
 
 }  // namespace tg::engine

@@ -11,7 +11,7 @@ namespace tg::engine {
 namespace {
 
 static_assert(std::endian::native == std::endian::little && sizeof(float) == 4);
-constexpr std::size_t kAlignment = 8;  // bytes: the values start at a multiple of it
+constexpr std::size_t kAlignment = 8;  // bytes; the values start at a multiple of this
 constexpr std::size_t kBufferElements = 256 * 1024;
 
 }  // namespace
@@ -59,7 +59,7 @@ Status TensorImage::read(std::uint64_t offset, std::span<std::byte> to) const {
   auto tensor = std::upper_bound(tensors_.begin(), tensors_.end(), offset,
                                  [](std::uint64_t place, const Tensor& one) { return place < one.end; });
   while (!to.empty()) {
-    // Whole elements around what is asked for.
+    // Reads whole elements around the requested bytes.
     const std::uint64_t within = offset - tensor->begin, first = within / sizeof(float);
     const std::uint64_t wanted = std::min<std::uint64_t>(to.size(), tensor->end - offset);
     const std::uint64_t last =

@@ -19,7 +19,7 @@ inline __m256i all_words(unsigned x) { return _mm256_set1_epi16(static_cast<shor
 inline __m256i even_bytes() { return all_words(0x00FF); }
 inline __m256i odd_bytes() { return all_words(0xFF00); }
 
-// Where the mask's bits are set (whole bytes or words of it) the second, else the first; a ^ ((a ^ b) & mask).
+// Two values: by(mask) takes the second in the bytes or words that are set in the mask, else the first.
 struct Choice {
   Choice(__m256i a, __m256i b) : first(a), change(_mm256_xor_si256(a, b)) {}
   __m256i by(__m256i mask) const { return _mm256_xor_si256(first, _mm256_and_si256(change, mask)); }
@@ -34,7 +34,7 @@ struct States {
   static constexpr std::size_t kHalf = 32;
   __m256i low[2], high[2];
 
-  // The rarer symbol has [0, rare) of the 256, the other the rest. Choices: (of the other, of the rarer).
+  // The rarer symbol has [0, rare) of the 256, the other the rest. A Choice holds (the other's value, the rarer's).
   struct Encoding {
     explicit Encoding(unsigned rare) : Encoding(rare, rans_division(rare), rans_division(256 - rare)) {}
     Encoding(unsigned rare, const RansDivision& by_rare, const RansDivision& by_common)
@@ -43,7 +43,7 @@ struct States {
           frequency(byte_choice(256 - rare, rare)),
           multiplier(word_choice(by_common.multiplier, by_rare.multiplier)),
           increment(word_choice(by_common.increment, by_rare.increment)),
-          // There is no shift of words by as many counts: shifts to the left are products.
+          // AVX2 cannot shift each word by a count of its own: shifts to the left are products.
           left(word_choice(1U << (8 - by_common.shift), 1U << (8 - by_rare.shift))) {}
     __m256i rare_bytes, rare_words;
     Choice frequency, multiplier, increment, left;
@@ -69,16 +69,16 @@ struct States {
     }
   }
 
-  static __m256i joined(__m256i odd, __m256i even) {  // the odd bytes of one, or-ed with the other
+  static __m256i joined(__m256i odd, __m256i even) {  // the odd bytes of `odd` beside the even ones of `even`
     return _mm256_or_si256(_mm256_and_si256(odd, odd_bytes()), even);
   }
-  // In the upper bytes, with leftovers below.
+  // The quotients are in the upper bytes, with leftovers below.
   static __m256i quotients(__m256i x, __m256i rare, const Encoding& e) {
     const __m256i raised = _mm256_add_epi16(x, e.increment.by(rare));
     return _mm256_mullo_epi16(_mm256_mulhi_epu16(raised, e.multiplier.by(rare)), e.left.by(rare));
   }
 
-  // Codes 64 bits, a set one being the rarer symbol; writes up to 64 bytes at `at` and returns how many of them count.
+  // Codes 64 bits (a set bit is the rarer symbol), writes up to 64 bytes at `at` and returns how many of them count.
   std::size_t put(std::uint64_t bits, const Encoding& e, std::byte* at) {
     std::byte* end = at;
     for (std::size_t h = 0; h < 2; ++h) end = put_half(h, Sums::spread(bits >> h * kHalf), e, end);
@@ -115,7 +115,7 @@ struct States {
     return at;
   }
 
-  // The opposite: returns the bits; the states that are missing() a byte then want it from refill().
+  // The opposite of put(): returns the bits. The states that are then missing() a byte get it from refill().
   std::uint64_t take(const Decoding& d) {
     __m256i common[2];
     for (std::size_t h = 0; h < 2; ++h) {
@@ -138,7 +138,7 @@ struct States {
     for (std::size_t h = 0; h < 2; ++h) {
       const __m256i where = empty(h);
       alignas(32) std::uint64_t mask[4];
-      long long bytes[4];  // stays in registers: one load of four stores would wait for all of them
+      long long bytes[4];  // stays in registers: one load that spans four stores would wait for all of them
       _mm256_store_si256(reinterpret_cast<__m256i*>(mask), where);
       for (std::size_t g = 0; g < 4; ++g) {
         std::uint64_t next;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kRegisters = kLanes / 8;
 
-// lanes[0..7] += the 8 floats.
+// Adds the 8 floats to lanes[0..7].
 inline void fold(double* lanes, __m256 floats) {
   const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(floats));
   const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(floats, 1));

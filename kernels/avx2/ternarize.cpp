@@ -9,13 +9,13 @@
 namespace tg::kernels::avx2 {
 namespace {
 
-constexpr std::size_t kBatches = 2;                              // of 64 bytes: what sixteen registers hold
+constexpr std::size_t kBatches = 2;                              // batches of 64 bytes: what sixteen registers hold
 constexpr std::size_t kStride = kBatches * kDrawsPerBatch * 16;  // elements
 static_assert(kBlock % kStride == 0);
 
 // The clip is at most 2s: a magnitude beyond has the threshold 255 either way, and below 2s the thresholds fit the
-// signed 16-bit lanes in between, so that the packs' saturation is the clamp at 255. dithers[0]: of elements 0-7 of
-// each 16, dithers[1]: of elements 8-15.
+// signed 16-bit lanes in between, so that the packs' saturation is the clamp at 255. dithers[0] belongs to elements
+// 0-7 of each 16, dithers[1] to elements 8-15.
 struct Rule {
   __m256 clip, q, dithers[2];
 };
@@ -25,14 +25,14 @@ inline Rule rule_of(const Scale& scale) {
   return {_mm256_set1_ps(scale.clip < most ? scale.clip : most), _mm256_set1_ps(255.0F / scale.scaler), {}};
 }
 
-// Thresholds of 8 elements, not yet clamped.
+// The thresholds of 8 elements, not yet clamped.
 inline __m256i thresholds(__m256 g, const Rule& rule, std::size_t half) {
   const __m256 magnitude = _mm256_min_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0F), g), rule.clip);
   return _mm256_cvttps_epi32(_mm256_fmadd_ps(magnitude, rule.q, rule.dithers[half]));
 }
 
-// Half a word of each plane, of the 32 elements from `at` on. The packs interleave 128-bit lanes; one permutation of
-// dwords undoes both.
+// Writes half a word of each plane, for the 32 elements from `at` on. The packs interleave 128-bit lanes; one
+// permutation of dwords undoes both.
 inline void ternarize_half(const float* g, std::size_t at, const Rule& rule, __m256i bytes, std::uint32_t* nonzero,
                            std::uint32_t* negative) {
   const __m256i natural = _mm256_set_epi32(7, 3, 6, 2, 5, 1, 4, 0);
@@ -75,7 +75,7 @@ void ternarize(std::span<const float> gradient, std::size_t first, const DrawKey
   Rule rule = rule_of(scale);
   const WideSeries bytes_series = wide_series(key, 0);
   const WideSeries dither_series = wide_series(key, kDitherStream);
-  __m256i dither_words[4];  // of two groups
+  __m256i dither_words[4];  // the dithers of two groups
   for (std::size_t i = 0; i < elements; i += kBlock) {
     const std::size_t group = i / kBlock;
     if (group % 2 == 0) draw<2>(dither_series, static_cast<std::uint32_t>((first + i) / kBlock * 4), dither_words);

@@ -38,7 +38,7 @@ struct Floats {
     return {_mm256_blendv_ps(a.v, b.v, _mm256_castsi256_ps(set))};
   }
   friend bool has_nan(Floats a) { return _mm256_movemask_ps(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q)) != 0; }
-  friend Floats canonical(Floats a) {  // one NaN for all
+  friend Floats canonical(Floats a) {  // replaces every NaN by the canonical one
     const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(kCanonicalNan));
     return {_mm256_blendv_ps(a.v, nan, _mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q))};
   }
@@ -59,7 +59,7 @@ struct Words {
   static Words bits_of(const float* at) {  // zero-extended
     return {_mm256_cvtepu32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)))};
   }
-  static Words product(Words a, Words b) { return {_mm256_mul_epu32(a.v, b.v)}; }  // of the low halves
+  static Words product(Words a, Words b) { return {_mm256_mul_epu32(a.v, b.v)}; }  // multiplies the low halves
   Words high() const { return {_mm256_srli_epi64(v, 32)}; }
   std::uint64_t total() const {
     alignas(32) std::uint64_t lanes[kWidth];
@@ -78,7 +78,7 @@ struct Sums {
   static __m256i load(const std::int8_t* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
   static void store(std::int8_t* at, __m256i v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), v); }
 
-  // Bit b of the mask into byte b: -1 where it is set.
+  // Byte b is -1 where bit b of the mask is set, else 0.
   static __m256i spread(std::uint64_t mask) {
     const __m256i copies = _mm256_set1_epi32(static_cast<int>(mask));
     const __m256i byte_of = _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);

@@ -35,7 +35,7 @@ struct States {
           right{all_words(by_common.shift), all_words(by_rare.shift)},
           left{all_words(8U - by_common.shift), all_words(8U - by_rare.shift)} {}
     __m512i rare_bytes, common_bytes, rare_words;
-    __m512i multiplier[2], increment[2], right[2], left[2];  // [1]: of the rarer
+    __m512i multiplier[2], increment[2], right[2], left[2];  // [1] is the rarer symbol's
   };
   struct Decoding {
     explicit Decoding(unsigned rare)
@@ -59,7 +59,7 @@ struct States {
     return _mm512_mulhi_epu16(raised, _mm512_mask_blend_epi16(rare, e.multiplier[0], e.multiplier[1]));
   }
 
-  // Codes 64 bits, a set one being the rarer symbol; writes 64 bytes at `at` and returns how many of them count.
+  // Codes 64 bits (a set bit is the rarer symbol), writes 64 bytes at `at` and returns how many of them count.
   std::size_t put(std::uint64_t bits, const Encoding& e, std::byte* at) {
     const __mmask64 rare = bits;
     const __mmask64 over = _mm512_cmpge_epu8_mask(high, _mm512_mask_blend_epi8(rare, e.common_bytes, e.rare_bytes));
@@ -70,7 +70,8 @@ struct States {
     const __m512i odd = _mm512_ternarylogic_epi64(high, odd_bytes(), _mm512_srli_epi16(low, 8), kAndOr);
     const __mmask32 rare_even = static_cast<__mmask32>(_pext_u64(bits, kEvenBits));
     const __mmask32 rare_odd = static_cast<__mmask32>(_pext_u64(bits, ~kEvenBits));
-    // The quotients are bytes: those of the even lanes come to rest in the even bytes, of the odd ones in the odd.
+    // The quotients are bytes: those of the even lanes end up in the even bytes, those of the odd lanes in the odd
+    // ones.
     const __m512i even_quotients =
         _mm512_srlv_epi16(quotients(even, rare_even, e), _mm512_mask_blend_epi16(rare_even, e.right[0], e.right[1]));
     const __m512i odd_quotients =
@@ -85,12 +86,12 @@ struct States {
     return static_cast<std::size_t>(_mm_popcnt_u64(over));
   }
 
-  // The opposite: returns the bits; the states that are missing() a byte then want it from refill().
+  // The opposite of put(): returns the bits. The states that are then missing() a byte get it from refill().
   std::uint64_t take(const Decoding& d) {
     const __mmask64 common = _mm512_cmpge_epu8_mask(low, d.rare_bytes);
     const __mmask64 rare = ~common;
     const __m512i rest = _mm512_mask_sub_epi8(low, common, low, d.rare_bytes);
-    // Of these 16-bit constants one byte is zero, so that a blend of bytes does for both.
+    // One byte of these 16-bit constants is zero, so that one blend of bytes serves both.
     const __m512i even_frequency = _mm512_mask_blend_epi8(rare, d.even[0], d.even[1]);
     const __m512i odd_frequency = _mm512_mask_blend_epi8(rare, d.odd[0], d.odd[1]);
     const __m512i even = _mm512_add_epi16(_mm512_mullo_epi16(_mm512_and_si512(high, even_bytes()), even_frequency),

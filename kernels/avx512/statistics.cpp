@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kRegisters = kLanes / 16;
 
-// lanes[0..15] += the 16 floats.
+// Adds the 16 floats to lanes[0..15].
 inline void fold(double* lanes, __m512 floats) {
   const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(floats));
   const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(floats, 1));

@@ -9,8 +9,8 @@
 namespace tg::kernels::avx512 {
 namespace {
 
-constexpr std::size_t kBatches = 4;                              // of 128 bytes
-constexpr std::size_t kGroups = 4;                               // whose dithers are drawn together: 16 draws
+constexpr std::size_t kBatches = 4;                              // batches of 128 bytes
+constexpr std::size_t kGroups = 4;                               // groups whose dithers are drawn together: 16 draws
 constexpr std::size_t kStride = kBatches * kDrawsPerBatch * 16;  // elements
 static_assert(kBlock % (kBatches * kDrawsPerBatch * 16) == 0);
 
@@ -25,19 +25,19 @@ inline Rule rule_of(const Scale& scale) {
   return {_mm512_set1_ps(scale.clip < most ? scale.clip : most), _mm512_set1_ps(255.0F / scale.scaler)};
 }
 
-// Thresholds of 16 elements that share the register of dithers, not yet clamped.
+// The thresholds of 16 elements that share the register of dithers, not yet clamped.
 inline __m512i thresholds(__m512 g, const Rule& rule, __m512 dithers) {
   constexpr int kLesserMagnitude = 0b1010;  // min(|a|, |b|), sign cleared
   return _mm512_cvttps_epi32(_mm512_fmadd_ps(_mm512_range_ps(g, rule.clip, kLesserMagnitude), rule.q, dithers));
 }
 
-// 64 elements' dwords to saturated bytes in order. The packs interleave 128-bit lanes; one permutation of dwords undoes
-// both.
+// Turns 64 elements' dwords into saturated bytes in order. The packs interleave 128-bit lanes; one permutation of
+// dwords undoes both.
 inline __m512i in_order(__m512i packed) {
   return _mm512_permutexvar_epi32(_mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0), packed);
 }
 
-// One word of each plane, of the 64 elements from `at` on.
+// Writes one word of each plane, for the 64 elements from `at` on.
 inline void ternarize_word(const float* g, std::size_t at, const Rule& rule, __m512 dithers, __m512i bytes,
                            std::uint64_t* nonzero, std::uint64_t* negative) {
   __m512i t[4], values[4];

@@ -36,7 +36,7 @@ struct Floats {
     return {_mm512_mask_blend_ps(static_cast<__mmask16>(mask), a.v, b.v)};
   }
   friend bool has_nan(Floats a) { return _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q) != 0; }
-  friend Floats canonical(Floats a) {  // one NaN for all
+  friend Floats canonical(Floats a) {  // replaces every NaN by the canonical one
     const __m512 nan = _mm512_castsi512_ps(_mm512_set1_epi32(kCanonicalNan));
     return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), a.v, nan)};
   }
@@ -57,9 +57,10 @@ struct Words {
   static Words bits_of(const float* at) {  // zero-extended
     return {_mm512_cvtepu32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)))};
   }
-  static Words product(Words a, Words b) { return {_mm512_mul_epu32(a.v, b.v)}; }  // of the low halves
+  static Words product(Words a, Words b) { return {_mm512_mul_epu32(a.v, b.v)}; }  // multiplies the low halves
   Words high() const { return {_mm512_srli_epi64(v, 32)}; }
-  std::uint64_t total() const {  // modulo 2^64, which the header's reduction in signed numbers is not
+  // Modulo 2^64; _mm512_reduce_add_epi64 adds signed numbers, which must not overflow.
+  std::uint64_t total() const {
     alignas(64) std::uint64_t lanes[kWidth];
     _mm512_store_si512(lanes, v);
     std::uint64_t sum = 0;

@@ -17,8 +17,8 @@ namespace tg {
 inline constexpr std::size_t kCacheLine = 64;       // bytes
 inline constexpr std::size_t kHugePage = 2u << 20;  // bytes
 
-// Zeroed memory that starts at a cache line, to be given back with std::free. Throws std::bad_alloc. For large memory
-// the system is asked for huge pages (it may say no): with small ones a pass pays for a page walk every 4 KiB.
+// Zeroed memory that starts at a cache line; release it with std::free. Throws std::bad_alloc. For large memory the
+// system is asked for huge pages (it may refuse): with small ones a pass pays for a page walk every 4 KiB.
 inline void* allocate_zeroed(std::size_t bytes) {
   const bool huge = bytes >= 2 * kHugePage;
   const std::size_t unit = huge ? kHugePage : kCacheLine;

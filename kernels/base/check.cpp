@@ -9,7 +9,7 @@ namespace tg {
 
 void abort_with(const std::string& text) {
   constexpr unsigned kPatienceSeconds = 5;
-  ::alarm(kPatienceSeconds);  // its signal kills a process that is stuck in the next line
+  ::alarm(kPatienceSeconds);  // SIGALRM kills the process if the next line blocks
   std::fprintf(stderr, "%s\n", text.c_str());
   std::abort();
 }

@@ -11,7 +11,7 @@
 
 namespace tg {
 
-// 16 digits.
+// The digest as 16 hexadecimal digits.
 inline std::string hex_digest(std::uint64_t digest) {
   char text[24];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));

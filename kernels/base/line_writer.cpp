@@ -23,21 +23,21 @@ struct LineWriter::State {
   bool tell();
   bool put(std::string_view line);
 
-  const std::string path;  // "" = the descriptor is the caller's
+  const std::string path;  // empty if the descriptor is the caller's
   const Note note;
 
   std::mutex mutex;
   std::condition_variable changed;
   struct Waiting {
-    std::uint64_t lost_before = 0;  // lines that did not fit in front of this one
+    std::uint64_t lost_before = 0;  // lines dropped just before this one
     std::string line;
   };
   std::deque<Waiting> queue;           // guarded by mutex
   std::size_t queued_bytes = 0;        // guarded by mutex
-  std::uint64_t lost = 0;              // behind the queue's last line; guarded by mutex
+  std::uint64_t lost = 0;              // lines dropped after the queue's last one; guarded by mutex
   bool ending = false, ended = false;  // guarded by mutex
 
-  // The writing thread's.
+  // Used by the writing thread only.
   int fd;
   std::uint64_t untold = 0;  // lines lost since the last note
   bool torn = false;         // a line broke off in the middle
@@ -79,7 +79,7 @@ void LineWriter::State::run() {
   while (true) {
     changed.wait(lock, [this] { return ending || !queue.empty(); });
     if (queue.empty()) break;
-    // It counts until it is written: a line in a stalled write is still waiting.
+    // The line counts until it is written: one in a stalled write is still waiting.
     const Waiting next = std::move(queue.front());
     lock.unlock();
     untold += next.lost_before;
@@ -88,7 +88,7 @@ void LineWriter::State::run() {
     lock.lock();
     queue.pop_front();
     queued_bytes -= next.line.size();
-    // What was lost behind the last line is told even if nobody writes another one.
+    // Lines lost after the last one are reported even if nobody writes another.
     if (!taken || !queue.empty() || lost == 0) continue;
     untold += std::exchange(lost, 0);
     lock.unlock();
@@ -99,7 +99,7 @@ void LineWriter::State::run() {
   changed.notify_all();
 }
 
-// The note, if one is due; false if it cannot be written.
+// Writes the note about lost lines if one is due; false if it cannot be written.
 bool LineWriter::State::tell() {
   if (fd < 0) fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return false;

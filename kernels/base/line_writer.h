@@ -1,6 +1,6 @@
-// Lines on their way to a file or pipe that may stall (a reader that sleeps, a disk that hangs) or fail (a reader that
-// has gone, no space left). Whoever writes never waits: a thread of its own does. What does not fit the queue, or is
-// not taken, is lost and counted, and the count is written before the next line that is taken.
+// Writes lines to a file or pipe that may stall (a reader that sleeps, a disk that hangs) or fail (a reader that has
+// gone, no space left). The caller never waits: a separate thread writes. Lines that do not fit the queue or cannot be
+// written are dropped and counted, and the count is written before the next line that gets through.
 #pragma once
 
 #include <chrono>
@@ -15,19 +15,19 @@ namespace tg {
 class LineWriter {
  public:
   static constexpr std::size_t kMostQueuedBytes = 256 * 1024;     // about 1,500 lines
-  static constexpr std::chrono::milliseconds kLastPatience{500};  // for what is queued at the end
+  static constexpr std::chrono::milliseconds kLastPatience{500};  // the destructor's wait for queued lines
 
-  // What stands in the place of so many lost lines.
+  // Makes the line that stands in the place of `lost` lines.
   using Note = std::function<std::string(std::uint64_t lost)>;
 
-  LineWriter(int descriptor, Note note);    // which stays the caller's
-  LineWriter(std::string path, Note note);  // appends to this file; opened, and made, by the writing thread
-  // Waits for what is queued, kLastPatience at most. A thread that is stuck is left behind.
+  LineWriter(int descriptor, Note note);    // the descriptor stays the caller's
+  LineWriter(std::string path, Note note);  // appends to this file, which the writing thread opens and creates
+  // Waits for the queued lines, kLastPatience at most. A thread that is stuck is left behind.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
-  void write(std::string line);  // without its newline; any thread
+  void write(std::string line);  // `line` has no newline; any thread
 
  private:
   struct State;

@@ -80,7 +80,7 @@ void Log::write(LogLevel level, std::string_view event, std::initializer_list<Lo
 
 void Log::set_sink(Sink sink) {
   const std::lock_guard lock(mutex_);
-  sink_.swap(sink);  // the old one goes when the lock is free: it may wait for its last lines
+  sink_.swap(sink);  // the old sink is destroyed outside the lock: it may wait for its last lines
 }
 
 }  // namespace tg

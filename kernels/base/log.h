@@ -1,7 +1,7 @@
 // One event, one line, logfmt: ts=... level=... node=... event=... key=value... on stderr, and to a
 // sink (a run's log file) where one is set. Stable event names, so that people can grep.
-// Any thread may log; a line is written whole. Nobody waits for who reads stderr (line_writer.h): lines that it does
-// not take are lost, and event=log-lines-lost says how many.
+// Any thread may log; a line is written whole. Nobody waits for the reader of stderr (line_writer.h): lines that it
+// does not take are lost, and event=log-lines-lost says how many.
 #pragma once
 
 #include <concepts>
@@ -44,9 +44,9 @@ class Log {
   }
   void error(std::string_view event, std::initializer_list<LogField> fields) { write(LogLevel::kError, event, fields); }
 
-  // Lines go to this sink too from now on; an empty function ends that.
+  // From now on lines go to this sink too; an empty function ends that.
   void set_sink(Sink sink);
-  // For a sink that may lose lines.
+  // The note for a sink that may lose lines.
   LineWriter::Note lost_note() const;
 
  private:
@@ -57,7 +57,7 @@ class Log {
   Sink sink_;
 };
 
-// RFC 3339, UTC, milliseconds: 2017-12-04T09:00:00.000Z.
+// The time as RFC 3339, UTC, with milliseconds: 2017-12-04T09:00:00.000Z.
 std::string format_utc(std::int64_t unix_ms);
 std::int64_t unix_time_ms();
 

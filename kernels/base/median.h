@@ -1,4 +1,4 @@
-// The median of some values. Pure.
+// The median of a list of values. Pure.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace tg {
 
-// Of an even number the mean of the two in the middle; 0 of none.
+// An even number of values gives the mean of the middle two, an empty list 0.
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

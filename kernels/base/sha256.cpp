@@ -64,7 +64,7 @@ bool has_instructions() {
   return (b & bit_SHA) != 0 && __builtin_cpu_supports("sse4.1");
 }
 
-// Four rounds each: the processor keeps the state as ABEF and CDGH. About seven times as fast as plain code.
+// SHA-NI, four rounds at a time, with the state as ABEF and CDGH. About seven times as fast as plain code.
 __attribute__((target("sha,sse4.1"))) void take_fast(State& state, const std::byte* block) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
   const auto load = [](const void* at) { return _mm_loadu_si128(static_cast<const __m128i*>(at)); };
@@ -78,7 +78,7 @@ __attribute__((target("sha,sse4.1"))) void take_fast(State& state, const std::by
     const __m128i sum = _mm_add_epi32(w[at], load(&kRounds[round]));
     cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
     abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
-    // The words of four blocks of rounds later.
+    // Computes the message words needed four blocks of rounds later.
     const __m128i last = w[(at + 3) % 4], before = w[(at + 2) % 4];
     const __m128i part = _mm_add_epi32(_mm_sha256msg1_epu32(w[at], w[(at + 1) % 4]), _mm_alignr_epi8(last, before, 4));
     w[at] = _mm_sha256msg2_epu32(part, last);

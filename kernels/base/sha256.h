@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), so that what tgd wrote can be checked with `sha256sum` too. One thread at a time.
+// SHA-256 (FIPS 180-4), so that files written by tgd can also be checked with `sha256sum`. One thread at a time.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@ namespace tg {
 
 class Sha256 {
  public:
-  // plain: without the processor's instructions for it, which are used where it has them.
+  // plain: do not use the processor's SHA instructions even if it has them.
   explicit Sha256(bool plain = false) : plain_(plain) {}
   void add(std::span<const std::byte> bytes);
-  // 64 hexadecimal digits of everything that was added; nothing may be added after it.
+  // The hash of everything added, as 64 hexadecimal digits; nothing may be added afterwards.
   std::string hex();
 
  private:

@@ -1,4 +1,4 @@
-// What the world did to us, as a value: an error carries its kind and one sentence that names the
+// Failures from outside, as values: an error carries its kind and one sentence that names the
 // thing, the place and the next action. Our own bugs are not errors: see check.h.
 // Immutable after construction; safe to pass between threads.
 #pragma once
@@ -16,16 +16,16 @@ namespace tg {
 // The kinds travel in control replies and decide tgctl's exit code. Append only.
 enum class ErrorKind : std::uint16_t {
   kFailed = 0,       // something went wrong that fits no other kind
-  kUsage = 1,        // the caller's words are off: unknown key, bad value
+  kUsage = 1,        // the caller's input is wrong: unknown key, bad value
   kInvalidJob = 2,   // a job that cannot run: missing data, B < N, unknown model
   kUnreachable = 3,  // no daemon, or a peer that cannot be reached
   kNotFound = 4,     // no such run, node or file
   kRunFailed = 5,    // the run asked about ended FAILED
-  kRefused = 6,      // asked for something that the present state does not allow
+  kRefused = 6,      // the request is not allowed in the present state
   kCorrupt = 7,      // bytes that break their format
-  kIo = 8,           // the file system said no
+  kIo = 8,           // the file system refused
   kTimeout = 9,      // a deadline passed
-  kForbidden = 10,   // a key that is not known here, or that does not give the right
+  kForbidden = 10,   // a key that is not known here, or without the right
 };
 constexpr auto words_of(ErrorKind) {
   return words("failed", "usage", "invalid job", "unreachable", "not found", "run failed", "refused", "corrupt", "io",

@@ -1,4 +1,4 @@
-// Enums that people write and read as words. The words stand once, beside the enum:
+// Enums that people write and read as words. The words are listed once, beside the enum:
 //
 //   enum class Colour : std::uint8_t { kRed, kGreen };
 //   constexpr auto words_of(Colour) { return words("red", "green"); }
@@ -29,7 +29,7 @@ const char* to_word(Enum value) {
   return kAll[index];
 }
 
-// No value where it is none of the words.
+// The value of a word; nothing if it is not one of the words.
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word) {
   constexpr auto kAll = words_of(Enum());

@@ -7,13 +7,13 @@
 namespace tg::kernels::cuda {
 namespace {
 
-// " (device 0)": of the calling thread.
+// " (device 0)", the calling thread's device.
 std::string named_device() {
   int device = 0;
   return cudaGetDevice(&device) == cudaSuccess ? " (device " + std::to_string(device) + ")" : "";
 }
 
-// After these nothing works on the device until the process is started anew.
+// After one of these errors nothing works on the device until the process is restarted.
 bool is_final(cudaError_t result) {
   switch (result) {
     case cudaErrorIllegalAddress:
@@ -39,7 +39,7 @@ bool is_final(cudaError_t result) {
 
 void require_success(cudaError_t result, std::string_view call) {
   if (result == cudaSuccess) return;
-  cudaGetLastError();  // or the check after the next kernel's launch would find it
+  cudaGetLastError();  // clears the error, which the check after the next launch would find otherwise
   const std::string what = std::string(call.substr(0, call.find('('))) + ": " + cudaGetErrorString(result);
   if (result == cudaErrorMemoryAllocation) throw OutOfMemory(what + named_device());
   if (is_final(result)) fail_on_device(what);
@@ -47,9 +47,10 @@ void require_success(cudaError_t result, std::string_view call) {
 }
 
 void fail_on_device(const std::string& what) {
-  throw std::runtime_error(what + named_device() +
-                           "; restart tgd; if it comes again, nvidia-smi and the system's log (Xid) tell of a device "
-                           "that is failing, and compute-sanitizer of a kernel that is wrong");
+  throw std::runtime_error(
+      what + named_device() +
+      "; restart tgd; if it happens again, nvidia-smi and the system's log (Xid) point to a device "
+      "that is failing, compute-sanitizer to a kernel that is wrong");
 }
 
 }  // namespace tg::kernels::cuda

@@ -1,7 +1,7 @@
 // The one form of calls to the CUDA runtime: TG_CUDA(cudaEventRecord(event, stream)) throws std::runtime_error
-// "cudaEventRecord: <what cudaGetErrorString says> (device 0)" where the call fails, with the next action where the
-// device is lost to this process; no memory is OutOfMemory (memory.h). Libraries on top of it have forms of their own.
-// Any thread.
+// "cudaEventRecord: <text of cudaGetErrorString> (device 0)" if the call fails, with the next action if the device is
+// lost to this process. Memory that cannot be had is OutOfMemory (memory.h). Libraries on top of it have forms of
+// their own. Any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,10 +11,10 @@
 
 namespace tg::kernels::cuda {
 
-// call: its text; what stands before the first parenthesis is its name.
+// call: the text of the call; its name is what precedes the first parenthesis.
 void require_success(cudaError_t result, std::string_view call);
 
-// Throws std::runtime_error: what happened, the calling thread's device, and the next action.
+// Throws std::runtime_error with what happened, the calling thread's device, and the next action.
 [[noreturn]] void fail_on_device(const std::string& what);
 
 }  // namespace tg::kernels::cuda

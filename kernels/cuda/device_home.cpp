@@ -22,14 +22,14 @@ StateAt address_of(const StateFloats& state) {
   return {state.parameters.address(), state.slot0.address(), state.slot1.address()};
 }
 
-// As spans they go to the check of sizes alone.
+// Becomes spans only for the check of sizes.
 void require_state(OptimizerKind kind, std::size_t elements, const ConstStateFloats& from, const StateFloats& to) {
   const auto span = [](auto floats) { return std::span(floats.address(), floats.size()); };
   kernels::require_state(kind, elements, {span(from.parameters), span(from.slot0), span(from.slot1)},
                          {span(to.parameters), span(to.slot0), span(to.slot1)});
 }
 
-// The array, or what it wants, what there is, and what to change.
+// Allocates the array, or throws an error that says what it needs, what there is, and what to change.
 template <class Array>
 Array taken(std::size_t count) {
   try {
@@ -41,11 +41,11 @@ Array taken(std::size_t count) {
   }
 }
 
-// Room that grows to the largest piece seen. What it held is lost.
+// Memory that grows to the largest piece seen. Its contents are lost when it grows.
 template <class Array>
 Array& grow(Array& array, std::size_t bytes) {
   if (array.size() < bytes) {
-    array = {};  // first, or both would be there for a moment
+    array = {};  // released first, or both would exist for a moment
     array = taken<Array>(bytes);
   }
   return array;
@@ -81,8 +81,8 @@ class DeviceTensorKernels final : public TensorKernels {
     }
   }
 
-  // Page-locked: the table of slices, then the results. On the device: the table, what the fold blocks leave, and their
-  // largest values.
+  // Page-locked memory holds the table of slices, then the results. The device holds the table, the fold blocks' sums,
+  // and their largest values.
   void statistics(std::span<const ConstFloats> slices, std::span<Statistics> results) override {
     TG_CHECK(slices.size() == results.size(), slices.size(), results.size());
     if (slices.empty()) return;
@@ -222,7 +222,7 @@ class DeviceTensorKernels final : public TensorKernels {
   void to_host(void* to, const void* from, std::size_t bytes) {
     TG_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()));
   }
-  // A copy on the device.
+  // Copies the bytes to the device.
   const std::byte* send(std::span<const std::byte> bytes) {
     std::memcpy(grow(staging_, bytes.size()).data(), bytes.data(), bytes.size());
     to_device(grow(room_, bytes.size()).data(), staging_.data(), bytes.size());
@@ -230,7 +230,7 @@ class DeviceTensorKernels final : public TensorKernels {
   }
 
   const int device_;
-  const Stream stream_{Urgency::kFirst};  // what leaves for other nodes must not wait for the engine
+  const Stream stream_{Urgency::kFirst};  // data for other nodes must not wait for the engine
   PinnedArray<std::byte> staging_;
   DeviceArray<std::byte> room_;
 };

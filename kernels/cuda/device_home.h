@@ -1,11 +1,10 @@
 // The home of a run whose gradient and state live on a device. Its tensor kernels have a stream each, of the highest
-// priority: what leaves for other nodes goes before the engine's work, which has the device else.
+// priority: data for other nodes goes before the engine's work, which has the device otherwise.
 //
-// A call ends with its stream finished. So what it wrote at home is there for any other stream: those of the home's
-// other kernels, and the engine's, which need no event of it. The other way round nothing here waits for the engine:
-// what is handed to a call has been written when the call begins. Waiting is asking (wait.h): 9 us with the launch on
-// an H100, where a word in mapped memory that the host polls is there after 7, and says nothing of a kernel that
-// failed.
+// A call returns when its stream is finished. So what it wrote on the device is ready for every other stream (those of
+// the home's other kernels, and the engine's) without an event. Conversely nothing here waits for the engine: the data
+// given to a call must be complete when the call begins. Waiting means polling (wait.h): 9 us with the launch on an
+// H100, where polling a word in mapped memory takes 7 but does not notice a kernel that failed.
 //
 // Threads. As Home and TensorKernels; every call makes the device the calling thread's current one.
 // Errors. std::runtime_error that names the call; OutOfMemory (memory.h), which is a std::bad_alloc and says what to
@@ -35,7 +34,7 @@ class DeviceHome final : public Home {
   const int device_;
   std::string name_;
   std::mutex mutex_;
-  std::map<const float*, DeviceArray<float>> arrays_;  // by address; given out and not yet released
+  std::map<const float*, DeviceArray<float>> arrays_;  // by address; allocated and not yet released
 };
 
 }  // namespace tg::kernels::cuda

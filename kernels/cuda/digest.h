@@ -1,6 +1,5 @@
-// The digest (host_kernels.h): sums modulo 2^64, which may be added in any order. A block takes tiles of two times four
-// elements a thread, every so many-th one; what its threads found is added within the block, and the host adds the
-// blocks' sums.
+// The digest (host_kernels.h): sums modulo 2^64, which may be added in any order. The blocks take turns at tiles of two
+// times four elements a thread; a block adds up its threads' sums, and the host adds the blocks' sums.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@ namespace tg::kernels::cuda {
 
 inline constexpr std::size_t kDigestHalf = kThreads * kVector;  // elements
 inline constexpr std::size_t kDigestTile = 2 * kDigestHalf;
-inline constexpr unsigned kDigestBlocks = 1024;  // at most: what an H100 runs at a time
+inline constexpr unsigned kDigestBlocks = 1024;  // the upper bound: what an H100 runs at a time
 
 struct DigestArguments {
   const float* values;
@@ -38,7 +37,7 @@ TG_HOST_DEVICE inline std::uint64_t digest_four(const DigestArguments& a, std::s
   return total;
 }
 
-// What one thread of a block finds.
+// The sum of one thread of a block.
 TG_HOST_DEVICE inline std::uint64_t digest_thread(const DigestArguments& a, std::size_t block, std::size_t blocks,
                                                   unsigned thread) {
   std::uint64_t total = 0;

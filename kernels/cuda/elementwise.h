@@ -1,4 +1,5 @@
-// Four elements a thread, as host_kernels.h says: n is the thread's number, and there may be fewer elements than that.
+// The elementwise kernels of host_kernels.h, four elements a thread: n is the thread's number, and threads past the
+// last element do nothing.
 #pragma once
 
 #include <cstddef>

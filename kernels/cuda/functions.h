@@ -1,9 +1,9 @@
-// The CUDA variant: kernels that one stream runs after the other on the arrays of a device. Twins by file name of
-// kernels/scalar, which defines what is right; a launch puts a grid around the bodies of a header of the same name.
+// The CUDA variant: kernels that a stream runs one after another on a device's arrays. Its files are named as in
+// kernels/scalar, which defines what is right; a launch puts a grid around the bodies in the header of the same name.
 //
-// A launch returns before its kernel has run. All addresses are the device's, except those of results, which may be in
-// page-locked host memory as well: they are small and written once, and so need no copy. elements > 0 is a multiple of
-// kBlock. Errors: std::runtime_error that names the kernel.
+// A launch returns before its kernel has run. All addresses are the device's, but results may be in page-locked host
+// memory as well: they are small and written once, so they need no copy. elements > 0 is a multiple of kBlock.
+// Errors: std::runtime_error that names the kernel.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@
 
 namespace tg::kernels::cuda {
 
-// results: one a slice. most_folds: fold blocks of the longest slice.
+// results: one for each slice. most_folds: fold blocks of the longest slice.
 void statistics(cudaStream_t stream, const MeasuredSlice* slices, std::size_t slice_count, std::size_t most_folds,
                 const Partials& partials, Statistics* results);
 void ternarize(cudaStream_t stream, const TernarizeArguments& arguments);

@@ -1,7 +1,7 @@
 // Marks functions that nvcc compiles for the device and every C++ compiler for the host. All arithmetic of the CUDA
 // kernels, and the way from a thread's number to its elements, is in such functions, so that tests run it on the host,
 // thread by thread. They use nothing but plain values and pointers.
-// TG_UNROLL before a loop: on the device an array is in registers only where every index is known.
+// TG_UNROLL before a loop: on the device an array is in registers only if every index is known.
 #pragma once
 
 #ifdef __CUDACC__

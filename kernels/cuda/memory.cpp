@@ -64,7 +64,7 @@ HostArray allocate_host(std::size_t count) {
     const auto owner = std::make_shared<PinnedArray<float>>(count);
     std::ranges::fill(owner->span(), 0.0F);
     return {{owner, owner->data()}, count};
-  } catch (const std::exception&) {  // the system lets none be locked, or no more: that costs speed alone
+  } catch (const std::exception&) {  // the system lets no (more) memory be locked, which only costs speed
     cudaGetLastError();
     return AlignedArray<float>(count);
   }

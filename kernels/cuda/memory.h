@@ -1,6 +1,6 @@
 // Streams, events and memory of the device that is the calling thread's current one (cudaSetDevice) when they are made.
-// Each object owns what it made; move only. It may end on any thread: the work that uses it is done by then.
-// Errors: std::runtime_error that names the call; no memory is OutOfMemory.
+// Each object owns what it made; move only. Any thread may destroy it, once the work that uses it is done.
+// Errors: std::runtime_error that names the call; OutOfMemory if there is not enough memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,25 +19,25 @@
 
 namespace tg::kernels::cuda {
 
-// "no device memory for 512 MiB: 301 MiB of 81079 MiB are free on device 0". What to change is for the caller to say.
+// "no device memory for 512 MiB: 301 MiB of 81079 MiB are free on device 0". The caller adds what to change.
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
   const char* what() const noexcept override { return text_->c_str(); }
 
  private:
-  std::shared_ptr<const std::string> text_;  // copies of an exception do not throw
+  std::shared_ptr<const std::string> text_;  // copying an exception must not throw
 };
 
-// Whose kernels the device takes first where several streams have some.
+// Which kernels the device takes first when several streams have some.
 enum class Urgency { kUsual, kFirst };
 
-// One that waits for nothing on the default stream.
+// A stream that does not wait for the default stream.
 class Stream {
  public:
   explicit Stream(Urgency urgency = Urgency::kUsual);
   cudaStream_t get() const { return stream_.get(); }
-  // Returns once all of it is done. call: for the error (wait.h).
+  // Returns once the stream's work is done. call: its name, for the error (wait.h).
   void synchronize(const char* call) const { wait_for(get(), kCallPatience, call); }
 
  private:
@@ -49,7 +49,7 @@ class Stream {
 
 class Event {
  public:
-  // flags: of cudaEventCreateWithFlags; cudaEventDefault is one that takes the time.
+  // flags: those of cudaEventCreateWithFlags; an event with cudaEventDefault records the time.
   explicit Event(unsigned flags = cudaEventDisableTiming);
   cudaEvent_t get() const { return event_.get(); }
 
@@ -60,8 +60,8 @@ class Event {
   std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> event_;
 };
 
-// A thread that never named a device would otherwise open a context on the first one. Freeing waits for the device: one
-// that has hung keeps what it has.
+// Frees memory on its own device: a thread that never chose a device would open a context on the first one. Freeing
+// waits for the device, so the memory of a device that has hung is not freed.
 template <cudaError_t (*kFree)(void*)>
 struct FreeOnDevice {
   int device = 0;
@@ -72,7 +72,7 @@ struct FreeOnDevice {
   }
 };
 
-// A range of bytes on the device, 256-byte aligned, and one of page-locked host memory; 0 bytes: none.
+// A range of bytes on the device, 256-byte aligned, and one of page-locked host memory; 0 bytes own no memory.
 class DeviceBytes {
  public:
   DeviceBytes() = default;
@@ -93,7 +93,7 @@ class PinnedBytes {
   std::unique_ptr<void, FreeOnDevice<cudaFreeHost>> data_;
 };
 
-// count elements in one of the two, contents unspecified. What lies on the device cannot be read or written here.
+// An array of count elements in one of the two, contents unspecified. The host cannot read or write a device's.
 template <class T, class Bytes>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -124,9 +124,9 @@ using DeviceArray = Array<T, DeviceBytes>;
 template <class T>
 using PinnedArray = Array<T, PinnedBytes>;
 
-// As Home's: zeroed, and page-locked if it can be.
+// As Home::allocate_host: zeroed, and page-locked if possible.
 HostArray allocate_host(std::size_t count);
-// Whether a copy from there runs beside the host. What is not page-locked is copied while the host waits.
+// Whether a copy from there runs while the host goes on. For other memory the host waits.
 bool is_page_locked(const void* address);
 
 }  // namespace tg::kernels::cuda

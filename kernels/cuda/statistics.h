@@ -1,12 +1,11 @@
 // Statistics of many slices, in two launches, in the order of additions that types.h fixes.
 //   1. measure_lane: a warp for each fold block of each slice; lane l is lane l of the contract. It writes the two
-//   float
-//      sums, 64 floats a fold block (3 % of what is read), and the block's largest |g|.
-//   2. A block for each slice adds up what its fold blocks left, a tile of them at a time: stage brings the tile into
+//      float sums, 64 floats a fold block (3 % of what is read), and the block's largest |g|.
+//   2. A block for each slice adds up its fold blocks' sums, a tile of them at a time: stage brings the tile into
 //      shared memory, add_tile adds one float of every fold block in it, in order, to the double of one of 64 lane
 //      totals, while the next tile is on its way; finish adds the doubles in lane order.
-// An addition in double takes about 8 cycles and waits for the one before: 256 fold blocks (512 Ki elements) are 1.2
-// us.
+// An addition in double takes about 8 cycles and waits for the one before it: 256 fold blocks (512 Ki elements) take
+// 1.2 us.
 #pragma once
 
 #include <cstddef>
@@ -24,21 +23,21 @@ static_assert(kLanes == kWarp);
 struct MeasuredSlice {
   const float* gradient;
   std::size_t elements;    // a multiple of kBlock
-  std::size_t first_fold;  // fold blocks of the slices before
+  std::size_t first_fold;  // fold blocks of the preceding slices
 };
 
 TG_HOST_DEVICE inline std::size_t folds_of(std::size_t elements) { return (elements + kFold - 1) / kFold; }
 
-// Of the first launch, for a slice of so many fold blocks; and which one a thread works on, if there are so many.
+// The first launch's number of blocks for a slice, and the fold block a thread works on, if it exists.
 inline unsigned measure_blocks(std::size_t folds) { return blocks_for(folds * kWarp); }
 TG_HOST_DEVICE inline std::size_t fold_of(unsigned block, unsigned thread) {
   return thread_number(block, thread) / kWarp;
 }
 
-// What the first launch leaves for the second.
+// The first launch's results, which the second one reads.
 struct Partials {
-  float* lanes;            // kTotals a fold block
-  std::uint32_t* largest;  // one a fold block: bits of the largest |g|
+  float* lanes;            // kTotals for each fold block
+  std::uint32_t* largest;  // one for each fold block: the bits of its largest |g|
 };
 
 struct LaneSums {
@@ -48,9 +47,9 @@ struct LaneSums {
 
 TG_HOST_DEVICE inline std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a < b ? b : a; }
 
-// Of fold block `fold` of the slice, which exists.
+// Sums one lane of fold block `fold` of the slice; the block must exist.
 TG_HOST_DEVICE inline LaneSums measure_lane(const MeasuredSlice& slice, std::size_t fold, unsigned lane) {
-  constexpr std::size_t kRows = kBlock / kLanes;  // at a time
+  constexpr std::size_t kRows = kBlock / kLanes;  // rows read at a time
   const std::size_t rest = slice.elements - fold * kFold;
   const std::size_t blocks = (rest < kFold ? rest : kFold) / kBlock;
   const float* from = slice.gradient + fold * kFold + lane;
@@ -74,18 +73,18 @@ TG_HOST_DEVICE inline void write_lane(const LaneSums& lane_sums, std::size_t fol
   lanes[fold * kTotals + kLanes + lane] = lane_sums.squares;
 }
 
-// Of the second launch.
+// The second launch's tiles: the fold blocks of a tile, and each thread's part of it.
 inline constexpr std::size_t kTileFolds = 32;
 inline constexpr std::size_t kTileTotals = kTileFolds * kTotals;
-inline constexpr std::size_t kStagedVectors = kTileTotals / kVector / kThreads;  // by each thread
+inline constexpr std::size_t kStagedVectors = kTileTotals / kVector / kThreads;  // vectors that each thread moves
 static_assert(kStagedVectors * kVector * kThreads == kTileTotals && kTotals % kVector == 0);
 
-// What a thread has under way to shared memory.
+// The values that a thread is moving to shared memory.
 struct Staged {
   Floats4 vectors[kStagedVectors];
 };
 
-// lanes, folds: of the slice. Zeros past its end.
+// lanes and folds are the slice's; past its end the values are zero.
 TG_HOST_DEVICE inline Staged fetch_tile(const float* lanes, std::size_t folds, std::size_t tile, unsigned thread) {
   Staged staged;
   TG_UNROLL
@@ -96,7 +95,7 @@ TG_HOST_DEVICE inline Staged fetch_tile(const float* lanes, std::size_t folds, s
   return staged;
 }
 
-// As doubles: nothing but the additions is left for the threads that do them.
+// Stores doubles, so that the threads that add have nothing else to do.
 TG_HOST_DEVICE inline void stage_tile(const Staged& staged, unsigned thread, double* tile) {
   TG_UNROLL
   for (std::size_t v = 0; v < kStagedVectors; ++v) {
@@ -106,21 +105,21 @@ TG_HOST_DEVICE inline void stage_tile(const Staged& staged, unsigned thread, dou
   }
 }
 
-// The zeros past the end change nothing: a total that starts at +0 is never -0.
+// Zeros past the slice's end change nothing: a total that starts at +0 is never -0.
 TG_HOST_DEVICE inline double add_tile(double total, const double* tile, unsigned t) {
   TG_UNROLL
   for (std::size_t fold = 0; fold < kTileFolds; ++fold) total += tile[fold * kTotals + t];
   return total;
 }
 
-// Of every kTotals-th fold block from t on.
+// The largest |g| of every kTotals-th fold block from t on.
 TG_HOST_DEVICE inline std::uint32_t largest_of(const std::uint32_t* largest, std::size_t folds, unsigned t) {
   std::uint32_t bits = 0;
   for (std::size_t fold = t; fold < folds; fold += kTotals) bits = larger(bits, largest[fold]);
   return bits;
 }
 
-// totals and largest: those of the slice's kTotals threads.
+// totals and largest are those of the slice's kTotals threads.
 TG_HOST_DEVICE inline Statistics finish(const double* totals, const std::uint32_t* largest) {
   Statistics result;
   std::uint32_t bits = 0;

@@ -1,5 +1,5 @@
-// Eq. (1), (3) (host_kernels.h), by warps. A lane has 16 consecutive elements, which are one draw of stream 0, and so a
-// warp has a group of kBlock, whose 16 dithers are four draws of stream 1. A warp takes eight groups, so that their
+// Eq. (1), (3) (host_kernels.h), by warps. A lane has 16 consecutive elements, which need one draw of stream 0, and so
+// a warp has a group of kBlock, whose 16 dithers are four draws of stream 1. A warp takes eight groups, so that their
 // dithers are one draw a lane:
 //   1. draw_dithers: lane l draws part l % 4 of group l / 4;
 //   2. for each group every lane gathers the 16 dithers from the four lanes that dither_lane names (on the device by
@@ -23,7 +23,7 @@ inline constexpr std::size_t kDraw = 16;  // elements of a lane, and dithers of 
 inline constexpr unsigned kGroupsPerWarp = 8;
 static_assert(kDraw * kWarp == kBlock && kGroupsPerWarp * 4 == kWarp);
 
-// With clip and q 0 every threshold is that of the dither alone: 0.
+// With clip and q both 0 every threshold is that of the dither alone: 0.
 struct Rule {
   float clip = 0, q = 0;
 };
@@ -33,11 +33,11 @@ inline Rule rule_of(const Scale& scale) {
 
 struct TernarizeArguments {
   const float* gradient;
-  std::size_t groups;       // of kBlock elements
-  std::size_t first_group;  // within the segment
+  std::size_t groups;       // groups of kBlock elements
+  std::size_t first_group;  // the first group's number in the segment
   DrawKey key;
   Rule rule;
-  std::uint16_t *nonzero, *negative;  // 16 elements each, little-endian as the planes' words
+  std::uint16_t *nonzero, *negative;  // 16 elements in each, little-endian like the planes' words
 };
 
 inline unsigned ternarize_blocks(std::size_t groups) {
@@ -55,7 +55,7 @@ TG_HOST_DEVICE inline Floats4 draw_dithers(const TernarizeArguments& a, std::siz
   return dithers;
 }
 
-// Who has dither e of the warp's group j, as its number e % 4.
+// The lane that has dither e of the warp's group j, as word e % 4 of its draw.
 TG_HOST_DEVICE inline unsigned dither_lane(unsigned j, unsigned e) { return 4 * j + e / 4; }
 
 // byte < T where T = min(trunc(x), 255) and x >= 0: byte + 1 <= min(x, 255). 0x4B0000xx is 2^23 + xx as a float.
@@ -67,7 +67,7 @@ TG_HOST_DEVICE inline bool is_nonzero(float g, std::uint32_t byte, const Rule& r
 
 TG_HOST_DEVICE inline void ternarize_sixteen(const TernarizeArguments& a, std::size_t group, unsigned lane,
                                              const float (&dithers)[kDraw]) {
-  const std::size_t piece = group * kWarp + lane;  // of 16 elements
+  const std::size_t piece = group * kWarp + lane;  // number of a piece of 16 elements
   Floats4 g[4];
   TG_UNROLL
   for (int v = 0; v < 4; ++v) g[v] = load(a.gradient + piece * kDraw + v * kVector);

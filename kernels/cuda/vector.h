@@ -1,4 +1,4 @@
-// What the bodies need of floats: their bits, and four at once, which a thread reads and writes as one.
+// Floats in the bodies: their bits, and vectors of four that a thread reads and writes at once.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@ TG_HOST_DEVICE inline Floats4 load(const float* from) {
 }
 
 TG_HOST_DEVICE inline void store(const Floats4& values, float* to) {
-  void* const at = to;  // nvcc takes no other pointer here
+  void* const at = to;  // nvcc accepts no other pointer here
   __builtin_memcpy(__builtin_assume_aligned(at, alignof(Floats4)), &values, sizeof values);
 }
 
 TG_HOST_DEVICE inline std::uint32_t bits_of(float value) { return __builtin_bit_cast(std::uint32_t, value); }
 TG_HOST_DEVICE inline float float_of(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
-// One NaN for all.
+// Replaces every NaN by the canonical one.
 TG_HOST_DEVICE inline float canonical(float value) { return value == value ? value : float_of(kCanonicalNan); }
 
 }  // namespace tg::kernels::cuda

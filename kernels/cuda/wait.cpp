@@ -12,10 +12,10 @@ namespace {
 
 std::atomic<bool> hung = false;
 
-// False where it is still on its way.
+// False while the work is still under way.
 bool is_ready(cudaError_t result, const char* call) {
   if (result == cudaErrorNotReady) {
-    cudaGetLastError();  // or the check after the next kernel's launch would find it
+    cudaGetLastError();  // clears the error, which the check after the next launch would find otherwise
     return false;
   }
   require_success(result, call);

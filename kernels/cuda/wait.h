@@ -1,11 +1,11 @@
-// The one place where the host waits for a device. It asks again and again and offers the processor to others between:
-// 9 us from the device's end to the caller's going on, where a blocking wait takes 46. No wait is for ever: after its
-// patience it throws std::runtime_error
+// The one place where the host waits for a device. It polls and yields the processor in between: 9 us from the device's
+// end until the caller goes on, where a blocking wait takes 46. No wait lasts for ever: after its patience it throws
+// std::runtime_error
 //
 //   device 0 (NVIDIA H100 80GB HBM3) did not answer for 30 s in ternarize; look at nvidia-smi, and restart tgd
 //
-// and the device counts as hung for the rest of the process: other waits for it end at once, and nothing that would
-// wait in the driver is given back. Any thread.
+// and the device counts as hung for the rest of the process: other waits for it end at once, and memory is not freed
+// if that would wait in the driver. Any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,17 +14,17 @@
 
 namespace tg::kernels::cuda {
 
-// Of a call that takes milliseconds, and waits for its turn between others' kernels at most.
+// For a call that takes milliseconds and waits for nothing but its turn between other kernels.
 inline constexpr std::chrono::seconds kCallPatience{30};
-// Of a pass of a network over its batch, or a part of it: minutes on a small device.
+// For a network's pass over its batch, or a part of it: minutes on a small device.
 inline constexpr std::chrono::seconds kPassPatience{300};
 
-// Of one wait; begins when it is made.
+// The deadline of one wait; the time starts when the object is made.
 class Deadline {
  public:
-  // call: for the error; it outlives the object.
+  // call: the name in the error; it must outlive the object.
   Deadline(std::chrono::seconds patience, const char* call);
-  // Between two looks: offers the processor to others. Throws once the time is over.
+  // Called between two polls: yields the processor. Throws once the time is over.
   void go_on() const;
 
  private:
@@ -33,18 +33,18 @@ class Deadline {
   const std::chrono::steady_clock::time_point end_;
 };
 
-// Whether what the event stands for, or all that was queued on the stream, is done: asks, and does not wait.
+// Whether the work before the event, or all work queued on the stream, is done. Does not wait.
 bool is_done(cudaEvent_t event);
 bool is_done(cudaStream_t stream);
 
-// Returns once it is.
+// Returns once is_done() is true.
 template <class Handle>
 void wait_for(Handle handle, std::chrono::seconds patience, const char* call) {
   const Deadline deadline(patience, call);
   while (!is_done(handle)) deadline.go_on();
 }
 
-// Whether a wait of this process was in vain.
+// Whether a wait of this process has timed out.
 bool has_hung();
 
 }  // namespace tg::kernels::cuda

@@ -1,5 +1,5 @@
-// Bits in order into bytes and back, bit b of a stream in bit b%8 of byte b/8. Reader and writer know no bounds: their
-// users have counted the bits before.
+// Writes bits in order into bytes and reads them back; bit b of a stream is bit b%8 of byte b/8. Reader and writer
+// check no bounds: their users have counted the bits before.
 #pragma once
 
 #include <cstddef>

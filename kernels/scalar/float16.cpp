@@ -8,13 +8,13 @@
 namespace tg::kernels::scalar {
 namespace {
 
-constexpr std::uint32_t kInfinity = 0x7F800000;        // of binary32
-constexpr std::uint32_t kFloat16Infinity = 0x7C00;     // of binary16
-constexpr std::uint32_t kQuiet = 0x0200;               // the bit that tells a quiet NaN from a signalling one
+constexpr std::uint32_t kInfinity = 0x7F800000;        // binary32's infinity
+constexpr std::uint32_t kFloat16Infinity = 0x7C00;     // binary16's infinity
+constexpr std::uint32_t kQuiet = 0x0200;               // the bit that is set in a quiet NaN
 constexpr std::uint32_t kSmallestNormal = 113U << 23;  // 2^-14
 constexpr std::uint32_t kTooLarge = 143U << 23;        // 2^16: infinity, whatever the rounding
 
-// `bits` without its last `count` ones, to the nearest, ties to even.
+// `bits` without its last `count` bits, rounded to nearest, ties to even.
 std::uint32_t shifted(std::uint32_t bits, unsigned count) {
   const std::uint32_t below_half = (1U << (count - 1)) - 1;
   return (bits + below_half + (bits >> count & 1U)) >> count;
@@ -32,7 +32,7 @@ std::uint16_t to_float16(float value) {
   } else if (magnitude >= kSmallestNormal) {
     half = shifted(magnitude - (112U << 23), 13);  // a carry goes into the exponent, up to infinity
   } else if (const unsigned exponent = magnitude >> 23; exponent >= 102) {
-    half = shifted((magnitude & 0x7FFFFFU) | 0x800000U, 126 - exponent);  // in units of 2^-24
+    half = shifted((magnitude & 0x7FFFFFU) | 0x800000U, 126 - exponent);  // a subnormal, in units of 2^-24
   }
   return static_cast<std::uint16_t>(sign | half);
 }

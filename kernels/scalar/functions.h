@@ -1,5 +1,5 @@
-// The scalar variant: plain C++ for any processor, written to be read. It defines what is right. Its twins have the
-// same file names: in kernels/x86 where the instruction sets share a body, else in each instruction set's own folder.
+// The scalar variant: plain C++ for any processor, written to be read. It defines what is right. The other variants'
+// files have the same names: in kernels/x86 if the instruction sets share a body, else in each set's own folder.
 #pragma once
 
 #include <bit>

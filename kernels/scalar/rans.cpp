@@ -24,7 +24,7 @@ std::size_t count_ones(std::span<const std::byte> plane, std::size_t bits) {
 struct Symbols {
   explicit Symbols(unsigned probability)
       : rare(probability & kRansRareMask), rare_bit((probability & kRansZerosAreRare) == 0) {}
-  unsigned rare;  // its part of 256
+  unsigned rare;  // the rarer symbol's part of 256
   bool rare_bit;
 };
 
@@ -35,8 +35,8 @@ struct States {
 
 std::size_t in_whole_steps(std::size_t bits, std::size_t lanes) { return (bits + lanes - 1) / lanes * lanes; }
 
-// Codes a plane's bits, and zeros up to a whole step. Returns the byte after the last one written, or `limit` once that
-// has been reached.
+// Codes a plane's bits, and zeros up to a whole step. Returns the byte after the last one written, or `limit` once it
+// is reached.
 std::byte* put_plane(States& states, std::span<const std::byte> plane, std::size_t bits, unsigned probability,
                      std::byte* at, const std::byte* limit) {
   const Symbols symbols(probability);
@@ -55,8 +55,8 @@ std::byte* put_plane(States& states, std::span<const std::byte> plane, std::size
   return at;
 }
 
-// The opposite, last element first: takes bytes from the end of `stream`. False if there are too few, or if a bit of
-// the padding is set.
+// The opposite of put_plane, last element first: takes bytes from the end of `stream`. False if there are too few, or
+// if a bit of the padding is set.
 bool take_plane(States& states, std::span<const std::byte>& stream, unsigned probability, std::size_t bits,
                 std::span<std::byte> plane) {
   const Symbols symbols(probability);
@@ -80,7 +80,7 @@ bool take_plane(States& states, std::span<const std::byte>& stream, unsigned pro
   return true;
 }
 
-// A raw payload's planes after the mask.
+// One of a raw payload's planes after the mask.
 struct Level {
   std::span<const std::byte> plane;
   std::size_t bits;
@@ -129,13 +129,13 @@ std::size_t compress(std::span<const std::byte> raw, std::span<const std::size_t
   return at == limit ? 0 : static_cast<std::size_t>(at - payload.data());
 }
 
-// Reading a payload: what is left of it, in front and at the end.
+// The part of a payload not yet read.
 struct Source {
   States states;
-  std::span<const std::byte> front;   // from the first probability not yet read
+  std::span<const std::byte> front;   // starts at the first probability not yet read
   std::span<const std::byte> stream;  // `front` without the bytes taken from the end
 
-  // Reads the plane that probability number `index` belongs to. Returns false if its bits ask for another probability.
+  // Reads the plane of probability number `index`. Returns false if its bits call for another probability.
   bool take(std::size_t index, std::size_t bits, std::size_t coded_bits, std::span<std::byte> plane) {
     const auto probability = static_cast<unsigned>(front[index]);
     if (!take_plane(states, stream, probability, bits, plane)) return false;
@@ -143,7 +143,7 @@ struct Source {
   }
 };
 
-// Returns the length of the raw payload, or 0.
+// Returns the length of the raw payload, or 0 for a payload that breaks the format.
 std::size_t expand(std::span<const std::byte> payload, int members, std::span<const std::size_t> runs,
                    std::span<std::byte> raw) {
   std::size_t elements = 0;

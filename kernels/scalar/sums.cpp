@@ -29,8 +29,8 @@ std::size_t encode_sums(std::span<const std::int8_t> sums, int members, std::spa
   return static_cast<std::size_t>(at - payload.data());
 }
 
-// The sums serve as scratch: until the signs are put on at the end, they hold the magnitudes known so far, and those
-// that equal the level are the ones that its plane speaks of.
+// The sums serve as scratch: until the signs are put on at the end, they hold the magnitudes known so far, and a
+// level's plane has one bit for each magnitude that equals the level.
 bool decode_sums(std::span<const std::byte> payload, int members, std::span<std::int8_t> sums) {
   require_members(members);
   const std::size_t mask_bytes = sums.size() / 8;

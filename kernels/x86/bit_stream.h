@@ -1,5 +1,5 @@
-// Up to 64 bits at a time into a stream of bits and back, for the bodies that both x86 variants share. Internal
-// linkage: every instruction set compiles its own copy.
+// Writes up to 64 bits at a time into a stream of bits and reads them back, for the bodies that both x86 variants
+// share. Internal linkage: every instruction set compiles its own copy.
 #pragma once
 
 #include <immintrin.h>
@@ -21,14 +21,14 @@ inline void store_word(std::byte* at, std::uint64_t word) { std::memcpy(at, &wor
 
 inline std::size_t bits_in(std::uint64_t word) { return static_cast<std::size_t>(_mm_popcnt_u64(word)); }
 
-// Stores whole words: once k words' worth of bits may have been put, k words of memory must be there. No branches: how
-// many bits a word brings is as good as random.
+// Stores whole words: once k words' worth of bits may have been put, k words of memory must exist. No branches: the
+// number of bits of a word is as good as random.
 class BitWriter {
  public:
   BitWriter() = default;
   explicit BitWriter(std::byte* at) : at_(at) {}
 
-  // `count` bits, the rest of `bits` being zero.
+  // Appends the first `count` bits; the rest of `bits` is zero.
   void put(std::uint64_t bits, std::size_t count) {
     const std::uint64_t joined = pending_ | bits << filled_;
     const std::uint64_t carried = bits >> 1 >> (63 - filled_);
@@ -39,7 +39,7 @@ class BitWriter {
     pending_ = joined ^ ((joined ^ carried) & (0 - full));
     filled_ %= 64;
   }
-  // The byte after the stream, once the bits that the last put carried over are stored too.
+  // Stores the bits that the last put carried over and returns the byte after the stream.
   std::byte* finish() {
     if (filled_ > 0) store_word(at_, pending_);
     return at_ + (filled_ + 7) / 8;
@@ -48,17 +48,17 @@ class BitWriter {
  private:
   std::byte* at_ = nullptr;
   std::uint64_t pending_ = 0;
-  std::size_t filled_ = 0;  // bits of pending_
+  std::size_t filled_ = 0;  // bits in pending_
 };
 
-// Reads nothing past the `bytes` bytes at `begin`; bits from there on are zero.
+// Reads nothing past the `bytes` bytes at `begin`; later bits are zero.
 class BitReader {
  public:
   BitReader() = default;
   BitReader(const std::byte* begin, std::size_t bytes, std::size_t first)
       : begin_(begin), bytes_(bytes), safe_(bytes > 8 ? bytes - 8 : 0), next_(first * 8) {}
 
-  // The next 64 bits, of which `count` are taken; the others are anything.
+  // Takes `count` bits and returns them with the bits that follow, which may be anything.
   std::uint64_t take(std::size_t count) {
     const std::size_t at = next_ / 8;
     const std::size_t shift = next_ % 8;
@@ -69,13 +69,13 @@ class BitReader {
     if (at < bytes_) std::memcpy(rest, begin_ + at, bytes_ - at);
     return joined(rest, shift);
   }
-  // Bits before the next one, those of the bytes before the first included.
+  // The number of bits before the next one, including those before the first in its byte.
   std::size_t taken() const { return next_; }
   // True if takes of `bits` bits in all may be take_inside.
   bool holds(std::size_t bits) const { return (next_ + bits) / 8 < safe_; }
-  // As take(), where the bytes are known to be there and the count is rarely above 57: bits beyond are anything.
+  // As take(), if the bytes are known to be there and the count is rarely above 57; bits beyond it may be anything.
   std::uint64_t take_inside(std::size_t count) {
-    constexpr std::size_t kOneLoad = 57;  // bits that a word holds whatever the bit they start at
+    constexpr std::size_t kOneLoad = 57;  // bits that a loaded word holds, whatever bit they start at
     const std::byte* const at = begin_ + next_ / 8;
     const std::size_t shift = next_ % 8;
     next_ += count;
@@ -91,8 +91,8 @@ class BitReader {
 
   const std::byte* begin_ = nullptr;
   std::size_t bytes_ = 0;
-  std::size_t safe_ = 0;  // bytes before which 9 may be read
-  std::size_t next_ = 0;  // bits
+  std::size_t safe_ = 0;  // 9 bytes may be read at any byte before this one
+  std::size_t next_ = 0;  // number of the next bit
 };
 
 // True if `bytes` bytes at `at` start with a plane of `bits` bits whose last byte is padded with zeros.

@@ -1,4 +1,4 @@
-// Codes to bytes and back with pext and pdep; `Sums` is the instruction set's (vector.h). Internal linkage.
+// Encodes and decodes codes with pext and pdep; `Sums` is the instruction set's (vector.h). Internal linkage.
 #pragma once
 
 #include "kernels/kernels.h"
@@ -27,7 +27,7 @@ inline bool holds_codes(const std::byte* payload, std::size_t bytes, std::size_t
   return sign_bytes == (ones + 7) / 8 && holds_plane(payload + mask_bytes, sign_bytes, ones);
 }
 
-// Calls take(word index, nonzero, negative) for each word of a payload that holds_codes.
+// Calls take(word index, nonzero, negative) for each word of a payload that holds_codes() has accepted.
 template <class Take>
 inline void take_codes(const std::byte* payload, std::size_t bytes, std::size_t words, Take take) {
   BitReader signs(payload, bytes, words * sizeof(std::uint64_t));

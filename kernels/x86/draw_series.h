@@ -1,5 +1,5 @@
-// Philox4x32-10 of a series of counters that differ in word 0 only: what is the same for all of them, worked out once.
-// Round 1 leaves words 0 and 1 the same for all, round 2 word 3; the vector code starts from there. Internal linkage.
+// Philox4x32-10 of a series of counters that differ in word 0 only: what they have in common is computed once. After
+// round 1 words 0 and 1 are the same for all, after round 2 word 3; the vector code starts there. Internal linkage.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Floats to float16 and back over registers of floats; `Floats` is the instruction set's (vector.h). Internal linkage.
+// Converts floats to float16 and back; `Floats` is the instruction set's register of floats (vector.h). Internal
+// linkage.
 #pragma once
 
 #include "kernels/kernels.h"

@@ -1,15 +1,15 @@
 // The x86 variants, AVX2 (with FMA, F16C, BMI2, POPCNT) and AVX-512, bit for bit equal to the scalar one. A body that
-// both have in common is a template in this folder; each variant's folder holds its registers, the bodies of its own,
-// and table.cpp and rans.cpp, which instantiate the templates. Only those folders are compiled with the flags of the
-// instruction set, and no function in them can be shared with another object: all but those below have internal
-// linkage. dispatch.cpp asks the processor first.
+// both share is a template in this folder; each variant's folder holds its registers, its own bodies, and table.cpp
+// and rans.cpp, which instantiate the templates. Only those folders are compiled with the flags of the instruction
+// set, and no function in them can be shared with another object: all but those below have internal linkage.
+// dispatch.cpp asks the processor first.
 #pragma once
 
 #include "kernels/kernels.h"
 
 namespace tg::kernels {
 
-// The entropy coder's functions of a table. They are an object of their own, because AVX-512's need one feature more.
+// A table's entropy coder functions. They are a separate object, because AVX-512's need one more feature.
 struct EntropyCoder {
   decltype(CodecKernels::encode_codes_rans) encode_codes;
   decltype(CodecKernels::decode_codes_rans) decode_codes;

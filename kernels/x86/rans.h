@@ -1,5 +1,5 @@
-// Raw payloads to entropy-coded ones and back, a word of a plane at a time. `States` (states.h: the states of 64 lanes)
-// and `Sums` (vector.h) are the instruction set's. The twin of scalar/rans.cpp, in the same order. Internal linkage.
+// Turns raw payloads into entropy-coded ones and back, a word of a plane at a time. `States` (states.h: the states of
+// 64 lanes) and `Sums` (vector.h) are the instruction set's. Same order as scalar/rans.cpp. Internal linkage.
 #pragma once
 
 #include "kernels/kernels.h"
@@ -16,7 +16,7 @@ namespace {
 
 inline constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 inline constexpr std::size_t kMostStepWords = kMostRansLanes / kWordBits;
-inline constexpr std::size_t kCheckedWords = kBlock / kWordBits;  // coded between two looks at the end of the room
+inline constexpr std::size_t kCheckedWords = kBlock / kWordBits;  // words coded between two checks of the room left
 static_assert(kPayloadSlack >= kBlock, "a look lets a block's bytes be written");
 static_assert(kLeastRansLanes == kWordBits && kMostRansLanes % kWordBits == 0, "lanes are whole words of a plane");
 static_assert(kCheckedWords % kMostStepWords == 0, "between two looks steps are whole");
@@ -65,7 +65,7 @@ inline std::byte* put_plane(States* states, const std::byte* plane, std::size_t 
   return put_words<States, kStepWords>(states, step, kStepWords, symbols, at, limit);
 }
 
-// What is left of a payload: [floor, position) of its bytes. Taken from the end.
+// The part of a payload not yet read, bytes [floor, position). Bytes are taken from the end.
 struct Stream {
   const std::byte* payload;
   std::size_t bytes;
@@ -82,7 +82,7 @@ inline bool take_words(States* all_states, Stream& stream, const Symbols& symbol
   const typename States::Decoding decoding(symbols.rare);
   const std::byte* const payload = stream.payload;
   const std::size_t floor = stream.floor;
-  // Where 64 bytes can be read, of a stream that has as many left as are wanted.
+  // The start of 64 readable bytes, if the stream has as many left as are wanted.
   const std::size_t window = stream.bytes >= floor + kWordBits ? stream.bytes - kWordBits - floor : 0;
   std::size_t position = stream.position;
   std::size_t set = 0;
@@ -115,8 +115,8 @@ inline bool take_words(States* all_states, Stream& stream, const Symbols& symbol
   return true;
 }
 
-// Reads a plane that has the probability given; returns false if the stream has too few bytes, if a bit of the padding
-// is set, or if the probability is not the one that the plane asks for. Sets `ones`.
+// Reads a plane coded with the given probability. Returns false if the stream has too few bytes, if a bit of the
+// padding is set, or if the plane's bits call for another probability. Sets `ones`.
 template <class States, std::size_t kStepWords>
 inline bool take_plane(States* states, Stream& stream, unsigned probability, std::size_t bits, std::byte* plane,
                        std::size_t& ones) {
@@ -127,7 +127,7 @@ inline bool take_plane(States* states, Stream& stream, unsigned probability, std
   const std::size_t words = bits / kWordBits / kStepWords * kStepWords;
   const std::size_t rest = bits - words * kWordBits;
   if (symbols.rare == 0) {
-    if (symbols.flip != 0 && rest != 0) return false;  // the padding would be set
+    if (symbols.flip != 0 && rest != 0) return false;  // the padding would be ones
     ones = symbols.flip != 0 ? bits : 0;
     std::memset(plane, symbols.flip != 0 ? 0xFF : 0, (bits + 7) / 8);
     return true;
@@ -144,13 +144,13 @@ inline bool take_plane(States* states, Stream& stream, unsigned probability, std
          probability == rans_probability(ones, coded_bits);
 }
 
-// A raw payload's planes after the mask.
+// One of a raw payload's planes after the mask.
 struct Level {
   const std::byte* plane;
   std::size_t bits, ones;
 };
 
-// Returns how many there are.
+// Returns how many level planes there are.
 inline std::size_t find_levels(const std::byte* at, const std::byte* end, std::size_t reached, Level* levels) {
   std::size_t count = 0;
   for (; at != end; ++count) {
@@ -204,7 +204,7 @@ inline std::size_t compress(std::span<const std::byte> raw, std::size_t elements
   return static_cast<std::size_t>(at - payload);
 }
 
-// The final states' bytes are the first signs. False if a state is none that a coder starts from.
+// The final states' bytes are the first signs. False if a state is not one that a coder starts from.
 template <class States, std::size_t kStepWords>
 inline bool take_carried_signs(const States* states, std::byte* signs, std::size_t sign_bytes) {
   constexpr std::size_t kLanes = kStepWords * kWordBits;
@@ -220,7 +220,7 @@ inline bool take_carried_signs(const States* states, std::byte* signs, std::size
   return true;
 }
 
-// Returns the length of the raw payload, or 0.
+// Returns the length of the raw payload, or 0 for a payload that breaks the format.
 template <class States, std::size_t kStepWords>
 inline std::size_t expand(std::span<const std::byte> payload, int members, std::size_t elements,
                           std::span<const std::size_t> runs, std::byte* raw) {

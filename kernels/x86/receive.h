@@ -1,5 +1,5 @@
-// Codes from all members into the update, a tile of elements at a time; `Floats` and `Sums` are the instruction set's
-// (vector.h). Internal linkage.
+// Sums the codes of all members and applies the update, a tile of elements at a time; `Floats` and `Sums` are the
+// instruction set's (vector.h). Internal linkage.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +11,20 @@
 namespace tg::kernels {
 namespace {
 
-// Few enough elements that, while the sums of one tile are being added up, which is arithmetic, the processor already
-// works on the next one.
+// So few elements that the processor starts on the next tile while it still adds up the sums of one.
 inline constexpr std::size_t kTileWords = 4;
 inline constexpr std::size_t kTile = kTileWords * kWordBits;  // elements
 static_assert(kBlock % kTile == 0, "no tail");
-// What is fetched from memory is so many tiles ahead that the adding does not wait for it.
+// Memory is fetched this many tiles ahead, so that the additions do not wait for it.
 inline constexpr std::size_t kTilesAhead = 20;
 
-// A payload's masks, and its signs from where the last tile left them.
+// A payload's masks, and the position in its signs after the last tile.
 struct CodesCursor {
   const std::byte* mask;
   BitReader signs;
 };
 
-// sums += the tile's codes.
+// Adds the tile's codes to the sums.
 template <class Sums>
 inline void add_tile(CodesCursor& cursor, std::size_t first, std::int8_t* sums) {
   BitReader signs = cursor.signs;
@@ -41,8 +40,8 @@ inline void add_tile(CodesCursor& cursor, std::size_t first, std::int8_t* sums) 
   cursor.signs = signs;
 }
 
-// Asks for the state of a later tile, a part of it with every member's codes: all at once, the requests would stand
-// before the loads in the queue. A tile less far ahead gains nothing: the second level cache has room for many.
+// Prefetches the state of a later tile, a part of it with every member's codes: all at once, the requests would queue
+// before the loads. Going less far ahead gains nothing: the second level cache has room for many tiles.
 class StateAhead {
  public:
   StateAhead(const Update& update, const ConstStateSpan& from, std::size_t members)
@@ -92,7 +91,7 @@ inline bool apply_codes_x86(const Update& u, const Received& received, ConstStat
       ahead.fetch_some();
       const std::uint64_t* const nonzero = received.planes.data()[p].nonzero.data() + first / kWordBits;
       const std::uint64_t* const negative = received.planes.data()[p].negative.data() + first / kWordBits;
-      if (u.past_caches) {  // no waiting where they have left the cache since they were decoded
+      if (u.past_caches) {  // so that nothing waits for planes that have left the cache since they were decoded
         fetch_ahead(nonzero, kTilesAhead * kTileWords);
         fetch_ahead(negative, kTilesAhead * kTileWords);
       }
@@ -103,7 +102,7 @@ inline bool apply_codes_x86(const Update& u, const Received& received, ConstStat
     apply_part<Floats>(u, sums, first, kTile, from, to);
   }
   if (u.past_caches) _mm_sfence();
-  // What has been added says how many signs there should have been: no payload needs to be counted before.
+  // The number of codes added is the number of signs there must be: no payload needs to be counted in advance.
   bool good = true;
   for (std::size_t p = 0; p < payloads; ++p) {
     const std::span<const std::byte>& payload = received.payloads.data()[p];

@@ -1,4 +1,5 @@
-// Sums to unary planes and back with pext and pdep; `Sums` is the instruction set's (vector.h). Internal linkage.
+// Encodes sums as unary planes and decodes them with pext and pdep; `Sums` is the instruction set's (vector.h).
+// Internal linkage.
 #pragma once
 
 #include <bit>
@@ -14,14 +15,14 @@ namespace {
 // stay in the first level cache while the levels pass over them.
 inline constexpr std::size_t kSpanWords = 32;
 
-// The planes being written. Where plane m will start is known only at the end: until then plane m grows where it would
+// The planes being written. The start of plane m is known only at the end: until then the plane grows where it would
 // start if every |sum| were `members`, which the bound has room for, whole words included.
 class SumsWriter {
  public:
   SumsWriter(std::size_t elements, int members, std::byte* begin)
       : begin_(begin), plane_bytes_(elements / 8), members_(members), signs_(begin + plane_bytes_) {}
 
-  // `words` <= kSpanWords words of sums, those from element `first` on.
+  // Writes `words` <= kSpanWords words of sums, starting at element `first`.
   template <class Sums>
   void put(const std::int8_t* from, std::size_t first, std::size_t words) {
     std::uint64_t here[kSpanWords];  // |sum| >= level
@@ -37,7 +38,7 @@ class SumsWriter {
     signs_ = signs;
     for (int level = 1; level < members_ && any != 0; ++level) any = put_level<Sums>(from, level, here, words);
   }
-  // Closes the gaps between the planes; the byte after the last.
+  // Closes the gaps between the planes and returns the byte after the last one.
   std::byte* finish() {
     std::byte* at = signs_.finish();
     for (int level = 1; level <= levels_; ++level) {
@@ -71,7 +72,7 @@ class SumsWriter {
   std::byte* begin_;
   std::size_t plane_bytes_;
   int members_;
-  int levels_ = 0;  // planes begun
+  int levels_ = 0;  // level planes begun
   BitWriter signs_;
   BitWriter planes_[kMostMembers];  // by level; [0] is unused
 };
@@ -99,8 +100,8 @@ inline std::size_t ones_in(const std::byte* at, std::size_t bytes) {
   return ones + bits_in(load_word(rest));
 }
 
-// The bits of one plane that a span of elements takes; of those close to the payload's end it makes a copy with zeros
-// behind it, so that take() need not look where the end is.
+// The bits of one plane for a span of elements. Bits close to the payload's end are copied, with zeros after them, so
+// that take() need not check for the end.
 class SpanReader {
  public:
   SpanReader(const std::byte* payload, std::size_t bytes, std::size_t first_bit)
@@ -111,23 +112,23 @@ class SpanReader {
     if (left > 0) std::memcpy(rest_, at_, left);
     at_ = rest_;
   }
-  // The next 64 bits, of which `count` are taken; the others are anything.
+  // Takes `count` bits and returns them with the bits that follow, which may be anything.
   std::uint64_t take(std::size_t count) {
     const std::byte* const word = at_ + next_ / 64 * sizeof(std::uint64_t);
     const std::size_t shift = next_ % 64;
     next_ += count;
     return load_word(word) >> shift | load_word(word + sizeof(std::uint64_t)) << 1 << (63 - shift);
   }
-  // The bits taken, those before the first in its byte included.
+  // The number of bits taken, including those before the first in its byte.
   std::size_t taken() const { return next_; }
 
  private:
   const std::byte* at_;
-  std::size_t next_;                                          // bits from at_
-  std::byte rest_[(kSpanWords + 2) * sizeof(std::uint64_t)];  // the last take() may start in its last word but one
+  std::size_t next_;                                          // the next bit, counted from at_
+  std::byte rest_[(kSpanWords + 2) * sizeof(std::uint64_t)];  // the last take() may start in the last word but one
 };
 
-// The planes of a payload, found by counting: the ones of one say how many bits the next has.
+// The planes of a payload, found by counting: the number of ones in a plane is the number of bits in the next.
 class SumsReader {
  public:
   // False if the payload breaks the format.
@@ -156,7 +157,7 @@ class SumsReader {
   void take(std::int8_t* to, std::size_t first, std::size_t words) {
     std::uint64_t digits[kDigits][kSpanWords];
     std::uint64_t negative[kSpanWords];
-    std::uint64_t reached[2][kSpanWords];  // |sum| >= level, of two levels
+    std::uint64_t reached[2][kSpanWords];  // |sum| >= level, for two levels
     std::uint64_t any = 0;
     SpanReader signs(payload_, bytes_, next_[0]);
     for (std::size_t w = 0; w < words; ++w) {
@@ -166,11 +167,11 @@ class SumsReader {
       any |= nonzero;
     }
     next_[0] = next_[0] / 8 * 8 + signs.taken();
-    int used = 1;  // digits
+    int used = 1;  // digits used so far
     int level = 2;
     for (; level <= levels_ + 1 && any != 0; ++level) {
       any = take_level(level - 1, reached[(level - 1) % 2], reached[level % 2], words);
-      // One level late: what was just stored word by word cannot yet be loaded by the register.
+      // One level late: a register load of words that were just stored one by one would stall.
       if (level > 2) used = add_digits(level - 1, reached[(level - 1) % 2], digits, used, words);
     }
     if (level > 2) used = add_digits(level - 1, reached[(level - 1) % 2], digits, used, words);
@@ -195,10 +196,10 @@ class SumsReader {
     return any;
   }
 
-  // Returns how many digits are used then.
+  // Returns how many digits are used afterwards.
   static int add_digits(int level, const std::uint64_t* here, std::uint64_t (*digits)[kSpanWords], int used,
                         std::size_t words) {
-    const int multiple = std::countr_zero(static_cast<unsigned>(level));  // of 2^multiple
+    const int multiple = std::countr_zero(static_cast<unsigned>(level));  // the level is a multiple of 2^multiple
     if (multiple == used) {
       for (std::size_t w = 0; w < words; ++w) digits[used][w] = 0;
       ++used;
@@ -211,8 +212,8 @@ class SumsReader {
 
   const std::byte* payload_ = nullptr;
   std::size_t bytes_ = 0;
-  int levels_ = 0;                  // level planes there are
-  std::size_t next_[kMostMembers];  // each plane's next bit in the payload, by level; [0] is the signs'
+  int levels_ = 0;                  // number of level planes
+  std::size_t next_[kMostMembers];  // each plane's next bit in the payload, by level; [0] belongs to the signs
 };
 
 template <class Sums>

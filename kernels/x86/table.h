@@ -1,6 +1,6 @@
-// The table of an x86 variant, made of the bodies that both have in common and of its own ones. `Floats`, `Words` and
-// `Sums` are the instruction set's (vector.h): with them the templates become functions of that variant alone. The
-// entropy coder is joined by dispatch.cpp. Internal linkage.
+// The table of an x86 variant, made of shared bodies and its own. `Floats`, `Words` and `Sums` are the instruction
+// set's (vector.h): with them the templates become functions of that variant alone. dispatch.cpp adds the entropy
+// coder. Internal linkage.
 #pragma once
 
 #include "kernels/kernels.h"

@@ -1,10 +1,10 @@
-// Frames: what nodes of a mesh send each other, as values, and their Cap'n Proto form (frame.capnp).
+// Frames, the messages between the nodes of a mesh: as values, and in their Cap'n Proto form (frame.capnp).
 //
 // A frame is one single-segment message in one ZeroMQ part:
 //   frame := u32 0 (segments - 1) | u32 words | words * 8 bytes
 // decode_frame is where a peer's bytes become trusted: it checks size, segment count, every bound of limits.h,
-// enum values and the union, and never throws past frame_decode.cpp. What it cannot know (does chunk 7 exist, is that
-// its length) the exchange checks against its layout.
+// enum values and the union, and never throws past frame_decode.cpp. What it cannot know (whether chunk 7 exists and
+// has that length) the exchange checks against its layout.
 // Threads: functions are pure; FramePool and FrameBuffer handles may be used and released on any thread.
 #pragma once
 
@@ -32,33 +32,33 @@ struct FrameHeader {
   bool operator==(const FrameHeader&) const = default;
 };
 
-// First on every connection, and again once a second.
+// The first frame on every connection, repeated once a second.
 struct Hello {
   std::uint16_t protocol = kProtocolVersion;
   std::string build;
   std::string node;
-  std::uint64_t incarnation = 0;  // drawn at start of the process
-  std::uint64_t names_hash = 0;   // of the sorted member names
+  std::uint64_t incarnation = 0;  // drawn when the process starts
+  std::uint64_t names_hash = 0;   // hash of the sorted member names
   std::uint64_t heard = 0;        // the receiver's incarnation as the sender knows it, 0 = not heard yet
-  std::uint64_t sequence = 0;     // of the sender's hellos to this receiver
-  std::uint64_t echo = 0;         // of the receiver's last hello that the sender heard
+  std::uint64_t sequence = 0;     // counts the sender's hellos to this receiver
+  std::uint64_t echo = 0;         // sequence of the receiver's last hello that the sender heard
   std::string names;              // the sender's peers, for people
-  std::uint16_t weight = 1;       // of the sender's share of a batch
+  std::uint16_t weight = 1;       // weight of the sender's share of a batch
 };
 
-// To a connection whose hello is not taken; from a ROUTER to a DEALER.
+// Sent to a connection whose hello is not accepted; from a ROUTER to a DEALER.
 struct Refusal {
-  std::string node;  // who refuses
+  std::string node;  // the node that refuses
   std::string message;
 };
 
-// The right to propose, asked of the node of the first seat and granted one at a time.
+// Asks the node of the first seat for the right to propose, which one node at a time has.
 struct Claim {
   std::string run_id;
 };
 struct Grant {
   bool granted = false;
-  std::string message;  // of a refusal: names the run that holds the right
+  std::string message;  // with a refusal: names the run that holds the right
 };
 
 struct Propose {
@@ -69,29 +69,29 @@ struct Propose {
 
 struct Vote {
   bool accepted = false;
-  ErrorKind kind = ErrorKind::kFailed;  // of a refusal
-  std::string message;                  // of a refusal; names the node
+  ErrorKind kind = ErrorKind::kFailed;  // with a refusal
+  std::string message;                  // with a refusal; names the node
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, state_hash = 0;
   double step_seconds = 0;  // the engine's measured forward + backward of the local batch
   std::uint32_t local_batch = 0;
-  double link_mbps = 0;       // payload, measured towards all peers at once; 0 = not measured
+  double link_mbps = 0;       // payload rate, measured to all peers at once; 0 = not measured
   std::uint16_t workers = 1;  // threads of the exchange
 };
 
-// What the proposer decided for all.
+// The proposer's decisions for all members.
 struct Commit {
   ExchangeKind exchange = ExchangeKind::kDirect;
   Coding coding = Coding::kRaw;
-  std::uint64_t window_bytes = kMostWindowBytes;           // credit: payload that may be on its way to one peer
-  std::uint64_t chunk_parameters = kLargeChunkParameters;  // a chunk has no more, where the job does not say how many
+  std::uint64_t window_bytes = kMostWindowBytes;           // credit: payload bytes that may be under way to one peer
+  std::uint64_t chunk_parameters = kLargeChunkParameters;  // the most in a chunk, if the job sets no number
   bool operator==(const Commit&) const = default;
 };
 
-// The end of a proposal or of a run, from whoever saw the cause first.
+// Ends a proposal or a run; sent by the node that saw the cause first.
 struct Fail {
   ErrorKind kind = ErrorKind::kFailed;
-  std::string node;   // whom it is about
-  std::string phase;  // where it was
+  std::string node;   // the node that it is about
+  std::string phase;  // the phase it was in
   std::string message;
 };
 
@@ -107,13 +107,13 @@ struct StepFrame {
   std::uint32_t rate_bits = 0;  // the learning rate, as a check
   std::uint32_t flags = 0;
   std::uint32_t non_finite_segment = 0;
-  double loss_sum = 0;                 // over the member's samples
+  double loss_sum = 0;                 // summed over the member's samples
   std::vector<std::uint64_t> digests;  // one per segment and running statistic when due, else empty
   std::vector<float> scalers;          // local scalers of bucket 0's ternary segments
   std::vector<float> statistics = {};  // measured on the member's samples, in the model's order, without padding
 };
 
-// Scalers of bucket 1, 2, ... ; also the gate: nobody sends a chunk of a bucket before all members announced it.
+// Scalers of bucket 1, 2, ...; also the gate: no member sends a chunk of a bucket before all have announced it.
 struct Scalers {
   std::uint32_t bucket = 0;
   std::uint32_t flags = 0;
@@ -143,7 +143,7 @@ struct Chunk {
   std::span<const std::byte> payload;  // aliases the decoded bytes
 };
 
-// After an evaluation and at the end of a run.
+// Sent after an evaluation and at the end of a run.
 struct Report {
   bool last = false;
   std::uint64_t correct = 0, correct_5 = 0, total = 0;
@@ -171,16 +171,16 @@ struct ProbeReply {
   std::uint64_t micros = 0;  // between the arrivals of the burst's first and last frame
 };
 
-// How a run ended for its sender, and what it has of it.
+// How a run ended for the sender, and what the sender has kept of it.
 struct Ended {
   RunState state = RunState::kFailed;
   std::string reason;
   std::int64_t since_ms = 0;
-  std::uint64_t step = 0, digest = 0;            // of a STOPPED or COMPLETED run; else 0
-  std::uint64_t held_step = 0, held_digest = 0;  // of the state that the sender has, or had; 0 = none
+  std::uint64_t step = 0, digest = 0;            // for a STOPPED or COMPLETED run; else 0
+  std::uint64_t held_step = 0, held_digest = 0;  // the state that the sender has, or had; 0 = none
   SaveState save = SaveState::kNone;
   std::string problem;  // why it is not saved
-  bool asks = false;    // it does not know the receiver's end
+  bool asks = false;    // the sender does not know the receiver's end
   bool operator==(const Ended&) const = default;
 };
 
@@ -190,7 +190,7 @@ using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail,
 struct Frame {
   FrameHeader header;
   FrameBody body;
-  std::size_t bytes = 0;  // of the message that it was decoded from
+  std::size_t bytes = 0;  // size of the message that it was decoded from
 };
 
 // Pooled, 8-byte aligned bytes of one frame. The pool may die before its buffers.
@@ -213,7 +213,7 @@ class FramePool {
   std::shared_ptr<State> state_;
 };
 
-// Everything but chunks (a Chunk works too, at the price of a copy).
+// Encodes any body; a chunk is better written with ChunkFrameBuilder, which saves a copy.
 SharedFrame encode_frame(const FrameHeader& header, const FrameBody& body, FramePool& pool);
 
 // A chunk frame whose payload is written in place: begin, write up to payload().size() bytes, finish(used, format).
@@ -231,7 +231,7 @@ class ChunkFrameBuilder {
   std::unique_ptr<State> state_;
 };
 
-// bytes may be unaligned (they are copied to aligned scratch then); a Chunk's payload aliases `bytes` either way.
+// Unaligned bytes are copied to aligned scratch memory; a Chunk's payload aliases `bytes` either way.
 Result<Frame> decode_frame(std::span<const std::byte> bytes);
 
 std::string_view frame_name(const FrameBody& body);

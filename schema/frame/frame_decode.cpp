@@ -108,7 +108,7 @@ std::vector<std::uint64_t> take_digests(capnp::List<std::uint64_t>::Reader list)
   return take_list<std::uint64_t>(list, kMostDigests, "digests");
 }
 
-// A scaler is a magnitude. One that is none may only come with the flag that ends the run, and is read as 0.
+// A scaler is finite and not negative. Any other may only come with the flag that ends the run, and is read as 0.
 std::vector<float> take_scalers(capnp::List<float>::Reader list, std::uint32_t flags) {
   std::vector<float> scalers = take_list<float>(list, kMostSegments, "scalers");
   for (float& scaler : scalers) {

@@ -152,7 +152,7 @@ void put(wire::Frame::Builder frame, const Ended& ended) {
 
 void put(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
 
-// Bytes of the texts and lists of a body, before any clipping: what its fixed fields do not cover.
+// Bytes of a body's texts and lists, before any clipping; the fixed fields are not counted.
 std::size_t variable_bytes(const Hello& b) { return b.build.size() + b.node.size() + b.names.size(); }
 std::size_t variable_bytes(const Refusal& b) { return b.node.size() + b.message.size(); }
 std::size_t variable_bytes(const Claim& b) { return b.run_id.size(); }
@@ -262,7 +262,7 @@ SharedFrame ChunkFrameBuilder::finish(std::size_t payload_bytes, PayloadFormat f
   const std::size_t bytes = words * kWordBytes;
   buffer.resize(bytes);
   if (buffer.capacity() <= std::max(kMostBlockPerFrame * bytes, kSmallBlockBytes)) return std::move(state_->buffer);
-  // Credit counts payload bytes. A frame that waits for the wire in a block as large as the bound would hold much more.
+  // Credit counts payload bytes; a waiting frame in a block as large as the bound would hold many more.
   auto smaller = std::make_shared<PooledBytes>(buffer.pool(), bytes);
   std::memcpy(smaller->data(), buffer.data(), bytes);
   smaller->resize(bytes);

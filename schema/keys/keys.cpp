@@ -47,7 +47,7 @@ KeyPair pair_of(const Key& secret) {
   return pair;
 }
 
-// A keyed hash: who does not have the cluster key learns nothing about it, or about other pairs.
+// A keyed hash: without the cluster key nobody learns anything about it from a pair, or about other pairs.
 KeyPair derive(const Key& cluster, std::string_view purpose) {
   Key secret{};
   crypto_generichash(secret.data(), secret.size(), reinterpret_cast<const unsigned char*>(purpose.data()),
@@ -138,7 +138,7 @@ Result<OperatorKeys> parse_operator_keys(std::string_view text, std::string_view
   }
   if (!own || controls.empty() || controls.size() > kMostClusterKeys)
     return usage(std::string(file) +
-                 " is no key file: it needs secret and control lines (an operator's) or cluster (a node's); tgctl "
+                 " is not a key file: it needs secret and control lines (an operator's) or cluster (a node's); tgctl "
                  "keygen makes both");
   for (const Key& control : controls) keys.ways.push_back({*own, control});
   return keys;
@@ -154,13 +154,13 @@ Result<std::string> read_key_file(const std::string& path) {
     int file;
     ~Closer() { ::close(file); }
   } const closer{file};
-  // Of the open file, not of the name: nobody can exchange it in between.
+  // Checks the open file, not its name, so that nobody can replace it in between.
   struct stat status {};
   if (::fstat(file, &status) != 0) return failed(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return failed("it is no file");
+  if (!S_ISREG(status.st_mode)) return failed("it is not a file");
   if (status.st_uid != 0 && status.st_uid != ::geteuid())
     return failed("it belongs to another user (uid " + std::to_string(status.st_uid) + "); chown it");
-  if ((status.st_mode & 077) != 0) return failed("others than its owner may read it; chmod 600 " + path);
+  if ((status.st_mode & 077) != 0) return failed("not only its owner can read it; chmod 600 " + path);
   std::string text(kMostKeyFileBytes + 1, '\0');
   const ssize_t got = ::read(file, text.data(), text.size());
   if (got < 0) return failed(std::strerror(errno));

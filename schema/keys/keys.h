@@ -1,14 +1,15 @@
 // The keys of a mesh: Curve25519 pairs as ZeroMQ's CURVE takes them.
 //
-// One cluster key, a secret of 32 bytes, is the same on every node. From it and a name anybody who has it makes
+// One cluster key, a secret of 32 bytes, is the same on every node. From it everyone who has it derives
 //   node_keys(cluster, "node-a")   the pair of that node, for its mesh port and for all its connections
 //   control_keys(cluster)          the pair of every control port, so that an operator needs one public key for all
 //   member_keys(cluster)           the pair of a tgctl that was given the cluster key itself: full rights
-// so a public key says whose it is. Operators have pairs of their own; a cluster key file lists their public halves.
+// so a public key identifies its owner. Operators have pairs of their own; a cluster key file lists their public
+// halves.
 //
-// Rotation: a file may hold two cluster keys. The first is used, both are taken.
+// Rotation: a file may hold two cluster keys. The first is used, both are accepted.
 //
-// Pure but for random draws (from the system, not from a seed: they are secrets) and read_key_file. Any thread.
+// Pure except for random draws (from the system, not from a seed: they are secrets) and read_key_file. Any thread.
 #pragma once
 
 #include <array>
@@ -27,22 +28,22 @@ inline constexpr std::size_t kKeyBytes = 32;
 using Key = std::array<std::uint8_t, kKeyBytes>;
 
 struct KeyPair {
-  Key open{};  // public
+  Key open{};  // the public half
   Key secret{};
 };
 
-// read: status, logs, fetch.
+// kRead allows status, logs and fetch.
 enum class Rights : std::uint8_t { kRead, kFull };
 constexpr auto words_of(Rights) { return words("read", "full"); }
 
 struct Operator {
-  std::string name;  // as a node's name
+  std::string name;  // has the form of a node's name
   Rights rights = Rights::kRead;
   Key open{};
   bool operator==(const Operator&) const = default;
 };
 
-// What a node reads.
+// A node's key file.
 //   cluster = HEX                once or twice
 //   operator = NAME RIGHTS HEX   once per operator
 struct ClusterKeys {
@@ -50,13 +51,13 @@ struct ClusterKeys {
   std::vector<Operator> operators;
 };
 
-// What an operator's tgctl uses.
+// The key file of an operator's tgctl.
 //   operator = NAME
 //   secret = HEX
 //   control = HEX   public key of the control ports, once per cluster key
 struct OperatorKeys {
   std::string name;
-  // One way to present oneself for each cluster key: the own pair, and the control ports' public key.
+  // The keys of a connection, one Way for each cluster key: the client's pair, and the control ports' public key.
   struct Way {
     KeyPair own;
     Key control{};
@@ -66,14 +67,14 @@ struct OperatorKeys {
 
 // Errors name `file` and the line.
 Result<ClusterKeys> parse_cluster_keys(std::string_view text, std::string_view file);
-// Takes an operator's file, and a cluster key file too.
+// Accepts an operator's file or a cluster key file.
 Result<OperatorKeys> parse_operator_keys(std::string_view text, std::string_view file);
-// The text of a key file. Refused where others than its owner may read it, or where it belongs neither to root nor to
-// this process's user.
+// The text of a key file. Refused if anyone but its owner may read it, or if it belongs neither to root nor to this
+// process's user.
 Result<std::string> read_key_file(const std::string& path);
 
 std::string format_cluster(const Key& cluster);
-std::string format_operator(const Operator& listed);  // the line of a cluster key file
+std::string format_operator(const Operator& listed);  // as a line of a cluster key file
 std::string format_operator_keys(const std::string& name, const KeyPair& own, const std::vector<Key>& clusters);
 
 Key draw_cluster_key();

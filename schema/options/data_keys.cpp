@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::uint64_t kMostImages = 1u << 24;
 constexpr std::uint64_t kMostClasses = 65'535;
-constexpr std::uint64_t kMostImageSize = 1024;  // pixels of what a model takes
+constexpr std::uint64_t kMostImageSize = 1024;  // pixels of a side of a model's input
 constexpr std::uint64_t kMostResize = 2 * kMostImageSize;
-constexpr std::size_t kMostChannels = 64;  // that are given numbers
+constexpr std::size_t kMostChannels = 64;  // channels with numbers of their own
 constexpr double kMostTestShare = 0.9;
 
 using Row = Option<JobSpec>;
@@ -26,14 +26,14 @@ Row numbers_row(std::string name, std::vector<double> JobSpec::*field, RealRange
 void add_set_keys(std::vector<Row>& rows) {
   rows.push_back(choice_row("data", &JobSpec::data,
                             "The training and test set. synthetic and fractals need no files; folder: JPEG or PNG, a "
-                            "folder per class, there or in train/ and test/ (or val/), or as train.txt and test.txt "
-                            "list them; npy: x_train.npy, y_train.npy, x_test.npy, y_test.npy; idx: files with "
+                            "folder per class, directly or in train/ and test/ (or val/), or as listed by train.txt "
+                            "and test.txt; npy: x_train.npy, y_train.npy, x_test.npy, y_test.npy; idx: files with "
                             "train-images, train-labels, t10k-images, t10k-labels in their names."));
   rows.push_back(path_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
                           "Folder with the data's files on every node; empty = each node's own data-dir."));
   rows.push_back(whole_row("data-seed", &JobSpec::data_seed, {},
-                           "Seed from which synthetic and fractals are drawn, and the samples that test-share holds "
-                           "back."));
+                           "Seed for drawing synthetic and fractals, and for choosing the samples that test-share "
+                           "holds back."));
   rows.push_back(whole_row("data-train", &JobSpec::data_train, {0, kMostImages},
                            "Training images of synthetic and fractals; 0 = the generator's default."));
   rows.push_back(whole_row("data-test", &JobSpec::data_test, {0, kMostImages},
@@ -42,44 +42,43 @@ void add_set_keys(std::vector<Row>& rows) {
                            "Classes of fractals; 0 = the generator's default."));
   rows.push_back(
       whole_row("image-size", &JobSpec::image_size, {0, kMostImageSize},
-                "Pixels of a picture's sides, of fractals and folder; 0 = that of the files, and where they differ "
-                "what the model was published with."));
-  rows.push_back(
-      real_row("test-share", &JobSpec::test_share, {0, kMostTestShare, false, false},
-               "folder, npy, idx without a part for testing: share of each class that is held back for it."));
+                "Pixels of a picture's sides, for fractals and folder; 0 = that of the files, or, if they differ, the "
+                "size that the model was published with."));
+  rows.push_back(real_row("test-share", &JobSpec::test_share, {0, kMostTestShare, false, false},
+                          "folder, npy, idx without a test set: share of each class that is held back for testing."));
   rows.push_back(choice_row("damaged", &JobSpec::damaged,
-                            "folder: a picture that cannot be decoded ends the run, or is named and done without."));
+                            "folder: a picture that cannot be decoded ends the run, or is named and skipped."));
 }
 
 void add_recipe_keys(std::vector<Row>& rows) {
   rows.push_back(choice_row("crop", &JobSpec::crop,
-                            "What training sees of a picture: its middle as evaluation does (none), a window of the "
-                            "input's size anywhere (window), a part of 8 to 100 % of its area that is resized (area); "
-                            "auto: as the data ask for."));
+                            "The part of a picture that training sees: its middle, as in evaluation (none), a window "
+                            "of the input's size anywhere (window), or 8 to 100 % of its area, resized (area); auto: "
+                            "as suits the data."));
   rows.push_back(whole_row("crop-padding", &JobSpec::crop_padding, {0, kMostImageSize},
-                           "crop = window: black pixels on every side before it is drawn; 0 = as the data ask for."));
+                           "crop = window: black pixels added on every side first; 0 = as suits the data."));
   rows.push_back(whole_row("resize", &JobSpec::resize, {0, kMostResize},
-                           "Pixels that a picture's shorter side is resized to before the middle or a window of it is "
-                           "taken; 0 = not at all, or 8/7 of the input where a folder's pictures are of other sizes."));
+                           "Pixels that a picture's shorter side is resized to before its middle or a window is taken; "
+                           "0 = no resizing, or 8/7 of the input if a folder's pictures have other sizes."));
   rows.push_back(choice_row("flip", &JobSpec::flip,
-                            "Whether training sees every second picture flipped left to right; auto: as the data ask "
-                            "for."));
-  rows.push_back(choice_row("colour", &JobSpec::colour,
-                            "How training changes colours: brightness and contrast as the paper's CifarNet (paper), or "
-                            "brightness, contrast and saturation by colour-strength (jitter); auto: as the data ask "
-                            "for."));
+                            "Whether training flips half of the pictures left to right; auto: as suits the data."));
+  rows.push_back(
+      choice_row("colour", &JobSpec::colour,
+                 "How training changes colours: brightness and contrast as for the paper's CifarNet (paper), "
+                 "or brightness, contrast and saturation by colour-strength (jitter); auto: as suits the "
+                 "data."));
   rows.push_back(real_row("colour-strength", &JobSpec::colour_strength, {0, 1, false, false},
                           "colour = jitter: factors are drawn from 1 - strength to 1 + strength."));
   rows.push_back(
       choice_row("normalization", &JobSpec::normalization,
-                 "What values become: x / 255 of bytes (none), that from -1 to 1 (symmetric), each sample to "
-                 "mean 0 and deviation 1 (per-image), or each channel by mean and deviation that are given "
-                 "or measured on the training set; auto: as the data ask for."));
+                 "How values are scaled: bytes to x / 255 (none), the same from -1 to 1 (symmetric), each "
+                 "sample to mean 0 and deviation 1 (per-image), or each channel by a mean and deviation that "
+                 "are given or measured on the training set; auto: as suits the data."));
   constexpr double kMostValue = 1e30;
   rows.push_back(numbers_row("mean", &JobSpec::mean, {-kMostValue, kMostValue, false, false},
                              "normalization = given: what is subtracted from x / 255, or from samples of floats."));
   rows.push_back(numbers_row("deviation", &JobSpec::deviation, {0, kMostValue, true, false},
-                             "normalization = given: what that is divided by."));
+                             "normalization = given: what the result is divided by."));
 }
 
 Error refused(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }

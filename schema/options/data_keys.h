@@ -9,7 +9,7 @@
 namespace tg::schema {
 
 void add_data_keys(std::vector<Option<JobSpec>>& rows);
-// Which of them do not go together.
+// Refuses keys that contradict each other.
 Status validate_data_keys(const JobSpec& spec);
 
 }  // namespace tg::schema

@@ -1,6 +1,6 @@
-// A fault that a test asks a node for, at a named point of a run: `fault = kill@reduce:12`, `hang@backward:3`,
-// `flip@forward:7`; or at the n-th call of a kind to the disk since the process began: `kill@rename:2`, `fail@fsync:3`
-// (that call alone, EIO), `full@write:1` (no space from that one on). Values; the daemon carries them out
+// A fault that a test makes a node have, at a named point of a run: `fault = kill@reduce:12`, `hang@backward:3`,
+// `flip@forward:7`; or at the n-th disk call of a kind since the process began: `kill@rename:2`, `fail@fsync:3` (that
+// call alone, EIO), `full@write:1` (no space from that call on). Values; the daemon carries them out
 // (daemon/step/threads/fault_injection.h). Pure; any thread.
 #pragma once
 
@@ -18,15 +18,15 @@ namespace tg::schema {
 enum class FaultKind : std::uint8_t { kKill, kHang, kFlip, kFail, kFull };
 constexpr auto words_of(FaultKind) { return words("kill", "hang", "flip", "fail", "full"); }
 
-// As engine/storage/disk_fault.h has them.
+// The same points as in engine/storage/disk_fault.h.
 enum class DiskPoint : std::uint8_t { kOpen, kWrite, kFsync, kRename };
 constexpr auto words_of(DiskPoint) { return words("open", "write", "fsync", "rename"); }
 
 struct Fault {
   FaultKind kind = FaultKind::kKill;
   Phase phase = Phase::kIdle;
-  std::uint64_t step = 0;              // or which call, from 1
-  std::optional<DiskPoint> disk = {};  // instead of a phase
+  std::uint64_t step = 0;              // or the number of the disk call, from 1
+  std::optional<DiskPoint> disk = {};  // set for a disk fault, which has no phase
   bool operator==(const Fault&) const = default;
 };
 

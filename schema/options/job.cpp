@@ -19,8 +19,8 @@ constexpr WholeRange kTimeoutRange{100, 86'400'000};
 constexpr WholeRange kCheckpointRange{0, std::uint64_t{30} * 24 * 3'600'000};
 
 using Row = Option<JobSpec>;
-constexpr std::uint64_t kMostFeatures = 65'536;  // of a hidden layer
-constexpr std::size_t kMostHidden = 32;          // layers
+constexpr std::uint64_t kMostFeatures = 65'536;  // features of a hidden layer
+constexpr std::size_t kMostHidden = 32;          // hidden layers
 
 void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
@@ -28,32 +28,32 @@ void add_task_rows(std::vector<Row>& rows) {
       "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
       "replay)."));
   rows.push_back(list_row("hidden", &JobSpec::hidden, whole_row("", &JobSpec::data_seed, {1, kMostFeatures}, ""),
-                          &JobSpec::data_seed, kMostHidden, "numbers with commas between them, such as 256,128",
+                          &JobSpec::data_seed, kMostHidden, "numbers separated by commas, such as 256,128",
                           "mlp: features of each hidden layer; empty = none."));
   rows.push_back(real_row("label-smoothing", &JobSpec::label_smoothing, {0, 1, false, true},
                           "Share of each sample's target that is spread evenly over all classes."));
   add_data_keys(rows);
   rows.push_back(
       path_row("initial", &JobSpec::initial, kMostPathBytes,
-               "Parameters to start from, in place of drawn ones: a safetensors file with PyTorch's names on "
-               "every node, such as fetch writes; a path that does not begin with / begins at data-dir. The "
-               "last layer is drawn where the file has another number of classes."));
+               "Parameters to start from, instead of drawing them: a safetensors file with PyTorch's names on "
+               "every node, such as fetch writes; a path that does not begin with / is relative to data-dir. "
+               "The last layer is drawn if the file has another number of classes."));
   rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
                            "Seed of initial parameters, sample order, augmentation and ternary draws."));
   rows.push_back(
       whole_row("global-batch", &JobSpec::global_batch, {1, kMostBatch},
-                "Samples of a step over all members; what is learnt does not depend on their number, but for batch "
-                "normalizations, which see each member's share by itself."));
+                "Samples of a step over all members. The result does not depend on the number of members, except "
+                "for batch normalizations, which see only their member's share."));
   rows.push_back(whole_row("batch-per-node", &JobSpec::batch_per_node, {0, kMostBatch},
-                           "Samples of a step per member, in place of global-batch; 0 = not used."));
+                           "Samples of a step per member, instead of global-batch; 0 = not used."));
   rows.push_back(
       whole_row("micro-batch", &JobSpec::micro_batch, {0, kMostBatch},
-                "Samples that a member computes at once, their gradients added up: for models that do not fit its "
-                "memory otherwise. Divides every member's part of a step; 0 = all at once."));
+                "Samples that a member computes at once, adding up their gradients: for models that would not fit "
+                "its memory otherwise. Must divide every member's part of a step; 0 = all at once."));
 }
 
-// A word of its own, or a path.
+// The value that is not a path.
 constexpr const char* kGaussian = "gaussian";
 Row replay_gradients_row() {
   Row row;
@@ -74,11 +74,12 @@ void add_compute_rows(std::vector<Row>& rows) {
       "compute", &JobSpec::compute,
       "train on data, or replay: exchange gradients made once before the first step, to measure a network."));
   rows.push_back(replay_gradients_row());
-  rows.push_back(real_row("replay-zeros", &JobSpec::replay_zeros, {0.68, 0.9999, false, false},
-                          "replay: share of zero codes of gaussian gradients at clip-sigma 2.5; 0.68 = plain ones."));
+  rows.push_back(
+      real_row("replay-zeros", &JobSpec::replay_zeros, {0.68, 0.9999, false, false},
+               "replay: share of zero codes of gaussian gradients at clip-sigma 2.5; 0.68 = plain gaussian."));
 }
 
-// Square root and products are the same on every machine, a general power is not.
+// Square roots and products are the same on every machine, a general power is not.
 Row power_row() {
   Row row = real_row("schedule-power", &JobSpec::schedule_power, {0.5, 2, false, false},
                      "polynomial: rate * (1 - step/steps) ^ power.");
@@ -102,7 +103,7 @@ void add_learning_rows(std::vector<Row>& rows) {
   rows.push_back(real_row("learning-rate", &JobSpec::learning_rate, {0, 1e6, true, false}, "Learning rate at step 0."));
   rows.push_back(choice_row("schedule", &JobSpec::schedule, "How the learning rate falls."));
   rows.push_back(real_row("schedule-factor", &JobSpec::schedule_factor, {0, 1, true, false},
-                          "staircase: what the rate is multiplied by at each stair."));
+                          "staircase: factor by which the rate is multiplied at each stair."));
   rows.push_back(
       whole_row("schedule-every", &JobSpec::schedule_every, {0, kMostSteps}, "staircase: steps of a stair."));
   rows.push_back(power_row());
@@ -122,12 +123,12 @@ void add_learning_rows(std::vector<Row>& rows) {
 }
 
 void add_gradient_rows(std::vector<Row>& rows) {
-  rows.push_back(
-      choice_row("gradients", &JobSpec::gradients, "How gradients travel: ternary codes, or floats to compare with."));
+  rows.push_back(choice_row("gradients", &JobSpec::gradients,
+                            "How gradients travel: as ternary codes, or as floats for comparison."));
   rows.push_back(real_row("clip-sigma", &JobSpec::clip_sigma, {0, 1e6, false, false},
                           "Gradients are clipped at this many standard deviations of their segment; 0 = off."));
   rows.push_back(
-      choice_row("scaler", &JobSpec::scaler, "Scaler after the paper's formula, or after its authors' code (repo)."));
+      choice_row("scaler", &JobSpec::scaler, "Scaler by the paper's formula, or as in its authors' code (repo)."));
   rows.push_back(choice_row(
       "scaler-sharing", &JobSpec::scaler_sharing,
       "A segment's scaler: the largest of all members' (max), or each member's own (none; direct exchange)."));
@@ -138,11 +139,11 @@ void add_gradient_rows(std::vector<Row>& rows) {
                            "The first steps whose gradients travel as float32."));
   rows.push_back(
       choice_row("exchange", &JobSpec::exchange,
-                 "direct: codes go from all to all; sharded: each chunk is summed by one owner; auto: by the number of "
-                 "members."));
-  rows.push_back(
-      choice_row("coding", &JobSpec::coding,
-                 "Ternary payloads as bit planes (raw) or entropy-coded (entropy); auto: by the measured link."));
+                 "direct: codes go from all to all; sharded: each chunk is summed by one owner; auto: depends on the "
+                 "number of members."));
+  rows.push_back(choice_row(
+      "coding", &JobSpec::coding,
+      "Ternary payloads as bit planes (raw) or entropy-coded (entropy); auto: depends on the measured link."));
   rows.push_back(whole_row("bucket-parameters", &JobSpec::bucket_parameters, {0, UINT32_MAX},
                            "Parameters after which a bucket is full and leaves; 0 = chosen from the model."));
   rows.push_back(whole_row("chunk-parameters", &JobSpec::chunk_parameters, {0, kMostChunkParameters},
@@ -150,12 +151,13 @@ void add_gradient_rows(std::vector<Row>& rows) {
 }
 
 Row members_row() {
-  Row row = choice_row("members", &JobSpec::members, "Which nodes take part: all that the peer lines name.");
+  Row row = choice_row("members", &JobSpec::members, "Which nodes take part: all those named by the peer lines.");
   row.set = [](JobSpec&, const std::string& value) -> Status {
     if (value == to_word(Members::kAll)) return {};
-    return bad_value(value,
-                     "all, the only value: every node of the mesh takes part. To train on some of them, give these "
-                     "files with peer lines of their own");
+    return bad_value(
+        value,
+        "all, the only value: every node of the mesh takes part. To train on some of them, give those nodes "
+        "files with their own peer lines");
   };
   return row;
 }
@@ -172,9 +174,10 @@ void add_running_rows(std::vector<Row>& rows) {
   rows.push_back(
       duration_row("step-timeout", &JobSpec::step_timeout_ms, kTimeoutRange,
                    "A member without progress for this long, or 10 median steps if that is more, is stuck."));
-  rows.push_back(duration_row("checkpoint-every", &JobSpec::checkpoint_every_ms, kCheckpointRange,
-                              "How often each member writes its state while it trains, so that a run whose nodes all "
-                              "die leaves something; 0s = only at the end."));
+  rows.push_back(
+      duration_row("checkpoint-every", &JobSpec::checkpoint_every_ms, kCheckpointRange,
+                   "How often each member writes its state during training, so that something remains if all "
+                   "nodes die; 0s = only at the end."));
   rows.push_back(real_row("link-mbps", &JobSpec::link_mbps, {0, 1e7, false, false},
                           "Mbit/s of each node's link, for predictions; 0 = measured at the start."));
   rows.push_back(
@@ -191,7 +194,7 @@ std::vector<Row> make_rows() {
   return rows;
 }
 
-// What other programs call it.
+// A word that other programs use for a key.
 struct OtherWord {
   const char* word;
   const char* key;
@@ -237,7 +240,7 @@ Status validate_compute(const JobSpec& spec) {
   if (spec.micro_batch > 0)
     return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
                    " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");
-  // It would be added to the same array in every step.
+  // The decay would be added to the same array in every step.
   if (spec.weight_decay > 0 && spec.weight_decay_path == WeightDecayPath::kInside) {
     return invalid("weight-decay = " + format_real(spec.weight_decay) +
                    " inside the ternary path needs compute = train: replayed gradients stay as they are; set "

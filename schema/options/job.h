@@ -1,6 +1,6 @@
-// A job: what a run does, as the user writes it (key = value) and as it travels (the same, canonical: every key,
-// sorted). Pure values. Parsing names the key, the value, what is allowed, the nearest known key and, for files, the
-// line.
+// A job says what a run does. The user writes it as `key = value` lines; it travels in the same form, canonical: every
+// key, sorted. Pure values. Parse errors name the key, the value, what is allowed, the nearest known key and, for
+// files, the line.
 #pragma once
 
 #include <cstdint>
@@ -17,39 +17,39 @@
 namespace tg::schema {
 
 struct JobSpec {
-  // What is trained, on what.
+  // The model and its data.
   ModelKind model = ModelKind::kLenet;
   std::vector<std::uint64_t> hidden = {256, 128};  // features of an MLP's hidden layers
   double label_smoothing = 0;
   DatasetKind data = DatasetKind::kSynthetic;
-  std::string data_dir;          // on every node; empty = the node's own data-dir
-  std::uint64_t data_seed = 1;   // of what is drawn, and of the samples held back for testing
-  std::uint64_t data_train = 0;  // images of what is drawn, 0 = the generator's default
+  std::string data_dir;          // the folder on every node; empty = the node's own data-dir
+  std::uint64_t data_seed = 1;   // seed of generated sets, and of the samples held back for testing
+  std::uint64_t data_train = 0;  // images of a generated set, 0 = the generator's default
   std::uint64_t data_test = 0;
-  std::uint64_t data_classes = 0;  // of the fractals, 0 = the generator's default
-  std::uint64_t image_size = 0;    // pixels of a side: of fractals, and of what a model takes from a folder
-  double test_share = 0;           // of each class held back for testing; 0 = the data have a part for it
+  std::uint64_t data_classes = 0;  // classes of fractals, 0 = the generator's default
+  std::uint64_t image_size = 0;    // pixels of a side, for fractals and for a folder's pictures
+  double test_share = 0;           // share of each class held back for testing; 0 = the data have a test set
   Damaged damaged = Damaged::kFatal;
-  // How a sample becomes input; none, 0 and empty = as the data ask for (engine/recipe.h).
+  // How a sample becomes input; nullopt, 0 and empty = chosen to suit the data (engine/recipe.h).
   std::optional<Crop> crop;
-  std::uint64_t crop_padding = 0;  // pixels
+  std::uint64_t crop_padding = 0;  // pixels on every side
   std::uint64_t resize = 0;        // pixels of the shorter side
   std::optional<Flip> flip;
   std::optional<Colour> colour;
   double colour_strength = 0.4;
   std::optional<Normalization> normalization;
   std::vector<double> mean, deviation;  // per channel
-  std::string initial;                  // file of the parameters to start from; empty = drawn from the seed
+  std::string initial;                  // file with the initial parameters; empty = drawn from the seed
   std::uint64_t steps = 1000;
   std::uint64_t seed = 1;
   std::uint64_t global_batch = 64;
   std::uint64_t batch_per_node = 0;  // if set, global batch = this times members
-  std::uint64_t micro_batch = 0;     // samples that the engine computes at once; 0 = all of a member's
-  // What computes the gradients.
+  std::uint64_t micro_batch = 0;     // samples that the engine computes at once; 0 = the member's whole batch
+  // Where the gradients come from.
   Compute compute = Compute::kTrain;
-  std::optional<std::string> replay_gradients;  // replay: the path of recorded ones; none = gaussian ones
-  double replay_zeros = 0.68;                   // replay: share of zero codes of gaussian ones
-  // How it learns.
+  std::optional<std::string> replay_gradients;  // replay: path of recorded gradients; nullopt = gaussian ones
+  double replay_zeros = 0.68;                   // replay: share of zero codes of gaussian gradients
+  // Optimizer, schedule and evaluation.
   OptimizerKind optimizer = OptimizerKind::kMomentum;
   double learning_rate = 0.01;
   ScheduleKind schedule = ScheduleKind::kConstant;
@@ -76,15 +76,15 @@ struct JobSpec {
   std::optional<Coding> coding;          // none = auto
   std::uint64_t bucket_parameters = 0;   // 0 = chosen from the model
   std::uint64_t chunk_parameters = 0;    // 0 = chosen from the model and N
-  // How it is run.
+  // Running.
   Members members = Members::kAll;
   std::uint64_t digest_every = 20;  // steps
   std::uint64_t threads = 0;        // per member; 0 = the node's own setting
   std::uint64_t start_timeout_ms = 30'000;
-  std::uint64_t step_timeout_ms = 60'000;       // the floor of 10 x the median step
+  std::uint64_t step_timeout_ms = 60'000;       // lower bound of the timeout, which is 10 x the median step
   std::uint64_t checkpoint_every_ms = 300'000;  // 0 = only at the end
   double link_mbps = 0;                         // 0 = measured at the start
-  bool trace = false;                           // a timeline of every member
+  bool trace = false;                           // record a timeline of every member
 
   bool operator==(const JobSpec&) const = default;
 };
@@ -92,11 +92,11 @@ struct JobSpec {
 // The table behind JobSpec: one row per key.
 const std::vector<Option<JobSpec>>& job_options();
 
-// A job file's text; file names the place in errors.
+// Parses a job file's text; `file` is its name for errors.
 Result<JobSpec> parse_job(std::string_view text, std::string_view file);
-// key=value on top of a spec (--set).
+// Sets one key of a spec from "key=value" (--set).
 Status set_job_key(JobSpec& spec, std::string_view assignment);
-// What no single key can say: B < 1, staircase without every, ... (B < N needs the mesh: pass members, 0 = unknown).
+// Checks what no single key can: B < 1, staircase without schedule-every, ... For B < N pass the members, 0 = unknown.
 Status validate_job(const JobSpec& spec, std::size_t members);
 // Every key, sorted, one `key = value` per line; parse_job(canonical_job(s)) == s.
 std::string canonical_job(const JobSpec& spec);

@@ -12,9 +12,9 @@
 namespace tg::schema {
 namespace {
 
-constexpr std::size_t kColumns = 64;  // of a source line before it is escaped; man wants at most 80 then
+constexpr std::size_t kColumns = 64;  // columns of a source line before escaping; man wants at most 80 afterwards
 
-// Dashes, quotes and the like as they were typed, so that what is copied from a page works.
+// Keeps dashes, quotes and the like as typed, so that text copied from a page works.
 std::string escape(std::string_view line) {
   std::string text = line.starts_with('.') || line.starts_with('\'') ? "\\&" : "";
   for (const char c : line) {
@@ -74,7 +74,7 @@ void Manual::subheading(std::string_view title) {
   below_heading_ = true;
 }
 
-// A heading begins a paragraph as well.
+// After a heading no command is needed: it begins a paragraph itself.
 void Manual::begin_paragraph() {
   if (!std::exchange(below_heading_, false)) text_ += ".PP\n";
 }
@@ -118,10 +118,10 @@ std::string daemon_manual() {
   page.paragraph(
       "One tgd runs on every machine of a mesh, and no machine is special. Together they train one network at a time, "
       "each on its part of every batch, and exchange ternary gradients. Runs are started and watched with tgctl, which "
-      "may ask any node.");
+      "can ask any node.");
   page.paragraph(
       "Every key of tgd.conf(5) may be given in the file, as an option here, or in the environment as TGD_KEY "
-      "(TGD_PEER_TIMEOUT). Options win over the environment, the environment wins over the file.");
+      "(TGD_PEER_TIMEOUT). Options override the environment, which overrides the file.");
   page.paragraph("The log goes to stderr, one line for each event.");
   page.heading("OPTIONS");
   for (const ProgramOption& option : program_options())
@@ -134,7 +134,7 @@ std::string daemon_manual() {
             {"Save the run's state, tell the peers, and end; where something is stuck, end without that after " +
              std::to_string(2 * kShutdownMs / 1000) + " s. SIGHUP is ignored under nohup."});
   page.heading("EXIT STATUS");
-  page.item("0", {"It was asked to end, and did."});
+  page.item("0", {"It was told to end, and did."});
   page.item(
       "1", {"Something it needs is not there: a port, the state directory, memory, with engine = cuda a device; or its "
             "end was overdue."});
@@ -172,7 +172,7 @@ std::string job_manual() {
   page.heading("DESCRIPTION");
   page.paragraph(
       "A job file has one key = value per line; # begins a comment. A key that is left out has its default. tgctl "
-      "start FILE --set KEY=VALUE goes over the file; --dry-run checks it.");
+      "start FILE --set KEY=VALUE overrides the file; --dry-run checks it.");
   page.heading("EXAMPLE");
   page.example(
       "model = lenet\n"

@@ -10,18 +10,18 @@
 
 namespace tg::schema {
 
-// One page. Texts are plain: what would be a command to man is escaped, lines are broken.
+// One page. Texts are plain: anything that man would take for a command is escaped, and lines are broken.
 class Manual {
  public:
-  // name "tgd.conf", section 5, and what stands behind the name in NAME.
+  // name: "tgd.conf"; section: 5; summary: the text after the name under NAME.
   Manual(const std::string& name, int section, std::string_view summary);
   void heading(std::string_view title);
   void subheading(std::string_view title);
   void paragraph(std::string_view text);
-  // A bold tag, and paragraphs that are indented below it.
+  // A bold tag with indented paragraphs below it.
   void item(std::string_view tag, const std::vector<std::string>& paragraphs);
-  void example(std::string_view lines);  // as they are
-  // Pages as "tgd.conf(5)".
+  void example(std::string_view lines);  // printed as they are
+  // The SEE ALSO section; pages are written like "tgd.conf(5)".
   void see_also(const std::vector<std::string>& pages);
   std::string text() const { return text_; }
 

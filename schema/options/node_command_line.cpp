@@ -1,4 +1,4 @@
-// Where a node's configuration comes from: the file, the environment and the command line, in this order of force.
+// The sources of a node's configuration: the file, the environment and the command line; later ones win.
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <cerrno>
@@ -19,7 +19,7 @@ namespace po = boost::program_options;
 using Row = Option<NodeConfig>;
 
 constexpr std::size_t kMostConfigBytes = 256 * 1024;
-constexpr std::size_t kHelpColumns = 74;  // of 80, behind six spaces
+constexpr std::size_t kHelpColumns = 74;  // 80 columns less six spaces of indent
 constexpr std::string_view kEnvironmentPrefix = "TGD_";
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
@@ -30,7 +30,7 @@ std::string environment_name(const std::string& key) {
   return name;
 }
 
-// One place that values come from; a later source replaces an earlier one's value, and its whole list of peers.
+// The values of one source. A later source replaces an earlier one's values, and its whole list of peers.
 struct Source {
   struct Value {
     std::string key, value, place;
@@ -69,8 +69,8 @@ Result<Source> read_file(const std::string& path) {
   return source;
 }
 
-// TGD_CONFIG is handled by the caller. A variable whose name is near to an option's is a misspelt option. Any other one
-// is somebody else's: a container platform sets TGD_SERVICE_HOST for a service named tgd.
+// The caller handles TGD_CONFIG. A variable whose name is close to an option's is a misspelt option. Any other one is
+// somebody else's: a container platform sets TGD_SERVICE_HOST for a service named tgd.
 Result<Source> read_environment(const char* const* environment, std::optional<std::string>& config_path) {
   std::vector<std::string> known{environment_name("config")};
   for (const Row& row : node_options()) known.push_back(environment_name(row.name));
@@ -158,11 +158,11 @@ Result<Flags> read_flags(int argc, const char* const* argv) {
   return flags;
 }
 
-// Of data-dir: a folder that may still be mounted, so it is no error yet.
+// A warning if data-dir does not exist. It may still be mounted later, so it is not an error yet.
 std::string missing_folder(const std::string& path) {
   std::error_code code;
   if (path.empty() || std::filesystem::is_directory(path, code)) return "";
-  return "data-dir = " + path + (code ? ": " + code.message() : " is no folder") +
+  return "data-dir = " + path + (code ? ": " + code.message() : " is not a folder") +
          "; jobs that need data will be refused here";
 }
 
@@ -172,7 +172,7 @@ std::string make_help() {
       "  tgd --config tgd.conf\n"
       "  tgd --config tgd.conf --node node-b --threads 2\n\n"
       "Options; in the file as `key = value`, in the environment as TGD_KEY\n"
-      "(TGD_PEER_TIMEOUT). Flags win over the environment, that over the file.\n\n";
+      "(TGD_PEER_TIMEOUT). Flags override the environment, which overrides the file.\n\n";
   for (const ProgramOption& option : program_options()) {
     const std::string argument = std::string(*option.argument == '\0' ? "" : " ") + option.argument;
     text += "  --" + std::string(option.name) + argument;

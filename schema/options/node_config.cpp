@@ -42,7 +42,7 @@ namespace {
 
 bool is_literal(std::string_view host) { return is_ipv4(host) || is_ipv6(host); }
 
-// Of the mesh: there has to be one above it.
+// Parses a mesh port; the control port is the one above it, so 65535 is refused.
 Result<std::uint16_t> parse_port(std::string_view text) {
   std::uint16_t port = 0;
   const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), port);
@@ -56,8 +56,9 @@ Row peer_row() {
   row.name = "peer";
   row.form = "NAME@host:port";
   row.help =
-      "NAME@host:port of a node, the own one too; once per node, the same lines in every node's file. The host is a "
-      "name or an address, an IPv6 one in brackets. The port is the mesh's, the one above it is for control.";
+      "NAME@host:port of a node; once per node, this one included, with the same lines in every node's file. The host "
+      "is "
+      "a name or an address, an IPv6 address in brackets. The port is the mesh's; the one above it is for control.";
   row.repeated = true;
   row.set = [](NodeConfig& config, const std::string& value) -> Status {
     Result<PeerAddress> peer = parse_peer(value);
@@ -79,8 +80,7 @@ Row listen_row() {
   Row row;
   row.name = "listen";
   row.help =
-      "Address to bind, and a port where it is not the peer line's: 0.0.0.0, [::]:7700. The port is the mesh's, the "
-      "one "
+      "Address to bind, and a port if it is not the peer line's: 0.0.0.0, [::]:7700. The port is the mesh's; the one "
       "above it is for control. The peer line says where the others reach this node. Anything but loopback needs a "
       "key-file, or insecure = true.";
   row.form = "ADDRESS or ADDRESS:PORT";
@@ -105,8 +105,8 @@ Row control_allow_row() {
   Row row;
   row.name = "control-allow";
   row.help =
-      "Without keys: addresses, networks (10.0.0.0/8) or names, comma between them, that may ask the control port "
-      "beside loopback and the hosts of the peer lines.";
+      "Without keys: addresses, networks (10.0.0.0/8) or names, separated by commas, that may use the control port "
+      "in addition to loopback and the hosts of the peer lines.";
   row.form = "list";
   row.set = [](NodeConfig& config, const std::string& value) -> Status {
     config.control_allow.clear();
@@ -132,8 +132,8 @@ Row metrics_row() {
   Row row;
   row.name = "metrics";
   row.help =
-      "Where Prometheus and health checks ask this node over HTTP: /metrics, /healthz, /readyz. Such as "
-      "127.0.0.1:9770. There are no keys: whoever reaches the port can read. Not set = no such port.";
+      "Where Prometheus and health checks reach this node over HTTP: /metrics, /healthz, /readyz. Such as "
+      "127.0.0.1:9770. There are no keys: everyone who reaches the port can read. Not set = no such port.";
   row.form = "ADDRESS:PORT";
   row.set = [](NodeConfig& config, const std::string& value) -> Status {
     config.metrics_host.clear();
@@ -173,7 +173,7 @@ Row fault_row() {
   return row;
 }
 
-// The names of the variants that some processor has (kernels/dispatch.cpp).
+// Knows the variants of all processors, not only of this one (kernels/dispatch.cpp).
 Row kernels_row() {
   const std::vector<std::string> known{"auto", "avx512", "avx2", "scalar"};
   return word_row<NodeConfig>(
@@ -189,32 +189,35 @@ std::vector<Row> make_rows() {
   rows.push_back(text_row("node", &NodeConfig::node, kMostNameBytes, "Name of this node, one of the peer lines."));
   rows.push_back(peer_row());
   rows.push_back(listen_row());
-  rows.push_back(path_row("key-file", &NodeConfig::key_file, kMostPathBytes,
-                          "Cluster key file, the same on every node; tgctl keygen makes it. Who has no key of it can "
-                          "neither join nor ask. It may change while the node runs."));
+  rows.push_back(
+      path_row("key-file", &NodeConfig::key_file, kMostPathBytes,
+               "Cluster key file, the same on every node; tgctl keygen makes it. Without a key from it nobody "
+               "can join or ask. It may change while the node runs."));
   rows.push_back(flag_row("insecure", &NodeConfig::insecure,
-                          "Listen beyond loopback without keys: who calls from an address of the peer lines or of "
+                          "Listen beyond loopback without keys: everyone at an address of the peer lines or of "
                           "control-allow can start and stop runs."));
   rows.push_back(control_allow_row());
   rows.push_back(path_row("state-dir", &NodeConfig::state_dir, kMostPathBytes,
                           "Folder for runs: specs, logs, metrics, models. It survives restarts."));
   rows.push_back(path_row("data-dir", &NodeConfig::data_dir, kMostPathBytes,
-                          "Folder with data sets on this node, for jobs that name no data-dir."));
+                          "Folder with data sets on this node, for jobs without a data-dir."));
   rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMostThreads},
                            "Threads of the engine, and (up to 8) of the exchange's work; 0 = what the cgroup allows."));
   rows.push_back(whole_row("weight", &NodeConfig::weight, {1, kMostWeight},
-                           "Of this node's share of each batch: a node with weight 3 computes three times as many "
-                           "samples as one with 1. Only the proportion counts: 1.5 to 1 is 3 and 2."));
+                           "Weight of this node's share of each batch: a node with weight 3 computes three times as "
+                           "many samples as one with 1. Only the ratio counts: for 1.5 to 1, use 3 and 2."));
   rows.push_back(whole_row("memory-mib", &NodeConfig::memory_mib, {0, kMostMemoryMib},
                            "MiB that a run may take here, whatever the machine says; a start that needs more is "
                            "refused. 0 = what the machine and its cgroup have left."));
   rows.push_back(whole_row("keep-runs", &NodeConfig::keep_runs, {1, kMostRunsKept},
-                           "Ended runs that are kept. Of more, those go first that have no model or whose model was "
-                           "fetched, the oldest first; each deletion is logged."));
-  rows.push_back(duration_row("keep-age", &NodeConfig::keep_age_ms, kKeepAgeRange,
-                              "Runs that ended longer ago go, unless their model was never fetched; 0s = none does."));
-  rows.push_back(whole_row("keep-mib", &NodeConfig::keep_mib, {0, kMostMemoryMib},
-                           "MiB that all runs may take on the disk; more are deleted as for keep-runs. 0 = any."));
+                           "Ended runs that are kept. If there are more, runs without a model or with a fetched model "
+                           "are deleted first, the oldest first; each deletion is logged."));
+  rows.push_back(
+      duration_row("keep-age", &NodeConfig::keep_age_ms, kKeepAgeRange,
+                   "Runs that ended longer ago are deleted, unless their model was never fetched; 0s = never."));
+  rows.push_back(
+      whole_row("keep-mib", &NodeConfig::keep_mib, {0, kMostMemoryMib},
+                "MiB that all runs may take on disk; beyond that runs are deleted as for keep-runs. 0 = no limit."));
   rows.push_back(duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
                               "A peer without a sign of life for this long is dead."));
   rows.push_back(metrics_row());
@@ -223,15 +226,15 @@ std::vector<Row> make_rows() {
                             "start; cpu = the processor; auto = the GPU if it can be had, else the processor, and the "
                             "log says why. Members of one run may differ: their replicas agree bit for bit."));
   rows.push_back(whole_row("device", &NodeConfig::device, {0, kMostDevice},
-                           "Which GPU, as nvidia-smi counts those that this process may use. One tgd uses one: on a "
-                           "host with two run two nodes, with a name, ports, a state-dir and a device each."));
+                           "Which GPU, as nvidia-smi counts those that this process may use. A tgd uses one: on a host "
+                           "with two GPUs run two nodes, each with its own name, ports, state-dir and device."));
   rows.push_back(choice_row("math", &NodeConfig::math,
                             "How a GPU multiplies: fp32 = in float32, with nothing left out; tf32 and bf16 = factors "
                             "rounded to 10 and 7 bits of mantissa, in bf16 a convolution's results as well, sums in "
                             "float32, which is faster and less exact. Parameters, gradients and updates are kept in "
                             "float32 in each; the processor always takes fp32."));
   rows.push_back(kernels_row());
-  rows.push_back(choice_row("log-level", &NodeConfig::log_level, "Lowest level that is written to stderr."));
+  rows.push_back(choice_row("log-level", &NodeConfig::log_level, "Lowest level written to stderr."));
   rows.push_back(fault_row());
   return rows;
 }
@@ -263,7 +266,7 @@ Status check_peers(const NodeConfig& config) {
                " Every file lists all nodes, its own included");
 }
 
-// An own line that nobody can reach, because the socket is of the other kind. :: takes both.
+// Refuses a peer line of this node that nobody can reach because the socket is of the other IP version. :: takes both.
 Status check_family(const NodeConfig& config) {
   const std::string& own = config.self().host;
   const bool any = config.listen == "::" || config.listen == "[::]";
@@ -293,7 +296,7 @@ Status check_listen(const NodeConfig& config) {
                  "every node and set key-file; or set insecure = true if the network is trusted");
   }
   if (config.insecure && !config.key_file.empty())
-    return usage("insecure = true and a key-file: with keys nothing is insecure; remove one of the two lines");
+    return usage("insecure = true and a key-file contradict each other; remove one of the two lines");
   const std::string& own = config.self().host;
   for (const PeerAddress& peer : config.peers) {
     if (peer.name == config.node || !is_literal(peer.host) || is_loopback(peer.host)) continue;

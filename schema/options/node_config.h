@@ -1,6 +1,6 @@
 // A node's configuration: `tgd --config tgd.conf`, TGD_* variables, flags. The order is defaults < file < environment <
-// flags. `peer = NAME@host:port`, one line per node, the same in every file, the own node included; seat = order of
-// names. A node uses two ports: the mesh port of its peer line and the one above it for control and liveness.
+// flags. `peer = NAME@host:port`, one line per node, the same in every file, this node included; seat = order of names.
+// A node uses two ports: the mesh port of its peer line and the one above it for control and liveness.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace tg::schema {
 struct PeerAddress {
   std::string name;
   std::string host;                      // a name or an address; an IPv6 one without its brackets
-  std::uint16_t port = 0;                // mesh; control = port + 1
+  std::uint16_t port = 0;                // the mesh port; control = port + 1
   std::string mesh_endpoint() const;     // tcp://host:port
   std::string control_endpoint() const;  // tcp://host:port+1
   bool operator==(const PeerAddress&) const = default;
@@ -29,27 +29,27 @@ struct PeerAddress {
 
 struct NodeConfig {
   std::string node;
-  Per<Seat, PeerAddress> peers;  // sorted by name; the own one included
-  // Where to bind, which need not be where the others reach this node: that is the own peer line.
+  Per<Seat, PeerAddress> peers;  // sorted by name; this node included
+  // Where to bind. The others may reach this node at another address, that of its peer line.
   std::string listen = "127.0.0.1";
-  std::uint16_t listen_port = 0;           // of the mesh; 0 = the peer line's
+  std::uint16_t listen_port = 0;           // the mesh port; 0 = that of the peer line
   std::string key_file;                    // the cluster key file; "" = no keys
   bool insecure = false;                   // needed to bind anything but loopback without keys
-  std::vector<std::string> control_allow;  // addresses, networks and names besides the peers', without keys
+  std::vector<std::string> control_allow;  // without keys: further addresses, networks and names that may ask
   std::string state_dir = "tgd-state";
   std::string data_dir;
-  std::uint64_t weight = 1;                 // of this node's share of a batch
-  std::uint64_t threads = 0;                // of the engine; 0 = what the cgroup allows
-  std::uint64_t memory_mib = 0;             // that a run may take; 0 = what the machine or the cgroup has left
-  std::uint64_t keep_runs = kMostRunsKept;  // ended runs on the disk; older ones go
-  std::uint64_t keep_age_ms = 0;            // 0 = whatever their age
-  std::uint64_t keep_mib = 0;               // 0 = whatever their size
+  std::uint64_t weight = 1;                 // weight of this node's share of a batch
+  std::uint64_t threads = 0;                // engine threads; 0 = what the cgroup allows
+  std::uint64_t memory_mib = 0;             // memory for a run; 0 = what the machine or the cgroup has left
+  std::uint64_t keep_runs = kMostRunsKept;  // ended runs kept on disk; older ones are deleted
+  std::uint64_t keep_age_ms = 0;            // age at which runs are deleted; 0 = never
+  std::uint64_t keep_mib = 0;               // disk space for all runs; 0 = no limit
   std::uint64_t peer_timeout_ms = 10'000;
   std::string metrics_host;  // an address; "" = no metrics port
   std::uint16_t metrics_port = 0;
   EngineKind engine = EngineKind::kAuto;
-  std::uint64_t device = 0;      // of the engine cuda
-  Math math = Math::kFp32;       // the same
+  std::uint64_t device = 0;      // number of the GPU; for engine cuda only
+  Math math = Math::kFp32;       // for engine cuda only
   std::string kernels = "auto";  // auto | avx512 | avx2 | scalar
   LogLevel log_level = LogLevel::kInfo;
   std::optional<Fault> fault;  // for tests
@@ -59,18 +59,18 @@ struct NodeConfig {
   std::uint16_t control_port() const { return static_cast<std::uint16_t>(mesh_port() + 1); }
   Seat seat() const;
   Per<Seat, std::string> names() const;
-  std::vector<std::string> hosts() const;  // of all peer lines
+  std::vector<std::string> hosts() const;  // the hosts of all peer lines
 };
 
 const std::vector<Option<NodeConfig>>& node_options();
 
-// Everything that one node can know to be wrong, with the next action.
+// Refuses every mistake that one node can see by itself, with the next action.
 Status validate_node(const NodeConfig& config);
 
-// What tgd takes besides the keys.
+// A command line option of tgd that is not a configuration key.
 struct ProgramOption {
   const char* name;
-  const char* letter;    // "" if it has none
+  const char* letter;    // "" if there is none
   const char* argument;  // "" for a switch
   const char* help;
 };
@@ -79,14 +79,14 @@ const std::vector<ProgramOption>& program_options();
 struct CommandLine {
   NodeConfig config;
   bool help = false, version = false, check_config = false;
-  std::vector<std::string> warnings;  // what will be wrong as soon as it is needed
+  std::vector<std::string> warnings;  // problems that will matter once the thing is needed
   std::string help_text;
 };
-// node_command_line.cpp: argv and environment as given; reads the --config file. Validates everything that one node can
-// know.
+// In node_command_line.cpp. argv and environment are as given to main; reads the --config file and validates the
+// result as validate_node does.
 Result<CommandLine> parse_node_command_line(int argc, const char* const* argv, const char* const* environment);
 Result<PeerAddress> parse_peer(std::string_view text);  // "node-a@10.0.0.1:7700"
-bool is_loopback(std::string_view host);                // an address of it, or localhost
+bool is_loopback(std::string_view host);                // a loopback address, or localhost
 std::uint64_t names_hash(const std::vector<PeerAddress>& peers);
 
 }  // namespace tg::schema

@@ -1,5 +1,5 @@
-// Rows of an option table by kind of value: the text of `set` errors and the canonical text of `get` are the same for
-// every option of a kind. Used in this folder only. Pure.
+// Rows of an option table by kind of value, so that the errors of `set` and the canonical text of `get` are the same
+// for every option of a kind. Used in this folder only. Pure.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ inline Status check_text(const std::string& value, std::size_t most_bytes) {
   return bad_value(value, "a text of at most " + std::to_string(most_bytes) + " printable bytes without #");
 }
 
-// A folder or file: the same, and what only a shell understands is refused.
+// A folder or file: as check_text, and paths that only a shell understands are refused.
 inline Status check_path(const std::string& value, std::size_t most_bytes) {
   if (const Status status = check_text(value, most_bytes); !status) return status;
   if (!value.starts_with('~') && !value.starts_with('$')) return {};
@@ -65,7 +65,7 @@ Option<Target> path_row(std::string name, std::string Target::*field, std::size_
   return row;
 }
 
-// One of a few words. `write` is given the index of the word that was read, `read` tells that of the present one.
+// One of a few words. `write` gets the index of the word in the text, `read` returns that of the present value.
 template <class Target, class Write, class Read>
 Option<Target> word_row(std::string name, const std::vector<std::string>& known, std::string help, Write write,
                         Read read) {
@@ -96,7 +96,7 @@ requires std::is_enum_v<Enum> Option<Target> choice_row(std::string name, Enum T
       [field](const Target& target) { return static_cast<std::size_t>(target.*field); });
 }
 
-// The same, and first of all "auto", which is no value.
+// As the row above, with "auto" as the first word, which means nullopt.
 template <class Target, class Enum>
 Option<Target> choice_row(std::string name, std::optional<Enum> Target::*field, std::string help) {
   constexpr auto kWords = words_of(Enum());
@@ -170,7 +170,7 @@ Option<Target> real_row(std::string name, double Target::*field, RealRange range
   return row;
 }
 
-// Values with commas between them, each as `one` reads and writes it; one's own field is not touched.
+// Values separated by commas, each read and written by `one`; the field of `one` itself is not used.
 template <class Target, class Value>
 Option<Target> list_row(std::string name, std::vector<Value> Target::*field, Option<Target> one, Value Target::*of_one,
                         std::size_t most, std::string form, std::string help) {
@@ -236,8 +236,8 @@ Option<Target> flag_row(std::string name, bool Target::*field, std::string help)
   return row;
 }
 
-// "unknown key "stepz"; did you mean "steps"? tgctl help job explains all keys", to be put behind the place. meant: the
-// key that other programs call so, "" if none does. page: what prints the reference.
+// "unknown key "stepz"; did you mean "steps"? tgctl help job explains all keys", to follow the place. meant: the key
+// for which other programs use this name, or "". page: the command that prints the reference.
 template <class Target>
 std::string unknown_key(const std::vector<Option<Target>>& table, std::string_view name, std::string meant,
                         const std::string& page) {

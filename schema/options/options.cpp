@@ -48,7 +48,7 @@ Result<std::vector<Assignment>> parse_assignments(std::string_view text, std::st
       return Error{ErrorKind::kUsage, std::string(file) + ":" + std::to_string(number) + ": \"" + clip_text(line, 100) +
                                           "\" is not of the form key = value"};
     };
-    // Boost knows no line numbers, so it gets one line at a time; a [section] has no meaning in these files.
+    // Boost does not tell line numbers, so it gets one line at a time; a [section] has no meaning in these files.
     const std::size_t first = line.find_first_not_of(" \t\r");
     if (first != std::string::npos && line[first] == '[') return wrong();
     try {
@@ -66,7 +66,7 @@ Result<std::vector<Assignment>> parse_assignments(std::string_view text, std::st
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
-  // A third of the letters may be wrong, at least one. Further away a suggestion confuses more than it helps.
+  // A third of the letters may be wrong, or one. Beyond that a suggestion confuses more than it helps.
   std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
   if (word.size() > 64) return "";
   std::string name;

@@ -1,6 +1,6 @@
-// One table per program or file: name, default, unit, help and where the value goes. The command line, `key = value`
-// files, TGD_* environment variables and --help all come from it (Boost.Program_options does the parsing).
-// Pure; any thread.
+// One table of options per program or file: name, default, unit, help and where the value goes. The command line,
+// `key = value` files, TGD_* environment variables and --help all come from it (Boost.Program_options does the
+// parsing). Pure; any thread.
 #pragma once
 
 #include <functional>
@@ -20,10 +20,10 @@ struct Option {
   std::function<std::string(const Target&)> get;  // canonical text, "" = not set
   bool repeated = false;                          // may be given more than once (peer)
   std::string allowed;                            // "direct | sharded | auto", for messages and help
-  std::string form;                               // of a value that is no such word: "number from 0 to 1"
+  std::string form;                               // form of a value that is not one of the words: "number from 0 to 1"
 };
 
-// Null if there is none.
+// The option of this name; null if there is none.
 template <class Target>
 const Option<Target>* find_option(const std::vector<Option<Target>>& table, std::string_view name) {
   for (const Option<Target>& row : table) {
@@ -36,11 +36,11 @@ struct Assignment {
   std::string key, value;
   int line = 0;
 };
-// Splits `key = value` text (# comments); names file and line where it is not of that form.
+// Splits `key = value` text (# comments); errors name the file and the line.
 Result<std::vector<Assignment>> parse_assignments(std::string_view text, std::string_view file);
-// The known name nearest to a misspelt one, "" if none is near.
+// The known name closest to a misspelt one, "" if none is close.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
-// "10s", "500ms", "2m" -> milliseconds.
+// Milliseconds of "10s", "500ms", "2m".
 Result<std::uint64_t> parse_duration_ms(std::string_view text);
 std::string format_duration(std::uint64_t ms);
 

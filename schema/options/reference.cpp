@@ -35,8 +35,8 @@ std::string keys_of(const std::vector<Option<Target>>& table, const Target& defa
 
 std::string job_reference() {
   return comment(
-             "Every key of a job file, with its default: a key that is left out has the value that stands here. "
-             "tgctl start FILE --set KEY=VALUE goes over the file. This page is what tgctl help job prints.") +
+             "Every key of a job file, with its default: a key that is left out has the value shown here. "
+             "tgctl start FILE --set KEY=VALUE overrides the file. This page is what tgctl help job prints.") +
          keys_of(job_options(), JobSpec());
 }
 

@@ -1,6 +1,6 @@
-// All keys of a job and of a node, each with its meaning, what it may be, and its default: made from the option tables,
-// as text that is itself such a file. `tgctl help job` and `tgctl help node` print it; deploy/jobs/reference.job holds
-// the first, and a test compares them. At most 80 columns. Pure; any thread.
+// All keys of a job and of a node, each with its meaning, its allowed values and its default. The text is made from the
+// option tables and is itself a valid file. `tgctl help job` and `tgctl help node` print it; deploy/jobs/reference.job
+// holds the first, and a test compares them. At most 80 columns. Pure; any thread.
 #pragma once
 
 #include <string>

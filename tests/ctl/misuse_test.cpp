@@ -181,7 +181,7 @@ TEST_F(MisuseTest, CtrlCIsOneHundredAndThirty) {
   ASSERT_TRUE(caught);
   ASSERT_EQ(kill(child, SIGINT), 0);
   const Outcome outcome = finish(child, begin);
-  expect(outcome, 130, "may begin all the same: no tgd answers");
+  expect(outcome, 130, "may still begin: no tgd answers");
   EXPECT_LT(outcome.seconds, 8);
 }
 

@@ -106,7 +106,7 @@ TEST_F(ControlCalls, AnAddressThatIsNotOursIsNamed) {
   TestNode elsewhere(config);
   const Status started = elsewhere.start();
   ASSERT_FALSE(started.ok());
-  EXPECT_NE(started.error().message.find("no such address"), std::string::npos) << started.error().message;
+  EXPECT_NE(started.error().message.find("does not have this address"), std::string::npos) << started.error().message;
 }
 
 }  // namespace

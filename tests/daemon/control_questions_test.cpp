@@ -182,7 +182,7 @@ TEST_F(SurveyTest, AnotherNodesAnswerAndSilence) {
   const std::vector<Answer> late = questions.expired(1000 + most);
   ASSERT_EQ(late.size(), 1u);
   EXPECT_EQ(not_examined(late[0]),
-            "node-b: not examined: what answers there is another node node-c: not examined: it does not answer ");
+            "node-b: not examined: another node answers there node-c: not examined: it does not answer ");
 }
 
 TEST_F(SurveyTest, TheAskedNodesRefusalEndsIt) {

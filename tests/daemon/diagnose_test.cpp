@@ -144,7 +144,7 @@ TEST(Diagnose, ADownNodeIsOneFindingByHowItIsDown) {
                                          std::tuple(Reach::kSilent, "does not answer", "is its cable in"),
                                          std::tuple(Reach::kUnreachable, "does not answer", "is its cable in"),
                                          std::tuple(Reach::kStuck, "does nothing", "continue or restart"),
-                                         std::tuple(Reach::kStranger, "no tgd", "peer line of node-c")}) {
+                                         std::tuple(Reach::kStranger, "not a tgd", "peer line of node-c")}) {
     Survey survey = healthy();
     take_down(survey, kC, reach);
     expect(survey, Check::kNodes, Verdict::kFail, "node-c", seen, fix);
@@ -166,7 +166,8 @@ TEST(Diagnose, AnUnknownNameIsNamedWithWhoCannotResolveIt) {
     to.up = false;
   }
   expect(survey, Check::kNames, Verdict::kFail, "node-a",
-         "node-c.lab, in the peer line of node-c, does not resolve on node-a, node-b", "mend the peer line of node-c");
+         "node-c.lab, in the peer line of node-c, does not resolve on node-a, node-b",
+         "correct the peer line of node-c");
   EXPECT_EQ(cell(diagnose(survey), kA, kC), Cell::kBoth);
 }
 
@@ -276,7 +277,7 @@ TEST(Diagnose, ANodeWhoseLinksAreNotKnown) {
   Survey survey = healthy();
   at(survey, kB).links.clear();
   const std::string text = text_of(diagnose(survey));
-  EXPECT_NE(text.find("ports fail [node-b] [] its way to the others could not be looked at"), std::string::npos)
+  EXPECT_NE(text.find("ports fail [node-b] [] its links to the others could not be examined"), std::string::npos)
       << text;
 }
 
@@ -299,7 +300,7 @@ TEST(Diagnose, PeerLinesThatDiffer) {
          "same peer lines");
   survey = healthy();
   at(survey, kB).configuration = "data-dir = /x is no folder here; make it";
-  expect(survey, Check::kConfiguration, Verdict::kWarn, "node-b", "/x is no folder", "make it");
+  expect(survey, Check::kConfiguration, Verdict::kWarn, "node-b", "/x is not a folder", "create it");
 }
 
 TEST(Diagnose, ClocksAreComparedWithTheMedian) {

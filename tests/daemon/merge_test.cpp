@@ -239,7 +239,7 @@ TEST_F(SelectRun, UnknownRunAmongThoseThatAnswer) {
             "no run 'q' on any node that answers (not node-b, node-c); list them: tgctl list");
 }
 TEST_F(SelectRun, AmbiguousPrefix) {
-  EXPECT_EQ(selected("ab"), "run 'ab' is not unique: 2 begin so: abc, abcd");
+  EXPECT_EQ(selected("ab"), "run 'ab' is not unique: 2 begin like this: abc, abcd");
   EXPECT_EQ(std::get<Error>(select_run(known(), "ab")).kind, ErrorKind::kUsage);
 }
 TEST_F(SelectRun, APrefixMeansTheOneThatGoesOn) {
@@ -257,7 +257,7 @@ TEST_F(SelectRun, ManyThatFitAreCounted) {
   MeshStatus mesh = known();
   for (int i = 0; i < 7; ++i) mesh.runs.push_back(mesh.runs[2]), mesh.runs.back().id = "many-" + std::to_string(i);
   EXPECT_EQ(std::get<Error>(select_run(mesh, "many")).message,
-            "run 'many' is not unique: 7 begin so: many-0, many-1, many-2, many-3, many-4 and 2 more");
+            "run 'many' is not unique: 7 begin like this: many-0, many-1, many-2, many-3, many-4 and 2 more");
 }
 TEST_F(SelectRun, APrefixForThePeersNeedsNoUniqueness) {
   EXPECT_EQ(select_prefix(known(), "ab").runs.size(), 2u);

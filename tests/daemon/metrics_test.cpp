@@ -184,7 +184,7 @@ TEST_F(AnswersTest, HealthyAsLongAsTheNodesThreadGetsAnythingDone) {
   EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMostSilence - moment).status, 200);
   EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMostSilence).status, 503);
   EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMostSilence).body,
-            "the node's thread has got nothing done for 15 s\n");
+            "the node's thread has made no progress for 15 s\n");
   ++progress_.count;  // it writes a long file
   const Clock::time_point later = start_ + 3 * Answers::kMostSilence;
   EXPECT_EQ(answers_.to("/healthz", later).status, 200);

@@ -20,8 +20,8 @@ static void PrintTo(const SmallNetwork& value, std::ostream* out) { *out << valu
 
 namespace {
 
-// Of the differences: error h^2 ~ 1e-12 from curvature, 1e-16/h ~ 1e-10 from rounding; and steps so small that next to
-// no maximum or relu changes sides between the two ends.
+// The step of the differences: error h^2 ~ 1e-12 from curvature, 1e-16/h ~ 1e-10 from rounding; and steps so small that
+// next to no maximum or relu changes sides between the two ends.
 constexpr double kStep = 1e-6;
 // float32 sums of up to a few thousand products keep about 1e-5 of their norm; ten times that.
 constexpr double kGradientTolerance = 1e-4;

@@ -77,7 +77,7 @@ TEST(Initialize, ConstantsAndPaddingAreExact) {
 }
 
 TEST(Initialize, WeightsAreNormalAndCutAtTwoDeviations) {
-  // Of a standard normal cut at 2: deviation sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)) and the share within 1.
+  // A standard normal cut at 2: its deviation sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)) and the share within 1.
   const double kDeviation = 0.8796256610342398;
   const double kWithinOne = 0.6826894921370859 / 0.9544997361036416;
   const double kSigmas = 4.5;  // of sampling error allowed

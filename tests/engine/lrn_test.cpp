@@ -14,7 +14,7 @@ namespace {
 
 // Some float32 roundings of values below 2, and of a sum of up to 81 of them.
 constexpr double kTolerance = 2e-6;
-// Of the differences: error h^2 ~ 1e-8 from curvature, 1e-16/h ~ 1e-12 from rounding.
+// The step of the differences: error h^2 ~ 1e-8 from curvature, 1e-16/h ~ 1e-12 from rounding.
 constexpr double kStep = 1e-4, kDifferenceTolerance = 1e-5;
 constexpr float kCanary = 12345;
 

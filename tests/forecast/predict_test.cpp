@@ -211,7 +211,7 @@ TEST(StepModel, PartsAreThoseOfTheCostModel) {
 
 TEST(StepModel, BitsAreThoseOfTheirFormats) {
   const engine::Model model = replay_task(ModelKind::kAlexnet).model;
-  // Of an element.
+  // Bits per element.
   const auto bits = [&](std::size_t members, ExchangeKind exchange, GradientFormat format) {
     const Layout layout = make_layout(
         model.segments, {.members = members, .exchange = exchange, .gradients = format, .last_layer = format});

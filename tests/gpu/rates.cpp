@@ -145,7 +145,7 @@ class Member {
   std::uint64_t step_ = 0;
 };
 
-// Of each part of a step, and of the whole: a time per step.
+// A time per step for each part of a step and for the whole.
 class Times {
  public:
   template <class Part>

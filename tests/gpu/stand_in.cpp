@@ -173,7 +173,7 @@ class FaultyEngine final : public engine::Engine {
   int backwards_ = 0;
 };
 
-// Of a significand, by arithmetic; a fault reads fewer.
+// Bits of a significand, by arithmetic; a fault keeps fewer.
 int bits_of(engine::Math math, bool fewer) {
   switch (math) {
     case engine::Math::kFp32:

@@ -127,7 +127,7 @@ TEST_F(LineWriterTest, AReaderThatLeavesCostsLinesAndMayComeBack) {
   for (int i = 0; i < 3; ++i) lines.write("late");
   attach();
   lines.write("again");
-  // Of the three some may have found the reader that is back; all others are counted.
+  // Some of the three may have reached the returned reader; all others are counted.
   std::uint64_t told = 0;
   std::istringstream text(read_until("again"));
   for (std::string line; std::getline(text, line);) {

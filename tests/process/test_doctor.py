@@ -166,7 +166,7 @@ class OneMachine(Doctor):
             answer = mesh.ctl("--key", other, "doctor", "--json", "--no-bandwidth", node=2)
             self.assertEqual(answer.code, NOT_WELL, answer)
             self.assertIn("another cluster key than all the others", answer.out)
-            mesh.ctl("--key", "", "doctor").refuses(FORBIDDEN, "wants a key")
+            mesh.ctl("--key", "", "doctor").refuses(FORBIDDEN, "requires a key")
 
     def test_rights(self):
         with Mesh(2, keys=True) as mesh:

@@ -46,9 +46,9 @@ class Loading(WithModules):
     CASES = {  # module: words of the one line
         None: ["no module for GPUs is installed", "tgd-cuda.so", "install the package tgd-cuda"],
         "other_build": ["is of the build 0.0.1+of-another-build, and this tgd of 0.", "install both from one build"],
-        "half": ["is no module of tgd: it has no tgd_open_module"],
+        "half": ["is not a module of tgd: it has no tgd_open_module"],
         "needs_library": ["needs libabsent.so.9, which is not on this machine", "NVIDIA"],
-        b"no module at all\n": ["cannot be loaded", "tgd-cuda.so", "anew"],
+        b"no module at all\n": ["cannot be loaded", "tgd-cuda.so", "reinstall"],
     }
 
     def started(self, module, *arguments):

@@ -51,7 +51,7 @@ class WithKeys(unittest.TestCase):
             os.rename(mesh.key_file + ".new", mesh.key_file)
             wait_until("the nodes have read that it is gone", lambda: all("operators=0" in node.log_text() for node in mesh.nodes))
             begun = time.monotonic()
-            mesh.ctl("--key", "", "status").refuses(FORBIDDEN, "wants a key", "--key")
+            mesh.ctl("--key", "", "status").refuses(FORBIDDEN, "requires a key", "--key")
             mesh.ctl("--key", other, "status").refuses(FORBIDDEN, "another cluster key")
             mesh.ctl("--key", carol, "status").refuses(FORBIDDEN, "does not know this key")
             self.assertLess(time.monotonic() - begun, 3 * SOON)
@@ -72,7 +72,7 @@ class WithKeys(unittest.TestCase):
         with Mesh(1, keys=True) as mesh:
             os.chmod(mesh.key_file, 0o644)
             mesh.ctl("status").refuses(2, "chmod 600 " + mesh.key_file)
-            mesh.ctl("keygen", mesh.key_file).refuses(1, "is there already")
+            mesh.ctl("keygen", mesh.key_file).refuses(1, "already exists")
 
 
 class AnotherKey(unittest.TestCase):

@@ -60,7 +60,7 @@ class NoMesh(unittest.TestCase):
 
             threading.Thread(target=greet_all, daemon=True).start()
             address = f"{self.host}:{server.getsockname()[1]}"
-            self.tgctl("--address", address, "status").refuses(UNREACHABLE, address, 'what listens there is no tgd: it says "SSH-2.0-OpenSSH_9.2p1"')
+            self.tgctl("--address", address, "status").refuses(UNREACHABLE, address, 'the program that listens there is not a tgd: it says "SSH-2.0-OpenSSH_9.2p1"')
 
     def test_a_mesh_port_is_no_control_port(self):
         with Mesh(1) as mesh:

@@ -94,7 +94,7 @@ class Life(unittest.TestCase):
             run = follower.first_line()
             mesh.wait_for_step(run, 2)
             follower.process.send_signal(signal.SIGINT)
-            follower.finish().ends(130, f"detached; run {run} goes on")
+            follower.finish().ends(130, f"detached; run {run} continues")
             step = mesh.run(run)["step"]
             wait_until(f"run {run} goes on after step {step}", lambda: mesh.run(run)["step"] > step + 2)
             # Whoever follows a run that is stopped gets a good end.

@@ -64,7 +64,7 @@ TEST(Job, AFileMayBeginWithAByteOrderMark) {
 TEST(Job, MembersAreAllOrAMeshOfItsOwn) {
   const std::string message = error_of("members = node-a,node-b\n");
   EXPECT_NE(message.find("every node of the mesh takes part"), std::string::npos) << message;
-  EXPECT_NE(message.find("peer lines of their own"), std::string::npos) << message;
+  EXPECT_NE(message.find("their own peer lines"), std::string::npos) << message;
 }
 
 TEST(Job, BadValuesNameKeyValueAndWhatIsAllowed) {

@@ -90,7 +90,7 @@ TEST(Keys, OddFilesAreRefusedWithTheirPlace) {
   expect_refused(cluster_status(line + "secret = " + line.substr(10)), "unknown key \"secret\"");
   const std::string alice = "operator = alice full " + line.substr(10);
   expect_refused(cluster_status(line + alice + alice), "two operators are named alice");
-  expect_refused(parse_operator_keys("operator = alice\n", "alice.key").error(), "no key file");
+  expect_refused(parse_operator_keys("operator = alice\n", "alice.key").error(), "not a key file");
 }
 
 class KeyFile : public testing::Test {
@@ -116,7 +116,7 @@ TEST_F(KeyFile, ThatOthersMayReadIsRefused) {
 }
 
 TEST_F(KeyFile, WhatIsNoneIsNamed) {
-  expect_refused(read_key_file("/dev/null").error(), "no file");
+  expect_refused(read_key_file("/dev/null").error(), "not a file");
   expect_refused(read_key_file("/nowhere/cluster.key").error(), "/nowhere/cluster.key");
   expect_refused(read_key_file(file(std::string(kMostKeyFileBytes + 1, '#'), 0600)).error(), "too long");
 }

@@ -129,7 +129,7 @@ TEST_F(NodeConfigTest, AFolderThatIsNotThereIsAWarning) {
   ASSERT_TRUE(missing.ok()) << missing.error().message;
   ASSERT_EQ(missing->warnings.size(), 1u);
   EXPECT_NE(missing->warnings[0].find("data-dir = /srv/mnsit: No such file or directory"), std::string::npos);
-  EXPECT_NE(parse(file + "data-dir = /etc/hostname\n")->warnings.at(0).find("is no folder"), std::string::npos);
+  EXPECT_NE(parse(file + "data-dir = /etc/hostname\n")->warnings.at(0).find("is not a folder"), std::string::npos);
   expect_error(file + "data-dir = ~/mnist\n", ":4: data-dir: \"~/mnist\" is not a path: nobody expands ~");
 }
 

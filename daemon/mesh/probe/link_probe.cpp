@@ -53,8 +53,8 @@ void LinkProbe::tick(double now_seconds) {
   if (over_ || !running_ || now_seconds - started_ <= kPatienceSeconds) return;
   over_ = true;
   if (number_ == std::size(kBursts)) return;  // one as large has come in
-  // The link to a peer that has not answered is no faster than this, whatever a smaller burst has shown. Where nobody
-  // has ever answered, nothing is known.
+  // The link to a peer that has not answered is no faster than this, whatever a smaller burst has shown. If no peer has
+  // ever answered, nothing is known.
   const bool answered = std::count(missing_.begin(), missing_.end(), true) < static_cast<std::ptrdiff_t>(members_ - 1);
   const double most = timed_mbps(kPatienceSeconds);
   if (number_ > 1 || answered) mbps_ = number_ > 1 ? std::min(mbps_, most) : most;

@@ -1,10 +1,10 @@
-// Measures this node's link before a run: a burst of frames to all peers at once. Each of them tells how long its part
-// took to come in (burst_meter.h); the slowest counts. The first burst is small enough for a link of a megabit per
-// second, even where its answers come behind a burst of the peer's own. A burst that took too short to be trusted is
-// followed by a larger one, whose rate replaces its rate. Of the two largest the better rate counts: while all members
-// measure at once, a connection that has just begun gets less than its share.
+// Measures this node's link before a run: a burst of frames to all peers at once. Each peer tells how long its part
+// took to arrive (burst_meter.h); the slowest counts. The first burst is small enough for a link of a megabit per
+// second, even if its answers come after a burst of the peer's own. A burst too short to be trusted is followed by a
+// larger one, whose rate replaces the first. The better rate of the two largest counts: while all members measure at
+// once, a new connection gets less than its share.
 //
-// A burst that is not answered by all within kPatienceSeconds ends the measurement. Where somebody has answered, now or
+// A burst that is not answered by all within kPatienceSeconds ends the measurement. If any peer has answered, now or
 // before, the link is then no faster than that burst in that time; only the second of the two largest changes nothing.
 // Pure: the owner sends the frames (send_burst.h) and brings the time; one thread.
 #pragma once
@@ -22,11 +22,11 @@ namespace tg::daemon {
 class LinkProbe {
  public:
   static constexpr std::size_t kLeastFrameBytes = 512, kMostFrameBytes = 64 * 1024;
-  static constexpr std::size_t kLeastFrames = 4;  // to a peer: what is timed comes after the first
+  static constexpr std::size_t kLeastFrames = 4;  // frames to a peer; timing starts after the first
   static constexpr double kPatienceSeconds = 5;   // for a burst
   struct Size {
     std::size_t bytes;      // to all peers together
-    double enough_seconds;  // a burst that takes so long is the last
+    double enough_seconds;  // a burst that takes this long is the last
   };
   static constexpr double kNever = 1e9;
   // The small one must take longer than a lost packet costs TCP, 0.2 s.

@@ -14,9 +14,9 @@ namespace tg::daemon {
 class RoundTrips {
  public:
   static constexpr std::uint32_t kFirstNumber = 1000;  // apart from LinkProbe's bursts
-  static constexpr std::size_t kLeastTrips = 20;       // in all; peers in turn, each at least once
+  static constexpr std::size_t kLeastTrips = 20;       // trips in all; peers in turn, each at least once
   static constexpr double kAgainSeconds = 0.25;        // without an answer
-  static constexpr double kPatienceSeconds = 2;        // for one peer; then it is not there
+  static constexpr double kPatienceSeconds = 2;        // for one peer; afterwards it counts as absent
 
   struct Shot {  // to be sent now
     Seat peer;

@@ -31,7 +31,8 @@ class Crew {
   Crew(std::vector<std::unique_ptr<Worker>> workers, std::shared_ptr<Timeline> timeline, Post post);
   ~Crew();
 
-  // As many pieces as the helpers take, or one on this thread if there are none; false if there is no piece now.
+  // Hands out as many pieces as the helpers take, or executes one on this thread if there are none; false if there is
+  // no piece now.
   bool work(Member& member);
   // So many work() hands out or executes at a time.
   std::size_t most_pieces() const { return workers_.empty() ? 1 : kMostPieces * workers_.size(); }
@@ -46,7 +47,7 @@ class Crew {
     Piece piece;
     std::uint64_t step = 0;
   };
-  static constexpr std::size_t kMostPieces = 2;  // of a helper: under way or waiting
+  static constexpr std::size_t kMostPieces = 2;  // a helper's pieces, under way or waiting
   bool work_here(Member& member);
   void help(std::size_t index);
   std::size_t pieces() const { return waiting_.size() + under_way_; }

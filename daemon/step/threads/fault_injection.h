@@ -1,4 +1,4 @@
-// Carries out the fault that a test has asked this node for (schema/options/fault.h); does nothing in real use.
+// Carries out a fault requested by a test (schema/options/fault.h); does nothing in real use.
 // Immutable; any thread.
 #pragma once
 

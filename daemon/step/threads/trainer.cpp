@@ -40,7 +40,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-struct Abandoned {};  // thrown through the engine: the run is over, nobody waits for this forward pass
+struct Abandoned {};  // thrown through the engine: the run is over, and this forward pass is not needed
 
 }  // namespace
 
@@ -88,7 +88,7 @@ struct Trainer::State {
     const std::lock_guard lock(mutex);
     if (!silent) call();
   }
-  // An abandoned thread says nothing of its progress: that is the next run's by now.
+  // An abandoned thread does not report progress, which by now belongs to the next run.
   void advance() {
     if (!silent) ++progress.count;
   }

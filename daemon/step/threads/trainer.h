@@ -28,7 +28,7 @@
 
 namespace tg::daemon {
 
-// What preparing found out; immutable afterwards and shared with the node's thread.
+// The results of preparing; immutable afterwards and shared with the node's thread.
 struct Prepared {
   engine::Model model;
   std::shared_ptr<const engine::Dataset> data;
@@ -53,7 +53,7 @@ inline int evaluation_samples(const engine::ImageShape& input) {
       std::clamp<std::size_t>(kMostBytes / (std::max<std::size_t>(input.elements(), 1) * sizeof(float)), 1, kMost));
 }
 
-// What a compute thread trains with: all of one home.
+// What a compute thread trains with, all in one home.
 struct TrainingKit {
   std::shared_ptr<const Prepared> prepared;
   std::unique_ptr<kernels::TensorKernels> tensors;  // the compute thread's

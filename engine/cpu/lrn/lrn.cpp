@@ -5,7 +5,7 @@
 namespace tg::engine::cpu::lrn {
 namespace {
 
-// Each variant's object may use exactly the features that are asked for here; engine/CMakeLists.txt has the flags.
+// Each variant's object may use exactly the features checked here; engine/CMakeLists.txt has the flags.
 std::vector<const Kernels*> probe() {
   std::vector<const Kernels*> variants;
 #ifdef TGD_LRN_X86

@@ -1,6 +1,6 @@
-// The body of every variant (lrn.h), compiled once for each instruction set: kBytes is its register, and of the other
-// loops the compiler makes vectors. Internal linkage and no function of another header, so that no object of another
-// instruction set can end up with this code.
+// The body of every variant (lrn.h), compiled once for each instruction set: kBytes is the size of its registers, and
+// the compiler vectorizes the other loops. Internal linkage and no function of another header, so that no object of
+// another instruction set can end up with this code.
 #pragma once
 
 #include "engine/cpu/lrn/block.h"
@@ -14,8 +14,8 @@ struct Register {
   static constexpr std::size_t kWidth = kBytes / sizeof(float);
 };
 
-// sums[c] = terms[c] + ... + terms[c + 2 * radius], in this order, for the channels and up to the end of their last
-// line.
+// Computes sums[c] = terms[c] + ... + terms[c + 2 * radius], in this order, for all channels up to the end of their
+// last line.
 template <int kBytes>
 inline void window_sums(const Window& of, const float* terms, float* __restrict sums) {
   using Floats = typename Register<kBytes>::Floats;
@@ -53,8 +53,7 @@ inline void combine(const Window& of, const float* __restrict sums, const float*
   for (std::size_t c = 0; c < of.channels; ++c) dx[c] = dy[c] * scales[c] - factor * x[c] * sums[c];
 }
 
-// The squares of several rows come before their sums, which would else wait for stores that have not left the
-// processor.
+// Squares several rows before summing them, or the sums would wait for stores that are still in the processor.
 template <int kBytes>
 void forward_rows(const Window& of, const ForwardRows& rows, float* scratch) {
   const Block block(of);
@@ -77,7 +76,7 @@ void backward_rows(const Window& of, const BackwardRows& rows, float* scratch) {
   const Block block(of);
   float *const squares = scratch, *const terms = squares + block.array;
   float *const scales = terms + block.array, *const sums = scales + block.array;
-  __builtin_memset(squares, 0, 2 * block.array * sizeof(float));  // and terms
+  __builtin_memset(squares, 0, 2 * block.array * sizeof(float));  // squares and terms
   for (std::size_t first = 0; first < rows.count; first += block.rows) {
     const std::size_t count = rows.count - first < block.rows ? rows.count - first : block.rows;
     const float *const x = rows.x + first * of.channels, *const dy = rows.dy + first * of.channels;

@@ -5,7 +5,7 @@
 namespace tg::engine::cpu {
 namespace {
 
-// Samples are shared out.
+// The threads share the samples.
 class AverageStage final : public Stage {
  public:
   AverageStage(const StageContext& context, Windows windows)
@@ -37,7 +37,7 @@ class AverageStage final : public Stage {
   }
 
  private:
-  // Floats of a sample.
+  // The number of floats of a sample.
   std::size_t inputs() const { return windows_.channels * windows_.height * windows_.width; }
   std::size_t outputs() const { return windows_.channels * windows_.rows.size() * windows_.columns.size(); }
 

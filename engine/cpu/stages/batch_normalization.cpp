@@ -8,7 +8,7 @@ namespace {
 using dnnl::memory;
 using dnnl::normalization_flags;
 
-// A fused relu keeps its signs in oneDNN's workspace, one bit or byte a value, so nobody has to keep the output for it.
+// A fused relu keeps its signs in oneDNN's workspace, one bit or byte a value, so the output need not be kept for it.
 class BatchNormalizationStage final : public Stage {
  public:
   BatchNormalizationStage(const StageContext& context, const BatchNormalization& layer)
@@ -50,7 +50,7 @@ class BatchNormalizationStage final : public Stage {
     forward_.run();
   }
 
-  // One primitive fills the segments and the input's gradient.
+  // One primitive computes the gradients of the segments and of the input.
   void backward_parameters(const Pass& /*pass*/, float* gradients) override {
     if (has_gamma_) gamma_gradient_.bind(gradients);
     beta_gradient_.bind(gradients);
@@ -67,7 +67,7 @@ class BatchNormalizationStage final : public Stage {
   }
 
  private:
-  // Training: mean and variance are the batch's own.
+  // For training: mean and variance are the batch's own.
   void measure(const StageContext& context, const memory::dims& dims) {
     const auto count = static_cast<double>(dims[0] * dims[2] * dims[3]);
     if (count < 2)
@@ -119,7 +119,7 @@ class BatchNormalizationStage final : public Stage {
         {DNNL_ARG_VARIANCE, variance_},
         {DNNL_ARG_DIFF_DST, context.output.gradient},
         {DNNL_ARG_DIFF_SRC, context.wants(0) ? context.inputs[0].gradient : context.backward_scratch(desc)},
-        {DNNL_ARG_SHIFT, beta_.memory()},  // asked for, though no derivative depends on it
+        {DNNL_ARG_SHIFT, beta_.memory()},  // required, though no derivative depends on it
         {DNNL_ARG_DIFF_SHIFT, beta_gradient_.memory()}};
     if (has_gamma_) {
       arguments.emplace(DNNL_ARG_SCALE, gamma_.memory());

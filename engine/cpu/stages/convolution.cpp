@@ -5,15 +5,15 @@ namespace {
 
 using dnnl::memory;
 
-// PyTorch's weights in oneDNN's words: the same bytes, with the groups in front where there are several.
+// The dimensions of PyTorch's weights for oneDNN: the same bytes, with the groups first if there are several.
 memory::dims weight_dims(const Segment& weight, int groups) {
   const memory::dims& shape = weight.shape;
   if (groups == 1) return shape;
   return {groups, shape[0] / groups, shape[1], shape[2], shape[3]};
 }
 
-// Weights change every step and are small beside the activations (LeNet's conv2: 100 KB). So each pass brings them to
-// the layout that oneDNN picks, and brings their gradient back to OIHW.
+// Weights change every step and are small compared to the activations (LeNet's conv2: 100 KB). So each pass converts
+// them to the layout that oneDNN picks, and converts their gradient back to OIHW.
 class ConvolutionStage final : public Stage {
  public:
   ConvolutionStage(const StageContext& context, const Convolution& layer)
@@ -65,7 +65,7 @@ class ConvolutionStage final : public Stage {
           dilation{layer.window.dilation - 1, layer.window.dilation - 1},
           before{layer.window.padding.top, layer.window.padding.left},
           after{layer.window.padding.bottom, layer.window.padding.right} {}
-    memory::desc input, weight, bias, output;  // bias: empty where there is none
+    memory::desc input, weight, bias, output;  // bias: empty if there is none
     memory::dims strides, dilation, before, after;
   };
 

@@ -5,8 +5,8 @@ namespace {
 
 using dnnl::memory;
 
-// Weights stay in the canonical layout: bringing LeNet's fc1 (500 x 2450) to oneDNN's own costs 0.3 ms per pass and
-// core, which is more than its product gains at batches of 16 to 64 (0.1-0.3 ms).
+// Weights stay in the canonical layout: converting LeNet's fc1 (500 x 2450) to oneDNN's own costs 0.3 ms per pass and
+// core, more than the product gains at batches of 16 to 64 (0.1-0.3 ms).
 class DenseStage final : public Stage {
  public:
   DenseStage(const StageContext& context, const Dense& layer)

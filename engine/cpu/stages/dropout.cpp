@@ -6,7 +6,7 @@
 namespace tg::engine::cpu {
 namespace {
 
-// Training only. The mask is drawn again for backward: that costs as much as reading it would and keeps nothing.
+// Training only. The mask is drawn again for backward: that costs no more than reading it would, and nothing is kept.
 class DropoutStage final : public Stage {
  public:
   DropoutStage(const StageContext& context, const Dropout& layer)

@@ -10,9 +10,9 @@
 namespace tg::engine::cpu {
 namespace {
 
-constexpr float kBeta = 0.75F;  // the one exponent that lrn.h has
+constexpr float kBeta = 0.75F;  // the only exponent of lrn.h
 
-// The best variant that oneDNN's own choice allows: ONEDNN_MAX_CPU_ISA limits all operators of an engine alike.
+// The best variant within oneDNN's own limit, so that ONEDNN_MAX_CPU_ISA limits all operators of an engine alike.
 const lrn::Kernels& choose_kernels() {
   const auto allowed = [isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa())](std::string_view name) {
     const auto has = [isa](dnnl::cpu_isa least) {
@@ -37,7 +37,7 @@ lrn::Window window_of(const StageContext& context, const LocalResponseNormalizat
           layer.alpha};
 }
 
-// Rows are shared out; none depends on another.
+// The threads share the rows; none depends on another.
 class NormalizationStage final : public Stage {
  public:
   NormalizationStage(const StageContext& context, const LocalResponseNormalization& layer)

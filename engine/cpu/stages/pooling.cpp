@@ -12,7 +12,7 @@ class MaxPoolingStage final : public Stage {
   MaxPoolingStage(const StageContext& context, const MaxPooling& layer) : Stage(context) {
     const Window& window = layer.window;
     const memory::desc input = context.inputs[0].value.get_desc(), output = context.output.value.get_desc();
-    // Padding behind the image up to where the last window ends, if `ceil` lets it begin so late.
+    // Padding after the image up to the end of the last window, which `ceil` may let begin that late.
     const auto after = [&](int side, int before, int asked) {
       const auto reach =
           static_cast<int>(output.dims()[side] - 1) * window.stride + window.dilation * (window.kernel - 1) + 1;

@@ -3,7 +3,7 @@
 namespace tg::engine::cpu {
 namespace {
 
-// What no layer before it has taken in. Input and output may be the same memory, and so may their gradients.
+// A relu that no earlier layer has fused. Input and output may share memory, and so may their gradients.
 class ReluStage final : public Stage {
  public:
   explicit ReluStage(const StageContext& context) : Stage(context) {

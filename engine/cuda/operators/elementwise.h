@@ -1,5 +1,5 @@
-// Elementwise work on a device, and sums by channel: plain launches on the stream that is given, asynchronous, in the
-// order of the stream. Pointers are device memory, counts are floats; x and y may be one array unless said otherwise.
+// Elementwise work on a device, and sums by channel: plain launches on the given stream, asynchronous, in the order of
+// the stream. Pointers are device memory, counts are floats; x and y may be one array unless said otherwise.
 // A failed launch throws std::runtime_error naming the call. Any thread, one stream at a time.
 #pragma once
 
@@ -22,7 +22,7 @@ void bias_gradient(const Planes& of, const float* dy, float* scratch, float* gra
 void relu(std::size_t count, const float* x, float* y, cudaStream_t stream);
 // dx = y > 0 ? dy : 0.
 void relu_gradient(std::size_t count, const float* y, const float* dy, float* dx, cudaStream_t stream);
-// The same with the signs kept beside: relu_signs writes y and 1 or 0, one byte a value.
+// A relu that keeps its signs: relu_signs writes y and 1 or 0, one byte a value.
 void relu_signs(std::size_t count, const float* x, float* y, std::uint8_t* signs, cudaStream_t stream);
 void relu_gradient_signs(std::size_t count, const std::uint8_t* signs, const float* dy, float* dx, cudaStream_t stream);
 // y = a + b, then max(., 0) with relu.

@@ -11,14 +11,14 @@
 
 namespace tg::engine::cuda {
 
-// chosen: one byte per output, the place in the window of the first of the largest (kernel * kernel <= 255 is checked
-// by whoever makes the stage); null where no backward follows.
+// chosen: one byte per output, the place in the window of the first of the largest (the stage's maker checks that
+// kernel * kernel <= 255); null if no backward follows.
 void max_pooling(const PoolingShape& shape, const float* x, float* y, std::uint8_t* chosen, cudaStream_t stream);
-// y: not null where the relu before left its mask (plan.h): dy counts where y > 0.
+// y: not null if the relu before it left its mask to this stage (plan.h): dy counts where y > 0.
 void max_pooling_gradient(const PoolingShape& shape, const std::uint8_t* chosen, const float* dy, const float* y,
                           float* dx, cudaStream_t stream);
 
-// Means over spans of rows and columns.
+// Computes means over spans of rows and columns.
 void average(const AverageShape& shape, const float* x, float* y, cudaStream_t stream);
 void average_gradient(const AverageShape& shape, const float* dy, float* dx, cudaStream_t stream);
 
@@ -31,7 +31,7 @@ void normalization_gradient(const NormalizationShape& shape, const float* x, con
 void dropout(const DropoutShape& shape, const std::uint64_t* first_position, const float* x, float* y,
              cudaStream_t stream);
 
-// A copy of the images with zeros around, and back: what lies in the padding is dropped.
+// Copies images and adds zeros around them; the inverse drops the padding.
 void pad(int planes, const Sides& inner, const Padding& padding, const float* x, float* padded, cudaStream_t stream);
 void unpad(int planes, const Sides& inner, const Padding& padding, const float* padded, float* x, cudaStream_t stream);
 

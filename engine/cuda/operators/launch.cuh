@@ -1,4 +1,4 @@
-// The one way into a kernel of this folder: blocks of kThreads, as many as the body asks for (bodies/grid.h).
+// The one way to launch a kernel of this folder: as many blocks of kThreads as the body asks for (bodies/grid.h).
 #pragma once
 
 #include <cuda_runtime.h>

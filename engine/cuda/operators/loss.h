@@ -1,5 +1,5 @@
-// Softmax cross-entropy on a device, twin of engine/cpu/loss.h: the same formulas in double, losses of rows added
-// in a fixed tree. Asynchronous launches, as in elementwise.h; every array is device memory.
+// Softmax cross-entropy on a device, with the formulas of engine/cpu/loss.h in double; the rows' losses are added in a
+// fixed tree. Asynchronous launches, as in elementwise.h; every array is device memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace tg::engine::cuda {
 
-// probabilities: rows * classes, or null. scratch: loss_scratch_bytes(shape), 16-byte aligned. result: one.
+// probabilities: rows * classes of them, or null. scratch: loss_scratch_bytes(shape), 16-byte aligned. result: one.
 std::size_t loss_scratch_bytes(const LossShape& shape);
 void cross_entropy(const LossShape& shape, const float* logits, const std::int32_t* labels, double* probabilities,
                    void* scratch, LossResult* result, cudaStream_t stream);

@@ -5,7 +5,7 @@
 
 namespace tg::engine::cuda {
 
-// Radius 2 is AlexNet's, 4 is CifarNet's.
+// AlexNet has radius 2, CifarNet 4.
 void normalization(const NormalizationShape& shape, const float* x, float* y, cudaStream_t stream) {
   switch (shape.layer.radius) {
     case 2:

@@ -1,5 +1,5 @@
-// What the launches of this folder are told: shapes, and the loss's result. Plain values; no CUDA in it, so that the
-// bodies of the kernels and their tests see the same ones.
+// The arguments of this folder's launches: shapes, and the loss's result. Plain values without CUDA, so that the
+// kernels' bodies and their tests use the same ones.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +19,25 @@ struct Sides {
   int height = 0, width = 0;
 };
 
-// Row-major, one behind the other.
+// Row-major matrices, one after another.
 struct Matrices {
   std::size_t count, rows, columns;
 };
 
-// As the device's libraries have it in memory; bodies/bf16.h has its arithmetic.
+// A bf16 value as the device's libraries store it; bodies/bf16.h has its arithmetic.
 struct Bf16 {
   std::uint16_t bits;
 };
 
-// Images are samples * channels planes.
+// Pooling; images are samples * channels planes.
 struct PoolingShape {
   int planes = 0;
   Sides input, output;
   Window window;
 };
 
-// Spans of rows or columns (engine/cpu/windows.h has them and their divisors), one for each output row or column; both
-// ends never step back. Arrays on the device.
+// Spans of rows or columns (engine/cpu/windows.h makes them and their divisors), one for each output row or column;
+// both ends never decrease. Arrays on the device.
 struct Spans {
   const int *first, *last, *divisor;
 };
@@ -52,7 +52,7 @@ struct NormalizationShape {
   LocalResponseNormalization layer;  // beta 0.75 only, in square roots as engine/cpu/lrn/lrn.h
 };
 
-// Rows of features.
+// Dropout over rows of features.
 struct DropoutShape {
   std::size_t samples = 0, features = 0;
   std::uint32_t threshold = 0, index_of_operator = 0;
@@ -61,12 +61,12 @@ struct DropoutShape {
 };
 
 struct LossShape {
-  int rows = 0, classes = 0;  // rows of the logits; labels beyond `counted` rows are not looked at
+  int rows = 0, classes = 0;  // rows of the logits; labels after the `counted` rows are ignored
   int counted = 0;
   double smoothing = 0;
 };
 
-// Of the counted rows.
+// Sums over the counted rows.
 struct LossResult {
   double plain = 0, smoothed = 0;  // sums of cross-entropy without and with smoothing
   std::uint64_t correct = 0, correct_5 = 0;

@@ -5,7 +5,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-// Along one side, on the device.
+// The spans along one side, on the device.
 class SpansOnDevice {
  public:
   SpansOnDevice(Library& library, const std::vector<cpu::Span>& spans)

@@ -15,8 +15,8 @@ TensorDescriptor make_channels(const TensorDescriptor& image) {
   return owned;
 }
 
-// CUDNN_BATCHNORM_SPATIAL: its persistent sibling may overflow, and adds in another order. A fused relu keeps its signs
-// beside the values, one byte each, so nobody has to keep the output for it.
+// Uses CUDNN_BATCHNORM_SPATIAL: the persistent variant may overflow, and adds in another order. A fused relu keeps its
+// signs beside the values, one byte each, so the output need not be kept for it.
 class BatchNormalizationStage final : public Stage {
  public:
   BatchNormalizationStage(const StageContext& context, const BatchNormalization& layer)
@@ -63,7 +63,7 @@ class BatchNormalizationStage final : public Stage {
       evaluate(pass);
   }
 
-  // One call fills the segments and the input's gradient.
+  // One call computes the gradients of the segments and of the input.
   void backward_parameters(const Pass& pass, float* gradients) override {
     float* const dy = output_.gradient.floats();
     if (relu_) relu_gradient_signs(count_, signs_.as<std::uint8_t>(), dy, dy, library_.compute());
@@ -76,7 +76,7 @@ class BatchNormalizationStage final : public Stage {
   void backward_data(const Pass& /*pass*/) override {}
 
  private:
-  // At a factor of 1 the running values become the batch's own, the variance with n - 1 below.
+  // With a factor of 1 the running values become the batch's own, the variance with divisor n - 1.
   void train(const Pass& pass) {
     float* const y = output_.value.floats();
     TG_CUDNN(cudnnBatchNormalizationForwardTraining(
@@ -100,7 +100,7 @@ class BatchNormalizationStage final : public Stage {
     if (relu_) relu(count_, y, y, library_.compute());
   }
 
-  // The plan may put an evaluation's output where its input is; cuDNN does not say that it could do that.
+  // The plan may put an evaluation's output in its input's memory; cuDNN does not promise to support that.
   static bool shares_memory(const StageContext& context) {
     return context.inputs[0].value.buffer() == context.output.value.buffer();
   }
@@ -125,7 +125,7 @@ class BatchNormalizationStage final : public Stage {
   const TensorDescriptor images_, channels_;
   std::optional<std::size_t> gamma_offset_;
   const std::size_t beta_offset_, mean_offset_, variance_offset_;
-  kernels::cuda::DeviceArray<float> ones_;  // where there is no gamma
+  kernels::cuda::DeviceArray<float> ones_;  // used if there is no gamma
   View saved_mean_, saved_inverse_, signs_, input_gradient_, gamma_gradient_, copy_;
 };
 

@@ -3,7 +3,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-// The output may be the first input's memory, and one input's gradient the output's.
+// The output may share the first input's memory, and one input's gradient the output's.
 class AddStage final : public Stage {
  public:
   explicit AddStage(const StageContext& context)

@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kOne = 1, kZero = 0;
 
-// What cuDNN's three calls of a convolution have in common, in one form each: their algorithms, by number.
+// cuDNN's three calls of a convolution, in one common form: their algorithms, by number.
 struct Forward {
   using Algorithm = cudnnConvolutionFwdAlgo_t;
   using Found = cudnnConvolutionFwdAlgoPerf_t;
@@ -31,16 +31,16 @@ struct BackwardWeights {
   static constexpr Algorithm kWinogradNonfused = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
 };
 
-// How cuDNN takes a convolution's operands. What is not NCHW in float32 is put into the workspace, and back from there.
+// How cuDNN takes a convolution's operands. Operands that are not NCHW in float32 are converted in the workspace.
 struct Form {
-  const char* name;  // before an algorithm's
+  const char* name;  // precedes the algorithm's name
   cudnnTensorFormat_t format;
   cudnnDataType_t type;
   cudnnMathType_t math;
 };
 
-// The kernels that round their factors are made for NHWC, and are faster there by more than the way there and back
-// costs, or are not: they are timed with it. Those of strict float32 are up to 17 times slower there.
+// The kernels that round their factors are made for NHWC; whether they gain more than the conversion costs is timed
+// together with it. Those of strict float32 are up to 17 times slower in NHWC.
 std::vector<Form> forms_of(const Library& library) {
   std::vector<Form> forms = {{"", CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, library.convolution_math()}};
   if (library.math() != Math::kFp32)
@@ -103,7 +103,7 @@ class Calls {
                                                            weight_.get(), asked, &count, found));
   }
 
-  // False where the algorithm cannot do this convolution.
+  // False if the algorithm cannot do this convolution.
   bool workspace(Forward::Algorithm algorithm, std::size_t& bytes) const {
     return cudnnGetConvolutionForwardWorkspaceSize(library_.cudnn(), x_.get(), weight_.get(), convolution_.get(),
                                                    y_.get(), algorithm, &bytes) == CUDNN_STATUS_SUCCESS;
@@ -139,7 +139,7 @@ class Calls {
     give(weight_place_, gradient);
   }
 
-  // use(algorithm, name, workspace): for each algorithm that repeats.
+  // Calls use(algorithm, name, workspace) for each deterministic algorithm.
   template <class Call, class Use>
   void each(const Use& use) const {
     std::array<typename Call::Found, 2 * Call::kCount> found{};  // some are listed once for each kind of arithmetic
@@ -152,8 +152,8 @@ class Calls {
     }
     const auto end = found.begin() + count;
     for (auto one = found.begin(); one != end; ++one) {
-      // The descriptor's kind may be listed under another's name, where both are the same on a device: so all kinds
-      // that an algorithm is listed with have to repeat.
+      // The descriptor's kind of arithmetic may be listed under another's name, if both are the same on a device: so
+      // an algorithm must be deterministic with all kinds that it is listed with.
       const auto same = [one](const auto& other) { return other.algo == one->algo; };
       const auto differs = [](const auto& other) {
         return other.status == CUDNN_STATUS_SUCCESS && other.determinism != CUDNN_DETERMINISTIC;
@@ -170,7 +170,7 @@ class Calls {
   }
 
  private:
-  // Of an operand: matrices of channels x pixels, and where they lie in the workspace.
+  // An operand's matrices of channels x pixels, and where they lie in the workspace.
   struct Place {
     Matrices matrices;
     std::size_t offset;
@@ -187,7 +187,7 @@ class Calls {
     return {matrices, offset};
   }
 
-  // The form that everything else is in.
+  // Whether this is the form of everything else.
   bool is_own() const { return form_.format == CUDNN_TENSOR_NCHW; }
   template <class T>
   T* at(const Place& place) const {
@@ -224,7 +224,7 @@ class Calls {
   const Library& library_;
   const Form form_;
   const int kernel_;
-  std::size_t operands_ = 0;  // bytes, of all places
+  std::size_t operands_ = 0;  // bytes of all places
   const Place x_place_, y_place_, weight_place_;
   TensorDescriptor x_, y_;
   FilterDescriptor weight_;
@@ -237,7 +237,7 @@ std::vector<Calls> calls_of(const Library& library, const Problem& problem) {
   return calls;
 }
 
-// One of cuDNN's three calls, as it is made in every step.
+// One of cuDNN's three calls as made in every step.
 template <class Call>
 class Chosen {
  public:
@@ -266,8 +266,8 @@ class Chosen {
   typename Call::Algorithm algorithm_{};
 };
 
-// cuDNN's padding is the same at both ends of a side. Where the layer's is not, its input is copied into zeros, and
-// cuDNN pads nothing.
+// cuDNN's padding is the same at both ends of a side. If the layer's is not, its input is copied into zeros, and cuDNN
+// pads nothing.
 class ConvolutionStage final : public Stage {
  public:
   ConvolutionStage(const StageContext& context, const Convolution& layer)
@@ -340,7 +340,7 @@ class ConvolutionStage final : public Stage {
     return {input_.shape.channels, input_.shape.height + padding_.top + padding_.bottom,
             input_.shape.width + padding_.left + padding_.right};
   }
-  // What cuDNN reads as its input.
+  // The input that cuDNN reads.
   const float* padded(const View& scratch) const {
     if (!pads_) return input_.value.floats();
     pad(input_planes_, input_sides(), padding_, input_.value.floats(), scratch.floats(), library_.compute());
@@ -357,7 +357,7 @@ class ConvolutionStage final : public Stage {
   const int input_planes_;
   const std::size_t weight_offset_;
   std::optional<std::size_t> bias_offset_;
-  const std::vector<Calls> calls_;  // in each form
+  const std::vector<Calls> calls_;  // one for each form
   View padded_, padded_again_, bias_scratch_;
   Chosen<Forward> forward_;
   Chosen<BackwardData> backward_data_;

@@ -12,9 +12,9 @@ namespace tg::engine::cuda {
 namespace {
 
 constexpr float kOne = 1, kZero = 0;
-constexpr int kMostAlgorithms = 8;                 // that the heuristic is asked for
+constexpr int kMostAlgorithms = 8;                 // requested from the heuristic
 constexpr std::size_t kMostWorkspace = 32u << 20;  // bytes: a product that splits its sums needs no more
-constexpr std::uint32_t kAlignment = kCacheLine;   // bytes: what a home promises of its arrays (kernels/home.h)
+constexpr std::uint32_t kAlignment = kCacheLine;   // bytes: the alignment of a home's arrays (kernels/home.h)
 
 template <class Owner, class Create, class... Arguments>
 Owner make_owned(const Create& create, Arguments... arguments) {
@@ -36,7 +36,7 @@ std::string text_of(const cublasLtMatmulAlgo_t& algorithm) {
   return text;
 }
 
-// cuBLASLt counts columns first: a row-major matrix of r x c is one of its of c x r, transposed.
+// cuBLASLt counts columns first: to it, a row-major matrix of r x c is a transposed one of c x r.
 struct Matrix {
   std::uint64_t rows, columns;  // as cuBLASLt counts
   bool transposed;
@@ -45,7 +45,7 @@ struct Matrix {
 struct Operands {
   const float *a, *b;
   float* d;
-  const float* bias = nullptr;  // of d's rows, where the epilogue adds it
+  const float* bias = nullptr;  // for d's rows, if the epilogue adds it
 };
 
 // d = a * b, with an epilogue: one product of fixed shapes. Factors in bf16 are rounded into the library's workspace,
@@ -74,8 +74,8 @@ class Calls {
   std::string name(const Found& found) const { return (rounded_ ? "bf16 " : "") + text_of(found.algo); }
   std::size_t workspace(const Found& found) const { return factor_bytes_ + found.workspaceSize; }
 
-  // The algorithms that repeat. Where most_workspace is less than the library would take, its choice for so much comes
-  // behind those for all, so that what was chosen with more is still known.
+  // The deterministic algorithms. If most_workspace is less than the library would take, its choice for that follows
+  // those for the full size, so that an algorithm chosen with more is still known.
   std::vector<Found> find(const Operands& operands, std::size_t most_workspace) const {
     std::vector<Found> found = find_within(operands, kMostWorkspace);
     if (most_workspace >= factor_bytes_ + kMostWorkspace || most_workspace < factor_bytes_) return found;
@@ -117,9 +117,9 @@ class Calls {
     if ((epilogue_ & CUBLASLT_EPILOGUE_BIAS) != 0) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
   }
 
-  // Of the ways to add the parts of split sums those that repeat: in a step of its own, not in the order of arrival.
+  // Parts of split sums are added in a separate step, not in the order of arrival, so that results repeat.
   std::vector<Found> find_within(const Operands& operands, std::size_t workspace) const {
-    bind_bias(operands);  // the heuristic looks at its alignment
+    bind_bias(operands);  // the heuristic checks its alignment
     const auto preference = make_owned<MatrixPreference>(cublasLtMatmulPreferenceCreate);
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       TG_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value));
@@ -136,7 +136,7 @@ class Calls {
     const cublasStatus_t result =
         cublasLtMatmulAlgoGetHeuristic(library_.cublas(), product_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
                                        preference.get(), kMostAlgorithms, found.data(), &count);
-    if (result == CUBLAS_STATUS_NOT_SUPPORTED) return {};  // none for these factors, or with so little
+    if (result == CUBLAS_STATUS_NOT_SUPPORTED) return {};  // none for these factors, or with so little workspace
     require_success(result, "cublasLtMatmulAlgoGetHeuristic");
     found.resize(static_cast<std::size_t>(count));
     std::erase_if(found, [](const auto& each) { return each.state != CUBLAS_STATUS_SUCCESS; });
@@ -152,7 +152,7 @@ class Calls {
   MatrixLayout a_, b_, d_;
 };
 
-// With the algorithm that computes it, and the type of factors which that takes.
+// A product with its algorithm and the type of factors that the algorithm takes.
 class Product {
  public:
   Product(const Library& library, const Matrix& a, const Matrix& b, cublasLtEpilogue_t epilogue) {
@@ -184,7 +184,7 @@ cublasLtEpilogue_t epilogue(bool bias, bool relu) {
   return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// Rows x of n samples and i features, weight of o x i, rows y of n x o:  y = x W^T,  dW = dy^T x,  dx = dy W.
+// With rows x of n x i, weight W of o x i and rows y of n x o:  y = x W^T,  dW = dy^T x,  dx = dy W.
 class DenseStage final : public Stage {
  public:
   DenseStage(const StageContext& context, const Dense& layer)

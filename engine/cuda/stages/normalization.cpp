@@ -7,7 +7,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-constexpr float kBeta = 0.75F;  // the one exponent that operators/images.h has
+constexpr float kBeta = 0.75F;  // the only exponent of operators/images.h
 
 class NormalizationStage final : public Stage {
  public:

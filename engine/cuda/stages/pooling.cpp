@@ -7,9 +7,9 @@
 namespace tg::engine::cuda {
 namespace {
 
-constexpr int kMostPlaces = 255;  // of a window: the place of its maximum is kept in a byte
+constexpr int kMostPlaces = 255;  // places of a window: that of its maximum is kept in a byte
 
-// Own kernels: cuDNN's descriptor has one padding for both ends of a side.
+// Uses our own kernels: cuDNN's descriptor has one padding for both ends of a side.
 class MaxPoolingStage final : public Stage {
  public:
   MaxPoolingStage(const StageContext& context, const MaxPooling& layer)

@@ -10,19 +10,19 @@
 namespace tg::engine::cuda {
 namespace {
 
-// A call of cuDNN costs the host 30 to 75 us, more than many of them cost the device: so calls are queued behind a
-// kernel that spins until all of them are there. 0.5 ms at 2 GHz to begin with; doubled where that was too short.
+// A call of cuDNN costs the host 30 to 75 us, more than many of them cost the device: so calls are queued after a
+// kernel that spins until all are queued. 0.5 ms at 2 GHz to begin with; doubled if that was too short.
 constexpr int kCallsQueued = 4;
 constexpr long long kFirstCycles = 1'000'000, kMostCycles = 64'000'000;
-constexpr int kRepeats = 3;  // their median counts
+constexpr int kRepeats = 3;  // the median counts
 
 std::string mebibytes(std::size_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 std::string mebibytes_left(std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-// A number of floats, up to a whole multiple of 256 bytes.
+// A number of floats, rounded up to a multiple of 256 bytes.
 std::size_t whole_lines(std::size_t floats) { return (floats + 63) / 64 * 64; }
 
-// "conv1 forward: algorithm 1, 12 MiB"; the workspace is not looked at.
+// Parses lines like "conv1 forward: algorithm 1, 12 MiB"; the workspace is ignored.
 std::map<std::string, std::string, std::less<>> parse(std::string_view text) {
   std::map<std::string, std::string, std::less<>> choices;
   while (!text.empty()) {
@@ -30,7 +30,7 @@ std::map<std::string, std::string, std::less<>> parse(std::string_view text) {
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const std::size_t call = line.find(": "), workspace = line.rfind(", ");
     if (call == std::string_view::npos || workspace == std::string_view::npos || workspace < call + 2)
-      throw std::invalid_argument("'" + std::string(line) + "' is no choice of an algorithm; they look like " +
+      throw std::invalid_argument("'" + std::string(line) + "' is not a choice of an algorithm; they look like " +
                                   "'conv1 forward: algorithm 1, 12 MiB'");
     choices.emplace(line.substr(0, call), line.substr(call + 2, workspace - call - 2));
   }
@@ -74,7 +74,7 @@ std::size_t Trials::choose(const std::string& call, const std::vector<Candidate>
   return *index;
 }
 
-// None where the call is to be timed.
+// The given choice; nothing if the call has to be timed.
 std::optional<std::size_t> Trials::given_choice(const std::string& call, const std::vector<Candidate>& candidates) {
   const auto given = given_.find(call);
   if (given == given_.end()) return {};
@@ -88,14 +88,14 @@ std::optional<std::size_t> Trials::given_choice(const std::string& call, const s
     }
     if (candidates[i].workspace <= most_workspace_) return i;
     if (call.ends_with(kEvaluation)) return {};
-    throw WorkspaceTooSmall(call + ": " + algorithm + ", which is asked for, needs a workspace of " +
+    throw WorkspaceTooSmall(call + ": " + algorithm + ", which was requested, needs a workspace of " +
                             mebibytes(candidates[i].workspace) + ", and " + mebibytes_left(most_workspace_) +
                             " are left for it");
   }
   if (call.ends_with(kEvaluation)) return {};
   throw std::invalid_argument(
       call + ": " + algorithm +
-      ", which is asked for, is none of the deterministic ones of this library and device: " + known);
+      ", which was requested, is not one of the deterministic algorithms of this library and device: " + known);
 }
 
 std::string Trials::fastest(const std::string& call, const std::vector<Candidate>& candidates) {
@@ -122,7 +122,7 @@ std::string Trials::fastest(const std::string& call, const std::vector<Candidate
       if (!best.empty() && shortest <= taken) continue;
       best = each.algorithm;
       shortest = taken;
-    } catch (const std::exception& e) {  // listed, and refused all the same
+    } catch (const std::exception& e) {  // listed by the library, but refused
       cudaGetLastError();
       refused = each.algorithm + ": " + e.what();
       no_memory = dynamic_cast<const kernels::cuda::OutOfMemory*>(&e) != nullptr;
@@ -136,7 +136,7 @@ std::string Trials::fastest(const std::string& call, const std::vector<Candidate
 
 Trials::Time Trials::time(const Candidate& candidate) {
   if (library_.workspace_bytes() < candidate.workspace) library_.take_workspace(candidate.workspace);
-  candidate.run();  // loads its kernels, which may wait for the device: nothing may spin meanwhile
+  candidate.run();  // loads its kernels, which may wait for the device, so nothing may spin meanwhile
   library_.wait();
   bool captured = true;
   try {
@@ -157,7 +157,7 @@ Trials::Time Trials::time(const Candidate& candidate) {
   return {!captured, median(times)};
 }
 
-// False where the device did not wait for the host all the time.
+// False if the device had to wait for the host.
 bool Trials::time_once(const Candidate& candidate, double& microseconds) {
   const cudaStream_t stream = library_.compute();
   spin(spin_cycles_, stream);

@@ -1,4 +1,4 @@
-// A small grey image that strokes are drawn on: keeps, for each pixel, the largest ink any stroke left there. The pen
+// A small grey image that strokes are drawn on: keeps, for each pixel, the most ink that any stroke left there. The pen
 // is round with a soft edge. Coordinates are pixels, the centre of pixel (0, 0) at (0, 0). One object per thread.
 #pragma once
 

@@ -18,7 +18,7 @@ static_assert(kDigitsSide == Canvas::kSide);
 constexpr int kLinesPerSpan = 4;              // a curve between two points becomes four lines of 1 to 3 pixels
 constexpr std::size_t kHashedImageStep = 97;  // every 97th image goes into the dataset's hash
 
-// How far the distortions go. The test of linear and LeNet accuracy is what these numbers answer to.
+// The size of the distortions. A test of linear and LeNet accuracy holds these numbers in place.
 constexpr double kShake = 4.5;          // glyph units, of each point
 constexpr double kBend = 7.0;           // glyph units, of each coefficient of the quadratic field
 constexpr double kMostHalfTurn = 0.16;  // tan(angle / 2): 18 degrees
@@ -30,7 +30,7 @@ constexpr double kLeastInk = 150, kMostInk = 255;
 constexpr int kMostStrays = 2;     // short strokes that belong to no digit
 constexpr double kMostNoise = 40;  // grey levels
 
-// From glyph units to pixels: bend, then rotate, shear and scale about the middle, then shift.
+// Maps glyph units to pixels: bend, then rotate, shear and scale about the middle, then shift.
 class Distortion {
  public:
   explicit Distortion(Draws& draws) {
@@ -90,7 +90,7 @@ void draw_curve(const std::vector<CanvasPoint>& points, bool closed, const Disto
   }
 }
 
-// Strokes that share a corner keep sharing it: the shake of a point is looked up by where the point is.
+// Strokes that share a corner keep sharing it: a point's shake is looked up by its position.
 class Shake {
  public:
   explicit Shake(Draws& draws) : draws_(draws) {}

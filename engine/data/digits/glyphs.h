@@ -1,4 +1,4 @@
-// The digits 0 to 9 as pen strokes, several styles each: what the synthetic set distorts. A stroke is a smooth curve
+// The digits 0 to 9 as pen strokes in several styles; the synthetic set distorts them. A stroke is a smooth curve
 // (Catmull-Rom) through its points; a corner is where one stroke ends and the next begins. x grows right, y down; a
 // glyph fills about 15..85 by 0..100. A stroke whose first and last points agree is closed. Constant data; any thread.
 #pragma once

@@ -19,8 +19,8 @@ constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 struct ElementWord {
   Element element;
-  const char* npy;   // without its byte order
-  std::uint8_t idx;  // 0 = IDX has none
+  const char* npy;   // numpy's type code without byte order
+  std::uint8_t idx;  // IDX's type code; 0 = none
   const char* name;
 };
 constexpr ElementWord kElements[] = {
@@ -38,21 +38,21 @@ Error damaged(const std::string& file, const std::string& what) {
 
 Error unusable(const std::string& file, const std::string& what) { return {ErrorKind::kInvalidJob, file + " " + what}; }
 
-// Exactly so many of the next bytes.
+// Reads exactly `size` bytes.
 Status take(const ReadNext& next, const Seen& seen, std::size_t size, const std::string& file,
             std::vector<std::uint8_t>& bytes) {
   if (Status read = next(size, bytes); !read) return read;
   seen(bytes);
   if (bytes.size() == size) return {};
-  return damaged(file, "is truncated: it ends inside of its header");
+  return damaged(file, "is truncated: it ends inside its header");
 }
 
-// The header's dictionary, piece by piece. What it does not know is an error: the writer is a program.
+// Parses the header's dictionary, piece by piece. Anything unknown is an error: the writer is a program.
 class Dictionary {
  public:
   explicit Dictionary(std::string_view text) : text_(text) {}
 
-  // False where it is not of the form that numpy writes.
+  // False if it does not have the form that numpy writes.
   bool read(std::string& descr, bool& fortran, std::vector<std::uint64_t>& shape) {
     if (!skip('{')) return false;
     bool seen[3] = {};
@@ -191,7 +191,7 @@ Result<ArrayHeader> read_header(ArrayFormat format, const ReadNext& next, const 
                    "claims " + std::to_string(header->shape[0]) + " samples; at most " + std::to_string(kMostSamples));
   for (std::size_t i = 1; i < header->shape.size(); ++i) {
     if (header->shape[i] == 0 || header->shape[i] > kMostSampleElements / header->sample_elements)
-      return damaged(file, "claims samples of no or of more than " + std::to_string(kMostSampleElements) + " elements");
+      return damaged(file, "claims samples of 0 or of more than " + std::to_string(kMostSampleElements) + " elements");
     header->sample_elements *= header->shape[i];
   }
   if (header->data_bytes() > kMostArrayBytes)
@@ -211,7 +211,7 @@ Value value_at(const std::uint8_t* at, bool big_endian) {
   return value;
 }
 
-// Calls piece(bytes, first element) until all that the header promises was read.
+// Calls piece(bytes, first element) until all promised data has been read.
 Status read_data(const ArrayHeader& header, const ReadNext& next, const Seen& seen, const std::string& file,
                  const std::function<Status(std::span<const std::uint8_t>, std::uint64_t)>& piece) {
   const std::size_t element_bytes = bytes_of(header.element);
@@ -233,7 +233,7 @@ Status read_data(const ArrayHeader& header, const ReadNext& next, const Seen& se
   return {};
 }
 
-// What will be held has to fit: a header is easily written.
+// Checks that the promised samples fit into memory: a header can claim anything.
 Status check_room(std::uint64_t bytes, const std::string& file) {
   const std::uint64_t room = available_memory();
   if (bytes <= room) return {};
@@ -249,13 +249,13 @@ Status add_floats(const ArrayHeader& header, std::span<const std::uint8_t> bytes
     if (!std::isfinite(value))
       return unusable(file, "has a value in sample " +
                                 std::to_string((first + i / sizeof(Value)) / header.sample_elements) +
-                                " that is no finite float32; take the sample out or mend it");
+                                " that is not a finite float32; remove the sample or correct it");
     floats.push_back(value);
   }
   return {};
 }
 
-// As a signed number, where one above its range is enough to see that it is no label.
+// The element as a signed number; one outside its range only has to be recognizable as not a label.
 std::int64_t whole_at(Element element, const std::uint8_t* at, bool big) {
   switch (element) {
     case Element::kUint8:
@@ -302,7 +302,7 @@ Result<SampleArray> read_samples(ArrayFormat format, const ReadNext& next, const
   if (Status room = check_room(elements * (bytes ? 1 : sizeof(float)), file); !room) return room.error();
   const Status data =
       read_data(header, next, seen, file, [&](std::span<const std::uint8_t> piece, std::uint64_t first) {
-        // Not before the file has shown that it goes on for a piece; it takes no memory until it is written to.
+        // Only once the file has turned out to have a first piece; memory is used only when written to.
         if (first == 0 && bytes) array.bytes.reserve(elements);
         if (first == 0 && !bytes) array.floats.reserve(elements);
         if (header.element == Element::kFloat32) return add_floats<float>(header, piece, first, file, array.floats);

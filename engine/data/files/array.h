@@ -5,8 +5,8 @@
 //   idx := 0x00 0x00 type rank size{rank} data      sizes 4 bytes each, big-endian throughout
 //   type := 0x08 uint8, 0x09 int8, 0x0b int16, 0x0c int32, 0x0d float32, 0x0e float64
 //
-// Any bytes give an array or an error that names the file; no more memory is taken than is there. A file is read piece
-// by piece. Any thread.
+// Any bytes give an array or an error that names the file; no more memory is taken than is available. A file is read
+// piece by piece. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -37,26 +37,26 @@ std::size_t bytes_of(Element element);
 struct ArrayHeader {
   Element element = Element::kUint8;
   bool big_endian = false;
-  std::vector<std::uint64_t> shape;   // 1 to kMostArrayRank sizes; the first is that of samples, kMostSamples at most
-  std::uint64_t sample_elements = 1;  // product of the others, kMostSampleElements at most
+  std::vector<std::uint64_t> shape;   // 1 to kMostArrayRank sizes; the first, of samples, at most kMostSamples
+  std::uint64_t sample_elements = 1;  // product of the other sizes, at most kMostSampleElements
   std::uint64_t data_bytes() const { return shape[0] * sample_elements * bytes_of(element); }
 };
 
-// Up to so many of the next bytes of a file in place of what `bytes` held; fewer where it ends.
+// Replaces the content of `bytes` by up to `most` further bytes of a file; fewer at its end.
 using ReadNext = std::function<Status(std::size_t most, std::vector<std::uint8_t>& bytes)>;
-// Told of every byte that was read, in order.
+// Gets every byte that was read, in order.
 using Seen = std::function<void(std::span<const std::uint8_t>)>;
 
 enum class ArrayFormat : std::uint8_t { kNpy, kIdx };
 
-// Samples: uint8 stay bytes, float32 and float64 become floats, which have to be finite.
+// Samples: uint8 stay bytes, float32 and float64 become floats, which must be finite.
 struct SampleArray {
   std::vector<std::uint64_t> shape;
-  std::vector<std::uint8_t> bytes;  // one of both is filled
+  std::vector<std::uint8_t> bytes;  // either these or the floats are filled
   std::vector<float> floats;
 };
 Result<SampleArray> read_samples(ArrayFormat format, const ReadNext& next, const Seen& seen, const std::string& file);
-// Labels: whole numbers from 0 to kMostClasses - 1, one per sample.
+// Reads labels, whole numbers from 0 to kMostClasses - 1, one per sample.
 Result<std::vector<std::uint16_t>> read_labels(ArrayFormat format, const ReadNext& next, const Seen& seen,
                                                const std::string& file);
 

@@ -50,7 +50,7 @@ Result<std::string> find_npy(const std::string& directory, const std::string& pa
   return find_file(directory, "", npy_names(part, labels));
 }
 
-// The only file whose name holds the word, "" if none does.
+// The only file whose name contains the word, "" if there is none.
 Result<std::string> find_idx(const std::string& directory, const std::string& part, bool labels) {
   const std::string word = (part.empty() ? "" : part + "-") + (labels ? "labels" : "images");
   std::string found;
@@ -67,7 +67,7 @@ Result<std::string> find_idx(const std::string& directory, const std::string& pa
   return found.empty() ? found : directory + "/" + found;
 }
 
-// Nothing where the data have no such part; an error where they have half of it.
+// Nothing if the data have no such part; an error if they have only half of it.
 Result<std::optional<PartFiles>> find_part(const DatasetOptions& options, const std::string& part) {
   const auto find = options.kind == DatasetKind::kNpy ? find_npy : find_idx;
   const auto samples = find(options.directory, part, false);
@@ -81,7 +81,7 @@ Result<std::optional<PartFiles>> find_part(const DatasetOptions& options, const 
   return std::optional(PartFiles{*samples, *labels});
 }
 
-// Where in (C, H, W) the sizes of a sample go.
+// Maps the sizes of a sample to (C, H, W).
 struct Layout {
   ImageShape shape;
   bool channels_last = false;
@@ -97,7 +97,7 @@ Layout layout_of(const std::vector<std::uint64_t>& sizes) {
   return {{size(1), size(2), size(3)}, false};
 }
 
-// Each sample from H, W, C to C, H, W.
+// Reorders each sample from H, W, C to C, H, W.
 template <class Value>
 void channels_first(const ImageShape& shape, std::vector<Value>& values) {
   const std::size_t elements = shape.elements(), channels = static_cast<std::size_t>(shape.channels);
@@ -145,7 +145,7 @@ Result<ImageSet> read_part(const DatasetOptions& options, const PartFiles& files
   return set;
 }
 
-// Moves the samples that are held back from `from` to `to`, both in their order.
+// Moves the held-back samples from `from` to `to`; both keep their order.
 template <class Value>
 void move_held(const std::vector<char>& held, std::size_t elements, std::vector<Value>& from, std::vector<Value>& to) {
   if (from.empty()) return;
@@ -191,10 +191,10 @@ Result<Dataset> load_arrays(const DatasetOptions& options) {
   }
   const bool held = !*test_files;
   if (held && options.test_share == 0)
-    return invalid("data-dir " + options.directory + " has no part for testing; set test-share = 0.1, say, or put " +
+    return invalid("data-dir " + options.directory + " has no test set; set test-share = 0.1, say, or put " +
                    (npy ? "x_test.npy and y_test.npy" : "t10k-images and t10k-labels") + " there");
   if (!held && options.test_share != 0)
-    return invalid("test-share is set, and data-dir " + options.directory + " has a part for testing (" +
+    return invalid("test-share is set, and data-dir " + options.directory + " has a test set (" +
                    (*test_files)->samples + "); leave out one of them");
 
   Dataset data;

@@ -5,11 +5,11 @@
 //         images.npy, features.npy, labels.npy
 //   idx   one file each with train-images, train-labels, t10k-images or test-images, t10k-labels or test-labels in its
 //         name, plain or .gz. Or one part: names with images and labels in them
-//   both  classes.txt, a name a line, where the classes have some. There are as many classes as the largest label says,
-//         plus one, or as many as names
+//   both  classes.txt, one name per line, if the classes have names. The number of classes is the largest label plus
+//         one, or the number of names if that is more
 //
 // Samples have the shape N, D (features); N, H, W (grey); N, C, H, W or N, H, W, C with 1 or 3 channels (channels first
-// where both could be). What is hashed: every byte of the files. Any thread.
+// if both fit). The hash covers every byte of the files. Any thread.
 #pragma once
 
 #include "engine/dataset.h"

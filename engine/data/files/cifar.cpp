@@ -7,9 +7,9 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kMostRecords = 100'000;  // of a file; CIFAR-100 has 50,000 in one
+constexpr std::size_t kMostRecords = 100'000;  // records of a file; CIFAR-100 has 50,000 in one
 
-// Where the files of one set lie.
+// The place of one set's files.
 struct Place {
   const CifarFormat& format;
   const std::string& directory;
@@ -31,7 +31,7 @@ Status read_batch(const Place& place, const std::string& name, ImageSet& set, Co
   if (Status read = file->read_up_to(most + 1, bytes); !read) return read;
   if (bytes.size() > most) {
     return Error{ErrorKind::kCorrupt, path + " holds more than " + std::to_string(most) +
-                                          " bytes, so it is no batch of " + set_name +
+                                          " bytes, so it is not a batch of " + set_name +
                                           "; fetch the binary version of " + set_name + " again"};
   }
   hash.add(bytes);
@@ -48,7 +48,7 @@ Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const CifarFormat&
   const std::size_t record_bytes = format.record_bytes();
   if (bytes.empty()) return damaged("is empty");
   if (bytes.size() % record_bytes != 0) {
-    return damaged("has " + std::to_string(bytes.size()) + " bytes, which is no whole number of records of " +
+    return damaged("has " + std::to_string(bytes.size()) + " bytes, which is not a whole number of records of " +
                    std::to_string(record_bytes) + " (truncated, or another format)");
   }
   const std::size_t records = bytes.size() / record_bytes;

@@ -4,7 +4,7 @@
 //   record := label[1 or 2] pixel[3072]   CIFAR-10: class 0..9; CIFAR-100: superclass 0..19 (not used), class 0..99;
 //                                         red, green, blue planes of 32 x 32 bytes, row-major
 //
-// Any whole number of records is read. The parser is pure and safe on any bytes. Any thread.
+// A file may have any number of records. The parser is pure and safe on any bytes. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace tg::engine {
 
 struct CifarFormat {
   const char* name;
-  std::size_t label_bytes;  // the last one counts
+  std::size_t label_bytes;  // the last byte is the class
   int classes;
   std::size_t record_bytes() const { return label_bytes + 3 * 32 * 32; }
 };
@@ -28,10 +28,10 @@ inline constexpr CifarFormat kCifar100Format{"CIFAR-100", 2, 100};
 Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const CifarFormat& format, const std::string& file,
                          ImageSet& set);
 
-// data_batch_1.bin to data_batch_5.bin and test_batch.bin from `directory` or its cifar-10-batches-bin/ folder.
+// Loads data_batch_1.bin to data_batch_5.bin and test_batch.bin from `directory` or its folder cifar-10-batches-bin/.
 Result<Dataset> load_cifar10(const std::string& directory);
-// train.bin and test.bin from `directory` or its cifar-100-binary/ folder, and the names of the classes from
-// fine_label_names.txt where that is beside them.
+// Loads train.bin and test.bin from `directory` or its folder cifar-100-binary/, and the names of the classes from
+// fine_label_names.txt if that is beside them.
 Result<Dataset> load_cifar100(const std::string& directory);
 
 }  // namespace tg::engine

@@ -36,7 +36,7 @@ Result<DataFile> DataFile::open(const std::string& path) {
 
 Status DataFile::read_up_to(std::size_t size, std::vector<std::uint8_t>& bytes) {
   const auto file = static_cast<gzFile>(file_.get());
-  bytes.reserve(size);  // takes no memory until it is written to
+  bytes.reserve(size);  // memory is used only when written to
   while (bytes.size() < size) {
     const std::size_t old = bytes.size(), wanted = std::min(kReadBytes, size - old);
     bytes.resize(old + wanted);
@@ -61,10 +61,10 @@ Status read_file(const std::string& path, std::size_t most, std::vector<std::uin
     ~Descriptor() {
       if (number >= 0) ::close(number);
     }
-  } const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe must not keep us waiting
+  } const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // opening a pipe must not block
   struct stat facts {};
   if (file.number < 0 || ::fstat(file.number, &facts) != 0) return unreadable(path, std::strerror(errno));
-  if (!S_ISREG(facts.st_mode)) return unreadable(path, "it is no plain file");
+  if (!S_ISREG(facts.st_mode)) return unreadable(path, "it is not a regular file");
   auto size = static_cast<std::size_t>(facts.st_size);
   if (size > most)
     return Error{ErrorKind::kCorrupt,
@@ -84,8 +84,7 @@ Result<std::vector<std::string>> read_lines(const std::string& path) {
   std::vector<std::uint8_t> bytes;
   if (const Status read = read_file(path, kMostListBytes, bytes); !read) return read.error();
   if (std::ranges::count(bytes, std::uint8_t{'\n'}) > static_cast<std::ptrdiff_t>(kMostSamples))
-    return Error{ErrorKind::kCorrupt,
-                 path + " has more than " + std::to_string(kMostSamples) + " lines; leave out what is too much"};
+    return Error{ErrorKind::kCorrupt, path + " has more than " + std::to_string(kMostSamples) + " lines; remove some"};
   std::vector<std::string> lines;
   for (auto at = bytes.begin(); at != bytes.end();) {
     const auto end = std::find(at, bytes.end(), std::uint8_t{'\n'});
@@ -93,7 +92,7 @@ Result<std::vector<std::string>> read_lines(const std::string& path) {
     if (line.ends_with('\r')) line.pop_back();
     if (line.find('\0') != std::string::npos)
       return Error{ErrorKind::kCorrupt,
-                   path + " is no text: line " + std::to_string(lines.size() + 1) + " has a zero byte"};
+                   path + " is not text: line " + std::to_string(lines.size() + 1) + " has a zero byte"};
     lines.push_back(std::move(line));
     at = end == bytes.end() ? end : end + 1;
   }

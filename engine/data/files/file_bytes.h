@@ -1,4 +1,4 @@
-// A data file's content, decompressed where it is a gzip file (zlib looks at the bytes, not at the name).
+// A data file's content, decompressed if it is a gzip file (zlib looks at the bytes, not at the name).
 // Errors name the file, what is wrong with it and what to do. Any thread.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace tg::engine {
 
 inline constexpr std::size_t kMostDataFileBytes = std::size_t{1} << 30;  // decompressed; MNIST 47 MB, CIFAR-10 31 MB
 
-// Reads a file piece by piece: never more of it is in memory than was asked for, however much a gzip file unpacks to.
+// Reads a file piece by piece: never more of it is in memory than requested, however much a gzip file unpacks to.
 class DataFile {
  public:
   static Result<DataFile> open(const std::string& path);
@@ -31,15 +31,15 @@ class DataFile {
   DataFile(std::string path, void* file) : path_(std::move(path)), file_(file) {}
 
   std::string path_;
-  std::unique_ptr<void, Close> file_;  // zlib's
+  std::unique_ptr<void, Close> file_;  // zlib's gzFile
 };
 
-// The whole of a plain file into `bytes`; kCorrupt if it holds more than `most`. What is no plain file is not opened.
+// Reads a whole regular file into `bytes`; kCorrupt if it holds more than `most`. Refuses anything but regular files.
 Status read_file(const std::string& path, std::size_t most, std::vector<std::uint8_t>& bytes);
-// Its lines, without their ends; kCorrupt beyond kMostListBytes or kMostSamples lines, or where it holds a zero byte.
+// A file's lines, without their ends; kCorrupt beyond kMostListBytes or kMostSamples lines, or if it has a zero byte.
 Result<std::vector<std::string>> read_lines(const std::string& path);
 
-// The first of directory/name and directory/subfolder/name that exists, for the names in order; "" if none does.
+// The first existing file of directory/name and directory/subfolder/name, for the names in order; "" if none exists.
 std::string find_file(const std::string& directory, const std::string& subfolder,
                       const std::vector<std::string>& names);
 

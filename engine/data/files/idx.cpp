@@ -23,7 +23,7 @@ Error damaged(const std::string& file, const std::string& what) {
 
 constexpr std::size_t header_bytes(std::uint8_t rank) { return 4 + std::size_t{4} * rank; }
 
-// Bytes of data that a header of `rank` sizes promises.
+// The bytes of data promised by a header of `rank` sizes.
 Result<std::uint64_t> promised_bytes(std::span<const std::uint8_t> bytes, std::uint8_t rank, const std::string& file) {
   if (bytes.size() < header_bytes(rank)) {
     return damaged(file, "is truncated: " + std::to_string(bytes.size()) + " bytes do not hold an IDX header of " +
@@ -48,7 +48,7 @@ Result<std::uint64_t> promised_bytes(std::span<const std::uint8_t> bytes, std::u
   return promised;
 }
 
-// The data behind a header of `rank` sizes, once magic and length agree.
+// The data after a header of `rank` sizes; checks magic and length.
 Result<std::span<const std::uint8_t>> idx_data(std::span<const std::uint8_t> bytes, std::uint8_t rank,
                                                const std::string& file) {
   const Result<std::uint64_t> promised = promised_bytes(bytes, rank, file);
@@ -64,8 +64,8 @@ Result<std::span<const std::uint8_t>> idx_data(std::span<const std::uint8_t> byt
   return bytes.subspan(header_bytes(rank));
 }
 
-// As much of the file as its header promises, and a byte more where there is one: what is wrong with it is said by the
-// parser.
+// Reads as much of the file as its header promises, and one more byte if there is one, so that the parser can report
+// a file that is too long.
 Result<std::vector<std::uint8_t>> read_idx(const std::string& path, std::uint8_t rank) {
   Result<DataFile> file = DataFile::open(path);
   if (!file) return file.error();
@@ -80,14 +80,14 @@ Result<std::vector<std::uint8_t>> read_idx(const std::string& path, std::uint8_t
   return bytes;
 }
 
-// MNIST, or a set that has its form.
+// MNIST, or a set with the same files.
 struct MnistSet {
   DatasetKind kind;
   const char* name;
-  std::string directory, folder;  // the files lie in the directory or in that folder of it
+  std::string directory, folder;  // the files are in the directory or in its folder of this name
 };
 
-// How a file may be spelt.
+// The accepted spellings of a file's name.
 std::vector<std::string> spellings(const std::string& part, std::uint8_t rank) {
   const std::string kind = "idx" + std::to_string(rank) + "-ubyte";
   const std::string dashed = part + "-" + kind;
@@ -168,7 +168,7 @@ Result<std::vector<std::uint16_t>> parse_idx_labels(std::span<const std::uint8_t
   if (!data) return data.error();
   const int most = *std::max_element(data->begin(), data->end());
   if (most >= classes) {
-    // The file is whole: another set, as EMNIST's letters are.
+    // The file is undamaged, but it is another set, such as EMNIST's letters.
     return Error{ErrorKind::kInvalidJob, file + " has labels up to " + std::to_string(most) + ", but MNIST has " +
                                              std::to_string(classes) + " classes, labelled 0 to " +
                                              std::to_string(classes - 1) +
@@ -183,7 +183,7 @@ Result<Dataset> load_mnist(const std::string& directory) {
 }
 
 Result<Dataset> load_fashion_mnist(const std::string& directory) {
-  // The four files are called as MNIST's: a folder of their own comes first.
+  // The four files have the same names as MNIST's, so a folder of their own comes first.
   const std::string folder = "fashion-mnist", own = directory + "/" + folder;
   const auto holds = [](const std::string& one) { return !find_file(one, "", spellings("train-images", 3)).empty(); };
   std::string place = directory;

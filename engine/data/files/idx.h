@@ -18,20 +18,20 @@ namespace tg::engine {
 
 inline constexpr std::uint32_t kMostIdxSide = 1024;  // pixels
 
-// stored and pixels are filled, labels stay empty.
+// Fills stored and pixels; labels stay empty.
 Result<ImageSet> parse_idx_images(std::span<const std::uint8_t> bytes, const std::string& file);
-// Every label is below `classes`.
+// Refuses labels that are not below `classes`.
 Result<std::vector<std::uint16_t>> parse_idx_labels(std::span<const std::uint8_t> bytes, int classes,
                                                     const std::string& file);
 
-// The four files of MNIST from `directory` or its mnist/ folder, plain or .gz, train-images-idx3-ubyte or
-// train-images.idx3-ubyte. Fills train, test, classes and hash.
+// Loads the four files of MNIST from `directory` or its folder mnist/, plain or .gz, named train-images-idx3-ubyte or
+// train-images.idx3-ubyte and so on. Fills train, test, classes and hash.
 Result<Dataset> load_mnist(const std::string& directory);
 
 // Where Debian's package dataset-fashion-mnist puts its files.
 inline constexpr const char* kInstalledFashionMnist = "/usr/share/datasets/fashion-mnist";
-// The same four files, from fashion-mnist/ in `directory`, else from where Debian's package has put them, else from
-// `directory` itself.
+// Loads files of the same names from fashion-mnist/ in `directory`, else from where Debian's package puts them, else
+// from `directory` itself.
 Result<Dataset> load_fashion_mnist(const std::string& directory);
 
 }  // namespace tg::engine

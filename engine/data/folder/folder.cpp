@@ -15,11 +15,11 @@
 namespace tg::engine {
 namespace {
 
-// What loading finds out about a file.
+// What loading a file yields.
 struct Facts {
   std::uint64_t hash = 0;
-  PictureSize size;              // zeros: damaged
-  std::optional<Error> problem;  // why
+  PictureSize size;              // zeros if damaged
+  std::optional<Error> problem;  // why it is damaged
 };
 
 Facts examine(const std::string& path) {
@@ -64,10 +64,10 @@ class FolderSource final : public PictureSource {
  private:
   const std::string directory_;
   const std::vector<std::string> files_;
-  const ImageShape stored_;  // height = 0: sizes differ
+  const ImageShape stored_;  // height = 0 if sizes differ
 };
 
-// Takes out what is damaged; false where nothing is left.
+// Removes damaged files; false if none are left.
 bool keep_good(const std::vector<Facts>& facts, FolderPart& part, std::vector<PictureSize>& sizes) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < facts.size(); ++i) {

@@ -45,7 +45,7 @@ Error unlisted(const std::string& path, const std::error_code& code) {
   return invalid("cannot list " + path + ": " + code.message() + "; check its permissions");
 }
 
-// The pictures below directory/class, in its folders as well.
+// Adds the pictures of directory/class and of the folders in it.
 Status add_class(const std::string& directory, const std::string& prefix, const std::string& name, Files& files) {
   const std::string path = directory + "/" + prefix + name;
   std::error_code code;
@@ -56,7 +56,7 @@ Status add_class(const std::string& directory, const std::string& prefix, const 
       continue;
     }
     if (at.depth() > kMostFolderDepth)
-      return invalid(at->path().string() + " lies more than " + std::to_string(kMostFolderDepth) +
+      return invalid(at->path().string() + " is more than " + std::to_string(kMostFolderDepth) +
                      " folders below its class; move it further up");
     std::error_code ignored;
     if (!is_picture(at->path().filename().string()) || at->is_directory(ignored)) continue;
@@ -68,7 +68,7 @@ Status add_class(const std::string& directory, const std::string& prefix, const 
   return {};
 }
 
-// The names of the folders in one.
+// The names of a folder's folders.
 Result<std::vector<std::string>> folders_of(const std::string& path) {
   std::vector<std::string> names;
   std::error_code code;
@@ -82,7 +82,7 @@ Result<std::vector<std::string>> folders_of(const std::string& path) {
   return names;
 }
 
-// A folder per class; prefix: "", "train/".
+// Lists files with a folder per class; prefix: "" or "train/".
 Result<Files> files_by_class(const std::string& directory, const std::string& prefix) {
   const auto classes = folders_of(directory + "/" + prefix);
   if (!classes) return classes.error();
@@ -92,7 +92,7 @@ Result<Files> files_by_class(const std::string& directory, const std::string& pr
     if (const Status added = add_class(directory, prefix, name, files); !added) return added.error();
     if (files.size() == before)
       return invalid(directory + "/" + prefix + name +
-                     " is taken for a class and holds no .jpg, .jpeg or .png; move it elsewhere");
+                     " counts as a class but holds no .jpg, .jpeg or .png; move it elsewhere");
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -133,7 +133,7 @@ Result<Parts> find_parts(const std::string& directory) {
     return listed ? files_of_list(directory + "/" + name) : files_by_class(directory, name);
   };
   Parts parts;
-  // A folder train/ that holds pictures and no folders is a class like the others: of railways.
+  // A folder train/ that holds pictures and no folders is a class like the others: railways.
   const auto inside = folders_of(directory + "/train");
   const std::string train = listed ? "train.txt" : inside && !inside->empty() ? "train/" : "";
   auto files = read(train);
@@ -169,14 +169,14 @@ Result<FolderPart> labelled(Files files, const std::map<std::string, std::uint16
     const auto found = labels.find(file.class_name);
     if (found == labels.end())
       return invalid(place + " has the class " + file.class_name + " (" + file.name +
-                     "), and training has none of that name");
+                     "), and the training set has no class of that name");
     part.labels.push_back(found->second);
     part.files.push_back(std::move(file.name));
   }
   return part;
 }
 
-// Both keep their order.
+// Moves the held-back samples; both parts keep their order.
 void move_held(const std::vector<char>& held, FolderPart& from, FolderPart& to) {
   FolderPart kept;
   for (std::size_t i = 0; i < held.size(); ++i) {
@@ -205,13 +205,12 @@ Result<FolderList> list_folder(const std::string& directory, double test_share, 
   if (parts->train.empty())
     return invalid("data-dir " + directory +
                    " has no pictures for training: put .jpg, .jpeg or .png files into a folder "
-                   "per class, there or in train/");
+                   "per class, directly or in train/");
   if (parts->test && test_share != 0)
-    return invalid("test-share is set, and there is a part for testing, " + parts->test_place +
-                   "; leave out one of them");
+    return invalid("test-share is set, and there is a test set, " + parts->test_place + "; leave out one of them");
   if (!parts->test && test_share == 0)
     return invalid("data-dir " + directory +
-                   " has no part for testing (test/, val/, test.txt): set test-share = 0.1, "
+                   " has no test set (test/, val/, test.txt): set test-share = 0.1, "
                    "say, or add one");
   FolderList list;
   list.classes = classes_of(parts->train);

@@ -11,11 +11,11 @@
 namespace tg::engine {
 namespace {
 
-constexpr double kStrengths[] = {0.1, 0.05, 0.025, 0};  // of a variant: the first whose orbit is bounded
-constexpr std::uint32_t kLeastInk = 96;                 // of each colour, at a pixel that is met without end
-constexpr std::size_t kHashedPictures = 8;              // of either set
+constexpr double kStrengths[] = {0.1, 0.05, 0.025, 0};  // tried for a variant until its orbit is bounded
+constexpr std::uint32_t kLeastInk = 96;     // the least value of each colour at a pixel that is hit very often
+constexpr std::size_t kHashedPictures = 8;  // pictures of each set
 
-// Points of the picture's orbit; the class' own maps where every variant goes astray.
+// Draws the points of a picture's orbit; uses the class's own maps if no variant has a bounded orbit.
 void draw_points(const AffineMaps& maps, Draws& draws, std::vector<OrbitPoint>& points) {
   for (const double strength : kStrengths) {
     if (walk(draw_variant(maps, strength, draws), draws, points)) return;
@@ -41,7 +41,7 @@ class FractalSource final : public PictureSource {
   const int size_;
 };
 
-// What was asked for, checked, with the defaults in place.
+// The requested sizes, checked, with the defaults filled in.
 struct Sizes {
   std::size_t classes, train, test;
   int side;

@@ -12,7 +12,7 @@ double size_of(const AffineMap& map) {
   return determinant < 0 ? -determinant : determinant;
 }
 
-// Ends of the maps' shares of 0 .. 65535; false where they have none.
+// The ends of the maps' shares of 0 .. 65535; false if all shares are 0.
 bool shares_of(const AffineMaps& maps, std::array<std::uint32_t, kMostMaps>& ends) {
   double all = 0;
   for (const AffineMap& map : maps) all += size_of(map);

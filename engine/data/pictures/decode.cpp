@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::array<std::uint8_t, 3> kJpeg = {0xff, 0xd8, 0xff};
 constexpr std::array<std::uint8_t, 8> kPng = {0x89, 'P', 'N', 'G', 0x0d, 0x0a, 0x1a, 0x0a};
-constexpr int kMostRatio = 100;  // of the sides: a resize of the shorter one multiplies the longer one as well
+constexpr int kMostRatio = 100;  // ratio of the sides: resizing the shorter one scales the longer one too
 
 Error damaged(const std::string& file, const std::string& what) {
-  return {ErrorKind::kCorrupt, file + " is damaged: " + what + "; fetch it again, take it out, or set damaged = skip"};
+  return {ErrorKind::kCorrupt, file + " is damaged: " + what + "; fetch it again, remove it, or set damaged = skip"};
 }
 
 template <std::size_t kSize>
@@ -24,7 +24,7 @@ bool begins(std::span<const std::uint8_t> bytes, const std::array<std::uint8_t, 
   return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
 }
 
-// A decoder that has read the header, and found nothing in it that goes beyond the limits.
+// Returns a decoder that has read the header and found it within the limits.
 Result<std::unique_ptr<Decoder>> open(std::span<const std::uint8_t> bytes, const std::string& file) {
   if (bytes.empty()) return damaged(file, "it is empty");
   std::unique_ptr<Decoder> decoder;

@@ -1,5 +1,5 @@
 // Pictures in files: JPEG (libjpeg-turbo) and PNG (libpng), told apart by their first bytes. Any bytes give a picture
-// or kCorrupt, which names the file; what is held meanwhile is bounded (limits.h). Pure; any thread.
+// or kCorrupt, which names the file; memory use is bounded (limits.h). Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@ struct PictureSize {
   bool operator==(const PictureSize&) const = default;
 };
 
-// From the header alone.
+// Reads the header only.
 Result<PictureSize> read_picture_size(std::span<const std::uint8_t> bytes, const std::string& file);
 
-// 1 or 3 channels of 8 bits. A JPEG is divided by what `shrink` says, rounding up; a PNG is not. CMYK becomes RGB as
-// Pillow makes it; a JPEG whose data end too early or break their code is damaged, even where something could be seen.
+// Gives 1 or 3 channels of 8 bits. A JPEG's sides are divided by what `shrink` returns, rounding up; a PNG's are not.
+// CMYK becomes RGB as in Pillow; a JPEG whose data end too early or break their code is damaged, even if part of it
+// could be shown.
 Status decode_picture(std::span<const std::uint8_t> bytes, const Shrink& shrink, const std::string& file,
                       Picture& picture);
 

@@ -1,6 +1,6 @@
-// What the decoders of one kind of file have in common: header first, then the size is known, then the pixels. An
-// object decodes one file, whose bytes outlive it. Their libraries report errors by a long jump: it goes from inside of
-// the library to a member function that has nothing to destroy, and becomes its result.
+// The interface of the decoders: first the header, which gives the size, then the pixels. An object decodes one file,
+// whose bytes must outlive it. The libraries report errors by a long jump: it leads from the library to a member
+// function that has nothing to destroy, and becomes that function's result.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tg::engine {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // False: problem() says why.
+  // On false, problem() says why.
   virtual bool read_header() = 0;
   virtual bool read_pixels(int shrink, Picture& picture) = 0;
 

@@ -3,7 +3,7 @@
 #include <csetjmp>
 #include <cstdio>
 
-// In this order: jpeglib.h uses what cstdio declares.
+// The order matters: jpeglib.h uses declarations of cstdio.
 #include <jpeglib.h>
 
 #include <jerror.h>
@@ -16,7 +16,7 @@
 namespace tg::engine {
 namespace {
 
-// libjpeg's structures begin with what it hands to the functions below.
+// libjpeg passes its own structures to the functions below, so they come first here.
 struct Errors {
   jpeg_error_mgr base;
   std::jmp_buf escape;
@@ -30,7 +30,7 @@ static_assert(JMSG_LENGTH_MAX <= 256);
   std::longjmp(errors->escape, 1);
 }
 
-// Of what libjpeg would mend in silence, that which means that pixels are missing or wrong.
+// Makes errors of those warnings, which libjpeg would ignore, that mean missing or wrong pixels.
 void warn(j_common_ptr info, int level) {
   if (level >= 0) return;
   switch (info->err->msg_code) {
@@ -52,7 +52,7 @@ void watch_scans(j_common_ptr info) {
   std::longjmp(errors->escape, 1);
 }
 
-// As Pillow: value * other / 255, rounded.
+// Computes value * other / 255, rounded as in Pillow.
 unsigned scaled(unsigned value, unsigned other) {
   const unsigned product = value * other + 128;
   return ((product >> 8) + product) >> 8;
@@ -123,7 +123,7 @@ class JpegDecoder final : public Decoder {
   jpeg_decompress_struct info_{};
   Errors errors_{};
   jpeg_progress_mgr progress_{};
-  std::vector<std::uint8_t> line_;  // of CMYK
+  std::vector<std::uint8_t> line_;  // a line of CMYK
   std::uint8_t* at_ = nullptr;      // where the next line goes
 };
 

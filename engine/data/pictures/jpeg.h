@@ -1,4 +1,4 @@
-// JPEG by libjpeg-turbo, the only file that knows it. `bytes` outlive the decoder.
+// Decodes JPEG with libjpeg-turbo, which is used nowhere else. `bytes` must outlive the decoder.
 #pragma once
 
 #include <cstdint>

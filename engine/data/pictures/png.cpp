@@ -47,13 +47,13 @@ class PngDecoder final : public Decoder {
     self->left_ = self->left_.subspan(size);
   }
 
-  // Whatever it is becomes grey or RGB of 8 bits.
+  // Asks libpng to convert any kind of picture to grey or RGB of 8 bits.
   bool read_info() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_read_fn(png_, this, take);
     png_set_user_limits(png_, kMostPictureSide, kMostPictureSide);
     png_set_chunk_malloc_max(png_, kMostPngChunkBytes);
-    png_set_chunk_cache_max(png_, 1);  // keeps no text: a thousand chunks of that size would be
+    png_set_chunk_cache_max(png_, 1);  // keeps no text chunks: a thousand of them would be kept otherwise
     png_read_info(png_, info_);
     height_ = static_cast<int>(png_get_image_height(png_, info_));
     width_ = static_cast<int>(png_get_image_width(png_, info_));
@@ -70,7 +70,7 @@ class PngDecoder final : public Decoder {
     png_read_update_info(png_, info_);
     if (png_get_rowbytes(png_, info_) != line) png_error(png_, "its lines are not as long as its header says");
     png_read_image(png_, rows_.data());
-    png_read_end(png_, nullptr);  // checks the sums
+    png_read_end(png_, nullptr);  // verifies the checksums
     return true;
   }
 

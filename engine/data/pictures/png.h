@@ -1,4 +1,4 @@
-// PNG by libpng, the only file that knows it. `bytes` outlive the decoder.
+// Decodes PNG with libpng, which is used nowhere else. `bytes` must outlive the decoder.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ void standardize(std::span<float> values) {
   for (float& v : values) v = static_cast<float>((v - mean) / divisor);
 }
 
-// Of every value but those that per-image standardizes.
+// Normalizes a value; not used for per-image, which standardizes whole samples.
 float normalized(float value, const Recipe& recipe, std::size_t channel) {
   switch (recipe.normalization) {
     case Normalization::kSymmetric:
@@ -46,7 +46,7 @@ float normalized(float value, const Recipe& recipe, std::size_t channel) {
   TG_CHECK(false, static_cast<int>(recipe.normalization));
 }
 
-// Through a table where that saves divisions: the floats are the same.
+// Uses a table if that saves divisions; the floats are the same.
 void copy_plane(const PictureView& picture, int c, const Recipe& recipe, bool plain, std::span<float> out) {
   std::array<float, 256> table;
   const auto value_of = [&](std::size_t byte) {

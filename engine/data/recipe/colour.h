@@ -1,4 +1,4 @@
-// The last part of a recipe: from bytes of the input's size to the engine's floats. Only + - * / sqrt are used, so
+// The last part of a recipe: turns bytes of the input's size into the engine's floats. Only + - * / sqrt are used, so
 // every node gets the same floats. Pure; any thread. `out` holds input.elements() floats, CHW.
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace tg::engine {
 
-// What is drawn for one picture.
+// The random values for one picture.
 struct ColourDraws {
   double brightness = 0;  // paper: added to x / 255; jitter: a factor
   double contrast = 1;
   double saturation = 1;
 };
-// In this order: brightness, contrast and, for jitter, saturation.
+// Draws, in this order, brightness, contrast and, for jitter, saturation.
 ColourDraws draw_colour(const Recipe& recipe, Draws& draws);
 
-// Normalized; draws = null leaves the colours alone.
+// Writes normalized floats; draws = null leaves the colours unchanged.
 void to_floats(const PictureView& picture, const Recipe& recipe, const ColourDraws* draws, std::span<float> out);
-// Of a sample of floats.
+// Normalizes a sample of floats in place.
 void normalize(const Recipe& recipe, std::span<float> values);
 
 }  // namespace tg::engine

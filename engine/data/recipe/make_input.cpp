@@ -15,13 +15,13 @@ namespace {
 constexpr double kLeastArea = 0.08, kMostRatio = 4.0 / 3.0;
 constexpr int kAreaTries = 10;
 
-// The sides after a resize whose shorter one is `shorter`.
+// The sides after a resize that makes the shorter one `shorter`.
 Target whole(int height, int width, int shorter) {
   const auto longer = [&](int of, int to) { return static_cast<int>(static_cast<std::int64_t>(shorter) * of / to); };
   return height <= width ? Target{shorter, longer(width, height)} : Target{longer(height, width), shorter};
 }
 
-// Only a window of it is wanted, and all of it would be resized.
+// The error for a picture that would become too large when resized, though only a window of it is needed.
 Error too_long(std::size_t index, const PictureView& view, const Target& target) {
   const auto sides = [](int height, int width) { return std::to_string(width) + "x" + std::to_string(height); };
   return {ErrorKind::kCorrupt, "sample " + std::to_string(index) + " is too long and narrow: its " +
@@ -77,8 +77,8 @@ PictureView window_of(const PictureView& view, const ImageShape& input, Draws& d
 
 bool draws_area(const Recipe& recipe, const Draws* draws) { return draws != nullptr && recipe.crop == Crop::kArea; }
 
-// The sample as it is stored, or decoded no larger than needed. `area`: what training has drawn of its full size, then
-// in pixels of what was decoded.
+// The sample as stored, or decoded no larger than needed. `area`: what training draws, first in pixels of the full
+// size, afterwards in pixels of the decoded picture.
 Result<PictureView> stored_bytes(const ImageSet& set, std::size_t index, const Recipe& recipe, Draws* draws,
                                  Scratch& scratch, Part& area) {
   int full_height = 0, full_width = 0, shrink = 1;
@@ -101,7 +101,7 @@ Result<PictureView> stored_bytes(const ImageSet& set, std::size_t index, const R
     return view;
   }
   if (const Status read = set.source->read(index, choose, scratch.decoded); !read) return read.error();
-  // A decoder has divided both sides by as much as it was allowed to, rounding up; another one by nothing.
+  // One decoder divides both sides by as much as allowed, rounding up; the other does not divide.
   if (scratch.decoded.width != full_width || scratch.decoded.height != full_height) {
     while ((full_width + shrink - 1) / shrink > scratch.decoded.width) shrink *= 2;
     area = {area.top / shrink, area.left / shrink, area.height / shrink, area.width / shrink};

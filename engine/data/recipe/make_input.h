@@ -1,4 +1,4 @@
-// One stored sample through a recipe. Any thread, each with a Scratch of its own.
+// Makes an input from a stored sample by a recipe. Any thread, each with a Scratch of its own.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tg::engine {
 
-// Memory that one sample leaves to the next.
+// Memory reused from one sample to the next.
 struct Scratch {
   Picture decoded, resized, padded, grey;
   std::vector<std::uint8_t> rows;
@@ -23,19 +23,19 @@ struct Area {
   int top = 0, left = 0, height = 0, width = 0;
   bool operator==(const Area&) const = default;
 };
-// What crop = area trains on: ten times a part of 0.08 to 1 of the area is drawn, with sides 1:1 to 4:3 one way or the
-// other; the first that fits counts, and if none does the largest one in the middle whose sides are no further apart.
+// The part that crop = area trains on. Up to ten times, a part of 0.08 to 1 of the area is drawn, with sides from 3:4
+// to 4:3; the first that fits is used. If none fits, it is the largest part in the middle within that ratio.
 Area draw_area(int height, int width, Draws& draws);
 
-// The largest of 8, 4, 2, 1 that leaves both sides at least as long as they are wanted.
+// The largest of 8, 4, 2, 1 that leaves both sides at least as long as wanted.
 int shrink_of(int height, int width, int wanted_height, int wanted_width);
 
-// Sample `index` of `set` into `out`: as training sees it with these draws, or (draws = null) as evaluation does.
-// Errors are its file's.
+// Writes sample `index` of `set` to `out`: as training sees it with these draws, or (draws = null) as evaluation does.
+// Errors are those of reading its file.
 Status make_input(const ImageSet& set, std::size_t index, const Recipe& recipe, Draws* draws, Scratch& scratch,
                   std::span<float> out);
 
-// The same of a sample of bytes, without colour and normalization: a view into the set or the scratch.
+// As make_input, for a sample of bytes, without colour and normalization: a view into the set or the scratch.
 Result<PictureView> make_bytes(const ImageSet& set, std::size_t index, const Recipe& recipe, Draws* draws,
                                Scratch& scratch);
 

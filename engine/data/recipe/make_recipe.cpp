@@ -21,7 +21,7 @@ bool same_size(const ImageShape& a, const ImageShape& b) { return a.height == b.
 
 bool is_cifar(DatasetKind data) { return data == DatasetKind::kCifar10 || data == DatasetKind::kCifar100; }
 
-// What the data ask for where the job says nothing.
+// The recipe that suits the data, used where the job says nothing.
 Recipe usual_recipe(const Dataset& data, const ImageShape& input) {
   Recipe recipe;
   recipe.input = input;
@@ -64,7 +64,7 @@ Status check_floats(const Dataset& data, const Recipe& recipe) {
 Status check_shape(const Dataset& data, const Recipe& recipe, const RecipeOptions& options) {
   const ImageShape &stored = data.train.stored, &input = recipe.input;
   const Error misfit = invalid(data, "has images of " + text_of(stored) + " and the model takes " + text_of(input) +
-                                         "; choose data and model that belong together");
+                                         "; choose data and model that match");
   const bool converts = data.kind == DatasetKind::kFolder && (input.channels == 1 || input.channels == 3);
   if (input.elements() == 0 || (input.channels != stored.channels && !converts)) return misfit;
   if (!data.train.values.empty()) return input == stored ? check_floats(data, recipe) : Status(misfit);
@@ -81,7 +81,7 @@ Status check_shape(const Dataset& data, const Recipe& recipe, const RecipeOption
   return {};
 }
 
-// One number for all channels, or one each.
+// The given numbers: one for all channels, or one for each.
 Result<std::vector<float>> numbers_of(const Dataset& data, const std::vector<double>& given, const char* key,
                                       int channels) {
   const auto wanted = static_cast<std::size_t>(channels);
@@ -94,7 +94,7 @@ Result<std::vector<float>> numbers_of(const Dataset& data, const std::vector<dou
   return numbers;
 }
 
-// `unit`: what the values were not yet divided by.
+// unit: the divisor not yet applied to the values.
 void add_channel(double mean, double variance, double unit, Recipe& recipe) {
   const float deviation = variance > 0 ? static_cast<float>(std::sqrt(variance) / unit) : 0.0f;
   recipe.mean.push_back(static_cast<float>(mean / unit));
@@ -115,7 +115,8 @@ void measure_floats(const ImageSet& set, Recipe& recipe) {
   for (std::size_t c = 0; c < channels; ++c) add_channel(mean[c], squares[c] / count, 1, recipe);
 }
 
-// Sums of whole numbers: the same in any order. A damaged picture is left out where it may be; else training names it.
+// Measures with sums of whole numbers, which are the same in any order. Damaged pictures are left out; if they are
+// fatal, training names them.
 void measure_bytes(const ImageSet& set, int threads, Recipe& recipe) {
   const bool decoded = set.source != nullptr;
   const std::size_t count = decoded ? std::min(set.count(), kMostMeasuredPictures) : set.count();
@@ -176,7 +177,7 @@ Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const R
                              " pixels a side");
   if (const Status fits = check_shape(data, recipe, options); !fits) return fits.error();
   if (recipe.padding != 0 && recipe.crop != Crop::kWindow)
-    return invalid(data, std::string("with crop = ") + to_word(recipe.crop) + " has no use for crop-padding");
+    return invalid(data, std::string("with crop = ") + to_word(recipe.crop) + " does not use crop-padding");
   if (recipe.colour != Colour::kNone && input.channels != 1 && input.channels != 3)
     return invalid(data, "has " + std::to_string(input.channels) + " channels; colour is for 1 or 3");
   if (recipe.normalization == Normalization::kGiven) {

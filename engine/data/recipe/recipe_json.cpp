@@ -9,7 +9,7 @@ std::string recipe_json(const Recipe& recipe) {
   json["input"] = {recipe.input.channels, recipe.input.height, recipe.input.width};
   json["samples"] = recipe.floats ? "floats" : "bytes";
   json["resize"] = recipe.resize;
-  json["filter"] = "triangle, antialiased, 8 bits";  // of the resize
+  json["filter"] = "triangle, antialiased, 8 bits";  // the resize's filter
   json["normalization"] = to_word(recipe.normalization);
   json["mean"] = recipe.mean;
   json["deviation"] = recipe.deviation;

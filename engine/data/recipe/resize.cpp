@@ -7,14 +7,14 @@
 namespace tg::engine {
 namespace {
 
-constexpr int kBits = 22;  // of a weight; 8 more for the byte and 2 to spare make 32
+constexpr int kBits = 22;  // bits of a weight; with 8 for the byte and 2 to spare they make 32
 constexpr std::int32_t kHalf = 1 << (kBits - 1);
 
-// Of each wanted output: which inputs it takes, and how much of each.
+// For each output along an axis: the inputs that it takes, and their weights.
 struct Axis {
   struct Output {
     int first = 0, count = 0;
-    std::size_t weights = 0;  // where they begin
+    std::size_t weights = 0;  // index of the first weight
   };
   std::vector<Output> outputs;
   std::vector<std::int32_t> weights;
@@ -43,7 +43,7 @@ struct Axis {
 
 std::uint8_t to_byte(std::int32_t sum) { return static_cast<std::uint8_t>(std::min(sum >> kBits, 255)); }
 
-// One channel of a row; `column` apart in, `step` apart out.
+// Resizes one channel of a row; inputs are `column` apart, outputs `step` apart.
 void narrow_channel(const std::uint8_t* row, std::ptrdiff_t column, const Axis& axis, int step, std::uint8_t* out) {
   for (const Axis::Output& output : axis.outputs) {
     const std::uint8_t* at = row + output.first * column;
@@ -55,7 +55,7 @@ void narrow_channel(const std::uint8_t* row, std::ptrdiff_t column, const Axis& 
   }
 }
 
-// Three channels that lie beside each other.
+// Resizes three channels that lie next to each other.
 void narrow_colours(const std::uint8_t* row, std::ptrdiff_t column, const Axis& axis, std::uint8_t* out) {
   for (const Axis::Output& output : axis.outputs) {
     const std::uint8_t* at = row + output.first * column;

@@ -1,5 +1,6 @@
 // Bytes of a picture wherever they lie: element (c, y, x) is at[c * plane + y * row + x * column]. Cropping, flipping
-// and making three channels of one change the view and move no byte. The bytes outlive the view. Values; any thread.
+// and making three channels of one change the view and move no byte. The bytes must outlive the view. Values; any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ inline PictureView view_of(const Picture& picture) {
           picture.channels};
 }
 
-// CHW.
+// A view of pixels stored as CHW.
 inline PictureView view_of(const std::uint8_t* pixels, const ImageShape& shape) {
   return {pixels,
           shape.channels,

@@ -5,7 +5,7 @@
 namespace tg::engine {
 namespace {
 
-// Not 0, so that an update of a replayed run rounds as one of a trained run does.
+// Not 0, so that updates of a replayed run round like those of a trained run.
 constexpr double kInitialWeight = 0.01;
 
 }  // namespace

@@ -57,7 +57,7 @@ struct Subject {
   std::span<std::byte> sums_room_of(const Chunk& chunk);
 
   std::vector<Chunk> chunks_;
-  // Of one variant; the bytes are those of every variant.
+  // Results of one variant; the bytes are the same for every variant.
   AlignedArray<std::uint64_t> nonzero_, negative_, decoded_nonzero_, decoded_negative_;
   AlignedArray<std::int8_t> sums_, decoded_sums_;
   AlignedArray<std::byte> codes_room_, sums_room_;

@@ -105,10 +105,10 @@ TEST(Arrays, ErrorsNameTheFileAndWhatToDo) {
               "numpy.save");
   expect_text(problem_of(npy(npy_header("|u1", ""), {1})), "a single number");
   expect_text(problem_of(npy(npy_header("|u1", "0, 5"), {})), "holds no samples");
-  expect_text(problem_of(npy(npy_header("|u1", "5, 0"), {})), "samples of no or of more than");
+  expect_text(problem_of(npy(npy_header("|u1", "5, 0"), {})), "samples of 0 or of more than");
   expect_text(problem_of(npy(npy_header("|u1", "1, 2, 3, 4, 5"), {})), "4 dimensions at most");
   expect_text(problem_of(npy(npy_header("<f4", "2,"), bytes_of<float>({1, std::nanf("")}))), "value in sample 1");
-  expect_text(problem_of(npy(npy_header("<f8", "1,"), bytes_of<double>({1e300}))), "no finite float32");
+  expect_text(problem_of(npy(npy_header("<f8", "1,"), bytes_of<double>({1e300}))), "not a finite float32");
   expect_text(problem_of({0, 0, 8, 5, 0, 0, 0, 1}, ArrayFormat::kIdx), "does not begin as IDX");
   expect_text(problem_of({0, 0, 0, 1, 0, 0, 0, 1}, ArrayFormat::kIdx), "does not begin as IDX");
 
@@ -128,7 +128,7 @@ TEST(Arrays, PromisesTakeNoMemory) {
   expect_text(problem_of(npy(npy_header("|u1", "18446744073709551615, 1"), {1})),
               "claims 18446744073709551615 samples");
   expect_text(problem_of(npy(npy_header("|u1", "99999999999999999999, 1"), {1})), "numpy.save");
-  expect_text(problem_of(npy(npy_header("|u1", "1, 4294967296, 4294967296"), {1})), "samples of no or of more than");
+  expect_text(problem_of(npy(npy_header("|u1", "1, 4294967296, 4294967296"), {1})), "samples of 0 or of more than");
   expect_text(problem_of(npy(npy_header("|u1", "1048576, 1024"), {1})), "is truncated: its header promises 1073741824");
   Bytes header = {0x93, 'N', 'U', 'M', 'P', 'Y', 2, 0, 0xff, 0xff, 0xff, 0xff};
   expect_text(problem_of(header), "claims a header of 4294967295 bytes");

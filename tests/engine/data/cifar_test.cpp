@@ -95,7 +95,7 @@ TEST(Cifar, HundredClassesHaveTheirFineLabels) {
   expect_text(error_of(DatasetKind::kCifar100, folder.path()), "label 100 in record 1, outside 0 to 99");
   bad.pop_back();
   write_plain(folder / "cifar-100-binary/test.bin", bad);
-  expect_text(error_of(DatasetKind::kCifar100, folder.path()), "no whole number of records of 3074");
+  expect_text(error_of(DatasetKind::kCifar100, folder.path()), "not a whole number of records of 3074");
 }
 
 TEST(Cifar, FailedParseLeavesTheSetAlone) {

@@ -110,7 +110,7 @@ TEST(Folder, TestShareHoldsBackOfEachClass) {
   const Folder folder;
   write_part(folder.path(), 10);
   DatasetOptions options = options_of(folder);
-  expect_text(problem_of(options), "has no part for testing");
+  expect_text(problem_of(options), "has no test set");
   options.test_share = 0.2;
   const auto data = load_dataset(options).value();
   EXPECT_EQ(data->train.count(), 24u);
@@ -166,9 +166,9 @@ TEST(Folder, ListsNameFilesAndClasses) {
   write("train.txt", "all/3.jpg 10\nall/77.jpg 9\n");
   expect_text(problem_of(options), "all/77.jpg");
   write("train.txt", "all/3.jpg 10\n");
-  expect_text(problem_of(options), "training has none of that name");
+  expect_text(problem_of(options), "the training set has no class of that name");
   write("train.txt", std::string("all/3.jpg\0 10\n", 14));
-  expect_text(problem_of(options), "is no text");
+  expect_text(problem_of(options), "is not text");
   write("train.txt", std::string(kMostSamples + 1, '\n'));
   expect_text(problem_of(options), "train.txt has more than 16777216 lines");
 }
@@ -188,12 +188,12 @@ TEST(Folder, ErrorsNameWhatWasFoundAndWhatToDo) {
   expect_text(problem_of(options), "leave out one of them");
   options.test_share = 0;
   std::filesystem::create_directory(folder / "train/dog");
-  expect_text(problem_of(options), "train/dog is taken for a class and holds no .jpg");
+  expect_text(problem_of(options), "train/dog counts as a class but holds no .jpg");
   std::filesystem::remove(folder / "train/dog");
   write_plain(folder / "train/bee/1/2/3/4/5/6/7/8/1.jpg", to_jpeg(ramp(3, 40, 32)));
   EXPECT_EQ(problem_of(options), "no error");
   write_plain(folder / "train/bee/1/2/3/4/5/6/7/8/9/1.jpg", to_jpeg(ramp(3, 40, 32)));
-  expect_text(problem_of(options), "train/bee/1/2/3/4/5/6/7/8/9/1.jpg lies more than 8 folders below its class");
+  expect_text(problem_of(options), "train/bee/1/2/3/4/5/6/7/8/9/1.jpg is more than 8 folders below its class");
   std::filesystem::remove_all(folder / "train/bee/1");
   std::filesystem::rename(folder / "test/bee", folder / "test/bug");
   expect_text(problem_of(options), "has the class bug (test/bug/100.jpg)");

@@ -26,7 +26,7 @@ Model small(int classes, int hidden = 30) {
   return builder.dense("fc2", classes, {.weight_deviation = 0.1}).build().value();
 }
 
-// Of every segment and statistic other values than any draw gives.
+// Writes values for every segment and statistic that no draw gives.
 void write_model(const std::string& path, const Model& model, const std::vector<TensorSource>& more = {}) {
   std::vector<TensorSource> tensors = more;
   float start = 1;
@@ -97,7 +97,8 @@ TEST(InitialFile, HeadsOfOtherClassesAreDrawn) {
   const InitialFile file = InitialFile::open(folder / "a", model, kSeed).value();
   ASSERT_EQ(file.notes().size(), 1u);
   EXPECT_EQ(file.notes()[0],
-            "drawn from the seed for another number of classes: aux.weight (3x144, in the file 7x144), aux.bias (3, in "
+            "drawn from the seed because the number of classes differs: aux.weight (3x144, in the file 7x144), "
+            "aux.bias (3, in "
             "the file 7), fc2.weight (3x30, in the file 7x30), fc2.bias (3, in the file 7)");
   for (std::size_t s = 0; s < model.segments.size(); ++s) {
     const Segment& segment = model.segments[s];
@@ -136,7 +137,7 @@ TEST(InitialFile, WhatTheModelHasNotIsLeftAloneAndSaid) {
   for (const char* name : {"d", "c", "b", "a"}) more.push_back(tensor(name, {1}, one));
   write_model(folder / "b", model, more);
   const InitialFile file = InitialFile::open(folder / "b", model, kSeed).value();
-  EXPECT_EQ(file.notes(), (std::vector<std::string>{"it has 4 tensors that the model has not: a, b, c, ..."}));
+  EXPECT_EQ(file.notes(), (std::vector<std::string>{"it has 4 tensors that the model does not have: a, b, c, ..."}));
   expect_values(filled(file, model.segments[0], 0), model.segments[0], 1);
 }
 

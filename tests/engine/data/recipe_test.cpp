@@ -286,7 +286,7 @@ TEST(Recipe, WhatTheJobSaysGoesOverWhatTheDataAskFor) {
   RecipeOptions padded;
   padded.crop = Crop::kNone;
   padded.padding = 4;
-  expect_text(refusal(data, kStored, padded), "no use for crop-padding");
+  expect_text(refusal(data, kStored, padded), "does not use crop-padding");
   RecipeOptions small;
   small.resize = 20;
   expect_text(refusal(data, kInput, small), "set resize to that or more");

@@ -208,7 +208,7 @@ TEST(ExchangeCredit, TotalsWaitForIt) {
   EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "somebody waits for it: it goes first";
 }
 
-// Of four members: all windows are full of contributions, the codes of the others are there, of four chunks.
+// One of four members: all windows are full of contributions, and the others' codes of four chunks have come.
 struct Owner : Alone {
   static constexpr std::size_t kWindow = 2 * kPayload;
   Owner() : Alone(schema::ExchangeKind::kSharded, kWindow, {"node-a", "node-b", "node-c", "node-d"}) {

@@ -144,7 +144,7 @@ struct Mesh {
     exchanges[to]->frame(from, letter.header, letter.body, nullptr);
     carry_out_all(to);
   }
-  // Of several threads half have a piece that waits.
+  // Half of several threads have a waiting piece.
   std::optional<Piece> next_piece(Rank self, std::size_t most_under_way) {
     Exchange& exchange = *exchanges[self];
     const bool idle = 2 * under_way[self].size() < most_under_way;

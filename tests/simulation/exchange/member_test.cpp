@@ -17,7 +17,7 @@ struct Nobody : Member::Delegate {
 
 TEST(Member, FramesOfAnotherViewChangeNothing) {
   Nobody world;
-  // Of three nodes the first and the last are members: ranks are no seats.
+  // The first and the last of three nodes are members, so ranks differ from seats.
   const View view(4, {Seat(0), Seat(2)});
   Member member({77, view, Seat(2), {"node-a", "node-b", "node-c"}, {1, 1}, {}, false}, simulation::tiny_model(),
                 world);

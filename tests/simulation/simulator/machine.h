@@ -67,11 +67,11 @@ inline schema::Propose proposal(const std::string& id, const std::string& spec =
 
 // --- what is done at an end ---
 
-// Of a start that never came as far as a proposal.
+// The end of a start that was never proposed.
 std::string start_ends(const std::string& state, const std::string& kind, const std::string& reason);
-// Of a proposal of node-a, with three nodes; `node` is to blame.
+// The failure of node-a's proposal, with three nodes; `node` is to blame.
 std::string proposal_fails(const std::string& node, const std::string& kind, const std::string& message);
-// Of a run on node-b of three, which tells the others; `node` is to blame.
+// The failure of a run on node-b of three, which tells the others; `node` is to blame.
 std::string run_fails(const std::string& node, const std::string& kind, const std::string& message);
 
 // What a member says of its end; held_step is its state's digest, too.

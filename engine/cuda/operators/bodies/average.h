@@ -8,7 +8,7 @@
 
 namespace tg::engine::cuda::bodies {
 
-// One thread, one output.
+// One thread computes one output.
 struct Average {
   Average(const AverageShape& of, const float* images, float* to)
       : shape(of),
@@ -40,7 +40,7 @@ struct Average {
   }
 };
 
-// One thread, one pixel of the input.
+// One thread computes one pixel of the input.
 struct AverageGradient {
   AverageGradient(const AverageShape& of, const float* gradient, float* to)
       : shape(of),
@@ -73,7 +73,8 @@ struct AverageGradient {
   }
 
  private:
-  // The first span that ends behind the pixel. Those that hold it are that one and the next ones that begin in time.
+  // The first span that ends after the pixel. The spans that hold the pixel are that one and the next ones that begin
+  // early enough.
   TG_HOST_DEVICE static int first_over(const Spans& spans, int count, int pixel) {
     int first = 0;
     while (count > 0) {

@@ -10,7 +10,7 @@
 
 namespace tg::engine::cuda::bodies {
 
-// To the nearest; of two that are as near to the even one. What is no number stays none.
+// Rounds to the nearest, ties to even. NaN stays NaN.
 TG_HOST_DEVICE inline Bf16 to_bf16(float value) {
   const auto bits = __builtin_bit_cast(std::uint32_t, value);
   if (value != value) return {static_cast<std::uint16_t>(bits >> 16 | 0x40)};
@@ -20,7 +20,7 @@ TG_HOST_DEVICE inline float to_float(Bf16 value) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
 }
 
-// What a value becomes on its way from one type to another.
+// Converts a value from one type to another.
 template <class To, class From>
 TG_HOST_DEVICE To converted(From value) {
   if constexpr (std::is_same_v<To, From>) {
@@ -32,7 +32,7 @@ TG_HOST_DEVICE To converted(From value) {
   }
 }
 
-// For Each (elementwise.h).
+// An operation for Each (elementwise.h).
 struct RoundToBf16 {
   const float* x;
   Bf16* y;

@@ -1,9 +1,9 @@
-// The gradient of a bias: the sum over samples and pixels, by channel. Two launches, in an order that the shape alone
-// decides, whatever the memory's alignment:
+// The gradient of a bias: the sum over samples and pixels, by channel. Two launches, in an order that depends on the
+// shape alone, whatever the memory's alignment:
 //
-//   1. A column is a value's place in a sample (channels * pixels of them). The samples are in parts; a thread adds a
-//      part of a column, in order, and reads beside its neighbours whatever the shape. That is the whole of the
-//      traffic: the sums are at most 1/8 of it (or as much again, if there is but one sample).
+//   1. A column is a value's place in a sample (channels * pixels of them). The samples are divided into parts; a
+//      thread adds a part of a column, in order, and reads next to its neighbours whatever the shape. That is nearly
+//      all of the traffic: the sums are at most 1/8 of it (or as much again, if there is only one sample).
 //   2. Lanes add a channel's sums, all parts and pixels (lanes.h).
 //
 // 64 x 64 x 112 x 112: 200,704 threads of four columns read 64 samples each, 206 MB in all, and write 3.2 MB; then 64
@@ -18,8 +18,8 @@
 namespace tg::engine::cuda::bodies {
 
 struct ColumnParts {
-  // Enough parts for 2^17 threads of four columns, which is about what a large device holds at a time. Chains of
-  // additions stay short: the error of a part's sum is a few roundings.
+  // Enough parts for 2^17 threads of four columns, about as many as a large device holds at a time. Chains of additions
+  // stay short: the error of a part's sum is a few roundings.
   static constexpr std::uint64_t kThreadsWanted = 1 << 17, kFewest = 8, kMost = 64;  // samples of a part
 
   explicit ColumnParts(const Planes& of) : samples(of.samples), columns(of.channels * of.pixels) {

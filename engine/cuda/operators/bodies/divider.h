@@ -1,5 +1,5 @@
-// Division by a number that is fixed for a launch: one multiplication and a shift, as Granlund and Montgomery have it
-// (PLDI 1994), for dividends below 2^31; a plain division from there on.
+// Division by a number that is fixed for a launch: one multiplication and a shift, after Granlund and Montgomery (PLDI
+// 1994), for dividends below 2^31; a plain division for larger ones.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Divider {
     if (dividend >> 31 != 0) return {dividend / divisor_, static_cast<std::uint32_t>(dividend % divisor_)};
     return of_small(static_cast<std::uint32_t>(dividend));
   }
-  // dividend below 2^31.
+  // The dividend is below 2^31.
   TG_HOST_DEVICE Parts of_small(std::uint32_t dividend) const {
     const auto high = static_cast<std::uint32_t>(std::uint64_t{dividend} * multiplier_ >> 32);
     const std::uint32_t quotient = (high + dividend) >> shift_;

@@ -1,4 +1,4 @@
-// Dropout's mask as graph/dropout.h draws it, bit for bit. A thread has the eight features of one block of Philox.
+// Dropout's mask as drawn by graph/dropout.h, bit for bit. A thread has the eight features of one block of Philox.
 #pragma once
 
 #include "engine/cuda/operators/bodies/divider.h"
@@ -10,7 +10,7 @@
 
 namespace tg::engine::cuda::bodies {
 
-// kernels/scalar/philox.cpp's, word by word.
+// The words of kernels/scalar/philox.cpp.
 struct PhiloxWords {
   std::uint32_t at[4];
 };
@@ -28,7 +28,7 @@ TG_HOST_DEVICE inline PhiloxWords philox(PhiloxWords counter, std::uint64_t key)
   return counter;
 }
 
-// kWidth: of the packs that the features are moved in.
+// kWidth: width of the packs in which features are moved.
 template <int kWidth>
 struct Dropout {
   static constexpr int kBlock = 8;  // features of a block of Philox

@@ -1,6 +1,6 @@
-// One output for each input, kWide side by side in a thread where the memory is aligned for it: the memory's speed
-// is all that counts. An operation has run<kWidth>(i), which does the values i up to i + kWidth, and
-// allows_wide(). What is not above 0 is 0 after a relu, also what is not a number, as on the CPU.
+// One output for each input, kWide side by side in a thread if the memory is aligned for it: only the memory's speed
+// counts. An operation has run<kWidth>(i), which computes the values from i to below i + kWidth, and allows_wide().
+// A value that is not above 0 is 0 after a relu, NaN included, as on the CPU.
 #pragma once
 
 #include "engine/cuda/operators/bodies/divider.h"

@@ -15,8 +15,8 @@
 
 #include "kernels/cuda/host_device.h"
 
-// Before a loop that goes around a few times: the device's compiler would hold several rounds in registers at once, and
-// on some architectures spill them.
+// Before a loop of a few rounds: the device's compiler would otherwise hold several rounds in registers at once, and
+// spill them on some architectures.
 #ifdef __CUDA_ARCH__
 #define TG_NO_UNROLL _Pragma("unroll 1")
 #else
@@ -25,7 +25,7 @@
 
 namespace tg::engine::cuda {
 
-inline constexpr int kThreads = 256;  // of a block
+inline constexpr int kThreads = 256;  // threads of a block
 
 inline constexpr std::uint64_t blocks_of(std::uint64_t threads) { return (threads + kThreads - 1) / kThreads; }
 

@@ -11,29 +11,29 @@
 
 namespace tg::engine::cuda::bodies {
 
-// A row's share of LossResult.
+// One row's part of LossResult.
 struct RowLoss {
   double plain, smoothed;
   std::uint32_t correct, correct_5;
 };
 
 struct RowCell {
-  double sum;           // of exp(logit - highest)
-  double smoothed;      // sum of -log(probability), each by its target
+  double sum;           // sum of exp(logit - highest)
+  double smoothed;      // sum of -log(probability), weighted by the targets
   float highest;        // the best of the logits so far
-  int place;            // its class; kNothing: none seen yet; kNotANumber: the row begins with no number
+  int place;            // its class; kNothing: none seen yet; kNotANumber: the row begins with NaN
   std::uint32_t above;  // classes that come before the label's
 };
 
-// What a class's probability should be.
+// The target probability of a class.
 TG_HOST_DEVICE inline double target_of(const LossShape& shape, bool is_label) {
   return (is_label ? 1.0 - shape.smoothing : 0.0) + shape.smoothing / static_cast<double>(shape.classes);
 }
 
 struct RowLosses {
   using Cell = RowCell;
-  // std::max_element takes a class's logit where it is above the best before it: nothing is above what is not a number,
-  // nor is that above anything. So such a first class is best of all, and any other such class is passed over.
+  // std::max_element takes a class's logit if it is above the best so far. NaN is above nothing, and nothing is above
+  // NaN: so a NaN in the first class is the best of all, and any other NaN is passed over.
   static constexpr int kNothing = INT32_MAX, kNotANumber = -1;
 
   RowLosses(const LossShape& of, const float* rows_of_logits, const std::int32_t* classes_of_rows, double* softmax,
@@ -53,11 +53,11 @@ struct RowLosses {
   RowLoss* rows;
 
   std::uint64_t blocks() const { return lanes.blocks(static_cast<std::uint64_t>(shape.counted)); }
-  // Highest logit; sum and rank; probabilities and losses; result.
+  // Steps: highest logit; sum and rank; probabilities and losses; result.
   int steps() const { return 3 * (lanes.folds + 1) + 1; }
   TG_HOST_DEVICE void step(int step, std::uint64_t block, int thread, Cell* cells) const {
     const auto row = static_cast<int>(lanes.sum_of(block, thread));
-    if (row >= shape.counted) return;  // and so do all lanes of that row
+    if (row >= shape.counted) return;  // all lanes of that row return
     Cell& own = cells[thread];
     const Cell& first = cells[lanes.leader(thread)];
     const int lane = lanes.lane(thread), part = step / (lanes.folds + 1), fold = step % (lanes.folds + 1) - 1;
@@ -117,8 +117,8 @@ struct RowLosses {
     own.sum = sum;
     own.above = above;
   }
-  // -log(probability) = log(sum) - (x - highest), and no more than the CPU's, which takes the least double for a
-  // probability of 0.
+  // -log(probability) = log(sum) - (x - highest), bounded as on the CPU, which takes the least double for a probability
+  // of 0.
   TG_HOST_DEVICE void add_losses(std::uint64_t begin, int label, int lane, const Cell& first, Cell& own) const {
     constexpr double kMost = 708.39641853226408;  // -log(2^-1022)
     const float* const x = logits + begin;
@@ -132,7 +132,7 @@ struct RowLosses {
     }
     own.smoothed = smoothed;
   }
-  // own: the first lane's cell.
+  // own is the first lane's cell.
   TG_HOST_DEVICE RowLoss result(const float* x, int label, const Cell& own) const {
     const double plain = log(own.sum) - (static_cast<double>(x[label]) - highest_of(x, own));
     const int place = own.place == kNotANumber ? 0 : own.place;
@@ -182,7 +182,7 @@ struct SumRows {
   }
 };
 
-// One thread, one class of a row; 0 in the rows that do not count.
+// One thread computes one class of a row; 0 in the rows that do not count.
 struct LossGradient {
   LossGradient(const LossShape& of, const double* softmax, const std::int32_t* classes_of_rows, const float* scale,
                double weight_of_head, float* to)

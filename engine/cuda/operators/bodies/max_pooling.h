@@ -1,6 +1,6 @@
 // Max pooling over windows that are clipped to the image. The first of the largest in row order is chosen, and its
-// place in the window (row * kernel + column) is kept for the way back. What is not a number is never chosen; a window
-// without a number, or with no value above the least float, gives that and place 0. So does oneDNN's.
+// place in the window (row * kernel + column) is kept for backward. NaN is never chosen; a window of NaNs only, or with
+// no value above the least float, gives the least float and place 0. oneDNN does the same.
 #pragma once
 
 #include <cfloat>
@@ -11,7 +11,7 @@
 
 namespace tg::engine::cuda::bodies {
 
-// One thread, one output.
+// One thread computes one output.
 struct MaxPooling {
   MaxPooling(const PoolingShape& of, const float* images, float* to, std::uint8_t* places)
       : shape(of),
@@ -59,8 +59,8 @@ struct MaxPooling {
   }
 };
 
-// One thread, one pixel of the input: it looks at the windows that hold it, and adds the gradients of those that chose
-// it, in their order.
+// One thread computes one pixel of the input: it looks at the windows that hold the pixel, and adds the gradients of
+// those that chose it, in their order.
 struct MaxPoolingGradient {
   MaxPoolingGradient(const PoolingShape& of, const std::uint8_t* places, const float* gradient, const float* values,
                      float* to)
@@ -111,7 +111,7 @@ struct MaxPoolingGradient {
   struct Range {
     int first, last;
   };
-  // Windows along one side that reach over a pixel, `at` pixels behind the beginning of the padding.
+  // The windows along one side that reach over a pixel `at` pixels after the beginning of the padding.
   TG_HOST_DEVICE Range windows_over(int at, int outputs) const {
     const int reach = shape.window.dilation * (shape.window.kernel - 1) + 1;
     const int first =
@@ -119,7 +119,7 @@ struct MaxPoolingGradient {
     const int last = static_cast<int>(by_stride.of_small(static_cast<std::uint32_t>(at)).quotient) + 1;
     return {first, last < outputs ? last : outputs};
   }
-  // Of a pixel in a window that reaches over it; -1: it lies between two of a dilated window's.
+  // The pixel's place in a window that reaches over it; -1 if it lies between two pixels of a dilated window.
   TG_HOST_DEVICE int place_at(int offset) const {
     const Divider::Parts place = by_dilation.of_small(static_cast<std::uint32_t>(offset));
     return place.remainder == 0 ? static_cast<int>(place.quotient) : -1;

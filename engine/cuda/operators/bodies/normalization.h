@@ -2,10 +2,10 @@
 // engine/cpu/lrn/lrn.h, so the bits are the CPU's: a window's terms are added from its lowest channel up, and a channel
 // outside of the group counts as a 0. Threads lie side by side over pixels.
 //
-// For the radii that networks have, a thread goes up a run of channels and holds what the windows need in
-// registers: it reads x once (and the run's surroundings, which its neighbours read too), adds each window anew and
-// keeps no running sum. How long a run is changes no bit. Any other radius has one thread for each output, which
-// computes all scales of its window again.
+// For the radii that networks use, a thread goes up a run of channels and holds the windows' values in registers: it
+// reads x once (and the run's surroundings, which its neighbours read too), sums each window anew and keeps no running
+// sum. The length of a run changes no bit. Other radii have one thread for each output, which computes all scales of
+// its window again.
 #pragma once
 
 #include <cmath>
@@ -16,13 +16,13 @@
 
 namespace tg::engine::cuda::bodies {
 
-// Where a thread's channels are.
+// The place of a thread's channels.
 struct GroupOfPixel {
-  std::uint64_t base;  // of the group's first channel at this pixel
+  std::uint64_t base;  // index of the group's first channel at this pixel
   int first, last;     // channels of the group
 };
 
-// Threads: (sample, group, run of channels, pixel), the pixels side by side.
+// Threads are numbered (sample, group, run of channels, pixel), the pixels side by side.
 class ChannelRuns {
  public:
   ChannelRuns(const NormalizationShape& of, int run_length)
@@ -46,7 +46,7 @@ class ChannelRuns {
         first, end < channels_ ? end : channels_};
   }
   TG_HOST_DEVICE bool has(int channel) const { return channel >= 0 && channel < channels_; }
-  // Of a channel at the pixel.
+  // The index of a channel at the pixel.
   TG_HOST_DEVICE std::uint64_t at(const GroupOfPixel& group, int channel) const {
     return group.base + static_cast<std::uint64_t>(channel) * static_cast<std::uint64_t>(pixels_);
   }
@@ -162,7 +162,7 @@ struct AnyNormalization {
   const float* x;
 
   std::uint64_t threads() const { return runs.threads(); }
-  // Of the terms of a channel's window.
+  // Sums the terms of a channel's window.
   template <class Term>
   TG_HOST_DEVICE float window_sum(int channel, const Term& term) const {
     float sum = 0;

@@ -1,4 +1,4 @@
-// A few values side by side, moved by one instruction: four floats are the 16 bytes that a thread can ask for at once.
+// A few values side by side, moved by one instruction: four floats are the 16 bytes that a thread can load at once.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct alignas(sizeof(T) * kWidth) Pack {
   T at[kWidth];
 };
 
-// from and to are aligned to the pack.
+// `from` and `to` are aligned to the pack.
 template <int kWidth, class T>
 TG_HOST_DEVICE Pack<T, kWidth> load(const T* from) {
   return *reinterpret_cast<const Pack<T, kWidth>*>(from);
@@ -25,7 +25,7 @@ TG_HOST_DEVICE void store(T* to, const Pack<T, kWidth>& pack) {
   *reinterpret_cast<Pack<T, kWidth>*>(to) = pack;
 }
 
-// Whether all of them may be moved in packs of kWide.
+// Whether all pointers allow moves in packs of kWide.
 template <class... T>
 bool allows_wide(const T*... pointers) {
   return (... && (reinterpret_cast<std::uintptr_t>(pointers) % (sizeof(T) * kWide) == 0));

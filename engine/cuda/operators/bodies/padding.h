@@ -1,4 +1,4 @@
-// Images with zeros around, and back.
+// Adds padding of zeros around images, and removes it.
 #pragma once
 
 #include "engine/cuda/operators/bodies/divider.h"
@@ -7,7 +7,7 @@
 
 namespace tg::engine::cuda::bodies {
 
-// One thread, one pixel of the images with padding.
+// One thread writes one pixel of the padded images.
 struct Pad {
   Pad(int of_planes, const Sides& sides, const Padding& around, const float* from, float* to)
       : planes(of_planes),
@@ -41,7 +41,7 @@ struct Pad {
   }
 };
 
-// One thread, one pixel of the images without.
+// One thread writes one pixel of the images without padding.
 struct Unpad {
   Unpad(int of_planes, const Sides& sides, const Padding& around, const float* from, float* to)
       : planes(of_planes),

@@ -1,6 +1,6 @@
-// Transposed matrices, one behind the other. A block takes a tile through the memory that its threads share, so that
-// neighbours among them read neighbours and write neighbours. Images have few channels and many pixels, or the other
-// way around: a tile is as narrow as its matrix, to a power of two, and so much the longer.
+// Transposes matrices that lie one after another. A block moves a tile through shared memory, so that neighbouring
+// threads read neighbours and write neighbours. Images have few channels and many pixels, or the other way around: a
+// tile is as narrow as its matrix, rounded to a power of two, and correspondingly longer.
 #pragma once
 
 #include <algorithm>
@@ -66,9 +66,9 @@ struct Transpose {
     }
   }
 
-  // The tile's value number i, as a step counts them: along the rows as they are read, along the columns as they are
-  // written. place: in the shared memory; 32 values with neighbouring numbers lie in 32 banks, since each line along
-  // the long side is shifted against the one before by as many places as 32 of them take of it.
+  // The tile's value number i, counted along the rows when reading and along the columns when writing. place: its place
+  // in shared memory; 32 values with neighbouring numbers lie in 32 banks, since each line along the long side is
+  // shifted against the one before by as many places as 32 of them take of it.
   struct Spot {
     std::uint32_t row, column, place;
   };
@@ -81,7 +81,7 @@ struct Transpose {
   }
 
  private:
-  // Of a tile's short side, 32 at the most.
+  // Bits of a tile's short side, which is at most 32.
   static int bits_of(std::size_t side) {
     int bits = 0;
     while (bits < kBankBits && std::size_t{1} << bits < side) ++bits;

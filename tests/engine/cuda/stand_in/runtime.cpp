@@ -84,7 +84,7 @@ void* unwritten(std::size_t bytes) {
   return std::memset(memory, 0xff, bytes);
 }
 
-// Of the whole device, as freeing memory waits for it.
+// Runs the work of the whole device, as freeing memory waits for it.
 void run_all() {
   for (const auto& [address, stream] : streams()) {
     if (stream->queue.empty()) continue;
@@ -202,7 +202,7 @@ cudaError_t cudaFreeHost(void* memory) {
   page_locked().erase(memory);
   return cudaFree(memory);
 }
-// Of the first address of an allocation, or one in it.
+// Accepts the first address of an allocation, or one in it.
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
   *attributes = {};
   const auto after = page_locked().upper_bound(const_cast<void*>(address));

@@ -374,18 +374,20 @@ TEST(Choices, ThatCannotBeAreRefused) {
     const auto made = make_stand_in_engine(model, options);
     return made.ok() ? "" : made.error().message;
   };
-  EXPECT_EQ(said("conv1"), "'conv1' is no choice of an algorithm; they look like 'conv1 forward: algorithm 1, 12 MiB'");
+  EXPECT_EQ(said("conv1"),
+            "'conv1' is not a choice of an algorithm; they look like 'conv1 forward: algorithm 1, 12 MiB'");
   EXPECT_EQ(said("conv9 forward: algorithm 1, 1 MiB"),
             "a choice is given for conv9 forward, which this network does not have");
   // Does not repeat; does not in one kind of arithmetic; is not accurate; is none; is for other arithmetic.
   for (const char* refused : {"algorithm 0", "algorithm 3", "algorithm 5", "algorithm 9", "nhwc tf32 algorithm 1"})
     EXPECT_EQ(said(std::string("conv2 backward data: ") + refused + ", 1 MiB"),
               std::string("conv2 backward data: ") + refused +
-                  ", which is asked for, is none of the deterministic ones of this library and device: algorithm 1; "
+                  ", which was requested, is not one of the deterministic algorithms of this library and device: "
+                  "algorithm 1; "
                   "algorithm 2");
 }
 
-// Of the batch that evaluation takes nothing is trained, and another machine may take another one.
+// The size of evaluation's batch changes nothing that is trained, and another machine may choose another.
 TEST(Choices, OfEvaluationAreTimedAnewWhereTheyAreNotThere) {
   const Model model = make_model(ModelKind::kLenet);
   EngineOptions options = kOptions;
@@ -644,7 +646,7 @@ struct Form {
   Math math;
   double loss, gradient;  // relative errors allowed
 };
-// Of tf32 nothing is rounded here. bf16 keeps 8 bits: 2^-9 for each factor and each result, of which errors with other
+// tf32 is not rounded here. bf16 keeps 8 bits: 2^-9 for each factor and each result, of which errors with other
 // signs take away the most. What a relu or a maximum lets through may move with it: how far the processor's gradient
 // moves where its parameters and images are rounded is allowed twice.
 const Form kForms[] = {{"tf32", Math::kTf32, 1e-5, 1e-4}, {"bf16", Math::kBf16, 1e-2, 2e-2}};
