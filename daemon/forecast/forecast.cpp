@@ -26,33 +26,6 @@ std::uint64_t stays_ahead_from(RingWins ring_wins) {
   return wins;
 }
 
-std::size_t nodes_on(const std::vector<HostNodes>& hosts) {
-  std::size_t nodes = 0;
-  for (const HostNodes& one : hosts) nodes += one.nodes.size();
-  return nodes;
-}
-
-// Of what a node sent to all others at once when its link was measured: what crossed the link.
-double leaving_share(const std::vector<HostNodes>& hosts, const std::string& node) {
-  const auto nodes = static_cast<double>(nodes_on(hosts));
-  for (const HostNodes& one : hosts)
-    if (std::find(one.nodes.begin(), one.nodes.end(), node) != one.nodes.end())
-      return (nodes - static_cast<double>(one.nodes.size())) / (nodes - 1);
-  return 1;
-}
-
-// What is known of the hosts, as far as it changes something.
-void add_hosts(const Question& question, std::vector<std::string>& list) {
-  const std::string shared = shared_links(question.hosts);
-  if (shared.empty()) return;
-  if (question.hosts.size() == 1)
-    list.push_back("all nodes of this mesh are on one host; predicted is a mesh of machines with a link each");
-  else if (question.nodes == nodes_on(question.hosts))
-    list.push_back(shared + ": what they send each other does not cross it");
-  else
-    list.push_back("each node has a host of its own; here " + shared);
-}
-
 double zeros_of(const schema::JobSpec& job) {
   return job.compute == schema::Compute::kReplay && !job.replay_gradients ? job.replay_zeros : kMeasuredZeros;
 }
@@ -109,11 +82,6 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   where.payload_mbps = asked.link_mbps > 0 ? asked.link_mbps * kPayloadShare : measured.link_mbps;
   where.cores = question.cores > 0 ? question.cores : machine->cores;
   where.zeros = zeros_of(task.job);
-  if (const std::size_t most = most_nodes(question.hosts); most > 1 && question.hosts.size() > 1) {
-    where.placed_nodes = nodes_on(question.hosts);
-    where.on_a_host = most;
-    if (asked.link_mbps <= 0) where.payload_mbps *= leaving_share(question.hosts, measured.node);
-  }
   if (where.payload_mbps <= 0 && (question.nodes > 1 || question.table))
     return Error{ErrorKind::kUsage, "no peer of " + measured.node +
                                         " answered when its link was measured; say its rate: plan --link 1Gbps, or "
@@ -139,7 +107,6 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   reply.coding = to_word(chosen.coding);
   reply.asked = row(question.nodes);
   reply.assumptions = assumptions_of(task, *machine, measured);
-  add_hosts(question, reply.assumptions);
   if (question.own_samples > 0)
     reply.assumptions.push_back("weights split the batch of " + std::to_string(question.nodes) +
                                 " nodes, and each computes as long for its part as " + measured.node +

@@ -98,7 +98,7 @@ Result<Task> make_task(const schema::JobSpec& job, const std::optional<engine::M
 
 schema::Commit choose_as_start(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
   schema::Vote vote;
-  vote.link_mbps = nodes > 1 ? where.member_mbps(nodes) : 0;
+  vote.link_mbps = nodes > 1 ? where.payload_mbps : 0;
   vote.workers =
       static_cast<std::uint16_t>(workers_for(static_cast<std::uint64_t>(threads_of(task, machine, where.cores))));
   return choose_exchange(asked_of(task.job), std::vector<schema::Vote>(nodes, vote)).commit;
@@ -106,7 +106,7 @@ schema::Commit choose_as_start(const Task& task, const Machine& machine, const S
 
 StepModel model_of(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,
                    ExchangeKind exchange, Coding coding) {
-  const double link = task.job.link_mbps > 0 ? task.job.link_mbps : where.member_mbps(nodes);
+  const double link = task.job.link_mbps > 0 ? task.job.link_mbps : where.payload_mbps;
   const Layout layout = layout_of(task, nodes, {exchange, coding, window_for(link, nodes), chunk_for(link)});
   return model_step(layout, task.model, machine, where, computing_of(task, machine, where, nodes));
 }

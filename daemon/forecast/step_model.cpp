@@ -118,7 +118,7 @@ StepModel model_step(const Layout& layout, const engine::Model& model, const Mac
   if (layout.members < 2) return step;
   const KernelCosts costs = costs_at(machine.kernels, layout.members, where.zeros);
   const auto coding = static_cast<std::size_t>(layout.coding);
-  const double rate = where.member_mbps(layout.members) * 1e6, others = static_cast<double>(layout.members - 1);
+  const double rate = where.payload_mbps * 1e6, others = static_cast<double>(layout.members - 1);
   const double all_bits = sent_bits(layout, where.zeros), credits = credits_of(layout, all_bits);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
     const Layout part = only(layout, b);

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "daemon/exchange/layout.h"
-#include "daemon/forecast/hosts.h"
 #include "daemon/forecast/machine.h"
 #include "engine/model.h"
 
@@ -65,16 +64,9 @@ struct StepModel {
 
 // Where a step is predicted.
 struct Surroundings {
-  double payload_mbps = 0;  // of a host's link
+  double payload_mbps = 0;  // of a node's link
   double cores = 1;
   double zeros = 0;
-  // Of a mesh of so many nodes: how many are on its fullest host (hosts.h). Other meshes have a host for each node.
-  std::size_t placed_nodes = 0, on_a_host = 1;
-
-  // What a member's own part of the link carries, where all of its host's nodes send at once.
-  double member_mbps(std::size_t nodes) const {
-    return nodes == placed_nodes ? payload_mbps / crossings(nodes, on_a_host) : payload_mbps;
-  }
 };
 
 // Forward and backward of a node's part of a step.
@@ -92,7 +84,7 @@ StepModel model_step(const Layout& layout, const engine::Model& model, const Mac
                      const Surroundings& where, const Computing& computing);
 
 // A float32 ring all-reduce of the same buckets: 2 (N-1)/N * 32 bits of each parameter, at line rate, without a trip
-// and without a cost on a processor. Nodes of one host stand side by side in it: its link carries one member's bits.
+// and without a cost on a processor.
 StepModel model_ring(const Layout& layout, const engine::Model& model, const Surroundings& where,
                      const Computing& computing);
 

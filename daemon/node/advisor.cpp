@@ -61,7 +61,6 @@ void Advisor::plan(std::uint64_t token, const schema::ForecastRequest& request, 
 }
 
 Question Advisor::weighed(Question question) const {
-  question.hosts = hosts_of(context_.config.peers);
   const std::size_t nodes = context_.names.size();
   const std::uint64_t batch = schema::resolved_global_batch(question.job, nodes);
   if (question.nodes != nodes || batch < nodes) return question;
@@ -107,11 +106,9 @@ schema::StartReply Advisor::foresee(schema::StartReply facts, const Run& run, co
     known->threads = context_.threads;
     known->device = context_.compute.name();
   }
-  const bool all_at_once = facts.link_mbps > 0 && job.link_mbps <= 0;
   if (facts.link_mbps > 0) known->link_mbps = facts.link_mbps;  // of this minute
   Question question{job, facts.members, 0, 0, false, chosen};
   question.model = run.model();
-  if (!all_at_once) question.hosts = hosts_of(context_.config.peers);
   question.uneven = schema::uneven_shares(facts.shares);
   if (!question.uneven.empty()) question.own_samples = facts.local_batch;
   add(facts, forecast(question, *known));

@@ -28,7 +28,7 @@ class Advisor {
   // busy: a run is on, or being prepared; nothing can be measured then. key: drawn for the measurement.
   void bench(std::uint64_t token, const schema::BenchRequest& request, std::uint64_t key, bool busy);
   void plan(std::uint64_t token, const schema::ForecastRequest& request, std::uint64_t key, bool busy);
-  // A question about this mesh, with its hosts and the weights that its nodes have told.
+  // A question about this mesh, with the weights that its nodes have told.
   Question weighed(Question question) const;
   // As plan does; answered sooner or later, once.
   using Answer = std::function<void(const Result<Forecast>&)>;
