@@ -14,8 +14,6 @@ using Json = nlohmann::ordered_json;
 
 Json number(double value) { return value > 0 && std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json ratio(double value, double limit) { return limit > 0 && value > 0 ? Json(value / limit) : Json(nullptr); }
-
 std::string times(double value, double limit) { return limit > 0 ? format_fixed(value / limit, 2) : "-"; }
 
 std::string link_text(const schema::BenchReply& bench) {
@@ -66,38 +64,27 @@ std::string format_bench(const schema::BenchReply& bench) {
 std::string format_bench_json(const schema::BenchReply& bench) {
   Json codec = Json::array(), compute = Json::array();
   for (const schema::KernelRate& rate : bench.codec)
-    codec.push_back({{"kernel", rate.kernel},
-                     {"gelements_per_second", rate.rate},
-                     {"over_read", ratio(rate.rate, bench.read_rate)},
-                     {"over_copy", ratio(rate.rate, bench.copy_rate)}});
+    codec.push_back({{"kernel", rate.kernel}, {"gelements_per_second", rate.rate}});
   for (const schema::ComputeRate& rate : bench.compute)
     compute.push_back({{"model", rate.model},
                        {"batch", rate.batch},
                        {"seconds_per_sample", rate.seconds_per_sample},
-                       {"gflops", rate.gflops},
-                       {"over_peak", ratio(rate.gflops, bench.peak_gflops)}});
-  const Json json = {{"schema_version", kBenchJsonVersion},
-                     {"node", bench.node},
-                     {"build", bench.build},
-                     {"measured_ms", bench.measured_ms},
-                     {"members", bench.members},
-                     {"cores", bench.cores},
-                     {"threads", bench.threads},
-                     {"kernels", bench.kernels},
-                     {"device", bench.device.empty() ? Json(nullptr) : Json(bench.device)},
-                     {"math", bench.math},
-                     {"link",
-                      {{"payload_mbps", number(bench.link_mbps)},
-                       {"line_mbps", number(bench.line_mbps)},
-                       {"over_line", ratio(bench.link_mbps, bench.line_mbps)},
-                       {"round_trip_seconds", number(bench.round_trip_seconds)}}},
-                     {"read_gfloats_per_second", bench.read_rate},
-                     {"copy_gfloats_per_second", bench.copy_rate},
-                     {"peak_gflops", number(bench.peak_gflops)},
-                     {"codec", std::move(codec)},
-                     {"elements", bench.elements},
-                     {"compute", std::move(compute)},
-                     {"saved", bench.saved.empty() ? Json(nullptr) : Json(bench.saved)}};
+                       {"gflops", rate.gflops}});
+  const Json json = {
+      {"schema_version", kBenchJsonVersion},
+      {"node", bench.node},
+      {"build", bench.build},
+      {"measured_ms", bench.measured_ms},
+      {"members", bench.members},
+      {"cores", bench.cores},
+      {"threads", bench.threads},
+      {"kernels", bench.kernels},
+      {"device", bench.device.empty() ? Json(nullptr) : Json(bench.device)},
+      {"math", bench.math},
+      {"link", {{"payload_mbps", number(bench.link_mbps)}, {"round_trip_seconds", number(bench.round_trip_seconds)}}},
+      {"codec", std::move(codec)},
+      {"compute", std::move(compute)},
+      {"saved", bench.saved.empty() ? Json(nullptr) : Json(bench.saved)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -23,6 +23,9 @@ double over_ring(const Outcome& outcome, const Outcome& ring) {
   return outcome.step > 0 && ring.step > 0 ? ring.step / outcome.step : 0;
 }
 
+// Of the exchange: its kernels and TCP.
+double processor(const Outcome& outcome) { return outcome.encode + outcome.decode + outcome.apply + outcome.network; }
+
 // Three digits: 0.45, 3.96, 39.6, 396.
 std::string times(double value) {
   return value > 0 ? format_fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0) : "-";
@@ -92,12 +95,8 @@ Json number(double value) { return std::isfinite(value) && value > 0 ? Json(valu
 Json outcome_json(const Outcome& outcome, const Outcome& ring) {
   return {{"sent_bytes", outcome.sent_bytes},
           {"compute_seconds", outcome.compute},
-          {"encode_seconds", outcome.encode},
+          {"processor_seconds", processor(outcome)},
           {"wire_seconds", outcome.wire},
-          {"decode_seconds", outcome.decode},
-          {"apply_seconds", outcome.apply},
-          {"network_seconds", outcome.network},
-          {"trip_seconds", outcome.trips},
           {"step_seconds", outcome.step},
           {"samples_per_second", number(outcome.samples_per_second)},
           {"over_one_node", number(outcome.speed_up)},
@@ -108,8 +107,6 @@ Json row_json(const ForecastRow& row) {
   return {{"nodes", row.nodes},
           {"local_batch", row.local_batch},
           {"global_batch", row.global_batch},
-          {"beyond_members", row.beyond_members},
-          {"beyond_batch", row.beyond_batch},
           {"direct", outcome_json(row.direct, row.ring)},
           {"sharded", outcome_json(row.sharded, row.ring)},
           {"ring", outcome_json(row.ring, row.ring)}};
@@ -141,7 +138,6 @@ std::string format_forecast(const ForecastReply& reply) {
 std::string format_forecast_json(const ForecastReply& reply) {
   Json table = Json::array();
   for (const ForecastRow& row : reply.table) table.push_back(row_json(row));
-  const auto from = [](std::uint64_t nodes) { return nodes == 0 ? Json(nullptr) : Json(nodes); };
   const Json json = {
       {"schema_version", kPlanJsonVersion},
       {"node", reply.node},
@@ -151,14 +147,10 @@ std::string format_forecast_json(const ForecastReply& reply) {
       {"line_mbps", number(reply.line_mbps)},
       {"payload_mbps", reply.payload_mbps},
       {"cores", reply.cores},
-      {"zeros", reply.zeros},
       {"measured_ms", reply.measured_ms},
       {"measured_now", reply.measured_now},
-      {"trip_seconds", reply.trip_seconds},
       {"exchange", reply.exchange},
       {"coding", reply.coding},
-      {"ring_beats_direct_from", from(reply.direct_loses)},
-      {"ring_beats_sharded_from", from(reply.sharded_loses)},
       {"asked", row_json(reply.asked)},
       {"table", std::move(table)},
       {"assumptions", reply.assumptions},

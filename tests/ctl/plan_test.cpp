@@ -96,15 +96,14 @@ TEST(BenchText, ShowsRatesWithTheirRatios) {
 
 TEST(BenchJson, NullWhereNothingIsKnown) {
   const auto json = ordered_json::parse(format_bench_json(sample_bench()));
-  EXPECT_EQ(json["schema_version"], 2);
-  EXPECT_EQ(json["link"]["over_line"], 0.47);
-  EXPECT_EQ(json["codec"][0]["over_read"], 0.8);
-  EXPECT_EQ(json["compute"][0]["over_peak"], 0.25);
+  EXPECT_EQ(json["schema_version"], 3);
+  EXPECT_EQ(json["codec"][0]["gelements_per_second"], 4);
+  EXPECT_EQ(json["compute"][0]["gflops"], 50);
+  EXPECT_TRUE(json["device"].is_null());
   schema::BenchReply poor = sample_bench();
-  poor.peak_gflops = poor.link_mbps = poor.line_mbps = 0;
+  poor.link_mbps = poor.round_trip_seconds = 0;
   const auto less = ordered_json::parse(format_bench_json(poor));
-  EXPECT_TRUE(less["link"]["payload_mbps"].is_null() && less["link"]["over_line"].is_null());
-  EXPECT_TRUE(less["compute"][0]["over_peak"].is_null());
+  EXPECT_TRUE(less["link"]["payload_mbps"].is_null() && less["link"]["round_trip_seconds"].is_null());
 }
 
 TEST(PlanText, SaysStepsRatiosMarksAndAssumptions) {
@@ -142,14 +141,12 @@ TEST(PlanText, NoLineWrapsAtEightyColumns) {
 
 TEST(PlanJson, HasItsFields) {
   const auto json = ordered_json::parse(format_forecast_json(sample_forecast()));
-  EXPECT_EQ(json["schema_version"], 2);
-  EXPECT_EQ(json["ring_beats_direct_from"], 125);
-  EXPECT_TRUE(json["ring_beats_sharded_from"].is_null());
+  EXPECT_EQ(json["schema_version"], 3);
   EXPECT_EQ(json["coding"], "raw");
   EXPECT_EQ(json["asked"]["nodes"], 2);
   EXPECT_EQ(json["asked"]["sharded"]["over_ring"], 8);
   EXPECT_EQ(json["table"].size(), 3u);
-  EXPECT_EQ(json["table"][2]["beyond_members"], true);
+  EXPECT_EQ(json["table"][2]["nodes"], 128);
   EXPECT_EQ(json["assumptions"][0], "all nodes are alike");
 }
 

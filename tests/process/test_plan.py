@@ -24,10 +24,9 @@ class Plan(unittest.TestCase):
 
     def test_bench_measures_and_keeps(self):
         bench = json.loads(self.mesh.ctl_ok("bench", "--json", "--link", "1Gbps").out)
-        self.assertEqual((bench["schema_version"], bench["node"], bench["members"], bench["threads"]), (2, "node-a", 2, 1))
+        self.assertEqual((bench["schema_version"], bench["node"], bench["members"], bench["threads"]), (3, "node-a", 2, 1))
         link = bench["link"]
         self.assertGreater(link["payload_mbps"], 0)
-        self.assertAlmostEqual(link["over_line"], link["payload_mbps"] / 1000)
         self.assertTrue(0 < link["round_trip_seconds"] < 1, link)
         self.assertEqual({row["model"] for row in bench["compute"]}, {"lenet", "cifarnet"})
         for row in bench["compute"]:
@@ -77,7 +76,7 @@ class Plan(unittest.TestCase):
     def test_predictions_hold_together(self):
         plan = self.plan(REPLAY, "--nodes", 4, "--link", "1Gbps", "--cores", 2)
         asked = plan["asked"]
-        self.assertEqual((plan["model"], plan["compute"], plan["zeros"], asked["nodes"]), ("googlenet-biases", "replay", 0.68, 4))
+        self.assertEqual((plan["model"], plan["compute"], asked["nodes"]), ("googlenet-biases", "replay", 4))
         ring = 2 * 3 / 4 * 32 * plan["parameters"] / (plan["payload_mbps"] * 1e6)
         self.assertAlmostEqual(asked["ring"]["wire_seconds"], ring, delta=0.001 * ring)
         for exchange in ("direct", "sharded"):
@@ -85,7 +84,6 @@ class Plan(unittest.TestCase):
         self.assertIn(plan["coding"], ("raw", "entropy"))
         self.assertEqual([row["nodes"] for row in plan["table"]], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
         self.assertEqual(plan["table"][2], asked)
-        self.assertEqual([row["nodes"] for row in plan["table"] if row["beyond_members"]], [128, 256, 512])
         slower = self.plan(REPLAY, "--nodes", 4, "--link", "100Mbps", "--cores", 2)["asked"]
         self.assertGreater(slower["sharded"]["step_seconds"], asked["sharded"]["step_seconds"])
         # Without --link: as measured here, which loopback is not a gigabit.
