@@ -77,18 +77,14 @@ struct Forecast {
   lineMbps @4 :Float64;
   payloadMbps @5 :Float64;
   cores @6 :Float64;
-  zeros @7 :Float64;
-  # 0..1
-
-  tripSeconds @8 :Float64;
+  obsolete7 @7 :Float64;
+  obsolete8 @8 :Float64;
   measuredMs @9 :Int64;
   measuredNow @10 :Bool;
   exchange @11 :Text;
   coding @12 :Text;
-  directLoses @13 :UInt64;
-  shardedLoses @14 :UInt64;
-  # At most kMostForecastNodes.
-
+  obsolete13 @13 :UInt64;
+  obsolete14 @14 :UInt64;
   asked @15 :ForecastRow;
   table @16 :List(ForecastRow);
   # At most kMostForecastRows.
@@ -103,8 +99,8 @@ struct ForecastRow {
 
   localBatch @1 :UInt64;
   globalBatch @2 :UInt64;
-  beyondMembers @3 :Bool;
-  beyondBatch @4 :Bool;
+  obsolete3 @3 :Bool;
+  obsolete4 @4 :Bool;
   direct @5 :Outcome;
   sharded @6 :Outcome;
   ring @7 :Outcome;
@@ -113,12 +109,12 @@ struct ForecastRow {
 struct Outcome {
   sentBytes @0 :Float64;
   compute @1 :Float64;
-  encode @2 :Float64;
+  processor @2 :Float64;
   wire @3 :Float64;
-  decode @4 :Float64;
-  apply @5 :Float64;
-  network @6 :Float64;
-  trips @7 :Float64;
+  obsolete4 @4 :Float64;
+  obsolete5 @5 :Float64;
+  obsolete6 @6 :Float64;
+  obsolete7 @7 :Float64;
   step @8 :Float64;
   samplesPerSecond @9 :Float64;
   speedUp @10 :Float64;

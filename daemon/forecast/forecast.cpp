@@ -11,21 +11,6 @@ namespace {
 
 using schema::ExchangeKind;
 
-// From which N on the ring is faster up to kMostForecastNodes; 0 if not even there. It may be faster at two nodes,
-// where it sends least, and behind from then on: so from above, by halves, then between the last half that it wins and
-// the next.
-template <class RingWins>
-std::uint64_t stays_ahead_from(RingWins ring_wins) {
-  std::size_t wins = 0, loses = schema::kMostForecastNodes;
-  for (; loses >= 2 && ring_wins(loses); loses /= 2) wins = loses;
-  if (wins == 0) return 0;
-  while (wins - loses > 1) {
-    const std::size_t middle = (wins + loses) / 2;
-    (ring_wins(middle) ? wins : loses) = middle;
-  }
-  return wins;
-}
-
 double zeros_of(const schema::JobSpec& job) {
   return job.compute == schema::Compute::kReplay && !job.replay_gradients ? job.replay_zeros : kMeasuredZeros;
 }
@@ -100,8 +85,6 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   reply.line_mbps = asked.link_mbps;
   reply.payload_mbps = where.payload_mbps;
   reply.cores = where.cores;
-  reply.zeros = where.zeros;
-  reply.trip_seconds = machine->trip_seconds;
   reply.measured_ms = measured.measured_ms;
   reply.exchange = to_word(chosen.exchange);
   reply.coding = to_word(chosen.coding);
@@ -113,14 +96,6 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
                                 " for its own: " + question.uneven);
   if (!question.table) return Forecast{std::move(reply), chosen};
   for (std::size_t n = 1; n <= schema::kMostForecastNodes; n *= 2) reply.table.push_back(row(n));
-  const auto loses = [&](ExchangeKind exchange) {
-    return stays_ahead_from([&](std::size_t n) {
-      return predict_ring(task, *machine, where, n).step <
-             predict(task, *machine, where, n, exchange, coding_at(n)).step;
-    });
-  };
-  reply.direct_loses = loses(ExchangeKind::kDirect);
-  reply.sharded_loses = loses(ExchangeKind::kSharded);
   return Forecast{std::move(reply), chosen};
 }
 

@@ -19,12 +19,11 @@ using schema::Outcome;
 
 struct Batch {
   std::uint64_t global = 0, local = 0;
-  bool too_small = false;  // fewer samples than nodes
 };
 
 Batch batch_of(const Task& task, std::size_t nodes) {
   const std::uint64_t asked = schema::resolved_global_batch(task.job, nodes);
-  Batch batch{std::max<std::uint64_t>(asked, nodes), 0, asked < nodes};
+  Batch batch{std::max<std::uint64_t>(asked, nodes), 0};
   batch.local = nodes == task.weighted_nodes ? task.own_samples : (batch.global + nodes - 1) / nodes;
   return batch;
 }
@@ -72,12 +71,8 @@ Outcome outcome_of(const StepModel& step, const Machine& machine, std::uint64_t 
   Outcome outcome;
   outcome.sent_bytes = step.sent_bits / 8;
   outcome.compute = step.compute;
-  outcome.encode = step.kernels.encode / step.speed();
-  outcome.decode = step.kernels.decode / step.speed();
-  outcome.apply = step.kernels.apply / step.speed();
-  outcome.network = step.kernels.network / step.share();
+  outcome.processor = step.kernels.total() / step.share();
   for (const StepModel::Bucket& bucket : step.buckets) outcome.wire += bucket.wire;
-  outcome.trips = step.trips * machine.trip_seconds / step.share();
   outcome.step = step.step_seconds(machine.trip_seconds);
   outcome.samples_per_second = outcome.step > 0 ? static_cast<double>(global_batch) / outcome.step : 0;
   return outcome;
@@ -130,8 +125,6 @@ schema::ForecastRow predict_row(const Task& task, const Machine& machine, const 
   row.nodes = nodes;
   row.local_batch = batch.local;
   row.global_batch = batch.global;
-  row.beyond_members = nodes > schema::kMostMembers;
-  row.beyond_batch = batch.too_small && task.job.compute != schema::Compute::kReplay;
   row.direct = predict(task, machine, where, nodes, ExchangeKind::kDirect, coding);
   row.sharded = predict(task, machine, where, nodes, ExchangeKind::kSharded, coding);
   row.ring = predict_ring(task, machine, where, nodes);

@@ -49,8 +49,6 @@ void put(wire::ForecastRow::Builder to, const ForecastRow& row) {
   to.setNodes(row.nodes);
   to.setLocalBatch(row.local_batch);
   to.setGlobalBatch(row.global_batch);
-  to.setBeyondMembers(row.beyond_members);
-  to.setBeyondBatch(row.beyond_batch);
   put_outcome(to.initDirect(), row.direct);
   put_outcome(to.initSharded(), row.sharded);
   put_outcome(to.initRing(), row.ring);
@@ -61,8 +59,6 @@ ForecastRow take(wire::ForecastRow::Reader from) {
   row.nodes = between(from.getNodes(), 1, kMostForecastNodes, "nodes");
   row.local_batch = from.getLocalBatch();
   row.global_batch = from.getGlobalBatch();
-  row.beyond_members = from.getBeyondMembers();
-  row.beyond_batch = from.getBeyondBatch();
   row.direct = take_outcome(from.getDirect());
   row.sharded = take_outcome(from.getSharded());
   row.ring = take_outcome(from.getRing());
@@ -80,12 +76,8 @@ double checked_real(double value, double most, const char* field) {
 void put_outcome(wire::Outcome::Builder to, const Outcome& outcome) {
   to.setSentBytes(outcome.sent_bytes);
   to.setCompute(outcome.compute);
-  to.setEncode(outcome.encode);
+  to.setProcessor(outcome.processor);
   to.setWire(outcome.wire);
-  to.setDecode(outcome.decode);
-  to.setApply(outcome.apply);
-  to.setNetwork(outcome.network);
-  to.setTrips(outcome.trips);
   to.setStep(outcome.step);
   to.setSamplesPerSecond(outcome.samples_per_second);
   to.setSpeedUp(outcome.speed_up);
@@ -95,12 +87,8 @@ Outcome take_outcome(wire::Outcome::Reader from) {
   Outcome outcome;
   outcome.sent_bytes = real(from.getSentBytes(), "sent bytes");
   outcome.compute = real(from.getCompute(), "compute");
-  outcome.encode = real(from.getEncode(), "encode");
+  outcome.processor = real(from.getProcessor(), "processor");
   outcome.wire = real(from.getWire(), "wire");
-  outcome.decode = real(from.getDecode(), "decode");
-  outcome.apply = real(from.getApply(), "apply");
-  outcome.network = real(from.getNetwork(), "network");
-  outcome.trips = real(from.getTrips(), "trips");
   outcome.step = real(from.getStep(), "step");
   outcome.samples_per_second = real(from.getSamplesPerSecond(), "samples per second");
   outcome.speed_up = real(from.getSpeedUp(), "speed-up");
@@ -201,14 +189,10 @@ void put_forecast(wire::Forecast::Builder to, const ForecastReply& reply) {
   to.setLineMbps(reply.line_mbps);
   to.setPayloadMbps(reply.payload_mbps);
   to.setCores(reply.cores);
-  to.setZeros(reply.zeros);
-  to.setTripSeconds(reply.trip_seconds);
   to.setMeasuredMs(reply.measured_ms);
   to.setMeasuredNow(reply.measured_now);
   to.setExchange(text_of(clip_text(reply.exchange, kMostNameBytes)));
   to.setCoding(text_of(clip_text(reply.coding, kMostNameBytes)));
-  to.setDirectLoses(reply.direct_loses);
-  to.setShardedLoses(reply.sharded_loses);
   put(to.initAsked(), reply.asked);
   auto table = to.initTable(static_cast<capnp::uint>(reply.table.size()));
   for (std::size_t i = 0; i < reply.table.size(); ++i) put(table[static_cast<capnp::uint>(i)], reply.table[i]);
@@ -226,14 +210,10 @@ ForecastReply take_forecast(wire::Forecast::Reader from) {
   reply.line_mbps = checked_real(from.getLineMbps(), kMostLineMbps, "line rate");
   reply.payload_mbps = real(from.getPayloadMbps(), "payload rate");
   reply.cores = cores(from.getCores(), false, "cores");
-  reply.zeros = checked_real(from.getZeros(), 1, "zeros");
-  reply.trip_seconds = real(from.getTripSeconds(), "trip");
   reply.measured_ms = from.getMeasuredMs();
   reply.measured_now = from.getMeasuredNow();
   reply.exchange = word(from.getExchange(), "exchange");
   reply.coding = word(from.getCoding(), "coding");
-  reply.direct_loses = checked_below(from.getDirectLoses(), kMostForecastNodes + 1, "direct loses");
-  reply.sharded_loses = checked_below(from.getShardedLoses(), kMostForecastNodes + 1, "sharded loses");
   reply.asked = take(from.getAsked());
   const auto table = from.getTable();
   checked_below(table.size(), kMostForecastRows + 1, "rows");

@@ -55,15 +55,15 @@ struct ForecastRequest {
 // One way to exchange, one number of nodes: where the seconds of a step go. The parts overlap; `step` is no sum.
 struct Outcome {
   double sent_bytes = 0;
-  double compute = 0, encode = 0, wire = 0, decode = 0, apply = 0, network = 0, trips = 0;
+  double compute = 0;
+  double processor = 0;  // what the exchange takes of a processor: its kernels and TCP
+  double wire = 0;
   double step = 0;
   double samples_per_second = 0;
   double speed_up = 0;  // over one node
 };
 struct ForecastRow {
   std::uint64_t nodes = 0, local_batch = 0, global_batch = 0;
-  bool beyond_members = false;  // more than a run allows
-  bool beyond_batch = false;    // fewer samples than nodes: predicted with one sample each
   Outcome direct, sharded, ring;
 };
 struct ForecastReply {
@@ -72,13 +72,10 @@ struct ForecastReply {
   std::uint64_t parameters = 0;
   double line_mbps = 0;     // told; 0 = the measured payload rate was used
   double payload_mbps = 0;  // used
-  double cores = 0, zeros = 0;
-  double trip_seconds = 0;
+  double cores = 0;
   std::int64_t measured_ms = 0;  // of the bench behind it; 0 = speeds are assumed
   bool measured_now = false;     // there was none: this request made it
   std::string exchange, coding;  // as a start of the job chooses at the asked N; coding of all rows
-  std::uint64_t direct_loses = 0,
-                sharded_loses = 0;  // from this N on the ring is always faster; 0 = not at the most nodes
   ForecastRow asked;
   std::vector<ForecastRow> table;
   std::vector<std::string> assumptions;

@@ -103,14 +103,13 @@ RunStatus sample_run() {
 }
 
 ForecastRow sample_row(std::uint64_t nodes) {
-  return {nodes, 16, 64, true, true, sample_outcome(1), sample_outcome(20), sample_outcome(40)};
+  return {nodes, 16, 64, sample_outcome(1), sample_outcome(20), sample_outcome(40)};
 }
 
 }  // namespace
 
 Outcome sample_outcome(double first) {
-  return {first,     first + 1, first + 2, first + 3, first + 4, first + 5,
-          first + 6, first + 7, first + 8, first + 9, first + 10};
+  return {first, first + 1, first + 2, first + 3, first + 4, first + 5, first + 6};
 }
 
 BenchReply sample_bench() {
@@ -144,14 +143,10 @@ ForecastReply sample_forecast() {
   reply.line_mbps = 1000;
   reply.payload_mbps = 941.5;
   reply.cores = 0.5;
-  reply.zeros = 0.68;
-  reply.trip_seconds = 105e-6;
   reply.measured_ms = 1'700'000'000'123;
   reply.measured_now = true;
   reply.exchange = "sharded";
   reply.coding = "raw";
-  reply.direct_loses = 53;
-  reply.sharded_loses = 512;
   reply.asked = sample_row(4);
   reply.table = {sample_row(1), sample_row(2)};
   reply.assumptions = {"all nodes are alike", "the sun shines"};
