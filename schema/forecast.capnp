@@ -6,8 +6,7 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("tg::schema::wire");
 
 struct BenchRequest {
-  lineMbps @0 :Float64;
-  # What the link should carry, for a ratio; 0 = not told, at most kMostLineMbps.
+  obsolete0 @0 :Float64;
 }
 
 struct ForecastRequest {
@@ -18,7 +17,7 @@ struct ForecastRequest {
   # 1 to kMostForecastNodes.
 
   lineMbps @2 :Float64;
-  # As in BenchRequest; 0 = the job's link-mbps, else as measured.
+  # What a link carries, at most kMostLineMbps; 0 = the job's link-mbps, else as measured.
 
   cores @3 :Float64;
   # Of a node, kLeastCores to kMostCores; 0 = the asked node's.
@@ -37,11 +36,11 @@ struct Bench {
   cores @5 :UInt64;
   threads @6 :UInt64;
   linkMbps @7 :Float64;
-  lineMbps @8 :Float64;
+  obsolete8 @8 :Float64;
   roundTripSeconds @9 :Float64;
-  readRate @10 :Float64;
-  copyRate @11 :Float64;
-  peakGflops @12 :Float64;
+  obsolete10 @10 :Float64;
+  obsolete11 @11 :Float64;
+  obsolete12 @12 :Float64;
   codec @13 :List(KernelRate);
   # At most kMostKernelRates.
 
@@ -51,7 +50,7 @@ struct Bench {
   saved @15 :Text;
   # At most kMostPathBytes.
 
-  elements @16 :UInt64;
+  obsolete16 @16 :UInt64;
   device @17 :Text;
   math @18 :Text;
   # What computed, as Node says it; the device of at most kMostDeviceBytes.

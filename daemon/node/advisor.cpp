@@ -23,7 +23,7 @@ KeptBench Advisor::kept() const {
        context_.names.size(), context_.compute.name(), to_word(context_.compute.math())});
 }
 
-void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured measured) {
+void Advisor::measure(std::uint64_t key, bool busy, Measured measured) {
   if (busy) return measured(busy_error(context_.config.node));
   if (bench_) return measured(Error{ErrorKind::kRefused, context_.config.node + " measures already; ask again soon"});
   measured_ = std::move(measured);
@@ -31,7 +31,6 @@ void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured m
   about.node = context_.config.node;
   about.build = context_.build;
   about.members = context_.names.size();
-  about.line_mbps = line_mbps;
   bench_ =
       std::make_unique<Bench>(Bench::Options{context_.mesh,
                                              context_.pool,
@@ -45,8 +44,8 @@ void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured m
                                              }});
 }
 
-void Advisor::bench(std::uint64_t token, const schema::BenchRequest& request, std::uint64_t key, bool busy) {
-  measure(request.line_mbps, key, busy, [this, token](const Result<schema::BenchReply>& result) {
+void Advisor::bench(std::uint64_t token, std::uint64_t key, bool busy) {
+  measure(key, busy, [this, token](const Result<schema::BenchReply>& result) {
     result ? control_.reply(token, result.value()) : control_.reply(token, result.error());
   });
 }
@@ -83,7 +82,7 @@ void Advisor::foresee(Question question, std::uint64_t key, bool busy, Answer an
                                                    ") and it cannot measure while a run is on; tgctl "
                                                    "bench, or this again, when it has ended"});
   }
-  measure(0, key, busy,
+  measure(key, busy,
           [question = std::move(question), outdated = known.outdated,
            answer = std::move(answer)](const Result<schema::BenchReply>& measured) {
             if (!measured) return answer(measured.error());

@@ -63,7 +63,7 @@ void put(wire::Request::Builder request, const Beat& body) {
   to.setProgress(body.progress);
 }
 
-void put(wire::Request::Builder request, const BenchRequest& body) { request.initBench().setLineMbps(body.line_mbps); }
+void put(wire::Request::Builder request, const BenchRequest&) { request.initBench(); }
 
 void put(wire::Request::Builder request, const ForecastRequest& body) { put_forecast(request.initForecast(), body); }
 
@@ -138,7 +138,7 @@ RequestBody take_body(wire::Request::Reader request) {
     case wire::Request::BEAT:
       return take(request.getBeat());
     case wire::Request::BENCH:
-      return BenchRequest{checked_real(request.getBench().getLineMbps(), kMostLineMbps, "line rate")};
+      return BenchRequest{};
     case wire::Request::FORECAST:
       return take_forecast(request.getForecast());
     case wire::Request::DELETE:

@@ -106,11 +106,7 @@ void put_bench(wire::Bench::Builder to, const BenchReply& bench) {
   to.setCores(bench.cores);
   to.setThreads(bench.threads);
   to.setLinkMbps(bench.link_mbps);
-  to.setLineMbps(bench.line_mbps);
   to.setRoundTripSeconds(bench.round_trip_seconds);
-  to.setReadRate(bench.read_rate);
-  to.setCopyRate(bench.copy_rate);
-  to.setPeakGflops(bench.peak_gflops);
   auto codec = to.initCodec(static_cast<capnp::uint>(bench.codec.size()));
   for (std::size_t i = 0; i < bench.codec.size(); ++i) {
     wire::KernelRate::Builder one = codec[static_cast<capnp::uint>(i)];
@@ -125,7 +121,6 @@ void put_bench(wire::Bench::Builder to, const BenchReply& bench) {
     one.setSecondsPerSample(bench.compute[i].seconds_per_sample);
     one.setGflops(bench.compute[i].gflops);
   }
-  to.setElements(bench.elements);
   to.setSaved(text_of(clip_text(bench.saved, kMostPathBytes)));
   to.setDevice(text_of(clip_text(bench.device, kMostDeviceBytes)));
   to.setMath(text_of(clip_text(bench.math, kMostNameBytes)));
@@ -141,11 +136,7 @@ BenchReply take_bench(wire::Bench::Reader from) {
   bench.cores = from.getCores();
   bench.threads = from.getThreads();
   bench.link_mbps = real(from.getLinkMbps(), "link rate");
-  bench.line_mbps = checked_real(from.getLineMbps(), kMostLineMbps, "line rate");
   bench.round_trip_seconds = real(from.getRoundTripSeconds(), "round trip");
-  bench.read_rate = real(from.getReadRate(), "read rate");
-  bench.copy_rate = real(from.getCopyRate(), "copy rate");
-  bench.peak_gflops = real(from.getPeakGflops(), "peak");
   const auto codec = from.getCodec();
   checked_below(codec.size(), kMostKernelRates + 1, "kernel rates");
   for (const wire::KernelRate::Reader one : codec)
@@ -156,7 +147,6 @@ BenchReply take_bench(wire::Bench::Reader from) {
     bench.compute.push_back({word(one.getModel(), "model"), one.getBatch(),
                              real(one.getSecondsPerSample(), "seconds per sample"), real(one.getGflops(), "rate")});
   }
-  bench.elements = from.getElements();
   bench.saved = checked_text(from.getSaved(), kMostPathBytes, "path");
   bench.device = checked_text(from.getDevice(), kMostDeviceBytes, "device");
   bench.math = word(from.getMath(), "math");

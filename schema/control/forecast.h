@@ -12,9 +12,7 @@
 namespace tg::schema {
 
 // Measure link, codec and compute of the asked node, and keep what was found for predictions.
-struct BenchRequest {
-  double line_mbps = 0;  // what the link should carry, to tell a ratio; 0 = not told
-};
+struct BenchRequest {};
 
 // One exchange kernel on one core, with arrays past the caches.
 struct KernelRate {
@@ -34,12 +32,8 @@ struct BenchReply {
   std::uint64_t members = 0;         // of the mesh, all of them reached at once
   std::uint64_t cores = 0, threads = 0;
   double link_mbps = 0;  // payload towards all peers at once; 0 = no peer answered
-  double line_mbps = 0;  // as asked
   double round_trip_seconds = 0;
-  double read_rate = 0, copy_rate = 0;  // one core: 10^9 floats per second read and summed, copied
-  double peak_gflops = 0;               // of `threads` cores: fused multiply-adds; 0 = not known for this processor
   std::vector<KernelRate> codec;
-  std::uint64_t elements = 0;  // float32 of the arrays that the roofs and kernels were measured with
   std::vector<ComputeRate> compute;
   std::string saved;         // where on the node; empty = could not be written
   std::string device, math;  // what computed; no device = the processor

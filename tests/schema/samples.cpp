@@ -122,13 +122,8 @@ BenchReply sample_bench() {
   bench.cores = 8;
   bench.threads = 6;
   bench.link_mbps = 938.5;
-  bench.line_mbps = 1000;
   bench.round_trip_seconds = 210e-6;
-  bench.read_rate = 5.5;
-  bench.copy_rate = 3.25;
-  bench.peak_gflops = 180;
   bench.codec = {{"statistics", 6.5}, {"apply", 1.5}};
-  bench.elements = 8'388'608;
   bench.compute = {{"lenet", 64, 450e-6, 90}};
   bench.saved = "/var/lib/tgd/bench.json";
   return bench;

@@ -30,12 +30,7 @@ Json json_of(const schema::BenchReply& bench) {
           {"cores", bench.cores},
           {"threads", bench.threads},
           {"link_mbps", bench.link_mbps},
-          {"line_mbps", bench.line_mbps},
           {"round_trip_seconds", bench.round_trip_seconds},
-          {"read_rate", bench.read_rate},
-          {"copy_rate", bench.copy_rate},
-          {"peak_gflops", bench.peak_gflops},
-          {"elements", bench.elements},
           {"device", bench.device},
           {"math", bench.math},
           {"codec", std::move(codec)},
@@ -52,12 +47,7 @@ schema::BenchReply bench_of(const Json& json) {
   bench.cores = json.at("cores").get<std::uint64_t>();
   bench.threads = json.at("threads").get<std::uint64_t>();
   bench.link_mbps = json.at("link_mbps").get<double>();
-  bench.line_mbps = json.at("line_mbps").get<double>();
   bench.round_trip_seconds = json.at("round_trip_seconds").get<double>();
-  bench.read_rate = json.at("read_rate").get<double>();
-  bench.copy_rate = json.at("copy_rate").get<double>();
-  bench.peak_gflops = json.at("peak_gflops").get<double>();
-  bench.elements = json.at("elements").get<std::uint64_t>();
   bench.device = json.at("device").get<std::string>();
   bench.math = json.at("math").get<std::string>();
   for (const Json& rate : json.at("codec"))

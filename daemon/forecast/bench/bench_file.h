@@ -12,7 +12,7 @@
 
 namespace tg::daemon {
 
-inline constexpr int kBenchSchemaVersion = 5;
+inline constexpr int kBenchSchemaVersion = 6;
 
 std::string bench_path(const std::string& state_dir);
 Status write_bench(const std::string& path, const schema::BenchReply& bench);

@@ -1,9 +1,7 @@
 // Times the exchange's kernels, each once a round, in about a step's order, with arrays that no cache holds. Any
 // thread, one at a time.
 //
-// A round is short, so that rounds of kernels and of roofs can be made in turns: where other programs slow the
-// processor for a second, they slow both, and the ratios stay. Medians count, since a step meets the same other
-// programs.
+// Medians of some rounds count, since a step meets the same other programs.
 #pragma once
 
 #include <array>
@@ -31,11 +29,6 @@ class KernelTimer {
 
   void round();
   KernelCosts medians() const;  // of each kernel over the rounds; all 0 if there are none
-
-  // For the roofs.
-  std::span<const float> gradient() const { return gradient_.span(); }
-  std::span<const float> from() const { return parameters_from_.span(); }
-  std::span<float> to() { return parameters_to_.span(); }
 
  private:
   kernels::Floats at_home(std::size_t array);  // one of arrays()

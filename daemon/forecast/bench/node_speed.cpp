@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "daemon/forecast/bench/kernel_timer.h"
-#include "daemon/forecast/bench/large_arrays.h"
-#include "daemon/forecast/bench/roofs.h"
 #include "engine/engine.h"
 #include "engine/graph/flops.h"
 #include "engine/resources/processors.h"
@@ -23,6 +21,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kSeed = 20171204;
 constexpr int kRounds = 9, kComputeRounds = 3;
+
+// Of the five arrays that kernels are timed with: all together are more than a cache holds.
+constexpr std::size_t kElements = 8u << 20;
+constexpr std::uint64_t kNeededBytes = std::uint64_t{256} << 20;  // with what the engine takes afterwards
 
 struct Trained {
   ModelKind model;
@@ -72,33 +74,26 @@ Result<schema::ComputeRate> measure_compute(const Trained& trained, const NodeUn
 }
 
 Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
-  const Result<std::size_t> large = large_elements(last_cache_bytes(), node.memory_bytes);
-  if (!large) return large.error();
+  if (node.memory_bytes < kNeededBytes)
+    return Error{ErrorKind::kRefused, "measuring needs " + std::to_string(kNeededBytes >> 20) + " MiB of memory and " +
+                                          std::to_string(node.memory_bytes >> 20) +
+                                          " MiB may be used there; stop what else runs on that machine, or raise "
+                                          "memory-mib where this node's configuration sets it"};
   bench.kernels = node.kernels.name;
   bench.cores = static_cast<std::uint64_t>(engine::usable_processors());
   bench.threads = static_cast<std::uint64_t>(node.threads);
-  bench.elements = *large;
   bench.device = node.compute.name();
   bench.math = to_word(node.compute.math());
   const bool on_device = node.compute.accelerator() != nullptr;
-  KernelTimer timer(node.kernels, *large, node.stop, on_device ? &node.compute.home() : nullptr);
-  std::vector<double> read, copied;
-  for (int round = 0; round < kRounds; ++round) {  // kernels and roofs in turns: their ratios are of the same seconds
-    if (node.stop.stop_requested()) return stopped();
-    timer.round();
-    read.push_back(read_rate(timer.gradient()));
-    copied.push_back(copy_rate(timer.from(), timer.to()));
-  }
+  KernelTimer timer(node.kernels, kElements, node.stop, on_device ? &node.compute.home() : nullptr);
+  for (int round = 0; round < kRounds; ++round) timer.round();
   if (node.stop.stop_requested()) return stopped();
-  bench.read_rate = median(std::move(read));
-  bench.copy_rate = median(std::move(copied));
   bench.codec = rates_of(timer.medians());
   for (const Trained& trained : kTrained) {
     Result<schema::ComputeRate> rate = measure_compute(trained, node);
     if (!rate) return rate.error();
     bench.compute.push_back(std::move(rate).value());
   }
-  if (!on_device) bench.peak_gflops = peak_gflops(node.threads);
   return {};
 }
 
