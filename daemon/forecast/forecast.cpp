@@ -23,17 +23,11 @@ std::vector<std::string> assumptions_of(const Task& task, const Machine& machine
   if (measured.measured_ms == 0)
     list.push_back("the kernels' speeds are assumed, not measured; tgctl bench measures them");
   list.push_back("all nodes are like " + measured.node + ", the link is full duplex and no switch port is shared");
-  list.push_back("TCP payload is 94.1 % of a line's rate that is told; a measured rate is payload already");
-  if (!replay) {
+  if (!replay)
     list.push_back(machine.on_device
                        ? "seconds per sample do not depend on the batch: a GPU takes longer with fewer samples a node"
                        : "seconds per sample do not depend on the batch, and fall with the cores");
-    list.push_back("one node alone computes the whole batch and exchanges nothing");
-  }
   list.push_back("the float32 ring runs at line rate without any delay per hop and adds at no cost");
-  list.push_back("processor times of the kernels alone; a trip is half the measured round trip");
-  if (machine.threads < machine.cores && !machine.on_device)
-    list.push_back("computing stays on the node's own number of threads");
   return list;
 }
 

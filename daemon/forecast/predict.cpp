@@ -71,7 +71,7 @@ Outcome outcome_of(const StepModel& step, const Machine& machine, std::uint64_t 
   Outcome outcome;
   outcome.sent_bytes = step.sent_bits / 8;
   outcome.compute = step.compute;
-  outcome.processor = step.kernels.total() / step.share();
+  outcome.processor = step.processor() / step.share();
   for (const StepModel::Bucket& bucket : step.buckets) outcome.wire += bucket.wire;
   outcome.step = step.step_seconds(machine.trip_seconds);
   outcome.samples_per_second = outcome.step > 0 ? static_cast<double>(global_batch) / outcome.step : 0;

@@ -29,15 +29,8 @@ inline constexpr double kByteSeconds = 0.9e-9;
 // Handling a frame beside its payload: queues on each side, wake-ups, headers, system calls. As kByteSeconds.
 inline constexpr double kFrameSeconds = 22e-6;
 
-// Processor seconds of one member's exchange in a step of this layout, frames' handling aside, by what they do.
-struct KernelSeconds {
-  double encode = 0;   // statistics, codes made and coded, sums coded
-  double decode = 0;   // codes and sums of others, and their adding up
-  double apply = 0;    // the update
-  double network = 0;  // the kernel's TCP and ZeroMQ
-  double total() const { return encode + decode + apply + network; }
-};
-KernelSeconds kernel_seconds(const Layout& layout, const KernelCosts& costs, double zeros);
+// Processor seconds of one member's kernels in a step of this layout, of at least two members.
+double kernel_seconds(const Layout& layout, const KernelCosts& costs);
 
 struct StepModel {
   struct Bucket {
@@ -54,9 +47,11 @@ struct StepModel {
   double last_cpu = 0;           // processor seconds from the last payload's arrival to the commit
   double last_wire = 0;          // seconds of the last chunk on the link
   double trips = 0;              // that nothing hides
-  KernelSeconds kernels;         // of all buckets, frames included
+  double kernels = 0;            // processor seconds of the exchange's kernels
+  double network = 0;            // and of the system's TCP and ZeroMQ
   double sent_bits = 0;
 
+  double processor() const { return kernels + network; }
   double share() const { return cores < 1 ? cores : 1; }
   double speed() const { return share() * crew; }
   double step_seconds(double trip_seconds) const;

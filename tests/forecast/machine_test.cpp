@@ -10,6 +10,7 @@
 #include "daemon/forecast/bench/bench_file.h"
 #include "daemon/forecast/bench/kernel_timer.h"
 #include "daemon/forecast/bench/node_speed.h"
+#include "kernels/host_home.h"
 #include "tests/daemon/temporary_directory.h"
 
 namespace tg::daemon {
@@ -37,12 +38,12 @@ TEST(Machine, SumsCostWhatTheyHavePlanes) {
   EXPECT_DOUBLE_EQ(planes(100, 1), 1);
   EXPECT_DOUBLE_EQ(planes(1, 0.5), 1);
   const KernelCosts here = costs_at(kAssumedCosts, kMeasuredMembers, kMeasuredZeros);
-  EXPECT_DOUBLE_EQ(here.encode_sums[1], kAssumedCosts.encode_sums[1]) << "as measured";
+  EXPECT_DOUBLE_EQ(here.sums[1], kAssumedCosts.sums[1]) << "as measured";
   const KernelCosts many = costs_at(kAssumedCosts, 4 * kMeasuredMembers, kMeasuredZeros);
-  EXPECT_NEAR(many.decode_sums[0] / kAssumedCosts.decode_sums[0], 2, 1e-9) << "as the root of the members";
+  EXPECT_NEAR(many.sums[0] / kAssumedCosts.sums[0], 2, 1e-9) << "as the root of the members";
   EXPECT_EQ(many.apply, kAssumedCosts.apply);
-  EXPECT_EQ(many.encode_codes[1], kAssumedCosts.encode_codes[1]);
-  EXPECT_GT(costs_at(kAssumedCosts, 8, 0.68).encode_sums[0], here.encode_sums[0]) << "fewer zeros, more planes";
+  EXPECT_EQ(many.codes[1], kAssumedCosts.codes[1]);
+  EXPECT_GT(costs_at(kAssumedCosts, 8, 0.68).sums[0], here.sums[0]) << "fewer zeros, more planes";
 }
 
 TEST(Machine, FurtherThreadsAddAlmostAsMuch) {
@@ -128,28 +129,21 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
     std::ofstream(path, std::ios::trunc) << text;
     EXPECT_FALSE(read_bench(path, kNow).bench.has_value()) << text.substr(0, 40);
   }
-}
-
-TEST(KernelTimer, RoundsThatWereStoppedDoNotCount) {
-  const kernels::Kernels& kernels = *kernels::available().front();
-  std::stop_source source;
-  KernelTimer timer(kernels, 128 * 1024, source.get_token());
-  KernelCosts none = timer.medians();
-  for (const KernelCost& kernel : kKernelCosts) EXPECT_EQ(*kernel.field(none), 0) << kernel.name;
-  timer.round();
-  KernelCosts one = timer.medians();
-  for (const KernelCost& kernel : kKernelCosts) EXPECT_GT(*kernel.field(one), 0) << kernel.name;
-  source.request_stop();
-  timer.round();
-  KernelCosts still = timer.medians();
-  for (const KernelCost& kernel : kKernelCosts) EXPECT_EQ(*kernel.field(still), *kernel.field(one)) << kernel.name;
-  KernelTimer never(kernels, 128 * 1024, source.get_token());
-  never.round();
-  EXPECT_EQ(never.medians().apply, 0) << "stopped before anything was there";
+  std::ofstream(path, std::ios::trunc) << other_version;
+  EXPECT_EQ(read_bench(path, kNow).outdated, "its file's version 1 then, 6 now");
 }
 
 kernels::HostHome host(*kernels::available().front());
 const engine::ComputeDevice processor(host);
+
+TEST(KernelTimer, TimesEveryKernelUnlessItIsStopped) {
+  const kernels::Kernels& kernels = *kernels::available().front();
+  std::stop_source source;
+  KernelCosts costs = time_kernels(kernels, host, source.get_token());
+  for (const KernelCost& kernel : kKernelCosts) EXPECT_GT(*kernel.field(costs), 0) << kernel.name;
+  source.request_stop();
+  EXPECT_EQ(time_kernels(kernels, host, source.get_token()).apply, 0);
+}
 
 TEST(NodeSpeed, WithoutMemoryOrStoppedIsAnError) {
   schema::BenchReply bench;

@@ -136,7 +136,7 @@ TEST(Predict, ASlowLinkHasSmallChunks) {
   // What is no byte's cost is a frame's.
   const auto frames = [&](const Task& one, double mbps) {
     const StepModel step = model_of(one, machine, {mbps, 1, 0.68}, 4, ExchangeKind::kSharded, Coding::kRaw);
-    return step.kernels.network / (2 * kFrameSeconds);
+    return step.network / (2 * kFrameSeconds);
   };
   EXPECT_GT(frames(task, 10), 1.5 * frames(task, 10'000)) << "chunks are smaller, not only the credit";
   schema::JobSpec job = task.job;
@@ -196,8 +196,7 @@ TEST(StepModel, PartsAreThoseOfTheCostModel) {
       make_layout(task.model.segments, {.members = 4, .exchange = ExchangeKind::kSharded, .coding = Coding::kEntropy});
   const auto frames = [&] {
     const StepModel step = model_step(layout, task.model, machine, kGigabit, {});
-    const KernelCosts costs = costs_at(machine.kernels, 4, kGigabit.zeros);
-    return (step.kernels.total() - kernel_seconds(layout, costs, kGigabit.zeros).total()) / kFrameSeconds;
+    return (step.network - sent_bits(layout, kGigabit.zeros) / 8 * 2 * kByteSeconds) / kFrameSeconds;
   };
   // Sent and taken: codes to three quarters' owners and as many sums, scalers to three peers for each bucket, credit.
   const double payloads = 2 * 0.75 * static_cast<double>(layout.chunks.size());

@@ -242,7 +242,7 @@ std::vector<Request> sample_requests() {
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
       {6, VersionRequest{}},
       {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456}},
-      {8, BenchRequest{1000}},
+      {8, BenchRequest{}},
       {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25}},
       {10, DeleteRequest{"first", "node-b"}},
       {11, FetchedRequest{"first", "node-b"}},

@@ -20,11 +20,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kSeed = 20171204;
-constexpr int kRounds = 9, kComputeRounds = 3;
+constexpr int kComputeRounds = 3;
 
-// Of the five arrays that kernels are timed with: all together are more than a cache holds.
-constexpr std::size_t kElements = 8u << 20;
-constexpr std::uint64_t kNeededBytes = std::uint64_t{256} << 20;  // with what the engine takes afterwards
+constexpr std::uint64_t kNeededBytes = kTimedBytes + (96u << 20);  // the engine takes less than the rest
 
 struct Trained {
   ModelKind model;
@@ -84,11 +82,9 @@ Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
   bench.threads = static_cast<std::uint64_t>(node.threads);
   bench.device = node.compute.name();
   bench.math = to_word(node.compute.math());
-  const bool on_device = node.compute.accelerator() != nullptr;
-  KernelTimer timer(node.kernels, kElements, node.stop, on_device ? &node.compute.home() : nullptr);
-  for (int round = 0; round < kRounds; ++round) timer.round();
+  const KernelCosts costs = time_kernels(node.kernels, node.compute.home(), node.stop);
   if (node.stop.stop_requested()) return stopped();
-  bench.codec = rates_of(timer.medians());
+  bench.codec = rates_of(costs);
   for (const Trained& trained : kTrained) {
     Result<schema::ComputeRate> rate = measure_compute(trained, node);
     if (!rate) return rate.error();
