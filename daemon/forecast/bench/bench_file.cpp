@@ -7,56 +7,20 @@
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 
+// What the file says of each.
+namespace tg::schema {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelRate, kernel, rate)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComputeRate, model, batch, seconds_per_sample, gflops)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BenchReply, node, build, kernels, measured_ms, members, cores, threads, link_mbps,
+                                   round_trip_seconds, device, math, codec, compute)
+
+}  // namespace tg::schema
+
 namespace tg::daemon {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json json_of(const schema::BenchReply& bench) {
-  Json codec = Json::array(), compute = Json::array();
-  for (const schema::KernelRate& rate : bench.codec) codec.push_back({{"kernel", rate.kernel}, {"rate", rate.rate}});
-  for (const schema::ComputeRate& rate : bench.compute)
-    compute.push_back({{"model", rate.model},
-                       {"batch", rate.batch},
-                       {"seconds_per_sample", rate.seconds_per_sample},
-                       {"gflops", rate.gflops}});
-  return {{"schema_version", kBenchSchemaVersion},
-          {"node", bench.node},
-          {"build", bench.build},
-          {"kernels", bench.kernels},
-          {"measured", format_utc(bench.measured_ms)},
-          {"measured_ms", bench.measured_ms},
-          {"members", bench.members},
-          {"cores", bench.cores},
-          {"threads", bench.threads},
-          {"link_mbps", bench.link_mbps},
-          {"round_trip_seconds", bench.round_trip_seconds},
-          {"device", bench.device},
-          {"math", bench.math},
-          {"codec", std::move(codec)},
-          {"compute", std::move(compute)}};
-}
-
-schema::BenchReply bench_of(const Json& json) {
-  schema::BenchReply bench;
-  bench.node = json.at("node").get<std::string>();
-  bench.build = json.at("build").get<std::string>();
-  bench.kernels = json.at("kernels").get<std::string>();
-  bench.measured_ms = json.at("measured_ms").get<std::int64_t>();
-  bench.members = json.at("members").get<std::uint64_t>();
-  bench.cores = json.at("cores").get<std::uint64_t>();
-  bench.threads = json.at("threads").get<std::uint64_t>();
-  bench.link_mbps = json.at("link_mbps").get<double>();
-  bench.round_trip_seconds = json.at("round_trip_seconds").get<double>();
-  bench.device = json.at("device").get<std::string>();
-  bench.math = json.at("math").get<std::string>();
-  for (const Json& rate : json.at("codec"))
-    bench.codec.push_back({rate.at("kernel").get<std::string>(), rate.at("rate").get<double>()});
-  for (const Json& rate : json.at("compute"))
-    bench.compute.push_back({rate.at("model").get<std::string>(), rate.at("batch").get<std::uint64_t>(),
-                             rate.at("seconds_per_sample").get<double>(), rate.at("gflops").get<double>()});
-  return bench;
-}
+using nlohmann::json;
 
 // Empty where they are the same.
 std::string difference(const schema::BenchReply& bench, const BenchConditions& now) {
@@ -81,7 +45,10 @@ std::string difference(const schema::BenchReply& bench, const BenchConditions& n
 std::string bench_path(const std::string& state_dir) { return state_dir + "/bench.json"; }
 
 Status write_bench(const std::string& path, const schema::BenchReply& bench) {
-  const std::string text = json_of(bench).dump(2) + "\n";
+  json content = bench;
+  content["schema_version"] = kBenchSchemaVersion;
+  content["measured"] = format_utc(bench.measured_ms);
+  const std::string text = content.dump(2) + "\n";
   engine::AtomicFile file(path);
   if (const Status status = file.open(); !status) return status;
   if (const Status status = file.write(text.data(), text.size()); !status) return status;
@@ -94,14 +61,17 @@ KeptBench read_bench(const std::string& path, const BenchConditions& now) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.empty() || text.size() > schema::kMostRecordBytes) return {};
-  const Json json = Json::parse(text, nullptr, false);
+  const json content = json::parse(text, nullptr, false);
   try {
-    if (json.is_discarded() || json.at("schema_version").get<int>() != kBenchSchemaVersion) return {};
-    schema::BenchReply bench = bench_of(json);
+    if (content.is_discarded()) return {};
+    if (const int version = content.at("schema_version").get<int>(); version != kBenchSchemaVersion)
+      return {std::nullopt, "its file's version " + std::to_string(version) + " then, " +
+                                std::to_string(kBenchSchemaVersion) + " now"};
+    auto bench = content.get<schema::BenchReply>();
     if (std::string outdated = difference(bench, now); !outdated.empty()) return {std::nullopt, std::move(outdated)};
     bench.saved = path;
     return {std::move(bench), {}};
-  } catch (const nlohmann::json::exception&) {
+  } catch (const json::exception&) {
     return {};
   }
 }

@@ -1,6 +1,6 @@
 // state-dir/bench.json: the last measurement of this node, kept for predictions. Replaced whole or not at all. A file
-// that is missing, damaged or of another schema_version counts as none. So does one that was measured under other
-// conditions; then `outdated` says so. One thread.
+// that is missing or damaged counts as none. So does one of another schema_version, or measured under other conditions;
+// then `outdated` says so. One thread.
 #pragma once
 
 #include <cstdint>
