@@ -93,11 +93,10 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   return Forecast{std::move(reply), chosen};
 }
 
-schema::BenchReply assumed_bench(const schema::ComputeRate& compute) {
-  schema::BenchReply bench;
-  bench.codec = rates_of(kAssumedCosts);
-  bench.compute = {compute};
-  return bench;
+schema::BenchReply assumed_bench(const schema::ComputeRate& compute, schema::BenchReply about) {
+  about.codec = rates_of(kAssumedCosts);
+  about.compute = {compute};
+  return about;
 }
 
 }  // namespace tg::daemon

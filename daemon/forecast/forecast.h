@@ -42,6 +42,6 @@ Status check(const Question& question);
 Result<Forecast> forecast(const Question& question, const schema::BenchReply& measured);
 
 // Of a node that has not measured itself: kAssumedCosts, and forward and backward as preparing a run has timed them.
-schema::BenchReply assumed_bench(const schema::ComputeRate& compute);
+schema::BenchReply assumed_bench(const schema::ComputeRate& compute, schema::BenchReply about = {});
 
 }  // namespace tg::daemon

@@ -16,27 +16,31 @@ Error busy_error(const std::string& node) {
 
 }  // namespace
 
-KeptBench Advisor::kept() const {
-  return read_bench(
-      bench_path(context_.config.state_dir),
-      {std::string(context_.kernels.name), static_cast<std::uint64_t>(engine::usable_processors()), context_.threads,
-       context_.names.size(), context_.compute.name(), to_word(context_.compute.math())});
+schema::BenchReply Advisor::about() const {
+  schema::BenchReply bench;
+  bench.node = context_.config.node;
+  bench.build = context_.build;
+  bench.kernels = context_.kernels.name;
+  bench.members = context_.names.size();
+  bench.cores = static_cast<std::uint64_t>(engine::usable_processors());
+  bench.threads = context_.threads;
+  bench.device = context_.compute.name();
+  bench.math = to_word(context_.compute.math());
+  return bench;
 }
+
+KeptBench Advisor::kept() const { return read_bench(bench_path(context_.config.state_dir), about()); }
 
 void Advisor::measure(std::uint64_t key, bool busy, Measured measured) {
   if (busy) return measured(busy_error(context_.config.node));
   if (bench_) return measured(Error{ErrorKind::kRefused, context_.config.node + " measures already; ask again soon"});
   measured_ = std::move(measured);
-  schema::BenchReply about;
-  about.node = context_.config.node;
-  about.build = context_.build;
-  about.members = context_.names.size();
   bench_ =
       std::make_unique<Bench>(Bench::Options{context_.mesh,
                                              context_.pool,
                                              {context_.kernels, context_.compute, static_cast<int>(context_.threads),
                                               allowed_memory(context_.config.memory_mib << 20)},
-                                             std::move(about),
+                                             about(),
                                              context_.config.seat(),
                                              key,
                                              [&queue = queue_, key](Result<schema::BenchReply> result) {
@@ -97,14 +101,10 @@ void Advisor::foresee(Question question, std::uint64_t key, bool busy, Answer an
 schema::StartReply Advisor::foresee(schema::StartReply facts, const Run& run, const schema::Commit& chosen) const {
   const schema::JobSpec& job = run.job();
   std::optional<schema::BenchReply> known = kept().bench;
-  if (!known) {
+  if (!known)
     known = assumed_bench(
-        {to_word(job.model), facts.local_batch, facts.compute_seconds / static_cast<double>(facts.local_batch), 0});
-    known->node = context_.config.node;
-    known->cores = static_cast<std::uint64_t>(engine::usable_processors());
-    known->threads = context_.threads;
-    known->device = context_.compute.name();
-  }
+        {to_word(job.model), facts.local_batch, facts.compute_seconds / static_cast<double>(facts.local_batch), 0},
+        about());
   if (facts.link_mbps > 0) known->link_mbps = facts.link_mbps;  // of this minute
   Question question{job, facts.members, 0, 0, false, chosen};
   question.model = run.model();

@@ -46,6 +46,7 @@ class Advisor {
 
  private:
   using Measured = std::function<void(const Result<schema::BenchReply>&)>;
+  schema::BenchReply about() const;  // this node, without what is measured
   KeptBench kept() const;
   void measure(std::uint64_t key, bool busy, Measured measured);
 

@@ -78,7 +78,18 @@ TEST(Machine, ADeviceComputesBesideTheCores) {
   EXPECT_TRUE(machine_of(bench)->on_device);
 }
 
-const BenchConditions kNow{"avx2", 4, 2, 2};  // those of sample_bench
+schema::BenchReply conditions(const char* kernels, std::uint64_t cores, std::uint64_t threads, std::uint64_t members,
+                              const char* device = "", const char* math = "") {
+  schema::BenchReply now;
+  now.kernels = kernels;
+  now.cores = cores;
+  now.threads = threads;
+  now.members = members;
+  now.device = device;
+  now.math = math;
+  return now;
+}
+const schema::BenchReply kNow = conditions("avx2", 4, 2, 2);  // those of sample_bench
 
 TEST(BenchFile, ComesBackAsItWas) {
   const tests::TemporaryDirectory directory;
@@ -100,13 +111,13 @@ TEST(BenchFile, OfOtherConditionsIsNoneAndSaysWhy) {
   const tests::TemporaryDirectory directory;
   const std::string path = bench_path(directory.path());
   ASSERT_TRUE(write_bench(path, sample_bench()).ok());
-  const std::pair<BenchConditions, const char*> others[] = {
-      {{"avx512", 4, 2, 2}, "kernels avx2 then, avx512 now"},
-      {{"avx2", 8, 2, 2}, "cores 4 then, 8 now"},
-      {{"avx2", 4, 1, 2}, "compute threads 2 then, 1 now"},
-      {{"avx2", 4, 2, 3}, "nodes 2 then, 3 now"},
-      {{"avx2", 4, 2, 2, "GPU", "tf32"}, "device none then, GPU now, math none then, tf32 now"},
-      {{"avx2", 2, 1, 2}, "cores 4 then, 2 now, compute threads 2 then, 1 now"},
+  const std::pair<schema::BenchReply, const char*> others[] = {
+      {conditions("avx512", 4, 2, 2), "kernels avx2 then, avx512 now"},
+      {conditions("avx2", 8, 2, 2), "cores 4 then, 8 now"},
+      {conditions("avx2", 4, 1, 2), "compute threads 2 then, 1 now"},
+      {conditions("avx2", 4, 2, 3), "nodes 2 then, 3 now"},
+      {conditions("avx2", 4, 2, 2, "GPU", "tf32"), "device none then, GPU now, math none then, tf32 now"},
+      {conditions("avx2", 2, 1, 2), "cores 4 then, 2 now, compute threads 2 then, 1 now"},
   };
   for (const auto& [now, why] : others) {
     const KeptBench kept = read_bench(path, now);

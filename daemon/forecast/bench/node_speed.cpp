@@ -10,7 +10,6 @@
 #include "daemon/forecast/bench/kernel_timer.h"
 #include "engine/engine.h"
 #include "engine/graph/flops.h"
-#include "engine/resources/processors.h"
 #include "kernels/base/median.h"
 #include "kernels/home_array.h"
 
@@ -77,11 +76,6 @@ Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
                                           std::to_string(node.memory_bytes >> 20) +
                                           " MiB may be used there; stop what else runs on that machine, or raise "
                                           "memory-mib where this node's configuration sets it"};
-  bench.kernels = node.kernels.name;
-  bench.cores = static_cast<std::uint64_t>(engine::usable_processors());
-  bench.threads = static_cast<std::uint64_t>(node.threads);
-  bench.device = node.compute.name();
-  bench.math = to_word(node.compute.math());
   const KernelCosts costs = time_kernels(node.kernels, node.compute.home(), node.stop);
   if (node.stop.stop_requested()) return stopped();
   bench.codec = rates_of(costs);
