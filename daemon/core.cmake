@@ -31,7 +31,6 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/membership/run_end.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/votes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/hosts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/machine.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/predict.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/step_model.cpp)

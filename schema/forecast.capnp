@@ -6,8 +6,7 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("tg::schema::wire");
 
 struct BenchRequest {
-  lineMbps @0 :Float64;
-  # What the link should carry, for a ratio; 0 = not told, at most kMostLineMbps.
+  obsolete0 @0 :Float64;
 }
 
 struct ForecastRequest {
@@ -18,7 +17,7 @@ struct ForecastRequest {
   # 1 to kMostForecastNodes.
 
   lineMbps @2 :Float64;
-  # As in BenchRequest; 0 = the job's link-mbps, else as measured.
+  # What a link carries, at most kMostLineMbps; 0 = the job's link-mbps, else as measured.
 
   cores @3 :Float64;
   # Of a node, kLeastCores to kMostCores; 0 = the asked node's.
@@ -37,11 +36,11 @@ struct Bench {
   cores @5 :UInt64;
   threads @6 :UInt64;
   linkMbps @7 :Float64;
-  lineMbps @8 :Float64;
+  obsolete8 @8 :Float64;
   roundTripSeconds @9 :Float64;
-  readRate @10 :Float64;
-  copyRate @11 :Float64;
-  peakGflops @12 :Float64;
+  obsolete10 @10 :Float64;
+  obsolete11 @11 :Float64;
+  obsolete12 @12 :Float64;
   codec @13 :List(KernelRate);
   # At most kMostKernelRates.
 
@@ -51,7 +50,7 @@ struct Bench {
   saved @15 :Text;
   # At most kMostPathBytes.
 
-  elements @16 :UInt64;
+  obsolete16 @16 :UInt64;
   device @17 :Text;
   math @18 :Text;
   # What computed, as Node says it; the device of at most kMostDeviceBytes.
@@ -77,18 +76,14 @@ struct Forecast {
   lineMbps @4 :Float64;
   payloadMbps @5 :Float64;
   cores @6 :Float64;
-  zeros @7 :Float64;
-  # 0..1
-
-  tripSeconds @8 :Float64;
+  obsolete7 @7 :Float64;
+  obsolete8 @8 :Float64;
   measuredMs @9 :Int64;
   measuredNow @10 :Bool;
   exchange @11 :Text;
   coding @12 :Text;
-  directLoses @13 :UInt64;
-  shardedLoses @14 :UInt64;
-  # At most kMostForecastNodes.
-
+  obsolete13 @13 :UInt64;
+  obsolete14 @14 :UInt64;
   asked @15 :ForecastRow;
   table @16 :List(ForecastRow);
   # At most kMostForecastRows.
@@ -103,8 +98,8 @@ struct ForecastRow {
 
   localBatch @1 :UInt64;
   globalBatch @2 :UInt64;
-  beyondMembers @3 :Bool;
-  beyondBatch @4 :Bool;
+  obsolete3 @3 :Bool;
+  obsolete4 @4 :Bool;
   direct @5 :Outcome;
   sharded @6 :Outcome;
   ring @7 :Outcome;
@@ -113,12 +108,12 @@ struct ForecastRow {
 struct Outcome {
   sentBytes @0 :Float64;
   compute @1 :Float64;
-  encode @2 :Float64;
+  processor @2 :Float64;
   wire @3 :Float64;
-  decode @4 :Float64;
-  apply @5 :Float64;
-  network @6 :Float64;
-  trips @7 :Float64;
+  obsolete4 @4 :Float64;
+  obsolete5 @5 :Float64;
+  obsolete6 @6 :Float64;
+  obsolete7 @7 :Float64;
   step @8 :Float64;
   samplesPerSecond @9 :Float64;
   speedUp @10 :Float64;

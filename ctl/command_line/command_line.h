@@ -62,7 +62,7 @@ struct Command {
   // doctor
   std::uint64_t seconds = 3;
   bool no_bandwidth = false;
-  // bench, plan, doctor
+  // plan, doctor
   double link_mbps = 0;  // 0 = not told
   std::uint64_t nodes = 0;
   double cores = 0;  // 0 = the asked node's

@@ -185,10 +185,9 @@ const std::vector<VerbRow>& verb_rows() {
        "bench",
        "",
        "measure a node's link, codec and computing",
-       {"tgctl bench", "tgctl bench --link 1Gbps --json"},
-       "Every number has its ratio to what the idle hardware can do. The asked node measures "
-       "for some seconds and keeps the result for plan; refused while a run is on.",
-       {"link", "json", "address", "key", "help"}},
+       {"tgctl bench", "tgctl bench --json"},
+       "The asked node measures for some seconds and keeps the result for plan; refused while a run is on.",
+       {"json", "address", "key", "help"}},
       {Verb::kDoctor,
        "doctor",
        "",

@@ -2,10 +2,8 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "ctl/format/table.h"
-#include "ctl/plan/link_rate.h"
 
 namespace tg::ctl {
 namespace {
@@ -14,18 +12,11 @@ using Json = nlohmann::ordered_json;
 
 Json number(double value) { return value > 0 && std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json ratio(double value, double limit) { return limit > 0 && value > 0 ? Json(value / limit) : Json(nullptr); }
-
-std::string times(double value, double limit) { return limit > 0 ? format_fixed(value / limit, 2) : "-"; }
-
 std::string link_text(const schema::BenchReply& bench) {
   if (bench.members < 2) return "no other node to measure with";
   if (bench.link_mbps <= 0) return "not measured: a peer did not answer";
-  std::string text = format_mbps(bench.link_mbps) + " of payload towards " + std::to_string(bench.members - 1) +
-                     (bench.members == 2 ? " peer" : " peers at once");
-  if (bench.line_mbps > 0)
-    text += ", " + times(bench.link_mbps, bench.line_mbps) + " x the line's " + format_link(bench.line_mbps);
-  return text;
+  return format_mbps(bench.link_mbps) + " of payload towards " + std::to_string(bench.members - 1) +
+         (bench.members == 2 ? " peer" : " peers at once");
 }
 
 }  // namespace
@@ -35,29 +26,18 @@ std::string format_bench(const schema::BenchReply& bench) {
       {"node", bench.node + ", tgd " + bench.build},
       {"cores",
        std::to_string(bench.cores) + ", " + std::to_string(bench.threads) + " compute; kernels " + bench.kernels},
+      {"computes on", bench.device.empty() ? "the processor" : bench.device + ", " + bench.math},
       {"link", link_text(bench)},
       {"round trip", bench.round_trip_seconds > 0 ? format_seconds(bench.round_trip_seconds) : "-"},
-      {"read and sum", format_fixed(bench.read_rate, 2) + " G floats/s, one core, over " +
-                           format_bytes(static_cast<double>(bench.elements * sizeof(float)))},
-      {"copy", format_fixed(bench.copy_rate, 2) + " G floats/s"},
   });
-  if (!bench.device.empty()) text += format_table({{"computes on", bench.device + ", " + bench.math}});
-  std::vector<std::vector<std::string>> codec{{"KERNEL", "G ELEMENTS/S", "X READ AND SUM", "X COPY"}};
-  for (const schema::KernelRate& rate : bench.codec)
-    codec.push_back({rate.kernel, format_fixed(rate.rate, 2), times(rate.rate, bench.read_rate),
-                     times(rate.rate, bench.copy_rate)});
+  Rows codec{{"KERNEL, ONE CORE", "G ELEMENTS/S"}};
+  for (const schema::KernelRate& rate : bench.codec) codec.push_back({rate.kernel, format_fixed(rate.rate, 2)});
   text += "\n" + format_table(codec);
-  std::vector<std::vector<std::string>> compute{
-      {"FORWARD AND BACKWARD", "PER SAMPLE", "SAMPLES/S", "GFLOP/S", "X PEAK"}};
+  Rows compute{{"FORWARD AND BACKWARD", "PER SAMPLE", "SAMPLES/S", "GFLOP/S"}};
   for (const schema::ComputeRate& rate : bench.compute)
     compute.push_back({rate.model + ", batch " + std::to_string(rate.batch), format_seconds(rate.seconds_per_sample),
-                       format_fixed(1 / rate.seconds_per_sample, 0), format_fixed(rate.gflops, 1),
-                       times(rate.gflops, bench.peak_gflops)});
+                       format_fixed(1 / rate.seconds_per_sample, 0), format_fixed(rate.gflops, 1)});
   text += "\n" + format_table(compute);
-  text += format_text(bench.peak_gflops > 0 ? "peak: " + format_fixed(bench.peak_gflops, 0) +
-                                                  " GFLOP/s of fused multiply-adds on the same threads"
-                      : bench.device.empty() ? "peak: not known for this processor, hence no ratio"
-                                             : "peak: not known for a GPU, hence no ratio");
   text += format_text(bench.saved.empty() ? "not saved: the node could not write its state-dir"
                                           : "saved by " + bench.node + " in " + bench.saved + " for tgctl plan");
   return text;
@@ -66,38 +46,27 @@ std::string format_bench(const schema::BenchReply& bench) {
 std::string format_bench_json(const schema::BenchReply& bench) {
   Json codec = Json::array(), compute = Json::array();
   for (const schema::KernelRate& rate : bench.codec)
-    codec.push_back({{"kernel", rate.kernel},
-                     {"gelements_per_second", rate.rate},
-                     {"over_read", ratio(rate.rate, bench.read_rate)},
-                     {"over_copy", ratio(rate.rate, bench.copy_rate)}});
+    codec.push_back({{"kernel", rate.kernel}, {"gelements_per_second", rate.rate}});
   for (const schema::ComputeRate& rate : bench.compute)
     compute.push_back({{"model", rate.model},
                        {"batch", rate.batch},
                        {"seconds_per_sample", rate.seconds_per_sample},
-                       {"gflops", rate.gflops},
-                       {"over_peak", ratio(rate.gflops, bench.peak_gflops)}});
-  const Json json = {{"schema_version", kBenchJsonVersion},
-                     {"node", bench.node},
-                     {"build", bench.build},
-                     {"measured_ms", bench.measured_ms},
-                     {"members", bench.members},
-                     {"cores", bench.cores},
-                     {"threads", bench.threads},
-                     {"kernels", bench.kernels},
-                     {"device", bench.device.empty() ? Json(nullptr) : Json(bench.device)},
-                     {"math", bench.math},
-                     {"link",
-                      {{"payload_mbps", number(bench.link_mbps)},
-                       {"line_mbps", number(bench.line_mbps)},
-                       {"over_line", ratio(bench.link_mbps, bench.line_mbps)},
-                       {"round_trip_seconds", number(bench.round_trip_seconds)}}},
-                     {"read_gfloats_per_second", bench.read_rate},
-                     {"copy_gfloats_per_second", bench.copy_rate},
-                     {"peak_gflops", number(bench.peak_gflops)},
-                     {"codec", std::move(codec)},
-                     {"elements", bench.elements},
-                     {"compute", std::move(compute)},
-                     {"saved", bench.saved.empty() ? Json(nullptr) : Json(bench.saved)}};
+                       {"gflops", rate.gflops}});
+  const Json json = {
+      {"schema_version", kBenchJsonVersion},
+      {"node", bench.node},
+      {"build", bench.build},
+      {"measured_ms", bench.measured_ms},
+      {"members", bench.members},
+      {"cores", bench.cores},
+      {"threads", bench.threads},
+      {"kernels", bench.kernels},
+      {"device", bench.device.empty() ? Json(nullptr) : Json(bench.device)},
+      {"math", bench.math},
+      {"link", {{"payload_mbps", number(bench.link_mbps)}, {"round_trip_seconds", number(bench.round_trip_seconds)}}},
+      {"codec", std::move(codec)},
+      {"compute", std::move(compute)},
+      {"saved", bench.saved.empty() ? Json(nullptr) : Json(bench.saved)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -7,7 +7,7 @@
 
 namespace tg::ctl {
 
-inline constexpr int kBenchJsonVersion = 2;
+inline constexpr int kBenchJsonVersion = 3;
 
 std::string format_bench(const schema::BenchReply& bench);
 std::string format_bench_json(const schema::BenchReply& bench);

@@ -1,7 +1,6 @@
 #include "ctl/plan/link_rate.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -13,22 +12,12 @@
 namespace tg::ctl {
 namespace {
 
-struct Unit {
-  std::string_view name;
-  double mbps;
-};
-constexpr std::array<Unit, 12> kUnits = {{{"kbps", 1e-3},
-                                          {"kbit", 1e-3},
-                                          {"kbit/s", 1e-3},
-                                          {"mbps", 1},
-                                          {"mbit", 1},
-                                          {"mbit/s", 1},
-                                          {"gbps", 1e3},
-                                          {"gbit", 1e3},
-                                          {"gbit/s", 1e3},
-                                          {"tbps", 1e6},
-                                          {"tbit", 1e6},
-                                          {"tbit/s", 1e6}}};
+// Mbit/s of "kbps", "Mbit" or "gbit/s"; 0 if it is none of them.
+double unit_mbps(const std::string& unit) {
+  const std::string_view rest = std::string_view(unit).substr(unit.empty() ? 0 : 1);
+  if (rest != "bps" && rest != "bit" && rest != "bit/s") return 0;
+  return unit[0] == 'k' ? 1e-3 : unit[0] == 'm' ? 1 : unit[0] == 'g' ? 1e3 : unit[0] == 't' ? 1e6 : 0;
+}
 
 }  // namespace
 
@@ -39,15 +28,11 @@ Result<double> parse_link_mbps(std::string_view text) {
   const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (code != std::errc() || !std::isfinite(number)) return wrong;
   std::string unit(stop, text.data() + text.size());
-  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size() : unit.find_first_not_of(' '));
+  unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
   std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const Unit& known : kUnits) {
-    if (unit != known.name) continue;
-    const double mbps = number * known.mbps;
-    if (mbps <= 0 || mbps > schema::kMostLineMbps) return wrong;
-    return mbps;
-  }
-  return wrong;
+  const double mbps = number * unit_mbps(unit);
+  if (mbps <= 0 || mbps > schema::kMostLineMbps) return wrong;
+  return mbps;
 }
 
 std::string format_link(double mbps) {

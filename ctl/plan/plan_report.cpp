@@ -44,12 +44,8 @@ std::string split_table(const ForecastRow& row, const std::string& coding) {
     add(name, [part](const Outcome& outcome) { return seconds(outcome.*part); });
   };
   add_seconds("compute", &Outcome::compute);
-  add_seconds("encode", &Outcome::encode);
+  add_seconds("processor", &Outcome::processor);
   add_seconds("wire", &Outcome::wire);
-  add_seconds("decode", &Outcome::decode);
-  add_seconds("apply", &Outcome::apply);
-  add_seconds("TCP", &Outcome::network);
-  add_seconds("trips", &Outcome::trips);
   add_seconds("step", &Outcome::step);
   add("sent", [](const Outcome& outcome) { return format_bytes(outcome.sent_bytes); });
   add("samples/s", [](const Outcome& outcome) { return rate(outcome.samples_per_second); });
@@ -60,29 +56,18 @@ std::string split_table(const ForecastRow& row, const std::string& coding) {
 
 std::string size_table(const ForecastReply& reply) {
   Rows rows{{"N", "BATCH", "DIRECT", "X ONE", "X RING", "SHARDED", "X ONE", "X RING", "RING", "X ONE"}};
-  bool members = false, batch = false;
+  bool beyond = false;  // more nodes than a run allows
   for (const ForecastRow& row : reply.table) {
-    const std::string mark = std::string(row.beyond_members ? "*" : "") + (row.beyond_batch ? "+" : "");
-    rows.push_back({std::to_string(row.nodes) + mark, std::to_string(row.local_batch), seconds(row.direct.step),
-                    times(row.direct.speed_up), times(over_ring(row.direct, row.ring)), seconds(row.sharded.step),
-                    times(row.sharded.speed_up), times(over_ring(row.sharded, row.ring)), seconds(row.ring.step),
-                    times(row.ring.speed_up)});
-    members = members || row.beyond_members;
-    batch = batch || row.beyond_batch;
+    beyond = row.nodes > schema::kMostMembers;
+    rows.push_back({std::to_string(row.nodes) + (beyond ? "*" : ""), std::to_string(row.local_batch),
+                    seconds(row.direct.step), times(row.direct.speed_up), times(over_ring(row.direct, row.ring)),
+                    seconds(row.sharded.step), times(row.sharded.speed_up), times(over_ring(row.sharded, row.ring)),
+                    seconds(row.ring.step), times(row.ring.speed_up)});
   }
   std::string text = format_table(rows);
   text += format_text("BATCH: samples of one node. X ONE, X RING: times as fast as one node, as the float32 ring.");
-  if (members) text += format_text("*: more nodes than a run allows (" + std::to_string(schema::kMostMembers) + ")");
-  if (batch)
-    text += format_text("+: fewer samples than nodes; one for each is taken, which this job would need as batch");
+  if (beyond) text += format_text("*: more nodes than a run allows (" + std::to_string(schema::kMostMembers) + ")");
   return text;
-}
-
-std::string ring_ahead(const char* exchange, std::uint64_t from) {
-  const std::string most = std::to_string(schema::kMostForecastNodes);
-  return format_text(
-      from == 0 ? std::string("a float32 ring does not stay ahead of ") + exchange + ", up to N = " + most
-                : std::string("a float32 ring is ahead of ") + exchange + " from N = " + std::to_string(from) + " on");
 }
 
 // --- JSON ---
@@ -92,12 +77,8 @@ Json number(double value) { return std::isfinite(value) && value > 0 ? Json(valu
 Json outcome_json(const Outcome& outcome, const Outcome& ring) {
   return {{"sent_bytes", outcome.sent_bytes},
           {"compute_seconds", outcome.compute},
-          {"encode_seconds", outcome.encode},
+          {"processor_seconds", outcome.processor},
           {"wire_seconds", outcome.wire},
-          {"decode_seconds", outcome.decode},
-          {"apply_seconds", outcome.apply},
-          {"network_seconds", outcome.network},
-          {"trip_seconds", outcome.trips},
           {"step_seconds", outcome.step},
           {"samples_per_second", number(outcome.samples_per_second)},
           {"over_one_node", number(outcome.speed_up)},
@@ -108,8 +89,6 @@ Json row_json(const ForecastRow& row) {
   return {{"nodes", row.nodes},
           {"local_batch", row.local_batch},
           {"global_batch", row.global_batch},
-          {"beyond_members", row.beyond_members},
-          {"beyond_batch", row.beyond_batch},
           {"direct", outcome_json(row.direct, row.ring)},
           {"sharded", outcome_json(row.sharded, row.ring)},
           {"ring", outcome_json(row.ring, row.ring)}};
@@ -128,12 +107,12 @@ std::string format_forecast(const ForecastReply& reply) {
       {"cores", format_fixed(reply.cores, 2) + " of a node"},
       {"speeds",
        "of " + reply.node + ", measured " + (reply.measured_now ? "just now" : format_utc(reply.measured_ms))},
-      {"trip", format_seconds(reply.trip_seconds)},
       {"auto", reply.exchange + ", coding " + reply.coding + ", as a start would choose"},
   });
-  text += "\n" + split_table(reply.asked, reply.coding) + "The parts overlap: a step is not their sum.\n";
+  text += "\n" + split_table(reply.asked, reply.coding) +
+          "processor: what the exchange takes of one. The parts overlap: a step is not their sum.\n";
   text += "\n" + size_table(reply);
-  text += ring_ahead("direct", reply.direct_loses) + ring_ahead("sharded", reply.sharded_loses) + "\nassumed:\n";
+  text += "\nassumed:\n";
   for (const std::string& assumption : reply.assumptions) text += format_text("- " + assumption, 2);
   return text;
 }
@@ -141,7 +120,6 @@ std::string format_forecast(const ForecastReply& reply) {
 std::string format_forecast_json(const ForecastReply& reply) {
   Json table = Json::array();
   for (const ForecastRow& row : reply.table) table.push_back(row_json(row));
-  const auto from = [](std::uint64_t nodes) { return nodes == 0 ? Json(nullptr) : Json(nodes); };
   const Json json = {
       {"schema_version", kPlanJsonVersion},
       {"node", reply.node},
@@ -151,14 +129,10 @@ std::string format_forecast_json(const ForecastReply& reply) {
       {"line_mbps", number(reply.line_mbps)},
       {"payload_mbps", reply.payload_mbps},
       {"cores", reply.cores},
-      {"zeros", reply.zeros},
       {"measured_ms", reply.measured_ms},
       {"measured_now", reply.measured_now},
-      {"trip_seconds", reply.trip_seconds},
       {"exchange", reply.exchange},
       {"coding", reply.coding},
-      {"ring_beats_direct_from", from(reply.direct_loses)},
-      {"ring_beats_sharded_from", from(reply.sharded_loses)},
       {"asked", row_json(reply.asked)},
       {"table", std::move(table)},
       {"assumptions", reply.assumptions},

@@ -7,7 +7,7 @@
 
 namespace tg::ctl {
 
-inline constexpr int kPlanJsonVersion = 2;
+inline constexpr int kPlanJsonVersion = 3;
 
 std::string format_forecast(const schema::ForecastReply& reply);
 std::string format_forecast_json(const schema::ForecastReply& reply);

@@ -11,48 +11,6 @@ namespace {
 
 using schema::ExchangeKind;
 
-// From which N on the ring is faster up to kMostForecastNodes; 0 if not even there. It may be faster at two nodes,
-// where it sends least, and behind from then on: so from above, by halves, then between the last half that it wins and
-// the next.
-template <class RingWins>
-std::uint64_t stays_ahead_from(RingWins ring_wins) {
-  std::size_t wins = 0, loses = schema::kMostForecastNodes;
-  for (; loses >= 2 && ring_wins(loses); loses /= 2) wins = loses;
-  if (wins == 0) return 0;
-  while (wins - loses > 1) {
-    const std::size_t middle = (wins + loses) / 2;
-    (ring_wins(middle) ? wins : loses) = middle;
-  }
-  return wins;
-}
-
-std::size_t nodes_on(const std::vector<HostNodes>& hosts) {
-  std::size_t nodes = 0;
-  for (const HostNodes& one : hosts) nodes += one.nodes.size();
-  return nodes;
-}
-
-// Of what a node sent to all others at once when its link was measured: what crossed the link.
-double leaving_share(const std::vector<HostNodes>& hosts, const std::string& node) {
-  const auto nodes = static_cast<double>(nodes_on(hosts));
-  for (const HostNodes& one : hosts)
-    if (std::find(one.nodes.begin(), one.nodes.end(), node) != one.nodes.end())
-      return (nodes - static_cast<double>(one.nodes.size())) / (nodes - 1);
-  return 1;
-}
-
-// What is known of the hosts, as far as it changes something.
-void add_hosts(const Question& question, std::vector<std::string>& list) {
-  const std::string shared = shared_links(question.hosts);
-  if (shared.empty()) return;
-  if (question.hosts.size() == 1)
-    list.push_back("all nodes of this mesh are on one host; predicted is a mesh of machines with a link each");
-  else if (question.nodes == nodes_on(question.hosts))
-    list.push_back(shared + ": what they send each other does not cross it");
-  else
-    list.push_back("each node has a host of its own; here " + shared);
-}
-
 double zeros_of(const schema::JobSpec& job) {
   return job.compute == schema::Compute::kReplay && !job.replay_gradients ? job.replay_zeros : kMeasuredZeros;
 }
@@ -65,17 +23,11 @@ std::vector<std::string> assumptions_of(const Task& task, const Machine& machine
   if (measured.measured_ms == 0)
     list.push_back("the kernels' speeds are assumed, not measured; tgctl bench measures them");
   list.push_back("all nodes are like " + measured.node + ", the link is full duplex and no switch port is shared");
-  list.push_back("TCP payload is 94.1 % of a line's rate that is told; a measured rate is payload already");
-  if (!replay) {
+  if (!replay)
     list.push_back(machine.on_device
                        ? "seconds per sample do not depend on the batch: a GPU takes longer with fewer samples a node"
                        : "seconds per sample do not depend on the batch, and fall with the cores");
-    list.push_back("one node alone computes the whole batch and exchanges nothing");
-  }
   list.push_back("the float32 ring runs at line rate without any delay per hop and adds at no cost");
-  list.push_back("processor times of the kernels alone; a trip is half the measured round trip");
-  if (machine.threads < machine.cores && !machine.on_device)
-    list.push_back("computing stays on the node's own number of threads");
   return list;
 }
 
@@ -109,11 +61,6 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   where.payload_mbps = asked.link_mbps > 0 ? asked.link_mbps * kPayloadShare : measured.link_mbps;
   where.cores = question.cores > 0 ? question.cores : machine->cores;
   where.zeros = zeros_of(task.job);
-  if (const std::size_t most = most_nodes(question.hosts); most > 1 && question.hosts.size() > 1) {
-    where.placed_nodes = nodes_on(question.hosts);
-    where.on_a_host = most;
-    if (asked.link_mbps <= 0) where.payload_mbps *= leaving_share(question.hosts, measured.node);
-  }
   if (where.payload_mbps <= 0 && (question.nodes > 1 || question.table))
     return Error{ErrorKind::kUsage, "no peer of " + measured.node +
                                         " answered when its link was measured; say its rate: plan --link 1Gbps, or "
@@ -132,36 +79,24 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   reply.line_mbps = asked.link_mbps;
   reply.payload_mbps = where.payload_mbps;
   reply.cores = where.cores;
-  reply.zeros = where.zeros;
-  reply.trip_seconds = machine->trip_seconds;
   reply.measured_ms = measured.measured_ms;
   reply.exchange = to_word(chosen.exchange);
   reply.coding = to_word(chosen.coding);
   reply.asked = row(question.nodes);
   reply.assumptions = assumptions_of(task, *machine, measured);
-  add_hosts(question, reply.assumptions);
   if (question.own_samples > 0)
     reply.assumptions.push_back("weights split the batch of " + std::to_string(question.nodes) +
                                 " nodes, and each computes as long for its part as " + measured.node +
                                 " for its own: " + question.uneven);
   if (!question.table) return Forecast{std::move(reply), chosen};
   for (std::size_t n = 1; n <= schema::kMostForecastNodes; n *= 2) reply.table.push_back(row(n));
-  const auto loses = [&](ExchangeKind exchange) {
-    return stays_ahead_from([&](std::size_t n) {
-      return predict_ring(task, *machine, where, n).step <
-             predict(task, *machine, where, n, exchange, coding_at(n)).step;
-    });
-  };
-  reply.direct_loses = loses(ExchangeKind::kDirect);
-  reply.sharded_loses = loses(ExchangeKind::kSharded);
   return Forecast{std::move(reply), chosen};
 }
 
-schema::BenchReply assumed_bench(const schema::ComputeRate& compute) {
-  schema::BenchReply bench;
-  bench.codec = rates_of(kAssumedCosts);
-  bench.compute = {compute};
-  return bench;
+schema::BenchReply assumed_bench(const schema::ComputeRate& compute, schema::BenchReply about) {
+  about.codec = rates_of(kAssumedCosts);
+  about.compute = {compute};
+  return about;
 }
 
 }  // namespace tg::daemon

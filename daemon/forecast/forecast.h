@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "daemon/forecast/hosts.h"
 #include "engine/model.h"
 #include "kernels/base/status.h"
 #include "schema/control/forecast.h"
@@ -27,9 +25,6 @@ struct Question {
   // parts.
   std::uint64_t own_samples = 0;
   std::string uneven = {};
-  // Of the mesh that was measured; with a told line as well. Empty: where everybody sent at once when its link was
-  // measured, what its nodes share is in that rate.
-  std::vector<HostNodes> hosts = {};
   std::optional<engine::ModelOptions> model = {};  // where the data were loaded; none = make_task finds it
 };
 
@@ -47,6 +42,6 @@ Status check(const Question& question);
 Result<Forecast> forecast(const Question& question, const schema::BenchReply& measured);
 
 // Of a node that has not measured itself: kAssumedCosts, and forward and backward as preparing a run has timed them.
-schema::BenchReply assumed_bench(const schema::ComputeRate& compute);
+schema::BenchReply assumed_bench(const schema::ComputeRate& compute, schema::BenchReply about = {});
 
 }  // namespace tg::daemon

@@ -13,10 +13,7 @@ double planes(std::size_t members, double zeros) {
 KernelCosts costs_at(const KernelCosts& measured, std::size_t members, double zeros) {
   const double ratio = planes(members, zeros) / planes(kMeasuredMembers, kMeasuredZeros);
   KernelCosts costs = measured;
-  for (int coding = 0; coding < 2; ++coding) {
-    costs.encode_sums[coding] *= ratio;
-    costs.decode_sums[coding] *= ratio;
-  }
+  for (double& coded : costs.sums) coded *= ratio;
   return costs;
 }
 

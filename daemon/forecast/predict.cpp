@@ -19,12 +19,11 @@ using schema::Outcome;
 
 struct Batch {
   std::uint64_t global = 0, local = 0;
-  bool too_small = false;  // fewer samples than nodes
 };
 
 Batch batch_of(const Task& task, std::size_t nodes) {
   const std::uint64_t asked = schema::resolved_global_batch(task.job, nodes);
-  Batch batch{std::max<std::uint64_t>(asked, nodes), 0, asked < nodes};
+  Batch batch{std::max<std::uint64_t>(asked, nodes), 0};
   batch.local = nodes == task.weighted_nodes ? task.own_samples : (batch.global + nodes - 1) / nodes;
   return batch;
 }
@@ -72,12 +71,8 @@ Outcome outcome_of(const StepModel& step, const Machine& machine, std::uint64_t 
   Outcome outcome;
   outcome.sent_bytes = step.sent_bits / 8;
   outcome.compute = step.compute;
-  outcome.encode = step.kernels.encode / step.speed();
-  outcome.decode = step.kernels.decode / step.speed();
-  outcome.apply = step.kernels.apply / step.speed();
-  outcome.network = step.kernels.network / step.share();
+  outcome.processor = step.processor() / step.share();
   for (const StepModel::Bucket& bucket : step.buckets) outcome.wire += bucket.wire;
-  outcome.trips = step.trips * machine.trip_seconds / step.share();
   outcome.step = step.step_seconds(machine.trip_seconds);
   outcome.samples_per_second = outcome.step > 0 ? static_cast<double>(global_batch) / outcome.step : 0;
   return outcome;
@@ -98,7 +93,7 @@ Result<Task> make_task(const schema::JobSpec& job, const std::optional<engine::M
 
 schema::Commit choose_as_start(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes) {
   schema::Vote vote;
-  vote.link_mbps = nodes > 1 ? where.member_mbps(nodes) : 0;
+  vote.link_mbps = nodes > 1 ? where.payload_mbps : 0;
   vote.workers =
       static_cast<std::uint16_t>(workers_for(static_cast<std::uint64_t>(threads_of(task, machine, where.cores))));
   return choose_exchange(asked_of(task.job), std::vector<schema::Vote>(nodes, vote)).commit;
@@ -106,7 +101,7 @@ schema::Commit choose_as_start(const Task& task, const Machine& machine, const S
 
 StepModel model_of(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,
                    ExchangeKind exchange, Coding coding) {
-  const double link = task.job.link_mbps > 0 ? task.job.link_mbps : where.member_mbps(nodes);
+  const double link = task.job.link_mbps > 0 ? task.job.link_mbps : where.payload_mbps;
   const Layout layout = layout_of(task, nodes, {exchange, coding, window_for(link, nodes), chunk_for(link)});
   return model_step(layout, task.model, machine, where, computing_of(task, machine, where, nodes));
 }
@@ -130,8 +125,6 @@ schema::ForecastRow predict_row(const Task& task, const Machine& machine, const 
   row.nodes = nodes;
   row.local_batch = batch.local;
   row.global_batch = batch.global;
-  row.beyond_members = nodes > schema::kMostMembers;
-  row.beyond_batch = batch.too_small && task.job.compute != schema::Compute::kReplay;
   row.direct = predict(task, machine, where, nodes, ExchangeKind::kDirect, coding);
   row.sharded = predict(task, machine, where, nodes, ExchangeKind::kSharded, coding);
   row.ring = predict_ring(task, machine, where, nodes);

@@ -49,10 +49,10 @@ double credits_of(const Layout& layout, double bits) {
 double last_processor_seconds(const Layout& layout, const KernelCosts& costs, double elements, double crew) {
   const auto coding = static_cast<std::size_t>(layout.coding);
   const double others = static_cast<double>(layout.members - 1);
-  if (!layout.sharded()) return elements * (others * (costs.decode_codes[coding] + costs.accumulate) + costs.apply);
+  if (!layout.sharded()) return elements * (others * costs.codes[coding] + costs.apply);
   const double round = std::min(static_cast<double>(layout.chunks.size()), others + 1);  // chunks that end together
-  return elements * (costs.decode_codes[coding] + costs.accumulate + costs.encode_sums[coding] +
-                     ((round - 1) * costs.decode_sums[coding] + round * costs.apply) / std::min(crew, round));
+  return elements * (costs.codes[coding] + costs.sums[coding] +
+                     ((round - 1) * costs.sums[coding] + round * costs.apply) / std::min(crew, round));
 }
 
 void fill_ready(StepModel& step, const std::vector<double>& shares) {
@@ -70,22 +70,13 @@ StepModel start_of(const Surroundings& where, const Computing& computing) {
 
 }  // namespace
 
-KernelSeconds kernel_seconds(const Layout& layout, const KernelCosts& costs, double zeros) {
+double kernel_seconds(const Layout& layout, const KernelCosts& costs) {
   const auto coding = static_cast<std::size_t>(layout.coding);
   const double others = static_cast<double>(layout.members - 1), members = static_cast<double>(layout.members);
-  const double here = layout.sharded() ? 1 / members : 1;  // share of the chunks that are summed here
-  const double sent = layout.sharded() ? others / members : layout.members > 1 ? 1 : 0;
-  const double elements = elements_of(layout);
-  KernelSeconds seconds;
-  seconds.encode = elements * (costs.statistics + costs.ternarize + sent * costs.encode_codes[coding]);
-  seconds.decode = elements * here * (others * costs.decode_codes[coding] + members * costs.accumulate);
-  seconds.apply = elements * costs.apply;
-  if (layout.sharded()) {
-    seconds.encode += elements * here * costs.encode_sums[coding];
-    seconds.decode += elements * (1 - here) * costs.decode_sums[coding];
-  }
-  seconds.network = sent_bits(layout, zeros) / 8 * 2 * kByteSeconds;
-  return seconds;
+  const double codes = layout.sharded() ? 2 * others / members : members;  // of an element: its own and those of others
+  const double sums = layout.sharded() ? 1 : 0;                            // coded by its owner, decoded by others
+  return elements_of(layout) *
+         (costs.ternarize + codes * costs.codes[coding] + sums * costs.sums[coding] + costs.apply);
 }
 
 double StepModel::step_seconds(double trip_seconds) const {
@@ -94,7 +85,7 @@ double StepModel::step_seconds(double trip_seconds) const {
     thread = std::max(thread, bucket.ready) + bucket.thread / speed();
     link = std::max(link, bucket.ready + bucket.lead / share()) + bucket.wire;
   }
-  const double processors = (compute_processor + kernels.total()) / cores * (cores < 1 ? kSharedCore : 1);
+  const double processors = (compute_processor + processor()) / cores * (cores < 1 ? kSharedCore : 1);
   const double longest = std::max({thread + last_wire, link + last_cpu / share(), processors, compute});
   return longest + trips * trip_seconds / share();
 }
@@ -118,11 +109,10 @@ StepModel model_step(const Layout& layout, const engine::Model& model, const Mac
   if (layout.members < 2) return step;
   const KernelCosts costs = costs_at(machine.kernels, layout.members, where.zeros);
   const auto coding = static_cast<std::size_t>(layout.coding);
-  const double rate = where.member_mbps(layout.members) * 1e6, others = static_cast<double>(layout.members - 1);
+  const double rate = where.payload_mbps * 1e6, others = static_cast<double>(layout.members - 1);
   const double all_bits = sent_bits(layout, where.zeros), credits = credits_of(layout, all_bits);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
     const Layout part = only(layout, b);
-    KernelSeconds kernels = kernel_seconds(part, costs, where.zeros);
     const double payload_bits = sent_bits(part, where.zeros);
     const double scalers = others;  // a frame of scalers to each peer
     const double frames = payloads_of(part) + scalers + credits * payload_bits / all_bits;
@@ -130,17 +120,15 @@ StepModel model_step(const Layout& layout, const engine::Model& model, const Mac
     const double statistics = b > 0 ? 0 : static_cast<double>(model.statistics.parameter_count()) * others;
     const double bits = payload_bits + 32 * statistics + frames * kHeadBytes * 8;
     const double first = static_cast<double>(part.chunks.front().size());
-    kernels.network += 2 * frames * kFrameSeconds;  // sent and taken
     StepModel::Bucket bucket;
     bucket.wire = bits / rate;
-    bucket.lead = elements_of(part) * costs.statistics + first * (costs.ternarize + costs.encode_codes[coding]);
-    bucket.thread = kernels.encode + kernels.decode + kernels.apply;
+    // Statistics, of the whole bucket, are half of ternarizing.
+    bucket.lead = (elements_of(part) + first) * costs.ternarize / 2 + first * costs.codes[coding];
+    bucket.thread = kernel_seconds(part, costs);
     step.buckets.push_back(bucket);
     step.sent_bits += bits;
-    step.kernels.encode += kernels.encode;
-    step.kernels.decode += kernels.decode;
-    step.kernels.apply += kernels.apply;
-    step.kernels.network += kernels.network;
+    step.kernels += bucket.thread;
+    step.network += 2 * (payload_bits / 8 * kByteSeconds + frames * kFrameSeconds);  // sent and taken
   }
   fill_ready(step, ready_shares(model, layout));
   const Layout end = only(layout, layout.buckets.size() - 1);

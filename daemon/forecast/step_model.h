@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "daemon/exchange/layout.h"
-#include "daemon/forecast/hosts.h"
 #include "daemon/forecast/machine.h"
 #include "engine/model.h"
 
@@ -30,15 +29,8 @@ inline constexpr double kByteSeconds = 0.9e-9;
 // Handling a frame beside its payload: queues on each side, wake-ups, headers, system calls. As kByteSeconds.
 inline constexpr double kFrameSeconds = 22e-6;
 
-// Processor seconds of one member's exchange in a step of this layout, frames' handling aside, by what they do.
-struct KernelSeconds {
-  double encode = 0;   // statistics, codes made and coded, sums coded
-  double decode = 0;   // codes and sums of others, and their adding up
-  double apply = 0;    // the update
-  double network = 0;  // the kernel's TCP and ZeroMQ
-  double total() const { return encode + decode + apply + network; }
-};
-KernelSeconds kernel_seconds(const Layout& layout, const KernelCosts& costs, double zeros);
+// Processor seconds of one member's kernels in a step of this layout, of at least two members.
+double kernel_seconds(const Layout& layout, const KernelCosts& costs);
 
 struct StepModel {
   struct Bucket {
@@ -55,9 +47,11 @@ struct StepModel {
   double last_cpu = 0;           // processor seconds from the last payload's arrival to the commit
   double last_wire = 0;          // seconds of the last chunk on the link
   double trips = 0;              // that nothing hides
-  KernelSeconds kernels;         // of all buckets, frames included
+  double kernels = 0;            // processor seconds of the exchange's kernels
+  double network = 0;            // and of the system's TCP and ZeroMQ
   double sent_bits = 0;
 
+  double processor() const { return kernels + network; }
   double share() const { return cores < 1 ? cores : 1; }
   double speed() const { return share() * crew; }
   double step_seconds(double trip_seconds) const;
@@ -65,16 +59,9 @@ struct StepModel {
 
 // Where a step is predicted.
 struct Surroundings {
-  double payload_mbps = 0;  // of a host's link
+  double payload_mbps = 0;  // of a node's link
   double cores = 1;
   double zeros = 0;
-  // Of a mesh of so many nodes: how many are on its fullest host (hosts.h). Other meshes have a host for each node.
-  std::size_t placed_nodes = 0, on_a_host = 1;
-
-  // What a member's own part of the link carries, where all of its host's nodes send at once.
-  double member_mbps(std::size_t nodes) const {
-    return nodes == placed_nodes ? payload_mbps / crossings(nodes, on_a_host) : payload_mbps;
-  }
 };
 
 // Forward and backward of a node's part of a step.
@@ -92,7 +79,7 @@ StepModel model_step(const Layout& layout, const engine::Model& model, const Mac
                      const Surroundings& where, const Computing& computing);
 
 // A float32 ring all-reduce of the same buckets: 2 (N-1)/N * 32 bits of each parameter, at line rate, without a trip
-// and without a cost on a processor. Nodes of one host stand side by side in it: its link carries one member's bits.
+// and without a cost on a processor.
 StepModel model_ring(const Layout& layout, const engine::Model& model, const Surroundings& where,
                      const Computing& computing);
 

@@ -16,30 +16,32 @@ Error busy_error(const std::string& node) {
 
 }  // namespace
 
-KeptBench Advisor::kept() const {
-  return read_bench(
-      bench_path(context_.self.config.state_dir),
-      {std::string(context_.machine.kernels.name), static_cast<std::uint64_t>(engine::usable_processors()),
-       context_.machine.threads, context_.self.names.size(), context_.machine.compute.name(),
-       to_word(context_.machine.compute.math())});
+schema::BenchReply Advisor::about() const {
+  schema::BenchReply bench;
+  bench.node = context_.self.config.node;
+  bench.build = context_.self.build;
+  bench.kernels = context_.machine.kernels.name;
+  bench.members = context_.self.names.size();
+  bench.cores = static_cast<std::uint64_t>(engine::usable_processors());
+  bench.threads = context_.machine.threads;
+  bench.device = context_.machine.compute.name();
+  bench.math = to_word(context_.machine.compute.math());
+  return bench;
 }
 
-void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured measured) {
+KeptBench Advisor::kept() const { return read_bench(bench_path(context_.self.config.state_dir), about()); }
+
+void Advisor::measure(std::uint64_t key, bool busy, Measured measured) {
   if (busy) return measured(busy_error(context_.self.config.node));
   if (bench_)
     return measured(Error{ErrorKind::kRefused, context_.self.config.node + " measures already; ask again soon"});
   measured_ = std::move(measured);
-  schema::BenchReply about;
-  about.node = context_.self.config.node;
-  about.build = context_.self.build;
-  about.members = context_.self.names.size();
-  about.line_mbps = line_mbps;
   bench_ = std::make_unique<Bench>(
       Bench::Options{context_.network.mesh,
                      context_.network.pool,
                      {context_.machine.kernels, context_.machine.compute, static_cast<int>(context_.machine.threads),
                       allowed_memory(context_.self.config.memory_mib << 20)},
-                     std::move(about),
+                     about(),
                      context_.self.config.seat(),
                      key,
                      [&queue = queue_, key](Result<schema::BenchReply> result) {
@@ -47,8 +49,8 @@ void Advisor::measure(double line_mbps, std::uint64_t key, bool busy, Measured m
                      }});
 }
 
-void Advisor::bench(std::uint64_t token, const schema::BenchRequest& request, std::uint64_t key, bool busy) {
-  measure(request.line_mbps, key, busy, [this, token](const Result<schema::BenchReply>& result) {
+void Advisor::bench(std::uint64_t token, std::uint64_t key, bool busy) {
+  measure(key, busy, [this, token](const Result<schema::BenchReply>& result) {
     result ? control_.reply(token, result.value()) : control_.reply(token, result.error());
   });
 }
@@ -63,7 +65,6 @@ void Advisor::plan(std::uint64_t token, const schema::ForecastRequest& request, 
 }
 
 Question Advisor::weighed(Question question) const {
-  question.hosts = hosts_of(context_.self.config.peers);
   const std::size_t nodes = context_.self.names.size();
   const std::uint64_t batch = schema::resolved_global_batch(question.job, nodes);
   if (question.nodes != nodes || batch < nodes) return question;
@@ -86,7 +87,7 @@ void Advisor::foresee(Question question, std::uint64_t key, bool busy, Answer an
                                                    ") and it cannot measure while a run is on; tgctl "
                                                    "bench, or this again, when it has ended"});
   }
-  measure(0, key, busy,
+  measure(key, busy,
           [question = std::move(question), outdated = known.outdated,
            answer = std::move(answer)](const Result<schema::BenchReply>& measured) {
             if (!measured) return answer(measured.error());
@@ -101,19 +102,13 @@ void Advisor::foresee(Question question, std::uint64_t key, bool busy, Answer an
 schema::StartReply Advisor::foresee(schema::StartReply facts, const Run& run, const schema::Commit& chosen) const {
   const schema::JobSpec& job = run.job();
   std::optional<schema::BenchReply> known = kept().bench;
-  if (!known) {
+  if (!known)
     known = assumed_bench(
-        {to_word(job.model), facts.local_batch, facts.compute_seconds / static_cast<double>(facts.local_batch), 0});
-    known->node = context_.self.config.node;
-    known->cores = static_cast<std::uint64_t>(engine::usable_processors());
-    known->threads = context_.machine.threads;
-    known->device = context_.machine.compute.name();
-  }
-  const bool all_at_once = facts.link_mbps > 0 && job.link_mbps <= 0;
+        {to_word(job.model), facts.local_batch, facts.compute_seconds / static_cast<double>(facts.local_batch), 0},
+        about());
   if (facts.link_mbps > 0) known->link_mbps = facts.link_mbps;  // of this minute
   Question question{job, facts.members, 0, 0, false, chosen};
   question.model = run.model();
-  if (!all_at_once) question.hosts = hosts_of(context_.self.config.peers);
   question.uneven = schema::uneven_shares(facts.shares);
   if (!question.uneven.empty()) question.own_samples = facts.local_batch;
   add(facts, forecast(question, *known));

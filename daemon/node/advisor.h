@@ -26,9 +26,9 @@ class Advisor {
       : context_(context), queue_(queue), control_(control) {}
 
   // busy: a run is on, or being prepared; nothing can be measured then. key: drawn for the measurement.
-  void bench(std::uint64_t token, const schema::BenchRequest& request, std::uint64_t key, bool busy);
+  void bench(std::uint64_t token, std::uint64_t key, bool busy);
   void plan(std::uint64_t token, const schema::ForecastRequest& request, std::uint64_t key, bool busy);
-  // A question about this mesh, with its hosts and the weights that its nodes have told.
+  // A question about this mesh, with the weights that its nodes have told.
   Question weighed(Question question) const;
   // As plan does; answered sooner or later, once.
   using Answer = std::function<void(const Result<Forecast>&)>;
@@ -46,8 +46,9 @@ class Advisor {
 
  private:
   using Measured = std::function<void(const Result<schema::BenchReply>&)>;
+  schema::BenchReply about() const;  // this node, without what is measured
   KeptBench kept() const;
-  void measure(double line_mbps, std::uint64_t key, bool busy, Measured measured);
+  void measure(std::uint64_t key, bool busy, Measured measured);
 
   const RunContext& context_;
   EventQueue& queue_;

@@ -289,8 +289,7 @@ void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
   const bool busy = run_ || dry_run_ || examiner_.measuring();
-  if (const auto* request = std::get_if<schema::BenchRequest>(&event.body))
-    return advisor_.bench(event.token, *request, draw(), busy);
+  if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw(), busy);
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
     return advisor_.plan(event.token, *request, draw(), busy);
 }

@@ -14,12 +14,8 @@
 namespace tg::schema {
 
 // Measure link, codec and compute of the asked node, and keep what was found for predictions.
-struct BenchRequest {
-  double line_mbps = 0;  // what the link should carry, to tell a ratio; 0 = not told
-};
-void fields(Is<BenchRequest> auto& it, auto&& field) {
-  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
-}
+struct BenchRequest {};
+void fields(Is<BenchRequest> auto&, auto&&) {}
 
 // One exchange kernel on one core, with arrays past the caches.
 struct KernelRate {
@@ -50,12 +46,8 @@ struct BenchReply {
   std::uint64_t members = 0;         // of the mesh, all of them reached at once
   std::uint64_t cores = 0, threads = 0;
   double link_mbps = 0;  // payload towards all peers at once; 0 = no peer answered
-  double line_mbps = 0;  // as asked
   double round_trip_seconds = 0;
-  double read_rate = 0, copy_rate = 0;  // one core: 10^9 floats per second read and summed, copied
-  double peak_gflops = 0;               // of `threads` cores: fused multiply-adds; 0 = not known for this processor
   std::vector<KernelRate> codec;
-  std::uint64_t elements = 0;  // float32 of the arrays that the roofs and kernels were measured with
   std::vector<ComputeRate> compute;
   std::string saved;         // where on the node; empty = could not be written
   std::string device, math;  // what computed; no device = the processor
@@ -69,14 +61,9 @@ void fields(Is<BenchReply> auto& it, auto&& field) {
   field("cores", it.cores);
   field("threads", it.threads);
   field("link_mbps", it.link_mbps, real().called("link rate"));
-  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
   field("round_trip_seconds", it.round_trip_seconds, real().called("round trip"));
-  field("read_rate", it.read_rate, real());
-  field("copy_rate", it.copy_rate, real());
-  field("peak_gflops", it.peak_gflops, real().called("peak"));
   field("codec", it.codec, list(kMostKernelRates).list_called("kernel rates"));
   field("compute", it.compute, list(kMostComputeRates).list_called("compute rates"));
-  field("elements", it.elements);
   field("saved", it.saved, line(kMostPathBytes).called("path").not_kept());
   field("device", it.device, line(kMostDeviceBytes));
   field("math", it.math, word());
@@ -98,7 +85,9 @@ void fields(Is<ForecastRequest> auto& it, auto&& field) {
 // One way to exchange, one number of nodes: where the seconds of a step go. The parts overlap; `step` is no sum.
 struct Outcome {
   double sent_bytes = 0;
-  double compute = 0, encode = 0, wire = 0, decode = 0, apply = 0, network = 0, trips = 0;
+  double compute = 0;
+  double processor = 0;  // what the exchange takes of a processor: its kernels and TCP
+  double wire = 0;
   double step = 0;
   double samples_per_second = 0;
   double speed_up = 0;  // over one node
@@ -106,12 +95,8 @@ struct Outcome {
 void fields(Is<Outcome> auto& it, auto&& field) {
   field("sent_bytes", it.sent_bytes, real());
   field("compute", it.compute, real());
-  field("encode", it.encode, real());
+  field("processor", it.processor, real());
   field("wire", it.wire, real());
-  field("decode", it.decode, real());
-  field("apply", it.apply, real());
-  field("network", it.network, real());
-  field("trips", it.trips, real());
   field("step", it.step, real());
   field("samples_per_second", it.samples_per_second, real());
   field("speed_up", it.speed_up, real().called("speed-up"));
@@ -119,16 +104,12 @@ void fields(Is<Outcome> auto& it, auto&& field) {
 
 struct ForecastRow {
   std::uint64_t nodes = 0, local_batch = 0, global_batch = 0;
-  bool beyond_members = false;  // more than a run allows
-  bool beyond_batch = false;    // fewer samples than nodes: predicted with one sample each
   Outcome direct, sharded, ring;
 };
 void fields(Is<ForecastRow> auto& it, auto&& field) {
   field("nodes", it.nodes, between(1, kMostForecastNodes));
   field("local_batch", it.local_batch);
   field("global_batch", it.global_batch);
-  field("beyond_members", it.beyond_members);
-  field("beyond_batch", it.beyond_batch);
   field("direct", it.direct);
   field("sharded", it.sharded);
   field("ring", it.ring);
@@ -140,13 +121,10 @@ struct ForecastReply {
   std::uint64_t parameters = 0;
   double line_mbps = 0;     // told; 0 = the measured payload rate was used
   double payload_mbps = 0;  // used
-  double cores = 0, zeros = 0;
-  double trip_seconds = 0;
+  double cores = 0;
   std::int64_t measured_ms = 0;  // of the bench behind it; 0 = speeds are assumed
   bool measured_now = false;     // there was none: this request made it
   std::string exchange, coding;  // as a start of the job chooses at the asked N; coding of all rows
-  std::uint64_t direct_loses = 0,
-                sharded_loses = 0;  // from this N on the ring is always faster; 0 = not at the most nodes
   ForecastRow asked;
   std::vector<ForecastRow> table;
   std::vector<std::string> assumptions;
@@ -159,14 +137,10 @@ void fields(Is<ForecastReply> auto& it, auto&& field) {
   field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
   field("payload_mbps", it.payload_mbps, real().called("payload rate"));
   field("cores", it.cores, between(kLeastCores, kMostCores));
-  field("zeros", it.zeros, up_to(1));
-  field("trip_seconds", it.trip_seconds, real().called("trip"));
   field("measured_ms", it.measured_ms);
   field("measured_now", it.measured_now);
   field("exchange", it.exchange, word());
   field("coding", it.coding, word());
-  field("direct_loses", it.direct_loses, up_to(kMostForecastNodes));
-  field("sharded_loses", it.sharded_loses, up_to(kMostForecastNodes));
   field("asked", it.asked);
   field("table", it.table, list(kMostForecastRows).list_called("rows"));
   field("assumptions", it.assumptions, list(kMostAssumptions, line(kMostAssumptionBytes)).called("assumption"));

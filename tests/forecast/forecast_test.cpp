@@ -95,62 +95,19 @@ TEST(Forecast, ANodeThatComputesMoreOfTheBatchTakesLongerAndTheTableIsOfEqualPar
   EXPECT_EQ(b.table.back().local_batch, a.table.back().local_batch);
 }
 
-TEST(Forecast, TheTableEndsBeyondWhatARunAllowsAndSaysSo) {
+TEST(Forecast, TheTableEndsBeyondWhatARunAllows) {
   Question asked = question(ModelKind::kAlexnet, 4);
   asked.table = true;
   const schema::ForecastReply reply = forecast(asked, sample_bench())->reply;
   ASSERT_EQ(reply.table.size(), 10u);
   EXPECT_EQ(reply.table.front().nodes, 1u);
   EXPECT_EQ(reply.table.back().nodes, schema::kMostForecastNodes);
-  for (const schema::ForecastRow& row : reply.table) EXPECT_EQ(row.beyond_members, row.nodes > schema::kMostMembers);
   EXPECT_EQ(reply.asked.nodes, 4u);
   EXPECT_FALSE(reply.assumptions.empty());
   EXPECT_LT(reply.assumptions.size(), schema::kMostAssumptions);
   EXPECT_LE(reply.table.size(), schema::kMostForecastRows);
-  ASSERT_GT(reply.direct_loses, 2u);
-  const auto direct_wins = [&](std::uint64_t nodes) {
-    Question one = asked;
-    one.nodes = nodes;
-    one.table = false;
-    const schema::ForecastRow row = forecast(one, sample_bench())->reply.asked;
-    return row.direct.step <= row.ring.step;
-  };
-  EXPECT_TRUE(direct_wins(reply.direct_loses - 1));
-  EXPECT_FALSE(direct_wins(reply.direct_loses));
-  EXPECT_EQ(reply.sharded_loses, 0u);
   asked.table = false;
   EXPECT_TRUE(forecast(asked, sample_bench())->reply.table.empty());
-}
-
-// At two nodes the ring sends least: on a fast link beside slow processors it may lead there and nowhere else.
-TEST(Forecast, TheRingWinsOnlyFromWhereItStaysAhead) {
-  std::size_t only_at_few = 0;
-  for (const ModelKind model : {ModelKind::kLenet, ModelKind::kAlexnet}) {
-    for (const double line : {1e3, 5e3, 1e4, 2e4, 4e4, 8e4, 1.6e5}) {
-      for (const double cores : {0.25, 1.0, 4.0}) {
-        Question asked = question(model, 4);
-        asked.table = true;
-        asked.line_mbps = line;
-        asked.cores = cores;
-        const schema::ForecastReply reply = forecast(asked, sample_bench())->reply;
-        const auto check = [&](schema::Outcome schema::ForecastRow::*exchange, std::uint64_t from) {
-          const auto leads = [&](const schema::ForecastRow& row) { return row.ring.step < (row.*exchange).step; };
-          for (const schema::ForecastRow& row : reply.table) {
-            if (row.nodes < 2) continue;
-            if (from > 0 && row.nodes >= from) {
-              EXPECT_TRUE(leads(row)) << row.nodes << " from " << from << ", line " << line;
-            } else if (row.nodes == schema::kMostForecastNodes) {
-              EXPECT_FALSE(leads(row)) << "line " << line << " cores " << cores;
-            }
-          }
-          only_at_few += leads(reply.table[1]) && from != 2 ? 1 : 0;
-        };
-        check(&schema::ForecastRow::direct, reply.direct_loses);
-        check(&schema::ForecastRow::sharded, reply.sharded_loses);
-      }
-    }
-  }
-  EXPECT_GT(only_at_few, 0u) << "no case of the kind that this test is about";
 }
 
 TEST(Forecast, WhatIsAskedBinds) {
@@ -176,7 +133,7 @@ TEST(Forecast, WhatIsNotKnownIsSaid) {
   EXPECT_EQ(error_of(question(ModelKind::kAlexnet, 1), sample_bench(0)), "") << "one node needs no link";
   schema::BenchReply poor = sample_bench();
   poor.codec.pop_back();
-  EXPECT_NE(error_of(question(ModelKind::kAlexnet, 2), poor).find("decode-sums-entropy"), std::string::npos);
+  EXPECT_NE(error_of(question(ModelKind::kAlexnet, 2), poor).find("no speed of apply"), std::string::npos);
   Question small = question(ModelKind::kLenet, 65);
   small.job.compute = schema::Compute::kTrain;
   small.job.global_batch = 64;

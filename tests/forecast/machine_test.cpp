@@ -9,9 +9,8 @@
 
 #include "daemon/forecast/bench/bench_file.h"
 #include "daemon/forecast/bench/kernel_timer.h"
-#include "daemon/forecast/bench/large_arrays.h"
 #include "daemon/forecast/bench/node_speed.h"
-#include "daemon/forecast/bench/roofs.h"
+#include "kernels/host_home.h"
 #include "tests/daemon/temporary_directory.h"
 
 namespace tg::daemon {
@@ -39,12 +38,12 @@ TEST(Machine, SumsCostWhatTheyHavePlanes) {
   EXPECT_DOUBLE_EQ(planes(100, 1), 1);
   EXPECT_DOUBLE_EQ(planes(1, 0.5), 1);
   const KernelCosts here = costs_at(kAssumedCosts, kMeasuredMembers, kMeasuredZeros);
-  EXPECT_DOUBLE_EQ(here.encode_sums[1], kAssumedCosts.encode_sums[1]) << "as measured";
+  EXPECT_DOUBLE_EQ(here.sums[1], kAssumedCosts.sums[1]) << "as measured";
   const KernelCosts many = costs_at(kAssumedCosts, 4 * kMeasuredMembers, kMeasuredZeros);
-  EXPECT_NEAR(many.decode_sums[0] / kAssumedCosts.decode_sums[0], 2, 1e-9) << "as the root of the members";
+  EXPECT_NEAR(many.sums[0] / kAssumedCosts.sums[0], 2, 1e-9) << "as the root of the members";
   EXPECT_EQ(many.apply, kAssumedCosts.apply);
-  EXPECT_EQ(many.encode_codes[1], kAssumedCosts.encode_codes[1]);
-  EXPECT_GT(costs_at(kAssumedCosts, 8, 0.68).encode_sums[0], here.encode_sums[0]) << "fewer zeros, more planes";
+  EXPECT_EQ(many.codes[1], kAssumedCosts.codes[1]);
+  EXPECT_GT(costs_at(kAssumedCosts, 8, 0.68).sums[0], here.sums[0]) << "fewer zeros, more planes";
 }
 
 TEST(Machine, FurtherThreadsAddAlmostAsMuch) {
@@ -79,7 +78,18 @@ TEST(Machine, ADeviceComputesBesideTheCores) {
   EXPECT_TRUE(machine_of(bench)->on_device);
 }
 
-const BenchConditions kNow{"avx2", 4, 2, 2};  // those of sample_bench
+schema::BenchReply conditions(const char* kernels, std::uint64_t cores, std::uint64_t threads, std::uint64_t members,
+                              const char* device = "", const char* math = "") {
+  schema::BenchReply now;
+  now.kernels = kernels;
+  now.cores = cores;
+  now.threads = threads;
+  now.members = members;
+  now.device = device;
+  now.math = math;
+  return now;
+}
+const schema::BenchReply kNow = conditions("avx2", 4, 2, 2);  // those of sample_bench
 
 TEST(BenchFile, ComesBackAsItWas) {
   const tests::TemporaryDirectory directory;
@@ -101,13 +111,13 @@ TEST(BenchFile, OfOtherConditionsIsNoneAndSaysWhy) {
   const tests::TemporaryDirectory directory;
   const std::string path = bench_path(directory.path());
   ASSERT_TRUE(write_bench(path, sample_bench()).ok());
-  const std::pair<BenchConditions, const char*> others[] = {
-      {{"avx512", 4, 2, 2}, "kernels avx2 then, avx512 now"},
-      {{"avx2", 8, 2, 2}, "cores 4 then, 8 now"},
-      {{"avx2", 4, 1, 2}, "compute threads 2 then, 1 now"},
-      {{"avx2", 4, 2, 3}, "nodes 2 then, 3 now"},
-      {{"avx2", 4, 2, 2, "GPU", "tf32"}, "device none then, GPU now, math none then, tf32 now"},
-      {{"avx2", 2, 1, 2}, "cores 4 then, 2 now, compute threads 2 then, 1 now"},
+  const std::pair<schema::BenchReply, const char*> others[] = {
+      {conditions("avx512", 4, 2, 2), "kernels avx2 then, avx512 now"},
+      {conditions("avx2", 8, 2, 2), "cores 4 then, 8 now"},
+      {conditions("avx2", 4, 1, 2), "compute threads 2 then, 1 now"},
+      {conditions("avx2", 4, 2, 3), "nodes 2 then, 3 now"},
+      {conditions("avx2", 4, 2, 2, "GPU", "tf32"), "device none then, GPU now, math none then, tf32 now"},
+      {conditions("avx2", 2, 1, 2), "cores 4 then, 2 now, compute threads 2 then, 1 now"},
   };
   for (const auto& [now, why] : others) {
     const KeptBench kept = read_bench(path, now);
@@ -124,52 +134,27 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
   std::ifstream file(path);
   const std::string good{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::string other_version = good;
-  other_version.replace(other_version.find("\"schema_version\": 5"), 19, "\"schema_version\": 1");
+  other_version.replace(other_version.find("\"schema_version\": 6"), 19, "\"schema_version\": 1");
   for (const std::string& text : {std::string(), good.substr(0, good.size() / 2), std::string("[]"), other_version,
                                   std::string(1 << 20, ' '), std::string("{\"schema_version\": \"1\"}")}) {
     std::ofstream(path, std::ios::trunc) << text;
     EXPECT_FALSE(read_bench(path, kNow).bench.has_value()) << text.substr(0, 40);
   }
-}
-
-TEST(KernelTimer, RoundsThatWereStoppedDoNotCount) {
-  const kernels::Kernels& kernels = *kernels::available().front();
-  std::stop_source source;
-  KernelTimer timer(kernels, 128 * 1024, source.get_token());
-  KernelCosts none = timer.medians();
-  for (const KernelCost& kernel : kKernelCosts) EXPECT_EQ(*kernel.field(none), 0) << kernel.name;
-  timer.round();
-  KernelCosts one = timer.medians();
-  for (const KernelCost& kernel : kKernelCosts) EXPECT_GT(*kernel.field(one), 0) << kernel.name;
-  source.request_stop();
-  timer.round();
-  KernelCosts still = timer.medians();
-  for (const KernelCost& kernel : kKernelCosts) EXPECT_EQ(*kernel.field(still), *kernel.field(one)) << kernel.name;
-  KernelTimer never(kernels, 128 * 1024, source.get_token());
-  never.round();
-  EXPECT_EQ(never.medians().apply, 0) << "stopped before anything was there";
-}
-
-TEST(LargeArrays, AreTwiceTheCacheAsFarAsMemoryGoes) {
-  constexpr std::uint64_t kMebibyte = 1 << 20, kPlenty = 64'000 * kMebibyte;
-  const auto mebibytes = [](std::uint64_t cache, std::uint64_t memory) {
-    return large_elements(cache, memory).value() * sizeof(float) / kMebibyte;
-  };
-  EXPECT_EQ(mebibytes(105 * kMebibyte, kPlenty), 210u);
-  EXPECT_EQ(mebibytes(0, kPlenty), 64u) << "unknown";
-  EXPECT_EQ(mebibytes(8 * kMebibyte, kPlenty), 64u);
-  EXPECT_EQ(mebibytes(384 * kMebibyte, kPlenty), 256u);
-  EXPECT_EQ(mebibytes(~std::uint64_t{0}, ~std::uint64_t{0}), 256u);
-  EXPECT_EQ(mebibytes(105 * kMebibyte, 1000 * kMebibyte), 100u) << "five of them in half of the memory";
-  EXPECT_EQ(mebibytes(105 * kMebibyte, 320 * kMebibyte), 32u);
-  const auto none = large_elements(105 * kMebibyte, 319 * kMebibyte);
-  ASSERT_FALSE(none.ok());
-  EXPECT_NE(none.error().message.find("needs 320 MiB of memory and 319 MiB"), std::string::npos)
-      << none.error().message;
+  std::ofstream(path, std::ios::trunc) << other_version;
+  EXPECT_EQ(read_bench(path, kNow).outdated, "its file's version 1 then, 6 now");
 }
 
 kernels::HostHome host(*kernels::available().front());
 const engine::ComputeDevice processor(host);
+
+TEST(KernelTimer, TimesEveryKernelUnlessItIsStopped) {
+  const kernels::Kernels& kernels = *kernels::available().front();
+  std::stop_source source;
+  KernelCosts costs = time_kernels(kernels, host, source.get_token());
+  for (const KernelCost& kernel : kKernelCosts) EXPECT_GT(*kernel.field(costs), 0) << kernel.name;
+  source.request_stop();
+  EXPECT_EQ(time_kernels(kernels, host, source.get_token()).apply, 0);
+}
 
 TEST(NodeSpeed, WithoutMemoryOrStoppedIsAnError) {
   schema::BenchReply bench;
@@ -193,23 +178,11 @@ TEST(NodeSpeed, WithLittleMemoryMeasuresEveryKernelOnce) {
   schema::BenchReply bench;
   const kernels::Kernels& kernels = *kernels::available().front();
   ASSERT_TRUE(
-      measure_node({.kernels = kernels, .compute = processor, .threads = 1, .memory_bytes = 320 << 20}, bench).ok());
+      measure_node({.kernels = kernels, .compute = processor, .threads = 1, .memory_bytes = 256 << 20}, bench).ok());
   EXPECT_EQ(bench.codec.size(), kKernelCosts.size());
   for (const schema::KernelRate& rate : bench.codec) EXPECT_TRUE(std::isfinite(rate.rate) && rate.rate > 0);
-  EXPECT_EQ(bench.elements, 8u << 20);
-  EXPECT_GT(bench.read_rate, 0);
-  EXPECT_GT(bench.copy_rate, 0);
   EXPECT_EQ(bench.compute.size(), 2u);
   EXPECT_TRUE(machine_of(bench).ok());
-}
-
-TEST(Roofs, AreRates) {
-  AlignedArray<float> from(1 << 20), to(1 << 20);
-  from[7] = 3;
-  EXPECT_GT(read_rate(from.span()), 0);
-  EXPECT_GT(copy_rate(from.span(), to.span()), 0);
-  EXPECT_EQ(to[7], 3) << "it copies";
-  EXPECT_LT(peak_gflops(1), 1e4) << "no core does that many";
 }
 
 }  // namespace

@@ -113,17 +113,16 @@ TEST(Predict, ComputingHidesTheExchange) {
   Machine machine = sample_machine(4);
   const Outcome outcome = predict(task, machine, {1e6, 4, 0.92}, 2, ExchangeKind::kDirect, Coding::kRaw);
   EXPECT_GE(outcome.step, outcome.compute);
-  EXPECT_LT(outcome.step, outcome.compute + outcome.encode + outcome.wire + outcome.decode + outcome.apply +
-                              outcome.network + outcome.trips);
+  EXPECT_LT(outcome.step, outcome.compute + outcome.wire + outcome.processor + 2 * machine.trip_seconds);
 }
 
 TEST(Predict, BatchesAreShared) {
   const ForecastRow row = predict_row(train_task(ModelKind::kLenet, 64), sample_machine(), kGigabit, 8, Coding::kRaw);
   EXPECT_EQ(row.local_batch, 8u);
   EXPECT_EQ(row.global_batch, 64u);
-  EXPECT_FALSE(row.beyond_batch);
-  EXPECT_TRUE(
-      predict_row(train_task(ModelKind::kLenet, 64), sample_machine(), kGigabit, 128, Coding::kRaw).beyond_batch);
+  const ForecastRow many =
+      predict_row(train_task(ModelKind::kLenet, 64), sample_machine(), kGigabit, 128, Coding::kRaw);
+  EXPECT_EQ(many.global_batch, 128u) << "a sample for each node";
   schema::JobSpec job;
   job.batch_per_node = 16;
   const ForecastRow grown = predict_row(make_task(job).value(), sample_machine(), kGigabit, 8, Coding::kRaw);
@@ -137,7 +136,7 @@ TEST(Predict, ASlowLinkHasSmallChunks) {
   // What is no byte's cost is a frame's.
   const auto frames = [&](const Task& one, double mbps) {
     const StepModel step = model_of(one, machine, {mbps, 1, 0.68}, 4, ExchangeKind::kSharded, Coding::kRaw);
-    return step.kernels.network / (2 * kFrameSeconds);
+    return step.network / (2 * kFrameSeconds);
   };
   EXPECT_GT(frames(task, 10), 1.5 * frames(task, 10'000)) << "chunks are smaller, not only the credit";
   schema::JobSpec job = task.job;
@@ -197,8 +196,7 @@ TEST(StepModel, PartsAreThoseOfTheCostModel) {
       make_layout(task.model.segments, {.members = 4, .exchange = ExchangeKind::kSharded, .coding = Coding::kEntropy});
   const auto frames = [&] {
     const StepModel step = model_step(layout, task.model, machine, kGigabit, {});
-    const KernelCosts costs = costs_at(machine.kernels, 4, kGigabit.zeros);
-    return (step.kernels.total() - kernel_seconds(layout, costs, kGigabit.zeros).total()) / kFrameSeconds;
+    return (step.network - sent_bits(layout, kGigabit.zeros) / 8 * 2 * kByteSeconds) / kFrameSeconds;
   };
   // Sent and taken: codes to three quarters' owners and as many sums, scalers to three peers for each bucket, credit.
   const double payloads = 2 * 0.75 * static_cast<double>(layout.chunks.size());

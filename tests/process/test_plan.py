@@ -23,22 +23,21 @@ class Plan(unittest.TestCase):
         return json.loads(self.mesh.ctl_ok("plan", self.mesh.job_file(keys), "--json", *options, node=node).out)
 
     def test_bench_measures_and_keeps(self):
-        bench = json.loads(self.mesh.ctl_ok("bench", "--json", "--link", "1Gbps").out)
-        self.assertEqual((bench["schema_version"], bench["node"], bench["members"], bench["threads"]), (2, "node-a", 2, 1))
+        bench = json.loads(self.mesh.ctl_ok("bench", "--json").out)
+        self.assertEqual((bench["schema_version"], bench["node"], bench["members"], bench["threads"]), (3, "node-a", 2, 1))
         link = bench["link"]
         self.assertGreater(link["payload_mbps"], 0)
-        self.assertAlmostEqual(link["over_line"], link["payload_mbps"] / 1000)
         self.assertTrue(0 < link["round_trip_seconds"] < 1, link)
         self.assertEqual({row["model"] for row in bench["compute"]}, {"lenet", "cifarnet"})
         for row in bench["compute"]:
             self.assertGreater(row["gflops"], 0)
-        self.assertEqual((len(bench["codec"]), len({row["kernel"] for row in bench["codec"]})), (12, 12), "each kernel once")
+        self.assertEqual((len(bench["codec"]), len({row["kernel"] for row in bench["codec"]})), (6, 6), "each kernel once")
         for row in bench["codec"]:
             self.assertGreater(row["gelements_per_second"], 0)
         self.assertEqual(bench["saved"], os.path.join(self.mesh[0].state_dir, "bench.json"))
         with open(bench["saved"]) as file:
             kept = json.load(file)
-        self.assertEqual((kept["schema_version"], kept["measured_ms"]), (5, bench["measured_ms"]))
+        self.assertEqual((kept["schema_version"], kept["measured_ms"]), (6, bench["measured_ms"]))
         self.assertIn("G ELEMENTS/S", self.mesh.ctl_ok("bench").out)
         # A plan uses it, also after a restart.
         measured = self.mesh.ctl_ok("bench", "--json").out
@@ -77,7 +76,7 @@ class Plan(unittest.TestCase):
     def test_predictions_hold_together(self):
         plan = self.plan(REPLAY, "--nodes", 4, "--link", "1Gbps", "--cores", 2)
         asked = plan["asked"]
-        self.assertEqual((plan["model"], plan["compute"], plan["zeros"], asked["nodes"]), ("googlenet-biases", "replay", 0.68, 4))
+        self.assertEqual((plan["model"], plan["compute"], asked["nodes"]), ("googlenet-biases", "replay", 4))
         ring = 2 * 3 / 4 * 32 * plan["parameters"] / (plan["payload_mbps"] * 1e6)
         self.assertAlmostEqual(asked["ring"]["wire_seconds"], ring, delta=0.001 * ring)
         for exchange in ("direct", "sharded"):
@@ -85,7 +84,6 @@ class Plan(unittest.TestCase):
         self.assertIn(plan["coding"], ("raw", "entropy"))
         self.assertEqual([row["nodes"] for row in plan["table"]], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
         self.assertEqual(plan["table"][2], asked)
-        self.assertEqual([row["nodes"] for row in plan["table"] if row["beyond_members"]], [128, 256, 512])
         slower = self.plan(REPLAY, "--nodes", 4, "--link", "100Mbps", "--cores", 2)["asked"]
         self.assertGreater(slower["sharded"]["step_seconds"], asked["sharded"]["step_seconds"])
         # Without --link: as measured here, which loopback is not a gigabit.
@@ -125,7 +123,6 @@ class Plan(unittest.TestCase):
             with self.subTest(options=options):
                 self.mesh.ctl("plan", job, *options).refuses(USAGE, *words)
         self.mesh.ctl("plan", "/no/such.job", "--nodes", 2).refuses(USAGE, "/no/such.job")
-        self.mesh.ctl("bench", "--link", "quick").refuses(USAGE, "--link", "quick")
         answer = self.mesh.ctl("plan", job, "--nodes", 2, "--svg", "/no/such/folder/p.svg")
         answer.refuses(ERROR, "/no/such/folder/p.svg")
 

@@ -103,14 +103,13 @@ RunStatus sample_run() {
 }
 
 ForecastRow sample_row(std::uint64_t nodes) {
-  return {nodes, 16, 64, true, true, sample_outcome(1), sample_outcome(20), sample_outcome(40)};
+  return {nodes, 16, 64, sample_outcome(1), sample_outcome(20), sample_outcome(40)};
 }
 
 }  // namespace
 
 Outcome sample_outcome(double first) {
-  return {first,     first + 1, first + 2, first + 3, first + 4, first + 5,
-          first + 6, first + 7, first + 8, first + 9, first + 10};
+  return {first, first + 1, first + 2, first + 3, first + 4, first + 5, first + 6};
 }
 
 BenchReply sample_bench() {
@@ -123,13 +122,8 @@ BenchReply sample_bench() {
   bench.cores = 8;
   bench.threads = 6;
   bench.link_mbps = 938.5;
-  bench.line_mbps = 1000;
   bench.round_trip_seconds = 210e-6;
-  bench.read_rate = 5.5;
-  bench.copy_rate = 3.25;
-  bench.peak_gflops = 180;
   bench.codec = {{"statistics", 6.5}, {"apply", 1.5}};
-  bench.elements = 8'388'608;
   bench.compute = {{"lenet", 64, 450e-6, 90}};
   bench.saved = "/var/lib/tgd/bench.json";
   return bench;
@@ -144,14 +138,10 @@ ForecastReply sample_forecast() {
   reply.line_mbps = 1000;
   reply.payload_mbps = 941.5;
   reply.cores = 0.5;
-  reply.zeros = 0.68;
-  reply.trip_seconds = 105e-6;
   reply.measured_ms = 1'700'000'000'123;
   reply.measured_now = true;
   reply.exchange = "sharded";
   reply.coding = "raw";
-  reply.direct_loses = 53;
-  reply.sharded_loses = 512;
   reply.asked = sample_row(4);
   reply.table = {sample_row(1), sample_row(2)};
   reply.assumptions = {"all nodes are alike", "the sun shines"};
@@ -252,7 +242,7 @@ std::vector<Request> sample_requests() {
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
       {6, VersionRequest{}},
       {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456}},
-      {8, BenchRequest{1000}},
+      {8, BenchRequest{}},
       {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25}},
       {10, DeleteRequest{"first", "node-b"}},
       {11, FetchedRequest{"first", "node-b"}},

@@ -27,7 +27,7 @@ class Bench {
     Mesh& mesh;
     schema::FramePool& pool;
     NodeUnderTest node;
-    schema::BenchReply about;  // node, build, members, line_mbps; the rest is measured
+    schema::BenchReply about;  // what measures, and on how many nodes; the rest is measured
     Seat self;
     std::uint64_t key = 0;                                     // of the frames of this measurement, as a run's
     std::function<void(Result<schema::BenchReply>)> measured;  // once, on the measuring thread; must not block

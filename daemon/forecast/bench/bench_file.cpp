@@ -11,20 +11,19 @@ namespace tg::daemon {
 namespace {
 
 // Empty where they are the same.
-std::string difference(const schema::BenchReply& bench, const BenchConditions& now) {
+std::string difference(const schema::BenchReply& then, const schema::BenchReply& now) {
   std::string text;
-  const auto compare = [&text](const char* what, const auto& then, const auto& is, const auto& shown) {
-    if (then != is)
-      text += (text.empty() ? "" : ", ") + std::string(what) + shown(then) + " then, " + shown(is) + " now";
+  const auto compare = [&text](const char* what, const std::string& before, const std::string& after) {
+    if (before == after) return;
+    const auto word = [](const std::string& name) { return name.empty() ? "none" : name; };
+    text += (text.empty() ? "" : ", ") + std::string(what) + word(before) + " then, " + word(after) + " now";
   };
-  const auto number = [](std::uint64_t count) { return std::to_string(count); };
-  const auto word = [](const std::string& name) { return name.empty() ? std::string("none") : name; };
-  compare("device ", bench.device, now.device, word);
-  compare("math ", bench.math, now.math, word);
-  compare("kernels ", bench.kernels, now.kernels, word);
-  compare("cores ", bench.cores, now.cores, number);
-  compare("compute threads ", bench.threads, now.threads, number);
-  compare("nodes ", bench.members, now.members, number);
+  compare("device ", then.device, now.device);
+  compare("math ", then.math, now.math);
+  compare("kernels ", then.kernels, now.kernels);
+  compare("cores ", std::to_string(then.cores), std::to_string(now.cores));
+  compare("compute threads ", std::to_string(then.threads), std::to_string(now.threads));
+  compare("nodes ", std::to_string(then.members), std::to_string(now.members));
   return text;
 }
 
@@ -42,14 +41,17 @@ Status write_bench(const std::string& path, const schema::BenchReply& bench) {
   return file.commit();
 }
 
-KeptBench read_bench(const std::string& path, const BenchConditions& now) {
+KeptBench read_bench(const std::string& path, const schema::BenchReply& now) {
   std::ifstream file(path, std::ios::binary);
   std::string text(schema::kMostRecordBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.empty() || text.size() > schema::kMostRecordBytes) return {};
   const auto json = schema::OrderedJson::parse(text, nullptr, false);
-  if (!json.is_object() || json.value("schema_version", nlohmann::ordered_json()) != kBenchSchemaVersion) return {};
+  if (!json.is_object() || !json.contains("schema_version") || !json["schema_version"].is_number_integer()) return {};
+  if (const int version = json["schema_version"].get<int>(); version != kBenchSchemaVersion)
+    return {std::nullopt,
+            "its file's version " + std::to_string(version) + " then, " + std::to_string(kBenchSchemaVersion) + " now"};
   schema::BenchReply bench;
   std::string problem;
   fields(bench, schema::TakeJson(json, problem, schema::TakeJson::Absent::kIsOff));

@@ -1,61 +1,23 @@
-// Times the exchange's kernels, each once a round, in about a step's order, with arrays that no cache holds. Any
-// thread, one at a time.
-//
-// A round is short, so that rounds of kernels and of roofs can be made in turns: where other programs slow the
-// processor for a second, they slow both, and the ratios stay. Medians count, since a step meets the same other
-// programs.
+// Times the exchange's kernels, in about a step's order, with arrays that no cache holds.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <stop_token>
-#include <vector>
 
 #include "daemon/forecast/machine.h"
-#include "kernels/base/aligned_array.h"
-#include "kernels/home_array.h"
-#include "kernels/host_home.h"
+#include "kernels/home.h"
+#include "kernels/kernels.h"
 
 namespace tg::daemon {
 
-class KernelTimer {
- public:
-  // elements: of each array, a multiple of kernels::kBlock. A stop is looked at between calls; rounds that it cut short
-  // do not count. Throws where there is no memory. device: where gradient and state are, with further arrays as large
-  // as the host's; null: in host memory.
-  KernelTimer(const kernels::Kernels& kernels, std::size_t elements, std::stop_token stop,
-              kernels::Home* device = nullptr);
+// Of a gradient, and of parameters and momentum before and after a step. All together are more than a cache holds.
+inline constexpr std::size_t kTimedElements = 8u << 20;
+inline constexpr std::uint64_t kTimedBytes = 5 * kTimedElements * sizeof(float);
 
-  void round();
-  KernelCosts medians() const;  // of each kernel over the rounds; all 0 if there are none
-
-  // For the roofs.
-  std::span<const float> gradient() const { return gradient_.span(); }
-  std::span<const float> from() const { return parameters_from_.span(); }
-  std::span<float> to() { return parameters_to_.span(); }
-
- private:
-  kernels::Floats at_home(std::size_t array);  // one of arrays()
-  std::array<AlignedArray<float>*, 5> arrays();
-  void copy_to_device(kernels::Home& device);
-  void draw_gradient();
-  void prepare_sums();
-  KernelCosts time_all();
-
-  const kernels::Kernels& kernels_;
-  const std::stop_token stop_;
-  const std::size_t chunk_;
-  kernels::HostHome host_;
-  const std::unique_ptr<kernels::TensorKernels> tensors_;  // of the device, if there is one
-  AlignedArray<float> gradient_, parameters_from_, parameters_to_, slot_from_, slot_to_;
-  AlignedArray<std::uint64_t> nonzero_, negative_;
-  AlignedArray<std::int8_t> sums_, added_;
-  std::vector<std::byte> payload_;
-  std::vector<kernels::HomeArray> on_device_;  // the same arrays; empty: they are in host memory
-  std::vector<KernelCosts> rounds_;
-};
+// On the calling thread; home: where gradient and state are. Medians of some rounds, since a step meets the other
+// programs of a machine, too. A stop is looked at between rounds; what it cut short is of no use. Throws where there is
+// no memory.
+KernelCosts time_kernels(const kernels::Kernels& kernels, kernels::Home& home, const std::stop_token& stop);
 
 }  // namespace tg::daemon

@@ -8,11 +8,8 @@
 #include <vector>
 
 #include "daemon/forecast/bench/kernel_timer.h"
-#include "daemon/forecast/bench/large_arrays.h"
-#include "daemon/forecast/bench/roofs.h"
 #include "engine/engine.h"
 #include "engine/graph/flops.h"
-#include "engine/resources/processors.h"
 #include "kernels/base/median.h"
 #include "kernels/home_array.h"
 
@@ -22,7 +19,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kSeed = 20171204;
-constexpr int kRounds = 9, kComputeRounds = 3;
+constexpr int kComputeRounds = 3;
+
+constexpr std::uint64_t kNeededBytes = kTimedBytes + (96u << 20);  // the engine takes less than the rest
 
 struct Trained {
   ModelKind model;
@@ -72,33 +71,19 @@ Result<schema::ComputeRate> measure_compute(const Trained& trained, const NodeUn
 }
 
 Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
-  const Result<std::size_t> large = large_elements(last_cache_bytes(), node.memory_bytes);
-  if (!large) return large.error();
-  bench.kernels = node.kernels.name;
-  bench.cores = static_cast<std::uint64_t>(engine::usable_processors());
-  bench.threads = static_cast<std::uint64_t>(node.threads);
-  bench.elements = *large;
-  bench.device = node.compute.name();
-  bench.math = to_word(node.compute.math());
-  const bool on_device = node.compute.accelerator() != nullptr;
-  KernelTimer timer(node.kernels, *large, node.stop, on_device ? &node.compute.home() : nullptr);
-  std::vector<double> read, copied;
-  for (int round = 0; round < kRounds; ++round) {  // kernels and roofs in turns: their ratios are of the same seconds
-    if (node.stop.stop_requested()) return stopped();
-    timer.round();
-    read.push_back(read_rate(timer.gradient()));
-    copied.push_back(copy_rate(timer.from(), timer.to()));
-  }
+  if (node.memory_bytes < kNeededBytes)
+    return Error{ErrorKind::kRefused, "measuring needs " + std::to_string(kNeededBytes >> 20) + " MiB of memory and " +
+                                          std::to_string(node.memory_bytes >> 20) +
+                                          " MiB may be used there; stop what else runs on that machine, or raise "
+                                          "memory-mib where this node's configuration sets it"};
+  const KernelCosts costs = time_kernels(node.kernels, node.compute.home(), node.stop);
   if (node.stop.stop_requested()) return stopped();
-  bench.read_rate = median(std::move(read));
-  bench.copy_rate = median(std::move(copied));
-  bench.codec = rates_of(timer.medians());
+  bench.codec = rates_of(costs);
   for (const Trained& trained : kTrained) {
     Result<schema::ComputeRate> rate = measure_compute(trained, node);
     if (!rate) return rate.error();
     bench.compute.push_back(std::move(rate).value());
   }
-  if (!on_device) bench.peak_gflops = peak_gflops(node.threads);
   return {};
 }
 

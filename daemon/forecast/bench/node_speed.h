@@ -20,7 +20,7 @@ struct NodeUnderTest {
   std::stop_token stop = {};       // looked at between kernels
 };
 
-// Fills roofs, codec and compute of the reply. An error where there is too little memory, where the engine fails or
+// Fills codec and compute of the reply. An error where there is too little memory, where the engine fails or
 // where it was stopped; never throws.
 Status measure_node(const NodeUnderTest& node, schema::BenchReply& bench);
 
