@@ -58,15 +58,6 @@ std::uint64_t checked_below(std::uint64_t value, std::uint64_t bound, const char
 
 // One of the enum's values, of which it has as many as words.
 template <class Enum>
-Enum checked_enum(std::uint16_t value, const char* field) {
-  return static_cast<Enum>(checked_below(value, words_of(Enum()).size(), field));
-}
-template <class Enum>
-Enum checked_enum(std::uint16_t value, Enum last, const char* field) {
-  return static_cast<Enum>(checked_below(value, static_cast<std::uint64_t>(last) + 1, field));
-}
-
-template <class Enum>
 Enum checked_enum(std::uint64_t value, const char* field) {
   return static_cast<Enum>(checked_below(value, words_of(Enum()).size(), field));
 }
