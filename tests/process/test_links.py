@@ -4,14 +4,13 @@ TGD_CUTS in the environment: how often each cut is made (1)."""
 
 import os
 import subprocess
-import time
 import unittest
 
 from asking import FINAL
 from mesh import Mesh
 from network import Network, NetworkUnavailable
 from node import TGD
-from patience import wait_until
+from patience import Elapsed, wait_until
 
 PEER_TIMEOUT = 3
 SLACK = 2  # seconds beyond the peer-timeout in which all have to know
@@ -38,7 +37,7 @@ class Links(unittest.TestCase):
             for number in range(CUTS):
                 run = mesh.detach(LONG_JOB)
                 mesh.wait_for_step(run, 3)
-                begun = time.monotonic()
+                since_cut = Elapsed()
                 cut()
                 told = {}
                 for node in mesh.nodes:
@@ -47,9 +46,9 @@ class Links(unittest.TestCase):
                         lambda node=node: node.record(run)["state"] in FINAL,
                         patience=PEER_TIMEOUT + SLACK + 10,
                     )
-                    told[node.name] = (time.monotonic() - begun, node.record(run)["reason"])
+                    told[node.name] = (since_cut.seconds(), node.record(run)["reason"])
                 self.network.heal()
-                healed = time.monotonic()
+                since_healing = Elapsed()
                 print(f"{what} {number}: " + "; ".join(f"{name} after {after:.1f} s: {reason}" for name, (after, reason) in told.items()))
                 for name, (after, reason) in told.items():
                     innocent = alone is None or name != mesh[alone].name
@@ -57,7 +56,7 @@ class Links(unittest.TestCase):
                     self.assertLess(after, PEER_TIMEOUT + SLACK, f"{name}: {reason}")
                 started = wait_until("a start is taken", lambda: mesh.ctl("start", mesh.job_file({"steps": 3})).code == 0, patience=HEALED + 10)
                 self.assertTrue(started)
-                print(f"{what} {number}: a run of three steps had ended {time.monotonic() - healed:.1f} s after healing")
+                print(f"{what} {number}: a run of three steps had ended {since_healing.seconds():.1f} s after healing")
 
     def test_full(self):
         self.heals("full", lambda: self.network.isolate(2), "node-c", alone=2)

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from mesh import Mesh
-from patience import PATIENCE, wait_until
+from patience import PATIENCE, Elapsed, wait_until
 
 PIPE_BYTES = 4096
 END_SECONDS = 10  # twice kShutdownMs: the promise for a node that has something stuck
@@ -51,10 +51,10 @@ class Stderr(unittest.TestCase):
         return mesh
 
     def ends(self, node, number, seconds):
-        started = time.monotonic()
+        elapsed = Elapsed()
         node.signal(number)
         self.assertEqual(node.wait(), 0, f"{node.name} after signal {number}, log {node.log}")
-        took = time.monotonic() - started
+        took = elapsed.seconds()
         self.assertLess(took, seconds, f"{node.name} ended late, log {node.log}")
         return took
 
@@ -206,10 +206,10 @@ class Overdue(unittest.TestCase):
                         mesh.wait_ready()
                     run = mesh.detach(LONG)
                     self.wait_until_stuck(mesh, run)
-                    told = time.monotonic()
+                    elapsed = Elapsed()
                     mesh[1].signal(signal.SIGTERM)
                     self.assertEqual(mesh[1].wait(), 1, f"log {mesh[1].log}")
-                    took = time.monotonic() - told
+                    took = elapsed.seconds()
                     print(f"stuck, its log {'read' if reads else 'not read'}: ended after {took:.2f} s")
                     self.assertLess(took, END_SECONDS + 2)
                     if reads:
