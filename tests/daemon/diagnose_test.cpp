@@ -299,7 +299,7 @@ TEST(Diagnose, PeerLinesThatDiffer) {
   expect(survey, Check::kConfiguration, Verdict::kFail, "node-c", "name node-a, node-b, node-c; those of",
          "same peer lines");
   survey = healthy();
-  at(survey, kB).configuration = "data-dir = /x is no folder here; make it";
+  at(survey, kB).configuration = "data-dir = /x is not a folder here; create it";
   expect(survey, Check::kConfiguration, Verdict::kWarn, "node-b", "/x is not a folder", "create it");
 }
 

@@ -50,8 +50,8 @@ class Fill {
   void set(std::string& value, const Rule& rule) {
     value = "n" + std::to_string(next());
     if (how_ == How::kLargest) value.resize(rule.most_bytes(), 'n');
-    if (rule.text == Rule::Text::kLines) value[1] = '\n';
-    if (rule.text == Rule::Text::kBytes) value[1] = '\0';
+    if (how_ == How::kDistinct && rule.text == Rule::Text::kLines) value += "\nm";
+    if (how_ == How::kDistinct && rule.text == Rule::Text::kBytes) value += '\0';
   }
   template <Described T>
   void set(T& value, const Rule&) {

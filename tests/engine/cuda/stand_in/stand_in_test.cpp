@@ -501,7 +501,7 @@ TEST(Failures, SayWhatToDo) {
   };
   EXPECT_EQ(said(cudaErrorInvalidValue), "cudaEventQuery: ? (device 0)");
   EXPECT_TRUE(
-      said(cudaErrorIllegalAddress).starts_with("cudaEventQuery: ? (device 0); restart tgd; if it comes again"));
+      said(cudaErrorIllegalAddress).starts_with("cudaEventQuery: ? (device 0); restart tgd; if it happens again"));
   EXPECT_THROW(kernels::cuda::require_success(cudaErrorMemoryAllocation, "cudaStreamCreate"),
                kernels::cuda::OutOfMemory);
 }
