@@ -60,7 +60,8 @@ void expect_whole(capnp::StructSchema schema) {
   std::set<std::string> described, declared;
   for (const auto& [name, rule] : rules) described.insert(wire_field(schema, name.c_str()).getProto().getName().cStr());
   for (const auto field : schema.getFields())
-    if (const std::string name = field.getProto().getName().cStr(); !name.starts_with("obsolete")) declared.insert(name);
+    if (const std::string name = field.getProto().getName().cStr(); !name.starts_with("obsolete"))
+      declared.insert(name);
   EXPECT_EQ(described, declared);
   T value;
   fields(value, [&]<class Member>(const char* name, Member&, const Rule& = {}) {
