@@ -66,6 +66,7 @@ std::set<std::string> keys(const ordered_json& object) {
   return names;
 }
 
+// All keys of a run and a member are in tests/golden.
 TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   const auto json = ordered_json::parse(format_status_json(sample_mesh(), kNowMs, 2));
   EXPECT_EQ(keys(json), (std::set<std::string>{"schema_version", "nodes", "runs"}));
@@ -74,34 +75,11 @@ TEST(StatusJson, HasExactlyTheFieldsOfSchemaVersion1) {
   EXPECT_EQ(json["nodes"][1]["state"], "unreachable");
   EXPECT_TRUE(json["nodes"][1]["compute"].is_null());
   const auto& run = json["runs"][0];
-  EXPECT_EQ(keys(run), (std::set<std::string>{"id",
-                                              "state",
-                                              "reason",
-                                              "started",
-                                              "since",
-                                              "seconds_left",
-                                              "model",
-                                              "exchange",
-                                              "coding",
-                                              "step",
-                                              "steps",
-                                              "loss",
-                                              "evaluation",
-                                              "samples_per_second",
-                                              "code_bits_per_parameter",
-                                              "sent_bits_per_parameter",
-                                              "sent_bytes_per_step",
-                                              "zeros",
-                                              "digest",
-                                              "members"}));
   EXPECT_EQ(run["state"], "RUNNING");
   EXPECT_TRUE(run["step"].is_number_unsigned());
   EXPECT_EQ(run["loss"], 0.12345);
   EXPECT_TRUE(run["evaluation"].is_null());
   EXPECT_EQ(run["digest"], "fedcba9876543210");
-  EXPECT_EQ(keys(run["members"][0]),
-            (std::set<std::string>{"node", "state", "phase", "step", "digest", "wait_share", "save", "problem",
-                                   "holds_up", "samples", "data_wait_share"}));
   EXPECT_EQ(run["members"][0]["phase"].dump(), R"({"name":"backward","seconds":12.345,"limit_seconds":60.0})");
   EXPECT_EQ(run["members"][1]["phase"].dump(), R"({"name":"prepare","seconds":null,"limit_seconds":null})");
   EXPECT_EQ(run["started"], "2023-11-14T22:14:00Z");
