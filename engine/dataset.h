@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -80,6 +81,7 @@ struct DatasetOptions {
   int classes = 0;  // classes of fractals; 0 = the default
   int size = 0;     // pixels of the fractals' sides; 0 = the default
   int threads = 1;  // threads that read, decode and draw
+  std::function<void()> advanced = [] {};  // called while a set is drawn; what it throws passes through
 };
 
 // Errors name the file, what is wrong with it and what to do.

@@ -34,15 +34,32 @@ std::string other_end(int descriptor) {
   return (std::strchr(host, ':') != nullptr ? "[" + std::string(host) + "]" : host) + ":" + port;
 }
 
-// The bytes that libzmq has taken from the kernel.
-std::uint64_t taken_bytes(int descriptor) {
+// The bytes that have come to the kernel on a connection.
+std::uint64_t received_bytes(int descriptor) {
   tcp_info info{};
   socklen_t size = sizeof info;
+  return ::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
+}
+
+// Those of them that libzmq has not taken yet.
+std::uint64_t unread_bytes(int descriptor) {
   int unread = 0;
-  // What comes between the two calls makes the answer smaller, never larger.
-  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || ::ioctl(descriptor, FIONREAD, &unread) != 0)
-    return 0;
-  return info.tcpi_bytes_received - std::min<std::uint64_t>(info.tcpi_bytes_received, unread > 0 ? unread : 0);
+  return ::ioctl(descriptor, FIONREAD, &unread) == 0 && unread > 0 ? static_cast<std::uint64_t>(unread) : 0;
+}
+
+// The bytes that libzmq has taken from the kernel. This thread may stand still between the two calls, and megabytes may
+// come meanwhile: each of the two errs on the peer's side, whatever comes and is taken then.
+// Not less than were taken when it was called.
+std::uint64_t taken_bytes_at_least(int descriptor) {
+  const std::uint64_t unread = unread_bytes(descriptor);
+  const std::uint64_t received = received_bytes(descriptor);
+  return received - std::min(received, unread);
+}
+
+// Not more than are taken when it returns.
+std::uint64_t taken_bytes_at_most(int descriptor) {
+  const std::uint64_t received = received_bytes(descriptor);
+  return received - std::min(received, unread_bytes(descriptor));
 }
 
 }  // namespace
@@ -106,7 +123,7 @@ void Connections::spoke(int descriptor) {
   const auto found = connections_.find(descriptor);
   if (found == connections_.end()) return;
   found->second.spoke = Clock::now();
-  found->second.bytes_then = taken_bytes(descriptor);
+  found->second.bytes_then = taken_bytes_at_least(descriptor);
   found->second.stranger = false;
 }
 
@@ -117,7 +134,7 @@ void Connections::tick(Clock::time_point now) {
   for (const auto& [descriptor, connection] : connections_) {
     if (now - connection.spoke >= limits_.most_silence)
       silent.push_back(descriptor);
-    else if (taken_bytes(descriptor) > connection.bytes_then + most_bytes)
+    else if (taken_bytes_at_most(descriptor) > connection.bytes_then + most_bytes)
       endless.push_back(descriptor);
   }
   for (const int descriptor : silent)

@@ -55,14 +55,16 @@ Status prepare_replay(const schema::JobSpec& job, Prepared& prepared) {
 }
 
 // Prepares the data, the model for them, and the recipe that turns data into the model's input.
-Status prepare_training(const PreparationOptions& options, Prepared& prepared) {
+Status prepare_training(const PreparationOptions& options, Prepared& prepared, const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
   if (!engine::make_model(job.model).trainable())
     return Error{ErrorKind::kInvalidJob,
                  std::string("model = ") + to_word(job.model) +
                      " cannot be trained, only its gradients can be replayed; set compute = replay, or another model "
                      "(tgctl models lists them)"};
-  const auto data = engine::load_dataset(dataset_options(job, options.data_dir, options.threads));
+  engine::DatasetOptions wanted = dataset_options(job, options.data_dir, options.threads);
+  wanted.advanced = advance;
+  const auto data = engine::load_dataset(wanted);
   if (!data.ok()) return data.error();
   Result<engine::Model> model = engine::make_model(model_options(job, (*data)->train.stored, (*data)->classes.size()));
   if (!model.ok()) return model.error();
@@ -176,7 +178,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, const engine::Co
   kernels::Home& home = compute.home();
   if (const Status fits = check_threads(options); !fits.ok()) return on_node(options, fits.error());
   const auto prepared = std::make_shared<Prepared>();
-  const Status ready = replays(job) ? prepare_replay(job, *prepared) : prepare_training(options, *prepared);
+  const Status ready = replays(job) ? prepare_replay(job, *prepared) : prepare_training(options, *prepared, advance);
   if (!ready.ok()) return on_node(options, ready.error());
   advance();
   const engine::Share part = engine::split(global_batch(options), options.weights)[options.self.index()];

@@ -24,7 +24,8 @@ struct PreparationOptions {
 };
 
 // On the thread that will train with what comes of it; takes seconds. compute outlives the kit. advance() is
-// called whenever something got done. Errors name the node where it is to blame; it does not throw.
+// called whenever something got done, and may throw something that is no std::exception to end it; nothing else is
+// thrown. Errors name the node where it is to blame.
 Result<TrainingKit> prepare(const PreparationOptions& options, const engine::ComputeDevice& compute,
                             const std::function<void()>& advance);
 

@@ -232,6 +232,28 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
   }
 }
 
+// What is prepared for a run that has been stopped is prepared for nobody, and takes the next run's processors.
+TEST(Trainer, EndsPreparingWhenItGoes) {
+  // The thread outlives what it does not come back to.
+  const auto prepares = std::make_shared<std::binary_semaphore>(0), ended = std::make_shared<std::binary_semaphore>(0);
+  struct AtEnd {
+    std::shared_ptr<std::binary_semaphore> ended;
+    ~AtEnd() { ended->release(); }
+  };
+  Progress progress;
+  {
+    const Trainer trainer({schema::JobSpec(), Rank(0), {1}},
+                          [prepares, ended](const std::function<void()>& advance) -> Result<TrainingKit> {
+                            const AtEnd at_end{ended};
+                            prepares->release();
+                            while (true) advance();
+                          },
+                          progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
+    ASSERT_TRUE(prepares->try_acquire_for(kPatience));
+  }
+  EXPECT_TRUE(ended->try_acquire_for(kPatience));
+}
+
 TEST(Trainer, AddsTheWeightDecayWhereTheGradientLives) {
   for (const auto path : values_of<schema::WeightDecayPath>()) expect_gradient(path);
 }

@@ -40,7 +40,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-struct Abandoned {};  // thrown through the engine: the run is over, and this forward pass is not needed
+struct Abandoned {};  // thrown through what makes the kit and the engine: the run is over, nobody needs this
 
 }  // namespace
 
@@ -176,7 +176,10 @@ void Trainer::State::run() {
 
 bool Trainer::State::make_kit() {
   enter(schema::Phase::kPrepare, 0);
-  Result<TrainingKit> made = prepare([this] { advance(); });
+  Result<TrainingKit> made = prepare([this] {
+    if (silent) throw Abandoned{};
+    advance();
+  });
   if (!made) {
     tell([&] { hooks.prepared(made.error()); });
     return false;

@@ -64,7 +64,8 @@ struct TrainingKit {
 
 class Trainer {
  public:
-  // Called first, on the compute thread; calls advance() whenever something got done.
+  // Called first, on the compute thread; calls advance() whenever something got done, and lets pass what that throws:
+  // the trainer is gone.
   using Prepare = std::function<Result<TrainingKit>(const std::function<void()>& advance)>;
   struct Hooks {
     std::function<void(Result<std::shared_ptr<const Prepared>>)> prepared;

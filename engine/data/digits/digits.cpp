@@ -158,7 +158,7 @@ std::uint8_t draw_digit(std::uint64_t seed, DrawDomain domain, std::uint64_t ind
 
 namespace {
 
-ImageSet draw_set(std::uint64_t seed, DrawDomain domain, std::size_t count, ContentHash& hash) {
+ImageSet draw_set(const DatasetOptions& options, DrawDomain domain, std::size_t count, ContentHash& hash) {
   ImageSet set;
   set.stored = {1, kDigitsSide, kDigitsSide};
   const std::size_t elements = set.stored.elements();
@@ -166,10 +166,11 @@ ImageSet draw_set(std::uint64_t seed, DrawDomain domain, std::size_t count, Cont
   set.labels.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto pixels = std::span(set.pixels).subspan(i * elements, elements);
-    set.labels[i] = draw_digit(seed, domain, i, pixels);
+    set.labels[i] = draw_digit(options.seed, domain, i, pixels);
     if (i % kHashedImageStep == 0) {
       hash.add(std::uint64_t{set.labels[i]});
       hash.add(pixels);
+      options.advanced();
     }
   }
   return set;
@@ -193,8 +194,8 @@ Result<Dataset> make_digits(const DatasetOptions& options) {
   Dataset data;
   data.kind = DatasetKind::kSynthetic;
   for (int digit = 0; digit < 10; ++digit) data.classes.push_back(std::to_string(digit));
-  data.train = draw_set(options.seed, DrawDomain::kDigitsTrain, train, hash);
-  data.test = draw_set(options.seed, DrawDomain::kDigitsTest, test, hash);
+  data.train = draw_set(options, DrawDomain::kDigitsTrain, train, hash);
+  data.test = draw_set(options, DrawDomain::kDigitsTest, test, hash);
   data.hash = hash.value();
   return data;
 }

@@ -74,6 +74,16 @@ TEST(Digits, ClassesAreBalancedAndImagesHaveInk) {
   for (const int count : counts) EXPECT_NEAR(count, 500, 90);  // 4 deviations of 21
 }
 
+TEST(Digits, CanBeEndedWhileTheyAreDrawn) {
+  struct Enough {};
+  DatasetOptions options;
+  int calls = 0;
+  options.advanced = [&calls] {
+    if (++calls == 3) throw Enough{};
+  };
+  EXPECT_THROW((void)load_dataset(options), Enough);
+}
+
 TEST(Digits, TooLargeASetIsAnError) {
   DatasetOptions options;
   options.kind = DatasetKind::kSynthetic;
