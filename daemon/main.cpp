@@ -131,7 +131,7 @@ std::string first_device() {
          " s; look at it with nvidia-smi";
 }
 
-// Of the kernels' variants, the one that auto takes here.
+// Names the variant of the kernels that auto takes here.
 std::string version_line() {
   const Result<const kernels::Kernels*> chosen = kernels::select("auto");
   return "tgd " + schema::build_id() + ", protocol " + std::to_string(schema::kProtocolVersion) + ", " +

@@ -1,15 +1,15 @@
 #include "ctl/format/doctor_report.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "ctl/format/table.h"
+#include "schema/described/json_form.h"
 #include "schema/limits.h"
 
 namespace tg::ctl {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = schema::OrderedJson;
 using schema::Cell;
 using schema::Diagnosis;
 using schema::Finding;
@@ -82,16 +82,10 @@ std::string format_diagnosis(const Diagnosis& diagnosis) {
 }
 
 std::string format_diagnosis_json(const Diagnosis& diagnosis) {
-  const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
   const std::size_t nodes = diagnosis.nodes.size();
   Json findings = Json::array(), links = Json::array();
   for (const Finding& one : diagnosis.findings)
-    findings.push_back({{"check", to_word(one.check)},
-                        {"verdict", to_word(one.verdict)},
-                        {"node", text(one.node)},
-                        {"peer", text(one.peer)},
-                        {"seen", one.seen},
-                        {"fix", text(one.fix)}});
+    findings.push_back(to_json(one, schema::JsonView::kShown));
   for (std::size_t from = 0; from < nodes; ++from)
     for (std::size_t to = 0; to < nodes; ++to) {
       if (from == to) continue;

@@ -1,16 +1,12 @@
 #include "ctl/plan/bench_report.h"
 
-#include <cmath>
-#include <nlohmann/json.hpp>
-
 #include "ctl/format/table.h"
+#include "schema/described/json_form.h"
 
 namespace tg::ctl {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json number(double value) { return value > 0 && std::isfinite(value) ? Json(value) : Json(nullptr); }
+using Json = schema::OrderedJson;
 
 std::string link_text(const schema::BenchReply& bench) {
   if (bench.members < 2) return "no other node to measure with";
@@ -44,29 +40,15 @@ std::string format_bench(const schema::BenchReply& bench) {
 }
 
 std::string format_bench_json(const schema::BenchReply& bench) {
-  Json codec = Json::array(), compute = Json::array();
-  for (const schema::KernelRate& rate : bench.codec)
-    codec.push_back({{"kernel", rate.kernel}, {"gelements_per_second", rate.rate}});
-  for (const schema::ComputeRate& rate : bench.compute)
-    compute.push_back({{"model", rate.model},
-                       {"batch", rate.batch},
-                       {"seconds_per_sample", rate.seconds_per_sample},
-                       {"gflops", rate.gflops}});
-  const Json json = {
-      {"schema_version", kBenchJsonVersion},
-      {"node", bench.node},
-      {"build", bench.build},
-      {"measured_ms", bench.measured_ms},
-      {"members", bench.members},
-      {"cores", bench.cores},
-      {"threads", bench.threads},
-      {"kernels", bench.kernels},
-      {"device", bench.device.empty() ? Json(nullptr) : Json(bench.device)},
-      {"math", bench.math},
-      {"link", {{"payload_mbps", number(bench.link_mbps)}, {"round_trip_seconds", number(bench.round_trip_seconds)}}},
-      {"codec", std::move(codec)},
-      {"compute", std::move(compute)},
-      {"saved", bench.saved.empty() ? Json(nullptr) : Json(bench.saved)}};
+  Json json = {{"schema_version", kBenchJsonVersion}};
+  json.update(to_json(bench, schema::JsonView::kShown));
+  json["link"] = {{"payload_mbps", json["link_mbps"]}, {"round_trip_seconds", json["round_trip_seconds"]}};
+  json.erase("link_mbps");
+  json.erase("round_trip_seconds");
+  for (Json& one : json["link"])
+    if (one == 0) one = nullptr;
+  for (Json& one : json["codec"]) one = {{"kernel", one["kernel"]}, {"gelements_per_second", one["rate"]}};
+  if (bench.device.empty()) json["device"] = nullptr;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

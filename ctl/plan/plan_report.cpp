@@ -1,20 +1,19 @@
 #include "ctl/plan/plan_report.h"
 
 #include <array>
-#include <cmath>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "ctl/format/table.h"
 #include "ctl/plan/link_rate.h"
 #include "kernels/base/log.h"
 #include "kernels/base/words.h"
+#include "schema/described/json_form.h"
 #include "schema/limits.h"
 
 namespace tg::ctl {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = schema::OrderedJson;
 using schema::ForecastReply;
 using schema::ForecastRow;
 using schema::Outcome;
@@ -70,28 +69,16 @@ std::string size_table(const ForecastReply& reply) {
   return text;
 }
 
-// --- JSON ---
-
-Json number(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(nullptr); }
-
-Json outcome_json(const Outcome& outcome, const Outcome& ring) {
-  return {{"sent_bytes", outcome.sent_bytes},
-          {"compute_seconds", outcome.compute},
-          {"processor_seconds", outcome.processor},
-          {"wire_seconds", outcome.wire},
-          {"step_seconds", outcome.step},
-          {"samples_per_second", number(outcome.samples_per_second)},
-          {"over_one_node", number(outcome.speed_up)},
-          {"over_ring", number(over_ring(outcome, ring))}};
-}
-
 Json row_json(const ForecastRow& row) {
-  return {{"nodes", row.nodes},
-          {"local_batch", row.local_batch},
-          {"global_batch", row.global_batch},
-          {"direct", outcome_json(row.direct, row.ring)},
-          {"sharded", outcome_json(row.sharded, row.ring)},
-          {"ring", outcome_json(row.ring, row.ring)}};
+  Json json = to_json(row, schema::JsonView::kShown);
+  const auto compare = [&](const char* exchange, const Outcome& outcome) {
+    const double times = over_ring(outcome, row.ring);
+    json[exchange]["over_ring"] = times > 0 ? schema::number_to_json(times) : Json(nullptr);
+  };
+  compare("direct", row.direct);
+  compare("sharded", row.sharded);
+  compare("ring", row.ring);
+  return json;
 }
 
 }  // namespace
@@ -118,25 +105,11 @@ std::string format_forecast(const ForecastReply& reply) {
 }
 
 std::string format_forecast_json(const ForecastReply& reply) {
-  Json table = Json::array();
-  for (const ForecastRow& row : reply.table) table.push_back(row_json(row));
-  const Json json = {
-      {"schema_version", kPlanJsonVersion},
-      {"node", reply.node},
-      {"model", reply.model},
-      {"compute", to_word(reply.compute)},
-      {"parameters", reply.parameters},
-      {"line_mbps", number(reply.line_mbps)},
-      {"payload_mbps", reply.payload_mbps},
-      {"cores", reply.cores},
-      {"measured_ms", reply.measured_ms},
-      {"measured_now", reply.measured_now},
-      {"exchange", reply.exchange},
-      {"coding", reply.coding},
-      {"asked", row_json(reply.asked)},
-      {"table", std::move(table)},
-      {"assumptions", reply.assumptions},
-  };
+  Json json = {{"schema_version", kPlanJsonVersion}};
+  json.update(to_json(reply, schema::JsonView::kShown));
+  json["asked"] = row_json(reply.asked);
+  json["table"] = Json::array();
+  for (const ForecastRow& row : reply.table) json["table"].push_back(row_json(row));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

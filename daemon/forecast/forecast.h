@@ -41,7 +41,8 @@ Status check(const Question& question);
 // one, where the measurement is not whole, and where no rate of the link is known.
 Result<Forecast> forecast(const Question& question, const schema::BenchReply& measured);
 
-// Of a node that has not measured itself: kAssumedCosts, and forward and backward as preparing a run has timed them.
+// What stands for a node that has not measured itself: kAssumedCosts, and forward and backward as preparing a run has
+// timed them.
 schema::BenchReply assumed_bench(const schema::ComputeRate& compute, schema::BenchReply about = {});
 
 }  // namespace tg::daemon

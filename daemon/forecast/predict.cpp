@@ -45,7 +45,7 @@ double computing_cores(const Task& task, const Machine& machine, double cores) {
   return machine.threads < machine.cores ? std::min(machine.threads, cores) : cores;
 }
 
-// Of the asked node as it is: the threads that a start would count. Of a node with other cores: those that compute.
+// For the asked node as it is, the threads that a start would count; for a node with other cores, those that compute.
 double threads_of(const Task& task, const Machine& machine, double cores) {
   if (task.job.threads > 0) return static_cast<double>(task.job.threads);
   return cores == machine.cores ? machine.threads : computing_cores(task, machine, cores);

@@ -33,7 +33,7 @@ class Advisor {
   // As plan does; answered sooner or later, once.
   using Answer = std::function<void(const Result<Forecast>&)>;
   void foresee(Question question, std::uint64_t key, bool busy, Answer answer);
-  // Of a run that was prepared here, from what is known now: adds the forecast to the run's facts.
+  // For a run that was prepared here, from what is known now: adds the forecast to the run's facts.
   schema::StartReply foresee(schema::StartReply facts, const Run& run, const schema::Commit& chosen) const;
   static void add(schema::StartReply& facts, const Result<Forecast>& forecast);
 

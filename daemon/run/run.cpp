@@ -416,7 +416,8 @@ void Run::publish(bool now) {
 
 // --- saving ---
 
-// Of the last state. A device that has failed does not say them any more: the last ones known stay, with their step.
+// Reads the digests of the last state. A device that has failed no longer says them: the last known ones stay, with
+// their step.
 void Run::read_digests() {
   try {
     state_digests(prepared_->replica->segment_digests());

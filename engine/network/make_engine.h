@@ -26,10 +26,10 @@ TooLarge too_large(const Model& model, const EngineOptions& options, std::uint64
 
 // Samples that are evaluated at once, of those asked for: their activations stay below this where nothing else is said.
 inline constexpr std::uint64_t kEvaluationBytes = 256u << 20;
-// Of one sample's activations in evaluation, about: an engine's own layouts may need more.
+// About what one sample's activations take in evaluation: an engine's own layouts may need more.
 std::size_t evaluation_bytes_of_sample(const Model& model, bool canonical_images);
 
-// Of a model that can be trained. What `make` throws becomes an error.
+// Makes the engine of a model that can be trained. What `make` throws becomes an error.
 Result<std::unique_ptr<Engine>> make_engine(const Model& model, const EngineOptions& options,
                                             const std::function<std::unique_ptr<Engine>()>& make);
 

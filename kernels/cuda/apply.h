@@ -12,7 +12,7 @@
 
 namespace tg::kernels::cuda {
 
-// Of a range on the device; unused slots are null.
+// A range of the state on the device; unused slots are null.
 struct StateAt {
   float *parameters, *slot0, *slot1;
 };

@@ -9,7 +9,7 @@
 namespace tg::kernels {
 namespace {
 
-// Of the state.
+// Stores floats of the state.
 template <bool kStream, class Floats>
 inline void put(Floats values, float* at) {
   if constexpr (kStream) {

@@ -64,7 +64,7 @@ void fields(Is<BenchReply> auto& it, auto&& field) {
   field("round_trip_seconds", it.round_trip_seconds, real().called("round trip"));
   field("codec", it.codec, list(kMostKernelRates).list_called("kernel rates"));
   field("compute", it.compute, list(kMostComputeRates).list_called("compute rates"));
-  field("saved", it.saved, line(kMostPathBytes).called("path").not_kept());
+  field("saved", it.saved, line(kMostPathBytes).called("path").not_kept().null());
   field("device", it.device, line(kMostDeviceBytes));
   field("math", it.math, word());
 }
@@ -94,12 +94,12 @@ struct Outcome {
 };
 void fields(Is<Outcome> auto& it, auto&& field) {
   field("sent_bytes", it.sent_bytes, real());
-  field("compute", it.compute, real());
-  field("processor", it.processor, real());
-  field("wire", it.wire, real());
-  field("step", it.step, real());
-  field("samples_per_second", it.samples_per_second, real());
-  field("speed_up", it.speed_up, real().called("speed-up"));
+  field("compute", it.compute, real().named("compute_seconds"));
+  field("processor", it.processor, real().named("processor_seconds"));
+  field("wire", it.wire, real().named("wire_seconds"));
+  field("step", it.step, real().named("step_seconds"));
+  field("samples_per_second", it.samples_per_second, real().null());
+  field("speed_up", it.speed_up, real().called("speed-up").named("over_one_node").null());
 }
 
 struct ForecastRow {
@@ -134,7 +134,7 @@ void fields(Is<ForecastReply> auto& it, auto&& field) {
   field("model", it.model, word());
   field("compute", it.compute);
   field("parameters", it.parameters);
-  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
+  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate").null());
   field("payload_mbps", it.payload_mbps, real().called("payload rate"));
   field("cores", it.cores, between(kLeastCores, kMostCores));
   field("measured_ms", it.measured_ms);

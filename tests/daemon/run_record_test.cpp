@@ -39,7 +39,7 @@ TEST(RunRecord, EveryFieldComesBack) {
 }
 
 TEST(RunRecord, NoMemberIsForgotten) {
-  // Of the status, id and initial digest are the record's own; spec, own, node and status are no fields.
+  // The status's id and initial digest are the record's own; spec, own, node and status are no fields.
   const std::size_t own = schema::rules_of<RunRecord>().size() - schema::rules_of<schema::RunStatus>().size() + 2;
   EXPECT_EQ(own + 4, schema::member_count<RunRecord>());
   EXPECT_EQ(schema::rules_of<MemberRecord>().size(), schema::member_count<MemberRecord>());

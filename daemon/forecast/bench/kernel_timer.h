@@ -11,7 +11,7 @@
 
 namespace tg::daemon {
 
-// Of a gradient, and of parameters and momentum before and after a step. All together are more than a cache holds.
+// The elements of the gradient, and of parameters and momentum before and after a step: more than a cache holds.
 inline constexpr std::size_t kTimedElements = 8u << 20;
 inline constexpr std::uint64_t kTimedBytes = 5 * kTimedElements * sizeof(float);
 
