@@ -25,6 +25,8 @@ constexpr int kProbeMs = 2000;  // between signs of life asked of a busy node
 constexpr int kMeanwhileMs = 1000;
 constexpr int kSilenceMs = 2 * kProbeMs + schema::kControlReplyMs;  // without any, the node is gone
 constexpr int kReconnectMostMs = 1000;
+constexpr std::chrono::seconds kRotationTakes{1};
+constexpr int kRotationPauseMs = 50;
 constexpr std::uint64_t kUnreadable = 0;  // the id of a reply to a request that the node could not read
 constexpr std::uint64_t kFirstId = 1;
 
@@ -51,6 +53,19 @@ bool is_address(const std::string& address) {
   return code == std::errc() && stop == end && port >= 1 && port <= 65535;
 }
 
+Result<schema::OperatorKeys> read_keys(const std::string& file) {
+  if (file.empty()) return schema::OperatorKeys{};
+  const Result<std::string> text = schema::read_key_file(file);
+  if (!text) return text.error();
+  return schema::parse_operator_keys(*text, file);
+}
+
+// Whether a node that gets it twice does the same as for one.
+bool repeatable(const schema::RequestBody& body) {
+  const auto* start = std::get_if<schema::StartRequest>(&body);
+  return (start == nullptr || start->dry_run) && !std::holds_alternative<schema::BenchRequest>(body);
+}
+
 void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {
   if (zmq_setsockopt(socket.handle(), option, key.data(), key.size()) != 0) throw zmq::error_t();
 }
@@ -58,15 +73,25 @@ void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {
 }  // namespace
 
 struct Client::State {
-  State(std::string node_address, schema::OperatorKeys operator_keys)
+  State(std::string node_address, std::string operator_file, schema::OperatorKeys operator_keys)
       : address(std::move(node_address)),
+        key_file(std::move(operator_file)),
         keys(std::move(operator_keys)),
         next_id(std::uint64_t{std::random_device{}()} + kFirstId) {
     dial();
   }
 
+  ~State() { end_events(); }
+
+  // Before the monitor or the socket is closed: an event that nobody can take holds up libzmq's thread for ever.
+  void end_events() {
+    if (socket) zmq_socket_monitor(socket.handle(), nullptr, 0);
+  }
+
   // Dials with the next of our keys, if there are any.
   void dial() {
+    end_events();
+    if (socket) socket.set(zmq::sockopt::linger, 0);  // what it holds is asked again
     socket = zmq::socket_t(context, zmq::socket_type::dealer);
     socket.set(zmq::sockopt::linger, kLingerMs);
     socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(schema::kMostControlBytes));
@@ -75,11 +100,12 @@ struct Client::State {
     socket.set(zmq::sockopt::handshake_ivl, schema::kControlReplyMs);
     socket.set(zmq::sockopt::ipv6, address.front() == '[');
     if (!keys.ways.empty() && !is_local(address)) {
-      const schema::OperatorKeys::Way& way = keys.ways[dials % keys.ways.size()];
+      const schema::OperatorKeys::Way& way = keys.ways[tried % keys.ways.size()];
       set_key(socket, ZMQ_CURVE_SERVERKEY, way.control);
       set_key(socket, ZMQ_CURVE_PUBLICKEY, way.own.open);
       set_key(socket, ZMQ_CURVE_SECRETKEY, way.own.secret);
     }
+    ++tried;
     const std::string endpoint = "inproc://dial-" + std::to_string(++dials);
     constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
@@ -90,33 +116,58 @@ struct Client::State {
     socket.connect(is_local(address) ? "ipc://" + address : "tcp://" + address);
   }
 
-  // Handles events of the connection. Another key is tried as long as there is one.
+  // While keys are rotated (there are several then) the port may change its own between two tries.
+  bool try_next_key() {
+    const bool all_tried = tried >= std::max<std::size_t>(keys.ways.size(), 1);
+    if (tried == 1) first_refused = Clock::now();
+    if (all_tried && (keys.ways.size() < 2 || Clock::now() - first_refused >= kRotationTakes)) return false;
+    if (all_tried) (void)sleep_unless_interrupted(kRotationPauseMs);
+    dial();
+    return true;
+  }
+
+  // Handles events of the connection. Another key is tried as long as there is one. A port that has let us in and is
+  // bound with other keys now has cut us: then the key file is read again. What was asked is asked again.
   void take_events(std::uint64_t id, const schema::RequestBody& body) {
     zmq::message_t event, place;
-    bool failed = false;
+    bool failed = false, cut = false;
     while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(place, zmq::recv_flags::dontwait)) {
       std::uint16_t what = 0;
       std::int32_t value = 0;
       if (event.size() != sizeof what + sizeof value) continue;
       std::memcpy(&what, event.data(), sizeof what);
       std::memcpy(&value, event.data<char>() + sizeof what, sizeof value);
-      accepted = accepted || what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+      const bool succeeded = what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+      cut = cut || accepted;
+      accepted = accepted || succeeded;
+      if (succeeded) continue;
       refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
       // Without keys, any other failure means that it is not a tgd; why_silent finds out more.
       const bool wants_key = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
-      failed = failed || (what != ZMQ_EVENT_HANDSHAKE_SUCCEEDED && (wants_key || !keys.ways.empty()));
+      failed = failed || wants_key || !keys.ways.empty();
     }
-    if (!failed || accepted) return;
-    if (dials >= std::max<std::size_t>(keys.ways.size(), 1)) {
+    if (cut && !repeatable(body)) {
+      lost = true;
+      return;
+    }
+    if (failed && accepted) {
+      if (Result<schema::OperatorKeys> now = read_keys(key_file)) keys = *std::move(now);
+      accepted = refused = false;
+      rotated = true;
+      tried = 0;
+    }
+    if (failed && !try_next_key()) {
       forbidden = true;
       return;
     }
-    dial();
-    (void)send(id, body);
+    if (failed || cut) (void)send(id, body);
   }
 
   Error why_forbidden() const {
     const std::string who = "the node at " + address;
+    if (rotated)
+      return {ErrorKind::kForbidden, who + " let this key in before and does so no longer: your key was rotated out, " +
+                                         "or its line was removed. A run goes on; tgctl status shows it with a new key"};
     if (refused)
       return {ErrorKind::kForbidden, who +
                                          " does not know this key; list its operator line in the cluster key file of "
@@ -147,7 +198,7 @@ struct Client::State {
   // The next reply of any id; nothing at the deadline, on Ctrl-C, or if the node refuses the connection.
   std::optional<Result<schema::Reply>> receive(Clock::time_point deadline, std::uint64_t id,
                                                const schema::RequestBody& body) {
-    while (!interrupted() && !forbidden) {
+    while (!interrupted() && !forbidden && !lost) {
       zmq::pollitem_t items[] = {{socket.handle(), 0, ZMQ_POLLIN, 0}, {monitor.handle(), 0, ZMQ_POLLIN, 0}};
       const int left = remaining_ms(deadline);
       try {
@@ -170,18 +221,22 @@ struct Client::State {
   Result<schema::ReplyBody> ask(const schema::RequestBody& body, int timeout_ms, bool probe,
                                 const Meanwhile* meanwhile = nullptr);
 
-  const std::string address;
-  const schema::OperatorKeys keys;
+  const std::string address, key_file;
+  schema::OperatorKeys keys;
   zmq::context_t context;
   zmq::socket_t socket, monitor;
-  std::size_t dials = 0;
+  Clock::time_point first_refused{};
+  std::size_t dials = 0, tried = 0;  // tried: keys since the last one that was let in
   bool accepted = false, refused = false, forbidden = false;
+  bool rotated = false;  // it was let in before
+  bool lost = false;     // the connection was, and with it perhaps what must not be asked twice
   std::uint64_t next_id;
 };
 
 Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, int timeout_ms, bool probe,
                                              const Meanwhile* meanwhile) {
   const std::uint64_t id = next_id++;
+  lost = false;
   if (!send(id, body)) return unreachable("");
   const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
   Clock::time_point heard = Clock::now();
@@ -192,6 +247,9 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
     std::optional<Result<schema::Reply>> reply = receive(probe ? std::min(deadline, next_probe) : deadline, id, body);
     if (interrupted()) return Error{ErrorKind::kFailed, "interrupted"};
     if (forbidden) return why_forbidden();
+    if (lost)
+      return Error{ErrorKind::kUnreachable, "the connection to the node at " + address +
+                                                " was cut before it answered; tgctl list shows what became of it"};
     const Clock::time_point now = Clock::now();
     if (reply) {
       if (!reply->ok()) {
@@ -231,16 +289,10 @@ Result<Client> Client::connect(const std::string& address, const std::string& ke
                      "\" is not an address of the form host:port, such as 127.0.0.1:7701 or [::1]:7701, and no path of "
                      "a node's local socket"};
   }
-  schema::OperatorKeys keys;
-  if (!key_file.empty()) {
-    const Result<std::string> text = schema::read_key_file(key_file);
-    if (!text) return text.error();
-    Result<schema::OperatorKeys> read = schema::parse_operator_keys(*text, key_file);
-    if (!read) return read.error();
-    keys = *std::move(read);
-  }
+  Result<schema::OperatorKeys> keys = read_keys(key_file);
+  if (!keys) return keys.error();
   try {
-    return Client(std::make_unique<State>(address, std::move(keys)));
+    return Client(std::make_unique<State>(address, key_file, *std::move(keys)));
   } catch (const zmq::error_t& error) {
     return Error{ErrorKind::kUnreachable, address + " cannot be connected to: " + error.what()};
   }

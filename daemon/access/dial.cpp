@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 namespace tg::daemon {
 namespace {
@@ -15,10 +16,23 @@ void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {
 
 }  // namespace
 
+Dial& Dial::operator=(Dial&& other) noexcept {
+  end_events(dealer);
+  dealer = std::move(other.dealer);
+  monitor = std::move(other.monitor);
+  return *this;
+}
+
+void Dial::end_events(zmq::socket_t& dealer) noexcept {
+  if (dealer) zmq_socket_monitor(dealer.handle(), nullptr, 0);
+}
+
 Dial dial(zmq::context_t& context, const SocketOptions& options, const std::optional<Introduction>& introduction,
           const std::string& endpoint) {
   static std::atomic<std::uint64_t> count{0};
-  Dial made{zmq::socket_t(context, zmq::socket_type::dealer), zmq::socket_t(context, zmq::socket_type::pair)};
+  Dial made;
+  made.dealer = zmq::socket_t(context, zmq::socket_type::dealer);
+  made.monitor = zmq::socket_t(context, zmq::socket_type::pair);
   set_socket_options(made.dealer, options);
   if (introduction) {
     set_key(made.dealer, ZMQ_CURVE_SERVERKEY, introduction->server);

@@ -20,6 +20,15 @@ struct Introduction {
 struct Dial {
   zmq::socket_t dealer;
   zmq::socket_t monitor;  // for next_event; another thread may take it over
+
+  Dial() = default;
+  Dial(Dial&&) = default;
+  Dial& operator=(Dial&& other) noexcept;
+  ~Dial() { end_events(dealer); }
+
+  // No event comes any more. Before the monitor or the dealer is closed, by the dealer's thread: an event that nobody
+  // can take holds up libzmq's thread for ever, and every other connection with it.
+  static void end_events(zmq::socket_t& dealer) noexcept;
 };
 
 // Throws zmq::error_t.

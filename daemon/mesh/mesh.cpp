@@ -52,7 +52,10 @@ void Mesh::tick(std::uint64_t now_ms) { state_->outbound.tick(now_ms); }
 void Mesh::forget_waiting() { state_->outbound.forget_waiting(); }
 void Mesh::close(int linger_ms) { state_->outbound.close(linger_ms); }
 void Mesh::set_in_run(bool in_run) { state_->inbound.set_in_run(in_run); }
-void Mesh::stop_receiving() { state_->inbound.stop(); }
+void Mesh::stop_receiving() {
+  state_->outbound.end_events();  // inbound takes them
+  state_->inbound.stop();
+}
 
 const LinkTable& Mesh::links() const { return state_->links; }
 

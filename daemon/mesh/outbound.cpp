@@ -42,6 +42,7 @@ void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   SocketOptions options = mesh_options(self_.config);
   options.ipv6 = takes_ipv6(address.host, self_.config.listen);
   Dial made = daemon::dial(context_, options, introduction, address.mesh_endpoint());
+  Dial::end_events(way.dealer);
   way.dealer = std::move(made.dealer);  // closes the previous one
   const std::lock_guard lock(mutex_);
   monitors_.emplace_back(peer, std::move(made.monitor));
@@ -147,6 +148,10 @@ void Outbound::tick(std::uint64_t now_ms) {
 
 void Outbound::forget_waiting() {
   for (Way& way : ways_) way.waiting.clear();
+}
+
+void Outbound::end_events() {
+  for (Way& way : ways_) Dial::end_events(way.dealer);
 }
 
 void Outbound::close(int linger_ms) {

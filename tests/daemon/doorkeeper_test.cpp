@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -145,6 +146,60 @@ TEST(Networks, NamesAreResolvedAndHaveNoFilter) {
 TEST(Networks, OddOnesAreNone) {
   for (const char* odd : {"10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "10.0.0", "fd00::/129", "a/8", "10.0.0.0/8x"})
     EXPECT_FALSE(parse_network(odd).has_value()) << odd;
+}
+
+// A port that ends every connection as soon as it is there.
+class ShutPort {
+ public:
+  ShutPort() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(socket_, 16), 0);
+    EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    endpoint_ = "tcp://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    thread_ = std::thread([this] {
+      for (int one = 0; (one = ::accept(socket_, nullptr, nullptr)) >= 0; ++ended_) ::close(one);
+    });
+  }
+  ~ShutPort() {
+    ::shutdown(socket_, SHUT_RDWR);
+    thread_.join();
+    ::close(socket_);
+  }
+  const std::string& endpoint() const { return endpoint_; }
+  int ended() const { return ended_; }
+
+ private:
+  const int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::string endpoint_;
+  std::atomic<int> ended_{0};
+  std::thread thread_;
+};
+
+// What happens to a connection while another one takes its place is told to nobody.
+TEST(Dial, OneThatIsReplacedHoldsUpNobodyElse) {
+  zmq::context_t context, others;
+  const ShutPort shut;
+  const SocketOptions options;
+  Dial one;
+  for (int i = 0; i < 1000; ++i) {
+    one = dial(context, options, std::nullopt, shut.endpoint());
+    if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i));
+  }
+  const int before = shut.ended();
+  EXPECT_TRUE(tests::eventually([&] { return shut.ended() > before; }));
+
+  zmq::socket_t open(others, zmq::socket_type::router);
+  open.set(zmq::sockopt::linger, 0);
+  open.bind("tcp://127.0.0.1:*");
+  one = dial(context, options, std::nullopt, open.get(zmq::sockopt::last_endpoint));
+  zmq::message_t id;
+  EXPECT_TRUE(tests::eventually(
+      [&] { return one.dealer.send(zmq::buffer("word", 4), zmq::send_flags::dontwait).has_value(); }));
+  EXPECT_TRUE(tests::eventually([&] { return open.recv(id, zmq::recv_flags::dontwait).has_value(); }));
 }
 
 TEST(User, TextReadsBack) {

@@ -102,14 +102,21 @@ class Rotation(unittest.TestCase):
         with Mesh(3, keys=True) as mesh:
             old = os.path.join(mesh.folder, "old.key")
             shutil.copy(mesh.key_file, old)
-            run = mesh.detach({"steps": 100000, "data-train": 1024})
+            followers = [mesh.follow("start", mesh.job_file({"steps": 100000, "data-train": 1024}))]
+            run = followers[0].first_line()
+            mesh.wait_for_step(run, 1)
+            followers += [mesh.follow("wait", run, "--timeout", "1h", node=node) for node in (0, 1, 2)]
+            left_behind = mesh.follow("--key", old, "wait", run, "--timeout", "1h", node=1)
             for number, step in enumerate(("add", "use", "drop"), start=1):
                 mesh.keygen(mesh.key_file, "--rotate", step)
                 wait_until(f"--rotate {step} is read", lambda: all(node.log_text().count("event=keys-read") == number for node in mesh.nodes))
                 before = mesh.run(run)["step"]
                 mesh.wait_for_step(run, before + 20)
+            left_behind.finish().ends(FORBIDDEN, "your key was rotated out", "A run goes on")
             mesh.ctl_ok("stop", run)
             self.assertEqual(mesh.run(run)["state"], "STOPPED")
+            for follower in followers:
+                follower.finish().ends(0)
             for node in mesh.nodes:
                 self.assertNotIn("connection-lost", node.log_text().split("event=run-ended")[0])
             # Between runs the new key is bound, and the old one is nobody's.
