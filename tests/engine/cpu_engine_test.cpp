@@ -7,6 +7,7 @@
 #include <limits>
 #include <ostream>
 
+#include "engine/models/builder.h"
 #include "tests/engine/random_batch.h"
 
 namespace tg::engine {
@@ -56,6 +57,30 @@ TEST_P(CpuEngine, RepeatsBitForBit) {
   EXPECT_EQ(other->forward(parameters_.data(), batch_), loss);
   other->backward(1.0F, other_engine.data(), ignore);
   EXPECT_TRUE(same_bits(first, other_engine));
+}
+
+// oneDNN's first choice for such a layer gives other gradients from time to time.
+TEST(CpuEngineOnThreads, StridedWindowsOfOnePixelRepeat) {
+  for (const int channels : {3, 5, 6, 8, 12}) {
+    SCOPED_TRACE(channels);
+    const Model model = ModelBuilder("strided", {channels, 8, 6})
+                            .convolution("conv1", {.count = channels, .kernel = 3, .bias = false}, {})
+                            .convolution("downsample", {.count = 6, .stride = 2, .bias = false}, {})
+                            .dense("fc", 4, {})
+                            .build()
+                            .value();
+    const auto engine = make_cpu_engine(model, {.threads = 2, .batch = 3, .evaluation_batch = 1}).value();
+    const Batch batch = random_batch(model, 3, 51);
+    const AlignedArray<float> parameters = random_parameters(model, 0.5F, 52);
+    AlignedArray<float> first = flat_array(model), again = flat_array(model);
+    engine->forward(parameters.data(), batch);
+    engine->backward(1.0F, first.data(), ignore);
+    for (int repeat = 0; repeat < 200; ++repeat) {
+      engine->forward(parameters.data(), batch);
+      engine->backward(1.0F, again.data(), ignore);
+      ASSERT_TRUE(same_bits(first, again)) << repeat;
+    }
+  }
 }
 
 TEST_P(CpuEngine, ParametersMayMoveBetweenSteps) {
