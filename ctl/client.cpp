@@ -166,8 +166,9 @@ struct Client::State {
   Error why_forbidden() const {
     const std::string who = "the node at " + address;
     if (rotated)
-      return {ErrorKind::kForbidden, who + " let this key in before and does so no longer: your key was rotated out, " +
-                                         "or its line was removed. A run goes on; tgctl status shows it with a new key"};
+      return {ErrorKind::kForbidden,
+              who + " let this key in before and does so no longer: your key was rotated out, " +
+                  "or its line was removed. A run goes on; tgctl status shows it with a new key"};
     if (refused)
       return {ErrorKind::kForbidden, who +
                                          " does not know this key; list its operator line in the cluster key file of "

@@ -78,9 +78,9 @@ struct DatasetOptions {
   std::size_t synthetic_test = 0;
   double test_share = 0;  // share of each class held back for testing; 0 = the data have a test set
   Damaged damaged = Damaged::kFatal;
-  int classes = 0;  // classes of fractals; 0 = the default
-  int size = 0;     // pixels of the fractals' sides; 0 = the default
-  int threads = 1;  // threads that read, decode and draw
+  int classes = 0;                         // classes of fractals; 0 = the default
+  int size = 0;                            // pixels of the fractals' sides; 0 = the default
+  int threads = 1;                         // threads that read, decode and draw
   std::function<void()> advanced = [] {};  // called while a set is drawn; what it throws passes through
 };
 

@@ -84,8 +84,7 @@ std::string format_diagnosis(const Diagnosis& diagnosis) {
 std::string format_diagnosis_json(const Diagnosis& diagnosis) {
   const std::size_t nodes = diagnosis.nodes.size();
   Json findings = Json::array(), links = Json::array();
-  for (const Finding& one : diagnosis.findings)
-    findings.push_back(to_json(one, schema::JsonView::kShown));
+  for (const Finding& one : diagnosis.findings) findings.push_back(to_json(one, schema::JsonView::kShown));
   for (std::size_t from = 0; from < nodes; ++from)
     for (std::size_t to = 0; to < nodes; ++to) {
       if (from == to) continue;

@@ -242,13 +242,14 @@ TEST(Trainer, EndsPreparingWhenItGoes) {
   };
   Progress progress;
   {
-    const Trainer trainer({schema::JobSpec(), Rank(0), {1}},
-                          [prepares, ended](const std::function<void()>& advance) -> Result<TrainingKit> {
-                            const AtEnd at_end{ended};
-                            prepares->release();
-                            while (true) advance();
-                          },
-                          progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
+    const Trainer trainer(
+        {schema::JobSpec(), Rank(0), {1}},
+        [prepares, ended](const std::function<void()>& advance) -> Result<TrainingKit> {
+          const AtEnd at_end{ended};
+          prepares->release();
+          while (true) advance();
+        },
+        progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
     ASSERT_TRUE(prepares->try_acquire_for(kPatience));
   }
   EXPECT_TRUE(ended->try_acquire_for(kPatience));
