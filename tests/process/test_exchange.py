@@ -33,10 +33,10 @@ class Paused(unittest.TestCase):
         self.stands_still("sharded")
 
     def stands_still(self, exchange):
-        """AlexNet's parameters: a step's frames would be many times what the windows let out."""
+        """GoogLeNet's parameters on a slow link: a step's frames would be many times what the windows let out."""
         job = {
-            "exchange": exchange, "model": "alexnet", "compute": "replay", "ema": 0, "steps": 100000, "digest-every": 100000,
-            "data-train": None, "data-test": None, "link-mbps": 1000, "evaluate-every": 0,
+            "exchange": exchange, "model": "googlenet-biases", "compute": "replay", "ema": 0, "steps": 100000, "digest-every": 100000,
+            "data-train": None, "data-test": None, "link-mbps": 100, "evaluate-every": 0,
         }  # fmt: skip
         with Mesh(3, {"peer-timeout": "60s"}) as mesh:
             run = mesh.detach(job)
