@@ -1,0 +1,95 @@
+// What a peer may not send: each frame here ends the run with a cause that names its sender and what was wrong. Three
+// members, sharded; node-a is the one that is sent to.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "daemon/exchange/exchange.h"
+#include "tests/simulation/exchange/alone.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::size_t kWide = 1 << 20;  // a window that nothing fills here
+const Rank kB(1);
+const Rank kC(2);
+
+struct Sharded : Alone {
+  Sharded() : Alone(schema::ExchangeKind::kSharded, kWide, {"node-a", "node-b", "node-c"}) {}
+  std::size_t chunk_of(Rank owner) const {
+    const auto found = std::ranges::find(layout.chunks, owner, &ChunkLayout::owner);
+    return static_cast<std::size_t>(found - layout.chunks.begin());
+  }
+  void send(Rank peer, std::size_t chunk, schema::ChunkPhase phase, schema::PayloadFormat format) {
+    payload.resize(kPayload);
+    from(peer, schema::Chunk{static_cast<std::uint32_t>(chunk), phase, format, payload});
+  }
+  void expect_blamed(Rank peer, const std::string& what) {
+    const std::optional<schema::Fail> cause = failure();
+    ASSERT_TRUE(cause) << what;
+    EXPECT_EQ(cause->node, members.names[peer]);
+    EXPECT_NE(cause->message.find(what), std::string::npos) << cause->message;
+  }
+};
+
+using enum schema::ChunkPhase;
+using enum schema::PayloadFormat;
+
+TEST(ExchangeRefusal, CodesThatCameAlready) {
+  Sharded node;
+  const std::size_t chunk = node.chunk_of(Rank(0));
+  node.codes_from(kB, chunk, kPayload);
+  EXPECT_FALSE(node.failure());
+  node.codes_from(kB, chunk, kPayload);
+  node.expect_blamed(kB, "twice");
+}
+
+TEST(ExchangeRefusal, CodesOfAChunkThatIsBeingSummed) {
+  Sharded node;
+  const std::size_t chunk = node.chunk_of(Rank(0));
+  node.codes_from(kB, chunk, kPayload);
+  node.codes_from(kC, chunk, kPayload);
+  std::optional<Piece> piece = node.exchange.next_piece(Taker::kIdleThread);
+  while (piece && !std::holds_alternative<Reduce>(*piece)) piece = node.exchange.next_piece(Taker::kIdleThread);
+  ASSERT_TRUE(piece) << "nothing is summed";
+  node.codes_from(kC, chunk, kPayload);
+  node.expect_blamed(kC, "twice");
+}
+
+TEST(ExchangeRefusal, ATotalThatCameAlready) {
+  Sharded node;
+  node.contribute_all();
+  const std::size_t chunk = node.chunk_of(kB);
+  node.total_from_owner(chunk, kPayload);
+  EXPECT_FALSE(node.failure());
+  node.total_from_owner(chunk, kPayload);
+  node.expect_blamed(kB, "twice");
+}
+
+TEST(ExchangeRefusal, ATotalWithoutOurCodes) {
+  Sharded node;
+  node.total_from_owner(node.chunk_of(kB), kPayload);
+  node.expect_blamed(kB, "summed without the codes of node-a");
+}
+
+TEST(ExchangeRefusal, WhatBelongsElsewhere) {
+  const auto each = [](const char* what, const std::function<void(Sharded&)>& send) {
+    Sharded node;
+    node.contribute_all();
+    send(node);
+    node.expect_blamed(kB, what);
+  };
+  each("to the wrong member", [](Sharded& node) { node.send(kB, node.chunk_of(kC), kContribution, kCodesRaw); });
+  each("to the wrong member", [](Sharded& node) { node.send(kB, node.chunk_of(kC), kTotal, kSumsRaw); });
+  each("to the wrong member", [](Sharded& node) { node.send(kB, node.chunk_of(Rank(0)), kTotal, kSumsRaw); });
+  each("in a format that the layout does not have",
+       [](Sharded& node) { node.send(kB, node.chunk_of(Rank(0)), kContribution, kSumsRaw); });
+  each("in a format that the layout does not have",
+       [](Sharded& node) { node.send(kB, node.chunk_of(kB), kTotal, kFloat32); });
+  each("which is not in the layout",
+       [](Sharded& node) { node.send(kB, node.layout.chunks.size(), kContribution, kCodesRaw); });
+  each("gives credit for", [](Sharded& node) { node.from(kB, schema::Credit{1u << 30}); });
+}
+
+}  // namespace
+}  // namespace tg::daemon
