@@ -198,6 +198,7 @@ Status RunStore::keep(const RunRecord& record) {
   const std::lock_guard writers(state_->writing);
   RunRecord own = record;
   own.node = state_->node;
+  if (schema::is_final(own.status.state)) state_->files->sweep(own.id);
   return state_->files->write_record(own);
 }
 

@@ -525,6 +525,25 @@ TEST_F(RunStoreTest, WhatIsKeptIsNotShownBeforeItIsSaid) {
   EXPECT_EQ(store->find("run-1")->status.state, RunState::kCompleted) << "but a crash leaves it";
 }
 
+TEST_F(RunStoreTest, WhatInterruptedWritesLeftGoesWithTheRunOrAtTheNextStart) {
+  open();
+  RunRecord record = sample_record("run-1");
+  ASSERT_TRUE(store->write(record).ok());
+  const std::string cut = run_file("run-1", "checkpoint-0000000010.safetensors.partial");
+  write_text(cut, "cut");
+  ASSERT_TRUE(store->keep(record).ok());
+  EXPECT_TRUE(std::filesystem::exists(cut)) << "it may be being written";
+  record.status.state = RunState::kCompleted;
+  ASSERT_TRUE(store->keep(record).ok());
+  EXPECT_FALSE(std::filesystem::exists(cut));
+  const std::vector<std::string> left{cut, run_file("without-record", "run.json.partial"),
+                                      directory.path() + "/bench.json.partial"};
+  for (const std::string& path : left) write_text(path, "cut");
+  open();
+  for (const std::string& path : left) EXPECT_FALSE(std::filesystem::exists(path)) << path;
+  EXPECT_TRUE(store->find("run-1").has_value());
+}
+
 TEST_F(RunStoreTest, MoreIsLearntOfARunByItsKey) {
   open();
   RunRecord record = sample_record("run-1", "node-a", RunState::kFailed);

@@ -127,6 +127,7 @@ class DeathWhileSaving(Saving):
                 self.heal(mesh)
                 self.one_truth(mesh, run, "COMPLETED", ("saved", left, "saved"))
                 self.fetch_everywhere(mesh, run)
+                self.assertEqual([name for name in os.listdir(os.path.dirname(mesh[1].run_file(run, ""))) if "partial" in name], [])
 
     def test_after_the_save_and_before_the_verdict(self):
         # The sixth rename is that of the verdict's record.
