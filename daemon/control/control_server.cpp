@@ -34,8 +34,7 @@ bool reads_only(const schema::RequestBody& body) {
   // To measure links fills them.
   if (const auto* examine = std::get_if<schema::ExamineRequest>(&body)) return examine->seconds == 0;
   return std::holds_alternative<schema::StatusRequest>(body) || std::holds_alternative<schema::LogsRequest>(body) ||
-         std::holds_alternative<schema::FetchRequest>(body) || std::holds_alternative<schema::FetchedRequest>(body) ||
-         std::holds_alternative<schema::VersionRequest>(body);
+         std::holds_alternative<schema::FetchRequest>(body) || std::holds_alternative<schema::VersionRequest>(body);
 }
 
 struct Watch {               // the run that the node's thread wants watched

@@ -102,8 +102,13 @@ class AllDisks(Saving):
             tensors, metadata = read_safetensors(os.path.join(folder, MODELS[0]))
             self.assertEqual((metadata["run"], metadata["step"]), (run, "10"))
             self.assertTrue(tensors)
-            # Fetched: nobody needs it any more.
-            wait_until("the memory is free", lambda: all(row["save"] == "not saved" for row in mesh.run(run)["members"]))
+            with open(os.path.join(folder, "metrics.jsonl")) as file:  # No room for it: nothing, or whole lines.
+                self.assertEqual(file.read(), "")
+            # Reading drops nothing.
+            self.assertEqual([row["save"] for row in mesh.run(run)["members"]], ["in memory"] * 2)
+            self.fetch_everywhere(mesh, run)
+            mesh.ctl("start", mesh.job_file(job), "--dry-run").ends(1, "memory", run, "tgctl fetch", "tgctl delete")
+            mesh.ctl_ok("delete", run)
             mesh.ctl_ok("start", mesh.job_file(job), "--dry-run")
 
     def test_deleted(self):
