@@ -119,6 +119,26 @@ class AllDisks(Saving):
             mesh.ctl("status", run).ends(4)
 
 
+class SmallFiles(Saving):
+    def test_a_limit_of_the_size_of_files_is_a_full_disk(self):
+        limited = ["sh", "-c", 'ulimit -f 128; exec "$@"', "sh"]  # blocks of 512 bytes
+        mesh = Mesh(2)
+        for node in mesh.nodes:
+            node.prefix = limited
+        with mesh:
+            for node in mesh.nodes:
+                node.prefix = []
+            run = mesh.ctl("start", mesh.job_file(JOB)).ends(6, "in memory", "File too large").out.strip()
+            mesh.wait_ended(run)
+            self.fetch_everywhere(mesh, run)
+            # tgctl fetch meets the same limit.
+            mesh[0].prefix = limited
+            folder = os.path.join(mesh.folder, "limited")
+            mesh.ctl("fetch", run, "-o", folder).ends(1, "File too large")
+            self.assertEqual(os.listdir(folder), [])
+            mesh[0].prefix = []
+
+
 class DeathWhileSaving(Saving):
     def test_at_every_file(self):
         """Each rename of the save is the last thing that node-b does; then it comes back."""
