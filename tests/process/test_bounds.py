@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import unittest
 
 from mesh import Mesh
@@ -57,6 +58,28 @@ class Descriptors(unittest.TestCase):
                     mesh.start({"steps": 3}, node=1)
                     mesh.fetch(mesh.start({"steps": 3}), node=1)
                     self.assertEqual(mesh[1].end(), 0)
+
+    def test_idle_connections_cost_no_run_its_state(self):
+        """Whoever connects to the ports and says nothing: the descriptors that a run is saved with are kept."""
+        with Mesh(2, absent=[0, 1]) as mesh:
+            for node in mesh.nodes:
+                start_under(node, "prlimit", "--nofile=256:256")
+            mesh.wait_ready()
+            run = mesh.detach({"steps": 100000, "checkpoint-every": "200ms"})
+            mesh.wait_for_step(run, 2)
+            idle = []
+            self.addCleanup(lambda: [one.close() for one in idle])
+            taken = lambda: len(os.listdir(f"/proc/{mesh[0].process.pid}/fd"))
+            for port in (mesh[0].port, mesh[0].port + 1) * 15:
+                idle += [socket.create_connection((mesh[0].host, port)) for _ in range(10)]
+                wait_until(lambda: f"those above the bound are cut: {taken()} of 256 descriptors are taken", lambda: taken() < 240)
+            known = mesh[0].log_text().count("event=checkpoint ")
+            wait_until("two more checkpoints are written", lambda: mesh[0].log_text().count("event=checkpoint ") > known + 1)
+            self.assertNotIn("event=checkpoint-failed", mesh[0].log_text())
+            mesh.ctl_ok("stop", run)
+            mesh.ctl("wait", run)
+            self.assertEqual([row["save"] for row in mesh.run(run)["members"]], ["saved", "saved"])
+            mesh.fetch(run)
 
     def test_what_a_mesh_takes(self):
         """With a margin: a node counts what it needs by this."""
