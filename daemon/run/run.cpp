@@ -73,9 +73,10 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
   if (job_.trace) timeline_->start(context_.self.config.node, context_.self.config.seat().index());
   const Rank self = view_.rank(context_.self.config.seat()).value();
   const Per<Rank, std::uint16_t> weights = by_rank(view_, identity_.weights);
-  trainer_ = std::make_unique<Trainer>(Trainer::Options{.job = job_, .self = self, .weights = weights},
-                                       preparation(context_, job_, self, weights), context_.news.progress,
-                                       context_.machine.fault, timeline_, trainer_hooks(context_, identity_.key));
+  trainer_ =
+      std::make_unique<Trainer>(Trainer::Options{.job = job_, .self = self, .weights = weights, .run = identity_.id},
+                                preparation(context_, job_, self, weights), context_.news.progress,
+                                context_.machine.fault, timeline_, trainer_hooks(context_, identity_.key));
 }
 
 Run::~Run() = default;
