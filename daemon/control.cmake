@@ -6,6 +6,7 @@ add_library(tgd_control STATIC
   ${CMAKE_CURRENT_LIST_DIR}/control/questions.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/artefacts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/checkpoints.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/store/line_file.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/retention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/run_files.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/run_record.cpp

@@ -56,12 +56,13 @@ constexpr std::chrono::seconds kDevicePatience{30};  // eight devices may take h
 constexpr std::chrono::seconds kEndPatience{2 * schema::kShutdownMs / 1000};
 
 // A standard stream that is closed would become a file's or a socket's descriptor, and the log would be written there.
-// A reader of one that has gone is an error of that write, no signal.
+// What ends a write (a reader that has gone, ulimit -f, a terminal that takes nothing from the background) is an error
+// of that write, and ends or stops no node.
 void keep_standard_streams() {
   int descriptor = ::open("/dev/null", O_RDWR);
   while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = ::open("/dev/null", O_RDWR);
   ::close(descriptor);
-  std::signal(SIGPIPE, SIG_IGN);
+  for (const int of_a_write : {SIGPIPE, SIGXFSZ, SIGTTOU}) std::signal(of_a_write, SIG_IGN);
 }
 
 // libgomp reads its settings before main: idle engine threads must sleep, not spin, on cores that the exchange needs.

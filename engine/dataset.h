@@ -129,9 +129,10 @@ Status check_labels(const Dataset& data, int classes);
 
 // Fills a training batch from stream positions [first, first + batch.count). A damaged file that is to be skipped is
 // replaced by the next sample of the set. Throws std::runtime_error naming a damaged file that is fatal, or if only
-// damaged files follow.
-void fill_training_batch(const Dataset& data, const Recipe& recipe, SampleStream& stream, std::uint64_t seed,
-                         std::uint64_t first_position, Batch& batch);
+// damaged files follow. advanced: called after each sample; what it throws passes through.
+void fill_training_batch(
+    const Dataset& data, const Recipe& recipe, SampleStream& stream, std::uint64_t seed, std::uint64_t first_position,
+    Batch& batch, const std::function<void()>& advanced = [] {});
 // Fills an evaluation batch from test images [first, first + batch.count) on `threads` threads. Damaged files that are
 // to be skipped are left out: batch.count is then less, possibly 0. Throws as above.
 void fill_evaluation_batch(const Dataset& data, const Recipe& recipe, std::size_t first, Batch& batch, int threads = 1);

@@ -94,7 +94,7 @@ class Engine {
   double forward(const float* parameters, const Batch& batch) { return forward(parameters, batch, {}); }
   // gradients[...] = factor * d(sum of losses)/d(parameters) of the last forward. Called once per forward, with no
   // evaluation in between (it uses the same memory). Overwrites every real element of every segment; padding is left
-  // as it is (0).
+  // as it is (0). An exception of the sink passes through; then the engine can only be destroyed.
   virtual void backward(float factor, float* gradients, const SegmentSink& sink) = 0;
   // Begins to copy the images of the next forward's batch, if they have to be copied, and returns while the copy goes
   // on beside the computation. Called between other calls or by the sink. That forward recognizes them by the Batch's

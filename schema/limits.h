@@ -104,11 +104,18 @@ static_assert(2 * kLargeChunkParameters / 8 <= kMostChunkPayloadBytes, "raw code
 // a peer given by name needs an I/O thread as well.
 inline constexpr std::size_t kDescriptorsPerPeer = 12;
 inline constexpr std::size_t kOwnDescriptors = 48;      // sockets, I/O threads, standard streams, a run's files
-inline constexpr std::size_t kReserveDescriptors = 64;  // for tgctl, strangers and restarts
+inline constexpr std::size_t kReserveDescriptors = 64;  // for tgctl, strangers and restarts, on both ports
 inline constexpr std::size_t kMetricsDescriptors = 24;  // connections to the metrics port
 constexpr std::size_t descriptors_of(std::size_t nodes) {
   return kOwnDescriptors + kMetricsDescriptors + kReserveDescriptors + nodes * kDescriptorsPerPeer;
 }
+// The connections that a port may have where so many descriptors are allowed: one of each peer, and half of what the
+// node itself does not need. So whoever connects takes none that a run has to be saved with.
+constexpr std::size_t connections_of(std::size_t descriptors, std::size_t nodes) {
+  const std::size_t own = descriptors_of(nodes) - kReserveDescriptors;
+  return nodes + (descriptors > own ? (descriptors - own) / 2 : 0);
+}
+static_assert(2 * (connections_of(descriptors_of(2), 2) - 2) == kReserveDescriptors);
 static_assert(descriptors_of(kMostMembers) <= 4096, "the hard limit of open files is 4096 or more wherever we looked");
 
 // Queues.

@@ -27,6 +27,7 @@ Result<MemberRecord> parse_member_record(const std::string& node, std::string js
     const nlohmann::json none = nlohmann::json::object();
     for (const auto& [name, mark] : (root.contains("files") ? root.at("files") : none).items())
       record.files[name] = {mark.at("bytes").get<std::uint64_t>(), mark.at("sha256").get<std::string>()};
+    record.traced = root.contains("spec") && root.at("spec").value("trace", "") == "true";
   } catch (const nlohmann::json::exception& error) {
     return Error{ErrorKind::kCorrupt, error.what()};
   }

@@ -23,6 +23,7 @@ struct MemberRecord {
   std::string json;  // the whole of it
   std::uint64_t digest = 0, digest_step = 0;
   std::map<std::string, FileMark> files;  // by name; older records have none
+  bool traced = false;                    // every member has a timeline
   std::optional<FileMark> mark(const std::string& file) const;
 };
 

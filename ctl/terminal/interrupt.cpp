@@ -19,6 +19,7 @@ void catch_interrupt() {
   sigemptyset(&action.sa_mask);
   action.sa_flags = 0;  // no SA_RESTART: waits must end
   sigaction(SIGINT, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error of that write
 }
 
 bool interrupted() { return raised != 0; }

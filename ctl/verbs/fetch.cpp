@@ -96,7 +96,8 @@ Result<schema::MeshStatus> ask_ended_run(Client& client, const std::string& id) 
 }
 
 // Fetches one run from those who have it, checks every file, and takes another member's copy of one that is not what
-// its writer wrote. Nothing takes its place before everything is there.
+// its writer wrote. Nothing takes its place before everything is there. The model is what it comes for: of the records
+// of the run (run.json, metrics.jsonl, timelines) it takes those that are good, and says which are not.
 class Fetcher {
  public:
   Fetcher(Client& client, const schema::RunStatus& run, const FetchSource& source, std::string folder)
@@ -111,9 +112,9 @@ class Fetcher {
     return fetch_traces();
   }
   Status keep() {
-    for (const char* name : {kDescriptionFile, kScriptFile}) {  // of another model
+    for (const char* name : kFiles) {  // those of another run do not stay
       std::error_code code;
-      if (!described_) fs::remove(fs::path(folder_) / name, code);
+      if (!fetched(name)) fs::remove(fs::path(folder_) / name, code);
       if (code) return Error{ErrorKind::kIo, folder_ + "/" + name + " cannot be removed: " + code.message()};
     }
     for (PartFile& file : files_)
@@ -129,9 +130,15 @@ class Fetcher {
 
  private:
   PartFile part(const std::string& name) const { return PartFile((fs::path(folder_) / name).string()); }
+  bool fetched(const std::string& name) const {
+    return std::any_of(files_.begin(), files_.end(),
+                       [&](const PartFile& file) { return file.path() == part(name).path(); });
+  }
 
+  // A member whose record is bad may have a good model: it is asked last.
   Status fetch_records() {
     std::optional<Error> first;
+    std::vector<MemberRecord> bare;
     for (const std::string& node : source_.nodes) {
       std::string json;
       const Status fetched =
@@ -153,7 +160,9 @@ class Fetcher {
       }
       say(complaint(node, kRecordFile, record.error()));
       if (!first) first = Error{record.error().kind, complaint(node, kRecordFile, record.error())};
+      if (record.error().kind != ErrorKind::kUnreachable) bare.emplace_back().node = node;
     }
+    records_.insert(records_.end(), bare.begin(), bare.end());
     if (!records_.empty()) return {};
     return *first;
   }
@@ -195,21 +204,27 @@ class Fetcher {
 
   // metrics.jsonl differs from member to member: how long it waited. It comes with the record that knows its hash.
   Status fetch_metrics() {
-    std::optional<Error> last;
-    for (const MemberRecord& record : records_) {
-      PartFile file = part(kMetricsFile);
-      const Status good = fetch_checked(record, kMetricsFile, record.mark(kMetricsFile), false, file);
-      if (good) {
-        files_.push_back(std::move(file));
-        record_ = &record;
-        return add(kRecordFile, record.json);
+    record_ = &records_.front();
+    for (const bool whole : {true, false}) {
+      for (const MemberRecord& record : records_) {
+        if (record.mark(kMetricsFile).has_value() != whole) continue;
+        PartFile file = part(kMetricsFile);
+        const Status good = fetch_checked(record, kMetricsFile, record.mark(kMetricsFile), false, file);
+        if (good) {
+          if (!whole) say(record.node + " recorded no hash of its " + kMetricsFile + "; lines may be missing");
+          files_.push_back(std::move(file));
+          if (!record.json.empty()) record_ = &record;
+          return add_record();
+        }
+        if (good.error().kind == ErrorKind::kIo) return good;
+        say(complaint(record.node, kMetricsFile, good.error()));
       }
-      if (good.error().kind == ErrorKind::kIo) return good;
-      last = Error{good.error().kind, complaint(record.node, kMetricsFile, good.error())};
-      say(last->message);
     }
-    return *last;
+    say(std::string("no ") + kMetricsFile + ": no member that answers has a good one");
+    return add_record();
   }
+
+  Status add_record() { return record_->json.empty() ? Status() : add(kRecordFile, record_->json); }
 
   Status add(const std::string& name, std::string_view text) {
     PartFile file = part(name);
@@ -231,14 +246,20 @@ class Fetcher {
       return {};
     }
     const Result<std::string> json = compose_model_json(*description, record_->json);
-    if (!json) return Error{json.error().kind, complaint(model_node_, kModelFiles[0], json.error())};
-    described_ = true;
+    if (!json) {
+      say(std::string("no ") + kDescriptionFile + " and no " + kScriptFile + ": " +
+          (record_->json.empty() ? std::string("no member that answers has a good ") + kRecordFile
+                                 : complaint(model_node_, kModelFiles[0], json.error())));
+      return {};
+    }
     if (Status status = add(kDescriptionFile, *json); !status) return status;
     return add(kScriptFile, predict_script());
   }
 
   // A run with trace = true has a timeline on every member; other runs have none.
   Status fetch_traces() {
+    if (std::none_of(records_.begin(), records_.end(), [](const MemberRecord& record) { return record.traced; }))
+      return {};
     for (const schema::MemberStatus& member : run_.members) {
       if (member.digest == 0) continue;
       PartFile file = part("trace-" + member.node + ".json");
@@ -247,8 +268,7 @@ class Fetcher {
         files_.push_back(std::move(file));
         continue;
       }
-      if (status.error().kind == ErrorKind::kNotFound) return {};
-      if (status.error().kind != ErrorKind::kUnreachable) return status;
+      if (status.error().kind == ErrorKind::kIo) return status;
       say("no timeline of " + member.node + ": " + status.error().message);
     }
     return {};
@@ -262,7 +282,6 @@ class Fetcher {
   const MemberRecord* record_ = nullptr;  // the one that is kept
   std::vector<PartFile> files_;           // the model first
   std::string model_node_;                // whose copy of it
-  bool described_ = false;                // it says what its network is
 };
 
 }  // namespace

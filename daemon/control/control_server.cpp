@@ -34,8 +34,7 @@ bool reads_only(const schema::RequestBody& body) {
   // To measure links fills them.
   if (const auto* examine = std::get_if<schema::ExamineRequest>(&body)) return examine->seconds == 0;
   return std::holds_alternative<schema::StatusRequest>(body) || std::holds_alternative<schema::LogsRequest>(body) ||
-         std::holds_alternative<schema::FetchRequest>(body) || std::holds_alternative<schema::FetchedRequest>(body) ||
-         std::holds_alternative<schema::VersionRequest>(body);
+         std::holds_alternative<schema::FetchRequest>(body) || std::holds_alternative<schema::VersionRequest>(body);
 }
 
 struct Watch {               // the run that the node's thread wants watched
@@ -73,6 +72,7 @@ struct ControlServer::State {
   void handle(const Client& client, schema::VersionRequest request);
   void handle(const Client& client, const schema::Beat& beat);
   bool is_rival(const schema::Beat& beat) const;
+  std::string still_in_a_run(Seat seat, const std::vector<schema::RunStatus>& runs) const;
   std::string why_forbidden(const User& user, const schema::RequestBody& body) const;
   void pass_on(const Client& client, schema::RequestBody body);
   template <class SliceRequest>
@@ -107,6 +107,7 @@ struct ControlServer::State {
   // Owned by the control thread.
   std::unique_ptr<ControlSockets> sockets;
   Liveness liveness;
+  Per<Seat, std::string> runs_of_peers;  // as their last beats said; "" = none
   Questions questions;
   Watch watching;
   std::uint64_t bad_messages = 0, bad_messages_told = 0, last_complaint_ms = 0;
@@ -139,6 +140,7 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
       log(own_log),
       hooks(std::move(own_hooks)),
       liveness({names, self, node_config.peer_timeout_ms}),
+      runs_of_peers(names.size()),
       questions(names),
       heard(names.size()),
       reached(names.size()) {}
@@ -259,7 +261,9 @@ void ControlServer::State::follow_node() {
   } else if (now_wanted.step_timeout_ms != watching.step_timeout_ms) {
     liveness.set_step_timeout(now_wanted.step_timeout_ms);
   }
+  const bool another_run = now_wanted.run_id != watching.run_id;
   watching = std::move(now_wanted);
+  if (another_run) send_beats(steady_ms());  // the others see at once which run this node is in
 }
 
 void ControlServer::State::from_client(const ClientMessage& message) {
@@ -383,7 +387,25 @@ void ControlServer::State::handle(const Client& client, const schema::Beat& beat
   if (found == names.end()) return complain(beat.node, "a beat of a node that no peer line names");
   const auto peer = Seat(static_cast<std::size_t>(found - names.begin()));
   if (peer == self) return complain(beat.node, "a beat under our own name: are two nodes called " + beat.node + "?");
+  runs_of_peers[peer] = beat.run_id;
   liveness.beat(peer, beat, steady_ms());
+}
+
+// A node that slept wakes up in a run that the others have ended. Until it has ended it too, nothing can be started. ""
+// if this is not so.
+std::string ControlServer::State::still_in_a_run(Seat seat, const std::vector<schema::RunStatus>& runs) const {
+  const std::string& ours = watching.run_id;
+  if (seat != self) {
+    const std::string& its = runs_of_peers[seat];
+    const bool over = its != ours && std::any_of(runs.begin(), runs.end(), [&](const schema::RunStatus& run) {
+                        return run.id == its && schema::is_final(run.state);
+                      });
+    return over ? "it has not ended run " + its + " yet, which is over" : "";
+  }
+  for (const Seat peer : names.places())
+    if (peer != self && runs_of_peers[peer] != ours && liveness.phase_time(peer, steady_ms()))
+      return "it has not ended run " + ours + " yet, which " + names[peer] + " has left";
+  return "";
 }
 
 void ControlServer::State::pass_on(const Client& client, schema::RequestBody body) {
@@ -453,13 +475,15 @@ MeshStatus ControlServer::State::own_status() {
   status.node = config.node;
   status.build = build;
   status.insecure = config.insecure;
+  status.runs = store.statuses();
   const std::uint64_t now_ms = steady_ms();
   for (const Seat peer : names.places()) {
     const schema::PeerAddress& address = config.peers[peer];
     schema::NodeStatus node{address.name, host_and_port(address.host, static_cast<std::uint16_t>(address.port + 1)),
                             schema::NodeState::kUp, ""};
     if (peer == self) {
-      node.problem = own_problem();
+      node.problem = progress.left_behind.what();
+      if (node.problem.empty()) node.problem = own_problem();
       if (node.problem.empty() && hooks.own_problem) node.problem = hooks.own_problem();
       if (hooks.compute) node.compute = hooks.compute();
     } else {
@@ -469,9 +493,13 @@ MeshStatus ControlServer::State::own_status() {
       if (!link.up || !problem.empty()) node.state = schema::NodeState::kNoLink;
       if (!liveness.alive(peer, now_ms)) node.state = schema::NodeState::kUnreachable;
     }
+    if (const std::string past = still_in_a_run(peer, status.runs);
+        !past.empty() && node.state == schema::NodeState::kUp) {
+      node.state = schema::NodeState::kNoLink;
+      node.problem = past;
+    }
     status.nodes.push_back(std::move(node));
   }
-  status.runs = store.statuses();
   for (schema::RunStatus& run : status.runs) {
     if (schema::is_final(run.state)) continue;
     for (schema::MemberStatus& member : run.members) {

@@ -19,6 +19,7 @@
 #include "daemon/access/dial.h"
 #include "daemon/access/doorkeeper.h"
 #include "daemon/access/socket_options.h"
+#include "engine/resources/descriptors.h"
 #include "schema/limits.h"
 #include "schema/text.h"
 
@@ -182,7 +183,11 @@ Status ControlSockets::Impl::bind() {
   if (keyring.has_keys()) bound = keyring.control();
   doorkeeper.guard(router, bound);
   connections = std::make_unique<Connections>(
-      context, router, ConnectionLimits{kMostConnections, kMostSilence, schema::kMostRequestBytes}, "control", log);
+      context, router,
+      ConnectionLimits{
+          std::min(kMostConnections, schema::connections_of(engine::allowed_descriptors(), config.peers.size())),
+          kMostSilence, schema::kMostRequestBytes},
+      "control", log);
   return bind_socket(router, "control", config.listen, config.control_port());
 }
 

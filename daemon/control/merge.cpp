@@ -149,11 +149,12 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   }
   for (const MeshStatus& answer : answers) {
     schema::NodeStatus* const node = row_of(own, answer.node);
-    if (const schema::NodeStatus* const told = row_of(answer, answer.node); node != nullptr && told != nullptr)
-      node->compute = told->compute;
+    const schema::NodeStatus* const told = row_of(answer, answer.node);
+    if (node != nullptr && told != nullptr) node->compute = told->compute;
     // A node that answers lives, even if its beats have not come yet.
     if (node != nullptr && node->state == schema::NodeState::kUnreachable)
       node->state = node->problem.empty() ? schema::NodeState::kUp : schema::NodeState::kNoLink;
+    if (node != nullptr && told != nullptr && node->problem.empty()) node->problem = told->problem;
     for (const RunStatus& run : answer.runs) {
       ++views[run.id];
       const auto [at, is_new] = merged.try_emplace(run.id);

@@ -92,7 +92,7 @@ std::string Liveness::accusation(Seat seat, std::uint64_t now_ms) const {
   };
   if (seat != options_.self && passed(member.quiet_ms, options_.peer_timeout_ms)) {
     return "no sign of life from " + name + " for " + seconds_text(options_.peer_timeout_ms) +
-           (member.beat ? " (last seen in " + place(*member.beat) + ")" : " (not seen since the run began)");
+           (member.beat ? " (its last beat said " + place(*member.beat) + ")" : " (no beat since the run began)");
   }
   // Data may arrive for a moment after the last beat: only a peer heard since then is up.
   const bool up = !passed(member.quiet_ms, options_.peer_timeout_ms / 2);

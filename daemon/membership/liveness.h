@@ -1,7 +1,7 @@
 // Is a peer alive, and does it make progress? Pure; fed by the control thread (beats, data seen, ticks).
 //
 //   no sign of life for peer-timeout:
-//     "no sign of life from node-c for 10 s (last seen in backward of step 12)"
+//     "no sign of life from node-c for 10 s (its last beat said backward of step 12)"
 //   beats go on, but a working phase makes no progress for step-timeout:
 //     "node-c is stuck in backward of step 12 for 60 s"
 //   waiting for others has twice that time, so that whoever they wait for is named first:

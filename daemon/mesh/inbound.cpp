@@ -1,7 +1,10 @@
 #include "daemon/mesh/inbound.h"
 
+#include <algorithm>
+
 #include "daemon/access/dial.h"
 #include "daemon/mesh/mesh_sockets.h"
+#include "engine/resources/descriptors.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {
@@ -44,7 +47,11 @@ Status Inbound::bind() {
   doorkeeper_.guard(router_, bound_);
   const std::chrono::milliseconds most_silence(std::max<std::uint64_t>(kMostSilenceMs, 3 * config.peer_timeout_ms));
   connections_ = std::make_unique<Connections>(
-      context_, router_, ConnectionLimits{kMostConnections, most_silence, schema::kMostFrameBytes}, "mesh", log_);
+      context_, router_,
+      ConnectionLimits{
+          std::min(kMostConnections, schema::connections_of(engine::allowed_descriptors(), config.peers.size())),
+          most_silence, schema::kMostFrameBytes},
+      "mesh", log_);
   return bind_socket(router_, "mesh", config.listen, config.mesh_port());
 }
 

@@ -288,7 +288,7 @@ void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StartRequest>(&event.body)) return start(event.token, *request);
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
-  const bool busy = run_ || dry_run_ || examiner_.measuring();
+  const bool busy = run_ || dry_run_ || examiner_.measuring() || !context_.news.progress.left_behind.what().empty();
   if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw(), busy);
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
     return advisor_.plan(event.token, *request, draw(), busy);
@@ -315,6 +315,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   if (context_.disk.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
+    if (const Status free = nothing_left_behind(); !free.ok()) return refuse(free.error());
     if (dry_run_ || run_ || advisor_.measuring())
       return refuse(
           {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
@@ -327,6 +328,14 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   membership_.start(token, identity, now_ms());
   if (const RunIdentity* current = membership_.current(); current != nullptr && current->key == identity.key)
     show(identity, *job, schema::RunState::kPending);
+}
+
+// What an earlier run still takes is not there for another one.
+Status Node::nothing_left_behind() const {
+  const std::string busy = context_.news.progress.left_behind.what();
+  if (busy.empty()) return {};
+  return Error{ErrorKind::kRefused, context_.self.config.node + " is " + busy +
+                                        "; start again when tgctl status no longer says so, or restart tgd there"};
 }
 
 // A run that has not begun is shown by status too, but not recorded.
@@ -410,6 +419,7 @@ void Node::carry_out(PrepareRun& action) {
   if (valid.ok() && action.run.id != shown_id_ && context_.disk.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
                   context_.self.config.node + " knows a run " + action.run.id + " already; choose another --id"};
+  if (valid.ok()) valid = nothing_left_behind();
   if (valid.ok()) {
     show(action.run, *job, schema::RunState::kStarting);
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too

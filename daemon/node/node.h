@@ -62,6 +62,7 @@ class Node {
   void stop(std::uint64_t token, const schema::StopRequest& request);
   void examine(std::uint64_t token, const schema::ExamineRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
+  Status nothing_left_behind() const;
   void finish_dry_run(const schema::Vote& vote);
   void answer_dry_run(schema::ReplyBody reply);
   void give_up(const LastWords::Gone& gone);

@@ -31,7 +31,7 @@ std::vector<Layouts> possible_layouts(const schema::JobSpec& job, const engine::
 std::string unsaved_note(std::uint64_t held, const std::string& runs) {
   if (held == 0) return "";
   return "; " + mebibytes(held) + " are held by the unsaved state of " + runs +
-         ", which could not be written: tgctl fetch gets it, tgctl delete drops it";
+         ", which could not be written: tgctl fetch gets it, and tgctl delete then frees the memory";
 }
 
 std::uint64_t least_run_bytes(const schema::JobSpec& job, const engine::Model& model, std::size_t members,

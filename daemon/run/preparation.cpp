@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -111,7 +112,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
       least_run_bytes(job, model, options.weights.size(), options.threads) - (on_device ? at_home : 0);
   const std::uint64_t samples = replays(job) ? 0 : sample_bytes(model, batch);
   if (const Status fits = check_memory(least + (on_device ? samples : 0), 0, options.memory_bytes); !fits.ok())
-    return Error{fits.error().kind, fits.error().message + options.unsaved_note};
+    return fits.error();
   const std::uint64_t kept = on_device ? device_reserve(job, model, options.weights.size(), options.threads) : 0;
   if (on_device)
     if (Status fits = check_device_memory(at_home, kept, compute); !fits.ok()) return fits.error();
@@ -156,17 +157,18 @@ double probe(const PreparationOptions& options, const Prepared& prepared, kernel
   if (!replays(options.job)) {
     batch.images = home.allocate_host(static_cast<std::size_t>(part.count) * prepared.model.input.elements());
     engine::SampleStream stream(options.job.seed, prepared.data->train.count());
-    engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, part.first, batch);
+    engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, part.first, batch, advance);
   }
   const double factor = static_cast<double>(options.weights.size()) / static_cast<double>(global_batch(options));
+  const auto advanced = [&](std::size_t, std::size_t) { advance(); };
   std::vector<double> seconds;
   for (int i = 0; i <= kProbes; ++i) {
     const Clock::time_point start = Clock::now();
-    kit.engine->forward(prepared.replica->parameters().address(), batch);
-    kit.engine->backward(static_cast<float>(factor), kit.gradients.floats().address(), [](std::size_t, std::size_t) {});
+    // A pass over a large batch takes minutes, a layer of it seconds.
+    kit.engine->forward(prepared.replica->parameters().address(), batch, advanced);
+    kit.engine->backward(static_cast<float>(factor), kit.gradients.floats().address(), advanced);
     const double took = std::chrono::duration<double>(Clock::now() - start).count();
     if (i > 0 || took > kLongProbe) seconds.push_back(took);
-    advance();
     if (took > kLongProbe) break;
   }
   return median(std::move(seconds));
@@ -188,13 +190,19 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, const engine::Co
                                              " members; raise global-batch"};
   TrainingKit kit;
   Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count, compute, advance);
-  if (!engine.ok()) return on_node(options, engine.error());
+  if (!engine.ok()) {
+    const Error& error = engine.error();
+    return on_node(options,
+                   {error.kind, error.message + (error.kind == ErrorKind::kRefused ? options.unsaved_note : "")});
+  }
   kit.engine = std::move(engine).value();
+  advance();
   const engine::SegmentTable& segments = prepared->model.segments;
   const Result<std::optional<engine::InitialFile>> initial = open_initial(options, *prepared);
   if (!initial.ok()) return on_node(options, initial.error());
-  prepared->replica = std::make_shared<Replica>(home, prepared->model, engine::slot_count(optimizer_of(job).kind),
-                                                job.seed, keeps_average(job), initial.value() ? &**initial : nullptr);
+  prepared->replica =
+      std::make_shared<Replica>(home, prepared->model, engine::slot_count(optimizer_of(job).kind), job.seed,
+                                keeps_average(job), initial.value() ? &**initial : nullptr, advance);
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
   prepared->data_hash = prepared->data->hash;
   prepared->model_hash = prepared->model.hash();
@@ -225,6 +233,8 @@ Result<TrainingKit> prepare(const PreparationOptions& options, const engine::Com
                             const std::function<void()>& advance) {
   try {
     return make_kit(options, compute, advance);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorKind::kRefused, options.node + " has not enough memory for the run" + options.unsaved_note};
   } catch (const std::exception& error) {
     return Error{ErrorKind::kFailed, options.node + " cannot prepare the run: " + error.what()};
   }

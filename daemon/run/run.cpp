@@ -73,9 +73,10 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
   if (job_.trace) timeline_->start(context_.self.config.node, context_.self.config.seat().index());
   const Rank self = view_.rank(context_.self.config.seat()).value();
   const Per<Rank, std::uint16_t> weights = by_rank(view_, identity_.weights);
-  trainer_ = std::make_unique<Trainer>(Trainer::Options{.job = job_, .self = self, .weights = weights},
-                                       preparation(context_, job_, self, weights), context_.news.progress,
-                                       context_.machine.fault, timeline_, trainer_hooks(context_, identity_.key));
+  trainer_ =
+      std::make_unique<Trainer>(Trainer::Options{.job = job_, .self = self, .weights = weights, .run = identity_.id},
+                                preparation(context_, job_, self, weights), context_.news.progress,
+                                context_.machine.fault, timeline_, trainer_hooks(context_, identity_.key));
 }
 
 Run::~Run() = default;
@@ -492,7 +493,6 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
   status.since_ms = unix_time_ms();
   read_digests();
   publish(true);
-  numbers_.flush_metrics();
   context_.news.progress.phase = schema::Phase::kSave;
   const bool traced = timeline_->on();
   timeline_->stop();
@@ -500,7 +500,8 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
   for (const std::string& name : record_.member_names)
     if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
   context_.disk.saver.post([&context = context_, key = identity_.key, prepared = prepared_, timeline = timeline_,
-                            traced, metadata = metadata(), record = record_]() mutable {
+                            metrics = numbers_.take_metrics(), traced, metadata = metadata(),
+                            record = record_]() mutable {
     const std::string directory = context.disk.store.directory(record.id);
     const auto advance = [&context] { ++context.news.progress.count; };
     RunSaved outcome{key, schema::SaveState::kSaved, "", {}, nullptr};
@@ -522,8 +523,12 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
     }
     if (traced)
       if (const Status written = timeline->write(directory + "/trace.json"); !written) failed(written.error());
-    if (const Result<engine::FileMark> metrics = engine::mark_of_file(directory + "/metrics.jsonl"); metrics)
-      record.files["metrics.jsonl"] = *metrics;
+    // What is hashed is closed first. One that lacks lines gets no hash, so that whoever fetches it is told.
+    if (const Status whole = metrics->close(); !whole) {
+      context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", whole.error().message}});
+    } else if (const Result<engine::FileMark> mark = engine::mark_of_file(directory + "/metrics.jsonl"); mark) {
+      record.files["metrics.jsonl"] = *mark;
+    }
     schema::MemberStatus& own = record.own_row();
     own.state = record.status.state;
     own.save = outcome.save;

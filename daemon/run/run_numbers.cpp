@@ -28,7 +28,7 @@ RunNumbers::RunNumbers(const std::vector<schema::MemberShare>& shares, Rank self
 }
 
 void RunNumbers::open_metrics(const std::string& directory) {
-  metrics_.open(directory + "/metrics.jsonl", std::ios::trunc);
+  metrics_ = std::make_shared<LineFile>(directory + "/metrics.jsonl");
 }
 
 void RunNumbers::committed(const Member::Committed& committed, std::uint64_t sent_bytes) {
@@ -118,8 +118,8 @@ void RunNumbers::write_metrics(bool evaluated) {
       if (r.index() != self_) waits[status_.members[r.index()].node] = steps_.back().wait_seconds[r];
   row["wait_seconds"] = std::move(waits);
   row["data_wait_seconds"] = steps_.empty() ? 0.0 : steps_.back().data_wait_seconds;
-  metrics_ << row.dump() << '\n';
-  if (evaluated) metrics_.flush();
+  metrics_->add(row.dump());
+  if (evaluated) metrics_->flush();
 }
 
 }  // namespace tg::daemon

@@ -6,11 +6,13 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/step/member.h"
+#include "daemon/store/line_file.h"
 #include "daemon/store/run_store.h"
 
 namespace tg::daemon {
@@ -24,7 +26,9 @@ class RunNumbers {
   schema::RunStatus& status() { return status_; }
   const schema::RunStatus& status() const { return status_; }
   void open_metrics(const std::string& directory);
-  void flush_metrics() { metrics_.flush(); }
+  void flush_metrics() { metrics_->flush(); }
+  // From now on nothing is added; whoever takes it closes it.
+  std::shared_ptr<LineFile> take_metrics() { return std::move(metrics_); }
 
   void step_began() { step_started_ = Clock::now(); }
   // sent_bytes: of the mesh so far, framing included.
@@ -55,8 +59,8 @@ class RunNumbers {
   double data_wait_seconds_ = 0;    // as well
   Clock::time_point step_started_{};
   std::uint64_t sent_bytes_before_ = 0, sent_bytes_step_ = 0;
-  StepTraffic traffic_;  // of the last step
-  std::ofstream metrics_;
+  StepTraffic traffic_;                // of the last step
+  std::shared_ptr<LineFile> metrics_;  // while the run goes on
 };
 
 }  // namespace tg::daemon

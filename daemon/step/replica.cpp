@@ -14,7 +14,7 @@ constexpr std::size_t kStagedElements = 64 * 1024;  // of the initial parameters
 }  // namespace
 
 Replica::Replica(kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed,
-                 bool keeps_average, const engine::InitialFile* initial)
+                 bool keeps_average, const engine::InitialFile* initial, const std::function<void()>& advance)
     : model_(model),
       segments_(model.segments),
       slot_count_(slot_count),
@@ -26,10 +26,10 @@ Replica::Replica(kernels::Home& home, const engine::Model& model, int slot_count
     for (int s = 0; s < slot_count; ++s) half.slots.emplace_back(home, segments_.padded_count());
     half.statistics = AlignedArray<float>(model.statistics.padded_count());
   }
-  initialize(seed, initial);
+  initialize(seed, initial, advance);
 }
 
-void Replica::initialize(std::uint64_t seed, const engine::InitialFile* initial) {
+void Replica::initialize(std::uint64_t seed, const engine::InitialFile* initial, const std::function<void()>& advance) {
   AlignedArray<float> staged(kStagedElements);
   for (std::size_t s = 0; s < segments_.size(); ++s) {
     const std::size_t count = segments_[s].padded_count();
@@ -42,6 +42,7 @@ void Replica::initialize(std::uint64_t seed, const engine::InitialFile* initial)
         engine::initialize(segments_[s], s, seed, first, values);
       tensors_->copy_in(std::as_bytes(values), halves_[0].parameters.floats().subspan(begin, values.size()));
       if (keeps_average_) tensors_->copy_in(std::as_bytes(values), average_.floats().subspan(begin, values.size()));
+      advance();
     }
   }
   const std::span<float> statistics = halves_[0].statistics.span();

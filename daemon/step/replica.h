@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -25,9 +26,11 @@ class Replica {
  public:
   // State 0: the initial parameters drawn from the seed, slots 0, the average equal to the parameters. Without an
   // average of its own (ema = 0) the parameters stand for it. initial: where parameters and statistics come from in
-  // place of the seed; needed no longer than the call, which throws what it throws. The model outlives the replica.
-  Replica(kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed,
-          bool keeps_average = true, const engine::InitialFile* initial = nullptr);
+  // place of the seed; needed no longer than the call, which throws what it throws. advance: called after each part
+  // that was drawn or read; what it throws passes through. The model outlives the replica.
+  Replica(
+      kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed, bool keeps_average = true,
+      const engine::InitialFile* initial = nullptr, const std::function<void()>& advance = [] {});
 
   kernels::ConstStateFloats committed(std::size_t begin, std::size_t count) const;
   kernels::StateFloats next(std::size_t begin, std::size_t count);
@@ -64,7 +67,7 @@ class Replica {
     std::vector<kernels::HomeArray> slots;
     AlignedArray<float> statistics;
   };
-  void initialize(std::uint64_t seed, const engine::InitialFile* initial);
+  void initialize(std::uint64_t seed, const engine::InitialFile* initial, const std::function<void()>& advance);
 
   const engine::Model& model_;
   const engine::SegmentTable& segments_;  // the model's

@@ -14,6 +14,7 @@
 
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
+#include "engine/storage/atomic_file.h"
 #include "kernels/base/hex.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -80,6 +81,7 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& state_dir, c
     return Error{ErrorKind::kRefused,
                  "state-dir " + state_dir + " is in use by another tgd; give every node a state-dir of its own"};
   }
+  engine::delete_partial_files(state_dir);
   return files;
 }
 
@@ -90,14 +92,18 @@ Result<std::vector<std::string>> RunFiles::list() const {
   for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
     const std::string name = entries->path().filename().string();
     std::error_code ignored;
-    if (name.starts_with(kDeletedPrefix))
+    if (name.starts_with(kDeletedPrefix)) {
       fs::remove_all(entries->path(), ignored);
-    else
-      names.push_back(name);
+      continue;
+    }
+    if (schema::is_run_id(name)) sweep(name);
+    names.push_back(name);
   }
   if (problem) return Error{ErrorKind::kIo, "cannot list " + root_ + ": " + problem.message()};
   return names;
 }
+
+void RunFiles::sweep(const std::string& id) const { engine::delete_partial_files(directory(id)); }
 
 Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   const auto refused = [](const std::string& what) { return Error{ErrorKind::kIo, what}; };

@@ -41,10 +41,12 @@ class RunFiles {
   static Result<std::unique_ptr<RunFiles>> open(const std::string& state_dir, const std::string& node);
 
   std::string directory(const std::string& id) const { return root_ + "/" + id; }
-  // Lists the runs, and finishes interrupted deletions.
+  // Lists the runs, finishes interrupted deletions, and deletes what interrupted writes have left.
   Result<std::vector<std::string>> list() const;
   // Reads the record of a run of this node.
   Result<RunRecord> read_record(const std::string& id) const;
+  // Deletes what interrupted writes have left. Called by the thread that writes the run's states.
+  void sweep(const std::string& id) const;
   // Replaces it atomically. While the run goes on, room for the last one is kept.
   Status write_record(const RunRecord& record) const;
   // The furthest state file that is whole stands for the state: the last one, if only its record is missing, or a

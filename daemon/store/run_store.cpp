@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "daemon/store/run_files.h"
 #include "kernels/base/log.h"
@@ -111,11 +112,17 @@ void RunStore::State::fail_if_unfinished(RunRecord& record, std::vector<std::str
 
 // The caller holds `writing`, or is alone.
 void RunStore::State::delete_what_is_due() {
+  std::set<std::string> only_here;  // their state is nowhere else
+  {
+    const std::lock_guard readers(reading);
+    for (const auto& [id, state] : held) only_here.insert(id);
+  }
   std::vector<RunRecord> ended;
   {
     const std::lock_guard lock(mutex);
     for (const auto& [id, entry] : runs) {
-      if (entry.written && schema::is_final(entry.record.status.state)) ended.push_back(entry.record);
+      if (entry.written && schema::is_final(entry.record.status.state) && !only_here.contains(id))
+        ended.push_back(entry.record);
     }
   }
   std::vector<EndedRun> all;
@@ -162,7 +169,6 @@ Status RunStore::mark_fetched(const std::string& id) {
   if (!record || record->id != id)
     return Error{ErrorKind::kNotFound, "no run '" + id + "' on " + state_->node + "; list the runs: tgctl list"};
   record->fetched_ms = unix_time_ms();
-  if (record->own_row().save == schema::SaveState::kInMemory) record->own_row().save = schema::SaveState::kNotSaved;
   Status written = state_->files->write_record(*record);
   {
     const std::lock_guard lock(state_->mutex);
@@ -171,8 +177,6 @@ Status RunStore::mark_fetched(const std::string& id) {
       found->second.on_disk = written.ok();
     }
   }
-  const std::lock_guard readers(state_->reading);
-  state_->held.erase(id);
   return written;
 }
 
@@ -198,6 +202,7 @@ Status RunStore::keep(const RunRecord& record) {
   const std::lock_guard writers(state_->writing);
   RunRecord own = record;
   own.node = state_->node;
+  if (schema::is_final(own.status.state)) state_->files->sweep(own.id);
   return state_->files->write_record(own);
 }
 

@@ -31,12 +31,14 @@ class RunStore {
   static Result<std::unique_ptr<RunStore>> open(const std::string& state_dir, const std::string& node,
                                                 std::vector<std::string>& warnings, Retention retention = {});
   Status write(const RunRecord& record);  // disk and memory
-  // Disk only: what remains after a crash from now on. status does not change.
+  // Disk only: what remains after a crash from now on. status does not change. Called by the thread that writes the
+  // run's states; with a final state it is the last that writes there.
   Status keep(const RunRecord& record);
   // Changes a recorded run, in memory and then on disk. False if there is no record with that key.
   bool amend(std::uint64_t key, const std::function<void(RunRecord&)>& change);
   std::vector<RunRecord> records() const;  // of runs that began
-  // The state of an ended run that could not be saved: its files are read from here until it is fetched or deleted.
+  // The state of an ended run that could not be saved: its files are read from here until it is deleted, or the
+  // disk has room (save_held). Neither reading it nor retention drops it.
   // `alive` is what the images read.
   void hold(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive, std::uint64_t bytes);
   struct Held {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -70,7 +71,7 @@ struct BatchSource::State {
       slot.taken = last;
       if (last == count) ++current;
       lock.unlock();
-      for (std::size_t i = first; i < last; ++i)
+      for (std::size_t i = first; i < last && !stopping; ++i)
         fill_training_sample(*data, options.recipe, options.seed, position_of(index) + i, slot.images[i], scratch,
                              slot.batch, i);
       lock.lock();
@@ -108,7 +109,7 @@ struct BatchSource::State {
   std::uint64_t current = 0;  // the batch whose samples are being handed out
   std::uint64_t calls = 0;    // of next()
   double waited_seconds = 0;
-  bool stopping = false;
+  std::atomic<bool> stopping{false};  // written under the mutex
   std::exception_ptr failure;
   std::vector<std::thread> threads;
 };

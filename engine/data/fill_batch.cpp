@@ -63,13 +63,14 @@ Status check_labels(const Dataset& data, int classes) {
 }
 
 void fill_training_batch(const Dataset& data, const Recipe& recipe, SampleStream& stream, std::uint64_t seed,
-                         std::uint64_t first_position, Batch& batch) {
+                         std::uint64_t first_position, Batch& batch, const std::function<void()>& advanced) {
   shape_batch(recipe, batch);
   batch.first_position = first_position;
   Scratch scratch;
   for (std::size_t i = 0; i < batch.labels.size(); ++i) {
     const std::uint64_t position = first_position + i;
     fill_training_sample(data, recipe, seed, position, stream.sample(position), scratch, batch, i);
+    advanced();
   }
 }
 

@@ -21,4 +21,9 @@ Status reserve_descriptors(std::uint64_t needed, const std::string& what) {
                                    std::to_string(needed) + ", or LimitNOFILE in a systemd unit"};
 }
 
+std::uint64_t allowed_descriptors() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
 }  // namespace tg::engine

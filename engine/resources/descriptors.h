@@ -12,4 +12,7 @@ namespace tg::engine {
 // what: what needs them, such as "a mesh of 4 nodes".
 Status reserve_descriptors(std::uint64_t needed, const std::string& what);
 
+// How many it may have now.
+std::uint64_t allowed_descriptors();
+
 }  // namespace tg::engine

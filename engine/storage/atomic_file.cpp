@@ -15,6 +15,7 @@
 namespace tg::engine {
 namespace {
 
+constexpr const char* kPartialSuffix = ".partial";
 constexpr std::size_t kMostWriteBytes = std::size_t{1} << 30;  // Linux writes at most 2 GiB - 4 KiB in one call
 
 // Whether the call may be made (a test may forbid it); errno says why not.
@@ -38,7 +39,7 @@ int sync_directory_of(const std::string& path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {}
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), partial_(path_ + kPartialSuffix) {}
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
@@ -82,6 +83,13 @@ Status AtomicFile::commit() {
   if (::close(done) != 0) return failed("close");
   if (sync_directory_of(path_) != 0) return failed("fsync of the directory");
   return {};
+}
+
+void delete_partial_files(const std::string& directory) {
+  std::error_code problem;
+  std::filesystem::directory_iterator entries(directory, problem);
+  for (; !problem && entries != std::filesystem::directory_iterator(); entries.increment(problem))
+    if (entries->path().native().ends_with(kPartialSuffix)) ::unlink(entries->path().c_str());
 }
 
 }  // namespace tg::engine

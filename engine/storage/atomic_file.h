@@ -1,5 +1,6 @@
 // Replaces a file so that a crash at any moment leaves either the old content or the new one: writes PATH.partial,
-// fsync, rename, fsync of the directory. A .partial left by a crash is overwritten by the next writer of the path.
+// fsync, rename, fsync of the directory. A .partial left by a crash is overwritten by the next writer of the path, or
+// goes with delete_partial_files.
 // Errors (kIo) name the path, the failing call and its cause. One thread; the caller serializes writers of one path.
 #pragma once
 
@@ -28,5 +29,8 @@ class AtomicFile {
   const std::string partial_;
   int descriptor_ = -1;
 };
+
+// Deletes what crashed writers left in a directory. Only while nobody writes there.
+void delete_partial_files(const std::string& directory);
 
 }  // namespace tg::engine

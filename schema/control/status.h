@@ -25,7 +25,7 @@ inline bool is_final(RunState s) { return s >= RunState::kStopped; }
 enum class SaveState : std::uint16_t {
   kNone,      // nothing was said: the run goes on, or the record is an older one
   kSaved,     // on its disk
-  kInMemory,  // nobody could save it: in its memory until it is fetched or deleted
+  kInMemory,  // nobody could save it: in its memory until it is deleted, or the disk has room
   kNotSaved,  // it could not save it
   kNothing,   // it ended before it had saved
   kUnknown,   // it was lost before it said

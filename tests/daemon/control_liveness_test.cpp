@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "control_fixture.h"
+#include "run_samples.h"
 
 namespace tg::tests {
 namespace {
@@ -115,6 +116,25 @@ TEST_F(ControlLiveness, WithoutARunNobodyIsAccused) {
   node(kA).server().watch("run-2", kStepTimeoutMs);
   node(kA).server().unwatch();
   EXPECT_FALSE(accused_within(kA, kNothingMs));
+}
+
+// It slept, say, while the others ended the run.
+TEST_F(ControlLiveness, WhoHasNotEndedAPastRunIsNotUp) {
+  start_mesh();
+  wait_until_connected();
+  for (const Seat seat : {kA, kC})
+    ASSERT_TRUE(node(seat).store().write(sample_record("run-1", config_of(seat).node, schema::RunState::kFailed)).ok());
+  watch_everywhere();
+  for (const Seat seat : peers_.places())
+    ASSERT_TRUE(eventually([&] { return states(seat) == "up up up"; })) << "all are in it";
+  for (const Seat seat : {kA, kC}) node(seat).server().unwatch();
+  EXPECT_TRUE(eventually([&] { return states(kA) == "up no link up"; })) << states(kA);
+  EXPECT_EQ(status(kA).nodes[1].problem, "it has not ended run run-1 yet, which is over");
+  EXPECT_TRUE(eventually([&] { return states(kB) == "up no link up"; })) << states(kB);
+  EXPECT_EQ(status(kB).nodes[1].problem, "it has not ended run run-1 yet, which node-a has left");
+  node(kB).server().unwatch();
+  for (const Seat seat : peers_.places())
+    EXPECT_TRUE(eventually([&] { return states(seat) == "up up up"; })) << states(seat);
 }
 
 TEST_F(ControlLiveness, AReturningNodeIsSeenSoon) {

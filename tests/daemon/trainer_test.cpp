@@ -13,8 +13,11 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/run/preparation.h"
 #include "daemon/step/job_layout.h"
+#include "engine/compute_device.h"
 #include "engine/data/picture.h"
+#include "kernels/host_home.h"
 #include "tests/simulation/simulator/awkward_home.h"
 #include "tests/simulation/training/tiny_training.h"
 
@@ -253,6 +256,58 @@ TEST(Trainer, EndsPreparingWhenItGoes) {
     ASSERT_TRUE(prepares->try_acquire_for(kPatience));
   }
   EXPECT_TRUE(ended->try_acquire_for(kPatience));
+}
+
+// What cannot be interrupted is not forgotten: it still takes memory and processors.
+TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
+  const auto prepares = std::make_shared<std::binary_semaphore>(0),
+             goes_on = std::make_shared<std::binary_semaphore>(0);
+  Progress progress;
+  {
+    const Trainer trainer(
+        {schema::JobSpec(), Rank(0), {1}, "run-1"},
+        [prepares, goes_on](const std::function<void()>& advance) -> Result<TrainingKit> {
+          prepares->release();
+          goes_on->acquire();
+          advance();
+          ADD_FAILURE() << "nobody needs this any more";
+          return Error{ErrorKind::kFailed, ""};
+        },
+        progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
+    ASSERT_TRUE(prepares->try_acquire_for(kPatience));
+    EXPECT_EQ(progress.left_behind.what(), "");
+  }
+  EXPECT_NE(progress.left_behind.what().find("still busy with run run-1"), std::string::npos);
+  goes_on->release();
+  for (const auto late = std::chrono::steady_clock::now() + kPatience;
+       !progress.left_behind.what().empty() && std::chrono::steady_clock::now() < late;)
+    std::this_thread::yield();
+  EXPECT_EQ(progress.left_behind.what(), "");
+}
+
+// A preparation ends wherever its next word is due, and a pass over a large batch says a word for each layer.
+TEST(Preparation, EndsAtEachOfItsWords) {
+  const kernels::Kernels& kernels = *kernels::available().front();
+  kernels::HostHome host(kernels);
+  const engine::ComputeDevice compute(host);
+  schema::JobSpec job;
+  job.data_train = job.data_test = 16;
+  job.global_batch = 8;
+  const PreparationOptions options{
+      .job = job, .data_dir = "", .threads = 1, .self = Rank(0), .weights = {1}, .node = ""};
+  std::size_t words = 0;
+  const auto kit = prepare(options, compute, [&] { ++words; });
+  ASSERT_TRUE(kit.ok()) << kit.error().message;
+  EXPECT_GT(words, 2 * kit->prepared->model.segments.size()) << "forward and backward, layer by layer";
+  struct Stopped {};
+  for (std::size_t last = 0; last < words; last += 1 + words / 20) {
+    std::size_t said = 0;
+    const auto stop_there = [&] {
+      if (said++ == last) throw Stopped{};
+    };
+    EXPECT_THROW((void)prepare(options, compute, stop_there), Stopped) << last << " of " << words;
+    EXPECT_EQ(said, last + 1);
+  }
 }
 
 TEST(Trainer, AddsTheWeightDecayWhereTheGradientLives) {

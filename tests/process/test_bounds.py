@@ -2,10 +2,14 @@
 
 import os
 import re
+import sys
 import unittest
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hostile"))
 
 from mesh import Mesh
 from patience import Elapsed, wait_until
+from zmtp import Stranger
 
 USAGE = 2
 STOP_SECONDS = 12  # 5 s for a verdict that does not come, 3 s for a compute thread that does not come back
@@ -57,6 +61,30 @@ class Descriptors(unittest.TestCase):
                     mesh.start({"steps": 3}, node=1)
                     mesh.fetch(mesh.start({"steps": 3}), node=1)
                     self.assertEqual(mesh[1].end(), 0)
+
+    def test_idle_connections_cost_no_run_its_state(self):
+        """Whoever connects to the ports, shakes hands and says nothing: what a run is saved with is kept."""
+        with Mesh(2, absent=[0, 1]) as mesh:
+            for node in mesh.nodes:
+                start_under(node, "prlimit", "--nofile=256:256")
+            mesh.wait_ready()
+            run = mesh.detach({"steps": 100000, "checkpoint-every": "200ms"})
+            mesh.wait_for_step(run, 2)
+            idle, failed = [], "event=checkpoint-failed"
+            self.addCleanup(lambda: [one.socket.close() for one in idle])
+            taken = lambda: len(os.listdir(f"/proc/{mesh[0].process.pid}/fd"))
+            for port in (mesh[0].port, mesh[0].port + 1) * 15:
+                for _ in range(10):
+                    idle.append(Stranger(mesh[0].host, port, patience=1))
+                    idle[-1].greet()
+                wait_until(lambda: f"those above the bound are cut: {taken()} of 256 descriptors are taken", lambda: taken() < 240 or failed in mesh[0].log_text())
+            known = mesh[0].log_text().count("event=checkpoint ")
+            wait_until("two more checkpoints are written", lambda: mesh[0].log_text().count("event=checkpoint ") > known + 1)
+            self.assertNotIn(failed, mesh[0].log_text())
+            mesh.ctl_ok("stop", run)
+            mesh.ctl("wait", run)
+            self.assertEqual([row["save"] for row in mesh.run(run)["members"]], ["saved", "saved"])
+            mesh.fetch(run)
 
     def test_what_a_mesh_takes(self):
         """With a margin: a node counts what it needs by this."""
@@ -156,6 +184,11 @@ class Stop(unittest.TestCase):
                     took = self.stop(mesh, "stuck", stopper)
                     self.assertNotEqual(starting.finish().code, 0)
                     print(f"STARTING at node {proposer}, stopped at node {stopper}: {took:.2f} s")
+                    # What hangs there still takes its memory: said, and nothing is started beside it.
+                    busy = "still busy with run stuck, which is over"
+                    for node in (0, 1):
+                        wait_until("status says with what node-b is busy", lambda: busy in mesh.status(node=node)["nodes"][1]["problem"])
+                        mesh.ctl("start", mesh.job_file({}), node=node).ends(1, "node-b is " + busy, "restart tgd there")
 
 
 if __name__ == "__main__":

@@ -136,6 +136,15 @@ class Traced(unittest.TestCase):
                     self.assertEqual(tracks, {"exchange", "compute"} | helpers, node.name)
             self.assertEqual(len(digests), 1, digests)
 
+    def test_a_timeline_that_is_gone_costs_no_other(self):
+        with Mesh(2) as mesh:
+            run = mesh.start({"steps": 2, "trace": "true"})
+            mesh.wait_ended(run)
+            os.remove(mesh[0].run_file(run, "trace.json"))
+            folder = os.path.join(mesh.folder, "fetched")
+            self.assertIn("no timeline of node-a", mesh.ctl_ok("fetch", run, "-o", folder).err)
+            self.assertEqual([name for name in os.listdir(folder) if name.startswith("trace")], ["trace-node-b.json"])
+
     def test_a_run_without_a_timeline_is_fetched_as_before(self):
         with Mesh(1) as mesh:
             run = mesh.start({"steps": 2})

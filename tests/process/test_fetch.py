@@ -88,6 +88,27 @@ class Verified(unittest.TestCase):
             self.assertIn(f"{node.name}", answer.err)
         self.assertEqual(os.listdir(folder), [])
 
+    def test_the_model_comes_whatever_became_of_the_records(self):
+        """What was there of an earlier fetch does not stay beside it either."""
+        mesh, run = self.mesh, self.run_id
+        folder = mesh.fetch(run)
+        good = {name: content(os.path.join(folder, name)) for name in MODELS}
+        for node in mesh.nodes:
+            os.truncate(node.run_file(run, "metrics.jsonl"), 100)
+        answer = mesh.ctl_ok("fetch", run, "-o", folder, "--force")
+        for node in mesh.nodes:
+            self.assertIn(f"{node.name}'s metrics.jsonl is damaged: it has 100 bytes", answer.err)
+        self.assertIn("no metrics.jsonl: no member that answers has a good one", answer.err)
+        self.assertEqual(sorted(os.listdir(folder)), sorted(["model.json", "predict.py", "run.json", *MODELS]))
+        for node in mesh.nodes:
+            os.truncate(node.run_file(run, "run.json"), 100)
+        answer = mesh.ctl_ok("fetch", run, "-o", folder, "--force")
+        self.assertIn("node-c's run.json is damaged", answer.err)
+        self.assertIn("no model.json and no predict.py: no member that answers has a good run.json", answer.err)
+        self.assertEqual(sorted(os.listdir(folder)), sorted(["metrics.jsonl", *MODELS]))
+        for name in MODELS:
+            self.assertEqual(content(os.path.join(folder, name)), good[name])
+
     def test_another_models_description_does_not_stay(self):
         mesh = self.mesh
         folder = mesh.fetch(self.run_id)

@@ -32,6 +32,10 @@ class WithKeys(unittest.TestCase):
             self.assertIn(run, mesh.ctl_ok("--key", bob, "status").out)
             mesh.ctl_ok("--key", bob, "logs", run)
             mesh.ctl_ok("--key", bob, "fetch", run, "-o", os.path.join(mesh.folder, "of-bob"))
+            self.assertEqual([node.record(run)["fetched"] for node in mesh.nodes], [None, None])  # Reading marks nothing.
+            mesh.ctl_ok("--key", alice, "fetch", run, "-o", os.path.join(mesh.folder, "of-alice"))
+            for node in mesh.nodes:
+                wait_until(f"{node.name}'s {run} is marked as fetched", lambda: node.record(run)["fetched"])
             for refused in (("start", mesh.job_file({})), ("delete", run), ("bench",)):
                 mesh.ctl("--key", bob, *refused).ends(FORBIDDEN, "operator bob may only read")
 

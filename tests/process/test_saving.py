@@ -102,8 +102,13 @@ class AllDisks(Saving):
             tensors, metadata = read_safetensors(os.path.join(folder, MODELS[0]))
             self.assertEqual((metadata["run"], metadata["step"]), (run, "10"))
             self.assertTrue(tensors)
-            # Fetched: nobody needs it any more.
-            wait_until("the memory is free", lambda: all(row["save"] == "not saved" for row in mesh.run(run)["members"]))
+            with open(os.path.join(folder, "metrics.jsonl")) as file:  # No room for it: nothing, or whole lines.
+                self.assertEqual(file.read(), "")
+            # Reading drops nothing.
+            self.assertEqual([row["save"] for row in mesh.run(run)["members"]], ["in memory"] * 2)
+            self.fetch_everywhere(mesh, run)
+            mesh.ctl("start", mesh.job_file(job), "--dry-run").ends(1, "memory", run, "tgctl fetch", "tgctl delete")
+            mesh.ctl_ok("delete", run)
             mesh.ctl_ok("start", mesh.job_file(job), "--dry-run")
 
     def test_deleted(self):
@@ -112,6 +117,26 @@ class AllDisks(Saving):
             mesh.wait_ended(run)
             mesh.ctl_ok("delete", run, node=1)
             mesh.ctl("status", run).ends(4)
+
+
+class SmallFiles(Saving):
+    def test_a_limit_of_the_size_of_files_is_a_full_disk(self):
+        limited = ["sh", "-c", 'ulimit -f 128; exec "$@"', "sh"]  # blocks of 512 bytes
+        mesh = Mesh(2)
+        for node in mesh.nodes:
+            node.prefix = limited
+        with mesh:
+            for node in mesh.nodes:
+                node.prefix = []
+            run = mesh.ctl("start", mesh.job_file(JOB)).ends(6, "in memory", "File too large").out.strip()
+            mesh.wait_ended(run)
+            self.fetch_everywhere(mesh, run)
+            # tgctl fetch meets the same limit.
+            mesh[0].prefix = limited
+            folder = os.path.join(mesh.folder, "limited")
+            mesh.ctl("fetch", run, "-o", folder).ends(1, "File too large")
+            self.assertEqual(os.listdir(folder), [])
+            mesh[0].prefix = []
 
 
 class DeathWhileSaving(Saving):
@@ -127,6 +152,7 @@ class DeathWhileSaving(Saving):
                 self.heal(mesh)
                 self.one_truth(mesh, run, "COMPLETED", ("saved", left, "saved"))
                 self.fetch_everywhere(mesh, run)
+                self.assertEqual([name for name in os.listdir(os.path.dirname(mesh[1].run_file(run, ""))) if "partial" in name], [])
 
     def test_after_the_save_and_before_the_verdict(self):
         # The sixth rename is that of the verdict's record.

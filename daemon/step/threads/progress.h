@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "daemon/step/threads/left_behind.h"
 #include "schema/control/control.h"
 
 namespace tg::daemon {
@@ -12,6 +13,7 @@ struct Progress {
   std::atomic<schema::Phase> phase{schema::Phase::kIdle};
   std::atomic<std::uint64_t> step{0};
   std::atomic<std::uint64_t> count{0};  // grows whenever anything gets done
+  LeftBehind left_behind;               // of earlier runs
 };
 
 }  // namespace tg::daemon

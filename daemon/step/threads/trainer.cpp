@@ -53,6 +53,7 @@ struct Trainer::State {
         timeline(std::move(t)),
         hooks(std::move(h)) {}
 
+  std::shared_ptr<void> left_behind;  // goes last, when everything that it took is free
   const Options options;
   const Prepare prepare;
   Progress& progress;
@@ -88,9 +89,10 @@ struct Trainer::State {
     const std::lock_guard lock(mutex);
     if (!silent) call();
   }
-  // An abandoned thread does not report progress, which by now belongs to the next run.
+  // An abandoned thread ends here; the progress belongs to the next run by now.
   void advance() {
-    if (!silent) ++progress.count;
+    if (silent) throw Abandoned{};
+    ++progress.count;
   }
   void set_phase(schema::Phase phase) {
     if (!silent) progress.phase = phase;
@@ -120,7 +122,10 @@ Trainer::~Trainer() {
   state_->silent = true;
   state_->order = Quit{};
   state_->changed.notify_all();
-  if (state_->changed.wait_for(lock, kPatience, [this] { return state_->returned; })) kit = std::move(state_->kit);
+  if (state_->changed.wait_for(lock, kPatience, [this] { return state_->returned; }))
+    kit = std::move(state_->kit);
+  else
+    state_->left_behind = state_->progress.left_behind.add(state_->options.run);
 }
 
 void Trainer::train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) {
@@ -176,10 +181,7 @@ void Trainer::State::run() {
 
 bool Trainer::State::make_kit() {
   enter(schema::Phase::kPrepare, 0);
-  Result<TrainingKit> made = prepare([this] {
-    if (silent) throw Abandoned{};
-    advance();
-  });
+  Result<TrainingKit> made = prepare([this] { advance(); });
   if (!made) {
     tell([&] { hooks.prepared(made.error()); });
     return false;
@@ -265,6 +267,7 @@ void Trainer::State::add_weight_decay(kernels::ConstFloats parameters, std::size
 
 // The parameters of the step before are not all there yet. This is a wait for peers: the deadline for it is theirs.
 void Trainer::State::wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last) {
+  if (silent) throw Abandoned{};
   std::unique_lock lock(mutex);
   const auto ready = [&] {
     return std::all_of(segments_ready.begin() + static_cast<std::ptrdiff_t>(first),

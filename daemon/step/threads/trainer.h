@@ -2,9 +2,10 @@
 // told, one order at a time, and reports through the hooks (called on the compute thread; they must not block).
 //
 // The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the
-// exchange's threads as they are reported. An engine call cannot be interrupted: on destruction the thread gets
-// kPatience to come back, then it is left behind with everything it may touch: it holds its own references, and never
-// calls a hook again. The home of its arrays must outlive even that.
+// exchange's threads as they are reported. On destruction the thread ends as soon as anything got done: a layer, a
+// sample. What takes longer cannot be interrupted: it gets kPatience to come back, then the thread is left behind
+// (left_behind.h) with everything it may touch: it holds its own references, and never calls a hook again. The home of
+// its arrays and the progress must outlive even that.
 #pragma once
 
 #include <algorithm>
@@ -75,6 +76,7 @@ class Trainer {
     schema::JobSpec job;
     Rank self;
     Per<Rank, std::uint16_t> weights;  // of all members' shares
+    std::string run = {};              // its id, for people
   };
   // Starts the thread, which prepares at once.
   Trainer(Options options, Prepare prepare, Progress& progress, const FaultInjection& fault,

@@ -42,7 +42,7 @@ TEST_F(LivenessTest, SilenceIsReportedOnceAfterThePeerTimeout) {
     beat(kB, Phase::kForward, now_ms_);
     if (now_ms_ <= 5'000) beat(kC, Phase::kBackward, now_ms_);
   });
-  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (last seen in backward of step 12)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (its last beat said backward of step 12)");
 }
 
 TEST_F(LivenessTest, SilenceIsNoticedNeitherEarlyNorLate) {
@@ -51,12 +51,12 @@ TEST_F(LivenessTest, SilenceIsNoticedNeitherEarlyNorLate) {
     if (now_ms_ <= 5'000) beat(kC, Phase::kBackward, now_ms_);
   };
   EXPECT_EQ(run(14'900, feed), "");
-  EXPECT_EQ(run(15'000, feed), "c: no sign of life from node-c for 10 s (last seen in backward of step 12)");
+  EXPECT_EQ(run(15'000, feed), "c: no sign of life from node-c for 10 s (its last beat said backward of step 12)");
 }
 
 TEST_F(LivenessTest, ANodeNeverSeenSaysSo) {
   const auto verdicts = run(10'000, [&] { beat(kB, Phase::kForward, now_ms_); });
-  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (not seen since the run began)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (no beat since the run began)");
 }
 
 TEST_F(LivenessTest, AnyDataIsLifeIfBeatsOfTheRunCameLately) {
@@ -125,7 +125,7 @@ TEST_F(LivenessTest, DataAfterTheLastBeatDoesNotMakeADeadNodeUp) {
     if (now_ms_ < 5'000) beat(kC, Phase::kForward, now_ms_);
     if (now_ms_ < 5'200) liveness_.heard(kC, now_ms_);
   });
-  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (last seen in forward of step 12)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (its last beat said forward of step 12)");
 }
 
 TEST_F(LivenessTest, ARestartedNodeIsAliveButNotInTheRun) {
@@ -146,8 +146,8 @@ TEST_F(LivenessTest, WhoSleptAccusesNobodyOfItsOwnSleep) {
   const std::uint64_t awake_ms = now_ms_;
   EXPECT_EQ(run(awake_ms + 9'000, [] {}), "");
   EXPECT_EQ(run(awake_ms + 11'000, [] {}),
-            "b: no sign of life from node-b for 10 s (last seen in forward of step 12)\n"
-            "c: no sign of life from node-c for 10 s (last seen in forward of step 12)");
+            "b: no sign of life from node-b for 10 s (its last beat said forward of step 12)\n"
+            "c: no sign of life from node-c for 10 s (its last beat said forward of step 12)");
 }
 
 TEST_F(LivenessTest, WhatArrivesBetweenWakingAndTheFirstTickDoesNotDelayTheVerdict) {
@@ -157,7 +157,7 @@ TEST_F(LivenessTest, WhatArrivesBetweenWakingAndTheFirstTickDoesNotDelayTheVerdi
   EXPECT_TRUE(liveness_.tick(now_ms_).empty());
   const std::uint64_t awake_ms = now_ms_;
   const auto verdicts = run(awake_ms + 10'000, [&] { beat(kB, Phase::kForward, now_ms_); });
-  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (last seen in forward of step 12)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (its last beat said forward of step 12)");
 }
 
 TEST_F(LivenessTest, NobodyIsAccusedWithoutARun) {
@@ -166,8 +166,8 @@ TEST_F(LivenessTest, NobodyIsAccusedWithoutARun) {
   liveness_.watch("run-2", 60'000, now_ms_);
   EXPECT_EQ(run(now_ms_ + 9'000, [] {}), "");
   EXPECT_EQ(run(now_ms_ + 2'000, [] {}),
-            "b: no sign of life from node-b for 10 s (not seen since the run began)\n"
-            "c: no sign of life from node-c for 10 s (not seen since the run began)");
+            "b: no sign of life from node-b for 10 s (no beat since the run began)\n"
+            "c: no sign of life from node-c for 10 s (no beat since the run began)");
 }
 
 TEST_F(LivenessTest, SaysForStatusHowLongAPhaseMayTake) {

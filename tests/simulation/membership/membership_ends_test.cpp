@@ -52,7 +52,7 @@ TEST(Membership, TheFirstCauseWinsAndIsShownAsReceived) {
 }
 
 TEST(Membership, LossesAndErrorsOfARunGoToAll) {
-  const std::string silent = "no sign of life from node-a for 10 s (last seen in backward of step 12)";
+  const std::string silent = "no sign of life from node-a for 10 s (its last beat said backward of step 12)";
   EXPECT_EQ(running_member().loses(kA, silent), run_fails("node-a", "run failed", silent));
   const std::string stuck = "node-b is stuck in backward of step 3 for 60 s";
   EXPECT_EQ(running_member().loses(kB, stuck), run_fails("node-b", "run failed", stuck)) << "itself";

@@ -1,0 +1,37 @@
+// A file that grows by whole lines, and has nothing but whole lines whatever the disk does. Lines wait in memory until
+// enough are there, or flush(). What the disk does not take then is tried again with the next lines, as long as no more
+// than kMostWaitingBytes wait; further lines are left out. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/status.h"
+
+namespace tg::daemon {
+
+class LineFile {
+ public:
+  static constexpr std::size_t kFlushBytes = 8 * 1024, kMostWaitingBytes = 1024 * 1024;
+
+  explicit LineFile(std::string path);  // replaces what is there
+  ~LineFile();
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+
+  void add(std::string_view line);  // without its newline
+  void flush();
+  // Nothing is written after this: its size and hash stay. The error says how many lines are missing, and why.
+  Status close();
+
+ private:
+  const std::string path_;
+  int descriptor_ = -1;
+  std::uint64_t bytes_ = 0;  // of the lines in the file
+  std::string waiting_;
+  std::uint64_t waiting_lines_ = 0, left_out_ = 0;
+  int cause_ = 0;  // errno of the last failure
+};
+
+}  // namespace tg::daemon
