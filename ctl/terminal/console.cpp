@@ -9,6 +9,7 @@
 
 #include "ctl/format/table.h"
 #include "ctl/terminal/interrupt.h"
+#include "ctl/terminal/visible.h"
 
 namespace tg::ctl {
 namespace {
@@ -22,14 +23,18 @@ winsize size_of(int descriptor) {
   return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size : winsize{};
 }
 
-}  // namespace
-
-void print(const std::string& data) {
+void write_out(std::string_view data) {
   errno = 0;
   const bool taken = std::fwrite(data.data(), 1, data.size(), stdout) == data.size();
   if (std::fflush(stdout) == 0 && taken) return;
   if (write_error == 0) write_error = errno != 0 ? errno : EIO;
 }
+
+}  // namespace
+
+void print(std::string_view data) { write_out(visible(data)); }
+
+void clear_screen() { write_out("\x1b[H\x1b[2J"); }
 
 bool output_works() { return write_error == 0; }
 
@@ -41,7 +46,7 @@ int close_output(int code) {
   return code == kOk ? static_cast<int>(kError) : code;
 }
 
-void say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+void say(const std::string& line) { std::fprintf(stderr, "%s\n", visible(line).c_str()); }
 
 void warn(const std::string& line) { say("warning: " + line); }
 
@@ -57,7 +62,7 @@ int fail(const Error& error) {
 bool LiveLine::possible() { return isatty(STDERR_FILENO) == 1; }
 
 void LiveLine::show(const std::string& line) {
-  std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
+  std::fprintf(stderr, "\r%s\x1b[K", visible(line).c_str());
   std::fflush(stderr);
   shown_ = true;
 }

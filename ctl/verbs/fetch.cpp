@@ -12,6 +12,7 @@
 #include "ctl/fetch/part_file.h"
 #include "ctl/fetch/predict_script.h"
 #include "ctl/fetch/received_file.h"
+#include "ctl/fetch/slices.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -24,6 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kMembersEnd{10};
 constexpr int kPollMs = 100;
+constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 28;  // no record has it; with all its spans, 40 MB
 constexpr const char* kRecordFile = "run.json";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kModelFiles[] = {"model.safetensors", "model-raw.safetensors"};  // the same on all members
@@ -48,27 +51,27 @@ Status prepare_folder(const std::string& folder, bool force) {
 }
 
 // Slice after slice until the last one.
-Status for_each_slice(Client& client, schema::FetchRequest request,
+Status for_each_slice(Client& client, schema::FetchRequest request, Slices slices,
                       const std::function<Status(const std::string&)>& take) {
-  while (true) {
+  do {
+    request.offset = slices.offset();
     const Result<schema::SliceReply> slice = client.ask_for<schema::SliceReply>(request);
     // A node whose disk fails is not ours.
     if (!slice)
       return Error{slice.error().kind == ErrorKind::kIo ? ErrorKind::kFailed : slice.error().kind,
                    slice.error().message};
+    if (const Status status = slices.take(*slice); !status) return status;
     if (const Status status = take(slice->data); !status) return status;
-    request.offset += slice->data.size();
-    if (slice->final || slice->data.empty()) {
-      if (slice->final && request.offset == slice->total_bytes) return {};
-      return Error{ErrorKind::kCorrupt,
-                   std::to_string(request.offset) + " of " + std::to_string(slice->total_bytes) + " bytes came"};
-    }
-  }
+  } while (!slices.whole());
+  return {};
 }
 
-Status fetch_file(Client& client, const schema::FetchRequest& request, PartFile& file) {
+// recorded: its bytes by the record of its writer.
+Status fetch_file(Client& client, const schema::FetchRequest& request, std::optional<std::uint64_t> recorded,
+                  std::uint64_t most, PartFile& file) {
   if (const Status status = file.open(); !status) return status;
-  const Status fetched = for_each_slice(client, request, [&](const std::string& bytes) { return file.write(bytes); });
+  const Status fetched = for_each_slice(client, request, Slices(recorded, std::min(most, file.room())),
+                                        [&](const std::string& bytes) { return file.write(bytes); });
   return fetched ? file.close() : fetched;
 }
 
@@ -135,11 +138,11 @@ class Fetcher {
     for (const std::string& node : source_.nodes) {
       std::string json;
       const Status fetched =
-          for_each_slice(client_, {run_.id, node, kRecordFile, 0}, [&](const std::string& bytes) -> Status {
-            json += bytes;
-            if (json.size() <= schema::kMostRecordBytes) return {};
-            return Error{ErrorKind::kCorrupt, "it is larger than any record"};
-          });
+          for_each_slice(client_, {run_.id, node, kRecordFile, 0}, Slices({}, schema::kMostRecordBytes),
+                         [&](const std::string& bytes) -> Status {
+                           json += bytes;
+                           return {};
+                         });
       Result<MemberRecord> record =
           fetched ? parse_member_record(node, std::move(json), run_.id) : Result<MemberRecord>(fetched.error());
       if (record && (record->digest != source_.digest || record->digest_step != source_.step))
@@ -161,7 +164,9 @@ class Fetcher {
   // One member's copy as far as it can be told to be what was written.
   Status fetch_checked(const MemberRecord& record, const std::string& name, const std::optional<FileMark>& wanted,
                        bool model, PartFile& file) {
-    if (Status status = fetch_file(client_, {run_.id, record.node, name, 0}, file); !status) return status;
+    const std::optional<std::uint64_t> bytes = wanted ? std::optional(wanted->bytes) : std::nullopt;
+    if (Status status = fetch_file(client_, {run_.id, record.node, name, 0}, bytes, kMostFileBytes, file); !status)
+      return status;
     const Result<FileMark> received = mark_of(file.part_path());
     if (!received) return received.error();
     if (wanted)
@@ -242,7 +247,7 @@ class Fetcher {
     for (const schema::MemberStatus& member : run_.members) {
       if (member.digest == 0) continue;
       PartFile file = part("trace-" + member.node + ".json");
-      const Status status = fetch_file(client_, {run_.id, member.node, "trace.json", 0}, file);
+      const Status status = fetch_file(client_, {run_.id, member.node, "trace.json", 0}, {}, kMostTraceBytes, file);
       if (status) {
         files_.push_back(std::move(file));
         continue;

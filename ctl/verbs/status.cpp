@@ -11,7 +11,6 @@ namespace {
 
 constexpr int kWatchMs = 1000;
 constexpr int kJsonIndent = 2;
-constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
 Error no_such_run(const std::string& run) {
   return {ErrorKind::kNotFound, "no run is named \"" + run + "\"; tgctl list shows them"};
@@ -50,7 +49,8 @@ int status(Client& client, const Command& command) {
     if (!run.empty()) run = mesh->runs.front().id;  // a beginning that one run has may soon be another's, too
     running_first(mesh->runs);
     const std::string text = render(command, *mesh);
-    print(redraw ? kClearScreen + first_lines(text, data_lines()) : text);
+    if (redraw) clear_screen();
+    print(redraw ? first_lines(text, data_lines()) : text);
     const int code = command.check ? check_whole(*mesh) : static_cast<int>(kOk);
     if (!command.watch || !output_works()) return code;
     if (!sleep_unless_interrupted(kWatchMs)) return kInterrupted;
