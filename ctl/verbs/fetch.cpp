@@ -82,13 +82,13 @@ std::string complaint(const std::string& node, const std::string& file, const Er
 }
 
 // Members end a run within moments of each other; who fetches at once waits for the last of them.
-Result<schema::MeshStatus> ask_ended_run(Client& client, const std::string& id) {
+Result<schema::MeshStatus> ask_ended_run(Client& client, std::string name) {
   const auto deadline = std::chrono::steady_clock::now() + kMembersEnd;
   while (true) {
-    Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{id, false});
+    Result<schema::MeshStatus> mesh = ask_mesh(client, name, schema::Pick::kNewestEnded);
     if (!mesh) return mesh;
-    if (mesh->runs.empty()) return Error{ErrorKind::kNotFound, "no run is named \"" + id + "\"; tgctl list shows them"};
     const schema::RunStatus& run = mesh->runs.front();
+    name = run.id;
     const bool all_ended = std::all_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
       return schema::is_final(member.state);
     });

@@ -17,7 +17,7 @@ Error odd_log(const schema::SliceReply& slice, std::uint64_t offset) {
 }  // namespace
 
 int logs(Client& client, const Command& command) {
-  const Result<schema::RunStatus> run = ask_run(client, command.operand);
+  const Result<schema::RunStatus> run = ask_run(client, command.operand, schema::Pick::kNewest);
   if (!run) return fail(run.error());
   schema::LogsRequest request{run->id, command.node, 0};
   std::optional<std::uint64_t> there;  // when it was first asked for

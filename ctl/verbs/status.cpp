@@ -12,10 +12,6 @@ namespace {
 constexpr int kWatchMs = 1000;
 constexpr int kJsonIndent = 2;
 
-Error no_such_run(const std::string& run) {
-  return {ErrorKind::kNotFound, "no run is named \"" + run + "\"; tgctl list shows them"};
-}
-
 std::string render(const Command& command, const schema::MeshStatus& mesh) {
   const std::int64_t now_ms = unix_time_ms();
   if (command.json) return format_status_json(mesh, now_ms, command.watch ? -1 : kJsonIndent) + "\n";
@@ -32,21 +28,14 @@ int check_whole(const schema::MeshStatus& mesh) {
 
 }  // namespace
 
-Result<schema::RunStatus> ask_run(Client& client, const std::string& run) {
-  Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{run, false});
-  if (!mesh) return mesh.error();
-  if (mesh->runs.empty()) return no_such_run(run);
-  return std::move(mesh->runs.front());
-}
-
 int status(Client& client, const Command& command) {
   const bool redraw = command.watch && !command.json && stdout_is_terminal();
   std::string run = command.operand;
   while (true) {
-    Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{run, false});
+    Result<schema::MeshStatus> mesh = run.empty() ? client.ask_for<schema::MeshStatus>(schema::StatusRequest{})
+                                                  : ask_mesh(client, run, schema::Pick::kNewest);
     if (!mesh) return fail(mesh.error());
-    if (!run.empty() && mesh->runs.empty()) return fail(no_such_run(run));
-    if (!run.empty()) run = mesh->runs.front().id;  // a beginning that one run has may soon be another's, too
+    if (!run.empty()) run = mesh->runs.front().id;
     running_first(mesh->runs);
     const std::string text = render(command, *mesh);
     if (redraw) clear_screen();

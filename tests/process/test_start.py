@@ -158,20 +158,32 @@ class Life(unittest.TestCase):
             job = mesh.job_file({"steps": 2})
             for name in ("lenet-old", "lenet-older"):
                 mesh.ctl_ok("start", job, "--id", name)
-            mesh.ctl("status", "lenet").ends(2, "lenet-old", "lenet-older")
+            mesh.ctl_ok("fetch", "lenet-old", "-o", f"{mesh.folder}/by-id")
+            taken = mesh.ctl_ok("fetch", "lenet", "-o", f"{mesh.folder}/newest")
+            self.assertIn("lenet is run lenet-older\n", taken.err)
+            self.assertIn("lenet is run lenet-older\n", mesh.ctl_ok("logs", "lenet").err)
+            for name in ("lenet", "@last"):
+                self.assertEqual(mesh.run(name)["id"], "lenet-older")
+                mesh.ctl("delete", name).ends(2, "lenet" if name == "lenet" else "@last is not for delete")
+            mesh.ctl("stop", "lenet").ends(2, "lenet-old", "lenet-older")
             long = mesh.job_file(LONG)
             mesh.ctl_ok("start", long, "--id", "lenet-on", "--detach")
             for asked in (["list"], ["status"]):
                 rows = [line.split()[0] for line in mesh.ctl_ok(*asked).out.splitlines() if line.startswith("lenet-")]
                 self.assertEqual(rows[0], "lenet-on")
                 self.assertEqual(len(rows), 3)
-            # A beginning that several have means the one that goes on, until it ends.
+            # To look at, a beginning that several have means the one that goes on; to fetch, the newest that has ended.
             self.assertEqual(mesh.run("lenet")["id"], "lenet-on")
+            mesh.ctl_ok("fetch", "lenet", "-o", f"{mesh.folder}/meanwhile")
+            with open(f"{mesh.folder}/meanwhile/run.json") as file:
+                self.assertEqual(json.load(file)["id"], "lenet-older")
+            mesh.ctl("fetch", "@last", "-o", f"{mesh.folder}/going-on").ends(1, "run lenet-on is RUNNING")
+            mesh.ctl("stop", "lenet").ends(2, "lenet-on")
             watcher = mesh.follow("wait", "lenet", "--timeout", "60s")
             wait_until("a waiting tgctl has asked once", lambda: mesh.run("lenet")["step"] > 2)
-            self.assertEqual(mesh.ctl_ok("stop", "lenet").out, "STOPPED\n")
+            self.assertEqual(mesh.ctl_ok("stop", "@last").out, "STOPPED\n")
             watcher.finish().ends(0)
-            mesh.ctl("stop", "lenet").ends(2, "lenet-old", "lenet-older", "lenet-on")
+            self.assertEqual(mesh.run("lenet")["id"], "lenet-on")
 
     def test_id_and_prefixes(self):
         with Mesh(1) as mesh:
@@ -181,7 +193,7 @@ class Life(unittest.TestCase):
                 mesh.ctl_ok("wait", name)
             mesh.ctl("start", job, "--id", "first").ends(1, "first")
             self.assertEqual(mesh.run("fir")["id"], "first")
-            mesh.ctl("status", "fi").ends(2, "first", "fifth")
+            self.assertEqual(mesh.run("fi")["id"], "fifth")
 
     def test_dry_run(self):
         with Mesh(2) as mesh:
