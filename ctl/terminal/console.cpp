@@ -3,8 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "ctl/format/table.h"
@@ -77,6 +79,15 @@ bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 std::size_t talk_columns() {
   const winsize size = size_of(STDERR_FILENO);
   return size.ws_col > 0 ? size.ws_col : kColumns;
+}
+
+std::size_t data_columns() {
+  if (!stdout_is_terminal()) return kAnyColumns;
+  const char* const set = std::getenv("COLUMNS");
+  const std::size_t columns = set != nullptr ? std::strtoul(set, nullptr, 10) : 0;
+  if (columns > 0 && columns < kAnyColumns) return std::max(columns, kLeastColumns);
+  const winsize size = size_of(STDOUT_FILENO);
+  return size.ws_col > 0 ? std::max<std::size_t>(size.ws_col, kLeastColumns) : kColumns;
 }
 
 std::size_t data_lines() {

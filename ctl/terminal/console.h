@@ -35,8 +35,10 @@ class LiveLine {
 };
 
 bool stdout_is_terminal();
-// The terminal's size: stderr's width, stdout's height; default values if it is not a terminal.
+// The terminal's size: of stderr the width, default values if it is not a terminal.
 std::size_t talk_columns();
+// Of stdout: COLUMNS, else the terminal's; kAnyColumns where it is no terminal.
+std::size_t data_columns();
 std::size_t data_lines();
 
 }  // namespace tg::ctl

@@ -15,7 +15,8 @@ constexpr int kJsonIndent = 2;
 std::string render(const Command& command, const schema::MeshStatus& mesh) {
   const std::int64_t now_ms = unix_time_ms();
   if (command.json) return format_status_json(mesh, now_ms, command.watch ? -1 : kJsonIndent) + "\n";
-  return command.operand.empty() ? format_mesh(mesh, now_ms) : format_run(mesh.runs.front(), now_ms);
+  const std::size_t columns = data_columns();
+  return command.operand.empty() ? format_mesh(mesh, now_ms, columns) : format_run(mesh.runs.front(), now_ms, columns);
 }
 
 // 0 if every node is up; else says who is not.
@@ -51,7 +52,8 @@ int list(Client& client, const Command& command) {
   if (!mesh) return fail(mesh.error());
   running_first(mesh->runs);
   const std::int64_t now_ms = unix_time_ms();
-  print(command.json ? format_list_json(mesh->runs, now_ms, kJsonIndent) + "\n" : format_runs(mesh->runs, now_ms));
+  print(command.json ? format_list_json(mesh->runs, now_ms, kJsonIndent) + "\n"
+                     : format_runs(mesh->runs, now_ms, data_columns()));
   return kOk;
 }
 

@@ -213,6 +213,43 @@ class Life(unittest.TestCase):
                 self.assertEqual(node.end(), 0, f"{node.name}, log {node.log}")
 
 
+def on_terminal(mesh, columns, *arguments, environment=None):
+    """What tgctl prints where stdout is a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    try:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        tgctl = subprocess.Popen([TGCTL, *arguments], env=mesh._environment(0) | (environment or {}), stdin=subprocess.DEVNULL, stdout=theirs)
+        os.close(theirs)
+        text = b""
+        try:
+            while data := os.read(ours, 4096):
+                text += data
+        except OSError:  # the other side is closed
+            pass
+        tgctl.wait(PATIENCE)
+        return text.decode().replace("\r\n", "\n")
+    finally:
+        os.close(ours)
+
+
+class Width(unittest.TestCase):
+    def test_a_run_is_a_row_at_any_width(self):
+        name = "a-run-with-a-name-of-sixty-three-letters-which-is-the-most-then"
+        with Mesh(1) as mesh:
+            mesh.ctl_ok("start", mesh.job_file({"steps": 2}), "--id", name)
+            piped = mesh.ctl_ok("list").out
+            self.assertIn(f"{name}  COMPLETED  ", piped)
+            self.assertEqual(len(piped.splitlines()), 2, piped)
+            for arguments, columns, environment in ((("list",), 60, {}), (("list",), 120, {}), (("status",), 80, {}), (("list",), 80, {"COLUMNS": "200"})):
+                with self.subTest(arguments=arguments, columns=columns, environment=environment):
+                    text = on_terminal(mesh, columns, *arguments, environment=environment)
+                    rows = [line for line in text.splitlines() if line.startswith("a-run")]
+                    self.assertEqual(len(rows), 1, text)
+                    wide = int(environment.get("COLUMNS", columns))
+                    self.assertTrue(all(len(line) <= wide for line in text.splitlines()), text)
+                    self.assertEqual(name in rows[0], wide > 110, text)
+
+
 class Absent(unittest.TestCase):
     def start_pending(self, mesh, job):
         """Starts a run that has to wait for somebody, and waits until it is shown as such."""
