@@ -1,5 +1,9 @@
 #include "ctl/client.h"
 
+#include <linux/tcp.h>  // has more of tcp_info than glibc's
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -25,6 +29,10 @@ constexpr int kProbeMs = 2000;  // between signs of life asked of a busy node
 constexpr int kMeanwhileMs = 1000;
 constexpr int kSilenceMs = 2 * kProbeMs + schema::kControlReplyMs;  // without any, the node is gone
 constexpr int kReconnectMostMs = 1000;
+constexpr int kMostUnread = 8;  // answers that wait for us; the rest waits at the node
+// libzmq bounds a message's parts, not their number: whatever comes beyond this before a message is whole is no answer.
+constexpr std::uint64_t kMostUntakenBytes = 2 * kMostUnread * schema::kMostControlBytes;
+constexpr int kWatchMs = 50;  // between two looks at it
 constexpr std::chrono::seconds kRotationTakes{1};
 constexpr int kRotationPauseMs = 50;
 constexpr std::uint64_t kUnreadable = 0;  // the id of a reply to a request that the node could not read
@@ -33,6 +41,13 @@ constexpr std::uint64_t kFirstId = 1;
 int remaining_ms(Clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
+}
+
+// The bytes that have come to the kernel on a connection, 0 where it does not count them (local sockets).
+std::uint64_t came_bytes(int descriptor) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return ::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
 }
 
 // A local socket's path.
@@ -94,6 +109,7 @@ struct Client::State {
     if (socket) socket.set(zmq::sockopt::linger, 0);  // what it holds is asked again
     socket = zmq::socket_t(context, zmq::socket_type::dealer);
     socket.set(zmq::sockopt::linger, kLingerMs);
+    socket.set(zmq::sockopt::rcvhwm, kMostUnread);
     socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(schema::kMostControlBytes));
     socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMostMs);
     socket.set(zmq::sockopt::connect_timeout, schema::kControlReplyMs);
@@ -107,7 +123,7 @@ struct Client::State {
     }
     ++tried;
     const std::string endpoint = "inproc://dial-" + std::to_string(++dials);
-    constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+    constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
     if (zmq_socket_monitor(socket.handle(), endpoint.c_str(), kEvents) != 0) throw zmq::error_t();
     monitor = zmq::socket_t(context, zmq::socket_type::pair);
@@ -137,6 +153,11 @@ struct Client::State {
       if (event.size() != sizeof what + sizeof value) continue;
       std::memcpy(&what, event.data(), sizeof what);
       std::memcpy(&value, event.data<char>() + sizeof what, sizeof value);
+      if (what == ZMQ_EVENT_CONNECTED) {
+        descriptor = value;
+        taken_bytes = 0;
+        continue;
+      }
       const bool succeeded = what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
       cut = cut || accepted;
       accepted = accepted || succeeded;
@@ -199,21 +220,25 @@ struct Client::State {
   // The next reply of any id; nothing at the deadline, on Ctrl-C, or if the node refuses the connection.
   std::optional<Result<schema::Reply>> receive(Clock::time_point deadline, std::uint64_t id,
                                                const schema::RequestBody& body) {
-    while (!interrupted() && !forbidden && !lost) {
+    while (!interrupted() && !forbidden && !lost && !flooded) {
       zmq::pollitem_t items[] = {{socket.handle(), 0, ZMQ_POLLIN, 0}, {monitor.handle(), 0, ZMQ_POLLIN, 0}};
       const int left = remaining_ms(deadline);
       try {
-        if (zmq::poll(items, 2, std::chrono::milliseconds(left)) == 0) {
-          if (left == 0) return std::nullopt;
-          continue;
-        }
+        const int ready = zmq::poll(items, 2, std::chrono::milliseconds(std::min(left, kWatchMs)));
+        flooded = came_bytes(descriptor) > taken_bytes + kMostUntakenBytes;
+        if (ready == 0 && left == 0) return std::nullopt;
+        if (ready == 0) continue;
         if (items[1].revents != 0) take_events(id, body);
       } catch (const zmq::error_t& error) {
         if (error.num() == EINTR) continue;
         throw;
       }
       zmq::message_t message;
-      if (!socket.recv(message, zmq::recv_flags::dontwait)) continue;
+      if (!socket.recv(message, zmq::recv_flags::dontwait)) {
+        if (left == 0) return std::nullopt;
+        continue;
+      }
+      taken_bytes = came_bytes(descriptor);
       return schema::decode_reply({static_cast<const std::byte*>(message.data()), message.size()});
     }
     return std::nullopt;
@@ -229,8 +254,11 @@ struct Client::State {
   Clock::time_point first_refused{};
   std::size_t dials = 0, tried = 0;  // tried: keys since the last one that was let in
   bool accepted = false, refused = false, forbidden = false;
-  bool rotated = false;  // it was let in before
-  bool lost = false;     // the connection was, and with it perhaps what must not be asked twice
+  bool rotated = false;           // it was let in before
+  int descriptor = -1;            // of the connection
+  std::uint64_t taken_bytes = 0;  // that had come on it when the last message was taken
+  bool flooded = false;
+  bool lost = false;  // the connection was, and with it perhaps what must not be asked twice
   std::uint64_t next_id;
 };
 
@@ -248,6 +276,8 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
     std::optional<Result<schema::Reply>> reply = receive(probe ? std::min(deadline, next_probe) : deadline, id, body);
     if (interrupted()) return Error{ErrorKind::kFailed, "interrupted"};
     if (forbidden) return why_forbidden();
+    if (flooded)
+      return Error{ErrorKind::kCorrupt, "what answers at " + address + " is not a tgd: it sends an answer without end"};
     if (lost)
       return Error{ErrorKind::kUnreachable, "the connection to the node at " + address +
                                                 " was cut before it answered; tgctl list shows what became of it"};
@@ -259,15 +289,16 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       }
       heard = now;
       const std::uint64_t answered = reply->value().id;
-      if (answered != id && answered != kUnreadable) {
-        if (meanwhile != nullptr && answered > id) meanwhile->answered(reply->value().body);
-        continue;
-      }
       schema::ReplyBody& answer = reply->value().body;
-      if (const auto* error = std::get_if<Error>(&answer)) return *error;
-      return std::move(answer);
+      if (answered == id || answered == kUnreadable) {
+        if (const auto* error = std::get_if<Error>(&answer)) return *error;
+        return std::move(answer);
+      }
+      if (meanwhile != nullptr && answered > id) meanwhile->answered(answer);
     }
-    if (!probe) return unreachable(" within " + std::to_string(timeout_ms / 1000) + " s");
+    // Whoever answers what was not asked holds nobody up beyond the deadline.
+    if (!probe && now >= deadline) return unreachable(" within " + std::to_string(timeout_ms / 1000) + " s");
+    if (!probe) continue;
     if (now - heard >= std::chrono::milliseconds(kSilenceMs)) return unreachable(" any longer");
     if (now >= deadline) {
       return Error{ErrorKind::kTimeout, "the node at " + address + " is alive but did not finish the request within " +

@@ -38,10 +38,13 @@ struct Request {
 
 struct StatusRequest {
   run @0 :Text;
-  # A run id, a unique prefix of one, or empty for all; at most kMostRunIdBytes.
+  # A run id, a prefix of one, or empty for all; at most kMostRunIdBytes.
 
   local @1 :Bool;
   # True: answer from what this node knows itself; asked by peers, so that questions do not go round in circles.
+
+  pick @2 :UInt8;
+  # tg::schema::Pick: which run is meant where several have this prefix, or where it is empty.
 }
 
 struct StartRequest {

@@ -12,6 +12,7 @@
 namespace tg::ctl {
 
 inline constexpr const char* kDefaultAddress = "127.0.0.1:7701";
+inline constexpr const char* kLastRun = "@last";  // as RUN: the newest
 
 enum class Verb : std::uint8_t {
   kStart,

@@ -132,7 +132,8 @@ const std::vector<VerbRow>& verb_rows() {
        "[RUN]",
        "show nodes and runs, or one run and its members",
        {"tgctl status", "tgctl status first --json"},
-       "Runs in progress come first. RUN is an id, or a beginning that fits one run, or one run in progress. "
+       "Runs in progress come first. RUN is an id, a beginning of one, or @last, the newest run. Where several runs "
+       "begin so, it is the newest in progress, else the newest; so for logs and wait, and stderr says which. "
        "--check is for health checks: it also says on stderr which nodes are not up, and why.",
        {"json", "watch", "check", "address", "key", "help"}},
       {Verb::kStop,
@@ -140,14 +141,15 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "end a run after its current step; its state is kept",
        {"tgctl stop first", "tgctl stop f"},
-       "Waits until the run has ended (60 s) and prints its state. It is no error if the run has already ended.",
+       "RUN is an id, a beginning that only one run has, or @last. Waits until the run has ended (60 s) and prints its "
+       "state. It is no error if the run has already ended.",
        {"address", "key", "help"}},
       {Verb::kFetch,
        "fetch",
        "RUN",
        "get the model and records of an ended run",
-       {"tgctl fetch first -o first-model", "tgctl fetch first -o rescued --partial"},
-       "Checks that all members agree on the state, then writes model.safetensors (moving average), "
+       {"tgctl fetch first -o first-model", "tgctl fetch @last -o rescued --partial"},
+       "RUN is an id, @last, or a beginning: of several runs that begin so, the newest that has ended. Checks that all members agree on the state, then writes model.safetensors (moving average), "
        "model-raw.safetensors, metrics.jsonl, run.json, model.json (network, preprocessing, classes, accuracy) and "
        "predict.py, which runs the model in PyTorch, and prints their paths.",
        {"output", "partial", "force", "address", "key", "help"}},
@@ -156,7 +158,7 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "delete an ended run on all nodes",
        {"tgctl delete first", "tgctl delete lenet-20171204-0900-3f2a"},
-       "Its models, metrics and logs are then gone. A node that does not answer keeps its copy and is named; the "
+       "RUN is an id, or a beginning that only one run has. Its models, metrics and logs are then gone. A node that does not answer keeps its copy and is named; the "
        "exit code is then 1.",
        {"address", "key", "help"}},
       {Verb::kList,

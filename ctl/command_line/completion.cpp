@@ -63,7 +63,11 @@ void add_argument(Completion& completion, const OptionRow& option) {
 void add_operand(Completion& completion, const VerbRow& verb) {
   const std::string_view operand = verb.operand;
   if (operand == "JOB") completion.place = Place::kJob;
-  if (operand == "RUN" || operand == "[RUN]") completion.place = Place::kRun;
+  if (operand == "RUN" || operand == "[RUN]") {
+    completion.place = Place::kRun;
+    // Not to whoever has typed nothing: where there is one run, Tab is to complete its id.
+    if (verb.verb != Verb::kDelete && !completion.begun.empty()) add(completion, {kLastRun});
+  }
   if (operand == "FILE") completion.place = Place::kFile;
   if (operand == "SHELL") add(completion, shells());
   if (operand == "PAGE") add(completion, manual_names());

@@ -6,7 +6,8 @@ namespace {
 
 // What `tgctl complete` prints: a line that names the place (complete.cpp), then a candidate on each line.
 
-// bash takes COMP_WORDS apart at = and :, so the line is read again. What completes behind a = is the value alone.
+// bash takes COMP_WORDS apart at =, : and @, so the line is read again. What completes behind a = is the value alone, and
+// behind an @ what follows it.
 constexpr const char* kBash = R"sh(# bash completion for tgctl and tgd; printed by: tgctl completion bash
 _tgctl() {
   local tgctl=tgctl line=${COMP_LINE:0:COMP_POINT} words answer value
@@ -16,6 +17,7 @@ _tgctl() {
   mapfile -t answer < <("$tgctl" complete "${1##*/}" "${words[@]:1}" 2>/dev/null)
   value=${words[-1]##*=}
   COMPREPLY=("${answer[@]:1}")
+  [[ ${words[-1]} != @* || $COMP_WORDBREAKS != *@* ]] || COMPREPLY=("${COMPREPLY[@]#@}")
   case ${answer[0]-} in
     :file) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$value") ;;
     :folder) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$value") ;;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "kernels/base/hex.h"
@@ -97,6 +98,11 @@ Result<FetchSource> choose_fetch_source(const RunStatus& run, const std::string&
                                           std::to_string(run.step) + "; fetch works once it has ended: tgctl wait " +
                                           run.id + ", or tgctl stop " + run.id};
   }
+  std::set<std::string> names;
+  for (const MemberStatus& member : run.members)
+    if (!names.insert(member.node).second)
+      return Error{ErrorKind::kCorrupt, "run " + run.id + " is said to have two members called " + member.node +
+                                            "; nothing was fetched. Ask another node (--address)"};
   if (run.members.empty()) return Error{ErrorKind::kFailed, "run " + run.id + " has no members to fetch from"};
   if (run.state == schema::RunState::kFailed && !partial) {
     return Error{ErrorKind::kRunFailed,

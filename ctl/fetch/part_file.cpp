@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace tg::ctl {
@@ -55,6 +57,11 @@ Status PartFile::keep() {
   if (std::rename(part_path_.c_str(), path_.c_str()) != 0) return error("renamed");
   exists_ = false;
   return {};
+}
+
+std::uint64_t PartFile::room() const {
+  std::error_code code;
+  return std::filesystem::space(part_path_, code).available;  // all there is, where it cannot be told
 }
 
 Status sync_folder(const std::string& folder) {

@@ -2,6 +2,7 @@
 // not kept is removed by the destructor. Errors are kIo with path and cause. Main thread only.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,9 @@ class PartFile {
 
   Status open();
   Status write(std::string_view bytes);
-  Status close();  // synced to the disk
-  Status keep();   // takes its place; what was there is replaced
+  Status close();              // synced to the disk
+  Status keep();               // takes its place; what was there is replaced
+  std::uint64_t room() const;  // bytes that its disk has left for it
   const std::string& path() const { return path_; }
   const std::string& part_path() const { return part_path_; }  // where it lies until it is kept
 

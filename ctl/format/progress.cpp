@@ -89,16 +89,4 @@ bool PlainPace::due(const schema::RunStatus& run, std::int64_t now_ms) {
   return true;
 }
 
-std::string fit_line(std::string line, std::size_t columns) {
-  std::size_t width = 0;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if ((static_cast<unsigned char>(line[i]) & 0xc0) == 0x80) continue;
-    if (width++ == columns) {
-      line.resize(i);
-      break;
-    }
-  }
-  return line;
-}
-
 }  // namespace tg::ctl

@@ -44,7 +44,4 @@ class PlainPace {
   bool evaluated_ = false;  // last time a member was evaluating
 };
 
-// Cut to a terminal's width, at a code point.
-std::string fit_line(std::string line, std::size_t columns);
-
 }  // namespace tg::ctl

@@ -1,9 +1,9 @@
 #include "ctl/format/status_text.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ctl/format/progress.h"
-#include "ctl/format/table.h"
 #include "kernels/base/hex.h"
 
 namespace tg::ctl {
@@ -73,7 +73,7 @@ std::string nodes_away(const schema::MeshStatus& mesh) {
 namespace {
 
 // The device that trains on each node; "" if all use the processor and have no module for anything else.
-std::string format_devices(const schema::MeshStatus& mesh) {
+std::string format_devices(const schema::MeshStatus& mesh, std::size_t columns) {
   Rows rows{{"NODE", "ENGINE", "MATH", "GPU MEMORY FREE"}};
   std::vector<std::string> notes{""};
   bool any = false;
@@ -89,12 +89,12 @@ std::string format_devices(const schema::MeshStatus& mesh) {
                     : compute.problem.empty() ? compute.device
                                               : compute.device + ": " + compute.problem);
   }
-  return any ? "\n" + format_table(rows, notes) : "";
+  return any ? "\n" + format_table(rows, notes, columns) : "";
 }
 
 }  // namespace
 
-std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms) {
+std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms, std::size_t columns) {
   if (runs.empty()) return "no runs\n";
   Rows rows{{"RUN", "STATE", "FOR", "LEFT", "STEP", "LOSS", "ACCURACY"}};
   std::vector<std::string> notes{""};
@@ -104,22 +104,24 @@ std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t
                     when_stepped(run, format_fixed(run.loss, 4)), accuracy(run)});
     notes.push_back(run.reason);
   }
-  return format_table(rows, notes);
+  return format_list(std::move(rows), notes, columns);
 }
 
-std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms) {
+std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms, std::size_t columns) {
   Rows rows{{"NODE", "ADDRESS", "STATE"}};
   std::vector<std::string> notes{""};
   for (const schema::NodeStatus& node : mesh.nodes) {
     rows.push_back({node.name, node.address, to_word(node.state)});
     notes.push_back(node.problem);
   }
-  std::string text = format_table(rows, notes) + format_devices(mesh) + "\n" + format_runs(mesh.runs, now_ms);
-  if (mesh.insecure) text += "\n" + format_text(mesh.node + " listens beyond loopback without keys (insecure = true)");
+  std::string text = format_table(rows, notes, columns) + format_devices(mesh, columns) + "\n" +
+                     format_runs(mesh.runs, now_ms, columns);
+  if (mesh.insecure)
+    text += "\n" + format_text(mesh.node + " listens beyond loopback without keys (insecure = true)", 0, columns);
   return text;
 }
 
-std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
+std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::size_t columns) {
   const std::string rest = left(run, now_ms);
   Rows rows{
       {"run", run.id},
@@ -164,7 +166,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms) {
                        digest(member.digest), ended ? std::string(to_word(member.save)) : phase(member),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }
-  return format_table(rows) + "\n" + format_table(members, notes);
+  return format_table(rows, {}, columns) + "\n" + format_table(members, notes, columns);
 }
 
 std::string format_plan(const schema::StartReply& plan) {

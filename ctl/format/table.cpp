@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
 #include <string_view>
 
 #include "kernels/base/log.h"
@@ -14,6 +17,7 @@ namespace {
 using schema::text_width;
 
 constexpr std::size_t kGap = 2;         // between columns
+constexpr std::size_t kLeastName = 8;   // of a name that is cut
 constexpr std::size_t kLeastText = 20;  // a last column that is narrower is not worth wrapping
 
 std::vector<std::size_t> widths_of(const Rows& rows) {
@@ -26,11 +30,11 @@ std::vector<std::size_t> widths_of(const Rows& rows) {
 }
 
 std::vector<std::string> lines_of_row(const std::vector<std::string>& row, const std::vector<std::size_t>& widths,
-                                      std::size_t columns) {
+                                      std::size_t gap, std::size_t columns) {
   std::string line;
   for (std::size_t i = 0; i + 1 < row.size(); ++i) {
     line += row[i];
-    line.append(widths[i] - text_width(row[i]) + kGap, ' ');
+    line.append(widths[i] - text_width(row[i]) + gap, ' ');
   }
   const std::size_t at = text_width(line);
   std::vector<std::string> lines;
@@ -49,7 +53,7 @@ std::vector<std::vector<std::string>> layout(const Rows& rows, std::size_t colum
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) before += widths[i] + kGap;
   std::vector<std::vector<std::string>> lines;
   if (widths.size() < 2 || before + std::min(last, kLeastText) <= columns) {
-    for (const auto& row : rows) lines.push_back(lines_of_row(row, widths, columns));
+    for (const auto& row : rows) lines.push_back(lines_of_row(row, widths, kGap, columns));
     return lines;
   }
   Rows rest;
@@ -62,16 +66,60 @@ std::vector<std::vector<std::string>> layout(const Rows& rows, std::size_t colum
   return lines;
 }
 
-}  // namespace
-
-std::string format_table(const Rows& rows, const std::vector<std::string>& notes) {
-  const auto lines = layout(rows, kColumns);
+// The lines of each row, and below them its note.
+std::string with_notes(const std::vector<std::vector<std::string>>& lines, const std::vector<std::string>& notes,
+                       std::size_t columns) {
   std::string text;
   for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string note = i < notes.size() ? notes[i] : "";
     for (const std::string& line : lines[i]) text += line + "\n";
-    if (i < notes.size() && !notes[i].empty()) text += format_text(notes[i], kGap);
+    if (note.empty()) continue;
+    if (columns == kAnyColumns) {
+      text.back() = ' ';
+      text += ' ' + note + "\n";
+    } else {
+      text += format_text(note, kGap, columns);
+    }
   }
   return text;
+}
+
+std::string cut_middle(const std::string& name, std::size_t columns) {
+  if (text_width(name) <= columns) return name;
+  const std::size_t end = columns / 3;
+  return fit_line(name, columns - end - 1) + "~" + name.substr(name.size() - end);
+}
+
+}  // namespace
+
+std::string format_table(const Rows& rows, const std::vector<std::string>& notes, std::size_t columns) {
+  return with_notes(layout(rows, columns), notes, columns);
+}
+
+std::string format_list(Rows rows, const std::vector<std::string>& notes, std::size_t columns) {
+  std::vector<std::size_t> widths = widths_of(rows);
+  const std::size_t gaps = widths.size() - 1, cells = std::accumulate(widths.begin(), widths.end(), std::size_t{0});
+  const std::size_t gap = cells + gaps * kGap <= columns ? kGap : 1;
+  const std::size_t others = cells - widths[0] + gaps * gap;
+  widths[0] = std::min(widths[0], std::max(kLeastName, columns - std::min(columns, others)));
+  std::vector<std::vector<std::string>> lines;
+  for (std::vector<std::string>& row : rows) {
+    row[0] = cut_middle(row[0], widths[0]);
+    lines.push_back({fit_line(lines_of_row(row, widths, gap, kAnyColumns).front(), columns)});
+  }
+  return with_notes(lines, notes, columns);
+}
+
+std::string fit_line(std::string line, std::size_t columns) {
+  std::size_t width = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if ((static_cast<unsigned char>(line[i]) & 0xc0) == 0x80) continue;
+    if (width++ == columns) {
+      line.resize(i);
+      break;
+    }
+  }
+  return line;
 }
 
 std::string first_lines(const std::string& text, std::size_t lines) {
@@ -83,18 +131,23 @@ std::string first_lines(const std::string& text, std::size_t lines) {
   return text.substr(0, end) + "(" + std::to_string(count - kept) + " more lines; tgctl status shows all)\n";
 }
 
-std::string format_text(std::string_view text, std::size_t indent) {
+std::string format_text(std::string_view text, std::size_t indent, std::size_t columns) {
   std::string lines;
-  for (const std::string& line : schema::wrap_text(text, kColumns - indent))
+  for (const std::string& line : schema::wrap_text(text, columns - indent))
     lines += std::string(indent, ' ') + line + "\n";
   return lines;
 }
 
 std::string format_fixed(double value, int digits) {
   if (!std::isfinite(value)) return "-";
-  char text[400];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
+  char text[64];
+  if (std::abs(value) < std::pow(10, 9 - digits)) {
+    std::snprintf(text, sizeof text, "%.*f", digits, value);
+    return text;
+  }
+  std::snprintf(text, sizeof text, "%.2e", value);
+  const char* const end = std::strchr(text, 'e');
+  return std::string(text).substr(0, static_cast<std::size_t>(end - text)) + "e" + std::to_string(std::atoi(end + 1));
 }
 
 std::string format_mbps(double mbps) { return format_fixed(mbps, mbps < 10 ? 1 : 0) + " Mbit/s"; }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,19 +12,27 @@ namespace tg::ctl {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// What a terminal is taken to hold: no line of a table is longer.
+// What a terminal is taken to hold where it does not say.
 inline constexpr std::size_t kColumns = 80;
+inline constexpr std::size_t kLeastColumns = 20;                                         // nothing is made narrower
+inline constexpr std::size_t kAnyColumns = std::numeric_limits<std::size_t>::max() / 2;  // a pipe or a file
 
 // Columns as wide as their widest cell, two spaces apart, a line per row; the first row is the heading. Where that is
-// too wide the last column is wrapped, and where that does not help the first column gets lines of its own.
-// notes: below each row, indented; "" for none, and there may be fewer notes than rows.
-std::string format_table(const Rows& rows, const std::vector<std::string>& notes = {});
+// wider than `columns` the last column is wrapped, and where that does not help the first column gets lines of its own.
+// notes: below each row, indented; "" for none, and there may be fewer notes than rows. With kAnyColumns they end their
+// row: then a row is a line, always.
+std::string format_table(const Rows& rows, const std::vector<std::string>& notes = {}, std::size_t columns = kColumns);
+// The same, but a row is a line in any case: where it is too wide, the columns stand one space apart; then the names in
+// the first one are cut in their middle, "resnet-18-2026~28-d002".
+std::string format_list(Rows rows, const std::vector<std::string>& notes, std::size_t columns);
+// Cut to a terminal's width, at a code point.
+std::string fit_line(std::string line, std::size_t columns);
 // As much as fits a screen of so many lines; what is left out is counted in the last one.
 std::string first_lines(const std::string& text, std::size_t lines);
 // A paragraph; every line begins with `indent` spaces.
-std::string format_text(std::string_view text, std::size_t indent = 0);
+std::string format_text(std::string_view text, std::size_t indent = 0, std::size_t columns = kColumns);
 
-// printf's %.*f, "-" for what is not finite.
+// printf's %.*f, "-" for what is not finite; what would have more than nine digits is "1.67e13".
 std::string format_fixed(double value, int digits);
 std::string format_mbps(double mbps);                  // "941 Mbit/s", "5.6 Mbit/s"
 std::string format_percent(double share, int digits);  // 0.981 -> "98.1 %"

@@ -3,12 +3,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "ctl/format/table.h"
 #include "ctl/terminal/interrupt.h"
+#include "ctl/terminal/visible.h"
 
 namespace tg::ctl {
 namespace {
@@ -22,14 +25,18 @@ winsize size_of(int descriptor) {
   return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size : winsize{};
 }
 
-}  // namespace
-
-void print(const std::string& data) {
+void write_out(std::string_view data) {
   errno = 0;
   const bool taken = std::fwrite(data.data(), 1, data.size(), stdout) == data.size();
   if (std::fflush(stdout) == 0 && taken) return;
   if (write_error == 0) write_error = errno != 0 ? errno : EIO;
 }
+
+}  // namespace
+
+void print(std::string_view data) { write_out(visible(data)); }
+
+void clear_screen() { write_out("\x1b[H\x1b[2J"); }
 
 bool output_works() { return write_error == 0; }
 
@@ -41,7 +48,7 @@ int close_output(int code) {
   return code == kOk ? static_cast<int>(kError) : code;
 }
 
-void say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+void say(const std::string& line) { std::fprintf(stderr, "%s\n", visible(line).c_str()); }
 
 void warn(const std::string& line) { say("warning: " + line); }
 
@@ -57,7 +64,7 @@ int fail(const Error& error) {
 bool LiveLine::possible() { return isatty(STDERR_FILENO) == 1; }
 
 void LiveLine::show(const std::string& line) {
-  std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
+  std::fprintf(stderr, "\r%s\x1b[K", visible(line).c_str());
   std::fflush(stderr);
   shown_ = true;
 }
@@ -72,6 +79,15 @@ bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 std::size_t talk_columns() {
   const winsize size = size_of(STDERR_FILENO);
   return size.ws_col > 0 ? size.ws_col : kColumns;
+}
+
+std::size_t data_columns() {
+  if (!stdout_is_terminal()) return kAnyColumns;
+  const char* const set = std::getenv("COLUMNS");
+  const std::size_t columns = set != nullptr ? std::strtoul(set, nullptr, 10) : 0;
+  if (columns > 0 && columns < kAnyColumns) return std::max(columns, kLeastColumns);
+  const winsize size = size_of(STDOUT_FILENO);
+  return size.ws_col > 0 ? std::max<std::size_t>(size.ws_col, kLeastColumns) : kColumns;
 }
 
 std::size_t data_lines() {

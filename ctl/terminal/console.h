@@ -1,8 +1,10 @@
-// Where tgctl's words go: stdout is data, stderr is talk. Main thread only.
+// Where tgctl's words go: stdout is data, stderr is talk. Whatever is printed or said is made visible() here, so that
+// no node, record or name can steer the terminal. Main thread only.
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "ctl/exit_code.h"
 #include "kernels/base/status.h"
@@ -10,7 +12,8 @@
 namespace tg::ctl {
 
 // Writes to stdout and flushes. A failed write is remembered for close_output().
-void print(const std::string& data);
+void print(std::string_view data);
+void clear_screen();
 bool output_works();  // all that was printed has been written
 // The program's exit code: an error, said, where anything that was printed did not arrive; else the given code.
 int close_output(int code);
@@ -32,8 +35,10 @@ class LiveLine {
 };
 
 bool stdout_is_terminal();
-// The terminal's size: stderr's width, stdout's height; default values if it is not a terminal.
+// The terminal's size: of stderr the width, default values if it is not a terminal.
 std::size_t talk_columns();
+// Of stdout: COLUMNS, else the terminal's; kAnyColumns where it is no terminal.
+std::size_t data_columns();
 std::size_t data_lines();
 
 }  // namespace tg::ctl

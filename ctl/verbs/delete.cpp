@@ -14,11 +14,11 @@ std::string joined(const std::vector<std::string>& names) {
 }  // namespace
 
 int delete_run(Client& client, const Command& command) {
-  const Result<schema::MeshStatus> mesh =
-      client.ask_for<schema::MeshStatus>(schema::StatusRequest{command.operand, false});
+  if (command.operand == kLastRun)
+    return fail(Error{ErrorKind::kUsage,
+                      std::string(kLastRun) + " is not for delete: what is the newest may change; give the run's id"});
+  const Result<schema::MeshStatus> mesh = ask_mesh(client, command.operand, schema::Pick::kOnly);
   if (!mesh) return fail(mesh.error());
-  if (mesh->runs.empty())
-    return fail(Error{ErrorKind::kNotFound, "no run is named \"" + command.operand + "\"; tgctl list shows them"});
   const schema::RunStatus& run = mesh->runs.front();
   if (!schema::is_final(run.state))
     return fail(Error{ErrorKind::kRefused, "run " + run.id + " is " + std::string(to_word(run.state)) +

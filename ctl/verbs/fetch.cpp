@@ -1,5 +1,10 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -12,6 +17,7 @@
 #include "ctl/fetch/part_file.h"
 #include "ctl/fetch/predict_script.h"
 #include "ctl/fetch/received_file.h"
+#include "ctl/fetch/slices.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -24,6 +30,8 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kMembersEnd{10};
 constexpr int kPollMs = 100;
+constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 28;  // no record has it; with all its spans, 40 MB
 constexpr const char* kRecordFile = "run.json";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kModelFiles[] = {"model.safetensors", "model-raw.safetensors"};  // the same on all members
@@ -32,12 +40,30 @@ constexpr const char* kScriptFile = "predict.py";
 constexpr const char* kFiles[] = {kModelFiles[0], kModelFiles[1],   kMetricsFile,
                                   kRecordFile,    kDescriptionFile, kScriptFile};
 
+// Where permission is lacking: who may write there, or in the next folder above it that is there.
+Error refused_folder(const std::string& what, const std::string& folder, std::error_code cause) {
+  Error error{ErrorKind::kIo, folder + " cannot be " + what + ": " + cause.message()};
+  std::error_code code;
+  fs::path there = fs::absolute(folder, code);
+  while (!fs::exists(there, code) && there.has_relative_path()) there = there.parent_path();
+  struct stat about {};
+  if (cause != std::errc::permission_denied || ::stat(there.c_str(), &about) != 0) return error;
+  char mode[8];
+  std::snprintf(mode, sizeof mode, "%o", about.st_mode & 07777u);
+  error.message += "; " + there.string() + " belongs to user " + std::to_string(about.st_uid) + " and has mode " +
+                   mode + ", tgctl runs as user " + std::to_string(::geteuid()) +
+                   ": make it writable, or give another folder with -o";
+  return error;
+}
+
 Status prepare_folder(const std::string& folder, bool force) {
   std::error_code code;
   if (fs::exists(folder, code) && !fs::is_directory(folder, code))
     return Error{ErrorKind::kUsage, folder + " is a file; -o takes a folder, where several files go"};
   fs::create_directories(folder, code);
-  if (code) return Error{ErrorKind::kIo, folder + " cannot be created: " + code.message()};
+  if (code) return refused_folder("created", folder, code);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return refused_folder("written to", folder, {errno, std::generic_category()});
   for (const char* name : kFiles) {
     const fs::path path = fs::path(folder) / name;
     if (!force && fs::exists(fs::symlink_status(path, code))) {
@@ -48,27 +74,27 @@ Status prepare_folder(const std::string& folder, bool force) {
 }
 
 // Slice after slice until the last one.
-Status for_each_slice(Client& client, schema::FetchRequest request,
+Status for_each_slice(Client& client, schema::FetchRequest request, Slices slices,
                       const std::function<Status(const std::string&)>& take) {
-  while (true) {
+  do {
+    request.offset = slices.offset();
     const Result<schema::SliceReply> slice = client.ask_for<schema::SliceReply>(request);
     // A node whose disk fails is not ours.
     if (!slice)
       return Error{slice.error().kind == ErrorKind::kIo ? ErrorKind::kFailed : slice.error().kind,
                    slice.error().message};
+    if (const Status status = slices.take(*slice); !status) return status;
     if (const Status status = take(slice->data); !status) return status;
-    request.offset += slice->data.size();
-    if (slice->final || slice->data.empty()) {
-      if (slice->final && request.offset == slice->total_bytes) return {};
-      return Error{ErrorKind::kCorrupt,
-                   std::to_string(request.offset) + " of " + std::to_string(slice->total_bytes) + " bytes came"};
-    }
-  }
+  } while (!slices.whole());
+  return {};
 }
 
-Status fetch_file(Client& client, const schema::FetchRequest& request, PartFile& file) {
+// recorded: its bytes by the record of its writer.
+Status fetch_file(Client& client, const schema::FetchRequest& request, std::optional<std::uint64_t> recorded,
+                  std::uint64_t most, PartFile& file) {
   if (const Status status = file.open(); !status) return status;
-  const Status fetched = for_each_slice(client, request, [&](const std::string& bytes) { return file.write(bytes); });
+  const Status fetched = for_each_slice(client, request, Slices(recorded, std::min(most, file.room())),
+                                        [&](const std::string& bytes) { return file.write(bytes); });
   return fetched ? file.close() : fetched;
 }
 
@@ -79,13 +105,13 @@ std::string complaint(const std::string& node, const std::string& file, const Er
 }
 
 // Members end a run within moments of each other; who fetches at once waits for the last of them.
-Result<schema::MeshStatus> ask_ended_run(Client& client, const std::string& id) {
+Result<schema::MeshStatus> ask_ended_run(Client& client, std::string name) {
   const auto deadline = std::chrono::steady_clock::now() + kMembersEnd;
   while (true) {
-    Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{id, false});
+    Result<schema::MeshStatus> mesh = ask_mesh(client, name, schema::Pick::kNewestEnded);
     if (!mesh) return mesh;
-    if (mesh->runs.empty()) return Error{ErrorKind::kNotFound, "no run is named \"" + id + "\"; tgctl list shows them"};
     const schema::RunStatus& run = mesh->runs.front();
+    name = run.id;
     const bool all_ended = std::all_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
       return schema::is_final(member.state);
     });
@@ -142,11 +168,11 @@ class Fetcher {
     for (const std::string& node : source_.nodes) {
       std::string json;
       const Status fetched =
-          for_each_slice(client_, {run_.id, node, kRecordFile, 0}, [&](const std::string& bytes) -> Status {
-            json += bytes;
-            if (json.size() <= schema::kMostRecordBytes) return {};
-            return Error{ErrorKind::kCorrupt, "it is larger than any record"};
-          });
+          for_each_slice(client_, {run_.id, node, kRecordFile, 0}, Slices({}, schema::kMostRecordBytes),
+                         [&](const std::string& bytes) -> Status {
+                           json += bytes;
+                           return {};
+                         });
       Result<MemberRecord> record =
           fetched ? parse_member_record(node, std::move(json), run_.id) : Result<MemberRecord>(fetched.error());
       if (record && (record->digest != source_.digest || record->digest_step != source_.step))
@@ -170,7 +196,9 @@ class Fetcher {
   // One member's copy as far as it can be told to be what was written.
   Status fetch_checked(const MemberRecord& record, const std::string& name, const std::optional<FileMark>& wanted,
                        bool model, PartFile& file) {
-    if (Status status = fetch_file(client_, {run_.id, record.node, name, 0}, file); !status) return status;
+    const std::optional<std::uint64_t> bytes = wanted ? std::optional(wanted->bytes) : std::nullopt;
+    if (Status status = fetch_file(client_, {run_.id, record.node, name, 0}, bytes, kMostFileBytes, file); !status)
+      return status;
     const Result<FileMark> received = mark_of(file.part_path());
     if (!received) return received.error();
     if (wanted)
@@ -263,7 +291,7 @@ class Fetcher {
     for (const schema::MemberStatus& member : run_.members) {
       if (member.digest == 0) continue;
       PartFile file = part("trace-" + member.node + ".json");
-      const Status status = fetch_file(client_, {run_.id, member.node, "trace.json", 0}, file);
+      const Status status = fetch_file(client_, {run_.id, member.node, "trace.json", 0}, {}, kMostTraceBytes, file);
       if (status) {
         files_.push_back(std::move(file));
         continue;

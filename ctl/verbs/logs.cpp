@@ -6,21 +6,38 @@ namespace tg::ctl {
 namespace {
 
 constexpr int kPollMs = 500;
+constexpr std::uint64_t kMostLogBytes = std::uint64_t{1} << 30;  // far more than any run writes
+
+Error odd_log(const schema::SliceReply& slice, std::uint64_t offset) {
+  return {ErrorKind::kCorrupt, slice.node + " says that its log has " + std::to_string(slice.total_bytes) +
+                                   " bytes, and sent " + std::to_string(slice.data.size()) + " from byte " +
+                                   std::to_string(offset) + "; no run's log is like that"};
+}
 
 }  // namespace
 
 int logs(Client& client, const Command& command) {
-  const Result<schema::RunStatus> run = ask_run(client, command.operand);
+  const Result<schema::RunStatus> run = ask_run(client, command.operand, schema::Pick::kNewest);
   if (!run) return fail(run.error());
   schema::LogsRequest request{run->id, command.node, 0};
+  std::optional<std::uint64_t> there;  // when it was first asked for
   while (true) {
     const Result<schema::SliceReply> slice = client.ask_for<schema::SliceReply>(request);
     if (!slice) return fail(slice.error());
-    print(slice->data);
-    request.offset += slice->data.size();
-    if (slice->final) return kOk;
-    if (!slice->data.empty()) continue;
-    if (!command.follow || !output_works()) return kOk;
+    const std::string& data = slice->data;
+    if (slice->total_bytes > kMostLogBytes ||
+        data.size() > slice->total_bytes - std::min(request.offset, slice->total_bytes))
+      return fail(odd_log(*slice, request.offset));
+    there = there.value_or(slice->total_bytes);
+    // A slice that is full may end within a character: its last line is asked for again.
+    const bool full = !slice->final && data.size() >= schema::kLogSliceBytes;
+    const std::size_t lines = full ? data.rfind('\n') + 1 : 0;
+    const std::string_view shown = std::string_view(data).substr(0, lines > 0 ? lines : data.size());
+    print(shown);
+    request.offset += shown.size();
+    if (slice->final || !output_works()) return kOk;
+    if (full && (command.follow || request.offset < *there)) continue;
+    if (!command.follow) return kOk;
     if (!sleep_unless_interrupted(kPollMs)) return kInterrupted;
   }
 }

@@ -11,16 +11,12 @@ namespace {
 
 constexpr int kWatchMs = 1000;
 constexpr int kJsonIndent = 2;
-constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
-
-Error no_such_run(const std::string& run) {
-  return {ErrorKind::kNotFound, "no run is named \"" + run + "\"; tgctl list shows them"};
-}
 
 std::string render(const Command& command, const schema::MeshStatus& mesh) {
   const std::int64_t now_ms = unix_time_ms();
   if (command.json) return format_status_json(mesh, now_ms, command.watch ? -1 : kJsonIndent) + "\n";
-  return command.operand.empty() ? format_mesh(mesh, now_ms) : format_run(mesh.runs.front(), now_ms);
+  const std::size_t columns = data_columns();
+  return command.operand.empty() ? format_mesh(mesh, now_ms, columns) : format_run(mesh.runs.front(), now_ms, columns);
 }
 
 // 0 if every node is up; else says who is not.
@@ -33,24 +29,18 @@ int check_whole(const schema::MeshStatus& mesh) {
 
 }  // namespace
 
-Result<schema::RunStatus> ask_run(Client& client, const std::string& run) {
-  Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{run, false});
-  if (!mesh) return mesh.error();
-  if (mesh->runs.empty()) return no_such_run(run);
-  return std::move(mesh->runs.front());
-}
-
 int status(Client& client, const Command& command) {
   const bool redraw = command.watch && !command.json && stdout_is_terminal();
   std::string run = command.operand;
   while (true) {
-    Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{run, false});
+    Result<schema::MeshStatus> mesh = run.empty() ? client.ask_for<schema::MeshStatus>(schema::StatusRequest{})
+                                                  : ask_mesh(client, run, schema::Pick::kNewest);
     if (!mesh) return fail(mesh.error());
-    if (!run.empty() && mesh->runs.empty()) return fail(no_such_run(run));
-    if (!run.empty()) run = mesh->runs.front().id;  // a beginning that one run has may soon be another's, too
+    if (!run.empty()) run = mesh->runs.front().id;
     running_first(mesh->runs);
     const std::string text = render(command, *mesh);
-    print(redraw ? kClearScreen + first_lines(text, data_lines()) : text);
+    if (redraw) clear_screen();
+    print(redraw ? first_lines(text, data_lines()) : text);
     const int code = command.check ? check_whole(*mesh) : static_cast<int>(kOk);
     if (!command.watch || !output_works()) return code;
     if (!sleep_unless_interrupted(kWatchMs)) return kInterrupted;
@@ -62,7 +52,8 @@ int list(Client& client, const Command& command) {
   if (!mesh) return fail(mesh.error());
   running_first(mesh->runs);
   const std::int64_t now_ms = unix_time_ms();
-  print(command.json ? format_list_json(mesh->runs, now_ms, kJsonIndent) + "\n" : format_runs(mesh->runs, now_ms));
+  print(command.json ? format_list_json(mesh->runs, now_ms, kJsonIndent) + "\n"
+                     : format_runs(mesh->runs, now_ms, data_columns()));
   return kOk;
 }
 

@@ -26,7 +26,10 @@ int complete(const Command& command);
 int version(Client& client, const Command& command);
 std::string version_line();  // tgctl's own
 
-// The one run that an id or a unique beginning of one names.
-Result<schema::RunStatus> ask_run(Client& client, const std::string& run);
+// The one run that a user names by its id, by a beginning, or as @last, the newest; and the nodes. What a beginning
+// means where several runs have it depends on the verb: those that end or delete a run take kOnly, and of the others
+// this says on stderr which run it is. Ask for it by its id from then on: tomorrow the name may be another run's.
+Result<schema::MeshStatus> ask_mesh(Client& client, const std::string& name, schema::Pick pick);
+Result<schema::RunStatus> ask_run(Client& client, const std::string& name, schema::Pick pick = schema::Pick::kOnly);
 
 }  // namespace tg::ctl

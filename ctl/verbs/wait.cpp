@@ -21,9 +21,9 @@ int wait(Client& client, const Command& command) {
   const Clock::time_point begin = Clock::now();
   std::string id = command.operand;
   while (true) {
-    const Result<schema::RunStatus> run = ask_run(client, id);
+    const Result<schema::RunStatus> run = ask_run(client, id, schema::Pick::kNewest);
     if (!run) return fail(run.error());
-    id = run->id;  // a beginning may soon be that of another run, too
+    id = run->id;
     const std::string state(to_word(run->state));
     switch (goal->look(*run)) {
       case WaitOutcome::kReached:

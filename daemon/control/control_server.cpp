@@ -320,8 +320,8 @@ void ControlServer::State::handle(const Client& client, const schema::StatusRequ
   for (const Seat peer : names.places()) {
     if (peer != self) peers.push_back(peer);
   }
-  if (peers.empty()) return answer(client, select_run(merge_statuses(std::move(own), {}), request.run));
-  const auto token = questions.gather(client, request.run, std::move(own), peers, steady_ms());
+  if (peers.empty()) return answer(client, select_run(merge_statuses(std::move(own), {}), request));
+  const auto token = questions.gather(client, request, std::move(own), peers, steady_ms());
   if (!token) return refuse(client);
   const std::string question = schema::encode_request({*token, schema::StatusRequest{request.run, true}});
   for (const Seat peer : peers) {

@@ -184,31 +184,26 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   return own;
 }
 
-schema::ReplyBody select_run(MeshStatus merged, const std::string& run) {
-  if (!run.empty()) {
-    const auto exact = std::find_if(merged.runs.begin(), merged.runs.end(), [&](const auto& r) { return r.id == run; });
-    std::vector<RunStatus> fitting;
-    if (exact != merged.runs.end()) {
-      fitting.push_back(std::move(*exact));
-    } else {
-      for (RunStatus& candidate : merged.runs) {
-        if (candidate.id.starts_with(run)) fitting.push_back(std::move(candidate));
-      }
-    }
-    if (fitting.empty()) {
-      return Error{ErrorKind::kNotFound,
-                   "no run '" + run + "' on any node" + except_silent(merged) + "; list them: tgctl list"};
-    }
-    // A beginning that fits several runs means the one that is going on, if there is just one.
-    const auto goes_on = [](const RunStatus& one) { return !schema::is_final(one.state); };
-    if (fitting.size() > 1 && std::count_if(fitting.begin(), fitting.end(), goes_on) == 1)
-      fitting = {std::move(*std::find_if(fitting.begin(), fitting.end(), goes_on))};
-    if (fitting.size() > 1) {
-      return Error{ErrorKind::kUsage, "run '" + run + "' is not unique: " + std::to_string(fitting.size()) +
-                                          " begin like this: " + first_ids(fitting)};
-    }
-    merged.runs = std::move(fitting);
+schema::ReplyBody select_run(MeshStatus merged, const schema::StatusRequest& asked) {
+  if (asked.run.empty() && asked.pick == schema::Pick::kOnly) return merged;
+  std::vector<RunStatus>& runs = merged.runs;  // newest first
+  const auto exact = std::find_if(runs.begin(), runs.end(), [&](const RunStatus& run) { return run.id == asked.run; });
+  if (exact != runs.end()) {
+    runs = {std::move(*exact)};
+    return merged;
   }
+  std::erase_if(runs, [&](const RunStatus& run) { return !run.id.starts_with(asked.run); });
+  if (runs.empty())
+    return Error{ErrorKind::kNotFound, (asked.run.empty() ? "no run" : "no run '" + asked.run + "'") + " on any node" +
+                                           except_silent(merged) + "; list them: tgctl list"};
+  if (runs.size() > 1 && asked.pick == schema::Pick::kOnly)
+    return Error{ErrorKind::kUsage, "run '" + asked.run + "' is not unique: " + std::to_string(runs.size()) +
+                                        " begin like this: " + first_ids(runs)};
+  const bool ended = asked.pick == schema::Pick::kNewestEnded;
+  auto meant = std::find_if(runs.begin(), runs.end(),
+                            [&](const RunStatus& run) { return schema::is_final(run.state) == ended; });
+  if (meant == runs.end() || asked.run.empty()) meant = runs.begin();
+  runs = {std::move(*meant)};
   return merged;
 }
 

@@ -18,9 +18,9 @@ namespace tg::daemon {
 // answering node cannot reach is not up. `answers` is in the order of seats.
 schema::MeshStatus merge_statuses(schema::MeshStatus own, const std::vector<schema::MeshStatus>& answers);
 
-// Keeps the run that `run` (an id or a unique prefix) names, all if it is empty; an Error if there is no such run, or
-// several.
-schema::ReplyBody select_run(schema::MeshStatus merged, const std::string& run);
+// Keeps the run that is asked for, all if none is named; an Error if there is no such run, or several. What a beginning
+// means is decided here alone: tgctl says by `pick` what it wants the run for.
+schema::ReplyBody select_run(schema::MeshStatus merged, const schema::StatusRequest& asked);
 
 // Keeps the runs whose ids begin with `prefix`: a node's own part of such an answer.
 schema::MeshStatus select_prefix(schema::MeshStatus own, const std::string& prefix);

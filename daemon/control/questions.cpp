@@ -22,9 +22,9 @@ std::optional<std::uint64_t> Questions::call(Client client, std::uint64_t now_ms
   return add(std::move(client), now_ms + schema::kMostCallMs, Call{}, 0);
 }
 
-std::optional<std::uint64_t> Questions::gather(Client client, std::string run, MeshStatus own,
+std::optional<std::uint64_t> Questions::gather(Client client, schema::StatusRequest asked, MeshStatus own,
                                                const std::vector<Seat>& peers, std::uint64_t now_ms) {
-  Gather gather{std::move(run), std::move(own), {}};
+  Gather gather{std::move(asked), std::move(own), {}};
   for (const Seat peer : peers) gather.parts[peer];
   const std::size_t outstanding = gather.parts.size();
   return add(std::move(client), now_ms + schema::kPeerStatusMs, std::move(gather), outstanding);
@@ -56,7 +56,7 @@ Answer Questions::finish_gather(Waiting::iterator at) {
   for (auto& [peer, part] : gather.parts) {
     if (part) answers.push_back(std::move(*part));
   }
-  ReplyBody body = select_run(merge_statuses(std::move(gather.own), answers), gather.run);
+  ReplyBody body = select_run(merge_statuses(std::move(gather.own), answers), gather.asked);
   return finish(at, std::move(body));
 }
 

@@ -44,7 +44,7 @@ class Questions {
   // Each returns the token, or nothing when too many questions are waiting already.
   std::optional<std::uint64_t> call(Client client, std::uint64_t now_ms);
   // `own`: the asked node's part. Call not_asked() for a peer that cannot be asked.
-  std::optional<std::uint64_t> gather(Client client, std::string run, schema::MeshStatus own,
+  std::optional<std::uint64_t> gather(Client client, schema::StatusRequest asked, schema::MeshStatus own,
                                       const std::vector<Seat>& peers, std::uint64_t now_ms);
   // Our own part comes by replied(), like a call's answer. survey: has no parts yet.
   std::optional<std::uint64_t> survey(Client client, Survey survey, std::uint64_t now_ms);
@@ -67,7 +67,7 @@ class Questions {
  private:
   struct Call {};
   struct Gather {
-    std::string run;
+    schema::StatusRequest asked;
     schema::MeshStatus own;
     std::map<Seat, std::optional<schema::MeshStatus>> parts;  // of the asked peers
   };

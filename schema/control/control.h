@@ -28,13 +28,23 @@ void fields(schema::Is<Error> auto& it, auto&& field) {
 namespace tg::schema {
 
 // Requests. Their order is that of the union in control.capnp, and so is the replies'.
+// Which run a beginning of an id means where several have it.
+enum class Pick : std::uint8_t {
+  kOnly,         // none: it has to be the only one
+  kNewest,       // the newest of those that go on, else the newest
+  kNewestEnded,  // the newest of those that have ended, else the newest
+};
+constexpr auto words_of(Pick) { return words("only", "newest", "newest-ended"); }
+
 struct StatusRequest {
-  std::string run;     // id or unique prefix, empty = all
+  std::string run;     // an id, or a beginning of one; empty = all runs, or with kNewest the newest of all
   bool local = false;  // only what this node knows itself (asked by peers)
+  Pick pick = Pick::kOnly;
 };
 void fields(Is<StatusRequest> auto& it, auto&& field) {
   field("run", it.run, run_id_or_not());
   field("local", it.local);
+  field("pick", it.pick);
 }
 
 struct StartRequest {

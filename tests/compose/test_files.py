@@ -123,6 +123,26 @@ class Files(unittest.TestCase):
         self.assertIn('HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 CMD ["tgctl", "status", "--check"]', image)
         self.assertIn("NVIDIA_DRIVER_CAPABILITIES=compute,utility", image)
 
+    def test_a_fetch_into_a_folder_of_somebody_else_says_what_to_type(self):
+        """The entrypoint with a tgctl that says what it was given, in a folder that its user may not write to, then may."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            out, program = pathlib.Path(folder, "out"), pathlib.Path(folder, "tgctl")
+            out.mkdir()
+            program.write_text('#!/bin/sh\necho "$# $*"\nexit 9\n')
+            program.chmod(0o755)
+            as_user = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+            for name in ("tgctl", "tgctl-lab"):
+                self.assertEqual(SERVICES[name]["working_dir"], "/out")
+                words = [word.replace("$$", "$") for word in SERVICES[name]["entrypoint"]]
+                for mode, arguments, told in ((0o555, ["fetch", "a b", "-o", "lenet"], True), (0o555, ["status"], False), (0o777, ["fetch", "a b"], False)):
+                    with self.subTest(service=name, mode=oct(mode), arguments=arguments):
+                        out.chmod(mode)
+                        done = subprocess.run([*words, *arguments], cwd=out, env={"PATH": f"{folder}:{os.environ['PATH']}"}, capture_output=True, text=True, timeout=60, **as_user)
+                        self.assertEqual((done.returncode, done.stdout), (9, f"{len(arguments)} {' '.join(arguments)}\n"), done.stderr)
+                        self.assertEqual(f"belongs to user {os.getuid()}, and tgctl runs here as user {as_user.get('user', os.getuid())}" in done.stderr, told, done.stderr)
+                        self.assertEqual("chmod a+w out" in done.stderr, told, done.stderr)
+
     def test_prometheus_asks_every_node(self):
         config = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
         port = NODES["node-a"]["environment"]["TGD_METRICS"].split(":")[1]

@@ -42,6 +42,9 @@ TEST(Completion, Operands) {
   EXPECT_EQ(place({"plan", "--nodes", "4", "x"}), Place::kJob);
   for (const char* verb : {"status", "stop", "fetch", "delete", "logs", "wait"})
     EXPECT_EQ(place({verb, ""}), Place::kRun) << verb;
+  EXPECT_EQ(offered({"fetch", "@"}), Words{"@last"});
+  EXPECT_EQ(offered({"fetch", ""}), Words{});
+  EXPECT_EQ(offered({"delete", "@"}), Words{});
   EXPECT_EQ(place({"keygen", ""}), Place::kFile);
   EXPECT_EQ(place({"stop", "run-1", ""}), Place::kNone) << "one is enough";
   EXPECT_EQ(place({"list", ""}), Place::kNone);

@@ -223,6 +223,53 @@ TEST(StatusText, NoLineWrapsAtEightyColumns) {
   expect_narrow(format_plan(plan));
 }
 
+TEST(StatusText, ARunIsOneRowWhateverItsName) {
+  schema::RunStatus run = sample_run();
+  run.id = "resnet-18-20261123-0228-d002";
+  run.state = RunState::kCompleted;
+  run.step = run.steps = 1000;
+  run.evaluated = true;
+  run.evaluation_accuracy = 0.9955;
+  const auto row = [&](std::size_t columns) {
+    const std::string text = format_runs({run}, kNowMs, columns);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << columns << "\n" << text;
+    std::istringstream lines(text);
+    std::string line, last;
+    for (; std::getline(lines, line); last = line) EXPECT_LE(schema::text_width(line), columns);
+    return last;
+  };
+  EXPECT_EQ(row(120), "resnet-18-20261123-0228-d002  COMPLETED  42s  -     1000/1000  0.1235  99.55 %");
+  EXPECT_EQ(row(80), row(120));
+  EXPECT_EQ(row(76), "resnet-18-20261123-0228-d002 COMPLETED 42s -    1000/1000 0.1235 99.55 %") << "closer";
+  EXPECT_EQ(row(70), "resnet-18-20261~28-d002 COMPLETED 42s -    1000/1000 0.1235 99.55 %");
+  run.id = std::string(63, 'r');
+  run.steps = run.step = 4'294'967'294;
+  for (std::size_t columns = kLeastColumns; columns < 200; ++columns) row(columns);
+  EXPECT_NE(row(kAnyColumns).find(run.id + "  COMPLETED"), std::string::npos);
+}
+
+TEST(StatusText, InAPipeARowIsALineAndNothingIsCut) {
+  schema::MeshStatus mesh = sample_mesh();
+  mesh.runs[0].id = std::string(63, 'r');
+  mesh.runs[0].reason = "node-b was lost in " + std::string(200, 'x') + " of step 4";
+  const std::string text = format_mesh(mesh, kNowMs, kAnyColumns);
+  EXPECT_NE(text.find("node-b  127.0.0.1:7711  unreachable  nothing answers at 127.0.0.1:7711\n"), std::string::npos);
+  EXPECT_NE(text.find("  -  " + mesh.runs[0].reason + "\n"), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6) << text;
+  const std::string run = format_run(mesh.runs[0], kNowMs, kAnyColumns);
+  EXPECT_NE(run.find("  " + mesh.runs[0].reason + "\n"), std::string::npos) << run;
+}
+
+TEST(StatusText, ALostRunDoesNotWidenTheOthers) {
+  schema::RunStatus lost = sample_run();
+  lost.loss = 16691950848908.0;
+  EXPECT_NE(format_runs({lost}, kNowMs).find("  1.67e13  "), std::string::npos);
+  EXPECT_EQ(format_fixed(99999.0, 4), "99999.0000");
+  EXPECT_EQ(format_fixed(999999.0, 4), "1.00e6");
+  EXPECT_EQ(format_fixed(-1e300, 4), "-1.00e300");
+  EXPECT_EQ(format_fixed(123456789, 0), "123456789");
+}
+
 TEST(StatusText, ReasonsStandBelowTheirRun) {
   schema::RunStatus run = sample_run();
   run.reason = "node-b was lost";

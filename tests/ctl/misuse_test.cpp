@@ -1,23 +1,18 @@
 // The real tgctl without a daemon: every misuse ends at once or within its deadline, with one clear line on stderr,
 // nothing on stdout, and the right exit code.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "schema/limits.h"
-
-extern char** environ;
+#include "tests/ctl/tgctl_process.h"
 
 namespace tg::ctl {
 namespace {
@@ -54,53 +49,16 @@ bool catches_interrupt(pid_t process) {
   return false;
 }
 
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-  double seconds = 0;
-};
-
 class MisuseTest : public testing::Test {
  protected:
-  MisuseTest() { std::filesystem::create_directories(folder_); }
-  ~MisuseTest() override { std::filesystem::remove_all(folder_); }
-
   std::string file(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ + "/" + name) << text;
     return folder_ + "/" + name;
   }
 
-  pid_t spawn(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), TGCTL_PATH);
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, (folder_ + "/out").c_str(), kFlags, 0600);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ + "/err").c_str(), kFlags, 0600);
-    pid_t child = -1;
-    EXPECT_EQ(posix_spawn(&child, TGCTL_PATH, &actions, nullptr, argv.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    return child;
-  }
-
-  Outcome finish(pid_t child, Clock::time_point begin) const {
-    Outcome outcome;
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    outcome.out = read("out");
-    outcome.err = read("err");
-    return outcome;
-  }
-
-  Outcome run(std::vector<std::string> arguments) const {
-    const auto begin = Clock::now();
-    return finish(spawn(std::move(arguments)), begin);
-  }
+  pid_t spawn(std::vector<std::string> arguments) const { return tgctl_.spawn(std::move(arguments)); }
+  Outcome finish(pid_t child, Clock::time_point begin) const { return tgctl_.finish(child, begin); }
+  Outcome run(std::vector<std::string> arguments) const { return tgctl_.run(std::move(arguments)); }
 
   void expect(const Outcome& outcome, int code, const std::string& part) const {
     EXPECT_EQ(outcome.code, code) << outcome.err;
@@ -109,12 +67,8 @@ class MisuseTest : public testing::Test {
     EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << "more than a line: " << outcome.err;
   }
 
-  std::string read(const std::string& name) const {
-    std::ifstream text(folder_ + "/" + name);
-    return {std::istreambuf_iterator<char>(text), std::istreambuf_iterator<char>()};
-  }
-
-  const std::string folder_ = testing::TempDir() + "misuse_test." + std::to_string(getpid());
+  const TgctlProcess tgctl_{"misuse_test"};
+  const std::string& folder_ = tgctl_.folder();
   const ClosedPort port_;
   static constexpr double kDeadlineSeconds = schema::kControlReplyMs / 1000.0 + 2;  // and time for a loaded machine
 };

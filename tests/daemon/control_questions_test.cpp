@@ -29,7 +29,7 @@ std::string states(const Answer& answer) {
 
 class QuestionsTest : public testing::Test {
  protected:
-  std::uint64_t gather() { return *questions.gather({"client", 7}, "", part("node-a"), {kB, kC}, 1000); }
+  std::uint64_t gather() { return *questions.gather({"client", 7}, {}, part("node-a"), {kB, kC}, 1000); }
   Questions questions{{"node-a", "node-b", "node-c"}};
 };
 
@@ -112,7 +112,7 @@ TEST_F(QuestionsTest, ARelayThatIsNotAnsweredNamesItsNode) {
 TEST_F(QuestionsTest, TooManyAreRefused) {
   for (std::size_t i = 0; i < schema::kMostPendingQuestions; ++i) ASSERT_TRUE(questions.call({"client", i}, 0));
   EXPECT_FALSE(questions.call({"client", 1}, 0));
-  EXPECT_FALSE(questions.gather({"client", 1}, "", part("node-a"), {kB}, 0));
+  EXPECT_FALSE(questions.gather({"client", 1}, {}, part("node-a"), {kB}, 0));
   EXPECT_FALSE(questions.relay({"client", 1}, kB, schema::LogsRequest{}, 0));
   EXPECT_EQ(questions.expired(schema::kMostCallMs).size(), schema::kMostPendingQuestions);
   EXPECT_TRUE(questions.call({"client", 1}, 0));

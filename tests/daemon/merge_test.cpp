@@ -9,6 +9,7 @@ namespace {
 
 using schema::MemberStatus;
 using schema::MeshStatus;
+using schema::Pick;
 using schema::RunState;
 using schema::RunStatus;
 
@@ -218,8 +219,9 @@ class SelectRun : public testing::Test {
     }
     return status;
   }
-  std::string selected(const std::string& run) {
-    const schema::ReplyBody body = select_run(known(), run);
+  std::string selected(const std::string& run) { return picked(known(), run, Pick::kOnly); }
+  std::string picked(const MeshStatus& mesh, const std::string& run, Pick pick) {
+    const schema::ReplyBody body = select_run(mesh, {run, false, pick});
     if (const auto* error = std::get_if<Error>(&body)) return error->message;
     std::string ids;
     for (const RunStatus& status : std::get<MeshStatus>(body).runs) ids += status.id + " ";
@@ -232,31 +234,39 @@ TEST_F(SelectRun, ExactBeforePrefix) { EXPECT_EQ(selected("abc"), "abc "); }
 TEST_F(SelectRun, UniquePrefix) { EXPECT_EQ(selected("x"), "xyz "); }
 TEST_F(SelectRun, UnknownRun) {
   EXPECT_EQ(selected("q"), "no run 'q' on any node; list them: tgctl list");
-  EXPECT_EQ(std::get<Error>(select_run(known(), "q")).kind, ErrorKind::kNotFound);
+  EXPECT_EQ(std::get<Error>(select_run(known(), {"q"})).kind, ErrorKind::kNotFound);
 }
 TEST_F(SelectRun, UnknownRunAmongThoseThatAnswer) {
-  EXPECT_EQ(std::get<Error>(select_run(known(false), "q")).message,
+  EXPECT_EQ(std::get<Error>(select_run(known(false), {"q"})).message,
             "no run 'q' on any node that answers (not node-b, node-c); list them: tgctl list");
 }
 TEST_F(SelectRun, AmbiguousPrefix) {
   EXPECT_EQ(selected("ab"), "run 'ab' is not unique: 2 begin like this: abc, abcd");
-  EXPECT_EQ(std::get<Error>(select_run(known(), "ab")).kind, ErrorKind::kUsage);
+  EXPECT_EQ(std::get<Error>(select_run(known(), {"ab"})).kind, ErrorKind::kUsage);
 }
-TEST_F(SelectRun, APrefixMeansTheOneThatGoesOn) {
-  MeshStatus mesh = known();
+TEST_F(SelectRun, ABeginningMeansWhatItIsPickedFor) {
+  MeshStatus mesh = known();  // newest first
   for (RunStatus& run : mesh.runs) run.state = RunState::kCompleted;
+  EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abc ");
+  EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ");
+  EXPECT_EQ(picked(mesh, "", Pick::kNewest), "abc ");
   mesh.runs[1].state = RunState::kRunning;
-  const schema::ReplyBody body = select_run(mesh, "a");
-  ASSERT_TRUE(std::holds_alternative<MeshStatus>(body));
-  ASSERT_EQ(std::get<MeshStatus>(body).runs.size(), 1u);
-  EXPECT_EQ(std::get<MeshStatus>(body).runs[0].id, "abcd");
+  EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abcd ") << "the one that goes on";
+  EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ");
+  EXPECT_EQ(picked(mesh, "", Pick::kNewest), "abc ") << "the newest of all, whatever it does";
+  EXPECT_NE(picked(mesh, "a", Pick::kOnly).find("not unique"), std::string::npos) << "though only one goes on";
   mesh.runs[0].state = RunState::kRunning;
-  EXPECT_TRUE(std::holds_alternative<Error>(select_run(mesh, "a"))) << "two go on";
+  EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abc ") << "two go on";
+  EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ") << "none has ended, and fetch will say so";
+  EXPECT_EQ(picked(mesh, "x", Pick::kNewest), "xyz ");
+  EXPECT_EQ(picked(mesh, "q", Pick::kNewest), "no run 'q' on any node; list them: tgctl list");
+  mesh.runs.clear();
+  EXPECT_EQ(picked(mesh, "", Pick::kNewest), "no run on any node; list them: tgctl list");
 }
 TEST_F(SelectRun, ManyThatFitAreCounted) {
   MeshStatus mesh = known();
   for (int i = 0; i < 7; ++i) mesh.runs.push_back(mesh.runs[2]), mesh.runs.back().id = "many-" + std::to_string(i);
-  EXPECT_EQ(std::get<Error>(select_run(mesh, "many")).message,
+  EXPECT_EQ(std::get<Error>(select_run(mesh, {"many"})).message,
             "run 'many' is not unique: 7 begin like this: many-0, many-1, many-2, many-3, many-4 and 2 more");
 }
 TEST_F(SelectRun, APrefixForThePeersNeedsNoUniqueness) {

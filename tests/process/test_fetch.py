@@ -3,11 +3,14 @@
 import hashlib
 import json
 import os
+import subprocess
+import tempfile
 import unittest
 
+from asking import TGCTL
 from files import read_safetensors
 from mesh import Mesh
-from patience import wait_until
+from patience import PATIENCE, wait_until
 
 MODELS = ("model.safetensors", "model-raw.safetensors")
 
@@ -126,6 +129,25 @@ class Verified(unittest.TestCase):
         self.assertIn("node-a's run.json is damaged", answer.err)
         with open(os.path.join(folder, "run.json")) as file:
             self.assertEqual(json.load(file) | {"fetched": None}, mesh[1].record(run) | {"fetched": None})
+
+
+class Folder(unittest.TestCase):
+    def test_who_may_not_write_learns_whose_the_folder_is(self):
+        with Mesh(1) as mesh, tempfile.TemporaryDirectory() as folder:
+            run = mesh.start()
+            mesh.wait_ended(run)
+            os.chmod(folder, 0o555)
+            other = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+            there, new = folder, os.path.join(folder, "new", "one")
+            for wanted, words in ((there, "cannot be written to"), (new, "cannot be created")):
+                try:
+                    done = subprocess.run([TGCTL, "fetch", run, "-o", wanted, "--address", mesh[0].address], capture_output=True, text=True, timeout=PATIENCE, **other)
+                except PermissionError:
+                    self.skipTest("another user may not run this tgctl")
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(f"{wanted} {words}: Permission denied; {folder} belongs to user {os.getuid()} and has mode 555", done.stderr)
+                self.assertIn(f"tgctl runs as user {other.get('user', os.getuid())}: make it writable, or give another folder with -o", done.stderr)
+                self.assertEqual(os.listdir(folder), [])
 
 
 class Deleted(unittest.TestCase):

@@ -158,20 +158,32 @@ class Life(unittest.TestCase):
             job = mesh.job_file({"steps": 2})
             for name in ("lenet-old", "lenet-older"):
                 mesh.ctl_ok("start", job, "--id", name)
-            mesh.ctl("status", "lenet").ends(2, "lenet-old", "lenet-older")
+            mesh.ctl_ok("fetch", "lenet-old", "-o", f"{mesh.folder}/by-id")
+            taken = mesh.ctl_ok("fetch", "lenet", "-o", f"{mesh.folder}/newest")
+            self.assertIn("lenet is run lenet-older\n", taken.err)
+            self.assertIn("lenet is run lenet-older\n", mesh.ctl_ok("logs", "lenet").err)
+            for name in ("lenet", "@last"):
+                self.assertEqual(mesh.run(name)["id"], "lenet-older")
+                mesh.ctl("delete", name).ends(2, "lenet" if name == "lenet" else "@last is not for delete")
+            mesh.ctl("stop", "lenet").ends(2, "lenet-old", "lenet-older")
             long = mesh.job_file(LONG)
             mesh.ctl_ok("start", long, "--id", "lenet-on", "--detach")
             for asked in (["list"], ["status"]):
                 rows = [line.split()[0] for line in mesh.ctl_ok(*asked).out.splitlines() if line.startswith("lenet-")]
                 self.assertEqual(rows[0], "lenet-on")
                 self.assertEqual(len(rows), 3)
-            # A beginning that several have means the one that goes on, until it ends.
+            # To look at, a beginning that several have means the one that goes on; to fetch, the newest that has ended.
             self.assertEqual(mesh.run("lenet")["id"], "lenet-on")
+            mesh.ctl_ok("fetch", "lenet", "-o", f"{mesh.folder}/meanwhile")
+            with open(f"{mesh.folder}/meanwhile/run.json") as file:
+                self.assertEqual(json.load(file)["id"], "lenet-older")
+            mesh.ctl("fetch", "@last", "-o", f"{mesh.folder}/going-on").ends(1, "run lenet-on is RUNNING")
+            mesh.ctl("stop", "lenet").ends(2, "lenet-on")
             watcher = mesh.follow("wait", "lenet", "--timeout", "60s")
             wait_until("a waiting tgctl has asked once", lambda: mesh.run("lenet")["step"] > 2)
-            self.assertEqual(mesh.ctl_ok("stop", "lenet").out, "STOPPED\n")
+            self.assertEqual(mesh.ctl_ok("stop", "@last").out, "STOPPED\n")
             watcher.finish().ends(0)
-            mesh.ctl("stop", "lenet").ends(2, "lenet-old", "lenet-older", "lenet-on")
+            self.assertEqual(mesh.run("lenet")["id"], "lenet-on")
 
     def test_id_and_prefixes(self):
         with Mesh(1) as mesh:
@@ -181,7 +193,7 @@ class Life(unittest.TestCase):
                 mesh.ctl_ok("wait", name)
             mesh.ctl("start", job, "--id", "first").ends(1, "first")
             self.assertEqual(mesh.run("fir")["id"], "first")
-            mesh.ctl("status", "fi").ends(2, "first", "fifth")
+            self.assertEqual(mesh.run("fi")["id"], "fifth")
 
     def test_dry_run(self):
         with Mesh(2) as mesh:
@@ -199,6 +211,43 @@ class Life(unittest.TestCase):
         with Mesh(2) as mesh:
             for node in mesh.nodes:
                 self.assertEqual(node.end(), 0, f"{node.name}, log {node.log}")
+
+
+def on_terminal(mesh, columns, *arguments, environment=None):
+    """What tgctl prints where stdout is a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    try:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        tgctl = subprocess.Popen([TGCTL, *arguments], env=mesh._environment(0) | (environment or {}), stdin=subprocess.DEVNULL, stdout=theirs)
+        os.close(theirs)
+        text = b""
+        try:
+            while data := os.read(ours, 4096):
+                text += data
+        except OSError:  # the other side is closed
+            pass
+        tgctl.wait(PATIENCE)
+        return text.decode().replace("\r\n", "\n")
+    finally:
+        os.close(ours)
+
+
+class Width(unittest.TestCase):
+    def test_a_run_is_a_row_at_any_width(self):
+        name = "a-run-with-a-name-of-sixty-three-letters-which-is-the-most-then"
+        with Mesh(1) as mesh:
+            mesh.ctl_ok("start", mesh.job_file({"steps": 2}), "--id", name)
+            piped = mesh.ctl_ok("list").out
+            self.assertIn(f"{name}  COMPLETED  ", piped)
+            self.assertEqual(len(piped.splitlines()), 2, piped)
+            for arguments, columns, environment in ((("list",), 60, {}), (("list",), 120, {}), (("status",), 80, {}), (("list",), 80, {"COLUMNS": "200"})):
+                with self.subTest(arguments=arguments, columns=columns, environment=environment):
+                    text = on_terminal(mesh, columns, *arguments, environment=environment)
+                    rows = [line for line in text.splitlines() if line.startswith("a-run")]
+                    self.assertEqual(len(rows), 1, text)
+                    wide = int(environment.get("COLUMNS", columns))
+                    self.assertTrue(all(len(line) <= wide for line in text.splitlines()), text)
+                    self.assertEqual(name in rows[0], wide > 110, text)
 
 
 class Absent(unittest.TestCase):

@@ -235,7 +235,7 @@ std::vector<FrameBody> sample_bodies() {
 
 std::vector<Request> sample_requests() {
   return {
-      {1, StatusRequest{"fir", true}},
+      {1, StatusRequest{"fir", true, Pick::kNewestEnded}},
       {2, StartRequest{"model = lenet\n", "first", true}},
       {3, StopRequest{"first"}},
       {4, LogsRequest{"first", "node-b", 65536}},

@@ -1,0 +1,24 @@
+#include "ctl/terminal/console.h"
+#include "ctl/verbs/verbs.h"
+
+namespace tg::ctl {
+
+Result<schema::MeshStatus> ask_mesh(Client& client, const std::string& name, schema::Pick pick) {
+  const bool last = name == kLastRun;
+  Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(
+      last ? schema::StatusRequest{"", false, schema::Pick::kNewest} : schema::StatusRequest{name, false, pick});
+  if (!mesh) return mesh;
+  if (mesh->runs.empty()) return Error{ErrorKind::kNotFound, "no run is named \"" + name + "\"; tgctl list shows them"};
+  mesh->runs.resize(1);
+  const std::string& id = mesh->runs.front().id;
+  if (name != id && (last || pick != schema::Pick::kOnly)) say(name + " is run " + id);
+  return mesh;
+}
+
+Result<schema::RunStatus> ask_run(Client& client, const std::string& name, schema::Pick pick) {
+  Result<schema::MeshStatus> mesh = ask_mesh(client, name, pick);
+  if (!mesh) return mesh.error();
+  return std::move(mesh->runs.front());
+}
+
+}  // namespace tg::ctl
