@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kLingerMs = 200;  // a request that could not be sent by then never will be
 constexpr int kProbeMs = 2000;  // between signs of life asked of a busy node
-constexpr int kMeanwhileMs = 1000;
+constexpr int kMeanwhileMs = 1000, kFirstMeanwhileMs = 200;
 constexpr int kSilenceMs = 2 * kProbeMs + schema::kControlReplyMs;  // without any, the node is gone
 constexpr int kReconnectMostMs = 1000;
 constexpr int kMostUnread = 8;  // answers that wait for us; the rest waits at the node
@@ -198,8 +198,10 @@ struct Client::State {
       return {ErrorKind::kForbidden,
               who +
                   " is not a tgd, or is one that requires a key: give --key FILE or TGCTL_KEY, or ask "
-                  "its local socket (--address STATE-DIR/control.sock)"};
-    return {ErrorKind::kForbidden, who + " is not a tgd, or has another cluster key than this key file, or none"};
+                  "its local socket (--address STATE-DIR/control.sock); " +
+                  kIsItThePort};
+    return {ErrorKind::kForbidden,
+            who + " is not a tgd, or has another cluster key than this key file, or none; " + kIsItThePort};
   }
 
   Error unreachable(const std::string& why) const {
@@ -271,7 +273,8 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
   Clock::time_point heard = Clock::now();
   const std::chrono::milliseconds probe_every(meanwhile != nullptr ? kMeanwhileMs : kProbeMs);
   const schema::RequestBody question = meanwhile != nullptr ? meanwhile->question : schema::VersionRequest{};
-  Clock::time_point next_probe = heard + probe_every;
+  Clock::time_point next_probe =
+      heard + (meanwhile != nullptr ? std::chrono::milliseconds(kFirstMeanwhileMs) : probe_every);
   while (true) {
     std::optional<Result<schema::Reply>> reply = receive(probe ? std::min(deadline, next_probe) : deadline, id, body);
     if (interrupted()) return Error{ErrorKind::kFailed, "interrupted"};

@@ -13,7 +13,7 @@
 
 namespace tg::ctl {
 
-// A request sent each second while waiting for another answer, and the receiver of the replies.
+// A request sent at once and then each second while waiting for another answer, and the receiver of the replies.
 struct Meanwhile {
   schema::RequestBody question;
   std::function<void(const schema::ReplyBody&)> answered;

@@ -22,7 +22,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kIsItThePort = "is this its control port (the mesh port + 1)?";
 constexpr std::size_t kGreetingBytes = 64;
 constexpr unsigned char kZmtp = 0xff;  // the first byte of every ZMTP greeting
 // ZMTP 3's greeting (RFC 23): signature, version; then 20 bytes with the mechanism's name.

@@ -8,6 +8,7 @@
 namespace tg::ctl {
 
 inline constexpr int kDiagnosisMs = 1000;
+inline constexpr const char* kIsItThePort = "is this its control port (the mesh port + 1)?";
 
 struct Silence {
   std::string why;         // a sentence that ends with the next action

@@ -18,7 +18,6 @@
 
 #include "daemon/access/keyring.h"
 #include "daemon/access/networks.h"
-#include "daemon/access/socket_options.h"
 #include "daemon/control/control_server.h"
 #include "daemon/mesh/mesh.h"
 #include "daemon/metrics/answers.h"
@@ -183,21 +182,24 @@ Result<std::unique_ptr<RunStore>> open_store(const schema::NodeConfig& config, L
 
 // --- what the parts tell each other ---
 
-ControlServer::Hooks control_hooks(EventQueue& queue, const LinkTable& links, const DeviceWatch& device,
+ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const DeviceWatch& device,
                                    const std::string& metrics_problem) {
   const auto lost = [&queue](const Verdict& verdict) {
     queue.post(PeerLost{.peer = verdict.seat, .message = verdict.message, .run_id = verdict.run_id});
   };
   const auto link = [&links](Seat peer) {
     const std::optional<LinkProblem> problem = links.problem(peer);
-    return LinkView{
-        .up = links.up(peer), .problem = problem ? problem->why : "", .incarnation = links[peer].incarnation};
+    return LinkView{.up = links.up(peer),
+                    .problem = problem ? problem->why : "",
+                    .silence = problem && problem->silence,
+                    .incarnation = links[peer].incarnation};
   };
   return {.call = [&queue](ControlCall call) { queue.post(std::move(call)); },
           .lost = lost,
           .link = link,
           .own_problem = [&metrics_problem] { return metrics_problem; },
-          .compute = [&device] { return device.status(); }};
+          .compute = [&device] { return device.status(); },
+          .called = [&links](Seat peer, const std::string& name) { links.note_name(peer, name); }};
 }
 
 MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, ControlServer& control, Log& log) {
@@ -252,9 +254,6 @@ void log_ready(const RunContext& context) {
                           {"control-port", config.control_port()},
                           {"threads", context.machine.threads},
                           {"kernels", context.machine.kernels.name}});
-  if (const std::string& own = config.self().host; is_address_literal(own) && !is_local_address(own))
-    log.warning("own-address", {{"what", "the own peer line says " + own + ", which is no address of this machine"},
-                                {"next", "right only if something forwards it here; else mend the line"}});
   if (config.insecure)
     log.warning("insecure",
                 {{"what",
@@ -358,6 +357,8 @@ int main(int argc, char** argv) {
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);
   if (parsed->version) leave(print(version_line()));  // the thread that asks a device may still run
+  if (std::string problem = own_line_problem(parsed->config.self().host); !problem.empty())
+    parsed->warnings.push_back(std::move(problem));
   if (parsed->check_config) {
     if (!parsed->warnings.empty()) return fail({ErrorKind::kUsage, parsed->warnings.front()});
     return print("tgd: " + parsed->config.node + " is in order\n");

@@ -69,7 +69,9 @@ std::string ProgressLine::update(const schema::RunStatus& run, std::int64_t now_
 std::string preparing_line(const schema::MeshStatus& mesh, const schema::RunStatus& run, std::int64_t now_ms,
                            std::size_t columns) {
   const std::string away = nodes_away(mesh);
-  const std::string waiting = "waiting for " + (away.empty() ? "its turn" : away);
+  const std::string waiting = !away.empty()        ? "waiting for " + away
+                              : run.reason.empty() ? "waiting for its turn"
+                                                   : run.reason;
   return join_parts({to_word(run.state), span_since(run.since_ms, now_ms),
                      run.state == schema::RunState::kPending ? fit_line(waiting, columns > 20 ? columns - 20 : 0)
                                                              : "nodes load data, build engines, measure links"},

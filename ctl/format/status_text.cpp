@@ -215,7 +215,7 @@ std::optional<std::string> speed_up_warning(const schema::StartReply& plan) {
          " x as fast as one node: a step of " + format_seconds(step.step) + " computes for " +
          format_seconds(step.compute) + " and sends for " + format_seconds(step.wire) + " at " +
          format_mbps(plan.link_mbps) + ", one node takes " + format_seconds(step.step * step.speed_up) +
-         " alone. A larger global-batch or fewer nodes help";
+         " alone. A larger global-batch helps";
 }
 
 }  // namespace tg::ctl

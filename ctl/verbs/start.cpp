@@ -1,4 +1,5 @@
 #include <random>
+#include <utility>
 
 #include "ctl/format/progress.h"
 #include "ctl/format/status_text.h"
@@ -7,12 +8,14 @@
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 #include "kernels/base/log.h"
+#include "schema/limits.h"
 #include "schema/run_id.h"
 
 namespace tg::ctl {
 namespace {
 
 constexpr int kPollMs = 500;
+constexpr std::int64_t kQuietMs = 1000;
 constexpr int kPreparationMs = 120'000;  // beyond start-timeout: loading data, building engines, measuring a step
 constexpr int kMostSilentPolls = 3;      // each of kControlReplyMs
 constexpr int kWithdrawMs = 5000, kWithdrawPollMs = 100;
@@ -61,11 +64,18 @@ int withdraw(Client& client, const std::string& id) {
 // Where a run's progress goes: a line that changes on a terminal, else now and then a new one.
 class Talk {
  public:
+  // A pipe gets a line when it says something else than the one before.
   void preparing(const schema::ReplyBody& reply) {
     const auto* mesh = std::get_if<schema::MeshStatus>(&reply);
     if (mesh == nullptr || mesh->runs.size() != 1 || mesh->runs[0].state > schema::RunState::kStarting) return;
+    const schema::RunStatus& run = mesh->runs[0];
     const std::int64_t now_ms = unix_time_ms();
-    tell(mesh->runs[0], now_ms, preparing_line(*mesh, mesh->runs[0], now_ms, columns()));
+    // Most starts are over by then.
+    if (run.state == schema::RunState::kStarting && now_ms - began_ms_ < kQuietMs) return;
+    if (terminal_) return live_.show(preparing_line(*mesh, run, now_ms, columns()));
+    constexpr std::size_t kWhole = schema::kMostReasonBytes;
+    if (std::string said = preparing_line(*mesh, run, 0, kWhole); said != std::exchange(said_, said))
+      say(preparing_line(*mesh, run, now_ms, kWhole));
   }
   void running(const schema::RunStatus& run) {
     const std::int64_t now_ms = unix_time_ms();
@@ -85,6 +95,8 @@ class Talk {
   }
 
   const bool terminal_ = LiveLine::possible();
+  const std::int64_t began_ms_ = unix_time_ms();
+  std::string said_;  // by the last line of a start, without its time
   ProgressLine progress_;
   PlainPace pace_;
   LiveLine live_;

@@ -52,18 +52,44 @@ std::optional<DialEvent> next_event(zmq::socket_t& monitor) {
   if (!monitor.recv(event, zmq::recv_flags::dontwait)) return std::nullopt;
   if (!monitor.recv(address, zmq::recv_flags::dontwait)) return std::nullopt;
   std::uint16_t what = 0;
-  if (event.size() >= sizeof what) std::memcpy(&what, event.data(), sizeof what);
+  std::int32_t value = 0;
+  if (event.size() == sizeof what + sizeof value) {
+    std::memcpy(&what, event.data(), sizeof what);
+    std::memcpy(&value, event.data<char>() + sizeof what, sizeof value);
+  }
   switch (what) {
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
       return DialEvent::kConnected;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
       return DialEvent::kKeyRefused;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+      return value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? DialEvent::kOtherMechanism
+                                                                 : DialEvent::kHandshakeFailed;
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
       return DialEvent::kHandshakeFailed;
     default:
       return DialEvent::kDisconnected;  // or MONITOR_STOPPED
   }
+}
+
+std::string why_closed(DialEvent event, const ClosedDoor& door) {
+  const std::string what = "what answers at " + door.place + " for " + door.peer,
+                    mend = "correct the peer line of " + door.peer;
+  // Whoever has the key that we expect knows all nodes' keys: of the names in its own peer lines.
+  if (event == DialEvent::kKeyRefused)
+    return door.peer + " does not let " + door.own + " in: no peer line there " +
+           (door.has_keys ? "names it" : "has the address that it calls from") +
+           "; give every node the same peer lines";
+  if (!door.has_keys)
+    return event == DialEvent::kOtherMechanism
+               ? what + " requires keys; give " + door.own + " the cluster key file of " + door.peer + ", or " + mend
+               : what + " is not a tgd; " + mend + ", or end that program";
+  if (event == DialEvent::kOtherMechanism)
+    return what + " has no keys; give " + door.peer + " the cluster key file of " + door.own + ", or " + mend +
+           " if that is another program";
+  return what + " has another cluster key than " + door.own +
+         (door.key_of_peer ? ", or is not called " + door.peer : "") + "; if it is " + door.peer +
+         ", give both the same cluster key file, and if it is a node of another mesh, " + mend;
 }
 
 }  // namespace tg::daemon

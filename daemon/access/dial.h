@@ -38,10 +38,22 @@ Dial dial(zmq::context_t& context, const SocketOptions& options, const std::opti
 enum class DialEvent : std::uint8_t {
   kConnected,        // through the handshake
   kDisconnected,     // libzmq tries again
-  kKeyRefused,       // the port does not know our key; libzmq gives up
-  kHandshakeFailed,  // keys on one side only, the port has another key, or it speaks something else; libzmq may give up
+  kKeyRefused,       // the port has the key that we expect, but does not know ours; libzmq gives up
+  kOtherMechanism,   // keys on one side only; libzmq may give up
+  kHandshakeFailed,  // the port has another key, or it speaks something else; libzmq may give up
 };
 // The next event, if there is one.
 std::optional<DialEvent> next_event(zmq::socket_t& monitor);
+
+// A port that does not let us in, and how it was dialled.
+struct ClosedDoor {
+  const std::string& place;  // host:port
+  const std::string& peer;   // whom the peer line says to be there
+  const std::string& own;
+  bool has_keys = false;    // we have
+  bool key_of_peer = true;  // the port's key is the peer's own, not one that all nodes have
+};
+// Why, for one of the last three events, and what to do. Names no cause that is not certain.
+std::string why_closed(DialEvent event, const ClosedDoor& door);
 
 }  // namespace tg::daemon

@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "daemon/access/socket_options.h"
+
 namespace tg::daemon {
 namespace {
 
@@ -73,6 +75,12 @@ bool is_local_address(const std::string& address) {
   }
   ::freeifaddrs(all);
   return found;
+}
+
+std::string own_line_problem(const std::string& host) {
+  if (!is_address_literal(host) || is_local_address(host)) return "";
+  return "the own peer line says " + host +
+         ", which is no address of this machine (ip -brief address): correct it, unless something forwards it here";
 }
 
 Networks::Networks(const std::vector<std::string>& hosts) {

@@ -26,6 +26,9 @@ std::optional<Network> parse_network(std::string text);
 // Whether this machine has that address.
 bool is_local_address(const std::string& address);
 
+// Why the others may not reach a node of this machine whose peer line has that host; "" if nothing speaks against it.
+std::string own_line_problem(const std::string& host);
+
 class Networks {
  public:
   // hosts: addresses, networks or names.

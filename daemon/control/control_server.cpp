@@ -24,6 +24,7 @@ using schema::ReplyBody;
 
 // The least time between two lines about bad messages: of different kinds, and of the same kind.
 constexpr std::uint64_t kComplaintMs = 1000, kSameComplaintMs = 60'000;
+constexpr std::uint64_t kAskNamesMs = 1000;
 
 std::uint64_t steady_ms() {
   using namespace std::chrono;
@@ -80,6 +81,7 @@ struct ControlServer::State {
   void relay(const Client& client, const std::string& node, schema::RequestBody body);
   void send_relays();
   void send_beats(std::uint64_t now_ms);
+  void ask_names(std::uint64_t now_ms);
   void tick(std::uint64_t now_ms);
   MeshStatus own_status();
   void add_refusals(schema::Examination& own) const;
@@ -110,7 +112,7 @@ struct ControlServer::State {
   Per<Seat, std::string> runs_of_peers;  // as their last beats said; "" = none
   Questions questions;
   Watch watching;
-  std::uint64_t bad_messages = 0, bad_messages_told = 0, last_complaint_ms = 0;
+  std::uint64_t bad_messages = 0, bad_messages_told = 0, last_complaint_ms = 0, names_asked_ms = 0;
   std::string last_complaint;
 
   // Set by any thread.
@@ -309,6 +311,10 @@ std::string ControlServer::State::why_forbidden(const User& user, const schema::
 void ControlServer::State::from_peer(Seat peer, const std::string& bytes) {
   Result<schema::Reply> reply = schema::decode_reply(std::as_bytes(std::span(bytes)));
   if (!reply) return complain(names[peer], reply.error().message);
+  if (const auto* who = std::get_if<schema::VersionReply>(&reply->body)) {
+    if (hooks.called) hooks.called(peer, who->node);
+    if (who->node != names[peer]) return;
+  }
   liveness.heard(peer, steady_ms());
   answer(questions.peer_replied(peer, std::move(*reply), unix_time_ms()));
 }
@@ -337,8 +343,11 @@ void ControlServer::State::handle(const Client& client, const schema::ExamineReq
   one.local = true;
   one.asked_ms = unix_time_ms();
   const std::string question = schema::encode_request({*token, one});
+  // A connection may still look as if it stood while nothing comes over it.
+  const std::uint64_t now_ms = steady_ms();
   for (const Seat peer : names.places())
-    if (peer != self && !sockets->send_peer(peer, question)) answer(questions.not_asked(*token, peer));
+    if (peer != self && (!liveness.alive(peer, now_ms) || !sockets->send_peer(peer, question)))
+      answer(questions.not_asked(*token, peer));
   hooks.call({*token, one});
 }
 
@@ -460,7 +469,17 @@ void ControlServer::State::send_beats(std::uint64_t now_ms) {
   liveness.beat(self, beat, now_ms);
 }
 
+// All nodes know the key of all control ports, so a node that has another name than its peer line answers here.
+void ControlServer::State::ask_names(std::uint64_t now_ms) {
+  if (!hooks.link || now_ms < names_asked_ms + kAskNamesMs) return;
+  names_asked_ms = now_ms;
+  const std::string question = schema::encode_request({0, schema::VersionRequest{}});
+  for (const Seat peer : names.places())
+    if (peer != self && !hooks.link(peer).up) (void)sockets->send_peer(peer, question);
+}
+
 void ControlServer::State::tick(std::uint64_t now_ms) {
+  ask_names(now_ms);
   for (const Seat peer : names.places()) {
     if (heard[peer].exchange(false, std::memory_order_relaxed)) liveness.heard(peer, now_ms);
   }
@@ -489,7 +508,7 @@ MeshStatus ControlServer::State::own_status() {
     } else {
       const LinkView link = hooks.link ? hooks.link(peer) : LinkView{};
       const std::string problem = sockets->problem(peer);
-      node.problem = problem.empty() ? link.problem : problem;
+      node.problem = link.problem.empty() || (link.silence && !problem.empty()) ? problem : link.problem;
       if (!link.up || !problem.empty()) node.state = schema::NodeState::kNoLink;
       if (!liveness.alive(peer, now_ms)) node.state = schema::NodeState::kUnreachable;
     }
@@ -518,11 +537,10 @@ MeshStatus ControlServer::State::own_status() {
 
 // Our own peer line leads elsewhere; reported as long as no peer has reached this node.
 std::string ControlServer::State::own_problem() const {
-  const std::string& host = config.self().host;
-  if (!hooks.link || names.size() == 1 || !is_address_literal(host) || is_local_address(host)) return "";
+  if (!hooks.link || names.size() == 1) return "";
   for (const Seat peer : names.places())
     if (peer != self && hooks.link(peer).up) return "";
-  return "its peer line says " + host + ", which is not an address of this machine (ip -brief address)";
+  return own_line_problem(config.self().host);
 }
 
 void ControlServer::State::answer(const Client& client, ReplyBody body) {

@@ -33,6 +33,7 @@ struct ControlCall {  // for the node's thread; answered by reply(token, ...)
 struct LinkView {
   bool up = true;
   std::string problem;            // what is wrong with the link, "" if nothing is
+  bool silence = false;           // no more is known of the problem than that nothing comes
   std::uint64_t incarnation = 0;  // the process at its other end, 0 = none known
 };
 
@@ -44,6 +45,8 @@ class ControlServer {
     std::function<LinkView(Seat)> link;                   // of the mesh; without it every link is up
     std::function<std::string()> own_problem = {};        // what else is wrong with this node, "" if nothing is
     std::function<schema::ComputeStatus()> compute = {};  // the device that trains here
+    // How the node at a peer's address calls itself; asked while the link is down.
+    std::function<void(Seat, const std::string&)> called = {};
   };
   ControlServer(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
                 RunStore& store, Progress& progress, Log& log, Hooks hooks);

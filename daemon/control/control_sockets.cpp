@@ -34,7 +34,6 @@ constexpr std::size_t kMostNamedPeerThreads = 16;
 constexpr std::chrono::milliseconds kMostSilence{60'000};
 constexpr std::size_t kMostConnections = 512;
 constexpr std::chrono::milliseconds kRedial{1000};
-constexpr const char* kOneFile = "; give both the same cluster key file";
 constexpr const char* kLocalName = "control.sock";
 constexpr std::size_t kMostLocalPath = 107;  // bytes of a Unix socket's name
 
@@ -229,7 +228,6 @@ void ControlSockets::Impl::dial(Seat peer) {
 
 void ControlSockets::Impl::watch(Seat peer) {
   PeerLink& link = links[peer];
-  const std::string& name = config.peers[peer].name;
   while (const std::optional<DialEvent> event = next_event(link.link.monitor)) {
     if (*event == DialEvent::kConnected) {
       link.problem.clear();
@@ -237,13 +235,14 @@ void ControlSockets::Impl::watch(Seat peer) {
     }
     if (*event == DialEvent::kDisconnected && link.problem.empty())  // else it was refused, and said so
       link.problem = "nothing answers at " + place_of(config.peers[peer]);
-    if (*event != DialEvent::kKeyRefused && *event != DialEvent::kHandshakeFailed) continue;
-    link.redial = link.refused = true;
-    link.problem = *event == DialEvent::kKeyRefused
-                       ? "the control port of " + name + " refuses the key of " + config.node + kOneFile
-                   : keyring.has_keys()
-                       ? "the control port of " + name + " has other keys than " + config.node + ", or none" + kOneFile
-                       : "what answers at the control port of " + name + " is not a tgd, or is one with keys";
+    if (*event == DialEvent::kConnected || *event == DialEvent::kDisconnected) continue;
+    link.redial = true;
+    link.refused = *event != DialEvent::kKeyRefused;  // then it is the names that differ
+    link.problem = why_closed(*event, {.place = place_of(config.peers[peer]),
+                                       .peer = config.peers[peer].name,
+                                       .own = config.node,
+                                       .has_keys = keyring.has_keys(),
+                                       .key_of_peer = false});
   }
   if (link.redial && std::chrono::steady_clock::now() - link.dialled >= kRedial) dial(peer);
 }

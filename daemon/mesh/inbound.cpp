@@ -141,7 +141,6 @@ void Inbound::watch_connections() {
 void Inbound::watch_connection(Seat seat) {
   Peer& peer = peers_[seat];
   Link& link = links_[seat];
-  const std::string& own = self_.config.node;
   while (const std::optional<DialEvent> event = next_event(peer.monitor)) {
     if (*event == DialEvent::kConnected) {
       link.connection = ++peer.connections;
@@ -152,15 +151,11 @@ void Inbound::watch_connection(Seat seat) {
     lost(seat);
     if (*event == DialEvent::kDisconnected) continue;
     link.redial = true;
-    if (*event == DialEvent::kKeyRefused)
-      links_.note_problem(seat, name(seat) + " refuses the key of " + own + "; give both the same cluster key file");
-    else if (keyring_.has_keys())
-      links_.note_problem(seat,
-                          name(seat) + " has no keys, or others than " + own + "; give both the same cluster key file");
-    else
-      links_.note_problem(seat, "what answers at " + self_.config.peers[seat].mesh_endpoint() +
-                                    " is not a tgd, or is one with keys; correct the peer line of " + name(seat) +
-                                    ", or give " + own + " its cluster key file");
+    const schema::PeerAddress& address = self_.config.peers[seat];
+    links_.note_problem(seat, why_closed(*event, {.place = schema::host_and_port(address.host, address.port),
+                                                  .peer = name(seat),
+                                                  .own = self_.config.node,
+                                                  .has_keys = keyring_.has_keys()}));
   }
 }
 

@@ -33,17 +33,28 @@ std::uint64_t LinkTable::sent_bytes() const {
 bool LinkTable::Noted::holds() const { return std::chrono::steady_clock::now() - at < kProblemHolds; }
 
 void LinkTable::note_problem(Seat peer, const std::string& why, bool waiting_helps) {
-  note(peer, {{why, waiting_helps}, true, std::chrono::steady_clock::now()});
+  note(peer, {{why, waiting_helps}, Source::kOwn, std::chrono::steady_clock::now()});
 }
 
 void LinkTable::note_refusal(Seat peer, const std::string& why) {
-  note(peer, {{why, false}, false, std::chrono::steady_clock::now()});
+  note(peer, {{why, false}, Source::kTold, std::chrono::steady_clock::now()});
+}
+
+void LinkTable::note_name(Seat peer, const std::string& name) {
+  const schema::PeerAddress& line = config_.peers[peer];
+  if (name == line.name || links_[peer].up) return;
+  const std::string who = "the node at " + schema::host_and_port(line.host, line.port) + " is called " + name;
+  const std::string why = name == config_.node
+                              ? who + ", as this one is, not " + line.name + "; correct node = " + name + " in one file"
+                              : who + ", not " + line.name + "; correct the peer line of " + line.name + " on " +
+                                    config_.node + ", or node = " + name + " there";
+  note(peer, {{why, false}, Source::kName, std::chrono::steady_clock::now()});
 }
 
 void LinkTable::note(Seat peer, Noted noted) {
   const std::lock_guard lock(mutex_);
   Noted& known = problems_[peer];
-  if (!noted.own && known.own && known.holds()) return;
+  if (noted.source < known.source && known.holds()) return;
   if (known.problem.why != noted.problem.why)
     log_.warning("link-problem", {{"peer", config_.peers[peer].name}, {"why", noted.problem.why}});
   known = std::move(noted);
@@ -67,11 +78,11 @@ std::optional<LinkProblem> LinkTable::problem(Seat peer) const {
   if (const std::string unresolved = name_watch_.problem(address.host); !unresolved.empty())
     return LinkProblem{unresolved, true};
   const std::string port = schema::host_and_port(address.host, address.port);
-  if (link.connection == 0) return LinkProblem{"its mesh port " + port + " cannot be reached", true};
+  if (link.connection == 0) return LinkProblem{"its mesh port " + port + " cannot be reached", true, true};
   const schema::PeerAddress& own = config_.self();
   return LinkProblem{"it does not reach the mesh port of " + own.name + ", " +
                          schema::host_and_port(own.host, own.port) + " in its peer lines",
-                     true};
+                     true, true};
 }
 
 }  // namespace tg::daemon

@@ -21,6 +21,7 @@ inline constexpr std::size_t kMostWaitingFrames = 65536;  // for a connection to
 struct LinkProblem {
   std::string why;             // names the peer or what it refuses; for people
   bool waiting_helps = false;  // a cable, a name or a process may come back; another build or key does not
+  bool silence = false;        // no more is known than that nothing comes
 };
 
 // Who we are, as our hellos say.
@@ -62,14 +63,17 @@ class LinkTable {
   void note_problem(Seat peer, const std::string& why, bool waiting_helps = false);
   // What a peer says against this node. What this node has found itself says more, and stays.
   void note_refusal(Seat peer, const std::string& why);
+  // How the node at the peer's address calls itself. Another name says more than anything else.
+  void note_name(Seat peer, const std::string& name);
   void forget_problem(Seat peer);
   // As far as this node knows; nothing where the link is up and nobody else claims the peer's name.
   std::optional<LinkProblem> problem(Seat peer) const;
 
  private:
+  enum class Source : std::uint8_t { kTold, kOwn, kName };  // whoever is later says more
   struct Noted {
     LinkProblem problem;
-    bool own = false;  // found here, not told by the peer
+    Source source = Source::kTold;
     std::chrono::steady_clock::time_point at;
     bool holds() const;
   };

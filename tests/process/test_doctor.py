@@ -158,7 +158,7 @@ class OneMachine(Doctor):
             mesh.keygen(other)
             mesh.configure(2, key_file=other)
             mesh[2].start()
-            wait_until("node-a sees it", lambda: "refuse" in mesh.ctl("status").out or "other keys" in mesh.ctl("status").out)
+            wait_until("node-a sees it", lambda: "refuse" in mesh.ctl("status").out or "another cluster key" in " ".join(mesh.ctl("status").out.split()))
             found = self.finds(mesh, "keys", "node-c", "node-c .*key", "same cluster key file")
             self.only(found, "keys")
             self.assertEqual(self.cell(found, "node-a", "node-c"), "refused")

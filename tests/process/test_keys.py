@@ -101,6 +101,79 @@ class AnotherKey(unittest.TestCase):
         return json.loads(mesh.ctl_ok("--key", key, "status", "--json", node=node).out)["nodes"]
 
 
+class Named(unittest.TestCase):
+    """With keys and without: what keeps two nodes apart is said by its own name, in status and by the start that it ends."""
+
+    def problem(self, mesh, peer, *words, node=0):
+        def told():
+            row = next(row for row in mesh.status(node=node)["nodes"] if row["name"] == peer)
+            return row["state"] != "up" and all(word in row["problem"] for word in words)
+
+        wait_until(lambda: f"{mesh[node].name} says {words} of {peer}: {mesh.status(node=node)['nodes']}", told, patience=SOON)
+
+    def lines(self, mesh, index, old, new):
+        """Another line in that node's file."""
+        with open(mesh[index].config) as file:
+            text = file.read()
+        self.assertIn(old, text)
+        with open(mesh[index].config, "w") as file:
+            file.write(text.replace(old, new))
+
+    def test_a_peer_line_with_another_name(self):
+        for keys in (True, False):
+            with self.subTest(keys=keys), Mesh(2, keys=keys, absent={0, 1}) as mesh:
+                self.lines(mesh, 0, "peer = node-b@", "peer = node-x@")
+                for node in mesh.nodes:
+                    node.start()
+                mesh.wait_ready([])
+                place = f"{mesh[1].host}:{mesh[1].port}"
+                wait_until("node-a answers", lambda: mesh.ctl("status").code == 0)
+                self.problem(mesh, "node-x", f"the node at {place} is called node-b, not node-x")
+                answer = mesh.ctl("start", mesh.job_file({})).ends(5, "node-x cannot join", "is called node-b, not node-x")
+                self.assertNotIn("key", answer.err)
+
+    def test_two_nodes_of_one_name(self):
+        for keys in (True, False):
+            with self.subTest(keys=keys), Mesh(3, keys=keys, absent={2}) as mesh:
+                place = f"{mesh[2].host}:{mesh[2].port}"
+                mesh.configure(2, listen=place)
+                self.lines(mesh, 2, "node = node-c", "node = node-b")
+                mesh[2].start()
+                self.problem(mesh, "node-c", f"the node at {place} is called node-b, not node-c")
+                self.problem(mesh, "node-c", f"the node at {place} is called node-b, as this one is", node=1)
+                answer = mesh.ctl("start", mesh.job_file({})).ends(5, "node-c cannot join", "is called node-b, not node-c")
+                self.assertNotIn("key", answer.err)
+
+    def test_a_node_of_another_mesh(self):
+        with Mesh(2, keys=True) as other, Mesh(2, keys=True, absent={1}) as mesh:
+            self.lines(mesh, 0, f"peer = node-b@{mesh[1].host}:{mesh[1].port}", f"peer = node-b@{other[1].host}:{other[1].port}")
+            mesh[0].end()
+            mesh[0].start()
+            wait_until("node-a answers", lambda: mesh.ctl("status").code == 0)
+            self.problem(mesh, "node-b", "has another cluster key than node-a", "if it is a node of another mesh, correct the peer line of node-b")
+
+    def test_a_node_without_keys(self):
+        with Mesh(2, keys=True, absent={1}) as mesh:
+            mesh.configure(1, key_file=None)
+            mesh[1].start()
+            self.problem(mesh, "node-b", "has no keys; give node-b the cluster key file of node-a")
+
+    def test_a_name_that_does_not_resolve(self):
+        with Mesh(2, absent={0, 1}) as mesh:
+            mesh.configure(0)
+            self.lines(mesh, 0, f"peer = node-b@{mesh[1].host}", "peer = node-b@node-b.invalid")
+            mesh[0].start()
+            wait_until("node-a answers", lambda: mesh.ctl("status").code == 0)
+            self.problem(mesh, "node-b", "node-b.invalid does not resolve")
+            answer = mesh.ctl("start", mesh.job_file({"start-timeout": "2s"})).ends(5)
+            self.assertRegex(answer.err, r"(?m)^PENDING  \d+s  waiting for node-b: node-b\.invalid does not resolve")
+
+    def test_the_mesh_port_is_no_control_port(self):
+        with Mesh(1, keys=True) as mesh:
+            mesh.ctl("--address", f"{mesh[0].host}:{mesh[0].port}", "status").refuses(FORBIDDEN, "is this its control port (the mesh port + 1)?")
+            mesh.ctl("--key", "", "--address", f"{mesh[0].host}:{mesh[0].port}", "status").refuses(FORBIDDEN, "(the mesh port + 1)?")
+
+
 class Rotation(unittest.TestCase):
     def test_a_run_goes_on_through_all_its_steps(self):
         with Mesh(3, keys=True) as mesh:

@@ -13,6 +13,7 @@ from asking import TGCTL, Answer
 from files import PNG, write_idx
 from mesh import Mesh
 from node import TGD
+from patience import wait_until
 
 MNIST = {"data": "mnist", "data-train": None, "data-test": None}
 USAGE, UNREACHABLE, NO_SUCH_RUN = 2, 3, 4
@@ -287,6 +288,22 @@ class BadNode(unittest.TestCase):
         with self.mesh:
             self.assertIn("event=configuration", self.mesh[0].log_text())
             self.assertIn("/srv/mnsit", self.mesh[0].log_text())
+
+    def test_own_address_that_this_machine_lacks(self):
+        """The same words from --check-config, the log and status."""
+        self.mesh.configure(0, listen="127.0.0.1", insecure="true")
+        with open(self.mesh[0].config) as file:
+            text = file.read()
+        with open(self.mesh[0].config, "w") as file:
+            file.write(text.replace(f"peer = node-a@{self.mesh[0].host}:", "peer = node-a@192.0.2.7:") + f"peer = node-b@127.0.0.1:{free_port_pair('127.0.0.1')}\n")
+        problem = "the own peer line says 192.0.2.7, which is no address of this machine"
+        self.tgd("--config", self.mesh[0].config, "--check-config").refuses(USAGE, problem)
+        self.mesh[0].host = "127.0.0.1"
+        self.mesh[0].start()
+        wait_until("node-a answers", lambda: self.mesh.ctl("status").code == 0)
+        self.assertIn(problem, self.mesh[0].log_text())
+        self.assertIn(problem, self.mesh.status()["nodes"][0]["problem"])
+        self.mesh[0].end()
 
     def test_unknown_phase_of_a_fault(self):
         self.with_line("fault = kill@breakfast:3")[0].refuses(USAGE, "breakfast")

@@ -286,7 +286,18 @@ class Absent(unittest.TestCase):
         with Mesh(2, absent={1}) as mesh:
             answer = mesh.ctl("start", mesh.job_file({"start-timeout": "3s"})).ends(5, "node-b")
             # Either port may be the first to be found missing.
-            self.assertRegex(answer.err, r"(?m)^PENDING  \d+s  waiting for node-b: (nothing answers at [0-9.:]+$|its mesh port [0-9.:]+ )")
+            pattern = r"(?m)^PENDING  \d+s  (waiting for node-b: (?:nothing answers at [0-9.:]+$|its mesh port [0-9.:]+ .*))"
+            said = re.findall(pattern, answer.err)
+            self.assertTrue(said, answer.err)
+            # A pipe gets a line only when it says something else than the one before.
+            self.assertTrue(all(one != other for one, other in zip(said, said[1:])), answer.err)
+
+    def test_who_detaches_hears_whom_it_waits_for(self):
+        with Mesh(2, absent={1}) as mesh:
+            follower = mesh.follow("start", mesh.job_file({"start-timeout": "60s", "steps": 3}), "--id", "patient", "--detach")
+            self.assertIn("waiting for node-b: ", follower.process.stderr.readline())  # long before the start ends
+            mesh[1].start()
+            follower.finish().ends(0)
 
     def test_control_c_while_pending_stops_the_run(self):
         with Mesh(2, absent={1}) as mesh:
