@@ -194,6 +194,10 @@ ControlServer::Hooks control_hooks(EventQueue& queue, const LinkTable& links, co
   };
   return {.call = [&queue](ControlCall call) { queue.post(std::move(call)); },
           .lost = lost,
+          .prepares =
+              [&queue](Seat seat, const std::string& run) {
+                queue.post(PeerPrepares{seat, run});
+              },
           .link = link,
           .own_problem = [&metrics_problem] { return metrics_problem; },
           .compute = [&device] { return device.status(); }};
