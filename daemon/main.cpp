@@ -196,6 +196,10 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
   };
   return {.call = [&queue](ControlCall call) { queue.post(std::move(call)); },
           .lost = lost,
+          .prepares =
+              [&queue](Seat seat, const std::string& run) {
+                queue.post(PeerPrepares{seat, run});
+              },
           .link = link,
           .own_problem = [&metrics_problem] { return metrics_problem; },
           .compute = [&device] { return device.status(); },

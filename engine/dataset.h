@@ -78,10 +78,13 @@ struct DatasetOptions {
   std::size_t synthetic_test = 0;
   double test_share = 0;  // share of each class held back for testing; 0 = the data have a test set
   Damaged damaged = Damaged::kFatal;
-  int classes = 0;                         // classes of fractals; 0 = the default
-  int size = 0;                            // pixels of the fractals' sides; 0 = the default
-  int threads = 1;                         // threads that read, decode and draw
-  std::function<void()> advanced = [] {};  // called while a set is drawn; what it throws passes through
+  int classes = 0;              // classes of fractals; 0 = the default
+  int size = 0;                 // pixels of the fractals' sides; 0 = the default
+  int threads = 1;              // threads that read, decode and draw
+  std::string memory_dir = {};  // where to remember what was found out of pictures; empty = nowhere
+  // Called while a set is drawn or examined, by any of the threads: so many images of so many are done. What it throws
+  // passes through.
+  std::function<void(std::size_t done, std::size_t of)> advanced = [](std::size_t, std::size_t) {};
 };
 
 // Errors name the file, what is wrong with it and what to do.
@@ -93,6 +96,13 @@ struct SetShape {
   int classes = 0;
 };
 std::optional<SetShape> known_shape(const DatasetOptions& options);
+// The same from the files, without loading the set, for where known_shape() has nothing: what a run would most likely
+// find. Errors as of load_dataset.
+struct SetSight {
+  SetShape shape;
+  std::string what;  // was seen: a clause for people
+};
+Result<SetSight> look_at(const DatasetOptions& options);
 
 // The input shape of a model for data stored in this shape. It is the same shape, except for
 //   folder: pictures with sides of `size` if that is not 0, or of the published size if they differ in size;

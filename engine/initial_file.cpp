@@ -1,6 +1,7 @@
 #include "engine/initial_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMostNamed = 3;                         // names listed of the ignored tensors
 constexpr std::size_t kMostNameBytes = 100;                   // bytes of a name from the file
+constexpr std::size_t kValuesAtOnce = std::size_t{1} << 18;   // read at a time
 constexpr std::string_view kCounter = "num_batches_tracked";  // PyTorch's counter in batch normalizations; not used
 
 std::string text_of(const std::vector<std::int64_t>& shape) {
@@ -43,6 +45,34 @@ Error misfit(const std::string& path, const Model& model, const std::string& wha
                                       "; give a file of the same model and input size as " + model.name + "'s here"};
 }
 
+// Reads all values of a tensor. A NaN could pass unseen through training (ReLU swallows it) into the model; so could
+// the root of a negative variance.
+Status check_values(const std::string& path, const TensorSource& tensor, std::size_t count, bool variance) {
+  std::vector<float> values(std::min(count, kValuesAtOnce));
+  for (std::size_t first = 0; first < count; first += values.size()) {
+    const std::span<float> part = std::span(values).first(std::min(values.size(), count - first));
+    if (const Status read = tensor.read(first, part); !read)
+      return Error{ErrorKind::kInvalidJob, "initial: " + read.error().message};
+    const auto odd = std::ranges::find_if(
+        part, [variance](float value) { return !std::isfinite(value) || (variance && value < 0); });
+    if (odd == part.end()) continue;
+    return Error{ErrorKind::kInvalidJob,
+                 "initial: " + path + " has " +
+                     (std::isfinite(*odd) ? "a negative variance" : "a value that is not finite") + " in " +
+                     tensor.name + ", element " + std::to_string(first + static_cast<std::size_t>(odd - part.begin())) +
+                     "; training that made it had failed: take an earlier state"};
+  }
+  return {};
+}
+
+std::set<std::size_t> variances(const Model& model) {
+  std::set<std::size_t> statistics;
+  for (const Operator& one : model.operators)
+    if (const auto* normalization = std::get_if<BatchNormalization>(&one.attributes))
+      statistics.insert(normalization->variance);
+  return statistics;
+}
+
 std::string left_alone(const std::map<std::string, TensorSource>& tensors) {
   std::string names;
   std::size_t count = 0;
@@ -69,30 +99,39 @@ Result<InitialFile> InitialFile::open(const std::string& path, const Model& mode
   initial.seed_ = seed;
   std::string drawn;
   const std::set<std::size_t> heads = head_segments(model);
-  const auto take = [&](const Segment& segment, bool head, std::vector<Source>& sources) -> Status {
+  enum class Role : std::uint8_t { kOther, kHead, kVariance };
+  const auto take = [&](const Segment& segment, Role role, std::vector<Source>& sources) -> Status {
     const auto found = tensors.find(segment.name);
     if (found == tensors.end())
       return misfit(path, model, "has no tensor " + segment.name + " of " + text_of(segment.shape));
     const std::vector<std::int64_t>& shape = found->second.shape;
     Source source{segment, found->second.read};
     if (shape != segment.shape) {
-      if (!head || !differ_in_classes(shape, segment.shape))
+      if (role != Role::kHead || !differ_in_classes(shape, segment.shape))
         return misfit(
             path, model,
             "has " + segment.name + " of " + text_of(shape) + " where " + text_of(segment.shape) + " is needed");
       source.read = {};
       drawn += (drawn.empty() ? "" : ", ") + segment.name + " (" + text_of(segment.shape) + ", in the file " +
                text_of(shape) + ")";
+    } else if (const Status good = check_values(path, found->second, segment.element_count, role == Role::kVariance);
+               !good) {
+      return good;
     }
     sources.push_back(std::move(source));
     tensors.erase(found);
     return {};
   };
   for (std::size_t s = 0; s < model.segments.size(); ++s)
-    if (const Status taken = take(model.segments[s], heads.contains(s), initial.segments_); !taken)
+    if (const Status taken = take(model.segments[s], heads.contains(s) ? Role::kHead : Role::kOther, initial.segments_);
+        !taken)
       return taken.error();
-  for (const Segment& statistic : model.statistics.segments())
-    if (const Status taken = take(statistic, false, initial.statistics_); !taken) return taken.error();
+  const std::set<std::size_t> positive = variances(model);
+  for (std::size_t s = 0; s < model.statistics.size(); ++s)
+    if (const Status taken =
+            take(model.statistics[s], positive.contains(s) ? Role::kVariance : Role::kOther, initial.statistics_);
+        !taken)
+      return taken.error();
   if (!drawn.empty()) initial.notes_.push_back("drawn from the seed because the number of classes differs: " + drawn);
   if (std::string note = left_alone(tensors); !note.empty()) initial.notes_.push_back(std::move(note));
   return initial;

@@ -2,8 +2,8 @@
 // PyTorch's names and shapes, such as `tgctl fetch` writes, or torchvision's own saved with safetensors.
 //
 // The file must have every segment and statistic of the model in its shape. A head's dense layer may have another
-// number of classes: it is then drawn from the seed. Other tensors are ignored. Nothing is kept in memory: values are
-// read on demand. Immutable after open; any thread.
+// number of classes: it is then drawn from the seed. Other tensors are ignored. What is taken must be finite, which
+// open() checks. Nothing is kept in memory: values are read on demand. Immutable after open; any thread.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace tg::engine {
 
 class InitialFile {
  public:
-  // Errors name the file, the tensor and both shapes.
+  // Reads the file once. Errors name the file, the tensor, and both shapes or the value.
   static Result<InitialFile> open(const std::string& path, const Model& model, std::uint64_t seed);
 
   // Elements [first, first + values.size()) of segment or statistic number `index`, padding 0. Throws

@@ -143,7 +143,7 @@ static_assert(kMostFrameBytes <= kMostIdlePoolBytes, "a pool can keep a buffer o
 inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an answer
 inline constexpr int kPeerStatusMs = 500;     // a node waits this long for its peers' part of an answer
 inline constexpr int kShutdownMs = 5000;      // hard limit for an orderly end
-inline constexpr int kPrepareMs = 300'000;    // from a run's proposal to its last vote
+inline constexpr int kPrepareMs = 300'000;    // of preparing a run, without progress
 
 // The control port and the runs on disk.
 inline constexpr std::size_t kMostRecordBytes = 256 * 1024;  // run.json; a larger one is not read

@@ -484,6 +484,8 @@ void ControlServer::State::tick(std::uint64_t now_ms) {
     if (heard[peer].exchange(false, std::memory_order_relaxed)) liveness.heard(peer, now_ms);
   }
   for (Verdict& verdict : liveness.tick(now_ms)) hooks.lost(std::move(verdict));
+  for (const Seat seat : liveness.take_preparing())
+    if (hooks.prepares) hooks.prepares(seat, watching.run_id);
   for (const Seat peer : names.places())
     reached[peer] = peer == self || (liveness.alive(peer, now_ms) && sockets->problem(peer).empty());
   for (Answer& late : questions.expired(now_ms)) answer(std::move(late));

@@ -42,7 +42,8 @@ class ControlServer {
   struct Hooks {  // all called on the control thread; must not block
     std::function<void(ControlCall)> call;
     std::function<void(Verdict)> lost;
-    std::function<LinkView(Seat)> link;                   // of the mesh; without it every link is up
+    std::function<void(Seat, const std::string& run_id)> prepares = {};  // it got on with preparing that run
+    std::function<LinkView(Seat)> link;                                  // of the mesh; without it every link is up
     std::function<std::string()> own_problem = {};        // what else is wrong with this node, "" if nothing is
     std::function<schema::ComputeStatus()> compute = {};  // the device that trains here
     // How the node at a peer's address calls itself; asked while the link is down.

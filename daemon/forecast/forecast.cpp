@@ -5,6 +5,7 @@
 #include "daemon/forecast/predict.h"
 #include "daemon/membership/choose_exchange.h"
 #include "schema/limits.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 namespace {
@@ -29,6 +30,16 @@ std::vector<std::string> assumptions_of(const Task& task, const Machine& machine
                        : "seconds per sample do not depend on the batch, and fall with the cores");
   list.push_back("the float32 ring runs at line rate without any delay per hop and adds at no cost");
   return list;
+}
+
+std::string about_data(const Question& question, const Task& task) {
+  const std::string taken = std::to_string(task.model.input.channels) + "x" + std::to_string(task.model.input.height) +
+                            "x" + std::to_string(task.model.input.width) + " and " +
+                            std::to_string(task.model.classes) + " classes";
+  const std::string text =
+      question.model ? "data of " + taken + ": " + question.data
+                     : "data are taken to be of " + taken + "; a start takes what they are, and " + question.data;
+  return schema::clip_text(text, schema::kMostAssumptionBytes);
 }
 
 }  // namespace
@@ -84,6 +95,7 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   reply.coding = to_word(chosen.coding);
   reply.asked = row(question.nodes);
   reply.assumptions = assumptions_of(task, *machine, measured);
+  if (!question.data.empty()) reply.assumptions.insert(reply.assumptions.begin(), about_data(question, task));
   if (question.own_samples > 0)
     reply.assumptions.push_back("weights split the batch of " + std::to_string(question.nodes) +
                                 " nodes, and each computes as long for its part as " + measured.node +

@@ -25,7 +25,8 @@ struct Question {
   // parts.
   std::uint64_t own_samples = 0;
   std::string uneven = {};
-  std::optional<engine::ModelOptions> model = {};  // where the data were loaded; none = make_task finds it
+  std::optional<engine::ModelOptions> model = {};  // where the data were seen; none = make_task finds it
+  std::string data = {};                           // what was seen of them, or why nothing was
 };
 
 struct Forecast {

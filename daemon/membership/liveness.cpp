@@ -43,19 +43,26 @@ void Liveness::beat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms) {
   const bool moved = !member.beat || member.beat->phase != beat.phase || member.beat->step != beat.step ||
                      member.beat->progress != beat.progress;
   if (moved) member.progress_ms = std::max(member.progress_ms, now_ms);
+  if (moved && beat.phase == schema::Phase::kPrepare) member.prepares = true;
   member.in_run_ms = std::max(member.in_run_ms, now_ms);
   member.beat = beat;
+}
+
+std::vector<Seat> Liveness::take_preparing() {
+  std::vector<Seat> seats;
+  for (const Seat seat : members_.places())
+    if (std::exchange(members_[seat].prepares, false)) seats.push_back(seat);
+  return seats;
 }
 
 void Liveness::watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms) {
   run_id_ = std::move(run_id);
   step_timeout_ms_ = step_timeout_ms;
-  watched_ms_ = now_ms;
   watching_ = true;
   for (Member& member : members_) {
     member.quiet_ms = member.in_run_ms = member.progress_ms = now_ms;
     member.beat.reset();
-    member.accused = false;
+    member.accused = member.prepares = false;
   }
 }
 
@@ -98,7 +105,7 @@ std::string Liveness::accusation(Seat seat, std::uint64_t now_ms) const {
   const bool up = !passed(member.quiet_ms, options_.peer_timeout_ms / 2);
   if (seat != options_.self && up && passed(member.in_run_ms, options_.peer_timeout_ms))
     return name + " is up, but not in run " + run_id_ + "; was it restarted?";
-  // Preparation has a deadline of its own (Membership).
+  // Preparation has a deadline of its own (Membership), which progress puts off.
   if (!member.beat || member.beat->phase == schema::Phase::kPrepare) return "";
   if (waits_for_others(member.beat->phase)) {
     if (!passed(member.progress_ms, kWaitingFactor * step_timeout_ms_)) return "";
@@ -121,7 +128,7 @@ std::optional<PhaseTime> Liveness::phase_time(Seat seat, std::uint64_t now_ms) c
   if (!watching_ || !member.beat) return std::nullopt;
   const auto since = [now_ms](std::uint64_t ms) { return now_ms > ms ? now_ms - ms : 0; };
   const schema::Phase phase = member.beat->phase;
-  if (phase == schema::Phase::kPrepare) return PhaseTime{phase, since(watched_ms_), schema::kPrepareMs};
+  if (phase == schema::Phase::kPrepare) return PhaseTime{phase, since(member.progress_ms), schema::kPrepareMs};
   const bool waits = waits_for_others(phase);
   return PhaseTime{phase, since(member.progress_ms), waits ? step_timeout_ms_ * 3 / 2 : step_timeout_ms_};
 }

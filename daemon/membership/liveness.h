@@ -38,7 +38,7 @@ struct Verdict {
 // How long a member of the watched run has been in its phase.
 struct PhaseTime {
   schema::Phase phase = schema::Phase::kIdle;
-  std::uint64_t ms = 0;        // time without progress; when preparing, since the request
+  std::uint64_t ms = 0;        // time without progress
   std::uint64_t limit_ms = 0;  // time after which the run ends
 };
 
@@ -48,6 +48,8 @@ class Liveness {
 
   void heard(Seat peer, std::uint64_t now_ms);                           // any data
   void beat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms);  // also our own, seat == self
+  // Who has got on with preparing the watched run since this was last asked.
+  std::vector<Seat> take_preparing();
   // Watching begins with a run (deadlines start now) and ends with it; without a run nobody is accused. Called at
   // PrepareRun it also finds a member that dies while it prepares; called again at BeginRun it starts anew.
   void watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms);
@@ -69,6 +71,7 @@ class Liveness {
     std::uint64_t progress_ms = 0;     // change of phase, step or progress
     std::optional<schema::Beat> beat;  // the last one of the watched run
     bool accused = false;
+    bool prepares = false;  // and has got on with it
   };
 
   std::string accusation(Seat seat, std::uint64_t now_ms) const;  // "" = none
@@ -77,7 +80,7 @@ class Liveness {
   Per<Seat, Member> members_;
   std::string run_id_;
   bool watching_ = false;
-  std::uint64_t step_timeout_ms_ = 0, watched_ms_ = 0;
+  std::uint64_t step_timeout_ms_ = 0;
   std::optional<std::uint64_t> ticked_ms_;
 };
 

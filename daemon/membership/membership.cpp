@@ -1,5 +1,6 @@
 #include "daemon/membership/membership.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "daemon/membership/words.h"
@@ -150,6 +151,15 @@ void Membership::prepared(std::uint64_t key, const schema::Vote& vote, std::uint
   try_to_vote(now_ms);
 }
 
+void Membership::prepares(Seat seat, std::uint64_t now_ms) {
+  TG_CHECK(peers_.knows(seat), seat.index());
+  const std::vector<Seat> missing = votes_.missing();
+  if (phase_ == Phase::kProposing && std::ranges::find(missing, seat) != missing.end())
+    deadline_ms_ = now_ms + prepare_timeout_ms_;
+  const bool waits = phase_ == Phase::kVoted || (phase_ == Phase::kPreparing && !own_vote_);
+  if (waits && !stop_asked_) deadline_ms_ = now_ms + prepare_timeout_ms_ + claim_timeout_ms_;
+}
+
 void Membership::try_to_vote(std::uint64_t now_ms) {
   schema::Vote vote = *own_vote_;
   const std::vector<Seat> missing = peers_.disconnected();
@@ -257,7 +267,7 @@ void Membership::tick(std::uint64_t now_ms) {
       const std::vector<Seat> missing = votes_.missing();
       return fail_proposal(
           {ErrorKind::kTimeout, name(missing.front()), "prepare",
-           peers_.names_of(missing) + " did not prepare the run within " + seconds_text(prepare_timeout_ms_)});
+           peers_.names_of(missing) + " got no further in preparing the run for " + seconds_text(prepare_timeout_ms_)});
     }
     case Phase::kPreparing:
       if (own_vote_ && !stop_asked_) return try_to_vote(now_ms);

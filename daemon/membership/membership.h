@@ -8,7 +8,7 @@
 // right to propose (proposal_right.h): of two starts in the same second exactly one proceeds and the other
 // is refused with the winner's id. With the grant it proposes to all; every member prepares (loads data, builds the
 // model, hashes) and votes; the proposer compares the hashes (votes.h) and commits, or fails the proposal with one
-// message for all. A member that lost its proposer drops the reservation.
+// message for all. A member that lost its proposer drops the reservation. Preparing may take as long as it gets on.
 //
 //   proposer:  idle -> pending -> proposing (own vote and theirs) -> running
 //   member:    idle -> preparing -> voted -> running
@@ -96,7 +96,7 @@ struct MembershipOptions {
   Seat self;
   std::uint16_t weight = 1;                               // weight of our own share of a batch
   std::uint64_t claim_timeout_ms = 5'000;                 // a granted claim without a proposal is void after this
-  std::uint64_t prepare_timeout_ms = schema::kPrepareMs;  // from the proposal to the last vote
+  std::uint64_t prepare_timeout_ms = schema::kPrepareMs;  // without progress of those that still prepare
   std::uint64_t proposer_timeout_ms = 15'000;  // how long a member waits for a proposer that makes no progress
   // After our own save: the wait for a member that caused the end, or for any member while this node shuts down.
   std::uint64_t blamed_timeout_ms = 300;
@@ -116,6 +116,8 @@ class Membership {
   // A client's start. key is drawn by the caller. Answered by AnswerStart with this token, sooner or later.
   void start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms);
   void prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms);  // the own vote
+  // A node has got on with preparing the current run: large data take their time.
+  void prepares(Seat seat, std::uint64_t now_ms);
   // Claim, Grant, Propose, Vote, Commit, Fail, Goodbye; anything else is not for membership and ignored, as is every
   // frame of another run than the current one, or of another view.
   void frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);

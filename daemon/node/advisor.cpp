@@ -5,10 +5,13 @@
 #include "daemon/run/memory_check.h"
 #include "daemon/run/run.h"
 #include "daemon/run/shares.h"
+#include "daemon/step/job_data.h"
 #include "engine/resources/processors.h"
 
 namespace tg::daemon {
 namespace {
+
+constexpr std::chrono::seconds kMostLooking{20};  // at a job's data, for a plan; tgctl waits three times as long
 
 Error busy_error(const std::string& node) {
   return {ErrorKind::kRefused, node + " cannot measure while a run is on; ask again when it has ended"};
@@ -58,10 +61,37 @@ void Advisor::bench(std::uint64_t token, std::uint64_t key, bool busy) {
 void Advisor::plan(std::uint64_t token, const schema::ForecastRequest& request, std::uint64_t key, bool busy) {
   Result<schema::JobSpec> job = schema::parse_job(request.spec, "job");
   if (!job) return control_.reply(token, job.error());
-  foresee(weighed({std::move(job).value(), request.nodes, request.line_mbps, request.cores, true}), key, busy,
-          [this, token](const Result<Forecast>& known) {
-            known ? control_.reply(token, known->reply) : control_.reply(token, known.error());
-          });
+  const engine::DatasetOptions data = dataset_options(*job, context_.data_dir_for(*job), 1);
+  const bool unknown = job->compute == schema::Compute::kTrain && !engine::known_shape(data);
+  Question question = weighed({std::move(job).value(), request.nodes, request.line_mbps, request.cores, true});
+  if (!unknown) return answer_plan(token, std::move(question), key, busy);
+  if (looking_)
+    return control_.reply(token, Error{ErrorKind::kRefused,
+                                       context_.self.config.node + " looks at data for another plan; ask again soon"});
+  looking_.emplace(Looking{token, key, std::move(question), std::chrono::steady_clock::now() + kMostLooking, nullptr});
+  looking_->look = std::make_unique<DataLook>(data, [&queue = queue_, key](Result<engine::SetSight> sight) {
+    queue.post(DataSeen{key, std::move(sight)});
+  });
+}
+
+void Advisor::on_data_seen(DataSeen& event, bool busy) {
+  if (!looking_ || looking_->key != event.key) return;
+  Looking looking = *std::exchange(looking_, std::nullopt);
+  Question& question = looking.question;
+  if (event.result) {
+    const engine::SetShape& shape = event.result->shape;
+    question.model = model_options(question.job, shape.stored, static_cast<std::size_t>(shape.classes));
+    question.data = "on " + context_.self.config.node + ", " + event.result->what;
+  } else {
+    question.data = context_.self.config.node + " cannot look at them: " + event.result.error().message;
+  }
+  answer_plan(looking.token, std::move(question), looking.key, busy);
+}
+
+void Advisor::answer_plan(std::uint64_t token, Question question, std::uint64_t key, bool busy) {
+  foresee(std::move(question), key, busy, [this, token](const Result<Forecast>& known) {
+    known ? control_.reply(token, known->reply) : control_.reply(token, known.error());
+  });
 }
 
 Question Advisor::weighed(Question question) const {
@@ -145,7 +175,11 @@ void Advisor::on_benched(Benched& event) {
   std::exchange(measured_, nullptr)(event.result);
 }
 
-void Advisor::tick() {
+void Advisor::tick(bool busy) {
+  if (looking_ && std::chrono::steady_clock::now() >= looking_->until) {
+    DataSeen late{looking_->key, Error{ErrorKind::kTimeout, "it took too long"}};
+    on_data_seen(late, busy);
+  }
   if (bench_) bench_->tick();
 }
 

@@ -1,17 +1,20 @@
 // Answers bench and plan on the node, and foresees its runs: one measurement at a time, and forecasts from the last
-// one. Where no measurement of the node as it is now is kept, a plan waits for a new one; a start never waits. Node's
-// thread.
+// one. Where no measurement of the node as it is now is kept, a plan waits for a new one; a start never waits. A plan
+// also waits for a look at the job's data, where only they say what the model will be. Node's thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/control/control_server.h"
 #include "daemon/forecast/bench/bench.h"
 #include "daemon/forecast/bench/bench_file.h"
 #include "daemon/forecast/forecast.h"
+#include "daemon/node/data_look.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/run/run_context.h"
 #include "schema/control/forecast.h"
@@ -40,7 +43,8 @@ class Advisor {
   bool measuring() const { return bench_ != nullptr; }
   void on_probe_reply(std::uint64_t key, Seat from, const schema::ProbeReply& reply);
   void on_benched(Benched& event);
-  void tick();
+  void on_data_seen(DataSeen& event, bool busy);
+  void tick(bool busy);
   // A run begins, or the node ends: whoever waits for a measurement is told so.
   void give_way(const std::string& why);
 
@@ -50,9 +54,19 @@ class Advisor {
   KeptBench kept() const;
   void measure(std::uint64_t key, bool busy, Measured measured);
 
+  void answer_plan(std::uint64_t token, Question question, std::uint64_t key, bool busy);
+
+  struct Looking {  // a plan that waits for what its data are
+    std::uint64_t token = 0, key = 0;
+    Question question;
+    std::chrono::steady_clock::time_point until;
+    std::unique_ptr<DataLook> look;
+  };
+
   const RunContext& context_;
   EventQueue& queue_;
   ControlServer& control_;
+  std::optional<Looking> looking_;
   std::unique_ptr<Bench> bench_;
   Measured measured_;  // who waits for it
 };

@@ -40,13 +40,21 @@ struct PeerLost {  // liveness gave up on it, or it misbehaved
   bool only_in_a_run = false;  // a restart is news to a run only
   std::string run_id = {};     // the run that liveness watched; empty = whichever there is
 };
+struct PeerPrepares {  // it, or this node, got on with preparing this run
+  Seat peer;
+  std::string run_id;
+};
 struct Benched {
   std::uint64_t key = 0;
   Result<schema::BenchReply> result;
 };
+struct DataSeen {  // or not
+  std::uint64_t key = 0;
+  Result<engine::SetSight> result;
+};
 struct ShutDown {};
-using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, ControlCall, RunPrepared, StepHappened, RunSaved,
-                           CheckpointWritten, Benched, ShutDown>;
+using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, ControlCall, RunPrepared,
+                           StepHappened, RunSaved, CheckpointWritten, Benched, DataSeen, ShutDown>;
 
 class EventQueue {
  public:

@@ -127,7 +127,7 @@ void Node::tick() {
   }
   look_at_links(now);
   membership_.tick(now);
-  advisor_.tick();
+  advisor_.tick(busy());
   examiner_.tick();
   publish_metrics();
   if (!run_ && now - last_store_ms_ >= kStoreMs) {
@@ -275,6 +275,11 @@ void Node::on(PeerLost& event) {
   membership_.lost(event.peer, event.message, now_ms());
 }
 
+void Node::on(PeerPrepares& event) {
+  const RunIdentity* current = membership_.current();
+  if (current != nullptr && current->id == event.run_id) membership_.prepares(event.peer, now_ms());
+}
+
 void Node::on(ShutDown&) {
   advisor_.give_way(context_.self.config.node + " is being shut down");
   examiner_.give_way("it is being shut down");
@@ -288,10 +293,13 @@ void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StartRequest>(&event.body)) return start(event.token, *request);
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
-  const bool busy = run_ || dry_run_ || examiner_.measuring() || !context_.news.progress.left_behind.what().empty();
-  if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw(), busy);
+  if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw(), busy());
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
-    return advisor_.plan(event.token, *request, draw(), busy);
+    return advisor_.plan(event.token, *request, draw(), busy());
+}
+
+bool Node::busy() const {
+  return run_ || dry_run_ || examiner_.measuring() || !context_.news.progress.left_behind.what().empty();
 }
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {

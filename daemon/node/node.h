@@ -46,17 +46,20 @@ class Node {
   void take_votes();
   void look_at_links(std::uint64_t now);
   void publish_metrics();
+  bool busy() const;  // nothing can be measured now
 
   // --- events ---
   void on(FrameArrived& event);
   void on(ConnectionChanged& event);
   void on(PeerLost& event);
+  void on(PeerPrepares& event);
   void on(ControlCall& event);
   void on(RunPrepared& event);
   void on(StepHappened& event);
   void on(RunSaved& event);
   void on(CheckpointWritten& event);
   void on(Benched& event) { advisor_.on_benched(event); }
+  void on(DataSeen& event) { advisor_.on_data_seen(event, busy()); }
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
   void stop(std::uint64_t token, const schema::StopRequest& request);

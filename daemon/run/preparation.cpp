@@ -1,6 +1,7 @@
 #include "daemon/run/preparation.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <new>
@@ -25,6 +26,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kProbes = 3;          // timed forward + backward passes; the median counts
 constexpr double kLongProbe = 5.0;  // seconds after which one is enough
+constexpr std::chrono::seconds kSayEvery{10};
+
+// Any thread; one of them is told that it is time.
+class NowAndThen {
+ public:
+  bool due() {
+    const Clock::rep now = Clock::now().time_since_epoch().count();
+    Clock::rep next = next_;
+    return now >= next && next_.compare_exchange_strong(next, now + Clock::duration(kSayEvery).count());
+  }
+
+ private:
+  std::atomic<Clock::rep> next_{(Clock::now() + kSayEvery).time_since_epoch().count()};
+};
 
 bool replays(const schema::JobSpec& job) { return job.compute == schema::Compute::kReplay; }
 
@@ -64,7 +79,12 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared, c
                      " cannot be trained, only its gradients can be replayed; set compute = replay, or another model "
                      "(tgctl models lists them)"};
   engine::DatasetOptions wanted = dataset_options(job, options.data_dir, options.threads);
-  wanted.advanced = advance;
+  wanted.memory_dir = options.memory_dir;
+  NowAndThen now_and_then;
+  wanted.advanced = [&](std::size_t done, std::size_t of) {
+    advance();
+    if (now_and_then.due()) options.say(std::to_string(done) + " of " + std::to_string(of) + " images");
+  };
   const auto data = engine::load_dataset(wanted);
   if (!data.ok()) return data.error();
   Result<engine::Model> model = engine::make_model(model_options(job, (*data)->train.stored, (*data)->classes.size()));

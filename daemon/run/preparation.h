@@ -21,6 +21,9 @@ struct PreparationOptions {
   std::string node;                  // for messages
   std::string unsaved_note = {};     // for the error that less is left than is configured
   std::uint64_t memory_bytes = 0;    // that the run may take at most; 0 = what is left on this machine
+  std::string memory_dir = {};       // where to remember what was found out of pictures
+  // A line of progress, now and then, while data are read; any thread.
+  std::function<void(const std::string&)> say = [](const std::string&) {};
 };
 
 // On the thread that will train with what comes of it; takes seconds. compute outlives the kit. advance() is

@@ -34,16 +34,20 @@ std::string unsaved_note(const RunContext& context) {
   return daemon::unsaved_note(held.bytes, held.runs);
 }
 
-Trainer::Prepare preparation(const RunContext& context, const schema::JobSpec& job, Rank self,
+Trainer::Prepare preparation(const RunContext& context, const std::string& id, const schema::JobSpec& job, Rank self,
                              const Per<Rank, std::uint16_t>& weights) {
   const PreparationOptions options{.job = job,
-                                   .data_dir = job.data_dir.empty() ? context.self.config.data_dir : job.data_dir,
+                                   .data_dir = context.data_dir_for(job),
                                    .threads = context.threads_for(job),
                                    .self = self,
                                    .weights = weights,
                                    .node = context.self.config.node,
                                    .unsaved_note = unsaved_note(context),
-                                   .memory_bytes = memory_for_a_run(context)};
+                                   .memory_bytes = memory_for_a_run(context),
+                                   .memory_dir = context.self.config.state_dir + "/data",
+                                   .say = [&log = context.news.log, id](const std::string& line) {
+                                     log.info("preparing", {{"run", id}, {"progress", line}});
+                                   }};
   return [options, &compute = context.machine.compute](const std::function<void()>& advance) {
     return prepare(options, compute, advance);
   };
@@ -75,7 +79,7 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
   const Per<Rank, std::uint16_t> weights = by_rank(view_, identity_.weights);
   trainer_ =
       std::make_unique<Trainer>(Trainer::Options{.job = job_, .self = self, .weights = weights, .run = identity_.id},
-                                preparation(context_, job_, self, weights), context_.news.progress,
+                                preparation(context_, identity_.id, job_, self, weights), context_.news.progress,
                                 context_.machine.fault, timeline_, trainer_hooks(context_, identity_.key));
 }
 

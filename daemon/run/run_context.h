@@ -86,6 +86,9 @@ struct RunContext {
   Tell tell;
 
   std::uint64_t threads_for(const schema::JobSpec& job) const { return job.threads ? job.threads : machine.threads; }
+  const std::string& data_dir_for(const schema::JobSpec& job) const {
+    return job.data_dir.empty() ? self.config.data_dir : job.data_dir;
+  }
   // The weights of all nodes' shares of a batch, as far as they have told.
   Per<Seat, std::uint16_t> weights() const {
     Per<Seat, std::uint16_t> all;

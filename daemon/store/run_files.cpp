@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,12 +9,14 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
 #include "engine/storage/atomic_file.h"
 #include "kernels/base/hex.h"
+#include "kernels/base/regular_file.h"
 #include "schema/limits.h"
 #include "schema/text.h"
 
@@ -30,30 +31,20 @@ constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins like 
 
 std::string errno_text() { return std::strerror(errno); }
 
-// O_NOFOLLOW: a link in a run's directory leads nowhere. O_NONBLOCK: nor does a pipe hold us up.
+// A link in a run's directory leads nowhere.
 Result<Slice> read_file(const std::string& path, std::uint64_t offset, std::size_t most_bytes) {
-  const OpenFile file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  struct stat about {};
-  if (file.fd() < 0) {
-    return Error{errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
-  }
-  if (::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) {
-    return Error{ErrorKind::kIo, "cannot read " + path + ": not a regular file"};
-  }
+  const auto unreadable = [&](const Error& cause) {
+    return Error{cause.kind, "cannot read " + path + ": " + cause.message};
+  };
+  const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
+  if (!file) return unreadable(file.error());
   Slice slice;
-  slice.total_bytes = static_cast<std::uint64_t>(about.st_size);
+  slice.total_bytes = file->bytes();
   if (offset >= slice.total_bytes) return slice;
   slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));
-  std::size_t done = 0;
-  while (done < slice.data.size()) {
-    const ssize_t got =
-        ::pread(file.fd(), slice.data.data() + done, slice.data.size() - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error{ErrorKind::kIo, "cannot read " + path + ": " + errno_text()};
-    if (got == 0) break;  // the file shrank meanwhile
-    done += static_cast<std::size_t>(got);
-  }
-  slice.data.resize(done);
+  const Result<std::size_t> got = file->read(offset, std::as_writable_bytes(std::span(slice.data)));
+  if (!got) return unreadable(got.error());
+  slice.data.resize(*got);  // less if the file shrank meanwhile
   return slice;
 }
 

@@ -25,6 +25,7 @@ inline constexpr int kMostFolderDepth = 8;                           // folder l
 inline constexpr std::size_t kMostListBytes = std::size_t{1} << 30;  // size of train.txt, test.txt or classes.txt
 inline constexpr std::size_t kMostDamagedInARow = 100;               // files skipped for one sample
 inline constexpr std::size_t kMostDamagedNamed = 20;                 // files named; the rest are only counted
+inline constexpr std::size_t kMostLookedAt = 200;                    // pictures, to foresee what a run would take
 inline constexpr std::size_t kMostMeasuredPictures = 2000;           // pictures decoded to measure mean and deviation
 
 // Arrays (.npy, IDX).

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
+#include <span>
+
+#include "kernels/base/regular_file.h"
 
 namespace tg::engine {
 namespace {
@@ -26,21 +26,19 @@ std::string recorded_path(std::string path, std::size_t rank) {
 }
 
 Result<std::vector<float>> read_recorded(const std::string& path, const Model& model) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff bytes = file ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (bytes < 0)
+  const Result<RegularFile> file = RegularFile::open(path);
+  if (!file)
     return off(ErrorKind::kInvalidJob, path,
-               std::string(std::strerror(errno)) + "; put the file on this node, or set replay-gradients = gaussian");
+               file.error().message + "; put the file on this node, or set replay-gradients = gaussian");
   std::vector<float> values(model.segments.parameter_count());
   const std::size_t wanted = values.size() * sizeof(float);
-  if (static_cast<std::size_t>(bytes) != wanted)
+  if (file->bytes() != wanted)
     return off(ErrorKind::kInvalidJob, path,
-               std::to_string(bytes) + " bytes are not the " + std::to_string(wanted) + " of the " +
+               std::to_string(file->bytes()) + " bytes are not the " + std::to_string(wanted) + " of the " +
                    std::to_string(values.size()) + " float32 gradients of " + model.name +
                    "; record them with this model");
-  file.seekg(0);
-  if (!file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(wanted)))
-    return off(ErrorKind::kIo, path, "cannot be read to its end; copy it again");
+  const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(values)));
+  if (!got || *got < wanted) return off(ErrorKind::kIo, path, "cannot be read to its end; copy it again");
   const auto odd = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
   if (odd != values.end())
     return off(ErrorKind::kInvalidJob, path,

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <memory>
-#include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "engine/storage/atomic_file.h"
 #include "engine/storage/safetensors_header.h"
+#include "kernels/base/regular_file.h"
 #include "kernels/base/sha256.h"
 
 namespace tg::engine {
@@ -28,18 +26,44 @@ Error unwritable(const std::string& path, const std::string& what) {
   return {ErrorKind::kFailed, "cannot write " + path + ": " + what};
 }
 
-// The file's size, with the stream left at its start; a directory or an unreadable file gives an error.
-Result<std::uint64_t> open_file(const std::string& path, std::ifstream& file) {
-  errno = 0;
-  file.open(path, std::ios::binary);
-  file.seekg(0, std::ios::end);
-  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
-  file.seekg(0);
-  if (!file || size < 0 || size == INT64_MAX) {
-    const ErrorKind kind = errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kIo;
-    return Error{kind, "cannot read " + path + (errno != 0 ? std::string(": ") + std::strerror(errno) : "")};
-  }
-  return static_cast<std::uint64_t>(size);
+// What is often taken for a safetensors file.
+struct Other {
+  std::string_view begins, what;
+};
+constexpr Other kOthers[] = {{"PK\x03\x04", "a zip archive, as torch.save and numpy.savez write"},
+                             {"\x80", "a pickle, as torch.save writes"},
+                             {"\x89HDF", "an HDF5 file, as Keras writes"}};
+
+Error unreadable(const std::string& path, const Error& cause) {
+  return {cause.kind, "cannot read " + path + ": " + cause.message};
+}
+
+Result<RegularFile> open_file(const std::string& path) {
+  Result<RegularFile> file = RegularFile::open(path);
+  if (!file) return unreadable(path, file.error());
+  return file;
+}
+
+// Reads all of `bytes` from there on.
+Status read_whole(const RegularFile& file, const std::string& path, std::uint64_t at, std::span<std::byte> bytes) {
+  const Result<std::size_t> got = file.read(at, bytes);
+  if (!got) return unreadable(path, got.error());
+  if (*got < bytes.size()) return damaged(path, "it is truncated");
+  return {};
+}
+
+// No file of ours begins with a size that is out of bounds: it is damaged, or of another kind.
+Error without_header(const std::string& path, const RegularFile& file, std::uint64_t header_bytes) {
+  char start[kSizeBytes] = {};
+  if (const auto got = file.read(0, std::as_writable_bytes(std::span(start))); !got)
+    return unreadable(path, got.error());
+  for (const Other& other : kOthers)
+    if (std::string_view(start, sizeof start).starts_with(other.begins))
+      return {ErrorKind::kInvalidJob, path + " is " + std::string(other.what) +
+                                          ", and no safetensors file; write one with "
+                                          "safetensors.torch.save_file(model.state_dict(), \"x.safetensors\")"};
+  return damaged(
+      path, "its header would be " + std::to_string(header_bytes) + " bytes long, if it is a safetensors file at all");
 }
 
 struct Opening {
@@ -48,34 +72,35 @@ struct Opening {
 };
 
 // Reads and checks the header.
-Result<Opening> read_header(const std::string& path, std::ifstream& file, std::uint64_t file_bytes) {
+Result<Opening> read_header(const std::string& path, const RegularFile& file) {
   std::uint64_t header_bytes = 0;
-  if (file_bytes < kSizeBytes || !file.read(reinterpret_cast<char*>(&header_bytes), kSizeBytes)) {
-    return damaged(path, "it is too short for a safetensors file");
-  }
-  if (header_bytes > kMostHeaderBytes || header_bytes > file_bytes - kSizeBytes) {
-    return damaged(path, "its header would be " + std::to_string(header_bytes) + " bytes long");
-  }
+  if (file.bytes() < kSizeBytes) return damaged(path, "it is too short for a safetensors file");
+  if (const Status read = read_whole(file, path, 0, std::as_writable_bytes(std::span(&header_bytes, 1))); !read)
+    return read.error();
+  if (header_bytes > kMostHeaderBytes || header_bytes > file.bytes() - kSizeBytes)
+    return without_header(path, file, header_bytes);
   std::string json(header_bytes, '\0');
-  if (!file.read(json.data(), static_cast<std::streamsize>(header_bytes))) return damaged(path, "it is truncated");
-  auto header = parse_tensor_header(json, file_bytes - kSizeBytes - header_bytes);
+  if (const Status read = read_whole(file, path, kSizeBytes, std::as_writable_bytes(std::span(json))); !read)
+    return read.error();
+  auto header = parse_tensor_header(json, file.bytes() - kSizeBytes - header_bytes);
   if (!header && header.error().kind != ErrorKind::kCorrupt)
     return Error{ErrorKind::kCorrupt, path + ": " + header.error().message};
   if (!header) return damaged(path, header.error().message);
   return Opening{*std::move(header), kSizeBytes + header_bytes};
 }
 
-Result<LoadedTensors> read_tensors(const std::string& path, std::ifstream& file, std::uint64_t file_bytes) {
-  Result<Opening> opening = read_header(path, file, file_bytes);
+Result<LoadedTensors> read_tensors(const std::string& path, const RegularFile& file) {
+  Result<Opening> opening = read_header(path, file);
   if (!opening) return opening.error();
   TensorHeader* const header = &opening->header;
   LoadedTensors loaded;
   loaded.metadata = std::move(header->metadata);
   for (TensorEntry& tensor : header->tensors) {
     std::vector<float> values((tensor.end - tensor.begin) / sizeof(float));
-    const auto bytes = static_cast<std::streamsize>(values.size() * sizeof(float));
-    file.seekg(static_cast<std::streamoff>(opening->values_at + tensor.begin));
-    if (!file.read(reinterpret_cast<char*>(values.data()), bytes)) return damaged(path, "it is truncated");
+    if (const Status read =
+            read_whole(file, path, opening->values_at + tensor.begin, std::as_writable_bytes(std::span(values)));
+        !read)
+      return read.error();
     loaded.shapes.emplace(tensor.name, std::move(tensor.shape));
     loaded.values.emplace(std::move(tensor.name), std::move(values));
   }
@@ -106,55 +131,46 @@ Status write_safetensors(const std::string& path, std::vector<TensorSource> tens
 }
 
 Result<FileMark> mark_of_file(const std::string& path) {
-  std::ifstream file;
-  const auto file_bytes = open_file(path, file);
-  if (!file_bytes) return file_bytes.error();
+  const Result<RegularFile> file = open_file(path);
+  if (!file) return file.error();
   Sha256 hash;
   FileMark mark;
-  std::vector<char> buffer(kBufferBytes);
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
-    hash.add(std::as_bytes(std::span(buffer).first(static_cast<std::size_t>(file.gcount()))));
-    mark.bytes += static_cast<std::uint64_t>(file.gcount());
+  std::vector<std::byte> buffer(kBufferBytes);
+  while (true) {
+    const Result<std::size_t> got = file->read(mark.bytes, buffer);
+    if (!got) return unreadable(path, got.error());
+    if (*got == 0) break;
+    hash.add(std::span(buffer).first(*got));
+    mark.bytes += *got;
   }
-  if (file.bad()) return Error{ErrorKind::kIo, "cannot read " + path};
   mark.sha256 = hash.hex();
   return mark;
 }
 
 Result<LoadedTensors> read_safetensors(const std::string& path) {
-  std::ifstream file;
-  const auto file_bytes = open_file(path, file);
-  if (!file_bytes) return file_bytes.error();
+  const Result<RegularFile> file = open_file(path);
+  if (!file) return file.error();
   try {
-    return read_tensors(path, file, *file_bytes);
+    return read_tensors(path, *file);
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kFailed, "not enough memory to read " + path};
   }
 }
 
 Result<OpenTensors> open_safetensors(const std::string& path) {
-  struct Shared {
-    std::mutex mutex;
-    std::ifstream file;
-  };
-  const auto shared = std::make_shared<Shared>();
-  const auto file_bytes = open_file(path, shared->file);
-  if (!file_bytes) return file_bytes.error();
-  Result<Opening> opening = read_header(path, shared->file, *file_bytes);
+  Result<RegularFile> opened = open_file(path);
+  if (!opened) return opened.error();
+  const auto file = std::make_shared<const RegularFile>(*std::move(opened));
+  Result<Opening> opening = read_header(path, *file);
   if (!opening) return opening.error();
   OpenTensors open;
   open.metadata = std::move(opening->header.metadata);
   for (TensorEntry& tensor : opening->header.tensors) {
     const std::uint64_t at = opening->values_at + tensor.begin;
-    open.tensors.push_back({std::move(tensor.name), std::move(tensor.shape),
-                            [shared, path, at](std::size_t first, std::span<float> values) -> Status {
-                              const std::lock_guard lock(shared->mutex);
-                              shared->file.clear();
-                              shared->file.seekg(static_cast<std::streamoff>(at + first * sizeof(float)));
-                              const auto bytes = static_cast<std::streamsize>(values.size_bytes());
-                              if (shared->file.read(reinterpret_cast<char*>(values.data()), bytes)) return {};
-                              return Error{ErrorKind::kIo, "cannot read " + path};
-                            }});
+    open.tensors.push_back(
+        {std::move(tensor.name), std::move(tensor.shape), [file, path, at](std::size_t first, std::span<float> values) {
+           return read_whole(*file, path, at + first * sizeof(float), std::as_writable_bytes(values));
+         }});
   }
   return open;
 }

@@ -1,17 +1,15 @@
 #include "schema/keys/keys.h"
 
-#include <fcntl.h>
 #include <sodium.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 
+#include "kernels/base/regular_file.h"
 #include "schema/limits.h"
 #include "schema/options/options.h"
 #include "schema/text.h"
@@ -148,24 +146,17 @@ Result<std::string> read_key_file(const std::string& path) {
   const auto failed = [&](const std::string& why) {
     return Error{ErrorKind::kUsage, path + ": the key file cannot be read: " + why};
   };
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return failed(std::strerror(errno));
-  struct Closer {
-    int file;
-    ~Closer() { ::close(file); }
-  } const closer{file};
-  // Checks the open file, not its name, so that nobody can replace it in between.
-  struct stat status {};
-  if (::fstat(file, &status) != 0) return failed(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return failed("it is not a file");
-  if (status.st_uid != 0 && status.st_uid != ::geteuid())
-    return failed("it belongs to another user (uid " + std::to_string(status.st_uid) + "); chown it");
-  if ((status.st_mode & 077) != 0) return failed("not only its owner can read it; chmod 600 " + path);
+  const Result<RegularFile> file = RegularFile::open(path);
+  if (!file) return failed(file.error().message);
+  // The open file is checked, not its name, so that nobody can replace it in between.
+  if (file->facts().st_uid != 0 && file->facts().st_uid != ::geteuid())
+    return failed("it belongs to another user (uid " + std::to_string(file->facts().st_uid) + "); chown it");
+  if ((file->facts().st_mode & 077) != 0) return failed("not only its owner can read it; chmod 600 " + path);
   std::string text(kMostKeyFileBytes + 1, '\0');
-  const ssize_t got = ::read(file, text.data(), text.size());
-  if (got < 0) return failed(std::strerror(errno));
-  if (static_cast<std::size_t>(got) > kMostKeyFileBytes) return failed("it is too long for a key file");
-  text.resize(static_cast<std::size_t>(got));
+  const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
+  if (!got) return failed(got.error().message);
+  if (*got > kMostKeyFileBytes) return failed("it is too long for a key file");
+  text.resize(*got);
   return text;
 }
 

@@ -1,5 +1,6 @@
 """Data of one's own: folders of pictures, arrays in .npy files, fractals that need no files."""
 
+import json
 import os
 import re
 import shutil
@@ -31,20 +32,21 @@ class Data(unittest.TestCase):
             self.assertEqual(self.digest(mesh, job | {"exchange": "sharded"}), first)
             self.assertNotEqual(self.digest(mesh, job | {"flip": "none", "crop": "none"}), first)
 
-            # One byte of one picture on one node.
+            # Another picture on one node.
             path = os.path.join(folders[1], "train", "grey", "0003.png")
             with open(path, "rb") as file:
                 picture = file.read()
+            shutil.copy(os.path.join(folders[1], "train", "grey", "0004.png"), path)
+            mesh.ctl("start", mesh.job_file(job)).refuses(2, "data differ", "node-a has", "node-b has")
+
+            # One byte of one picture on one node: found before the run begins, since pixels are looked at too.
             with open(path, "wb") as file:
                 file.write(picture[:-20] + bytes([picture[-20] ^ 1]) + picture[-19:])
-            answer = mesh.ctl("start", mesh.job_file(job))
-            answer.refuses(answer.code, "node-b", "data")
+            mesh.ctl("start", mesh.job_file(job)).refuses(1, "node-b: ", "train/grey/0003.png is damaged")
 
-            # The same damage everywhere: the run names it, or does without it.
+            # The same damage everywhere: the start names it, or does without it.
             shutil.copy(path, os.path.join(folders[0], "train", "grey", "0003.png"))
-            answer = mesh.ctl("start", mesh.job_file(job))
-            self.assertIn(answer.code, (2, 5), answer)
-            self.assertIn("train/grey/0003.png is damaged", answer.err)
+            mesh.ctl("start", mesh.job_file(job)).refuses(1, "train/grey/0003.png is damaged")
             self.digest(mesh, job | {"damaged": "skip"})
             self.assertIn("0003.png is damaged", mesh[0].log_text() + mesh[1].log_text())
 
@@ -96,8 +98,19 @@ class Data(unittest.TestCase):
 
     def parameters(self, mesh, job):
         self.digest(mesh, job)
-        plan = mesh.ctl_ok("start", mesh.job_file(job), "--dry-run").out
-        return int(re.search(r"parameters +(\d+)", plan)[1])
+        dry = mesh.ctl_ok("start", mesh.job_file(job), "--dry-run").out
+        count = int(re.search(r"parameters +(\d+)", dry)[1])
+        plan = json.loads(mesh.ctl_ok("plan", mesh.job_file(job), "--nodes", 2, "--link", "1Gbps", "--json").out)
+        self.assertEqual(plan["parameters"], count, "plan foresees what starts")
+        return count
+
+    def test_a_plan_without_the_data_says_what_it_took(self):
+        with Mesh(1) as mesh:
+            job = JOB | {"data": "npy", "data-dir": os.path.join(mesh.folder, "none"), "model": "mlp", "test-share": 0.2}
+            answer = mesh.ctl_ok("plan", mesh.job_file(job), "--nodes", 2, "--link", "1Gbps", "--json")
+            (taken,) = [line for line in json.loads(answer.out)["assumptions"] if line.startswith("data ")]
+            self.assertIn("data are taken to be of 1x28x28 and 10 classes; a start takes what they are, and node-a cannot", taken)
+            self.assertIn("No such file or directory", taken)
 
     def test_the_model_takes_size_and_classes_of_the_data(self):
         with Mesh(1) as mesh:

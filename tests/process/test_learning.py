@@ -81,6 +81,20 @@ class Learning(unittest.TestCase):
             answer = mesh.ctl("start", mesh.job_file(job | {"initial": "misfit.safetensors"}))
             answer.refuses(2, "misfit.safetensors has conv1.weight of 20x1x5x4 where 20x1x5x5 is needed")
 
+            # What is no file of tensors is not waited for, and what is not finite would end in the saved model.
+            os.mkfifo(os.path.join(mesh.folder, "pipe"))
+            with open(os.path.join(mesh.folder, "x.pt"), "wb") as file:
+                file.write(b"PK\3\4" + bytes(100))
+            tensors, _ = read_safetensors(fetched)
+            tensors["fc1.weight"].values[17] = float("nan")
+            write_safetensors(os.path.join(mesh.folder, "nan"), tensors)
+            for name, words in (("pipe", "it is not a regular file"), ("x.pt", "safetensors.torch.save_file(model.state_dict()"),
+                                ("nan", "a value that is not finite in fc1.weight, element 17")):
+                file = mesh.job_file(job | {"initial": os.path.join(mesh.folder, name)})
+                mesh.ctl("start", file, "--dry-run").refuses(2, "node-a: initial: ", words)
+                mesh.ctl("start", file).refuses(2, words)
+            mesh.ctl_ok("start", mesh.job_file(JOB), "--dry-run")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,9 +1,10 @@
 #include "daemon/forecast/bench/bench_file.h"
 
-#include <fstream>
+#include <span>
 
 #include "engine/storage/atomic_file.h"
 #include "kernels/base/log.h"
+#include "kernels/base/regular_file.h"
 #include "schema/described/json_form.h"
 #include "schema/limits.h"
 
@@ -42,10 +43,11 @@ Status write_bench(const std::string& path, const schema::BenchReply& bench) {
 }
 
 KeptBench read_bench(const std::string& path, const schema::BenchReply& now) {
-  std::ifstream file(path, std::ios::binary);
+  const Result<RegularFile> file = RegularFile::open(path);
+  if (!file) return {};
   std::string text(schema::kMostRecordBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
+  text.resize(got ? *got : 0);
   if (text.empty() || text.size() > schema::kMostRecordBytes) return {};
   const auto json = schema::OrderedJson::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("schema_version") || !json["schema_version"].is_number_integer()) return {};

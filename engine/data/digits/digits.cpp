@@ -170,7 +170,7 @@ ImageSet draw_set(const DatasetOptions& options, DrawDomain domain, std::size_t 
     if (i % kHashedImageStep == 0) {
       hash.add(std::uint64_t{set.labels[i]});
       hash.add(pixels);
-      options.advanced();
+      options.advanced(i, count);
     }
   }
   return set;

@@ -180,26 +180,6 @@ Result<ArrayHeader> read_idx_header(const ReadNext& next, const Seen& seen, cons
   return header;
 }
 
-Result<ArrayHeader> read_header(ArrayFormat format, const ReadNext& next, const Seen& seen, const std::string& file) {
-  Result<ArrayHeader> header =
-      format == ArrayFormat::kNpy ? read_npy_header(next, seen, file) : read_idx_header(next, seen, file);
-  if (!header) return header;
-  if (header->shape.empty()) return unusable(file, "holds a single number, no samples");
-  if (header->shape[0] == 0) return damaged(file, "holds no samples");
-  if (header->shape[0] > kMostSamples)
-    return damaged(file,
-                   "claims " + std::to_string(header->shape[0]) + " samples; at most " + std::to_string(kMostSamples));
-  for (std::size_t i = 1; i < header->shape.size(); ++i) {
-    if (header->shape[i] == 0 || header->shape[i] > kMostSampleElements / header->sample_elements)
-      return damaged(file, "claims samples of 0 or of more than " + std::to_string(kMostSampleElements) + " elements");
-    header->sample_elements *= header->shape[i];
-  }
-  if (header->data_bytes() > kMostArrayBytes)
-    return damaged(file, "claims " + std::to_string(header->data_bytes()) + " bytes of data, more than the " +
-                             std::to_string(kMostArrayBytes) + " that an array may have");
-  return header;
-}
-
 template <class Value>
 Value value_at(const std::uint8_t* at, bool big_endian) {
   std::uint8_t bytes[sizeof(Value)];
@@ -288,8 +268,29 @@ std::size_t bytes_of(Element element) {
   return kBytes[static_cast<std::size_t>(element)];
 }
 
+Result<ArrayHeader> read_array_header(ArrayFormat format, const ReadNext& next, const Seen& seen,
+                                      const std::string& file) {
+  Result<ArrayHeader> header =
+      format == ArrayFormat::kNpy ? read_npy_header(next, seen, file) : read_idx_header(next, seen, file);
+  if (!header) return header;
+  if (header->shape.empty()) return unusable(file, "holds a single number, no samples");
+  if (header->shape[0] == 0) return damaged(file, "holds no samples");
+  if (header->shape[0] > kMostSamples)
+    return damaged(file,
+                   "claims " + std::to_string(header->shape[0]) + " samples; at most " + std::to_string(kMostSamples));
+  for (std::size_t i = 1; i < header->shape.size(); ++i) {
+    if (header->shape[i] == 0 || header->shape[i] > kMostSampleElements / header->sample_elements)
+      return damaged(file, "claims samples of 0 or of more than " + std::to_string(kMostSampleElements) + " elements");
+    header->sample_elements *= header->shape[i];
+  }
+  if (header->data_bytes() > kMostArrayBytes)
+    return damaged(file, "claims " + std::to_string(header->data_bytes()) + " bytes of data, more than the " +
+                             std::to_string(kMostArrayBytes) + " that an array may have");
+  return header;
+}
+
 Result<SampleArray> read_samples(ArrayFormat format, const ReadNext& next, const Seen& seen, const std::string& file) {
-  const Result<ArrayHeader> read = read_header(format, next, seen, file);
+  const Result<ArrayHeader> read = read_array_header(format, next, seen, file);
   if (!read) return read.error();
   const ArrayHeader& header = *read;
   const bool bytes = header.element == Element::kUint8;
@@ -316,14 +317,15 @@ Result<SampleArray> read_samples(ArrayFormat format, const ReadNext& next, const
 
 Result<std::vector<std::uint16_t>> read_labels(ArrayFormat format, const ReadNext& next, const Seen& seen,
                                                const std::string& file) {
-  const Result<ArrayHeader> read = read_header(format, next, seen, file);
+  const Result<ArrayHeader> read = read_array_header(format, next, seen, file);
   if (!read) return read.error();
   const ArrayHeader& header = *read;
-  if (header.element == Element::kFloat32 || header.element == Element::kFloat64)
-    return unusable(file, std::string("has ") + name_of(header.element) + " labels; save them as y.astype('int64')");
   if (header.sample_elements != 1)
     return unusable(file, "has " + std::to_string(header.sample_elements) +
-                              " numbers per sample where a label is one: the number of its class");
+                              " numbers per sample where a label is one: the number of its class; if they are one-hot, "
+                              "save y.argmax(axis=1)");
+  if (header.element == Element::kFloat32 || header.element == Element::kFloat64)
+    return unusable(file, std::string("has ") + name_of(header.element) + " labels; save them as y.astype('int64')");
   std::vector<std::uint16_t> labels;
   const Status data =
       read_data(header, next, seen, file, [&](std::span<const std::uint8_t> piece, std::uint64_t first) {

@@ -55,6 +55,9 @@ struct SampleArray {
   std::vector<std::uint8_t> bytes;  // either these or the floats are filled
   std::vector<float> floats;
 };
+// The header alone: what an array of samples, or of labels, says that it is.
+Result<ArrayHeader> read_array_header(ArrayFormat format, const ReadNext& next, const Seen& seen,
+                                      const std::string& file);
 Result<SampleArray> read_samples(ArrayFormat format, const ReadNext& next, const Seen& seen, const std::string& file);
 // Reads labels, whole numbers from 0 to kMostClasses - 1, one per sample.
 Result<std::vector<std::uint16_t>> read_labels(ArrayFormat format, const ReadNext& next, const Seen& seen,

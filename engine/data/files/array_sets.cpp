@@ -110,22 +110,30 @@ void channels_first(const ImageShape& shape, std::vector<Value>& values) {
   }
 }
 
-Result<ImageSet> read_part(const DatasetOptions& options, const PartFiles& files, ContentHash& hash) {
-  const ArrayFormat format = options.kind == DatasetKind::kNpy ? ArrayFormat::kNpy : ArrayFormat::kIdx;
-  const Seen seen = [&](std::span<const std::uint8_t> bytes) { hash.add(bytes); };
-  const auto reader = [](DataFile& file) {
-    return [&file](std::size_t most, std::vector<std::uint8_t>& bytes) {
-      bytes.clear();
-      return file.read_up_to(most, bytes);
-    };
+ArrayFormat format_of(const DatasetOptions& options) {
+  return options.kind == DatasetKind::kNpy ? ArrayFormat::kNpy : ArrayFormat::kIdx;
+}
+
+ReadNext reader_of(DataFile& file) {
+  return [&file](std::size_t most, std::vector<std::uint8_t>& bytes) {
+    bytes.clear();
+    return file.read_up_to(most, bytes);
   };
+}
+
+Result<std::vector<std::uint16_t>> labels_of(const DatasetOptions& options, const PartFiles& files, const Seen& seen) {
+  Result<DataFile> file = DataFile::open(files.labels);
+  if (!file) return file.error();
+  return read_labels(format_of(options), reader_of(*file), seen, files.labels);
+}
+
+Result<ImageSet> read_part(const DatasetOptions& options, const PartFiles& files, ContentHash& hash) {
+  const Seen seen = [&](std::span<const std::uint8_t> bytes) { hash.add(bytes); };
   Result<DataFile> sample_file = DataFile::open(files.samples);
   if (!sample_file) return sample_file.error();
-  Result<SampleArray> samples = read_samples(format, reader(*sample_file), seen, files.samples);
+  Result<SampleArray> samples = read_samples(format_of(options), reader_of(*sample_file), seen, files.samples);
   if (!samples) return samples.error();
-  Result<DataFile> label_file = DataFile::open(files.labels);
-  if (!label_file) return label_file.error();
-  Result<std::vector<std::uint16_t>> labels = read_labels(format, reader(*label_file), seen, files.labels);
+  Result<std::vector<std::uint16_t>> labels = labels_of(options, files, seen);
   if (!labels) return labels.error();
   if (samples->shape[0] != labels->size()) {
     return Error{ErrorKind::kCorrupt, files.samples + " has " + std::to_string(samples->shape[0]) + " samples and " +
@@ -161,13 +169,20 @@ void move_held(const std::vector<char>& held, std::size_t elements, std::vector<
   from.resize(kept * elements);
 }
 
-std::size_t most_label(const ImageSet& set) {
-  return set.labels.empty() ? 0 : *std::max_element(set.labels.begin(), set.labels.end());
+std::size_t most_label(const std::vector<std::uint16_t>& labels) {
+  return labels.empty() ? 0 : *std::max_element(labels.begin(), labels.end());
 }
 
-}  // namespace
+Result<std::vector<std::string>> class_names(const DatasetOptions& options, std::size_t classes) {
+  return read_class_names(find_file(options.directory, "", {"classes.txt"}), classes);
+}
 
-Result<Dataset> load_arrays(const DatasetOptions& options) {
+struct Parts {
+  PartFiles train;
+  std::optional<PartFiles> test;  // none: a share of train is held back
+};
+
+Result<Parts> find_parts(const DatasetOptions& options) {
   const bool npy = options.kind == DatasetKind::kNpy;
   const std::string files = npy ? "x_train.npy, y_train.npy and the rest" : "the IDX files";
   if (const Status status = check_directory(options.directory, options.kind, files); !status) return status.error();
@@ -189,37 +204,66 @@ Result<Dataset> load_arrays(const DatasetOptions& options) {
                           : "file with train-images and none with train-labels in its name") +
                      "; put them there");
   }
-  const bool held = !*test_files;
-  if (held && options.test_share == 0)
+  if (!*test_files && options.test_share == 0)
     return invalid("data-dir " + options.directory + " has no test set; set test-share = 0.1, say, or put " +
                    (npy ? "x_test.npy and y_test.npy" : "t10k-images and t10k-labels") + " there");
-  if (!held && options.test_share != 0)
+  if (*test_files && options.test_share != 0)
     return invalid("test-share is set, and data-dir " + options.directory + " has a test set (" +
                    (*test_files)->samples + "); leave out one of them");
+  return Parts{**train_files, *test_files};
+}
 
+}  // namespace
+
+Result<SetSight> look_at_arrays(const DatasetOptions& options) {
+  const Result<Parts> parts = find_parts(options);
+  if (!parts) return parts.error();
+  Result<DataFile> samples = DataFile::open(parts->train.samples);
+  if (!samples) return samples.error();
+  const Seen unseen = [](std::span<const std::uint8_t>) {};
+  const auto header = read_array_header(format_of(options), reader_of(*samples), unseen, parts->train.samples);
+  if (!header) return header.error();
+  std::size_t most = 0;
+  for (const PartFiles* part : {&parts->train, parts->test ? &*parts->test : nullptr}) {
+    if (part == nullptr) continue;
+    const auto labels = labels_of(options, *part, unseen);
+    if (!labels) return labels.error();
+    most = std::max(most, most_label(*labels));
+  }
+  const auto names = class_names(options, most + 1);
+  if (!names) return names.error();
+  const SetShape shape{layout_of(header->shape).shape, static_cast<int>(names->size())};
+  return SetSight{shape, parts->train.samples + " has samples of " + text_of(shape.stored) + ", and there are " +
+                             std::to_string(shape.classes) + " classes"};
+}
+
+Result<Dataset> load_arrays(const DatasetOptions& options) {
+  const Result<Parts> parts = find_parts(options);
+  if (!parts) return parts.error();
+  const bool held = !parts->test;
   Dataset data;
   data.kind = options.kind;
   ContentHash hash;
-  auto train = read_part(options, **train_files, hash);
+  auto train = read_part(options, parts->train, hash);
   if (!train) return train.error();
   data.train = *std::move(train);
   if (!held) {
-    auto test = read_part(options, **test_files, hash);
+    auto test = read_part(options, *parts->test, hash);
     if (!test) return test.error();
     data.test = *std::move(test);
     if (data.train.stored != data.test.stored || data.train.values.empty() != data.test.values.empty())
-      return Error{ErrorKind::kCorrupt, (*train_files)->samples + " has samples of " + text_of(data.train.stored) +
-                                            " and " + (*test_files)->samples + " of " + text_of(data.test.stored) +
+      return Error{ErrorKind::kCorrupt, parts->train.samples + " has samples of " + text_of(data.train.stored) +
+                                            " and " + parts->test->samples + " of " + text_of(data.test.stored) +
                                             ", or of another type; take both files from the same source"};
   }
-  const std::size_t classes = std::max(most_label(data.train), most_label(data.test)) + 1;
-  auto names = read_class_names(find_file(options.directory, "", {"classes.txt"}), classes);
+  const std::size_t classes = std::max(most_label(data.train.labels), most_label(data.test.labels)) + 1;
+  auto names = class_names(options, classes);
   if (!names) return names.error();
   data.classes = *std::move(names);
   if (held) {
     const std::vector<char> chosen = hold_out(data.train.labels, classes, options.test_share, options.seed);
     if (std::ranges::count(chosen, 1) == 0)
-      return invalid("test-share leaves no sample for testing: " + (*train_files)->samples + " has " +
+      return invalid("test-share leaves no sample for testing: " + parts->train.samples + " has " +
                      std::to_string(data.train.count()));
     data.test.stored = data.train.stored;
     const std::size_t elements = data.train.stored.elements();

@@ -1,7 +1,5 @@
 #include "engine/data/files/file_bytes.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -9,9 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
 #include "engine/data/limits.h"
+#include "kernels/base/regular_file.h"
 
 namespace tg::engine {
 namespace {
@@ -26,10 +26,21 @@ Error unreadable(const std::string& path, const std::string& cause) {
 
 void DataFile::Close::operator()(void* file) const { gzclose(static_cast<gzFile>(file)); }
 
+Result<RegularFile> open_data_file(const std::string& path) {
+  Result<RegularFile> file = RegularFile::open(path);
+  if (!file) return unreadable(path, file.error().message);
+  return file;
+}
+
 Result<DataFile> DataFile::open(const std::string& path) {
-  errno = 0;
-  gzFile file = gzopen(path.c_str(), "rb");
-  if (file == nullptr) return unreadable(path, errno != 0 ? std::strerror(errno) : "out of memory");
+  Result<RegularFile> opened = open_data_file(path);
+  if (!opened) return opened.error();
+  const int descriptor = opened->release();
+  gzFile file = gzdopen(descriptor, "rb");
+  if (file == nullptr) {
+    ::close(descriptor);
+    return unreadable(path, "out of memory");
+  }
   gzbuffer(file, 128 * 1024);
   return DataFile(path, file);
 }
@@ -56,27 +67,19 @@ Status DataFile::read_up_to(std::size_t size, std::vector<std::uint8_t>& bytes) 
 }
 
 Status read_file(const std::string& path, std::size_t most, std::vector<std::uint8_t>& bytes) {
-  struct Descriptor {
-    int number;
-    ~Descriptor() {
-      if (number >= 0) ::close(number);
-    }
-  } const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // opening a pipe must not block
-  struct stat facts {};
-  if (file.number < 0 || ::fstat(file.number, &facts) != 0) return unreadable(path, std::strerror(errno));
-  if (!S_ISREG(facts.st_mode)) return unreadable(path, "it is not a regular file");
-  auto size = static_cast<std::size_t>(facts.st_size);
-  if (size > most)
-    return Error{ErrorKind::kCorrupt,
-                 path + " has " + std::to_string(size) + " bytes, more than the " + std::to_string(most) + " allowed"};
-  bytes.resize(size);
-  for (std::size_t done = 0; done < size;) {
-    const ssize_t got = ::read(file.number, bytes.data() + done, size - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return unreadable(path, std::strerror(errno));
-    if (got == 0) bytes.resize(size = done);
-    done += static_cast<std::size_t>(got);
-  }
+  const Result<RegularFile> file = open_data_file(path);
+  if (!file) return file.error();
+  return read_file(*file, path, most, bytes);
+}
+
+Status read_file(const RegularFile& file, const std::string& path, std::size_t most, std::vector<std::uint8_t>& bytes) {
+  if (file.bytes() > most)
+    return Error{ErrorKind::kCorrupt, path + " has " + std::to_string(file.bytes()) + " bytes, more than the " +
+                                          std::to_string(most) + " allowed"};
+  bytes.resize(file.bytes());
+  const Result<std::size_t> got = file.read(0, std::as_writable_bytes(std::span(bytes)));
+  if (!got) return unreadable(path, got.error().message);
+  bytes.resize(*got);
   return {};
 }
 

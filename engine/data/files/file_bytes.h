@@ -1,5 +1,5 @@
-// A data file's content, decompressed if it is a gzip file (zlib looks at the bytes, not at the name).
-// Errors name the file, what is wrong with it and what to do. Any thread.
+// A data file's content, decompressed if it is a gzip file (zlib looks at the bytes, not at the name). Only regular
+// files are read. Errors name the file, what is wrong with it and what to do. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/choices.h"
+#include "kernels/base/regular_file.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {
@@ -34,8 +35,11 @@ class DataFile {
   std::unique_ptr<void, Close> file_;  // zlib's gzFile
 };
 
-// Reads a whole regular file into `bytes`; kCorrupt if it holds more than `most`. Refuses anything but regular files.
+Result<RegularFile> open_data_file(const std::string& path);
+// Reads a whole regular file into `bytes`; kCorrupt if it holds more than `most`.
 Status read_file(const std::string& path, std::size_t most, std::vector<std::uint8_t>& bytes);
+// The same of an open one, whose name is for errors.
+Status read_file(const RegularFile& file, const std::string& path, std::size_t most, std::vector<std::uint8_t>& bytes);
 // A file's lines, without their ends; kCorrupt beyond kMostListBytes or kMostSamples lines, or if it has a zero byte.
 Result<std::vector<std::string>> read_lines(const std::string& path);
 

@@ -1,44 +1,24 @@
 #include "engine/data/folder/folder.h"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "engine/data/content_hash.h"
 #include "engine/data/files/file_bytes.h"
+#include "engine/data/folder/examine.h"
 #include "engine/data/folder/list.h"
 #include "engine/data/limits.h"
-#include "engine/data/parallel.h"
 #include "engine/data/pictures/decode.h"
+#include "engine/data/text_of.h"
 
 namespace tg::engine {
 namespace {
 
-// What loading a file yields.
-struct Facts {
-  std::uint64_t hash = 0;
-  PictureSize size;              // zeros if damaged
-  std::optional<Error> problem;  // why it is damaged
-};
-
-Facts examine(const std::string& path) {
-  Facts facts;
-  std::vector<std::uint8_t> bytes;
-  if (const Status read = read_file(path, kMostPictureFileBytes, bytes); !read) {
-    facts.problem = read.error();
-    return facts;
-  }
-  ContentHash hash;
-  hash.add(bytes);
-  facts.hash = hash.value();
-  const auto size = read_picture_size(bytes, path);
-  if (size)
-    facts.size = *size;
-  else
-    facts.problem = size.error();
-  return facts;
-}
+// In the hash after what is left out: members that find other files damaged would train on other samples.
+constexpr std::uint64_t kDamagedMark = 0x64616d61676564;
+constexpr std::size_t kMostOthersNamed = 3;
 
 class FolderSource final : public PictureSource {
  public:
@@ -67,11 +47,11 @@ class FolderSource final : public PictureSource {
   const ImageShape stored_;  // height = 0 if sizes differ
 };
 
-// Removes damaged files; false if none are left.
-bool keep_good(const std::vector<Facts>& facts, FolderPart& part, std::vector<PictureSize>& sizes) {
+// Removes damaged files; false if none are left. facts: of the part's files.
+bool keep_good(std::span<const PictureFacts> facts, FolderPart& part, std::vector<PictureSize>& sizes) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < facts.size(); ++i) {
-    if (facts[i].size.height == 0) continue;
+    if (facts[i].problem) continue;
     sizes.push_back(facts[i].size);
     if (kept != i) part.files[kept] = std::move(part.files[i]);
     part.labels[kept++] = part.labels[i];
@@ -81,16 +61,72 @@ bool keep_good(const std::vector<Facts>& facts, FolderPart& part, std::vector<Pi
   return kept != 0;
 }
 
+// Of all problems the first one, unless damaged files are skipped, and which other files have one.
+Status check_facts(const std::vector<std::string>& files, const std::vector<PictureFacts>& facts, Dataset& data) {
+  std::optional<Error> first;
+  std::string others;
+  std::size_t count = 0;  // of them
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (!facts[i].problem) continue;
+    if (data.damaged == Damaged::kSkip && facts[i].problem->kind == ErrorKind::kCorrupt) {
+      data.skipped->add(facts[i].problem->message);
+    } else if (!first) {
+      first = facts[i].problem;
+    } else if (++count <= kMostOthersNamed) {
+      others += (others.empty() ? "" : ", ") + files[i];
+    }
+  }
+  if (!first) return {};
+  if (count > 0)
+    first->message +=
+        "; " + std::to_string(count) + " more like it: " + others + (count > kMostOthersNamed ? ", ..." : "");
+  return *first;
+}
+
+Result<FolderList> find_files(const DatasetOptions& options) {
+  if (const Status status = check_directory(options.directory, options.kind, "a folder of pictures per class"); !status)
+    return status.error();
+  return list_folder(options.directory, options.test_share, options.seed);
+}
+
+// What pictures of these sizes are as samples.
+ImageShape shape_of(const std::vector<PictureSize>& sizes) {
+  const bool one_size = std::ranges::all_of(sizes, [&](const PictureSize& size) {
+    return size.height == sizes.front().height && size.width == sizes.front().width;
+  });
+  const bool grey = std::ranges::all_of(sizes, [](const PictureSize& size) { return size.channels == 1; });
+  ImageShape stored{grey ? 1 : 3, 0, 0};
+  if (one_size) stored = {stored.channels, sizes.front().height, sizes.front().width};
+  return stored;
+}
+
 void add_text(const std::string& text, ContentHash& hash) {
   hash.add(std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
 }
 
 }  // namespace
 
+Result<SetSight> look_at_folder(const DatasetOptions& options) {
+  const Result<FolderList> list = find_files(options);
+  if (!list) return list.error();
+  const std::vector<std::string>& files = list->train.files;
+  const std::size_t looked = std::min(files.size(), kMostLookedAt);
+  std::vector<PictureSize> sizes;
+  for (std::size_t i = 0; i < looked; ++i) {
+    const std::string path = options.directory + "/" + files[i * files.size() / looked];
+    std::vector<std::uint8_t> bytes;
+    if (const Status read = read_file(path, kMostPictureFileBytes, bytes); !read) return read.error();
+    if (const auto size = read_picture_size(bytes, path)) sizes.push_back(*size);
+  }
+  if (sizes.empty()) return Error{ErrorKind::kCorrupt, "all pictures that were looked at are damaged"};
+  const SetShape shape{shape_of(sizes), static_cast<int>(list->classes.size())};
+  return SetSight{shape, options.directory + " has " + std::to_string(shape.classes) + " classes, and " +
+                             std::to_string(sizes.size()) + " of its " + std::to_string(files.size()) +
+                             " pictures for training are of " + text_of(shape.stored)};
+}
+
 Result<Dataset> load_folder(const DatasetOptions& options) {
-  if (const Status status = check_directory(options.directory, options.kind, "a folder of pictures per class"); !status)
-    return status.error();
-  auto list = list_folder(options.directory, options.test_share, options.seed);
+  Result<FolderList> list = find_files(options);
   if (!list) return list.error();
   Dataset data;
   data.kind = options.kind;
@@ -98,31 +134,28 @@ Result<Dataset> load_folder(const DatasetOptions& options) {
   data.classes = std::move(list->classes);
   ContentHash hash;
   for (const std::string& name : data.classes) add_text(name, hash);
+  std::vector<std::string> files = list->train.files;
+  files.insert(files.end(), list->test.files.begin(), list->test.files.end());
+  const std::vector<PictureFacts> facts = examine_pictures(options, files);
+  if (const Status good = check_facts(files, facts, data); !good) return good.error();
   std::vector<PictureSize> sizes;
+  std::span<const PictureFacts> rest = facts;
   for (FolderPart* part : {&list->train, &list->test}) {
-    std::vector<Facts> facts(part->files.size());
-    for_each_index(facts.size(), options.threads,
-                   [&](std::size_t i) { facts[i] = examine(options.directory + "/" + part->files[i]); });
-    hash.add(facts.size());
-    for (std::size_t i = 0; i < facts.size(); ++i) {
+    const auto of_part = rest.first(part->files.size());
+    rest = rest.subspan(of_part.size());
+    hash.add(of_part.size());
+    for (std::size_t i = 0; i < of_part.size(); ++i) {
       add_text(part->files[i], hash);
       hash.add(part->labels[i]);
-      hash.add(facts[i].hash);
-      if (!facts[i].problem) continue;
-      if (options.damaged == Damaged::kFatal || facts[i].problem->kind != ErrorKind::kCorrupt) return *facts[i].problem;
-      data.skipped->add(facts[i].problem->message);
+      hash.add(of_part[i].hash);
+      if (of_part[i].problem) hash.add(kDamagedMark);
     }
-    if (!keep_good(facts, *part, sizes))
+    if (!keep_good(of_part, *part, sizes))
       return Error{ErrorKind::kCorrupt, "all pictures for " +
                                             std::string(part == &list->train ? "training" : "testing") +
-                                            " are damaged: " + facts.front().problem->message};
+                                            " are damaged: " + of_part.front().problem->message};
   }
-  const bool one_size = std::ranges::all_of(sizes, [&](const PictureSize& size) {
-    return size.height == sizes.front().height && size.width == sizes.front().width;
-  });
-  const bool grey = std::ranges::all_of(sizes, [](const PictureSize& size) { return size.channels == 1; });
-  ImageShape stored{grey ? 1 : 3, 0, 0};
-  if (one_size) stored = {stored.channels, sizes.front().height, sizes.front().width};
+  const ImageShape stored = shape_of(sizes);
   data.train.stored = data.test.stored = stored;
   data.train.labels = std::move(list->train.labels);
   data.test.labels = std::move(list->test.labels);

@@ -1,6 +1,5 @@
-// Folders of pictures. Loading reads every file once, on several threads, for its hash and its header. Pictures are
-// decoded on demand. The hash covers classes, names, labels and the files' bytes, in the list's order. A damaged header
-// is found when loading, damaged pixels when the picture is decoded. Any thread.
+// Folders of pictures. Loading examines every file (examine.h); pictures are decoded on demand. The hash covers
+// classes, names, labels, the files' bytes and which are damaged, in the list's order. Any thread.
 #pragma once
 
 #include "engine/dataset.h"
@@ -8,5 +7,7 @@
 namespace tg::engine {
 
 Result<Dataset> load_folder(const DatasetOptions& options);
+// Lists the folder, and reads the headers of kMostLookedAt pictures at most.
+Result<SetSight> look_at_folder(const DatasetOptions& options);
 
 }  // namespace tg::engine

@@ -1,6 +1,7 @@
 #include "engine/data/files/array_sets.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -120,6 +121,7 @@ TEST(Arrays, ErrorsNameTheFileAndWhatToDo) {
   expect_text(label_problem(npy(npy_header("<u8", "1,"), bytes_of<std::uint64_t>({UINT64_MAX}))), "outside 0 to 65534");
   expect_text(label_problem(npy(npy_header("<f4", "1,"), bytes_of<float>({1}))), "y.astype('int64')");
   expect_text(label_problem(npy(npy_header("|u1", "1, 10"), Bytes(10))), "10 numbers per sample");
+  expect_text(label_problem(npy(npy_header("<f4", "1, 3"), bytes_of<float>({0, 1, 0}))), "y.argmax(axis=1)");
 }
 
 // Headers that promise more than there is take no memory for it.
@@ -168,16 +170,25 @@ TEST(Arrays, FourFilesAreASet) {
   fill_evaluation_batch(data, recipe, 0, batch);
   EXPECT_EQ(batch.images[0], (7 - 3.0f) / recipe.deviation[0]);
 
+  EXPECT_EQ(look_at(options)->shape.stored, data.train.stored);
+  EXPECT_EQ(look_at(options)->shape.classes, 3);
+
   const std::uint64_t hash = data.hash;
   write_plain(folder / "classes.txt", {'o', '\n', 'p', '\r', '\n', 'q', '\n', 'r', '\n', '\n'});
   const auto named = load_dataset(options).value();
   EXPECT_EQ(named->classes, (std::vector<std::string>{"o", "p", "q", "r"}));
   EXPECT_NE(named->hash, hash);
+  EXPECT_EQ(look_at(options)->shape.classes, 4);
   write_plain(folder / "y_test.npy", npy(npy_header("<i8", "1,"), bytes_of<std::int64_t>({1})));
   EXPECT_NE((*load_dataset(options))->hash, named->hash);
 
   options.test_share = 0.1;
   expect_text(set_problem(options), "leave out one of them");
+  std::filesystem::rename(folder / "x_train.npy", folder / "kept");
+  ASSERT_EQ(::mkfifo((folder / "x_train.npy").c_str(), 0600), 0);
+  options.test_share = 0;
+  expect_text(set_problem(options), "x_train.npy: it is not a regular file");  // opening it would wait for a writer
+  std::filesystem::rename(folder / "kept", folder / "x_train.npy");
   options.test_share = 0;
   std::filesystem::remove(folder / "y_test.npy");
   expect_text(set_problem(options), "x_test.npy but no labels");

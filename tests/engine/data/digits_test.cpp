@@ -78,7 +78,7 @@ TEST(Digits, CanBeEndedWhileTheyAreDrawn) {
   struct Enough {};
   DatasetOptions options;
   int calls = 0;
-  options.advanced = [&calls] {
+  options.advanced = [&calls](std::size_t, std::size_t) {
     if (++calls == 3) throw Enough{};
   };
   EXPECT_THROW((void)load_dataset(options), Enough);

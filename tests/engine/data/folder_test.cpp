@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 
+#include "engine/data/folder/known_pictures.h"
 #include "engine/data/folder/list.h"
 #include "engine/data/hold_out.h"
 #include "engine/data/limits.h"
@@ -56,6 +58,10 @@ TEST(Folder, ClassesAreFoldersInTheOrderOfTheirNames) {
   EXPECT_EQ(data.train.labels, (std::vector<std::uint16_t>{0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2}));
   EXPECT_EQ(data.test.labels, (std::vector<std::uint16_t>{0, 0, 1, 1, 2, 2}));
   EXPECT_EQ(data.train.stored, (ImageShape{3, 40, 32}));
+  const SetSight sight = look_at(options_of(folder)).value();
+  EXPECT_EQ(sight.shape.stored, data.train.stored);
+  EXPECT_EQ(sight.shape.classes, 3);
+  expect_text(sight.what, "has 3 classes, and 13 of its 13 pictures for training are of 3x40x32");
   const Recipe recipe = make_recipe(data, {3, 40, 32}).value();
   EXPECT_EQ(recipe.crop, Crop::kWindow);
   EXPECT_EQ(recipe.resize, 0);
@@ -216,34 +222,144 @@ TEST(Folder, DamagedFilesAreFatalOrSkipped) {
   expect_text(problem, "train/bee/101.jpg is damaged: ");
   expect_text(problem, "set damaged = skip");
 
+  expect_text(problem, "; 2 more like it: train/cow/100.jpg, test/ape/102.PNG");
+
   options.damaged = Damaged::kSkip;
   const auto data = load_dataset(options).value();
-  EXPECT_EQ(data->train.labels, (std::vector<std::uint16_t>{0, 0, 0, 1, 1, 2, 2, 2}));
-  ASSERT_EQ(data->skipped->count(), 1u);
+  EXPECT_EQ(data->train.labels, (std::vector<std::uint16_t>{0, 0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(data->test.labels, (std::vector<std::uint16_t>{0, 0, 1, 1, 1, 2, 2, 2}));
+  ASSERT_EQ(data->skipped->count(), 3u);
+  expect_text(data->skipped->messages()[1], "train/cow/100.jpg is damaged");
+  const std::uint64_t hash = data->hash;
+  EXPECT_EQ((*load_dataset(options))->hash, hash);
+}
+
+// One that was good when the run was prepared, and is met later.
+TEST(Folder, FilesThatAreDamagedUnderARunAreFatalOrSkipped) {
+  const Folder folder;
+  write_part(folder / "train", 3);
+  write_part(folder / "test", 3);
+  DatasetOptions options = options_of(folder);
+  const auto strict = load_dataset(options).value();
+  options.damaged = Damaged::kSkip;
+  const auto data = load_dataset(options).value();
+  for (const char* name : {"train/cow/100.jpg", "test/ape/102.PNG"}) {
+    Bytes cut = read_plain(folder / name);
+    cut.resize(cut.size() - 60);
+    write_plain(folder / name, cut);
+  }
   const Recipe recipe = make_recipe(*data, {3, 40, 32}).value();
   Batch batch;
   batch.count = 9;
   fill_evaluation_batch(*data, recipe, 0, batch, 2);
   EXPECT_EQ(batch.count, 8) << "the damaged one is left out";
   EXPECT_EQ(batch.labels, (std::vector<std::int32_t>{0, 0, 1, 1, 1, 2, 2, 2}));
-  SampleStream stream(1, 8);
-  batch.count = 8;
+  SampleStream stream(1, 9);
+  batch.count = 9;
   fill_training_batch(*data, recipe, stream, 1, 0, batch);
   std::vector<int> counts(3);
   for (const std::int32_t label : batch.labels) ++counts[static_cast<std::size_t>(label)];
-  EXPECT_EQ(counts, (std::vector<int>{3, 2, 3})) << "the next one of the set takes its place";
-  ASSERT_EQ(data->skipped->count(), 3u);
-  expect_text(data->skipped->messages().back(), "train/cow/100.jpg is damaged");
-
-  std::filesystem::remove(folder / "train/bee/101.jpg");
-  options.damaged = Damaged::kFatal;
-  const auto strict = load_dataset(options).value();
+  EXPECT_EQ(counts, (std::vector<int>{3, 3, 3})) << "the next one of the set takes its place";
+  EXPECT_EQ(data->skipped->count(), 2u);
   try {
     SampleStream again(1, strict->train.count());
     fill_training_batch(*strict, recipe, again, 1, 0, batch);
     ADD_FAILURE() << "the damaged picture was not seen";
   } catch (const std::runtime_error& error) {
     expect_text(error.what(), "train/cow/100.jpg is damaged: ");
+  }
+}
+
+// What was found out is remembered; what the next start finds is the same as without.
+TEST(Folder, WhatHasNotChangedIsNotReadAgain) {
+  const Folder folder, memory;
+  write_part(folder / "train", 3);
+  write_part(folder / "test", 2);
+  DatasetOptions options = options_of(folder);
+  const std::uint64_t hash = (*load_dataset(options))->hash;
+  options.memory_dir = memory / "data";
+  EXPECT_EQ((*load_dataset(options))->hash, hash);
+
+  // A picture that is not opened does not need to be readable.
+  const std::string one = folder / "train/ape/100.jpg";
+  const KnownPictures known(options.memory_dir, options.directory);
+  struct stat facts {};
+  ASSERT_EQ(::stat(one.c_str(), &facts), 0);
+  ASSERT_NE(known.find(KnownPicture("train/ape/100.jpg", facts)), nullptr);
+  EXPECT_EQ(known.find(KnownPicture("train/ape/100.jpg", facts))->size(), (PictureSize{3, 40, 32}));
+  EXPECT_EQ(known.find(KnownPicture("train/ape/101.jpg", facts)), nullptr);
+  EXPECT_EQ((*load_dataset(options))->hash, hash);
+
+  // Written anew with the same size and the same time: it is another file, and damaged.
+  const auto time = std::filesystem::last_write_time(one);
+  Bytes bytes = read_plain(one);
+  std::fill(bytes.end() - 80, bytes.end(), std::uint8_t{0});
+  write_plain(one, bytes);
+  std::filesystem::last_write_time(one, time);
+  expect_text(problem_of(options), "train/ape/100.jpg is damaged");
+  options.damaged = Damaged::kSkip;
+  EXPECT_EQ((*load_dataset(options))->train.count(), 8u);
+  EXPECT_EQ((*load_dataset(options))->train.count(), 8u) << "the damaged one is not taken for good";
+}
+
+TEST(Folder, WhatIsRememberedIsCheckedWhenRead) {
+  const Folder folder, memory;
+  write_part(folder / "train", 2);
+  write_part(folder / "test", 1);
+  DatasetOptions options = options_of(folder);
+  options.memory_dir = memory.path();
+  const std::uint64_t hash = (*load_dataset(options))->hash;
+  const std::string file = std::filesystem::directory_iterator(memory.path())->path().string();
+  const Bytes good = read_plain(file);
+  ASSERT_EQ(parse_known_pictures(good).size(), 9u);
+  for (std::size_t size = 0; size < good.size(); ++size)
+    ASSERT_TRUE(parse_known_pictures(std::span(good).first(size)).empty()) << size;
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    Bytes odd = good;
+    odd[at] ^= 0x10;
+    ASSERT_TRUE(parse_known_pictures(odd).empty()) << at;
+  }
+  for (const Bytes& odd : {Bytes(), Bytes(good.begin(), good.end() - 100), Bytes(5000, 0xff)}) {
+    write_plain(file, odd);
+    EXPECT_EQ((*load_dataset(options))->hash, hash);
+    EXPECT_EQ(parse_known_pictures(read_plain(file)).size(), 9u) << "and written anew";
+  }
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+  EXPECT_EQ((*load_dataset(options))->hash, hash) << "a memory that cannot be written costs time only";
+}
+
+TEST(Folder, MemoryIsKeptOfSoManyFolders) {
+  const Folder memory;
+  const Folder folders[kMostKnownFolders + 2];
+  for (const Folder& folder : folders) {
+    write_part(folder / "train", 1);
+    write_part(folder / "test", 1);
+    DatasetOptions options = options_of(folder);
+    options.memory_dir = memory.path();
+    ASSERT_TRUE(load_dataset(options).ok());
+  }
+  const auto files = std::filesystem::directory_iterator(memory.path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), static_cast<std::ptrdiff_t>(kMostKnownFolders));
+}
+
+// A stop ends the reading of a large set, and what was read until then need not be read again.
+TEST(Folder, ReadingCanBeEndedAndGoesOnWhereItWas) {
+  const Folder folder, memory;
+  write_part(folder / "train", 4);
+  write_part(folder / "test", 1);
+  struct Enough {};
+  DatasetOptions options = options_of(folder);
+  options.memory_dir = memory.path();
+  for (const std::size_t most : {3u, 8u}) {
+    std::atomic<std::size_t> calls{0};
+    options.advanced = [&](std::size_t, std::size_t of) {
+      EXPECT_EQ(of, 15u);
+      if (++calls == most) throw Enough{};
+    };
+    EXPECT_THROW((void)load_dataset(options), Enough);
+    const std::string file = std::filesystem::directory_iterator(memory.path())->path().string();
+    EXPECT_GE(parse_known_pictures(read_plain(file)).size(), most);
   }
 }
 

@@ -2,7 +2,10 @@
 #include "engine/initial_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <stdexcept>
 
@@ -183,6 +186,54 @@ TEST(InitialFile, OtherNumbersThanFloat32AreNamed) {
   const std::string words = refusal(folder / "a", ModelBuilder("m", {1, 1, 1}).dense("fc", 2, {}).build().value());
   EXPECT_NE(words.find("tensor \"fc.weight\" is F16; float32 is read: save it again as that"), std::string::npos)
       << words;
+}
+
+// A value of it would end in the model that the run saves: training may never meet it.
+TEST(InitialFile, WhatIsNotFiniteIsRefused) {
+  const Folder folder;
+  const Model model = ModelBuilder("m", {1, 4, 4})
+                          .convolution("c", {.count = 2, .kernel = 1}, {})
+                          .batch_normalization("bn", {})
+                          .dense("fc", 3, {})
+                          .build()
+                          .value();
+  write_model(folder / "good", model);
+  ASSERT_TRUE(InitialFile::open(folder / "good", model, kSeed).ok());
+  const auto with = [&](const std::string& name, std::size_t at, float odd) {
+    std::vector<std::vector<float>> values;
+    std::vector<TensorSource> tensors;
+    values.reserve(model.segments.size() + model.statistics.size());
+    for (const SegmentTable* table : {&model.segments, &model.statistics})
+      for (const Segment& segment : table->segments()) {
+        values.emplace_back(segment.element_count, 1.0F);
+        if (segment.name == name) values.back()[at] = odd;
+        tensors.push_back(tensor(segment.name, segment.shape, values.back()));
+      }
+    EXPECT_TRUE(write_safetensors(folder / "odd", tensors, {}).ok());
+    return refusal(folder / "odd", model);
+  };
+  expect_text(with("fc.weight", 7, std::nanf("")), "has a value that is not finite in fc.weight, element 7");
+  expect_text(with("fc.bias", 2, -INFINITY), "has a value that is not finite in fc.bias, element 2");
+  expect_text(with("bn.running_mean", 1, INFINITY), "has a value that is not finite in bn.running_mean, element 1");
+  expect_text(with("bn.running_var", 0, -1e-3F), "has a negative variance in bn.running_var, element 0");
+}
+
+TEST(InitialFile, OtherKindsOfFilesAreNamed) {
+  const Folder folder;
+  const Model model = small(7);
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  expect_text(refusal(folder / "pipe", model), "it is not a regular file");  // opening it would wait for a writer
+  expect_text(refusal("/dev/zero", model), "it is not a regular file");
+  expect_text(refusal(folder.path(), model), "Is a directory");
+  Bytes zip(100, 0), pickle(100, 0);
+  std::ranges::copy(std::string("PK\x03\x04\0\0\x08\x08", 8), zip.begin());
+  std::ranges::copy(std::string("\x80\x02\x8a\nl\xfc\x9c\x46", 8), pickle.begin());
+  write_plain(folder / "x.pt", zip);
+  write_plain(folder / "old.pt", pickle);
+  for (const char* name : {"x.pt", "old.pt"}) {
+    expect_text(refusal(folder / name, model), "as torch.save");
+    expect_text(refusal(folder / name, model), "safetensors.torch.save_file(model.state_dict(), ");
+  }
 }
 
 TEST(InitialFile, AFileThatIsGoneBeforeItIsReadIsAnError) {

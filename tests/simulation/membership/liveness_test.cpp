@@ -184,7 +184,7 @@ TEST_F(LivenessTest, SaysForStatusHowLongAPhaseMayTake) {
     beat(kC, Phase::kReduce, 5);
   });
   now_ms_ = 12'000;
-  EXPECT_EQ(shown(kA), "prepare 12000 of 300000") << "of preparing all of it counts";
+  EXPECT_EQ(shown(kA), "prepare 7100 of 300000");
   EXPECT_EQ(shown(kB), "backward 12000 of 60000");
   EXPECT_EQ(shown(kC), "reduce 12000 of 90000");
   liveness_.set_step_timeout(200'000);
@@ -192,6 +192,20 @@ TEST_F(LivenessTest, SaysForStatusHowLongAPhaseMayTake) {
   EXPECT_EQ(shown(kB), "gather 0 of 300000") << "each phase has its own time";
   liveness_.unwatch();
   EXPECT_EQ(shown(kB), "nothing");
+}
+
+TEST_F(LivenessTest, WhoGetsOnWithPreparingIsTold) {
+  beat(kB, Phase::kPrepare, 1);
+  beat(kC, Phase::kForward, 1);
+  EXPECT_EQ(liveness_.take_preparing(), std::vector<Seat>{kB});
+  EXPECT_TRUE(liveness_.take_preparing().empty());
+  beat(kB, Phase::kPrepare, 1);
+  EXPECT_TRUE(liveness_.take_preparing().empty()) << "no progress";
+  beat(kA, Phase::kPrepare, 7);
+  beat(kB, Phase::kPrepare, 2);
+  EXPECT_EQ(liveness_.take_preparing(), (std::vector<Seat>{kA, kB}));
+  beat(kB, Phase::kPrepare, 3, "another-run");
+  EXPECT_TRUE(liveness_.take_preparing().empty());
 }
 
 TEST_F(LivenessTest, AliveForStatusNeedsNoRun) {

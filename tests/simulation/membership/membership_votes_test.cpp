@@ -73,7 +73,31 @@ TEST(Membership, VotesHaveADeadlineThatNamesTheMissing) {
   Machine a = proposing();
   EXPECT_EQ(a.hears(kB, yes()), "");
   EXPECT_EQ(a.waits(300'000),
-            proposal_fails("node-a", "timeout", "node-a, node-c did not prepare the run within 300 s"));
+            proposal_fails("node-a", "timeout", "node-a, node-c got no further in preparing the run for 300 s"));
+}
+
+// A set of a million pictures is read for longer than that.
+TEST(Membership, WhoGetsOnWithPreparingIsWaitedFor) {
+  Machine a = proposing();
+  EXPECT_EQ(a.prepares(yes()), "");
+  EXPECT_EQ(a.hears(kB, yes()), "");
+  Machine preparing_b = preparing(), voted_b = voted();
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(a.gets_on(kC), "");
+    EXPECT_EQ(a.waits(14'000), "propose run-1 to b c");
+    for (Machine* b : {&preparing_b, &voted_b}) {
+      EXPECT_EQ(b->gets_on(kA), "");
+      EXPECT_EQ(b->waits(14'000), "");
+      EXPECT_EQ(b->hears(kC, a.sent<schema::Propose>()), "");
+    }
+  }
+  EXPECT_EQ(a.waits(280'000), "propose run-1 to b c");
+  EXPECT_EQ(a.gets_on(kB), "") << "it has voted: nobody waits for it";
+  EXPECT_EQ(a.waits(6'000),
+            proposal_fails("node-c", "timeout", "node-c got no further in preparing the run for 300 s"));
+  EXPECT_EQ(preparing_b.stops(), "vote no to c: refused: run run-1 was stopped at node-b before it began");
+  EXPECT_EQ(preparing_b.gets_on(kA), "");
+  EXPECT_EQ(preparing_b.hears(kC, a.sent<schema::Fail>()), "drop");
 }
 
 TEST(Membership, ACommitAfterARefusalBeginsNothing) {

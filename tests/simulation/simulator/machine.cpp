@@ -146,6 +146,10 @@ std::string Machine::prepares(const schema::Vote& vote) {
   machine_.prepared(kKey, vote, now_ms_);
   return did();
 }
+std::string Machine::gets_on(Seat seat) {
+  machine_.prepares(seat, now_ms_);
+  return did();
+}
 std::string Machine::loses(Seat peer, const std::string& message) {
   machine_.lost(peer, message, now_ms_);
   return did();

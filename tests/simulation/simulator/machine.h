@@ -33,6 +33,7 @@ class Machine {
   std::string hears(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
                     std::uint32_t view = View::kFirst);
   std::string prepares(const schema::Vote& vote);            // run-1, with this own vote
+  std::string gets_on(Seat seat);                            // with preparing
   std::string loses(Seat peer, const std::string& message);  // liveness gives up on it
   std::string fails(const schema::Fail& cause);              // the run itself cannot go on
   std::string finishes(schema::RunState state, const std::string& reason);
