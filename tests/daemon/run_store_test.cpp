@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "daemon/store/checkpoints.h"
+#include "engine/storage/disk_fault.h"
 #include "engine/storage/safetensors.h"
 #include "kernels/base/log.h"
 #include "run_samples.h"
@@ -421,11 +422,11 @@ engine::TensorImage image_of(const std::vector<float>& values, const std::map<st
   return engine::TensorImage::of({{"w", {static_cast<std::int64_t>(values.size())}, read}}, metadata).value();
 }
 
-// A state file of run-1 at this step.
-engine::TensorImage state_at(std::uint64_t step) {
+// A state file of a run at this step.
+engine::TensorImage state_at(std::uint64_t step, const std::string& run = "run-1") {
   const std::vector<float> values{1.0f, 2.0f, static_cast<float>(step)};
   const std::string hash = image_of(values, {}).values_sha256().value();
-  return image_of(values, {{"run", "run-1"},
+  return image_of(values, {{"run", run},
                            {"step", std::to_string(step)},
                            {"digest", "00000000000000ab"},
                            {"values-sha256", hash},
@@ -474,6 +475,33 @@ TEST_F(RunStoreTest, TheFurthestCheckpointThatIsWholeStandsForTheState) {
   ASSERT_TRUE(engine::write_image(directory_of_run + "/state.safetensors", state_at(40)).ok());
   open();
   EXPECT_EQ(store->find("run-1")->status.digest_step, 40u);
+}
+
+TEST_F(RunStoreTest, AnotherRunsCheckpointIsNoStateOfThisOne) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("run-1")).ok());
+  ASSERT_TRUE(write_checkpoint(store->directory("run-1"), 20, state_at(20)).ok());
+  ASSERT_TRUE(write_checkpoint(store->directory("run-1"), 30, state_at(30, "run-2")).ok());
+  open();
+  EXPECT_EQ(store->find("run-1")->status.digest_step, 20u);
+}
+
+// The room that a run's record reserved is given back when the last record finds none.
+TEST_F(RunStoreTest, TheLastRecordTakesTheRoomThatWasReserved) {
+  open();
+  ASSERT_TRUE(store->write(sample_record("run-1")).ok());
+  const std::string reserve = run_file("run-1", "reserve");
+  ASSERT_TRUE(std::filesystem::exists(reserve));
+  engine::set_disk_fault([reserve](engine::DiskCall call) {
+    return call == engine::DiskCall::kWrite && std::filesystem::exists(reserve) ? ENOSPC : 0;
+  });
+  const Status written = store->write(sample_record("run-1", "node-a", RunState::kFailed));
+  engine::set_disk_fault({});
+  EXPECT_TRUE(written.ok()) << written.error().message;
+  open();
+  EXPECT_TRUE(warnings.empty());
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kFailed);
+  EXPECT_EQ(store->find("run-1")->status.reason, "a \"reason\"") << "the record before it stands for it";
 }
 
 TEST_F(RunStoreTest, AStateInMemoryStaysUntilItIsDeleted) {

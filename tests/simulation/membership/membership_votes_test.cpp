@@ -69,6 +69,16 @@ TEST(Membership, DifferingHashesNameBothNodesAndBothValues) {
   }
 }
 
+TEST(Membership, TheFirstVoteOfANodeCounts) {
+  Machine a = proposing();
+  EXPECT_EQ(a.hears(kB, yes()), "");
+  Vote other = yes();
+  other.data_hash = 0x12ab;
+  EXPECT_EQ(a.hears(kB, other), "");
+  EXPECT_EQ(a.prepares(yes()), "");
+  EXPECT_EQ(a.hears(kC, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING");
+}
+
 TEST(Membership, VotesHaveADeadlineThatNamesTheMissing) {
   Machine a = proposing();
   EXPECT_EQ(a.hears(kB, yes()), "");
