@@ -188,7 +188,10 @@ Status check(const Command& command, const VerbRow& verb) {
   if (operand == "PAGE") return check_known(command.operand, verb, manual_names());
   if (verb.verb == Verb::kKeygen) return check_keygen(command, example);
   const bool names_run = operand == "RUN" || operand == "[RUN]";
-  if (names_run && !command.operand.empty() && !schema::is_run_id(command.operand)) {
+  const bool last = command.operand == kLastRun;
+  if (last && verb.verb == Verb::kDelete)
+    return usage(std::string(kLastRun) + " is not for delete: what is the newest may change; give the run's id");
+  if (names_run && !last && !command.operand.empty() && !schema::is_run_id(command.operand)) {
     return Error{ErrorKind::kNotFound,
                  "no run is named \"" + schema::clip_text(command.operand, 100) + "\"; tgctl list shows them"};
   }

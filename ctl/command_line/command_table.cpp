@@ -149,7 +149,8 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "get the model and records of an ended run",
        {"tgctl fetch first -o first-model", "tgctl fetch @last -o rescued --partial"},
-       "RUN is an id, @last, or a beginning: of several runs that begin so, the newest that has ended. Checks that all members agree on the state, then writes model.safetensors (moving average), "
+       "RUN is an id, @last, or a beginning: of several runs that begin so, the newest that has ended. Checks that all "
+       "members agree on the state, then writes model.safetensors (moving average), "
        "model-raw.safetensors, metrics.jsonl, run.json, model.json (network, preprocessing, classes, accuracy) and "
        "predict.py, which runs the model in PyTorch, and prints their paths.",
        {"output", "partial", "force", "address", "key", "help"}},
@@ -158,7 +159,8 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "delete an ended run on all nodes",
        {"tgctl delete first", "tgctl delete lenet-20171204-0900-3f2a"},
-       "RUN is an id, or a beginning that only one run has. Its models, metrics and logs are then gone. A node that does not answer keeps its copy and is named; the "
+       "RUN is an id, or a beginning that only one run has. Its models, metrics and logs are then gone. A node that "
+       "does not answer keeps its copy and is named; the "
        "exit code is then 1.",
        {"address", "key", "help"}},
       {Verb::kList,

@@ -6,8 +6,7 @@ namespace {
 
 // What `tgctl complete` prints: a line that names the place (complete.cpp), then a candidate on each line.
 
-// bash takes COMP_WORDS apart at =, : and @, so the line is read again. What completes behind a = is the value alone, and
-// behind an @ what follows it.
+// bash takes COMP_WORDS apart at = and :, so the line is read again. What completes behind a = is the value alone.
 constexpr const char* kBash = R"sh(# bash completion for tgctl and tgd; printed by: tgctl completion bash
 _tgctl() {
   local tgctl=tgctl line=${COMP_LINE:0:COMP_POINT} words answer value
@@ -17,7 +16,6 @@ _tgctl() {
   mapfile -t answer < <("$tgctl" complete "${1##*/}" "${words[@]:1}" 2>/dev/null)
   value=${words[-1]##*=}
   COMPREPLY=("${answer[@]:1}")
-  [[ ${words[-1]} != @* || $COMP_WORDBREAKS != *@* ]] || COMPREPLY=("${COMPREPLY[@]#@}")
   case ${answer[0]-} in
     :file) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$value") ;;
     :folder) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$value") ;;

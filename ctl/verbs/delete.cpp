@@ -14,9 +14,6 @@ std::string joined(const std::vector<std::string>& names) {
 }  // namespace
 
 int delete_run(Client& client, const Command& command) {
-  if (command.operand == kLastRun)
-    return fail(Error{ErrorKind::kUsage,
-                      std::string(kLastRun) + " is not for delete: what is the newest may change; give the run's id"});
   const Result<schema::MeshStatus> mesh = ask_mesh(client, command.operand, schema::Pick::kOnly);
   if (!mesh) return fail(mesh.error());
   const schema::RunStatus& run = mesh->runs.front();

@@ -282,7 +282,8 @@ TEST_F(Hostile, NoWordOfANodeSteersTheTerminal) {
 
 TEST_F(Hostile, AnswersToWhatWasNotAskedHoldNobodyUp) {
   const HostileNode node([](HostileNode& self, const Request& request) {
-    while (!self.stopped()) self.reply(request.id + 1'000'000, mesh_of({member("node-a")}));
+    const std::string other = schema::encode_reply({request.id + 1'000'000, mesh_of({member("node-a")})});
+    while (!self.stopped()) self.send(other);
   });
   const Outcome status = ask(node, {"status"});
   EXPECT_EQ(status.code, 3);

@@ -124,6 +124,12 @@ TEST_F(MisuseTest, BadJobsAreTwoWhetherADaemonAnswersOrNot) {
 
 TEST_F(MisuseTest, RunIdThatCanBeNoneIsFour) { expect(run({"status", "no/such"}), 4, "no run is named \"no/such\""); }
 
+TEST_F(MisuseTest, TheNewestRunIsNotDeletedByThatName) {
+  expect(run({"delete", "@last"}), 2, "@last is not for delete");
+  expect(run({"stop", "@last", "--address", port_.name()}), 3, "no tgd answers");
+  expect(run({"fetch", "@first", "-o", folder_}), 4, "no run is named \"@first\"");
+}
+
 TEST_F(MisuseTest, CtrlCIsOneHundredAndThirty) {
   const auto begin = Clock::now();
   const pid_t child = spawn({"start", file("a.job", "steps = 5\n"), "--address", port_.name()});

@@ -138,7 +138,7 @@ class Completions(unittest.TestCase):
             ("tgctl status ", [self.run_id]),
             ("tgctl stop fir", [self.run_id]),
             ("tgctl stop second", []),
-            ("tgctl logs @l", ["last"]),
+            ("tgctl logs @l", ["@last"]),
             (f"tgctl logs {self.run_id} --node ", ["node-a", "node-b"]),
             (f"tgctl logs {self.run_id} --node=node-", ["node-a", "node-b"]),
             ("tgctl start o", ["own.job"]),
@@ -172,7 +172,7 @@ class Completions(unittest.TestCase):
         shell.type("\x15tgctl stop fir\t")
         shell.wait(f"tgctl stop {self.run_id} ")
         shell.type("\x15tgctl logs @l\t")
-        shell.wait("tgctl logs @last ")
+        shell.wait("@last ")
         shell.type("\x15tgctl start own.job --set optimizer=ad\t")
         shell.wait("optimizer=adam")
 
