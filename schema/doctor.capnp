@@ -71,6 +71,8 @@ struct DataFacts {
   set @0 :Text;
   hash @1 :UInt64;
   problem @2 :Text;
+  seen @3 :Text;
+  # What is there, such as "26 classes, 3900 + 780 pictures", where a set is not of one known size.
 }
 
 struct Examination {

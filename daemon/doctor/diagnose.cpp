@@ -10,7 +10,7 @@
 namespace tg::daemon {
 
 schema::Diagnosis diagnose(const Survey& survey) {
-  Findings findings;
+  Findings findings(survey);
   judge_nodes(survey, findings);
   judge_names(survey, findings);
   judge_ports(survey, findings);

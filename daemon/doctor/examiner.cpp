@@ -118,12 +118,14 @@ void Examiner::tick() {
       begin_slot(slot, now);
     }
   }
-  const bool measured = !measuring() || current_->slot == slots;
+  const auto up = [this](Seat peer) { return patient_.mesh.links().up(peer); };
+  const bool measured = !measuring() || !partner_ahead(current_->slot.value_or(0), patient_.config.seat(), nodes, up);
   const int most = schema::examine_ms(nodes, current_->request.seconds) + schema::kExamineGraceMs;
   if ((measured && current_->report->done()) || ms >= most) finish();
 }
 
 void Examiner::finish() {
+  end_slot();
   Current ended = *std::move(current_);
   current_.reset();
   schema::Examination facts = ended.report->facts();

@@ -25,6 +25,10 @@ inline Advice advice_of(const std::string& sentence) {
 
 class Findings {
  public:
+  explicit Findings(const Survey& survey) : nodes_(survey.names.size()) {
+    for (const Seat seat : survey.parts.places())
+      if (!survey.parts[seat].examination) unexamined_.push_back(survey.names[seat]);
+  }
   void add(schema::Check check, schema::Verdict verdict, std::string node, std::string peer, Advice advice) {
     all_.push_back({check, verdict, std::move(node), std::move(peer), std::move(advice.seen), std::move(advice.fix)});
   }
@@ -37,15 +41,29 @@ class Findings {
   void skip(schema::Check check, std::string node, std::string why) {
     add(check, schema::Verdict::kSkipped, std::move(node), "", {std::move(why), ""});
   }
-  // Adds a pass, unless this check has found something else.
+  // Adds a pass of what was looked at, unless this check has found something else.
   void pass(schema::Check check, std::string seen) {
-    const auto of_check = [check](const schema::Finding& one) { return one.check == check; };
-    if (std::none_of(all_.begin(), all_.end(), of_check))
-      add(check, schema::Verdict::kPass, "", "", {std::move(seen), ""});
+    if (!unexamined_.empty()) seen += "; not examined: " + schema::joined(unexamined_);
+    if (!has(check)) add(check, schema::Verdict::kPass, "", "", {std::move(seen), ""});
+  }
+  // The same of what nodes are compared by: one node alone agrees with nobody.
+  void agree(schema::Check check, std::string seen) {
+    if (nodes_ < 2 || unexamined_.size() + 1 < nodes_) return pass(check, std::move(seen));
+    if (!has(check)) skip(check, "", "not compared: no other node was examined, see nodes");
+  }
+  // Where a check has nothing to say of links that it could not look at.
+  void not_looked(schema::Check check, const std::string& why) {
+    if (nodes_ > 1 && !has(check)) skip(check, "", why);
   }
   std::vector<schema::Finding> take() { return std::move(all_); }
 
  private:
+  bool has(schema::Check check) const {
+    return std::any_of(all_.begin(), all_.end(), [check](const schema::Finding& one) { return one.check == check; });
+  }
+
+  const std::size_t nodes_;
+  std::vector<std::string> unexamined_;
   std::vector<schema::Finding> all_;
 };
 

@@ -16,6 +16,8 @@ using schema::Reach;
 
 namespace {
 
+constexpr const char* kNoConnection = "no other node takes a connection, see nodes";
+
 bool reaches(const LinkFacts& link) { return link.mesh == Reach::kOk && link.control == Reach::kOk; }
 bool reaches_any(const LinkFacts& link) { return link.mesh == Reach::kOk || link.control == Reach::kOk; }
 bool is_refused(const LinkFacts& link) {
@@ -136,7 +138,8 @@ void judge_nodes(const Survey& survey, Findings& findings) {
       findings.fail(Check::kNodes, survey.names[node], "", why_down(survey.names[node], *link));
     else if (link != nullptr && is_refused(*link))
       findings.skip(Check::kNodes, survey.names[node],
-                    "not examined, it and " + survey.names[survey.self] + " refuse each other: see keys and versions");
+                    "not examined, it and " + survey.names[survey.self] +
+                        " refuse each other: see keys, versions and configuration");
     else if (link != nullptr && link->control != Reach::kOk && link->control != Reach::kUntried)
       findings.fail(Check::kNodes, survey.names[node], "",
                     {"not examined: " + survey.names[survey.self] + " does not reach its control port",
@@ -241,8 +244,10 @@ void judge_ports(const Survey& survey, Findings& findings) {
       findings.fail(Check::kPorts, survey.names[seat], "",
                     {"its links to the others could not be examined", "has that machine memory and threads left?"});
   });
+  std::size_t tried = 0;
   for_links(survey, [&](Seat from, Seat to, const LinkFacts& link) {
     if (is_down(survey, to) || !link.name_problem.empty()) return;
+    ++tried;
     if (link.mesh == Reach::kUntried || link.control == Reach::kUntried)
       return findings.fail(Check::kPorts, survey.names[from], survey.names[to],
                            {"there was no time to try " + link.line, "ask again when the machine is less busy"});
@@ -253,8 +258,12 @@ void judge_ports(const Survey& survey, Findings& findings) {
                     {"the ports answer, but the link is not up" + (link.problem.empty() ? "" : ": " + link.problem),
                      "ask again in a few seconds; if it stays down, restart tgd on " + survey.names[to]});
   });
-  findings.pass(Check::kPorts,
-                survey.names.size() < 2 ? "no other node" : "every node reaches both ports of every other");
+  const std::size_t nodes = survey.names.size(), links = nodes * (nodes - 1);
+  if (tried == 0) findings.not_looked(Check::kPorts, "not examined: no other node is there to be reached, see nodes");
+  findings.pass(Check::kPorts, nodes < 2 ? "no other node"
+                               : tried == links
+                                   ? "every node reaches both ports of every other"
+                                   : "both ports answer on " + std::to_string(tried) + " of " + count(links, "link"));
 }
 
 void judge_keys(const Survey& survey, Findings& findings) {
@@ -288,6 +297,7 @@ void judge_keys(const Survey& survey, Findings& findings) {
     keys = keys || one.has_keys;
     if (!one.key_problem.empty()) findings.fail(Check::kKeys, survey.names[seat], "", advice_of(one.key_problem));
   });
+  if (peers.empty()) findings.not_looked(Check::kKeys, "not compared: no other node is there to be reached, see nodes");
   findings.pass(Check::kKeys, keys ? "all have the same cluster key" : "no keys, as the configuration says");
 }
 
@@ -307,6 +317,7 @@ void judge_round_trips(const Survey& survey, Findings& findings) {
   if (!all.empty())
     findings.pass(Check::kRoundTrip, fixed(median(all), 2) + " ms in the median, " +
                                          fixed(*std::max_element(all.begin(), all.end()), 2) + " ms at most");
+  findings.not_looked(Check::kRoundTrip, "not measured: " + std::string(kNoConnection));
 }
 
 namespace {
@@ -355,6 +366,7 @@ void judge_mtu(const Survey& survey, Findings& findings) {
     findings.pass(Check::kMtu, std::to_string(usual) + " bytes on " + count(all.size(), "node"));
   else if (on_loopback)
     findings.pass(Check::kMtu, "all nodes are on one machine's loopback");
+  findings.not_looked(Check::kMtu, "not examined: " + std::string(kNoConnection));
 }
 
 namespace {
@@ -457,6 +469,7 @@ void judge_bandwidth(const Survey& survey, Findings& findings) {
   if (!all.empty())
     findings.pass(Check::kBandwidth, range_of(all) + " of payload on " + count(all.size(), "link") + ", " +
                                          mbit(usual) + " in the median");
+  findings.not_looked(Check::kBandwidth, "not measured: no link is up");
 }
 
 }  // namespace tg::daemon

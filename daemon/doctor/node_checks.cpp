@@ -11,10 +11,13 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_layout.h"
+#include "engine/data/folder/list.h"
 #include "engine/dataset.h"
 #include "engine/engine.h"
 #include "engine/storage/atomic_file.h"
@@ -22,6 +25,7 @@
 #include "kernels/kernels.h"
 #include "schema/keys/keys.h"
 #include "schema/limits.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 
@@ -132,14 +136,47 @@ bool has_set(const std::string& directory, const KnownSet& set) {
   return (set.above && some_file(directory)) || some_file(directory + "/" + set.folder);
 }
 
+// A folder of pictures is listed, not read: a start reads it. Nothing where none was meant.
+std::optional<schema::DataFacts> look_at_pictures(const std::string& directory) {
+  constexpr double kSomeShare = 0.5;  // any will do: it is not known which a job would hold back
+  schema::DataFacts facts{to_word(DatasetKind::kFolder), 0, ""};
+  auto list = engine::list_folder(directory, 0, 1);
+  const bool has_test = list.ok();
+  if (!has_test) {
+    std::error_code unknown;
+    facts.problem = list.error().message;
+    const bool meant = std::filesystem::exists(directory + "/train", unknown) ||
+                       std::filesystem::exists(directory + "/train.txt", unknown);
+    list = engine::list_folder(directory, kSomeShare, 1);
+    if (!list) return meant ? std::optional(facts) : std::nullopt;
+    facts.problem.clear();
+  }
+  const auto [train, test] = std::pair(list->train.files.size(), list->test.files.size());
+  std::vector<std::string> names = list->train.files;
+  names.insert(names.end(), list->test.files.begin(), list->test.files.end());
+  std::ranges::sort(names);  // which are held back does not matter here
+  facts.hash = schema::hash_text(schema::joined(names));
+  const std::size_t classes = list->classes.size();
+  facts.seen = std::to_string(classes) + (classes == 1 ? " class, " : " classes, ") +
+               (has_test ? std::to_string(train) + " + " + std::to_string(test) : std::to_string(names.size())) +
+               " pictures";
+  return facts;
+}
+
 void check_data(const schema::NodeConfig& config, Report& report) {
+  if (config.data_dir.empty()) return;
+  bool any = false;
   for (const KnownSet& set : kKnownSets) {
-    if (config.data_dir.empty() || !has_set(config.data_dir, set)) continue;
+    if (!has_set(config.data_dir, set)) continue;
+    any = true;
     const auto data = engine::load_dataset({set.kind, config.data_dir});
     report.note([&](Examination& facts) {
-      facts.data.push_back({to_word(set.kind), data ? (*data)->hash : 0, data ? "" : data.error().message});
+      facts.data.push_back({to_word(set.kind), data ? (*data)->hash : 0, data ? "" : data.error().message, ""});
     });
   }
+  if (any) return;
+  if (std::optional<schema::DataFacts> pictures = look_at_pictures(config.data_dir))
+    report.note([&](Examination& facts) { facts.data.push_back(*std::move(pictures)); });
 }
 
 std::string wrong_configuration(const schema::NodeConfig& config) {

@@ -36,4 +36,13 @@ inline std::optional<Seat> receiver_in(std::size_t slot, Seat self, std::size_t 
   return partner;
 }
 
+// Whether this node sends or receives in that slot or later, where up(Seat) says to whom there is a link. Slots are
+// counted by the clock: those between, with nobody at the other end, pass all the same.
+template <class Up>
+bool partner_ahead(std::size_t slot, Seat self, std::size_t nodes, Up up) {
+  for (std::size_t round = slot / 2; round < schema::examine_rounds(nodes); ++round)
+    if (const std::optional<Seat> partner = partner_of(self, round, nodes); partner && up(*partner)) return true;
+  return false;
+}
+
 }  // namespace tg::daemon

@@ -117,13 +117,15 @@ void fields(Is<LinkFacts> auto& it, auto&& field) {
 
 struct DataFacts {
   std::string set;
-  std::uint64_t hash = 0;
+  std::uint64_t hash = 0;  // of what was read: the files, or of a folder of pictures their names
   std::string problem;
+  std::string seen = {};  // what is there, where a set is not of one known size
 };
 void fields(Is<DataFacts> auto& it, auto&& field) {
   field("set", it.set, word().called("data set"));
   field("hash", it.hash);
   field("problem", it.problem, line(kMostSeenBytes).called("data problem"));
+  field("seen", it.seen, line(kMostSeenBytes).called("data seen"));
 }
 
 struct Examination {

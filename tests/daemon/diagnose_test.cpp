@@ -155,6 +155,42 @@ TEST(Diagnose, ADownNodeIsOneFindingByHowItIsDown) {
   }
 }
 
+TEST(Diagnose, WhatCouldNotBeLookedAtIsNoPass) {
+  Survey survey = healthy();
+  for (const Seat node : {kB, kC, kD}) take_down(survey, node, Reach::kSilent);
+  const std::set<Check> alone{Check::kPorts,    Check::kKeys,  Check::kRoundTrip,     Check::kMtu, Check::kBandwidth,
+                              Check::kVersions, Check::kClock, Check::kConfiguration, Check::kData};
+  std::set<Check> skipped;
+  for (const Finding& one : diagnose(survey).findings) {
+    if (one.verdict == Verdict::kSkipped) skipped.insert(one.check);
+    if (one.verdict == Verdict::kPass) {
+      EXPECT_NE(one.seen.find("; not examined: node-b, node-c, node-d"), std::string::npos) << one.seen;
+    }
+  }
+  EXPECT_EQ(skipped, alone) << text_of(diagnose(survey));
+
+  // One of four: what was looked at passes, and says what was not.
+  survey = healthy();
+  take_down(survey, kD, Reach::kSilent);
+  const std::string text = text_of(diagnose(survey));
+  EXPECT_NE(text.find("ports pass [] [] both ports answer on 6 of 12 links; not examined: node-d"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("skipped"), std::string::npos) << text;
+}
+
+TEST(Diagnose, AFolderThatIsNotTheSameIsToldByWhatIsThere) {
+  Survey survey = healthy();
+  for (const Seat seat : survey.names.places())
+    at(survey, seat).data = {
+        {"folder", seat == kC ? 2u : 1u, "", seat == kC ? "2 classes, 3 pictures" : "2 classes, 4 pictures"}};
+  expect(survey, Check::kData, Verdict::kFail, "node-c",
+         "another folder (2 classes, 3 pictures, in /srv/mnist) than node-a (2 classes, 4 pictures)", "copy the files");
+  for (const Seat seat : survey.names.places()) at(survey, seat).data.clear();
+  const std::string text = text_of(diagnose(survey));
+  EXPECT_NE(text.find("data skipped [node-a] [] nothing in /srv/mnist that is compared here"), std::string::npos)
+      << text;
+}
+
 TEST(Diagnose, AnUnknownNameIsNamedWithWhoCannotResolveIt) {
   Survey survey = healthy();
   for (const Seat from : {kA, kB}) {

@@ -69,6 +69,43 @@ TEST(HostChecks, WhatIsWrongIsNoted) {
   EXPECT_NE(facts.data[0].problem, "");
 }
 
+TEST(HostChecks, AFolderOfPicturesIsSeen) {
+  const TemporaryDirectory directory;
+  schema::NodeConfig config = config_in(directory.path());
+  config.data_dir = directory.path() + "/letters";
+  const auto look = [&] {
+    daemon::Report report;
+    daemon::check_node(config, processor(), 1, false, report);
+    return report.facts().data;
+  };
+  for (const char* part : {"train", "test"})
+    for (const char* letter : {"a", "b"}) {
+      const std::string folder = config.data_dir + "/" + part + "/" + letter;
+      std::filesystem::create_directories(folder);
+      for (const char* name : {"/1.png", "/2.png"}) std::ofstream(folder + name) << "not read";
+    }
+  const auto whole = look();
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].set, "folder");
+  EXPECT_EQ(whole[0].problem, "");
+  EXPECT_EQ(whole[0].seen, "2 classes, 4 + 4 pictures");
+  std::filesystem::remove(config.data_dir + "/train/a/1.png");
+  const auto short_of_one = look();
+  ASSERT_EQ(short_of_one.size(), 1u);
+  EXPECT_EQ(short_of_one[0].seen, "2 classes, 3 + 4 pictures");
+  EXPECT_NE(short_of_one[0].hash, whole[0].hash);
+  std::filesystem::remove(config.data_dir + "/train/a/2.png");
+  ASSERT_EQ(look().size(), 1u);
+  EXPECT_NE(look()[0].problem.find("train/a counts as a class but holds no .jpg"), std::string::npos)
+      << look()[0].problem;
+  std::ofstream(config.data_dir + "/train/a/2.png") << "not read";
+  std::filesystem::remove_all(config.data_dir + "/test");
+  ASSERT_EQ(look().size(), 1u);
+  EXPECT_EQ(look()[0].seen, "2 classes, 3 pictures");
+  std::filesystem::remove_all(config.data_dir + "/train");
+  EXPECT_TRUE(look().empty());
+}
+
 TEST(HostChecks, ABusyNodeIsNotDisturbed) {
   const TemporaryDirectory directory;
   schema::NodeConfig config = config_in(directory.path());

@@ -301,6 +301,20 @@ class FourMachines(Doctor):
             self.only(found, "nodes")
             self.network.heal()
 
+    def test_a_node_that_is_cut_off(self):
+        """Asked there: what needs another node is no pass, and no link is measured."""
+        with self.mesh as mesh:
+            self.network.isolate(0)
+            wait_until("it is seen", lambda: {node["state"] for node in json.loads(mesh.ctl("status", "--json").out)["nodes"][1:]} == {"unreachable"})
+            code, found = examined(mesh, bandwidth=True)
+            self.assertEqual(code, NOT_WELL, found)
+            verdicts = {one["check"]: (one["verdict"], one["seen"]) for one in found["findings"] if one["check"] != "nodes"}
+            for check in ("ports", "keys", "configuration", "versions", "clock", "round-trip", "mtu", "bandwidth"):
+                self.assertEqual(verdicts[check][0], "skipped", verdicts)
+            for verdict, seen in verdicts.values():
+                self.assertTrue(verdict == "skipped" or seen.endswith("; not examined: node-b, node-c, node-d"), verdicts)
+            self.network.heal()
+
     def test_another_mtu(self):
         with self.mesh as mesh:
             _do("ip", "-n", self.network.spaces[2], "link", "set", Network.INTERFACE, "mtu", "1400")
