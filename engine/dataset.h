@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "engine/choices.h"
+#include "engine/data/file_sums.h"
 #include "engine/engine.h"
 #include "engine/recipe.h"
 #include "kernels/base/status.h"
@@ -68,6 +69,9 @@ struct Dataset {
   std::shared_ptr<DamagedFiles> skipped = std::make_shared<DamagedFiles>();
   // Covers file bytes (decompressed) and, for folders, names; or generator version, seed, sizes and some of the images.
   std::uint64_t hash = 0;
+  // Its files, to say in which of them two nodes' sets differ; none for generated sets.
+  FileSums files;
+  EachName file_names = [](const std::function<void(const std::string&)>&) {};
 };
 
 struct DatasetOptions {

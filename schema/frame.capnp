@@ -118,7 +118,8 @@ struct Vote {
   # tg::ErrorKind of a refusal, 0 where accepted. Beyond the last known kind: drop.
 
   message @2 :Text;
-  # Why not, naming the node; printable, at most kMostReasonBytes. Else drop.
+  # Why not, naming the node; where accepted, what the sender's data files are (engine/data/file_sums.h), or nothing.
+  # Printable, at most kMostReasonBytes. Else drop.
 
   specHash @3 :UInt64;
   modelHash @4 :UInt64;

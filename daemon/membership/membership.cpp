@@ -141,8 +141,10 @@ void Membership::lost(Seat peer, const std::string& message, std::uint64_t now_m
   }
 }
 
-void Membership::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms) {
+void Membership::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms,
+                          const engine::EachName& names) {
   if (!current_is(key)) return;
+  votes_.know(names);
   if (phase_ == Phase::kProposing) return take_vote(peers_.self(), vote);
   if (phase_ != Phase::kPreparing || own_vote_ || stop_asked_) return;
   own_vote_ = vote;
@@ -391,6 +393,7 @@ void Membership::take_vote(Seat from, const schema::Vote& vote) {
 void Membership::commit() {
   Result<Choice> choice = votes_.decide(run_.spec);
   if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
+  votes_.clear();
   send(peers_.others(), run_.key, choice->commit);
   begin(*std::move(choice));
   emit(AnswerStart{token_, run_.id, Status()});
@@ -433,6 +436,7 @@ void Membership::take_back_vote(schema::Fail cause) {
 
 void Membership::drop() {
   TG_CHECK(phase_ != Phase::kNone && !begun());
+  votes_.clear();
   phase_ = Phase::kNone;
   emit(DropRun{run_.key});
 }

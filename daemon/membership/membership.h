@@ -115,7 +115,10 @@ class Membership {
   void cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms);
   // A client's start. key is drawn by the caller. Answered by AnswerStart with this token, sooner or later.
   void start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms);
-  void prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms);  // the own vote
+  // The own vote. names: of the own data's files, to say which of them others have differently.
+  void prepared(
+      std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms,
+      const engine::EachName& names = [](const auto&) {});
   // A node has got on with preparing the current run: large data take their time.
   void prepares(Seat seat, std::uint64_t now_ms);
   // Claim, Grant, Propose, Vote, Commit, Fail, Goodbye; anything else is not for membership and ignored, as is every

@@ -37,18 +37,34 @@ std::optional<schema::Fail> Votes::take(Seat from, const schema::Vote& vote) {
 // A difference between the first seat that has voted and another one.
 std::optional<schema::Fail> Votes::difference() const {
   for (const Compared& compared : kCompared) {
+    const bool data = compared.hash == &schema::Vote::data_hash;
+    if (data && !data_names_) return std::nullopt;
     std::optional<Seat> reference;
     for (const Seat seat : votes_.places()) {
       if (!votes_[seat]) continue;
       if (!reference) reference = seat;
-      const std::uint64_t theirs = (*votes_[seat]).*compared.hash, ours = (*votes_[*reference]).*compared.hash;
-      if (theirs == ours) continue;
+      if ((*votes_[seat]).*compared.hash == (*votes_[*reference]).*compared.hash) continue;
+      const auto has = [&](Seat one) {
+        const auto files = data ? engine::FileSums::parse(votes_[one]->message) : std::nullopt;
+        return names_[one] + " has " + hex_digest((*votes_[one]).*compared.hash) +
+               (files ? " (" + files->counts() + ")" : "");
+      };
       return schema::Fail{ErrorKind::kInvalidJob, names_[seat], "prepare",
-                          std::string(compared.what) + ": " + names_[*reference] + " has " + hex_digest(ours) + ", " +
-                              names_[seat] + " has " + hex_digest(theirs) + "; " + compared.advice};
+                          std::string(compared.what) + ": " + has(*reference) + ", " + has(seat) +
+                              (data ? differing_files(*reference, seat) : "") + "; " + compared.advice};
     }
   }
   return std::nullopt;
+}
+
+// "" where a vote does not tell.
+std::string Votes::differing_files(Seat one, Seat other) const {
+  const auto first = engine::FileSums::parse(votes_[one]->message);
+  const auto second = engine::FileSums::parse(votes_[other]->message);
+  if (!first || !second) return "";
+  const std::string files = engine::FileSums::difference(*first, *second, data_names_);
+  return files.empty() ? "; the files are the same: the classes' names differ, or which files are damaged"
+                       : "; " + files;
 }
 
 std::vector<Seat> Votes::missing() const {

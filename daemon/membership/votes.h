@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/membership/choose_exchange.h"
+#include "engine/data/file_sums.h"
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
 #include "schema/place.h"
@@ -18,7 +19,12 @@ class Votes {
  public:
   explicit Votes(Per<Seat, std::string> names) : names_(std::move(names)), votes_(names_.size()) {}
 
-  void clear() { votes_.assign(names_.size(), std::nullopt); }
+  void clear() {
+    votes_.assign(names_.size(), std::nullopt);
+    data_names_ = nullptr;
+  }
+  // The names of the own data's files. Until they are known nobody's data are compared: they could not be named.
+  void know(engine::EachName data_names) { data_names_ = std::move(data_names); }
   // A seat's first vote counts. A cause if the proposal has failed with it: its sender refuses, or members would not
   // train the same thing; it names both nodes and both values.
   std::optional<schema::Fail> take(Seat from, const schema::Vote& vote);
@@ -28,9 +34,11 @@ class Votes {
 
  private:
   std::optional<schema::Fail> difference() const;
+  std::string differing_files(Seat one, Seat other) const;
 
   Per<Seat, std::string> names_;
   Per<Seat, std::optional<schema::Vote>> votes_;
+  engine::EachName data_names_;
 };
 
 }  // namespace tg::daemon

@@ -109,7 +109,7 @@ void Node::take_events() {
 void Node::take_votes() {
   if (run_)
     if (const std::optional<schema::Vote> vote = run_->candidate().take_vote())
-      membership_.prepared(run_->identity().key, *vote, now_ms());
+      membership_.prepared(run_->identity().key, *vote, now_ms(), run_->candidate().data_names());
   if (dry_run_)
     if (const std::optional<schema::Vote> vote = dry_run_->candidate().take_vote()) finish_dry_run(*vote);
 }

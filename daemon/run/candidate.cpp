@@ -40,6 +40,11 @@ std::optional<schema::Vote> Candidate::take_vote() {
   return vote();
 }
 
+engine::EachName Candidate::data_names() const {
+  if (!preparation_ || !preparation_->ok()) return [](const auto&) {};
+  return preparation_->value()->data->file_names;
+}
+
 schema::Vote Candidate::vote() const {
   schema::Vote vote;
   vote.spec_hash = schema::job_hash(job_);
@@ -50,6 +55,8 @@ schema::Vote Candidate::vote() const {
   }
   const Prepared& prepared = *preparation_->value();
   vote.accepted = true;
+  static_assert(engine::FileSums::kMostTextBytes <= schema::kMostReasonBytes);
+  if (!prepared.data->files.empty()) vote.message = prepared.data->files.text();
   vote.model_hash = prepared.model_hash;
   vote.data_hash = prepared.data_hash;
   vote.state_hash = prepared.initial_digest;

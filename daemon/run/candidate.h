@@ -22,6 +22,7 @@ class Candidate {
   void replied(Seat from, const schema::ProbeReply& reply);
   // Returned once, when everything in the vote is known.
   std::optional<schema::Vote> take_vote();
+  engine::EachName data_names() const;                // of the files that the vote is about
   double link_mbps() const { return probe_.mbps(); }  // payload; 0 = not measured
 
  private:

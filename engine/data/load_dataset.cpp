@@ -66,6 +66,7 @@ Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& option
   try {
     auto data = load(options);
     if (!data) return data.error();
+    data->files.set_samples(data->train.count(), data->test.count());
     return std::shared_ptr<const Dataset>(std::make_shared<Dataset>(*std::move(data)));
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kFailed, std::string("not enough memory to hold data = ") + to_word(options.kind) +

@@ -70,7 +70,8 @@ struct Propose {
 struct Vote {
   bool accepted = false;
   ErrorKind kind = ErrorKind::kFailed;  // with a refusal
-  std::string message;                  // with a refusal; names the node
+  // With a refusal: why; names the node. Else what the data's files are (engine/data/file_sums.h), or nothing.
+  std::string message;
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, state_hash = 0;
   double step_seconds = 0;  // the engine's measured forward + backward of the local batch
   std::uint32_t local_batch = 0;

@@ -127,14 +127,25 @@ Result<std::vector<std::uint16_t>> labels_of(const DatasetOptions& options, cons
   return read_labels(format_of(options), reader_of(*file), seen, files.labels);
 }
 
-Result<ImageSet> read_part(const DatasetOptions& options, const PartFiles& files, ContentHash& hash) {
-  const Seen seen = [&](std::span<const std::uint8_t> bytes) { hash.add(bytes); };
+Result<ImageSet> read_part(const DatasetOptions& options, const PartFiles& files, ContentHash& hash, NamedSums& sums) {
+  ContentHash content;  // of one file
+  std::uint64_t size = 0;
+  const Seen seen = [&](std::span<const std::uint8_t> bytes) {
+    hash.add(bytes);
+    content.add(bytes);
+    size += bytes.size();
+  };
+  const auto end_of = [&](const std::string& path) {
+    sums.add(std::filesystem::path(path).filename(), std::exchange(content, {}).value(), std::exchange(size, 0));
+  };
   Result<DataFile> sample_file = DataFile::open(files.samples);
   if (!sample_file) return sample_file.error();
   Result<SampleArray> samples = read_samples(format_of(options), reader_of(*sample_file), seen, files.samples);
   if (!samples) return samples.error();
+  end_of(files.samples);
   Result<std::vector<std::uint16_t>> labels = labels_of(options, files, seen);
   if (!labels) return labels.error();
+  end_of(files.labels);
   if (samples->shape[0] != labels->size()) {
     return Error{ErrorKind::kCorrupt, files.samples + " has " + std::to_string(samples->shape[0]) + " samples and " +
                                           files.labels + " has " + std::to_string(labels->size()) +
@@ -244,11 +255,12 @@ Result<Dataset> load_arrays(const DatasetOptions& options) {
   Dataset data;
   data.kind = options.kind;
   ContentHash hash;
-  auto train = read_part(options, parts->train, hash);
+  NamedSums sums;
+  auto train = read_part(options, parts->train, hash, sums);
   if (!train) return train.error();
   data.train = *std::move(train);
   if (!held) {
-    auto test = read_part(options, *parts->test, hash);
+    auto test = read_part(options, *parts->test, hash, sums);
     if (!test) return test.error();
     data.test = *std::move(test);
     if (data.train.stored != data.test.stored || data.train.values.empty() != data.test.values.empty())
@@ -276,6 +288,8 @@ Result<Dataset> load_arrays(const DatasetOptions& options) {
   for (const std::string& name : data.classes)
     hash.add(std::span(reinterpret_cast<const std::uint8_t*>(name.data()), name.size()));
   data.hash = hash.value();
+  data.files = sums.sums();
+  data.file_names = sums.names();
   return data;
 }
 

@@ -16,7 +16,7 @@ struct Place {
   const char* folder;
 };
 
-Status read_batch(const Place& place, const std::string& name, ImageSet& set, ContentHash& hash) {
+Status read_batch(const Place& place, const std::string& name, ImageSet& set, ContentHash& hash, NamedSums& sums) {
   const std::string path = find_file(place.directory, place.folder, {name});
   const std::string set_name = place.format.name;
   if (path.empty()) {
@@ -35,6 +35,7 @@ Status read_batch(const Place& place, const std::string& name, ImageSet& set, Co
                                           "; fetch the binary version of " + set_name + " again"};
   }
   hash.add(bytes);
+  sums.add(name, bytes);
   return parse_cifar_batch(bytes, place.format, path, set);
 }
 
@@ -79,12 +80,15 @@ Result<Dataset> load_cifar10(const std::string& directory) {
   data.kind = DatasetKind::kCifar10;
   data.classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
   ContentHash hash;
+  NamedSums sums;
   for (const char* name :
        {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"}) {
-    if (Status status = read_batch(place, name, data.train, hash); !status) return status.error();
+    if (Status status = read_batch(place, name, data.train, hash, sums); !status) return status.error();
   }
-  if (Status status = read_batch(place, "test_batch.bin", data.test, hash); !status) return status.error();
+  if (Status status = read_batch(place, "test_batch.bin", data.test, hash, sums); !status) return status.error();
   data.hash = hash.value();
+  data.files = sums.sums();
+  data.file_names = sums.names();
   return data;
 }
 
@@ -96,8 +100,9 @@ Result<Dataset> load_cifar100(const std::string& directory) {
   Dataset data;
   data.kind = DatasetKind::kCifar100;
   ContentHash hash;
-  if (Status status = read_batch(place, "train.bin", data.train, hash); !status) return status.error();
-  if (Status status = read_batch(place, "test.bin", data.test, hash); !status) return status.error();
+  NamedSums sums;
+  if (Status status = read_batch(place, "train.bin", data.train, hash, sums); !status) return status.error();
+  if (Status status = read_batch(place, "test.bin", data.test, hash, sums); !status) return status.error();
   auto names = read_class_names(find_file(directory, place.folder, {"fine_label_names.txt"}), kCifar100Format.classes);
   if (!names) return names.error();
   if (names->size() != kCifar100Format.classes)
@@ -108,6 +113,8 @@ Result<Dataset> load_cifar100(const std::string& directory) {
   for (const std::string& name : data.classes)
     hash.add(std::span(reinterpret_cast<const std::uint8_t*>(name.data()), name.size()));
   data.hash = hash.value();
+  data.files = sums.sums();
+  data.file_names = sums.names();
   return data;
 }
 

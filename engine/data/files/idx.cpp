@@ -107,7 +107,7 @@ Result<std::vector<std::uint8_t>> read_part(const MnistSet& place, const std::st
   return read_idx(path, rank);
 }
 
-Result<ImageSet> read_set(const MnistSet& place, const std::string& prefix, ContentHash& hash) {
+Result<ImageSet> read_set(const MnistSet& place, const std::string& prefix, ContentHash& hash, NamedSums& sums) {
   std::string image_path, label_path;
   const auto image_bytes = read_part(place, prefix + "-images", 3, image_path);
   if (!image_bytes) return image_bytes.error();
@@ -126,6 +126,8 @@ Result<ImageSet> read_set(const MnistSet& place, const std::string& prefix, Cont
   set->labels = *std::move(labels);
   hash.add(*image_bytes);
   hash.add(*label_bytes);
+  sums.add(prefix + "-images", *image_bytes);
+  sums.add(prefix + "-labels", *label_bytes);
   return set;
 }
 
@@ -134,9 +136,10 @@ Result<Dataset> load(const MnistSet& place, std::vector<std::string> classes) {
       !status)
     return status.error();
   ContentHash hash;
-  auto train = read_set(place, "train", hash);
+  NamedSums sums;
+  auto train = read_set(place, "train", hash, sums);
   if (!train) return train.error();
-  auto test = read_set(place, "t10k", hash);
+  auto test = read_set(place, "t10k", hash, sums);
   if (!test) return test.error();
   if (train->stored != test->stored) {
     return Error{ErrorKind::kCorrupt, "the training and test images in " + place.directory +
@@ -148,6 +151,8 @@ Result<Dataset> load(const MnistSet& place, std::vector<std::string> classes) {
   data.test = *std::move(test);
   data.classes = std::move(classes);
   data.hash = hash.value();
+  data.files = sums.sums();
+  data.file_names = sums.names();
   return data;
 }
 

@@ -23,28 +23,35 @@ std::optional<KnownPicture> look_at(const std::string& path, const std::string& 
 
 // Also fills `known` if the file is good and has stayed the same meanwhile.
 PictureFacts examine(const std::string& path, const std::string& name, KnownPicture& known) {
-  const auto failed = [](const Error& problem, std::uint64_t hash = 0) { return PictureFacts{hash, {}, problem}; };
+  PictureFacts facts;
+  const auto failed = [&](const Error& problem) {
+    facts.problem = problem;
+    return facts;
+  };
   const Result<RegularFile> file = open_data_file(path);
   if (!file) return failed(file.error());
   std::vector<std::uint8_t> bytes;
   if (const Status read = read_file(*file, path, kMostPictureFileBytes, bytes); !read) return failed(read.error());
   ContentHash hash;
   hash.add(bytes);
+  facts.hash = hash.value();
+  facts.bytes = bytes.size();
   const Result<PictureSize> size = read_picture_size(bytes, path);
-  if (!size) return failed(size.error(), hash.value());
+  if (!size) return failed(size.error());
   Picture picture;
   const Status decoded = decode_picture(
       bytes, [](int, int) { return kLeastScale; }, path, picture);
-  if (!decoded) return failed(decoded.error(), hash.value());
+  if (!decoded) return failed(decoded.error());
   KnownPicture now(name, file->facts());
   if (now.same_file(KnownPicture(name, file->facts_now()))) {
-    now.hash = hash.value();
+    now.hash = facts.hash;
     now.channels = static_cast<std::uint32_t>(size->channels);
     now.height = static_cast<std::uint32_t>(size->height);
     now.width = static_cast<std::uint32_t>(size->width);
     known = now;
   }
-  return {hash.value(), *size, std::nullopt};
+  facts.size = *size;
+  return facts;
 }
 
 }  // namespace
@@ -60,7 +67,7 @@ std::vector<PictureFacts> examine_pictures(const DatasetOptions& options, const 
     const std::optional<KnownPicture> now = look_at(path, files[i]);
     if (const KnownPicture* same = now ? before.find(*now) : nullptr) {
       known[i] = *same;
-      facts[i] = {same->hash, same->size(), std::nullopt};
+      facts[i] = {same->hash, same->bytes, same->size(), std::nullopt};
     } else {
       facts[i] = examine(path, files[i], known[i]);
       news = true;

@@ -25,6 +25,7 @@ class FolderSource final : public PictureSource {
   FolderSource(std::string directory, std::vector<std::string> files, const ImageShape& stored)
       : directory_(std::move(directory)), files_(std::move(files)), stored_(stored) {}
 
+  const std::vector<std::string>& files() const { return files_; }
   Status read(std::size_t index, const Shrink& shrink, Picture& picture) const override {
     const std::string path = directory_ + "/" + files_[index];
     std::vector<std::uint8_t> bytes;
@@ -149,6 +150,10 @@ Result<Dataset> load_folder(const DatasetOptions& options) {
       hash.add(part->labels[i]);
       hash.add(of_part[i].hash);
       if (of_part[i].problem) hash.add(kDamagedMark);
+      ContentHash sample;
+      sample.add(of_part[i].hash);
+      sample.add(part->labels[i]);
+      data.files.add(part->files[i], sample.value(), of_part[i].bytes);
     }
     if (!keep_good(of_part, *part, sizes))
       return Error{ErrorKind::kCorrupt, "all pictures for " +
@@ -159,8 +164,13 @@ Result<Dataset> load_folder(const DatasetOptions& options) {
   data.train.stored = data.test.stored = stored;
   data.train.labels = std::move(list->train.labels);
   data.test.labels = std::move(list->test.labels);
-  data.train.source = std::make_shared<FolderSource>(options.directory, std::move(list->train.files), stored);
-  data.test.source = std::make_shared<FolderSource>(options.directory, std::move(list->test.files), stored);
+  const auto train = std::make_shared<const FolderSource>(options.directory, std::move(list->train.files), stored);
+  const auto test = std::make_shared<const FolderSource>(options.directory, std::move(list->test.files), stored);
+  data.train.source = train;
+  data.test.source = test;
+  data.file_names = [train, test](const std::function<void(const std::string&)>& take) {
+    for (const auto& source : {train, test}) std::ranges::for_each(source->files(), take);
+  };
   data.hash = hash.value();
   return data;
 }

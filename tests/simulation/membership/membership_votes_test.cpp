@@ -79,6 +79,28 @@ TEST(Membership, TheFirstVoteOfANodeCounts) {
   EXPECT_EQ(a.hears(kC, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING");
 }
 
+// Which files differ is told by those who have them, so it waits for the own names.
+TEST(Membership, DifferingDataNameCountsAndTheFile) {
+  engine::NamedSums here, there;
+  for (const char* name : {"a.png", "b.png", "c.png"}) {
+    here.add(name, 1, 100);
+    there.add(name, *name == 'b' ? 2 : 1, 100);
+  }
+  there.add("d.png", 1, 100);
+  Vote own = yes(), theirs = yes();
+  own.message = here.sums().text();
+  theirs.message = there.sums().text();
+  theirs.data_hash = 0x12ab;
+  Machine a = proposing();
+  EXPECT_EQ(a.hears(kC, theirs), "");
+  EXPECT_EQ(a.hears(kB, own), "") << "the own names are not known yet";
+  EXPECT_EQ(a.prepares(own, here.names()),
+            proposal_fails("node-c", "invalid job",
+                           "data differ: node-a has 0000000000000003 (3 files of 300 bytes, 0 + 0 samples), node-c has "
+                           "00000000000012ab (4 files of 400 bytes, 0 + 0 samples); b.png differs (at least 2 files "
+                           "differ); give every node the same files"));
+}
+
 TEST(Membership, VotesHaveADeadlineThatNamesTheMissing) {
   Machine a = proposing();
   EXPECT_EQ(a.hears(kB, yes()), "");

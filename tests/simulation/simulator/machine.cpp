@@ -142,8 +142,8 @@ std::string Machine::hears(Seat from, const schema::FrameBody& body, std::uint64
   machine_.frame(from, {key, view, 0}, body, now_ms_);
   return did();
 }
-std::string Machine::prepares(const schema::Vote& vote) {
-  machine_.prepared(kKey, vote, now_ms_);
+std::string Machine::prepares(const schema::Vote& vote, const engine::EachName& names) {
+  machine_.prepared(kKey, vote, now_ms_, names);
   return did();
 }
 std::string Machine::gets_on(Seat seat) {

@@ -32,7 +32,9 @@ class Machine {
   std::string cannot_join(Seat peer, const std::string& why);
   std::string hears(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
                     std::uint32_t view = View::kFirst);
-  std::string prepares(const schema::Vote& vote);            // run-1, with this own vote
+  // run-1, with this own vote; names: of the own data's files.
+  std::string prepares(
+      const schema::Vote& vote, const engine::EachName& names = [](const auto&) {});
   std::string gets_on(Seat seat);                            // with preparing
   std::string loses(Seat peer, const std::string& message);  // liveness gives up on it
   std::string fails(const schema::Fail& cause);              // the run itself cannot go on
