@@ -72,6 +72,8 @@ struct EngineOptions {
   // For a device: the library's algorithms, as choices() of a similar engine returned them
   // (engine/cuda/trials/trials.h); any others are timed and chosen. The CPU chooses by rules alone.
   std::string choices = {};
+  // Called after each part of the memory that takes long to prepare; what it throws passes through.
+  std::function<void()> advanced = {};
 };
 
 class Engine {

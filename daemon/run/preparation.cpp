@@ -148,7 +148,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   const std::uint64_t allowed = on_device ? compute.memory().free : allowed_memory(options.memory_bytes);
   Result<std::unique_ptr<engine::Engine>> engine =
       compute.make_engine(model, {static_cast<int>(options.threads), micro_batch, evaluation_samples(model.input),
-                                  job.seed, allowed > others ? allowed - others : 1});
+                                  job.seed, allowed > others ? allowed - others : 1, "", advance});
   if (!engine.ok() || micro_batch == batch) return engine;
   return engine::make_micro_batches(std::move(engine).value(), compute.home(), {batch, micro_batch, advance});
 }

@@ -23,7 +23,11 @@ Replica::Replica(kernels::Home& home, const engine::Model& model, int slot_count
       average_(home, keeps_average ? segments_.padded_count() : 0) {
   for (Half& half : halves_) {
     half.parameters = kernels::HomeArray(home, segments_.padded_count());
-    for (int s = 0; s < slot_count; ++s) half.slots.emplace_back(home, segments_.padded_count());
+    advance();
+    for (int s = 0; s < slot_count; ++s) {
+      half.slots.emplace_back(home, segments_.padded_count());
+      advance();
+    }
     half.statistics = AlignedArray<float>(model.statistics.padded_count());
   }
   initialize(seed, initial, advance);

@@ -44,7 +44,8 @@ CpuEngine::CpuEngine(Model model, const EngineOptions& options, bool sharing)
       training_(library_, model_, {options.batch, true, options.seed, sharing}),
       evaluation_(library_, model_,
                   {evaluation_batch(model_, options, library_.scratchpad_bytes()), false, options.seed, sharing}),
-      memory_(allowed(std::max(training_.bytes(), evaluation_.bytes()), library_.scratchpad_bytes(), model_, options)),
+      memory_(allowed(std::max(training_.bytes(), evaluation_.bytes()), library_.scratchpad_bytes(), model_, options),
+              options.advanced),
       probabilities_(training_.heads().size()) {
   library_.allocate_scratchpad();
   training_.bind(memory_.data());

@@ -4,9 +4,11 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <span>
@@ -17,15 +19,20 @@ namespace tg {
 inline constexpr std::size_t kCacheLine = 64;       // bytes
 inline constexpr std::size_t kHugePage = 2u << 20;  // bytes
 
-// Zeroed memory that starts at a cache line; release it with std::free. Throws std::bad_alloc. For large memory the
-// system is asked for huge pages (it may refuse): with small ones a pass pays for a page walk every 4 KiB.
-inline void* allocate_zeroed(std::size_t bytes) {
+// Memory that starts at a cache line, `whole` bytes of it; release it with std::free. Throws std::bad_alloc. For large
+// memory the system is asked for huge pages (it may refuse): with small ones a pass pays for a page walk every 4 KiB.
+inline void* allocate_unset(std::size_t bytes, std::size_t& whole) {
   const bool huge = bytes >= 2 * kHugePage;
   const std::size_t unit = huge ? kHugePage : kCacheLine;
-  const std::size_t whole = (bytes + unit - 1) / unit * unit;
+  whole = (bytes + unit - 1) / unit * unit;
   void* const memory = std::aligned_alloc(unit, whole);
   if (memory == nullptr) throw std::bad_alloc();
   if (huge) ::madvise(memory, whole, MADV_HUGEPAGE);
+  return memory;
+}
+inline void* allocate_zeroed(std::size_t bytes) {
+  std::size_t whole = 0;
+  void* const memory = allocate_unset(bytes, whole);
   return std::memset(memory, 0, whole);
 }
 
@@ -37,6 +44,17 @@ class AlignedArray {
   AlignedArray() = default;
   explicit AlignedArray(std::size_t count) : count_(count) {
     if (count > 0) data_.reset(static_cast<T*>(allocate_zeroed(count * sizeof(T))));
+  }
+
+  // For gigabytes, which take seconds: advanced is called after each part, and what it throws passes through.
+  AlignedArray(std::size_t count, const std::function<void()>& advanced) : count_(count) {
+    constexpr std::size_t kPart = 16 * kHugePage;
+    std::size_t whole = 0;
+    if (count > 0) data_.reset(static_cast<T*>(allocate_unset(count * sizeof(T), whole)));
+    for (std::size_t done = 0; done < whole; done += kPart) {
+      std::memset(reinterpret_cast<std::byte*>(data_.get()) + done, 0, std::min(kPart, whole - done));
+      if (advanced) advanced();
+    }
   }
 
   T* data() { return data_.get(); }
