@@ -31,7 +31,7 @@ constexpr int kSilenceMs = 2 * kProbeMs + schema::kControlReplyMs;  // without a
 constexpr int kReconnectMostMs = 1000;
 constexpr int kMostUnread = 8;  // answers that wait for us; the rest waits at the node
 // libzmq bounds a message's parts, not their number: whatever comes beyond this before a message is whole is no answer.
-constexpr std::uint64_t kMostUntakenBytes = 2 * kMostUnread * schema::kMostControlBytes;
+constexpr std::uint64_t kMostUnreadBytes = 2 * kMostUnread * schema::kMostControlBytes;
 constexpr int kWatchMs = 50;  // between two looks at it
 constexpr std::chrono::seconds kRotationTakes{1};
 constexpr int kRotationPauseMs = 50;
@@ -227,7 +227,7 @@ struct Client::State {
       const int left = remaining_ms(deadline);
       try {
         const int ready = zmq::poll(items, 2, std::chrono::milliseconds(std::min(left, kWatchMs)));
-        flooded = came_bytes(descriptor) > taken_bytes + kMostUntakenBytes;
+        flooded = came_bytes(descriptor) > taken_bytes + kMostUnreadBytes;
         if (ready == 0 && left == 0) return std::nullopt;
         if (ready == 0) continue;
         if (items[1].revents != 0) take_events(id, body);

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -12,6 +16,14 @@ Error odd_log(const schema::SliceReply& slice, std::uint64_t offset) {
   return {ErrorKind::kCorrupt, slice.node + " says that its log has " + std::to_string(slice.total_bytes) +
                                    " bytes, and sent " + std::to_string(slice.data.size()) + " from byte " +
                                    std::to_string(offset) + "; no run's log is like that"};
+}
+
+// Where a slice is cut, the last character may be, too, and is asked for again.
+std::size_t before_last_character(std::string_view data) {
+  constexpr std::size_t kMostBehind = 3;  // bytes of UTF-8 behind a character's first
+  for (std::size_t back = 1; back <= std::min(kMostBehind, data.size()); ++back)
+    if (static_cast<unsigned char>(data[data.size() - back]) >= 0xc0) return data.size() - back;
+  return data.size();
 }
 
 }  // namespace
@@ -29,12 +41,10 @@ int logs(Client& client, const Command& command) {
         data.size() > slice->total_bytes - std::min(request.offset, slice->total_bytes))
       return fail(odd_log(*slice, request.offset));
     there = there.value_or(slice->total_bytes);
-    // A slice that is full may end within a character: its last line is asked for again.
     const bool full = !slice->final && data.size() >= schema::kLogSliceBytes;
-    const std::size_t lines = full ? data.rfind('\n') + 1 : 0;
-    const std::string_view shown = std::string_view(data).substr(0, lines > 0 ? lines : data.size());
-    print(shown);
-    request.offset += shown.size();
+    const std::size_t shown = full ? before_last_character(data) : data.size();
+    print(std::string_view(data).substr(0, shown));
+    request.offset += shown;
     if (slice->final || !output_works()) return kOk;
     if (full && (command.follow || request.offset < *there)) continue;
     if (!command.follow) return kOk;
