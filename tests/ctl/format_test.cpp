@@ -341,6 +341,7 @@ TEST(Plan, WarnsBelowItsThresholdWithTheNumbers) {
   for (const char* part : {"4 members", "0.94 x", "16.0 ms", "4.0 ms", "12.0 ms", "1000 Mbit/s", "15.0 ms"}) {
     EXPECT_NE(warning->find(part), std::string::npos) << part << " in " << *warning;
   }
+  EXPECT_EQ(warning->find("fewer nodes"), std::string::npos) << "all nodes take part in every run: " << *warning;
   plan.predicted.speed_up = 1.2;
   EXPECT_FALSE(speed_up_warning(plan).has_value());
   plan.predicted.speed_up = 1.19;

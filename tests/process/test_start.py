@@ -284,7 +284,7 @@ class Absent(unittest.TestCase):
 
     def test_progress_names_who_is_waited_for(self):
         with Mesh(2, absent={1}) as mesh:
-            answer = mesh.ctl("start", mesh.job_file({"start-timeout": "3s"})).ends(5, "node-b")
+            answer = mesh.ctl("start", mesh.job_file({"start-timeout": "13s"})).ends(5, "node-b")
             # Either port may be the first to be found missing.
             pattern = r"(?m)^PENDING  \d+s  (waiting for node-b: (?:nothing answers at [0-9.:]+$|its mesh port [0-9.:]+ .*))"
             said = re.findall(pattern, answer.err)
