@@ -86,8 +86,8 @@ struct DatasetOptions {
   int size = 0;                 // pixels of the fractals' sides; 0 = the default
   int threads = 1;              // threads that read, decode and draw
   std::string memory_dir = {};  // where to remember what was found out of pictures; empty = nowhere
-  // Called while a set is drawn or examined, by any of the threads: so many images of so many are done. What it throws
-  // passes through.
+  // Called while a set is drawn or examined, by any of the threads: so many images of so many are done (of 0: not
+  // known). What it throws passes through.
   std::function<void(std::size_t done, std::size_t of)> advanced = [](std::size_t, std::size_t) {};
 };
 

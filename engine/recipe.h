@@ -28,6 +28,7 @@
 // Samples of floats know normalization only, without 1 / 255.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,8 +73,10 @@ struct RecipeOptions {
 };
 
 // Errors say which key and which data do not go together. Decodes pictures on `threads` threads if it has to measure.
-Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const RecipeOptions& options = {},
-                           int threads = 1);
+// advanced: called by any of them meanwhile; what it throws passes through.
+Result<Recipe> make_recipe(
+    const Dataset& data, const ImageShape& input, const RecipeOptions& options = {}, int threads = 1,
+    const std::function<void()>& advanced = [] {});
 
 // The whole recipe as one JSON object, numbers exact: for model.json.
 std::string recipe_json(const Recipe& recipe);

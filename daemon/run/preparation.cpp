@@ -83,7 +83,7 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared, c
   NowAndThen now_and_then;
   wanted.advanced = [&](std::size_t done, std::size_t of) {
     advance();
-    if (now_and_then.due()) options.say(std::to_string(done) + " of " + std::to_string(of) + " images");
+    if (of > 0 && now_and_then.due()) options.say(std::to_string(done) + " of " + std::to_string(of) + " images");
   };
   const auto data = engine::load_dataset(wanted);
   if (!data.ok()) return data.error();
@@ -91,8 +91,8 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared, c
   if (!model.ok()) return model.error();
   prepared.model = std::move(model).value();
   if (const Status fits = engine::check_labels(**data, prepared.model.classes); !fits.ok()) return fits;
-  auto recipe =
-      engine::make_recipe(**data, prepared.model.input, recipe_options(job), static_cast<int>(options.threads));
+  auto recipe = engine::make_recipe(**data, prepared.model.input, recipe_options(job),
+                                    static_cast<int>(options.threads), advance);
   if (!recipe.ok()) return recipe.error();
   prepared.data = *data;
   prepared.recipe = std::move(recipe).value();

@@ -134,6 +134,7 @@ Result<ImageSet> read_part(const DatasetOptions& options, const PartFiles& files
     hash.add(bytes);
     content.add(bytes);
     size += bytes.size();
+    options.advanced(0, 0);
   };
   const auto end_of = [&](const std::string& path) {
     sums.add(std::filesystem::path(path).filename(), std::exchange(content, {}).value(), std::exchange(size, 0));

@@ -117,7 +117,7 @@ void measure_floats(const ImageSet& set, Recipe& recipe) {
 
 // Measures with sums of whole numbers, which are the same in any order. Damaged pictures are left out; if they are
 // fatal, training names them.
-void measure_bytes(const ImageSet& set, int threads, Recipe& recipe) {
+void measure_bytes(const ImageSet& set, int threads, const std::function<void()>& advanced, Recipe& recipe) {
   const bool decoded = set.source != nullptr;
   const std::size_t count = decoded ? std::min(set.count(), kMostMeasuredPictures) : set.count();
   const auto channels = static_cast<std::size_t>(recipe.input.channels);
@@ -129,6 +129,7 @@ void measure_bytes(const ImageSet& set, int threads, Recipe& recipe) {
     Scratch scratch;
     std::vector<std::uint64_t> sum(channels), square(channels);
     std::uint64_t seen = 0;
+    advanced();
     for (std::size_t i = at * piece; i < std::min((at + 1) * piece, count); ++i) {
       const auto bytes = make_bytes(set, i * set.count() / count, recipe, nullptr, scratch);
       if (!bytes) continue;
@@ -160,7 +161,8 @@ void measure_bytes(const ImageSet& set, int threads, Recipe& recipe) {
 
 }  // namespace
 
-Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const RecipeOptions& options, int threads) {
+Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const RecipeOptions& options, int threads,
+                           const std::function<void()>& advanced) {
   Recipe recipe = usual_recipe(data, input);
   if (options.crop && *options.crop != recipe.crop) {
     recipe.crop = *options.crop;
@@ -191,7 +193,7 @@ Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const R
       return invalid(data, "with normalization = given needs deviations above 0");
   } else if (recipe.normalization == Normalization::kMeasured) {
     if (data.train.values.empty())
-      measure_bytes(data.train, threads, recipe);
+      measure_bytes(data.train, threads, advanced, recipe);
     else
       measure_floats(data.train, recipe);
   }

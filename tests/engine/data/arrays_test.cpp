@@ -171,6 +171,10 @@ TEST(Arrays, FourFilesAreASet) {
   EXPECT_EQ(batch.images[0], (7 - 3.0f) / recipe.deviation[0]);
 
   EXPECT_EQ(look_at(options)->shape.stored, data.train.stored);
+  struct Enough {};
+  DatasetOptions ended = options;
+  ended.advanced = [](std::size_t, std::size_t) { throw Enough{}; };
+  EXPECT_THROW((void)load_dataset(ended), Enough);
   EXPECT_EQ(look_at(options)->shape.classes, 3);
 
   const std::uint64_t hash = data.hash;

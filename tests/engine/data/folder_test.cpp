@@ -361,6 +361,9 @@ TEST(Folder, ReadingCanBeEndedAndGoesOnWhereItWas) {
     const std::string file = std::filesystem::directory_iterator(memory.path())->path().string();
     EXPECT_GE(parse_known_pictures(read_plain(file)).size(), most);
   }
+  options.advanced = [](std::size_t, std::size_t) {};
+  const auto data = load_dataset(options).value();
+  EXPECT_THROW((void)make_recipe(*data, {3, 40, 32}, {}, 2, [] { throw Enough{}; }), Enough) << "measuring, too";
 }
 
 TEST(Folder, AFileThatChangesUnderARunIsAnError) {
