@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <utility>
 
+#include "engine/graph/shapes.h"
 #include "engine/network/make_engine.h"
 #include "kernels/base/check.h"
 #include "kernels/base/sha256.h"
@@ -25,6 +29,21 @@ std::uint64_t free_bytes() {
   return left;
 }
 
+// How many samples a batch may have: cuDNN describes no tensor of 2^31 elements, a convolution's padded input included.
+int most_samples(const Model& model) {
+  const std::vector<ImageShape> shapes = infer_shapes(model).value();
+  std::size_t most = 1;
+  for (const ImageShape& shape : shapes) most = std::max(most, shape.elements());
+  for (const Operator& one : model.operators)
+    if (const auto* layer = std::get_if<Convolution>(&one.attributes)) {
+      ImageShape padded = shapes[one.inputs[0]];
+      padded.height += layer->window.padding.top + layer->window.padding.bottom;
+      padded.width += layer->window.padding.left + layer->window.padding.right;
+      most = std::max(most, padded.elements());
+    }
+  return static_cast<int>(std::numeric_limits<std::int32_t>::max() / most);
+}
+
 // How many samples are evaluated at once: their activations stay below kEvaluationBytes and below a share of what the
 // engine may take, or below training's, which has that memory anyway. The plan gives an estimate of how many samples
 // fit, the network itself the exact number.
@@ -33,8 +52,9 @@ int evaluation_batch(Library& library, const Model& model, const EngineOptions& 
   if (options.most_activation_bytes != 0) left = std::min(left, options.most_activation_bytes);
   const std::uint64_t allowed =
       std::max<std::uint64_t>(training_bytes, std::min(kEvaluationBytes, left / kShareOfFree));
-  std::uint64_t batch = std::clamp<std::uint64_t>(allowed / evaluation_bytes_of_sample(model, true), 1,
-                                                  static_cast<unsigned>(options.evaluation_batch));
+  std::uint64_t batch =
+      std::clamp<std::uint64_t>(allowed / evaluation_bytes_of_sample(model, true), 1,
+                                static_cast<unsigned>(std::min(options.evaluation_batch, most_samples(model))));
   while (batch > 1) {
     const std::uint64_t bytes = Network(library, model, {static_cast<int>(batch), false, options.seed}).bytes();
     if (bytes <= allowed) break;
@@ -53,6 +73,14 @@ const char* word_of(Math math) {
       break;
   }
   return "bf16";
+}
+
+// Variables that make NVIDIA's libraries compute in another arithmetic than the one that is asked for: ", NAME=VALUE".
+std::string overrides() {
+  std::string text;
+  for (const std::string name : {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION"})
+    if (const char* value = std::getenv(name.c_str())) text += ", " + name + "=" + std::string(value).substr(0, 8);
+  return text;
 }
 
 // Whether a line of choices() is about evaluation.
@@ -279,7 +307,8 @@ std::string CudaEngine::build() const {
   hash.add(std::as_bytes(std::span(text)));
   const std::string& why = forward_.not_captured().empty() ? backward_.not_captured() : forward_.not_captured();
   return library_versions() + ", " + device_.name + ", " + word_of(device_.math) + ", choices " +
-         hash.hex().substr(0, kDigestDigits) + (why.empty() ? "" : ", not captured: " + why.substr(0, kMostWhy));
+         hash.hex().substr(0, kDigestDigits) + overrides() +
+         (why.empty() ? "" : ", not captured: " + why.substr(0, kMostWhy));
 }
 
 Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const DeviceChoice& device,
@@ -289,6 +318,9 @@ Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const Devic
                                              std::to_string(options.batch) + ", evaluation batch " +
                                              std::to_string(options.evaluation_batch)};
   return make_engine(model, options, [&] {
+    if (const int most = most_samples(model); options.batch > most)
+      throw TooLarge(activations_of(model, options) + " do not fit: cuDNN takes no tensor of 2^31 elements, so " +
+                     std::to_string(most) + " samples at most");
     try {
       return std::make_unique<CudaEngine>(model, device, options);
     } catch (const kernels::cuda::OutOfMemory& e) {

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <utility>
 
 namespace tg::engine::cuda {
 namespace {
@@ -22,10 +23,7 @@ std::filesystem::path file_of(Function* function) {
 
 std::filesystem::path cudnn_file() { return file_of(&cudnnGetVersion); }
 
-std::string advice() {
-  return "; reinstall cuDNN 9, all parts of one version (deploy/reference.md, GPUs); libcudnn.so.9 is " +
-         cudnn_file().string();
-}
+std::string advice() { return std::string(kReinstallCudnn) + "; libcudnn.so.9 is " + cudnn_file().string(); }
 
 }  // namespace
 
@@ -49,9 +47,20 @@ std::string damaged_cudnn() {
   return other("cnn", cudnnCnnVersionCheck());
 }
 
+std::string parts_elsewhere(std::size_t version, const std::filesystem::path& folder) {
+  constexpr std::pair<std::size_t, const char*> kLater[] = {{92000, "libcudnn_engines_tensor_ir.so.9"},
+                                                            {92600, "libcudnn_ext.so.9"}};
+  std::string names;
+  for (const auto& [since, name] : kLater)
+    if (version >= since && !std::filesystem::exists(folder / name))
+      names += (names.empty() ? ", without " : " and ") + std::string(name);
+  return names.empty() ? names : names + " beside it";
+}
+
 std::string library_folders() {
   const std::string cudnn = cudnn_file().parent_path(), cublas = file_of(&cublasLtGetVersion).parent_path();
-  return cudnn == cublas ? cudnn : "cuDNN of " + cudnn + ", cuBLAS of " + cublas;
+  const std::string elsewhere = parts_elsewhere(cudnnGetVersion(), cudnn);
+  return (cudnn == cublas ? cudnn : "cuBLAS of " + cublas + ", cuDNN of " + cudnn) + elsewhere;
 }
 
 }  // namespace tg::engine::cuda

@@ -1,7 +1,10 @@
 // The installed libraries: whether all their parts are here, and from which folders they came. Any thread.
 #pragma once
 
+#include <cstddef>
+#include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace tg::engine::cuda {
 
@@ -10,10 +13,19 @@ namespace tg::engine::cuda {
 // part is missing or of another version, and what to do; empty if all is well.
 std::string damaged_cudnn();
 
+// What to do where the parts do not fit.
+inline constexpr std::string_view kReinstallCudnn =
+    "; reinstall cuDNN 9, all parts of one version (deploy/reference.md, GPUs)";
+
+// The parts that cuDNN of this version (cudnnGetVersion()) opens by their bare names at the first convolution, and that
+// do not lie in its folder: the loader then takes those of another installation, if there is one. ", without
+// libcudnn_ext.so.9 beside it", or empty. They are not loaded here: cuDNN before 9.26 does not start behind them.
+std::string parts_elsewhere(std::size_t version, const std::filesystem::path& folder);
+
 // Checks one part by its file's name: it is loaded from beside libcudnn, else from where the loader looks.
 std::string missing_part(const std::string& file);
 
-// "/usr/lib/x86_64-linux-gnu", or two folders: "cuDNN of /a, cuBLAS of /b".
+// "/usr/lib/x86_64-linux-gnu", or two folders: "cuBLAS of /b, cuDNN of /a".
 std::string library_folders();
 
 }  // namespace tg::engine::cuda

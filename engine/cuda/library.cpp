@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "engine/cuda/installed.h"
+
 namespace tg::engine::cuda {
 namespace {
 
@@ -38,7 +40,11 @@ void require_success(cudnnStatus_t result, std::string_view call) {
   if (result == CUDNN_STATUS_SUCCESS) return;
   char detail[256] = {};
   cudnnGetLastErrorString(detail, sizeof detail);
-  fail(call, std::string(cudnnGetErrorString(result)) + (detail[0] == '\0' ? "" : ": ") + detail,
+  const bool parts_differ =
+      result == CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH || result == CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED;
+  fail(call,
+       std::string(cudnnGetErrorString(result)) + (detail[0] == '\0' ? "" : ": ") + detail +
+           (parts_differ ? std::string(kReinstallCudnn) : ""),
        result == CUDNN_STATUS_ALLOC_FAILED || result == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED);
 }
 

@@ -47,10 +47,9 @@ void require_success(cudaError_t result, std::string_view call) {
 }
 
 void fail_on_device(const std::string& what) {
-  throw std::runtime_error(
-      what + named_device() +
-      "; restart tgd; if it happens again, nvidia-smi and the system's log (Xid) point to a device "
-      "that is failing, compute-sanitizer to a kernel that is wrong");
+  throw DeviceLost(what + named_device() +
+                   "; restart tgd; if it happens again, nvidia-smi and the system's log (Xid) point to a device "
+                   "that is failing, compute-sanitizer to a kernel that is wrong");
 }
 
 }  // namespace tg::kernels::cuda

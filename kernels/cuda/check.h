@@ -6,15 +6,21 @@
 
 #include <cuda_runtime_api.h>
 
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace tg::kernels::cuda {
 
+// Nothing works on the device until the process is restarted; the text says so.
+struct DeviceLost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // call: the text of the call; its name is what precedes the first parenthesis.
 void require_success(cudaError_t result, std::string_view call);
 
-// Throws std::runtime_error with what happened, the calling thread's device, and the next action.
+// Throws DeviceLost with what happened, the calling thread's device, and the next action.
 [[noreturn]] void fail_on_device(const std::string& what);
 
 }  // namespace tg::kernels::cuda

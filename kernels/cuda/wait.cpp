@@ -41,8 +41,8 @@ void Deadline::go_on() const {
     return;
   }
   hung = true;
-  throw std::runtime_error(current_device() + " did not answer for " + std::to_string(patience_.count()) + " s in " +
-                           call_ + "; look at nvidia-smi, and restart tgd");
+  throw DeviceLost(current_device() + " did not answer for " + std::to_string(patience_.count()) + " s in " + call_ +
+                   "; look at nvidia-smi, and restart tgd");
 }
 
 bool is_done(cudaEvent_t event) { return is_ready(cudaEventQuery(event), "cudaEventQuery"); }

@@ -1,6 +1,6 @@
 // The one place where the host waits for a device. It polls and yields the processor in between: 9 us from the device's
 // end until the caller goes on, where a blocking wait takes 46. No wait lasts for ever: after its patience it throws
-// std::runtime_error
+// DeviceLost (check.h)
 //
 //   device 0 (NVIDIA H100 80GB HBM3) did not answer for 30 s in ternarize; look at nvidia-smi, and restart tgd
 //

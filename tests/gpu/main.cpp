@@ -5,7 +5,7 @@
 //   tgd_gpu_check rates --module tgd-cuda.so --model lenet --batch 64 --math fp32 --math tf32
 //
 // report.h says what it prints. Exit status: 0 all passed, 1 not so, 2 wrong words or no device, 3 none failed and one
-// was not run or not judged.
+// was not run or not judged, 4 the device was lost, and what follows was not begun.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -52,12 +52,10 @@ const Arithmetic& arithmetic_of(Math math) { return math == Math::kFp32 ? kFp32 
 struct Subject {
   Accelerator& accelerator;
   CheckOptions options;
+  Engines& engines;
 
   std::unique_ptr<Engine> engine(const Model& model, int batch, int evaluation_batch) const {
-    auto made = accelerator.make_engine(
-        model, {.threads = 1, .batch = batch, .evaluation_batch = evaluation_batch, .seed = kSeed});
-    if (!made) throw Wrong(made.error().message);
-    return std::move(made).value();
+    return engines.make(model, {.threads = 1, .batch = batch, .evaluation_batch = evaluation_batch, .seed = kSeed});
   }
   std::unique_ptr<Engine> reference(const Model& model, int batch, int evaluation_batch) const {
     return make_cpu_engine(
@@ -293,7 +291,9 @@ std::vector<Network> networks(bool small) {
 }  // namespace
 
 void check_networks(Report& report, Accelerator& accelerator, const CheckOptions& options) {
-  const Subject subject{accelerator, options};
+  Engines engines(accelerator);
+  const Subject subject{accelerator, options, engines};
+  report.explain([&] { return engines.last(); });
   for (const SmallNetwork& one : small_networks()) {
     const Network network{one.name, one.model().value(), 3, 0.5F};
     const std::string name = std::string("networks.small.") + one.name;
@@ -308,6 +308,7 @@ void check_networks(Report& report, Accelerator& accelerator, const CheckOptions
       report.run(name + ".slope", [&] { return compare_slope(network, subject); });
     report.run(name + ".evaluation", [&] { return compare_evaluations(network, subject); });
   }
+  report.explain({});
 }
 
 }  // namespace tg::gpu

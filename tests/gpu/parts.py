@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import traceback
+import types
 
 import bundle
 
@@ -20,7 +21,10 @@ ROOT = bundle.ROOT
 HERE = pathlib.Path(__file__).resolve().parent
 CHECK = "tests/gpu/tgd_gpu_check"
 CRASHES = 8  # that a list of checks is taken up again after
+LEAST = 5  # seconds that it makes sense to go on with
 LEAST_CIFARNET = 40  # seconds: two runs with an epoch each, their starts and ends
+SILENCE = 30  # seconds
+LOST = 4  # exit status: the device was lost to the process
 RESERVE = 15  # seconds before the end in which no check is begun
 # Where CUDA's libraries lie if the loader does not know them: the toolkit's, or those that came with PyTorch.
 TOOLKIT = ("/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64")
@@ -131,8 +135,9 @@ def find_torch():
     return ", ".join(versions), [str(folder) for folder in sorted((site / "nvidia").glob("*/lib"))]
 
 
-def followed(command, environment, seconds, log, line):
-    """Runs a program, gives line() each of its lines; its exit status, or None where it had to be killed."""
+def followed(command, environment, seconds, log, line, silence=None):
+    """Runs a program, gives line() each of its lines; its exit status, or None where it had to be killed: at the end of its time, or
+    where it printed nothing for as long as silence."""
     process = subprocess.Popen(
         [str(word) for word in command], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors="replace", start_new_session=True,
@@ -143,12 +148,22 @@ def followed(command, environment, seconds, log, line):
         late.set()
         os.killpg(process.pid, 9)
 
-    clock = threading.Timer(max(seconds, 1), end)
-    clock.start()
+    last = time.monotonic() + max(seconds, 1)
+
+    def started():
+        left = max(last - time.monotonic(), 0)
+        clock = threading.Timer(min(left, silence or left), end)
+        clock.start()
+        return clock
+
+    clock = started()
     try:
         for text in process.stdout:
             log.write(text)
             line(text.rstrip("\n"))
+            if silence:
+                clock.cancel()
+                clock = started()
         status = process.wait()
     finally:
         clock.cancel()
@@ -181,8 +196,8 @@ class Checks:
         those.append((self.label + name, text))
         print(f"  {word} {self.label}{name}: {text[:200]}", flush=True)
 
-    def run(self, part, *more, label="", share=1.0):
-        """share: of the time that is left. label: before the names, the arithmetic where it is not float32."""
+    def run(self, part, *more, label="", share=1.0, silence=SILENCE):
+        """share: of the time that is left. silence: seconds that one check may take at least, if there are as many. label: before the names, the arithmetic where it is not float32."""
         self.label, self.done = label, []
         end = time.monotonic() + share * (self.end - time.monotonic())
         for _ in range(CRASHES):
@@ -190,19 +205,25 @@ class Checks:
             # The program leaves out what it has no time for; who does not come back is ended.
             command = self.bench.check(part, "--seconds", f"{max(left - RESERVE, left / 2):.0f}", *more, *(word for name in self.done for word in ("--skip", name)))
             self.begun = None
-            status = followed(command, self.bench.environment, left, self.log, self.line)
+            status = followed(command, self.bench.environment, left, self.log, self.line, max(left / 2, silence))
             if status in (0, 1, 3):
                 return
+            if status == LOST:
+                continue
             if self.begun is None and status == 2 and label and label.strip() in self.last:  # this module, or device, lacks the arithmetic
                 self.missing.append((f"{label}{part}", f"not run: {self.last}"))
                 return
             if self.begun is None:
-                self.wrong.append((f"{label}{part}", f"ended with {status}: {self.last}"))
+                those, why = (self.missing, "not run: did not end in time") if status is None else (self.wrong, f"ended with {status}: {self.last}")
+                those.append((f"{label}{part}", why))
                 return
-            why = "did not end in time" if status is None else f"ended the process ({status}): {self.last}"
-            self.found(self.wrong, "FAIL", self.begun, why)
-            if status is None:
-                return
+            if status is not None:
+                self.found(self.wrong, "FAIL", self.begun, f"ended the process ({status}): {self.last}")
+            else:
+                self.found(self.missing, "none", self.begun, "not run: did not end in time")
+                if end - time.monotonic() < LEAST:
+                    return
+        self.missing.append((f"{label}{part}", f"not run: what was left, since the process ended {CRASHES} times"))
 
     def outcome(self, name):
         count = len(self.right) + len(self.wrong)
@@ -285,11 +306,10 @@ def whole_runs(name, bench, log, seconds, *more):
     }  # fmt: skip
     command = [sys.executable, HERE / "meshes.py", name, "--seconds", f"{seconds - 8:.0f}", "--device", bench.options.device, "--libraries", bench.libraries, *more]
     status = followed(command, environment, seconds, log, line)
-    if status is None:
-        found["FAIL"].append("did not end in time")
-    elif not found["FAIL"] and not (status == 0 and found["ok"]):
+    missing = ["did not end in time"] if status is None else []
+    if status is not None and not found["FAIL"] and not (status == 0 and found["ok"]):
         found["FAIL"].append(f"ended with {status}")
-    return Outcome(name, not found["FAIL"], "; ".join(found["ok"]), found["FAIL"], found["table"])
+    return Outcome(name, False if found["FAIL"] else True if found["ok"] else None, "; ".join(found["ok"]), found["FAIL"], found["table"], missing)
 
 
 def rates(bench, log, seconds):
@@ -310,6 +330,8 @@ def sanitizer(bench, log, seconds):
         ("memcheck", "networks", ("--only", "networks.small.concat", "--only", "networks.small.normalization", "--only", "networks.small.dropout", "--only", "networks.small.batch_normalization_relu")),
         ("initcheck", "kernels", ("--only", "kernels.digest", "--only", "kernels.ternarize")),
     )  # fmt: skip
+    known = subprocess.run([tool, "--help"], capture_output=True, text=True).stdout
+    by_name = "--kernel-name" if "--kernel-name" in known else "--kernel-regex"  # of older tools
     right, wrong, missing = [], [], []
     for number, (check, part, only) in enumerate(cases):
         left = end - time.monotonic()
@@ -319,7 +341,8 @@ def sanitizer(bench, log, seconds):
             continue
         text = []
         # A library may ask for what a driver has not, and go on: memcheck is to judge memory alone.
-        options = ("--report-api-errors", "no") if check == "memcheck" else ()
+        # The libraries' own kernels are not ours to judge by the other two: they look at kernels of this project's namespace.
+        options = ("--report-api-errors", "no") if check == "memcheck" else (by_name, "kns=N2tg")
         command = [tool, "--tool", check, *options, "--error-exitcode", "9", *bench.check(part, "--small", *only)]
         status = followed(command, bench.environment, min(left, left / (len(cases) - number) * 1.5), log, text.append)
         summary = next((each.strip("= ") for each in reversed(text) if "SUMMARY" in each), f"no summary: {text[-1] if text else ''}")
@@ -375,7 +398,7 @@ def stand_in():
         print(f"fault {fault}{f' in {math[0]}' if math else ''}: {found[0][:160] if found else 'NOT FOUND'}", flush=True)
         if status != 1 or not found:
             wrong.append(f"fault {fault} was not found by {check} ({status}): {text[-300:]}")
-    for name, attempt in (("unjudged", try_unjudged), ("rates", try_rates), ("peer", try_peer), ("bundle", try_bundle)):
+    for name, attempt in (("unjudged", try_unjudged), ("lost", try_lost), ("choices", try_choices), ("silent", try_silent), ("sanitizer", try_sanitizer), ("rates", try_rates), ("peer", try_peer), ("bundle", try_bundle)):
         try:
             print(f"{name}: {attempt(program, environment, builds)}", flush=True)
         except Exception as reason:
@@ -396,6 +419,71 @@ def try_unjudged(program, environment, _):
     return "not run is no pass"
 
 
+def checks_of(command, environment, seconds=60):
+    """A list of checks by another command: given the words of tgd_gpu_check, it returns what to run."""
+    return Checks(types.SimpleNamespace(environment=environment, check=lambda *words: command([str(word) for word in words])), open(os.devnull, "w"), seconds)
+
+
+def try_lost(program, environment, _):
+    """A device that is lost to the process condemns the check that lost it alone: the next one has a process of its own."""
+    runs = []
+
+    def command(words):
+        runs.append(words)
+        fault = ["--fault", "lost"] if len(runs) == 1 else []
+        return [program, *words, "--stand-in", "--small", *fault, "--only", "networks.small.dense", "--only", "networks.small.residual"]
+
+    checks = checks_of(command, environment)
+    checks.run("networks")
+    if len(runs) != 2 or [name for name, _ in checks.wrong] != [checks.done[0]] or len(checks.right) < 5 or checks.missing:
+        raise AssertionError(f"{len(runs)} processes, wrong {checks.wrong}, {len(checks.right)} right, {checks.missing}")
+    return f"{len(checks.right)} checks passed behind it"
+
+
+def try_choices(program, environment, _):
+    """A check that fails names the algorithms, and they are the first engine's."""
+    only = [word for name in ("networks.small.residual", "networks.small.residual.reference") for word in ("--only", name)]
+    done = subprocess.run([program, "networks", "--stand-in", "--small", "--fault", "gradient", *only], capture_output=True, text=True, env=environment, timeout=60)
+    chosen = re.findall(r"^FAIL (\S+): .*\n  choices: (.*)$", done.stdout, re.M)
+    if len(chosen) < 2 or len({choices for name, choices in chosen if "projection" not in name}) != 1:
+        raise AssertionError(done.stdout)
+    return f"{len(chosen)} checks that fail name one choice"
+
+
+def try_silent(_, environment, __):
+    """A check that hangs is not run, and the list goes on behind it while there is time."""
+    runs = []
+
+    def command(words):
+        runs.append(words)
+        return ["sh", "-c", "echo begin a; sleep 60" if len(runs) == 1 else "echo begin b; echo ok b: right"]
+
+    checks = checks_of(command, environment, LEAST + 8)
+    checks.run("kernels", silence=1)
+    if [name for name, _ in checks.missing] != ["a"] or [name for name, _ in checks.right] != ["b"] or checks.wrong or runs[1][-2:] != ["--skip", "a"]:
+        raise AssertionError(f"{checks.right} {checks.wrong} {checks.missing} {runs}")
+    return checks.missing[0][1]
+
+
+def try_sanitizer(_, environment, __):
+    """A stand-in for the tool shows how it is called: racecheck and initcheck look at this project's kernels alone."""
+    for option in ("--kernel-name", "--kernel-regex"):
+        with tempfile.TemporaryDirectory() as folder:
+            tool = pathlib.Path(folder) / "compute-sanitizer"
+            tool.write_text(f'#!/bin/sh\n[ "$1" = --help ] && echo "{option} arg" || echo "===== ERROR SUMMARY: 0 errors: $*"\n')
+            tool.chmod(0o755)
+            path, os.environ["PATH"] = os.environ["PATH"], f"{folder}:{os.environ['PATH']}"
+            try:
+                with open(os.devnull, "w") as log:
+                    outcome = sanitizer(types.SimpleNamespace(environment=environment, check=lambda *words: words), log, 60)
+            finally:
+                os.environ["PATH"] = path
+        named = [line.split()[1] for line in outcome.table if f"{option} kns=N2tg" in line]
+        if named != ["racecheck", "initcheck"] or len(outcome.table) != 5:
+            raise AssertionError(outcome.table)
+    return "racecheck and initcheck of our kernels"
+
+
 def try_rates(program, environment, _):
     command = [program, "rates", "--stand-in", "--model", "lenet", "--batch", "4", "--seconds", "0.1", "--math", "fp32", "--math", "bf16"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
@@ -410,7 +498,10 @@ def try_rates(program, environment, _):
         table.add(module.CASES[0], row["math"], row, theirs)
     table.add(module.CASES[0], "tf32", {"refused": "math = tf32: it has none"}, [])
     table.add(module.CASES[0], "fp32", {"refused": "no driver"}, [])
-    if (len(table.right), len(table.wrong), len(table.missing)) != (1, 2, 1):
+    late = types.SimpleNamespace(environment=environment, check=lambda *_: ["sleep", "60"])
+    with open(os.devnull, "w") as log:
+        table.add(module.CASES[0], "bf16", module.ours(late, log, "lenet", 4, 1)["bf16"], [])
+    if (len(table.right), len(table.wrong), len(table.missing)) != (1, 2, 2):
         raise AssertionError(table.text(""))
     parts = ", ".join(f"{key} {rows[0][key + '_ms']:.2f}" for key in ("compute", "update", "statistics", "codes", "apply", "step"))
     return f"LeNet, batch 4, ms: {parts}"

@@ -115,8 +115,8 @@ def ours(bench, log, model, batch, seconds):
 
     command = bench.check("rates", "--model", model, "--batch", batch, "--seconds", OURS, *(word for math in MATHS for word in ("--math", math)))
     status = followed(command, bench.environment, seconds, log, line)
-    why = "did not end in time" if status is None else f"ended with {status}: {' '.join(last)}"
-    return {math: found.get(math, {"failed": why}) for math in MATHS}
+    why = {"late": "did not end in time"} if status is None else {"failed": f"ended with {status}: {' '.join(last)}"}
+    return {math: found.get(math, why) for math in MATHS}
 
 
 def ratio(rate, other):
@@ -135,9 +135,9 @@ class Table:
     def add(self, case, math, mine, theirs):
         model, batch, captured_least, best_least, _ = case
         name = f"{model} {batch} {math}"
-        why = mine.get("refused") or mine.get("failed")
+        why = mine.get("refused") or mine.get("failed") or mine.get("late")
         if why:
-            (self.missing if "refused" in mine and math in why else self.wrong).append(f"{name}: not run: {' '.join(why.split())[:200]}")
+            (self.missing if "late" in mine or ("refused" in mine and math in why) else self.wrong).append(f"{name}: not run: {' '.join(why.split())[:200]}")
             return
         compute, update, step = (mine[key] for key in ("compute_ms", "update_ms", "step_ms"))
         training = batch / (compute + update) * 1e3

@@ -1,8 +1,11 @@
 #include "tests/gpu/report.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 namespace tg::gpu {
 
@@ -50,7 +53,11 @@ void Report::run(const std::string& name, const std::function<std::string()>& ch
     failed_ = true;
   }
   std::printf("%s %s: %s, %.1f s\n", word, name.c_str(), found.c_str(), seconds() - begin);
+  const bool failed = std::strcmp(word, "FAIL") == 0;
+  if (failed && explain_) std::printf("%s\n", explain_().c_str());
   std::fflush(stdout);
+  // The device is lost to this process, and all that follows here would fail too.
+  if (failed && found.find("restart tgd") != found.npos) ::_exit(kLost);
 }
 
 }  // namespace tg::gpu

@@ -39,8 +39,11 @@ struct ReportOptions {
 
 class Report {
  public:
+  static constexpr int kLost = 4;
   explicit Report(ReportOptions options) : options_(std::move(options)) {}
-  // check returns its numbers, or throws.
+  // What is printed behind a check that failed.
+  void explain(std::function<std::string()> explain) { explain_ = std::move(explain); }
+  // check returns its numbers, or throws. One that failed for a device that is lost ends the process with kLost.
   void run(const std::string& name, const std::function<std::string()>& check);
   // 0 all passed, 1 one failed or there was none, 3 none failed and one was not run or not judged.
   int status() const { return failed_ || ran_ == 0 ? 1 : judged_ ? 0 : 3; }
@@ -51,6 +54,7 @@ class Report {
   double seconds() const;
 
   const ReportOptions options_;
+  std::function<std::string()> explain_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   bool failed_ = false, judged_ = true;  // judged: each of them
   int ran_ = 0;

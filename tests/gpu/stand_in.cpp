@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/host_home.h"
+#include "tests/gpu/report.h"
 #include "tests/gpu/subject.h"
 
 namespace tg::gpu {
@@ -17,7 +18,7 @@ constexpr const char* kFaults[] = {"copy",    "statistics",       "ternarize", "
                                    "average", "digest",           "loss",      "gradient", "padding",
                                    "early",   "repeat",           "dropout",   "order",    "evaluation",
                                    "gate",    "batch-statistics", "limit",     "doubled",  "factor",
-                                   "thread",  "rounding"};
+                                   "thread",  "rounding",         "lost"};
 constexpr float kHundredthMore = 1.01F;
 
 void flip(float& value) { value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1); }
@@ -96,8 +97,12 @@ class FaultyHome final : public Home {
 class FaultyEngine final : public engine::Engine {
  public:
   // bits: of a parameter's significand that are read, the leading one aside.
-  FaultyEngine(std::unique_ptr<engine::Engine> right, std::string fault, int bits)
-      : right_(std::move(right)), fault_(std::move(fault)), bits_(bits), rounded_(segments().padded_count()) {}
+  FaultyEngine(std::unique_ptr<engine::Engine> right, std::string fault, int bits, std::string choices)
+      : right_(std::move(right)),
+        fault_(std::move(fault)),
+        choices_(std::move(choices)),
+        bits_(bits),
+        rounded_(segments().padded_count()) {}
 
   const engine::SegmentTable& segments() const override { return right_->segments(); }
   const engine::SegmentTable& statistics() const override { return right_->statistics(); }
@@ -143,6 +148,7 @@ class FaultyEngine final : public engine::Engine {
     return counts;
   }
   std::string build() const override { return right_->build(); }
+  std::string choices() const override { return choices_; }
   std::size_t activation_bytes() const override { return right_->activation_bytes(); }
 
  private:
@@ -166,7 +172,7 @@ class FaultyEngine final : public engine::Engine {
   }
 
   const std::unique_ptr<engine::Engine> right_;
-  const std::string fault_;
+  const std::string fault_, choices_;
   const int bits_;
   AlignedArray<float> rounded_;
   const std::thread::id made_by_ = std::this_thread::get_id();
@@ -199,15 +205,19 @@ class StandIn final : public engine::Accelerator {
     engine::EngineOptions own = options;  // one thread; the reference has more: sums in another order, as on a device
     if (fault_ == "dropout") ++own.seed;
     if (fault_ == "limit") own.most_activation_bytes = 0;
+    if (fault_ == "lost") return Error{ErrorKind::kFailed, "cudaEventQuery: an illegal address; restart tgd"};
+    const std::string given = std::exchange(own.choices, {});
     auto made = engine::make_cpu_engine(model, own);
     if (!made) return made.error();
-    return std::unique_ptr<engine::Engine>(std::make_unique<FaultyEngine>(std::move(made).value(), fault_, bits_));
+    return std::unique_ptr<engine::Engine>(std::make_unique<FaultyEngine>(
+        std::move(made).value(), fault_, bits_, given.empty() ? text("timed %d", ++timed_) : given));
   }
 
  private:
   FaultyHome home_;
   const std::string fault_;
   const int bits_;
+  int timed_ = 0;  // engines that were given no choices
   const std::string library_ = engine::cpu_library();
 };
 

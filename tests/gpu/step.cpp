@@ -1,9 +1,24 @@
 #include "tests/gpu/step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "engine/graph/graph_json.h"
+#include "tests/gpu/report.h"
+
 namespace tg::gpu {
+
+std::unique_ptr<engine::Engine> Engines::make(const engine::Model& model, engine::EngineOptions options) {
+  std::string& choices = choices_[{engine::graph_json(model), options.batch}];
+  options.choices = choices;
+  auto made = accelerator_.make_engine(model, options);
+  if (!made) throw Wrong(made.error().message);
+  if (choices.empty()) choices = (*made)->choices();
+  last_ = "  choices: " + (*made)->choices();
+  std::replace(last_.begin(), last_.end(), '\n', ';');
+  return std::move(made).value();
+}
 
 AlignedArray<float> unwritten(const engine::SegmentTable& segments) {
   AlignedArray<float> flat(segments.padded_count());

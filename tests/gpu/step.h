@@ -1,9 +1,13 @@
 // One training step of an engine, with its results on the host.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <span>
+#include <string>
+#include <utility>
 
-#include "engine/engine.h"
+#include "engine/accelerator.h"
 #include "kernels/home_array.h"
 #include "tests/gpu/values.h"
 
@@ -12,6 +16,21 @@ namespace tg::gpu {
 struct Step {
   double loss = 0;
   AlignedArray<float> gradient, statistics;  // flat
+};
+
+// Makes engines. All engines of one model and batch take the choices of the first one, which times the algorithms.
+class Engines {
+ public:
+  explicit Engines(engine::Accelerator& accelerator) : accelerator_(accelerator) {}
+  // Throws Wrong.
+  std::unique_ptr<engine::Engine> make(const engine::Model& model, engine::EngineOptions options);
+  // "  choices: conv1 forward: algorithm 1, 12 MiB; ..", of the engine that was made last.
+  const std::string& last() const { return last_; }
+
+ private:
+  engine::Accelerator& accelerator_;
+  std::map<std::pair<std::string, int>, std::string> choices_;  // by graph and batch
+  std::string last_;
 };
 
 inline void ignore(std::size_t, std::size_t) {}

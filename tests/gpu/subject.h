@@ -27,7 +27,7 @@ engine::Accelerator& open_subject(const SubjectOptions& options);
 //            parameters are read with fewer bits than the arithmetic has; padding, a 1 is written there; repeat, every
 //            third gradient has a flipped bit; dropout, other masks; early, the sink is called before there is a
 //            gradient; order, first segments first; gate, parameters are read before it is called; limit, the bound on
-//            activations is not kept
+//            activations is not kept; lost, the device was before an engine is made
 // In tf32 and bf16 parameters are rounded to that many bits, and all else is float32.
 std::unique_ptr<engine::Accelerator> make_stand_in(const std::string& fault, engine::Math math);
 

@@ -83,7 +83,8 @@ class Trials {
 
   std::optional<std::size_t> given_choice(const std::string& call, const std::vector<Candidate>& candidates);
   std::string fastest(const std::string& call, const std::vector<Candidate>& candidates);
-  Time time(const Candidate& candidate);
+  // A candidate that is far slower than the shortest is not repeated.
+  Time time(const Candidate& candidate, const Time& shortest);
   bool time_once(const Candidate& candidate, double& microseconds);
 
   Library& library_;

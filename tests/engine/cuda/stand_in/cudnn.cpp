@@ -150,6 +150,7 @@ cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* made) { retur
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t made) { return destroyed(made); }
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
                                          cudnnDataType_t type, int n, int c, int h, int w) {
+  if (std::int64_t{n} * c * h * w > INT32_MAX) return CUDNN_STATUS_NOT_SUPPORTED;
   *tensor = {n, c, h, w, format, type};
   return CUDNN_STATUS_SUCCESS;
 }

@@ -41,6 +41,7 @@ struct Faults {
   bool hung = false;                              // nothing that was queued is done
   bool computes_late = true, copies_late = true;  // of streams that are made: an engine's two
   bool no_page_locked_memory = false;
+  float milliseconds = 1;  // that all takes that is timed
 };
 Faults& faults();
 bool can_run(cudaStream_t stream, int algorithm);

@@ -427,7 +427,7 @@ TEST(Choices, AreOfWhatRuns) {
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().kind, ErrorKind::kFailed);
   EXPECT_EQ(made.error().message,
-            "conv1 forward: none of 2 algorithms ran: algorithm 1: cudnnConvolutionForward: "
+            "conv1 forward: none of 2 algorithms ran: algorithm 0: cudnnConvolutionForward: "
             "CUDNN_STATUS_EXECUTION_FAILED");
 }
 
@@ -449,6 +449,58 @@ TEST(Trials, TimeEqualLayersOnce) {
   EXPECT_GT(runs_of("d", "", " forward"), 0);
   EXPECT_GT(runs_of("e", "", " forward"), 0);
   EXPECT_EQ(trials.finish().size(), 6u);
+}
+
+// Counts its runs; all that is timed takes that long from then on.
+std::function<void()> taking(float milliseconds, int& runs) {
+  return [milliseconds, &runs] {
+    ++runs;
+    stand_in::faults().milliseconds = milliseconds;
+  };
+}
+
+TEST(Trials, GiveUpWhatIsSlow) {
+  Library library(0, Math::kFp32);
+  Trials trials(library, {"", 1 << 20});
+  int fast = 0, slow = 0, faster = 0;
+  trials.begin("a", "");
+  const std::size_t chosen = trials.choose("a forward", {{"algorithm 0", 0, taking(1, fast)},
+                                                         {"algorithm 1", 0, taking(1.6F, slow)},
+                                                         {"algorithm 2", 0, taking(0.9F, faster)}});
+  stand_in::faults() = {};
+  EXPECT_EQ(chosen, 2u);
+  EXPECT_EQ(fast, 14);  // once, once captured, three times four
+  EXPECT_EQ(slow, 6);
+  EXPECT_EQ(faster, 14);
+}
+
+TEST(Trials, TimeAnewWhereAnEqualLayerHasOtherAlgorithms) {
+  Library library(0, Math::kFp32);
+  Trials trials(library, {"", 1 << 20});
+  int runs = 0;
+  const auto choose = [&](const std::string& layer, const char* one, const char* two) {
+    trials.begin(layer, "equal");
+    return trials.choose(layer + " forward", {{one, 0, taking(1, runs)}, {two, 0, taking(2, runs)}});
+  };
+  EXPECT_EQ(choose("a", "algorithm 0", "algorithm 1"), 0u);
+  EXPECT_EQ(choose("b", "algorithm 2", "algorithm 3"), 0u);
+  EXPECT_EQ(choose("c", "algorithm 1", "algorithm 2"), 1u);
+  stand_in::faults() = {};
+}
+
+TEST(Trials, EndWithTheDevice) {
+  Library library(0, Math::kFp32);
+  Trials trials(library, {"", 1 << 20});
+  int runs = 0;
+  const auto lose = [] { kernels::cuda::fail_on_device("cudaEventQuery: an illegal address"); };
+  trials.begin("a", "");
+  const std::string said = failure([&] {
+    trials.choose("a forward", {{"algorithm 0", 0, lose}, {"algorithm 1", 0, taking(1, runs)}});
+  });
+  stand_in::faults() = {};
+  EXPECT_TRUE(said.starts_with("a forward: algorithm 0: cudaEventQuery: an illegal address (device 0); restart tgd"))
+      << said;
+  EXPECT_EQ(runs, 0);
 }
 
 TEST(Capture, IsPreferred) {
@@ -502,6 +554,8 @@ TEST(Failures, SayWhatToDo) {
   EXPECT_EQ(said(cudaErrorInvalidValue), "cudaEventQuery: ? (device 0)");
   EXPECT_TRUE(
       said(cudaErrorIllegalAddress).starts_with("cudaEventQuery: ? (device 0); restart tgd; if it happens again"));
+  EXPECT_EQ(failure([] { require_success(CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED, "cudnnCreate(handle)"); }),
+            "cudnnCreate: ?; reinstall cuDNN 9, all parts of one version (deploy/reference.md, GPUs)");
   EXPECT_THROW(kernels::cuda::require_success(cudaErrorMemoryAllocation, "cudaStreamCreate"),
                kernels::cuda::OutOfMemory);
 }
@@ -595,6 +649,26 @@ TEST(Memory, IsRefusedBeforeItIsTaken) {
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(full.error().kind, ErrorKind::kRefused);
   EXPECT_NE(full.error().message.find("0 MiB are free on the device"), std::string::npos) << full.error().message;
+}
+
+// cuDNN describes no tensor of 2^31 elements.
+TEST(Memory, IsRefusedToATensorThatIsTooLarge) {
+  const Model model = make_model(ModelKind::kLenet);
+  EngineOptions options = kOptions;
+  options.batch = 400'000;
+  const auto made = make_stand_in_engine(model, options);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().kind, ErrorKind::kRefused);
+  EXPECT_NE(made.error().message.find(" samples at most; set micro-batch"), std::string::npos) << made.error().message;
+}
+
+TEST(Build, NamesWhatOverridesItsArithmetic) {
+  const auto engine = make_engine(make_model(ModelKind::kLenet));
+  const std::string without = engine->build();
+  ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+  const std::string with = engine->build();
+  ::unsetenv("NVIDIA_TF32_OVERRIDE");
+  EXPECT_EQ(with, without + ", NVIDIA_TF32_OVERRIDE=0");
 }
 
 // Without a workspace to give a product still has an algorithm.
