@@ -105,7 +105,7 @@ static_assert(2 * kLargeChunkParameters / 8 <= kMostChunkPayloadBytes, "raw code
 inline constexpr std::size_t kDescriptorsPerPeer = 12;
 inline constexpr std::size_t kOwnDescriptors = 48;      // sockets, I/O threads, standard streams, a run's files
 inline constexpr std::size_t kReserveDescriptors = 64;  // for tgctl, strangers and restarts
-inline constexpr std::size_t kMetricsDescriptors = 24;  // connections to the metrics port
+inline constexpr std::size_t kMetricsDescriptors = 100;  // connections to the metrics port
 constexpr std::size_t descriptors_of(std::size_t nodes) {
   return kOwnDescriptors + kMetricsDescriptors + kReserveDescriptors + nodes * kDescriptorsPerPeer;
 }
