@@ -105,7 +105,7 @@ static_assert(2 * kLargeChunkParameters / 8 <= kMostChunkPayloadBytes, "raw code
 inline constexpr std::size_t kDescriptorsPerPeer = 12;
 inline constexpr std::size_t kOwnDescriptors = 48;      // sockets, I/O threads, standard streams, a run's files
 inline constexpr std::size_t kReserveDescriptors = 64;  // for tgctl, strangers and restarts, on both ports
-inline constexpr std::size_t kMetricsDescriptors = 24;  // connections to the metrics port
+inline constexpr std::size_t kMetricsDescriptors = 48;  // connections to the metrics port
 constexpr std::size_t descriptors_of(std::size_t nodes) {
   return kOwnDescriptors + kMetricsDescriptors + kReserveDescriptors + nodes * kDescriptorsPerPeer;
 }
@@ -117,6 +117,23 @@ constexpr std::size_t connections_of(std::size_t descriptors, std::size_t nodes)
 }
 static_assert(2 * (connections_of(descriptors_of(2), 2) - 2) == kReserveDescriptors);
 static_assert(descriptors_of(kMostMembers) <= 4096, "the hard limit of open files is 4096 or more wherever we looked");
+
+// What others can make a node hold, and where that ends. Who takes nothing is cut, or its words are dropped; who sends
+// too much waits in its own TCP.
+//
+//   before a key is known              a message of the largest size per connection, for the handshake's 2 s
+//   connections, open files            512 at the control port (control/control_sockets.cpp), 4 x kMostMembers at
+//                                      the mesh port (mesh/inbound.cpp), kMetricsDescriptors
+//   parts of a message without end     kMostRequestBytes or kMostFrameBytes (access/connections.h)
+//   requests that nobody has read      8 of kMostRequestBytes per connection (control/control_sockets.cpp)
+//   requests that wait for an answer   kMostPendingQuestions of kMostRequestBytes
+//   answers that nobody takes          kMostUntakenBytes for a client, kMostUntakenBytesInAll for a port: slices of
+//                                      logs, records, traces and models, statuses, examinations
+//   a peer's frames                    kMostReceivedFrames, then kMostQueuedBytesPerPeer and kMostQueuedBytes
+//   doctor's streams                   64 frames of 64 KiB on their way (doctor/link_stream.h, mesh/probe/link_probe.h)
+//   lines of the log                   256 KiB that are not written yet (kernels/base/line_writer.h)
+//   spans of a trace                   200,000 (step/threads/timeline.h)
+//   an HTTP request and its answer     4 KiB, half a second each (metrics/metrics_server.h)
 
 // Queues.
 inline constexpr std::size_t kMostIdlePoolBytes = 32u << 20;  // frame buffers kept for the next frames, per pool

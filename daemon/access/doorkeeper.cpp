@@ -104,20 +104,22 @@ void Doorkeeper::answer_one() {
   } while (part.more());
   parts.resize(std::max<std::size_t>(parts.size(), kCredentials + 1));
   const Knock knock{parts[kAddress], parts[kMechanism], parts[kCredentials]};
-  const std::optional<User> user = parts[kVersion] == kZapVersion ? admit(knock) : std::nullopt;
+  const std::optional<std::string> user = parts[kVersion] == kZapVersion ? admit(knock) : std::nullopt;
   if (!user) refuse(knock);
-  const std::string reply[] = {
-      kZapVersion, parts[kRequestId], user ? "200" : "400", user ? "" : "unknown", user ? format_user(*user) : "", ""};
+  const std::string reply[] = {kZapVersion,           parts[kRequestId], user ? "200" : "400",
+                               user ? "" : "unknown", user.value_or(""), ""};
   for (const std::string& one : reply)
     requests_.send(zmq::buffer(one), &one == std::end(reply) - 1 ? zmq::send_flags::none : zmq::send_flags::sndmore);
 }
 
-std::optional<User> Doorkeeper::admit(const Knock& knock) {
-  if (!keyring_.has_keys()) return allowed_.contains(knock.address) ? std::optional(User{}) : std::nullopt;
+std::optional<std::string> Doorkeeper::admit(const Knock& knock) {
+  if (!keyring_.has_keys())
+    return allowed_.contains(knock.address) ? std::optional<std::string>(Keyring::kAnybody) : std::nullopt;
   schema::Key key{};
   if (knock.mechanism != "CURVE" || knock.credentials.size() != key.size()) return std::nullopt;
   std::memcpy(key.data(), knock.credentials.data(), key.size());
-  return keyring_.user(key);
+  const std::string identity = Keyring::identity_of(key);
+  return keyring_.user(identity) ? std::optional(identity) : std::nullopt;
 }
 
 void Doorkeeper::refuse(const Knock& knock) {

@@ -1,6 +1,7 @@
 // Decides who may connect to a port: libzmq asks for every connection before a byte of it is queued (ZAP, RFC 27). With
 // keys, every key that the keyring knows is accepted; without, every allowed address. Refusals are counted and logged,
-// at most once a minute.
+// at most once a minute. A connection's identity (User-Id) is its public key; what that may do is asked of
+// the keyring at each request and hello.
 //
 // One per ZeroMQ context, in its own thread, bound before any port. libzmq would let everybody in if the handler died;
 // guard() therefore also sets an option that refuses everybody in that case (ZMQ_ZAP_ENFORCE_DOMAIN).
@@ -46,7 +47,7 @@ class Doorkeeper {
   };
   void loop();
   void answer_one();
-  std::optional<User> admit(const Knock& knock);
+  std::optional<std::string> admit(const Knock& knock);  // the identity
   void refuse(const Knock& knock);
 
   const std::string port_;

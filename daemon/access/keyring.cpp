@@ -44,17 +44,13 @@ Result<Keyring::Keys> Keyring::read() const {
   return keys;
 }
 
-std::optional<User> Keyring::user(const Key& open) const {
+std::optional<User> Keyring::user(const std::string& identity) const {
+  if (!has_keys()) return identity == kAnybody ? std::optional(User{}) : std::nullopt;
+  const std::optional<Key> open = schema::parse_key(identity);
+  if (!open) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  const auto found = keys_.users.find(open);
+  const auto found = keys_.users.find(*open);
   return found == keys_.users.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::optional<schema::Rights> Keyring::rights_of(const std::string& operator_name) const {
-  const std::lock_guard lock(mutex_);
-  for (const schema::Operator& listed : keys_.file.operators)
-    if (listed.name == operator_name) return listed.rights;
-  return std::nullopt;
 }
 
 const Key& Keyring::cluster(std::size_t which) const {

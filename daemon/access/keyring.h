@@ -19,15 +19,17 @@ namespace tg::daemon {
 
 class Keyring {
  public:
+  static constexpr const char* kAnybody = "anybody";  // the identity of everyone where there are no keys
+  static constexpr const char* kKeyGone = "its key is no longer in the cluster key file";
   // Without `key-file` in the configuration it holds no key: has_keys() is false and stays so. An error names the
   // file.
   static Result<std::unique_ptr<Keyring>> open(const schema::NodeConfig& config);
 
   bool has_keys() const { return !path_.empty(); }
-  // The owner of a public key: a node of the peer lines, or an operator.
-  std::optional<User> user(const schema::Key& open) const;
-  // An operator's present rights; nothing if the file no longer lists the operator.
-  std::optional<schema::Rights> rights_of(const std::string& operator_name) const;
+  // Whose connection it is, with the rights of now: its public key is a node's of the peer lines, an operator's or the
+  // cluster's. Nothing if the file has that key no longer. identity: User-Id of its messages, from identity_of().
+  std::optional<User> user(const std::string& identity) const;
+  static std::string identity_of(const schema::Key& open) { return schema::format_key(open); }
 
   // The functions below need keys. `which` counts from 0, the cluster key in use, modulo their number: who dials tries
   // one after the other.

@@ -1,7 +1,5 @@
 #include "daemon/access/user.h"
 
-#include <sstream>
-
 namespace tg::daemon {
 
 std::string format_user(const User& user) {
@@ -16,18 +14,6 @@ std::string format_user(const User& user) {
       return "member";
   }
   return "";
-}
-
-std::optional<User> parse_user(const std::string& text) {
-  std::istringstream words(text);
-  std::string kind, name, rights;
-  words >> kind >> name >> rights;
-  if (kind == "anybody") return User{};
-  if (kind == "member") return User{User::Kind::kMember, "", schema::Rights::kFull};
-  if (kind == "node" && !name.empty()) return User{User::Kind::kNode, name, schema::Rights::kFull};
-  const std::optional<schema::Rights> known = from_word<schema::Rights>(rights);
-  if (kind == "operator" && !name.empty() && known) return User{User::Kind::kOperator, name, *known};
-  return std::nullopt;
 }
 
 }  // namespace tg::daemon

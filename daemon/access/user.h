@@ -1,14 +1,12 @@
 // The user of a connection. Pure; any thread.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "schema/keys/keys.h"
 
 namespace tg::daemon {
 
-// ZAP passes it on as text: "anybody", "node NAME", "operator NAME read", "member".
 struct User {
   enum class Kind : std::uint8_t {
     kAnybody,   // no keys: proves nothing
@@ -25,8 +23,7 @@ struct User {
   bool operator==(const User&) const = default;
 };
 
+// For messages: "anybody", "node NAME", "operator NAME read", "member".
 std::string format_user(const User& user);
-// No value if our handler did not write the text.
-std::optional<User> parse_user(const std::string& text);
 
 }  // namespace tg::daemon

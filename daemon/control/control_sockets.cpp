@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -33,12 +34,15 @@ constexpr std::size_t kMostNamedPeerThreads = 16;
 // Limit for a connection that says nothing: tgctl asks something each second or leaves, and peers beat.
 constexpr std::chrono::milliseconds kMostSilence{60'000};
 constexpr std::size_t kMostConnections = 512;
-constexpr std::chrono::milliseconds kRedial{1000};
+constexpr int kMostReceived = 8;  // messages of one connection, before TCP holds it back
+constexpr std::chrono::milliseconds kRedial{1000}, kRedialRotating{100};
+constexpr const char* kReadsNothing = "it does not read its answers";
 constexpr const char* kLocalName = "control.sock";
 constexpr std::size_t kMostLocalPath = 107;  // bytes of a Unix socket's name
 
 SocketOptions socket_options(int linger_ms, std::uint64_t io_threads, std::size_t most_message_bytes) {
   return {.high_water_mark = schema::kControlHighWaterMark,
+          .received_messages = kMostReceived,
           .most_message_bytes = static_cast<std::int64_t>(most_message_bytes),
           .linger_ms = linger_ms,
           .most_reconnect_ms = 1000,
@@ -54,7 +58,7 @@ std::size_t named_peers(const schema::NodeConfig& config) {
 struct Message {
   std::vector<std::string> parts;  // empty if no message waits
   std::string address;             // the sender's
-  std::string user;                // as the doorkeeper wrote it
+  std::string user;                // the identity of its key
   int descriptor = -1;
 };
 
@@ -87,21 +91,26 @@ Message receive(zmq::socket_t& socket) {
   return message;
 }
 
-// Answers that wait for one client, or for all.
+// Answers that wait for one client, or for all of a port.
 struct Untaken {
   std::atomic<std::size_t> bytes{0};
 };
 
-// One answer's bytes until the connection has them. Released on one of libzmq's threads.
+// Where an answer counts until the connection has it.
+struct Owed {
+  std::shared_ptr<Untaken> client, all;
+};
+
+// One answer's bytes. Released on one of libzmq's threads.
 struct Untold {
   std::string bytes;
-  std::shared_ptr<Untaken> client, all;
+  Owed owed;
 };
 
 void release_answer(void*, void* hint) {
   const std::unique_ptr<Untold> answer(static_cast<Untold*>(hint));
-  answer->client->bytes -= answer->bytes.size();
-  answer->all->bytes -= answer->bytes.size();
+  answer->owed.client->bytes -= answer->bytes.size();
+  answer->owed.all->bytes -= answer->bytes.size();
 }
 
 struct PeerLink {
@@ -115,7 +124,8 @@ struct PeerLink {
 
 struct TcpClient {
   int descriptor = -1;
-  std::shared_ptr<Untaken> untaken;
+  std::string identity;  // of its key
+  std::shared_ptr<Untaken> untaken = std::make_shared<Untaken>();
 };
 
 std::string place_of(const schema::PeerAddress& peer) {
@@ -155,9 +165,10 @@ struct ControlSockets::Impl {
   void watch(Seat peer);
   void watch_clients();
   void bind_keys_of_now();
-  bool send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& untaken,
-            const std::string& bytes);
-  void cut_greediest();
+  std::optional<User> user_of(const Message& message);
+  bool send(zmq::socket_t& socket, const std::string& id, const Owed& owed, const std::string& bytes);
+  void cut(const std::string& id, const std::string& why);
+  void make_room(std::size_t bytes);
 
   const schema::NodeConfig config;
   Keyring& keyring;
@@ -169,6 +180,7 @@ struct ControlSockets::Impl {
   std::unique_ptr<Connections> connections;
   schema::KeyPair bound;                     // the pair that the ROUTER is bound with
   std::map<std::string, TcpClient> clients;  // open connections, by routing id
+  std::deque<std::string> ended;             // routing ids that were cut: what they still have queued is dropped
   const std::shared_ptr<Untaken> untaken = std::make_shared<Untaken>(), untaken_locally = std::make_shared<Untaken>();
   Per<Seat, PeerLink> links;  // our own is empty
   std::chrono::steady_clock::time_point looked{};
@@ -244,13 +256,30 @@ void ControlSockets::Impl::watch(Seat peer) {
                                        .has_keys = keyring.has_keys(),
                                        .key_of_peer = false});
   }
-  if (link.redial && std::chrono::steady_clock::now() - link.dialled >= kRedial) dial(peer);
+  // During a rotation the peer has the other key, which is tried before its silence is held against it.
+  const auto pause = keyring.has_keys() && keyring.clusters() > 1 ? kRedialRotating : kRedial;
+  if (link.redial && std::chrono::steady_clock::now() - link.dialled >= pause) dial(peer);
 }
 
 void ControlSockets::Impl::watch_clients() {
   connections->take_events();
   connections->tick(std::chrono::steady_clock::now());
+  for (const auto& [id, client] : clients)
+    if (!keyring.user(client.identity)) connections->end(client.descriptor, Keyring::kKeyGone);
   std::erase_if(clients, [&](const auto& client) { return !connections->open(client.second.descriptor); });
+}
+
+// Nothing if the message is not to be answered: it comes from a connection that was cut, or its key is gone.
+std::optional<User> ControlSockets::Impl::user_of(const Message& message) {
+  const std::string& id = message.parts[0];
+  if (std::find(ended.begin(), ended.end(), id) != ended.end()) return std::nullopt;
+  if (clients.size() > 2 * kMostConnections || !connections->open(message.descriptor)) watch_clients();
+  TcpClient& client = clients[id];
+  client.descriptor = message.descriptor;
+  client.identity = message.user;
+  const std::optional<User> user = keyring.user(message.user);
+  if (!user) cut(id, message.user.empty() ? "nobody let it in" : Keyring::kKeyGone);
+  return user;
 }
 
 // Also during a run: beats continue a moment later, and operators already have the new keys.
@@ -260,11 +289,14 @@ void ControlSockets::Impl::bind_keys_of_now() {
   if (own.open != bound.open && doorkeeper.rebind(router, own)) bound = own;
 }
 
-bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& client,
+// Holds the port's bound: above it nothing is sent until what was sent before has been taken, or its connection is
+// gone.
+bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, const Owed& owed,
                                 const std::string& bytes) {
-  auto answer = std::make_unique<Untold>(Untold{bytes, client, untaken});
-  client->bytes += bytes.size();
-  untaken->bytes += bytes.size();
+  if (owed.all->bytes + bytes.size() > schema::kMostUntakenBytesInAll) return false;
+  auto answer = std::make_unique<Untold>(Untold{bytes, owed});
+  owed.client->bytes += bytes.size();
+  owed.all->bytes += bytes.size();
   Untold* const hint = answer.release();
   zmq::message_t message(hint->bytes.data(), hint->bytes.size(), release_answer, hint);
   try {
@@ -277,13 +309,29 @@ bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, co
   }
 }
 
-void ControlSockets::Impl::cut_greediest() {
-  const auto greediest = std::max_element(clients.begin(), clients.end(), [](const auto& a, const auto& b) {
-    return a.second.untaken->bytes < b.second.untaken->bytes;
-  });
-  if (greediest == clients.end()) return;
-  connections->end(greediest->second.descriptor, "it does not read its answers");
-  clients.erase(greediest);
+void ControlSockets::Impl::cut(const std::string& id, const std::string& why) {
+  const auto client = clients.find(id);
+  if (client == clients.end()) return;
+  connections->end(client->second.descriptor, why);
+  clients.erase(client);
+  ended.push_back(id);
+  if (ended.size() > 2 * kMostConnections) ended.pop_front();
+}
+
+// Cuts those who take the least, until the others leave room for so many bytes more. The room is there when libzmq has
+// seen that they are gone.
+void ControlSockets::Impl::make_room(std::size_t bytes) {
+  if (untaken->bytes + bytes <= schema::kMostUntakenBytesInAll) return;
+  std::size_t of_open = bytes;
+  for (const auto& [id, client] : clients) of_open += client.untaken->bytes;
+  while (of_open > schema::kMostUntakenBytesInAll) {
+    const auto greediest = std::max_element(clients.begin(), clients.end(), [](const auto& a, const auto& b) {
+      return a.second.untaken->bytes < b.second.untaken->bytes;
+    });
+    if (greediest == clients.end()) return;
+    of_open -= std::min<std::size_t>(of_open, greediest->second.untaken->bytes);
+    cut(std::string(greediest->first), kReadsNothing);
+  }
 }
 
 ControlSockets::ControlSockets(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -348,31 +396,28 @@ void ControlSockets::tick() {
 }
 
 std::optional<ClientMessage> ControlSockets::receive_client() {
-  Message received;
-  char kind = kLocal;
-  if (impl_->local) received = receive(impl_->local);
-  if (received.parts.empty()) {
-    kind = kTcp;
-    received = receive(impl_->router);
+  for (int taken = 0; taken < schema::kMostMessagesPerTurn; ++taken) {
+    Message received;
+    char kind = kLocal;
+    if (impl_->local) received = receive(impl_->local);
+    if (received.parts.empty()) {
+      kind = kTcp;
+      received = receive(impl_->router);
+    }
+    if (received.parts.empty()) return std::nullopt;
+    std::optional<User> user = User{User::Kind::kMember, "", schema::Rights::kFull};
+    if (kind == kTcp) user = impl_->user_of(received);
+    if (!user) continue;
+    ClientMessage message;
+    message.well_formed = received.parts.size() == 2;
+    message.identity = kind + received.parts[0];
+    if (message.well_formed) message.bytes = std::move(received.parts[1]);
+    message.address = kind == kLocal ? "the local socket" : std::move(received.address);
+    message.user = *std::move(user);
+    if (kind == kTcp && message.well_formed) impl_->connections->spoke(received.descriptor);
+    return message;
   }
-  if (received.parts.empty()) return std::nullopt;
-  ClientMessage message;
-  message.well_formed = received.parts.size() == 2;
-  message.identity = kind + received.parts[0];
-  if (message.well_formed) message.bytes = std::move(received.parts[1]);
-  message.address = kind == kLocal ? "the local socket" : std::move(received.address);
-  message.user = {User::Kind::kMember, "", schema::Rights::kFull};
-  if (kind == kLocal) return message;
-  const std::optional<User> user = parse_user(received.user);
-  if (!user) message.well_formed = false;  // no doorkeeper let it in
-  message.user = user.value_or(User{});
-  if (impl_->clients.size() > 2 * kMostConnections || !impl_->connections->open(received.descriptor))
-    impl_->watch_clients();
-  TcpClient& client = impl_->clients[received.parts[0]];
-  client.descriptor = received.descriptor;
-  if (!client.untaken) client.untaken = std::make_shared<Untaken>();
-  if (message.well_formed) impl_->connections->spoke(received.descriptor);
-  return message;
+  return std::nullopt;
 }
 
 std::optional<std::string> ControlSockets::receive_peer(Seat peer) {
@@ -385,17 +430,19 @@ std::optional<std::string> ControlSockets::receive_peer(Seat peer) {
 
 bool ControlSockets::send_client(const std::string& identity, const std::string& bytes) {
   const std::string id = identity.substr(1);
-  if (identity[0] == kLocal) return impl_->send(impl_->local, id, impl_->untaken_locally, bytes);
+  if (identity[0] == kLocal) {
+    const auto& untaken = impl_->untaken_locally;
+    return impl_->send(impl_->local, id, {std::make_shared<Untaken>(), untaken}, bytes);
+  }
   const auto client = impl_->clients.find(id);
   if (client == impl_->clients.end()) return false;
   const std::shared_ptr<Untaken> untaken = client->second.untaken;
   if (untaken->bytes > 0 && untaken->bytes + bytes.size() > schema::kMostUntakenBytes) {
-    impl_->connections->end(client->second.descriptor, "it does not read its answers");
-    impl_->clients.erase(client);
+    impl_->cut(id, kReadsNothing);
     return false;
   }
-  if (impl_->untaken->bytes + bytes.size() > schema::kMostUntakenBytesInAll) impl_->cut_greediest();
-  return impl_->send(impl_->router, id, untaken, bytes);
+  impl_->make_room(bytes.size());
+  return impl_->send(impl_->router, id, {untaken, impl_->untaken}, bytes);
 }
 
 bool ControlSockets::send_peer(Seat peer, const std::string& bytes) {
@@ -408,6 +455,8 @@ bool ControlSockets::send_peer(Seat peer, const std::string& bytes) {
     return false;
   }
 }
+
+std::size_t ControlSockets::untaken_bytes() const { return impl_->untaken->bytes; }
 
 std::string ControlSockets::problem(Seat peer) const { return impl_->links[peer].problem; }
 

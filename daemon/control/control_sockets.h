@@ -2,7 +2,8 @@
 // may open (state-dir/control.sock, mode 0600), one DEALER per peer, and an eventfd that wakes the owner. Only
 // control_sockets.cpp calls ZeroMQ for the control port; its exceptions end there.
 // One owner thread, except wake(). Sends never wait: what cannot be sent now is not sent. A client that does not take
-// its answers is cut off when kMostUntakenBytes wait for it, or when it has the most of kMostUntakenBytesInAll.
+// its answers is cut off when kMostUntakenBytes wait for it, or when it has the most of kMostUntakenBytesInAll; above
+// that nobody is answered until it has fallen. What a cut client still has queued is dropped.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct ClientMessage {
   std::string identity;  // the client to answer
   std::string bytes;
   std::string address;       // for messages to people
-  User user;                 // proven by the key; a user of the local socket is a member
+  User user;                 // of its key, as the key file is now; a user of the local socket is a member
   bool well_formed = false;  // identity and one part
 };
 
@@ -41,6 +42,8 @@ class ControlSockets {
   void tick();
 
   std::optional<ClientMessage> receive_client();
+  // Bytes of answers that TCP clients have not taken, kMostUntakenBytesInAll at most.
+  std::size_t untaken_bytes() const;
   // A reply from the peer's DEALER. Messages of several parts arrive as an empty one.
   std::optional<std::string> receive_peer(Seat peer);
   // False if the client has gone, or takes nothing now.

@@ -167,6 +167,7 @@ void Inbound::lost(Seat peer) {
 }
 
 void Inbound::tick(Clock::time_point now) {
+  end_gone_keys();
   if (in_run_) return;  // Liveness and TCP decide then; a peer that stands still for a moment loses nothing
   bind_keys_of_now();
   for (const Seat seat : peers_.places()) {
@@ -180,6 +181,13 @@ void Inbound::tick(Clock::time_point now) {
     lost(seat);
     links_[seat].redial = true;
   }
+}
+
+// During a run the links stay: a step that loses frames cannot go on.
+void Inbound::end_gone_keys() {
+  for (const auto& [id, sender] : senders_)
+    if (!(in_run_ && sender.seat) && !keyring_.user(sender.identity))
+      connections_->end(sender.descriptor, Keyring::kKeyGone);
 }
 
 void Inbound::bind_keys_of_now() {
@@ -196,16 +204,16 @@ Inbound::Sender* Inbound::sender_of(const std::string& id, zmq::message_t& body)
   const int descriptor = Connections::descriptor(body);
   connections_->take_events();
   if (!connections_->open(descriptor)) return nullptr;
-  std::optional<User> user;
+  std::string identity;
   try {
-    user = parse_user(body.gets("User-Id"));
+    identity = body.gets("User-Id");
   } catch (const zmq::error_t&) {  // it has none: no doorkeeper let it in
   }
-  if (!user) {
-    connections_->end(descriptor, "nobody let it in");
+  if (!keyring_.user(identity)) {
+    connections_->end(descriptor, identity.empty() ? "nobody let it in" : Keyring::kKeyGone);
     return nullptr;
   }
-  return &senders_.emplace(id, Sender{descriptor, *user, std::nullopt}).first->second;
+  return &senders_.emplace(id, Sender{descriptor, std::move(identity), std::nullopt}).first->second;
 }
 
 void Inbound::on_message(const std::string& id, std::shared_ptr<zmq::message_t> message) {
@@ -267,8 +275,12 @@ void Inbound::on_hello(const std::string& id, Sender& sender, const schema::Hell
     refuse(id, why);
   };
   const schema::NodeConfig& config = self_.config;
-  if (!sender.user.may_be(hello.node))
-    return turn_away("it says that it is " + hello.node + ", but its key is of " + format_user(sender.user));
+  const std::optional<User> user = keyring_.user(sender.identity);
+  if (user && !user->may_be(hello.node))
+    return turn_away("it says that it is " + hello.node + ", but its key is of " + format_user(*user));
+  // A link of a run was proven when it came up.
+  if (!user && !(in_run_ && sender.seat && name(*sender.seat) == hello.node))
+    return connections_->end(sender.descriptor, Keyring::kKeyGone);
   if (hello.node == config.node)
     return turn_away("two nodes are called " + config.node + ": the one at " + config.self().host + ", and one at " +
                      from);

@@ -37,7 +37,7 @@ class Inbound {
   // A connection to our ROUTER.
   struct Sender {
     int descriptor = -1;
-    User user;
+    std::string identity;      // of its key
     std::optional<Seat> seat;  // once its hello was taken
   };
   struct Peer {
@@ -59,6 +59,7 @@ class Inbound {
   void watch_connection(Seat peer);
   void lost(Seat peer);
   void tick(Clock::time_point now);
+  void end_gone_keys();
   void bind_keys_of_now();
   Sender* sender_of(const std::string& id, zmq::message_t& body);
   void on_message(const std::string& id, std::shared_ptr<zmq::message_t> message);

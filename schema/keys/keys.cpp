@@ -21,23 +21,6 @@ static_assert(kKeyBytes == crypto_scalarmult_curve25519_BYTES && kKeyBytes == cr
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
 
-std::string hex(const Key& key) {
-  std::string text(2 * kKeyBytes + 1, '\0');
-  sodium_bin2hex(text.data(), text.size(), key.data(), key.size());
-  text.pop_back();
-  return text;
-}
-
-std::optional<Key> parse_hex(std::string_view text) {
-  Key key{};
-  if (text.size() != 2 * kKeyBytes) return std::nullopt;
-  std::size_t bytes = 0;
-  if (sodium_hex2bin(key.data(), key.size(), text.data(), text.size(), nullptr, &bytes, nullptr) != 0 ||
-      bytes != kKeyBytes)
-    return std::nullopt;
-  return key;
-}
-
 KeyPair pair_of(const Key& secret) {
   KeyPair pair;
   pair.secret = secret;
@@ -56,7 +39,7 @@ KeyPair derive(const Key& cluster, std::string_view purpose) {
 std::string place_of(std::string_view file, int line) { return std::string(file) + ":" + std::to_string(line) + ": "; }
 
 Result<Key> key_at(const std::string& place, const std::string& name, const std::string& value) {
-  if (const std::optional<Key> key = parse_hex(value)) return *key;
+  if (const std::optional<Key> key = parse_key(value)) return *key;
   return usage(place + name + " is not a key of " + std::to_string(2 * kKeyBytes) +
                " hex digits; make key files with tgctl keygen");
 }
@@ -160,15 +143,32 @@ Result<std::string> read_key_file(const std::string& path) {
   return text;
 }
 
-std::string format_cluster(const Key& cluster) { return "cluster = " + hex(cluster) + "\n"; }
+std::string format_key(const Key& key) {
+  std::string text(2 * kKeyBytes + 1, '\0');
+  sodium_bin2hex(text.data(), text.size(), key.data(), key.size());
+  text.pop_back();
+  return text;
+}
+
+std::optional<Key> parse_key(std::string_view text) {
+  Key key{};
+  if (text.size() != 2 * kKeyBytes) return std::nullopt;
+  std::size_t bytes = 0;
+  if (sodium_hex2bin(key.data(), key.size(), text.data(), text.size(), nullptr, &bytes, nullptr) != 0 ||
+      bytes != kKeyBytes)
+    return std::nullopt;
+  return key;
+}
+
+std::string format_cluster(const Key& cluster) { return "cluster = " + format_key(cluster) + "\n"; }
 
 std::string format_operator(const Operator& listed) {
-  return "operator = " + listed.name + " " + to_word(listed.rights) + " " + hex(listed.open) + "\n";
+  return "operator = " + listed.name + " " + to_word(listed.rights) + " " + format_key(listed.open) + "\n";
 }
 
 std::string format_operator_keys(const std::string& name, const KeyPair& own, const std::vector<Key>& clusters) {
-  std::string text = "operator = " + name + "\nsecret = " + hex(own.secret) + "\n";
-  for (const Key& cluster : clusters) text += "control = " + hex(control_keys(cluster).open) + "\n";
+  std::string text = "operator = " + name + "\nsecret = " + format_key(own.secret) + "\n";
+  for (const Key& cluster : clusters) text += "control = " + format_key(control_keys(cluster).open) + "\n";
   return text;
 }
 
@@ -186,6 +186,6 @@ KeyPair control_keys(const Key& cluster) { return derive(cluster, "control"); }
 
 KeyPair member_keys(const Key& cluster) { return derive(cluster, "member"); }
 
-std::string short_key(const Key& open) { return hex(open).substr(0, 8); }
+std::string short_key(const Key& open) { return format_key(open).substr(0, 8); }
 
 }  // namespace tg::schema

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +74,9 @@ Result<OperatorKeys> parse_operator_keys(std::string_view text, std::string_view
 // process's user.
 Result<std::string> read_key_file(const std::string& path);
 
+// 64 hex digits; no value if the text is not that.
+std::string format_key(const Key& key);
+std::optional<Key> parse_key(std::string_view text);
 std::string format_cluster(const Key& cluster);
 std::string format_operator(const Operator& listed);  // as a line of a cluster key file
 std::string format_operator_keys(const std::string& name, const KeyPair& own, const std::vector<Key>& clusters);

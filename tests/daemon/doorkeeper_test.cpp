@@ -18,6 +18,7 @@
 #include "daemon/access/dial.h"
 #include "daemon/access/networks.h"
 #include "tests/daemon/control_fixture.h"
+#include "tests/daemon/raw_client.h"
 #include "tests/daemon/temporary_directory.h"
 
 namespace tg::daemon {
@@ -61,7 +62,8 @@ class Door : public testing::Test {
     router_.set(zmq::sockopt::rcvtimeo, static_cast<int>(patience.count()));
     zmq::message_t id, body;
     if (!router_.recv(id) || !router_.recv(body)) return std::nullopt;
-    return body.gets("User-Id");
+    const std::optional<User> user = keyring_->user(body.gets("User-Id"));
+    return user ? std::optional(format_user(*user)) : std::nullopt;
   }
   Introduction as(const schema::KeyPair& own) { return {own, keyring_->own(0).open}; }
 
@@ -125,6 +127,28 @@ TEST_F(Door, AKeyFileThatChangesIsReadAgainAndABadOneIsNot) {
   EXPECT_EQ(knock(as(alice), kNever), std::nullopt);
   replace(schema::format_cluster(kCluster) + schema::format_operator({"alice", schema::Rights::kFull, alice.open}));
   EXPECT_EQ(knock(as(alice), milliseconds(5000)), "operator alice full");
+}
+
+TEST_F(Door, AnIdentityHasTheRightsOfNow) {
+  const schema::KeyPair alice = schema::draw_pair(), other = schema::draw_pair();
+  const auto file = [](schema::Rights rights, const schema::KeyPair& pair) {
+    return schema::format_cluster(kCluster) + schema::format_operator({"alice", rights, pair.open});
+  };
+  open(file(schema::Rights::kFull, alice));
+  const std::string identity = Keyring::identity_of(alice.open), path = directory_.path() + "/cluster.key";
+  const auto replace = [&](const std::string& text) {
+    tests::write_text(path + ".new", text);
+    std::filesystem::permissions(path + ".new", std::filesystem::perms::owner_read);
+    std::filesystem::rename(path + ".new", path);
+    keyring_->refresh(log_);
+  };
+  EXPECT_EQ(keyring_->user(identity)->rights, schema::Rights::kFull);
+  replace(file(schema::Rights::kRead, alice));
+  EXPECT_EQ(keyring_->user(identity)->rights, schema::Rights::kRead);
+  replace(file(schema::Rights::kFull, other));
+  EXPECT_FALSE(keyring_->user(identity).has_value()) << "another pair is another user, whatever its name";
+  for (const char* odd : {"", "anybody", "member", "operator alice full"})
+    EXPECT_FALSE(keyring_->user(odd).has_value()) << odd;
 }
 
 TEST(Networks, HoldWhatTheyName) {
@@ -202,15 +226,6 @@ TEST(Dial, OneThatIsReplacedHoldsUpNobodyElse) {
   EXPECT_TRUE(tests::eventually([&] { return open.recv(id, zmq::recv_flags::dontwait).has_value(); }));
 }
 
-TEST(User, TextReadsBack) {
-  for (const User& user : {User{}, User{User::Kind::kNode, "node-b", schema::Rights::kFull},
-                           User{User::Kind::kOperator, "alice", schema::Rights::kRead},
-                           User{User::Kind::kMember, "", schema::Rights::kFull}})
-    EXPECT_EQ(parse_user(format_user(user)), user);
-  for (const char* odd : {"", "node", "operator alice", "operator alice all", "root"})
-    EXPECT_FALSE(parse_user(odd).has_value()) << odd;
-}
-
 // A ROUTER whose connections are watched.
 class Watched : public testing::Test {
  protected:
@@ -253,29 +268,7 @@ class Watched : public testing::Test {
 
 constexpr std::uint64_t kMessage = 64 * 1024;
 
-// ZMTP 3.1 by hand: libzmq sends no part of a message before its last one is there.
-class RawClient {
- public:
-  explicit RawClient(const std::string& endpoint) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    std::string greeting("\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL", 16);
-    greeting.resize(64);
-    send(greeting);
-    send(std::string("\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06", 24) + "DEALER");
-  }
-  ~RawClient() { ::close(socket_); }
-  // False: the other end takes nothing any more.
-  bool send(const std::string& bytes) {
-    return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
-  }
-
- private:
-  const int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-};
+using tests::RawClient;
 
 TEST_F(Watched, AMessageWithoutEndIsCutAndNobodyElse) {
   open({16, std::chrono::minutes(10), kMessage});

@@ -1,6 +1,7 @@
 // What Prometheus reads of a node, and what the metrics port answers and survives.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -212,6 +213,10 @@ class Connection {
   ~Connection() { ::close(socket_); }
   Connection(const Connection&) = delete;
   void send(const std::string& text) { (void)!::send(socket_, text.data(), text.size(), MSG_NOSIGNAL); }
+  bool open_after(std::chrono::milliseconds wait) {
+    pollfd look{socket_, POLLIN, 0};
+    return ::poll(&look, 1, static_cast<int>(wait.count())) == 0;
+  }
   std::string rest() {
     std::string text;
     char buffer[4096];
@@ -227,6 +232,7 @@ class Connection {
 std::string ask(std::uint16_t port, const std::string& path, const std::string& method = "GET") {
   Connection connection(port);
   connection.send(method + " " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  if (connection.open_after(std::chrono::milliseconds(tests::kPatienceMs))) return "no answer";
   return connection.rest();
 }
 
@@ -271,6 +277,25 @@ TEST_F(MetricsPort, ThoseWhoSayNothingOrTooMuchGoAndOthersAreAnswered) {
   EXPECT_TRUE(ask(port_, "/healthz").starts_with("HTTP/1.1 200"));
   EXPECT_FALSE(ask(port_, "/" + std::string(2 * MetricsServer::kMostRequestBytes, 'a')).starts_with("HTTP/1.1 200"));
   for (auto& connection : silent) EXPECT_FALSE(connection->rest().starts_with("HTTP/1.1 200"));
+}
+
+TEST_F(MetricsPort, ManyWhoDribbleAndComeAgainKeepNobodyFromAnAnswer) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> dribbling;
+  for (int i = 0; i < 40; ++i)
+    dribbling.emplace_back([&] {
+      while (!done) {
+        Connection connection(port_);
+        for (bool open = true; open && !done;) {
+          connection.send("X");
+          open = connection.open_after(std::chrono::milliseconds(50));
+        }
+      }
+    });
+  for (const char* path : {"/healthz", "/metrics", "/healthz"})
+    EXPECT_TRUE(ask(port_, path).starts_with("HTTP/1.1 200")) << path;
+  done = true;
+  for (std::thread& one : dribbling) one.join();
 }
 
 TEST_F(MetricsPort, ReadersAndTheNodesThreadDoNotDisturbEachOther) {

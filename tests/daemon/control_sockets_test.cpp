@@ -1,0 +1,125 @@
+// What the control port owes to those who do not read, and what a key may do that is gone.
+#include "daemon/control/control_sockets.h"
+
+#include <filesystem>
+
+#include "control_fixture.h"
+#include "daemon/access/dial.h"
+#include "raw_client.h"
+#include "schema/limits.h"
+#include "temporary_directory.h"
+
+namespace tg::daemon {
+namespace {
+
+class Port : public testing::Test {
+ protected:
+  void open(const std::string& key_file = "") {
+    schema::NodeConfig config;
+    config.node = "node-a";
+    config.state_dir = directory_.path();
+    config.key_file = key_file;
+    for (int attempt = 0; attempt < 10 && !sockets_; ++attempt) {
+      const std::uint16_t port = tests::free_ports(1).front();
+      endpoint_ = "tcp://127.0.0.1:" + std::to_string(port);
+      config.peers.clear();
+      config.peers.push_back({"node-a", "127.0.0.1", static_cast<std::uint16_t>(port - 1)});
+      keyring_ = std::move(Keyring::open(config)).value();
+      auto opened = ControlSockets::open(config, *keyring_, log_);
+      if (opened) sockets_ = std::move(*opened);  // else another process took the port
+    }
+    ASSERT_TRUE(sockets_);
+  }
+  // Takes what came, and answers each message with so many bytes.
+  void turn(std::size_t answer_bytes) {
+    sockets_->wait(5);
+    for (int i = 0; i < schema::kMostMessagesPerTurn; ++i) {
+      const std::optional<ClientMessage> message = sockets_->receive_client();
+      if (!message) break;
+      ++received_;
+      (void)sockets_->send_client(message->identity, std::string(answer_bytes, 'x'));
+      most_untaken_ = std::max(most_untaken_, sockets_->untaken_bytes());
+    }
+    sockets_->tick();
+  }
+
+  tests::TemporaryDirectory directory_;
+  std::vector<std::string> lines_;
+  Log log_{"node-a", LogLevel::kError};
+  std::unique_ptr<Keyring> keyring_;
+  std::unique_ptr<ControlSockets> sockets_;
+  zmq::context_t clients_;
+  std::string endpoint_;
+  std::size_t received_ = 0, most_untaken_ = 0;
+};
+
+// They ask for far more than twice the bound, from many connections and over and over, and read nothing.
+TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
+  open();
+  constexpr std::size_t kClients = 100;
+  static_assert(kClients * schema::kMostUntakenBytes > 2 * schema::kMostUntakenBytesInAll);
+  std::vector<std::unique_ptr<tests::RawClient>> greedy;
+  for (std::size_t i = 0; i < kClients; ++i) greedy.push_back(std::make_unique<tests::RawClient>(endpoint_, 2048));
+  const auto ask = [&] {
+    for (auto& one : greedy) one->send(std::string("\0\1x", 3));
+    turn(schema::kFileSliceBytes);
+    turn(schema::kFileSliceBytes);
+  };
+  EXPECT_TRUE(tests::eventually([&] {
+    ask();
+    return most_untaken_ > schema::kMostUntakenBytesInAll / 2;
+  })) << most_untaken_;
+  for (int more = 0; more < 20; ++more) ask();
+  Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
+  zmq::message_t answer;
+  EXPECT_TRUE(tests::eventually([&] {
+    (void)honest.dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait);
+    turn(schema::kFileSliceBytes);
+    return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value();
+  }));
+  EXPECT_LE(most_untaken_, schema::kMostUntakenBytesInAll);
+}
+
+TEST_F(Port, AReplacedKeyIsHeardNoMoreAndItsConnectionEnds) {
+  const schema::Key cluster = schema::draw_cluster_key();
+  const schema::KeyPair alice = schema::draw_pair(), other = schema::draw_pair();
+  const std::string path = directory_.path() + "/cluster.key";
+  const auto write = [&](const schema::KeyPair& pair, schema::Rights rights) {
+    tests::write_text(path + ".new",
+                      schema::format_cluster(cluster) + schema::format_operator({"alice", rights, pair.open}));
+    std::filesystem::permissions(path + ".new", std::filesystem::perms::owner_read);
+    std::filesystem::rename(path + ".new", path);
+  };
+  write(alice, schema::Rights::kFull);
+  open(path);
+  Dial dialled = dial(clients_, {}, Introduction{alice, schema::control_keys(cluster).open}, endpoint_);
+  dialled.dealer.send(zmq::str_buffer("y"), zmq::send_flags::none);
+  std::optional<ClientMessage> message;
+  const auto heard = [&] {
+    sockets_->tick();
+    return (message = sockets_->receive_client()).has_value();
+  };
+  ASSERT_TRUE(tests::eventually(heard));
+  EXPECT_EQ(message->user, (User{User::Kind::kOperator, "alice", schema::Rights::kFull}));
+
+  write(alice, schema::Rights::kRead);
+  keyring_->refresh(log_);
+  dialled.dealer.send(zmq::str_buffer("y"), zmq::send_flags::none);
+  ASSERT_TRUE(tests::eventually(heard));
+  EXPECT_EQ(message->user.rights, schema::Rights::kRead) << "on the same connection";
+
+  while (next_event(dialled.monitor)) {
+  }
+  write(other, schema::Rights::kFull);
+  keyring_->refresh(log_);
+  (void)dialled.dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait);
+  EXPECT_TRUE(tests::eventually([&] {
+    EXPECT_FALSE(heard());
+    const std::optional<DialEvent> event = next_event(dialled.monitor);
+    return event && *event != DialEvent::kConnected;
+  })) << "the connection still stands";
+  EXPECT_FALSE(sockets_->send_client(message->identity, "x"));
+}
+
+}  // namespace
+}  // namespace tg::daemon
