@@ -60,6 +60,7 @@ TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
   static_assert(kClients * schema::kMostUntakenBytes > 2 * schema::kMostUntakenBytesInAll);
   std::vector<std::unique_ptr<tests::RawClient>> greedy;
   for (std::size_t i = 0; i < kClients; ++i) greedy.push_back(std::make_unique<tests::RawClient>(endpoint_, 2048));
+  for (auto& one : greedy) ASSERT_TRUE(one->let_in());
   const auto ask = [&] {
     for (auto& one : greedy) one->send(std::string("\0\1x", 3));
     turn(schema::kFileSliceBytes);
