@@ -264,8 +264,10 @@ void ControlSockets::Impl::watch(Seat peer) {
 void ControlSockets::Impl::watch_clients() {
   connections->take_events();
   connections->tick(std::chrono::steady_clock::now());
+  std::vector<std::string> gone;
   for (const auto& [id, client] : clients)
-    if (!keyring.user(client.identity)) connections->end(client.descriptor, Keyring::kKeyGone);
+    if (!keyring.user(client.identity)) gone.push_back(id);
+  for (const std::string& id : gone) cut(id, Keyring::kKeyGone);
   std::erase_if(clients, [&](const auto& client) { return !connections->open(client.second.descriptor); });
 }
 

@@ -60,6 +60,7 @@ TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
   static_assert(kClients * schema::kMostUntakenBytes > 2 * schema::kMostUntakenBytesInAll);
   std::vector<std::unique_ptr<tests::RawClient>> greedy;
   for (std::size_t i = 0; i < kClients; ++i) greedy.push_back(std::make_unique<tests::RawClient>(endpoint_, 2048));
+  for (auto& one : greedy) ASSERT_TRUE(one->let_in());
   const auto ask = [&] {
     for (auto& one : greedy) one->send(std::string("\0\1x", 3));
     turn(schema::kFileSliceBytes);
@@ -119,6 +120,40 @@ TEST_F(Port, AReplacedKeyIsHeardNoMoreAndItsConnectionEnds) {
     return event && *event != DialEvent::kConnected;
   })) << "the connection still stands";
   EXPECT_FALSE(sockets_->send_client(message->identity, "x"));
+}
+
+// A tgctl with the cluster key, and a node: both derived theirs from a key that is dropped.
+TEST_F(Port, AKeyThatWasRotatedOutIsHeardNoMore) {
+  const schema::Key before = schema::draw_cluster_key(), after = schema::draw_cluster_key();
+  const std::string path = directory_.path() + "/cluster.key";
+  const auto write = [&](const std::string& text) {
+    tests::write_text(path + ".new", text);
+    std::filesystem::permissions(path + ".new", std::filesystem::perms::owner_read);
+    std::filesystem::rename(path + ".new", path);
+  };
+  write(schema::format_cluster(after) + schema::format_cluster(before));
+  open(path);
+  const auto dial_as = [&](const schema::KeyPair& own) {
+    return dial(clients_, {}, Introduction{own, schema::control_keys(after).open}, endpoint_);
+  };
+  Dial member = dial_as(schema::member_keys(before)), node = dial_as(schema::node_keys(before, "node-a"));
+  Dial kept = dial_as(schema::member_keys(after));
+  const auto is_heard = [&](Dial& one) {
+    one.dealer.send(zmq::str_buffer("y"), zmq::send_flags::none);
+    return tests::eventually([&] { return sockets_->tick(), sockets_->receive_client().has_value(); });
+  };
+  for (Dial* one : {&member, &node, &kept}) ASSERT_TRUE(is_heard(*one));
+  write(schema::format_cluster(after));
+  keyring_->refresh(log_);
+  for (Dial* one : {&member, &node}) {
+    (void)one->dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait);
+    EXPECT_TRUE(tests::eventually([&] {
+      EXPECT_FALSE(sockets_->receive_client().has_value());
+      sockets_->tick();
+      return next_event(one->monitor) == DialEvent::kKeyRefused;
+    }));
+  }
+  EXPECT_TRUE(is_heard(kept));
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ class Endpoint {
   std::uint16_t weight(Seat seat) const { return links_.weight(seat); }
   const LinkTable& links() const { return links_; }
   void refresh() { keyring_->refresh(log_); }
+  void set_in_run(bool in_run) { mesh_.set_in_run(in_run); }
 
  private:
   MeshHooks hooks() {
@@ -144,6 +145,10 @@ class Stranger {
   }
   void greet(const std::string& name, std::uint64_t incarnation) {
     send({}, schema::Hello{schema::kProtocolVersion, "build", name, incarnation, names_hash_, 0, ++hellos_, 0, name});
+  }
+  // Its connection comes to this.
+  bool sees(DialEvent wanted) {
+    return tests::eventually([&] { return next_event(dial_.monitor) == wanted; });
   }
   std::optional<schema::Refusal> refusal() {
     zmq::message_t message;
@@ -419,6 +424,31 @@ TEST_F(MeshWithKeys, ARotationKeepsTheLinkUp) {
       EXPECT_TRUE(b.wait_until_up(kA));
     }
   }
+}
+
+// Who had greeted before the key was gone stays until the run ends; who only stood at the door does not get in.
+TEST_F(MeshWithKeys, AKeyThatIsGoneKeepsALinkUntilTheRunEndsAndNothingElse) {
+  auto config = configs(3);
+  const schema::Key before = schema::draw_cluster_key(), after = schema::draw_cluster_key();
+  config[0].key_file = key_file("a", {after, before});
+  Endpoint a(config[0], 11, "build");
+  ASSERT_TRUE(a.start().ok());
+  const schema::Key server = schema::node_keys(after, "node-a").open;
+  Stranger b(config[0], kA, Introduction{schema::node_keys(before, "node-b"), server});
+  Stranger c(config[0], kA, Introduction{schema::node_keys(before, "node-c"), server});
+  b.greet("node-b", 12);
+  ASSERT_TRUE(tests::eventually([&] { return a.links()[kB].heard_hello == 1; }));
+  ASSERT_TRUE(c.sees(DialEvent::kConnected));
+  a.set_in_run(true);
+  key_file("a", {after});
+  a.refresh();
+  c.greet("node-c", 13);
+  EXPECT_TRUE(c.sees(DialEvent::kKeyRefused));
+  EXPECT_EQ(a.links()[Seat(2)].heard_hello, 0u);
+  b.greet("node-b", 12);
+  EXPECT_TRUE(tests::eventually([&] { return a.links()[kB].heard_hello == 2; }));
+  a.set_in_run(false);
+  EXPECT_TRUE(b.sees(DialEvent::kKeyRefused));
 }
 
 std::size_t resident_bytes() {

@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "control_fixture.h"
+
 namespace tg::tests {
 
 // ZMTP 3.1 by hand: libzmq sends no part of a message before its last one is there.
@@ -30,12 +32,24 @@ class RawClient {
     send(std::string("\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06", 24) + "DEALER");
   }
   ~RawClient() { ::close(socket_); }
+  // Waits for the other end's greeting and READY. A port with a doorkeeper resets who sends messages before them.
+  bool let_in() {
+    const timeval patience{kPatienceMs / 1000, 0};
+    EXPECT_EQ(::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    const std::string head = read(64 + 2);  // the greeting; of READY its flags and size
+    return !head.empty() && !read(static_cast<unsigned char>(head.back())).empty();
+  }
   // False: the other end takes nothing any more.
   bool send(const std::string& bytes) {
     return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
   }
 
  private:
+  // "" if they do not come.
+  std::string read(std::size_t count) {
+    std::string bytes(count, '\0');
+    return ::recv(socket_, bytes.data(), count, MSG_WAITALL) == static_cast<ssize_t>(count) ? bytes : "";
+  }
   const int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 };
 

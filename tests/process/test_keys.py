@@ -39,6 +39,28 @@ class WithKeys(unittest.TestCase):
             for refused in (("start", mesh.job_file({})), ("delete", run), ("bench",)):
                 mesh.ctl("--key", bob, *refused).ends(FORBIDDEN, "operator bob may only read")
 
+    def test_whoever_has_an_operators_replaced_key_is_out(self):
+        with Mesh(2, keys=True) as mesh:
+            mesh.keygen(mesh.key_file, "--operator", "alice")
+            alice, before = (os.path.join(mesh.folder, name + ".key") for name in ("alice", "before"))
+            wait_until("the nodes have read alice's key", lambda: all("operators=1" in node.log_text() for node in mesh.nodes))
+            os.rename(alice, before)
+            follower = mesh.follow("--key", before, "start", mesh.job_file({"steps": 100000, "data-train": 1024}))
+            run = follower.first_line()
+            mesh.wait_for_step(run, 1)
+            self.leave_out_operators(mesh)
+            mesh.keygen(mesh.key_file, "--operator", "alice")
+            follower.finish().ends(FORBIDDEN, "let this key in before and does so no longer", "A run goes on")
+            wait_until("the new key is read", lambda: mesh.ctl("--key", alice, "stop", run).code == 0)
+            self.assertEqual(mesh.run(run)["state"], "STOPPED")
+
+    def leave_out_operators(self, mesh):
+        with open(mesh.key_file) as file:
+            lines = [line for line in file if not line.startswith("operator")]
+        with open(mesh.key_file + ".new", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.writelines(lines)
+        os.rename(mesh.key_file + ".new", mesh.key_file)
+
     def test_strangers(self):
         with Mesh(2, keys=True) as mesh:
             other = os.path.join(mesh.folder, "other.key")
@@ -47,11 +69,7 @@ class WithKeys(unittest.TestCase):
             carol = os.path.join(mesh.folder, "carol.key")
             wait_until("the nodes have read the new operator", lambda: all("operators=1" in node.log_text() for node in mesh.nodes))
             shutil.copy(mesh.key_file, mesh.key_file + ".with")
-            with open(mesh.key_file) as file:
-                lines = [line for line in file if not line.startswith("operator")]
-            with open(mesh.key_file + ".new", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-                file.writelines(lines)
-            os.rename(mesh.key_file + ".new", mesh.key_file)
+            self.leave_out_operators(mesh)
             wait_until("the nodes have read that it is gone", lambda: all("operators=0" in node.log_text() for node in mesh.nodes))
             elapsed = Elapsed()
             mesh.ctl("--key", "", "status").refuses(FORBIDDEN, "requires a key", "--key")
