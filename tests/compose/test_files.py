@@ -18,6 +18,9 @@ COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
 NODES = {name: service for name, service in SERVICES.items() if name.startswith("node-")}
 
+# All that is wrong with the lab's file here: this is not node-c's machine.
+OF_ANOTHER_MACHINE = "tgd: the own peer line says 10.0.0.3, which is no address of this machine (ip -brief address): correct it, unless something forwards it here"
+
 NOT_IN_1_29 = {"gpus", "start_interval", "required", "develop", "include", "attach", "annotations", "provider", "models", "create_host_path"}
 
 
@@ -101,7 +104,7 @@ class Files(unittest.TestCase):
     def test_tgd_takes_the_labs_peers(self):
         settings = SERVICES["lab"]["environment"] | {"TGD_CONFIG": str(DOCKER / "lab" / "peers.conf"), "TGD_NODE": "node-c"}
         done = check_config(settings)
-        self.assertEqual((done.returncode, done.stdout), (0, "tgd: node-c is in order\n"), done.stderr)
+        self.assertEqual(done.stderr.splitlines(), [OF_ANOTHER_MACHINE])
         self.assertIn("node is not set", check_config(settings | {"TGD_NODE": ""}).stderr)
 
     def test_the_profile_gpu_reserves_devices_and_needs_one(self):
@@ -113,7 +116,7 @@ class Files(unittest.TestCase):
         settings = service["environment"] | {"TGD_CONFIG": str(DOCKER / "lab" / "peers.conf"), "TGD_NODE": "node-c"}
         self.assertEqual(settings["TGD_ENGINE"], "cuda")  # no GPU: it ends, and is not healthy on the processor
         done = check_config(settings)
-        self.assertEqual((done.returncode, done.stdout), (0, "tgd: node-c is in order\n"), done.stderr)
+        self.assertEqual(done.stderr.splitlines(), [OF_ANOTHER_MACHINE])
         self.assertIn("device", check_config(settings | {"TGD_DEVICE": "first"}).stderr)
         self.assertNotEqual(without_settings(service["image"]), without_settings(SERVICES["lab"]["image"]))
         base = (DOCKER / "cuda-base" / "Dockerfile").read_text()

@@ -62,7 +62,7 @@ class Data(unittest.TestCase):
             (member,) = mesh.run(run)["members"]
             pictures = member["data_wait_share"]
             self.assertGreater(pictures, 0.1)
-            self.assertRegex(mesh.ctl_ok("status", run).out, r"\n  waits for data \d+ % of its time\n")
+            self.assertRegex(mesh.ctl_ok("status", run).out, r"  waits for data \d+ % of its time\n")
             rows = read_metrics(mesh[0].run_file(run, "metrics.jsonl"))
             share = sum(row["data_wait_seconds"] for row in rows) / sum(row["seconds"] for row in rows)
             self.assertAlmostEqual(pictures, share, delta=0.01)

@@ -126,7 +126,7 @@ class Mixed(WithModules):
             self.assertEqual(first["compute"], {"engine": "cuda", "device": DEVICE, "math": "tf32", "memory_free_bytes": 8 << 30,
                                                 "memory_total_bytes": 8 << 30, "problem": "", "why_cpu": ""})  # fmt: skip
             self.assertEqual((second["compute"]["engine"], second["compute"]["memory_free_bytes"]), ("cpu", None))
-        self.assertRegex(mesh.ctl_ok("status").out, r"(?m)^node-a +cuda +tf32 +\d.* of \d.*\n +Stand-in \(device 0\)$")
+        self.assertRegex(mesh.ctl_ok("status").out, r"(?m)^node-a +cuda +tf32 +\d.* of \d.* +Stand-in \(device 0\)$")
         self.assertIn(f"{DEVICE}, tf32, stand-in 1.0, driver 2.0", " ".join(mesh.ctl("doctor", "--no-bandwidth").out.split()))
         self.assertIn(f"{DEVICE}, tf32", mesh.ctl_ok("bench", patience=120).out)
         self.assertIn("of its GPU's", mesh.ctl_ok("start", mesh.job_file(JOB), "--dry-run").out)
