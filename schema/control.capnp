@@ -33,6 +33,7 @@ struct Request {
     delete @10 :DeleteRequest;
     fetched @11 :FetchedRequest;
     examine @12 :ExamineRequest;
+    resume @13 :ResumeRequest;
   }
 }
 
@@ -56,6 +57,21 @@ struct StartRequest {
 
   dryRun @2 :Bool;
   # True: validate and predict, start nothing.
+}
+
+struct ResumeRequest {
+  run @0 :Text;
+  # The whole id of a run that has ended.
+
+  settings @1 :Text;
+  # Job lines that replace those of the run, at most kMostSpecBytes.
+
+  fromNewest @2 :Bool;
+  fromStep @3 :UInt64;
+  # The newest state that all have, or that of this step.
+
+  anyBuild @4 :Bool;
+  # True: also where builds, processors or threads differ.
 }
 
 struct StopRequest {
@@ -254,6 +270,12 @@ struct Run {
 
   evaluationAccuracy5 @28 :Float64;
   # 0..1: the label has one of the five highest logits; 0 where there are five classes or fewer.
+
+  lineage @29 :UInt32 = 1;
+  # How often the run has begun: at its start, and with every resume.
+
+  fromStep @30 :UInt64;
+  # The step at which it began last.
 }
 
 struct Member {
@@ -285,6 +307,9 @@ struct Member {
 
   dataWaitShare @12 :Float64;
   # Share of its time that its engine waits for samples, 0..1.
+
+  states @13 :List(UInt64);
+  # Steps of the states on its disk that a resume may begin at, newest first; at most kMostStates.
 }
 
 struct Plan {
@@ -325,6 +350,9 @@ struct Plan {
 
   deviceBytes @14 :UInt64;
   # Of a device's memory, beside memoryBytes; 0 = the sender's processor computes.
+
+  fromStep @15 :UInt64;
+  # The step at which the run begins: 0, or of the state that it is resumed from.
 }
 
 struct Share {

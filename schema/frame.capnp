@@ -1,5 +1,5 @@
 @0x858646799c79a334;
-# Frames of the mesh, version 7 of the protocol. Every field is described from the sender's side: what it means, its
+# Frames of the mesh, version 8 of the protocol. Every field is described from the sender's side: what it means, its
 # unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
 # and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
 # Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
@@ -9,7 +9,7 @@ $Cxx.namespace("tg::schema::wire");
 
 struct Frame {
   run @0 :UInt64;
-  # Key of the run (hash of its id) this frame belongs to; 0 outside any run. A receiver counts and
+  # Key of the run this frame belongs to, drawn at its start and at each resume; 0 outside any run. A receiver counts and
   # drops frames of a run that it does not take part in: they are stragglers, not faults.
 
   view @1 :UInt32;
@@ -36,6 +36,9 @@ struct Frame {
     probeReply @17 :ProbeReply;
     refusal @18 :Refusal;
     ended @19 :Ended;
+    offer @20 :Offer;
+    reached @21 :Void;
+    # The sender has committed the state of `step`, before an evaluation or at the end of a run.
   }
   # An unknown member is dropped.
 }
@@ -108,7 +111,43 @@ struct Propose {
   weights @2 :List(UInt16);
   # Of all nodes, in the order of seats, as their hellos told the sender: all members split a batch by this list. Each 1
   # to kMostWeight, at most kMostMembers. Else drop. A receiver refuses, with a vote, a list that has another number of
-  # nodes, or another weight for it than its own.
+  # nodes, or, of a new run, another weight for it than its own.
+
+  resume @3 :Resume;
+  # Not sent: a new run.
+}
+
+struct StateId {
+  # A state of a run.
+  lineage @0 :UInt32;
+  # Counts the run's keys, from 1.
+
+  view @1 :UInt32;
+  step @2 :UInt64;
+  digest @3 :UInt64;
+}
+
+struct Resume {
+  # Goes on with a run. First without a start: each receiver answers with an Offer; then with the one that was chosen.
+  lineage @0 :UInt32;
+  # Of the key in the header. A receiver refuses, with a vote, one that is not above its own.
+
+  fromNewest @1 :Bool;
+  fromStep @2 :UInt64;
+  # Which state the user asked for: the newest that all have, or that of this step.
+
+  anyBuild @3 :Bool;
+  # True: builds, processors or threads may differ from those of the run's beginning.
+
+  start @4 :StateId;
+}
+
+struct Offer {
+  states @0 :List(StateId);
+  # That are whole on the sender's disk, newest first; at most kMostStates. Else drop.
+
+  problem @1 :Text;
+  # Why others are not offered; printable, at most kMostReasonBytes. Else drop.
 }
 
 struct Vote {
@@ -284,7 +323,7 @@ struct Ended {
   # to whom it does not know the end of. STOPPED and COMPLETED are facts: whoever knows one records it, whatever it
   # thought before.
   state @0 :UInt16;
-  # tg::schema::RunState: STOPPED, COMPLETED or FAILED. Else drop.
+  # tg::schema::RunState: STOPPED, COMPLETED, FAILED or INTERRUPTED. Else drop.
 
   reason @1 :Text;
   # Printable, at most kMostReasonBytes. Else drop.

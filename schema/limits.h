@@ -6,7 +6,7 @@
 
 namespace tg::schema {
 
-inline constexpr std::uint16_t kProtocolVersion = 7;
+inline constexpr std::uint16_t kProtocolVersion = 8;
 
 // Members and names.
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
@@ -41,6 +41,7 @@ inline constexpr std::size_t kMostChunkPayloadBytes = 1024 * 1024;
 inline constexpr std::size_t kMostStatistics = 192 * 1024;  // numbers that batch normalizations measure in a step
 inline constexpr std::size_t kMostDigests = kMostSegments;  // segments and running statistics together
 inline constexpr std::size_t kMostExchangeThreads = 256;
+inline constexpr std::size_t kMostStates = 16;  // of a run that a member offers to resume from
 static_assert(kMostBuckets >= kMostSegments, "a bucket holds at least one segment");
 
 // Frames.

@@ -125,8 +125,25 @@ void fields(Is<Beat> auto& it, auto&& field) {
   field("progress", it.progress);
 }
 
+// Goes on with a run that has ended, from a state that all its members have.
+struct ResumeRequest {
+  std::string run;       // the whole id
+  std::string settings;  // job lines that replace those of the run: steps and what does not change the past
+  bool from_newest = true;
+  std::uint64_t from_step = 0;  // else this one
+  bool any_build = false;       // also where builds, processors or threads differ: the bits may, too
+};
+void fields(Is<ResumeRequest> auto& it, auto&& field) {
+  field("run", it.run, run_id());
+  field("settings", it.settings, lines(kMostSpecBytes));
+  field("from_newest", it.from_newest);
+  field("from_step", it.from_step);
+  field("any_build", it.any_build);
+}
+
 using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
-                                 Beat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest>;
+                                 Beat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest,
+                                 ResumeRequest>;
 struct Request {
   std::uint64_t id = 0;
   RequestBody body;
@@ -159,6 +176,7 @@ struct StartReply {  // what a start will do, or would do (--dry-run)
   std::string unpredicted = {};          // why there is no prediction; empty = there is one
   std::vector<MemberShare> shares = {};  // of the global batch, by rank
   std::uint64_t device_bytes = 0;        // of a device's memory, beside memory_bytes; 0 = the processor computes
+  std::uint64_t from_step = 0;           // where it begins: 0, or the state that it is resumed from
 };
 void fields(Is<StartReply> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id_or_not());
@@ -176,6 +194,7 @@ void fields(Is<StartReply> auto& it, auto&& field) {
   field("measured_ms", it.measured_ms);
   field("unpredicted", it.unpredicted, line(kMostReasonBytes).called("reason"));
   field("shares", it.shares, list(kMostMembers));
+  field("from_step", it.from_step);
 }
 
 struct StopReply {

@@ -14,12 +14,25 @@
 
 namespace tg::schema {
 
-enum class RunState : std::uint16_t { kPending, kStarting, kRunning, kStopping, kStopped, kCompleted, kFailed };
+enum class RunState : std::uint16_t {
+  kPending,
+  kStarting,
+  kRunning,
+  kStopping,
+  kStopped,
+  kCompleted,
+  kFailed,
+  kInterrupted,  // its processes are gone; nothing goes on by itself, `tgctl resume` does
+  kPaused,       // too few members are there; goes on by itself when they are back
+};
 constexpr auto words_of(RunState) {
-  return words("PENDING", "STARTING", "RUNNING", "STOPPING", "STOPPED", "COMPLETED", "FAILED");
+  return words("PENDING", "STARTING", "RUNNING", "STOPPING", "STOPPED", "COMPLETED", "FAILED", "INTERRUPTED", "PAUSED");
 }
 Result<RunState> parse_run_state(std::string_view name);  // in any case
-inline bool is_final(RunState s) { return s >= RunState::kStopped; }
+// It came to an end; a COMPLETED, STOPPED or FAILED one may be resumed all the same.
+inline bool is_final(RunState s) { return s >= RunState::kStopped && s <= RunState::kFailed; }
+// Nobody trains it now, and nobody will unless told.
+inline bool has_ended(RunState s) { return is_final(s) || s == RunState::kInterrupted; }
 
 // What has become of a member's state of an ended run.
 enum class SaveState : std::uint16_t {
@@ -112,6 +125,7 @@ struct MemberStatus {
   std::string problem = {};           // why it is not saved
   std::uint32_t samples = 0;          // of each step that are its share; 0 = not known
   double data_wait_share = 0;         // share of its time that its engine waits for samples
+  std::vector<std::uint64_t> states = {};  // steps of the states on its disk that a resume may begin at, newest first
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }
@@ -130,6 +144,7 @@ void fields(Is<MemberStatus> auto& it, auto&& field) {
   field("problem", it.problem, line(kMostProblemBytes));
   field("samples", it.samples);
   field("data_wait_share", it.data_wait_share);
+  field("states", it.states, list(kMostStates).not_kept());
 }
 
 struct RunStatus {
@@ -161,6 +176,8 @@ struct RunStatus {
   std::uint64_t digest_step = 0;
   std::uint64_t initial_digest = 0;
   std::vector<MemberStatus> members;
+  std::uint32_t lineage = 1;    // how often it has begun: at its start, and with every resume
+  std::uint64_t from_step = 0;  // the step at which it began last
   // A run that came to its end, but not every member has its state on its disk.
   bool saved_by_all() const;
 };
@@ -194,6 +211,8 @@ void fields(Is<RunStatus> auto& it, auto&& field) {
   field("digest_step", it.digest_step, plain().not_shown());
   field("initial_digest", it.initial_digest, plain().digest().not_shown());
   field("members", it.members, list(kMostMembers).not_shown().not_kept());
+  field("lineage", it.lineage);
+  field("from_step", it.from_step);
 }
 
 struct MeshStatus {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,10 +62,36 @@ struct Grant {
   std::string message;  // with a refusal: names the run that holds the right
 };
 
+// A state of a run, in the order in which states came to be. Members that have one of the same lineage, view and step
+// have the same bits: the digest says so.
+struct StateId {
+  std::uint32_t lineage = 0;  // counts the run's keys, from 1
+  std::uint32_t view = 0;
+  std::uint64_t step = 0;  // committed steps
+  std::uint64_t digest = 0;
+  auto operator<=>(const StateId&) const = default;
+};
+
+// A proposal to go on with a run. It comes twice: first its receivers offer what they have, then one state is chosen.
+struct Resume {
+  std::uint32_t lineage = 2;               // of the key in the header
+  std::optional<std::uint64_t> from_step;  // which the user asked for; nothing = the newest
+  bool any_build = false;
+  std::optional<StateId> start = {};  // chosen
+  bool operator==(const Resume&) const = default;
+};
+
 struct Propose {
   std::string run_id;
   std::string spec;  // canonical job
   Per<Seat, std::uint16_t> weights = {};
+  std::optional<Resume> resume = {};  // nothing: a new run
+};
+
+// The states of the run on the sender's disk that are whole, newest first.
+struct Offer {
+  std::vector<StateId> states;
+  std::string problem;  // why others are not offered, or why there are none; names the node
 };
 
 struct Vote {
@@ -100,8 +127,9 @@ enum StepFlags : std::uint32_t {
   kStopAfterStep = 1u << 0,
   kEvaluateAfterStep = 1u << 1,
   kNonFinite = 1u << 2,
+  kCheckpoint = 1u << 3,  // every member keeps the state before this step
 };
-inline constexpr std::uint32_t kKnownStepFlags = 7;
+inline constexpr std::uint32_t kKnownStepFlags = 15;
 
 // One per member and step, in every mode; sent when the first bucket's scalers are known.
 struct StepFrame {
@@ -144,6 +172,10 @@ struct Chunk {
   std::span<const std::byte> payload;  // aliases the decoded bytes
 };
 
+// Before an evaluation and at the end of a run: the sender has committed the state that the header's step names. With
+// all members' words that state is confirmed.
+struct Reached {};
+
 // Sent after an evaluation and at the end of a run.
 struct Report {
   bool last = false;
@@ -172,7 +204,7 @@ struct ProbeReply {
   std::uint64_t micros = 0;  // between the arrivals of the burst's first and last frame
 };
 
-// How a run ended for the sender, and what the sender has kept of it.
+// How a run ended, or was interrupted, for the sender, and what the sender has kept of it.
 struct Ended {
   RunState state = RunState::kFailed;
   std::string reason;
@@ -186,7 +218,7 @@ struct Ended {
 };
 
 using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report,
-                               Goodbye, Credit, Probe, ProbeReply, Refusal, Ended>;
+                               Goodbye, Credit, Probe, ProbeReply, Refusal, Ended, Offer, Reached>;
 
 struct Frame {
   FrameHeader header;

@@ -42,11 +42,31 @@ Grant take(wire::Grant::Reader from) {
   return {from.getGranted(), checked_text(from.getMessage(), kMostReasonBytes, "message")};
 }
 
+StateId take(wire::StateId::Reader from) {
+  return {from.getLineage(), from.getView(), from.getStep(), from.getDigest()};
+}
+
+Resume take(wire::Resume::Reader from) {
+  Resume resume{.lineage = from.getLineage(), .from_step = {}, .any_build = from.getAnyBuild()};
+  if (!from.getFromNewest()) resume.from_step = from.getFromStep();
+  if (from.hasStart()) resume.start = take(from.getStart());
+  return resume;
+}
+
+Offer take(wire::Offer::Reader from) {
+  Offer offer;
+  checked_below(from.getStates().size(), kMostStates + 1, "states");
+  for (const wire::StateId::Reader state : from.getStates()) offer.states.push_back(take(state));
+  offer.problem = checked_text(from.getProblem(), kMostReasonBytes, "problem");
+  return offer;
+}
+
 Propose take(wire::Propose::Reader from) {
   Propose proposal{checked_run(from.getRunId(), "run id"), checked_lines(from.getSpec(), kMostSpecBytes, "spec")};
   const capnp::List<std::uint16_t>::Reader weights = from.getWeights();
   checked_below(weights.size(), kMostMembers + 1, "weights");
   for (const std::uint16_t weight : weights) proposal.weights.push_back(checked_weight(weight));
+  if (from.hasResume()) proposal.resume = take(from.getResume());
   return proposal;
 }
 
@@ -189,7 +209,7 @@ Probe take(wire::Probe::Reader from, const AlignedMessage& message) {
 Ended take(wire::Ended::Reader from) {
   Ended ended;
   ended.state = checked_enum<RunState>(from.getState(), "state");
-  if (!is_final(ended.state)) throw Odd{"an end that is none"};
+  if (!has_ended(ended.state)) throw Odd{"an end that is none"};
   ended.reason = checked_text(from.getReason(), kMostReasonBytes, "reason");
   ended.since_ms = from.getSinceMs();
   ended.step = from.getStep();
@@ -238,6 +258,10 @@ FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
       return take(frame.getRefusal());
     case wire::Frame::ENDED:
       return take(frame.getEnded());
+    case wire::Frame::OFFER:
+      return take(frame.getOffer());
+    case wire::Frame::REACHED:
+      return Reached{};
   }
   throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(frame.which()))};
 }
@@ -256,7 +280,7 @@ Result<Frame> decode_frame(std::span<const std::byte> bytes) {
 std::string_view frame_name(const FrameBody& body) {
   static constexpr std::string_view kNames[] = {"hello",  "claim", "grant",       "propose", "vote",   "commit",
                                                 "fail",   "step",  "scalers",     "chunk",   "report", "goodbye",
-                                                "credit", "probe", "probe reply", "refusal", "ended"};
+                                                "credit", "probe", "probe reply", "refusal", "ended", "offer", "reached"};
   static_assert(std::size(kNames) == std::variant_size_v<FrameBody>);
   return kNames[body.index()];
 }

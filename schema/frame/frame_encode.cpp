@@ -49,12 +49,35 @@ capnp::uint count_of(std::size_t count, std::size_t most) {
   return static_cast<capnp::uint>(count);
 }
 
+void put(wire::StateId::Builder to, const StateId& state) {
+  to.setLineage(state.lineage);
+  to.setView(state.view);
+  to.setStep(state.step);
+  to.setDigest(state.digest);
+}
+
 void put(wire::Frame::Builder frame, const Propose& propose) {
   wire::Propose::Builder to = frame.initPropose();
   to.setRunId(text_of(propose.run_id));
   to.setSpec(text_of(propose.spec));
   put_list(to.initWeights(count_of(propose.weights.size(), kMostMembers)), propose.weights);
+  if (!propose.resume) return;
+  wire::Resume::Builder resume = to.initResume();
+  resume.setLineage(propose.resume->lineage);
+  resume.setFromNewest(!propose.resume->from_step.has_value());
+  resume.setFromStep(propose.resume->from_step.value_or(0));
+  resume.setAnyBuild(propose.resume->any_build);
+  if (propose.resume->start) put(resume.initStart(), *propose.resume->start);
 }
+
+void put(wire::Frame::Builder frame, const Offer& offer) {
+  wire::Offer::Builder to = frame.initOffer();
+  auto states = to.initStates(count_of(offer.states.size(), kMostStates));
+  for (capnp::uint i = 0; i < states.size(); ++i) put(states[i], offer.states[i]);
+  to.setProblem(text_of(clip_text(offer.problem, kMostReasonBytes)));
+}
+
+void put(wire::Frame::Builder frame, const Reached&) { frame.setReached(); }
 
 void put(wire::Frame::Builder frame, const Vote& vote) {
   wire::Vote::Builder to = frame.initVote();
@@ -172,6 +195,10 @@ std::size_t variable_bytes(const Credit&) { return 0; }
 std::size_t variable_bytes(const Probe& b) { return b.filler.size(); }
 std::size_t variable_bytes(const ProbeReply&) { return 0; }
 std::size_t variable_bytes(const Ended& b) { return b.reason.size() + b.problem.size(); }
+std::size_t variable_bytes(const Offer& b) {
+  return b.states.size() * capnp::sizeInWords<wire::StateId>() * kWordBytes + b.problem.size();
+}
+std::size_t variable_bytes(const Reached&) { return 0; }
 
 // Fixed fields, pointers, and the last partial word of each text and list: no body has more than 30 words of them.
 constexpr std::size_t kFixedBytes = 256;
