@@ -28,7 +28,7 @@ std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
 bool of_a_step(const schema::FrameBody& body) {
   return std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body) ||
          std::holds_alternative<schema::Chunk>(body) || std::holds_alternative<schema::Credit>(body) ||
-         std::holds_alternative<schema::Report>(body);
+         std::holds_alternative<schema::Report>(body) || std::holds_alternative<schema::Reached>(body);
 }
 
 // A proposer that stands still for less than peer-timeout may go on deciding.
@@ -50,6 +50,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       service_manager_(service_manager),
       membership_(membership_options(context)),
       advisor_(context, queue, control),
+      dry_run_(context, control, advisor_, [this] { return draw(); }),
       examiner_({.config = context.self.config,
                  .compute = context.machine.compute,
                  .build = context.self.build,
@@ -90,7 +91,7 @@ void Node::take_events() {
     return event.has_value();
   };
   std::size_t taken = 0;
-  while (!stopped_ && taken < (run_ ? run_->events_at_once() : 1) && take(std::chrono::milliseconds(0))) ++taken;
+  while (!stopped_ && taken < (run_ ? run_->view().events_at_once() : 1) && take(std::chrono::milliseconds(0))) ++taken;
   if (run_ && run_->work()) {
     ++context_.news.progress.count;
     return;
@@ -101,7 +102,7 @@ void Node::take_events() {
   if (for_others) context_.news.progress.phase = waiting.phase;
   const Clock::time_point start = Clock::now();
   std::optional<Event> event = queue_.pop(std::chrono::milliseconds(kTickMs));
-  if (for_others) run_->waited(waiting, start);
+  if (for_others) run_->view().waited(waiting, start);
   if (event) std::visit([this](auto& one) { on(one); }, *event);
 }
 
@@ -110,8 +111,7 @@ void Node::take_votes() {
   if (run_)
     if (const std::optional<schema::Vote> vote = run_->candidate().take_vote())
       membership_.prepared(run_->identity().key, *vote, now_ms(), run_->candidate().data_names());
-  if (dry_run_)
-    if (const std::optional<schema::Vote> vote = dry_run_->candidate().take_vote()) finish_dry_run(*vote);
+  dry_run_.tick(run_ != nullptr);
 }
 
 void Node::tick() {
@@ -137,7 +137,7 @@ void Node::tick() {
   }
   if (!run_ || !run_->begun()) return;
   run_->tick();
-  const std::uint64_t timeout = run_->step_timeout_ms();
+  const std::uint64_t timeout = run_->view().step_timeout_ms();
   if (timeout == step_timeout_ms_) return;
   step_timeout_ms_ = timeout;
   control_.set_step_timeout(timeout);
@@ -204,13 +204,14 @@ void Node::on(FrameArrived& event) {
   }
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
     if (is_current(header.run)) run_->candidate().replied(event.from, *reply);
-    if (is_dry_run(header.run)) dry_run_->candidate().replied(event.from, *reply);
+    if (dry_run_.has(header.run)) dry_run_.replied(event.from, *reply);
     examiner_.on_probe_reply(header.run, event.from, reply->burst);
     return advisor_.on_probe_reply(header.run, event.from, *reply);
   }
   if (!of_a_step(body)) return membership_.frame(event.from, header, body, now_ms());
-  Member* const member = is_current(header.run) && (!run_->begun() || run_->goes_on()) ? run_->member() : nullptr;
-  if (member == nullptr || !member->frame(event.from, header, body, std::move(event.keep))) {
+  const bool takes =
+      is_current(header.run) && run_->view().is_prepared() && (!run_->begun() || run_->goes_on());
+  if (!takes || !run_->view().member().frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     ++rejected(Rejection::kOtherRun);
     return;
@@ -223,14 +224,14 @@ void Node::on(FrameArrived& event) {
 void Node::on(StepHappened& event) {
   if (!is_current(event.key) || !run_->goes_on()) return;
   ++context_.news.progress.count;
-  std::visit([member = run_->member()](const auto& one) { member->on(one); }, event.event);
+  std::visit([&member = run_->view().member()](const auto& one) { member.on(one); }, event.event);
 }
 
 void Node::on(RunSaved& event) {
   if (!event.problem.empty()) context_.news.log.error("save-failed", {{"error", event.problem}});
   if (is_current(event.key)) {
-    run_->saved(event);
-    return membership_.saved(event.key, run_->own_end(event.save, event.problem), now_ms());
+    run_->keeper().saved(event);
+    return membership_.saved(event.key, run_->keeper().own_end(event.save, event.problem), now_ms());
   }
   // Its disk took longer than anybody waited.
   std::optional<schema::Ended> own;
@@ -249,7 +250,7 @@ void Node::on(CheckpointWritten& event) {
 }
 
 void Node::on(RunPrepared& event) {
-  if (is_dry_run(event.key)) return dry_run_->prepared(std::move(event.result));
+  if (dry_run_.has(event.key)) return dry_run_.prepared(std::move(event.result));
   if (is_current(event.key)) run_->prepared(std::move(event.result));
 }
 
@@ -269,9 +270,9 @@ void Node::on(PeerLost& event) {
   if (event.only_in_a_run && (!state || *state == schema::RunState::kPending)) return;
   const RunIdentity* current = membership_.current();
   if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;  // of a run that has ended
-  if (event.peer == context_.self.config.seat() && run_ && run_->writes_state())             // our own disk hangs
-    return membership_.saved(run_->identity().key, run_->own_end(schema::SaveState::kNotSaved, event.message),
-                             now_ms());
+  if (event.peer == context_.self.config.seat() && run_ && run_->keeper().writes_state())    // our own disk hangs
+    return membership_.saved(run_->identity().key,
+                             run_->keeper().own_end(schema::SaveState::kNotSaved, event.message), now_ms());
   membership_.lost(event.peer, event.message, now_ms());
 }
 
@@ -299,12 +300,12 @@ void Node::on(ControlCall& event) {
 }
 
 bool Node::busy() const {
-  return run_ || dry_run_ || examiner_.measuring() || !context_.news.progress.left_behind.what().empty();
+  return run_ || dry_run_.on() || examiner_.measuring() || !context_.news.progress.left_behind.what().empty();
 }
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
   std::string busy;
-  if (dry_run_) busy = "a run is being tried (start --dry-run)";
+  if (dry_run_.on()) busy = "a run is being tried (start --dry-run)";
   if (advisor_.measuring()) busy = "it measures for bench or plan";
   if (run_) busy = "run " + run_->identity().id + " is on";
   examiner_.examine(request, busy, draw(), [this, token](Result<schema::Examination> found) {
@@ -324,14 +325,12 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
     if (const Status free = nothing_left_behind(); !free.ok()) return refuse(free.error());
-    if (dry_run_ || run_ || advisor_.measuring())
+    if (dry_run_.on() || run_ || advisor_.measuring())
       return refuse(
           {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
     identity.weights = context_.weights();
-    dry_run_token_ = token;
-    dry_run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job).value(),
-                                     View::of_all(context_.self.names.size()));
-    return;
+    identity.global_batch = schema::resolved_global_batch(*job, members);
+    return dry_run_.begin(token, std::move(identity), std::move(job).value());
   }
   membership_.start(token, identity, now_ms());
   if (const RunIdentity* current = membership_.current(); current != nullptr && current->key == identity.key)
@@ -358,26 +357,6 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
   status.steps = job.steps;
   for (const std::string& name : context_.self.names) status.members.push_back({name, state, 0, 0, 0, 0});
   context_.disk.store.update(status);
-}
-
-void Node::finish_dry_run(const schema::Vote& vote) {
-  if (!vote.accepted) return answer_dry_run(Error{vote.kind, vote.message});
-  Question question = advisor_.weighed({dry_run_->job(), context_.self.names.size()});
-  question.model = dry_run_->model();
-  advisor_.foresee(std::move(question), draw(), run_ != nullptr, [this, vote](const Result<Forecast>& forecast) {
-    // The other members are taken to be like this one.
-    const std::vector<schema::Vote> votes(context_.self.names.size(), vote);
-    schema::StartReply reply =
-        dry_run_->facts(forecast ? forecast->chosen : choose_exchange(asked_of(dry_run_->job()), votes).commit);
-    Advisor::add(reply, forecast);
-    answer_dry_run(std::move(reply));
-  });
-}
-
-void Node::answer_dry_run(schema::ReplyBody reply) {
-  control_.reply(dry_run_token_, std::move(reply));
-  dry_run_.reset();
-  if (!run_) context_.news.progress.phase = schema::Phase::kIdle;
 }
 
 void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
@@ -409,7 +388,7 @@ void Node::carry_out_all() {
 
 void Node::take_outcome() {
   if (!run_ || !run_->goes_on()) return;
-  const Member& member = *run_->member();
+  const Member& member = run_->view().member();
   if (member.stopping()) membership_.stopping();
   if (member.failed())
     membership_.failed(*member.failed(), now_ms());
@@ -433,8 +412,8 @@ void Node::carry_out(PrepareRun& action) {
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
     advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
     examiner_.give_way("run " + action.run.id + " began");
-    if (dry_run_)
-      answer_dry_run(Error{ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
+    dry_run_.give_way({ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
+    action.run.global_batch = schema::resolved_global_batch(*job, action.view.size());
     run_ = std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view);
     return;
   }
@@ -449,7 +428,7 @@ void Node::carry_out(BeginRun& action) {
   choice_ = action.choice;
   shown_id_.clear();
   step_timeout_ms_ = 0;
-  control_.watch(action.run.id, run_->step_timeout_ms());
+  control_.watch(action.run.id, run_->view().step_timeout_ms());
   const std::string directory = context_.disk.store.directory(action.run.id);
   std::error_code ignored;  // begin() writes there and says what is wrong
   std::filesystem::create_directories(directory, ignored);
@@ -500,7 +479,7 @@ void Node::carry_out(EndRun& action) {
   const bool begun = is_current(action.key) && run_->begun();
   std::string reason = action.reason;
   if (!begun && action.state == schema::RunState::kFailed) reason += absent_problems();
-  const Status recorded = begun ? run_->ended(action.end) : save_unbegun(action, reason);
+  const Status recorded = begun ? run_->keeper().ended(action.end) : save_unbegun(action, reason);
   if (!recorded.ok())
     context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
   context_.news.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",

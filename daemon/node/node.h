@@ -24,6 +24,7 @@
 #include "daemon/membership/membership.h"
 #include "daemon/mesh/probe/burst_meter.h"
 #include "daemon/node/advisor.h"
+#include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/last_words.h"
 #include "daemon/node/service_manager.h"
@@ -66,8 +67,6 @@ class Node {
   void examine(std::uint64_t token, const schema::ExamineRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   Status nothing_left_behind() const;
-  void finish_dry_run(const schema::Vote& vote);
-  void answer_dry_run(schema::ReplyBody reply);
   void give_up(const LastWords::Gone& gone);
   void save_held();
 
@@ -88,7 +87,6 @@ class Node {
   std::string service_status() const;
 
   bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }
-  bool is_dry_run(std::uint64_t key) const { return dry_run_ && dry_run_->identity().key == key; }
   std::uint64_t& rejected(Rejection reason) {
     return context_.news.metrics.numbers().rejected[static_cast<std::size_t>(reason)];
   }
@@ -102,9 +100,8 @@ class Node {
   Membership membership_;
   std::unique_ptr<Run> run_;
   Choice choice_;                 // of the current run
-  std::unique_ptr<Run> dry_run_;  // what a start would do was asked, no run
-  std::uint64_t dry_run_token_ = 0;
   Advisor advisor_;    // bench and plan
+  DryRun dry_run_;     // what a start would do
   Examiner examiner_;  // doctor
   BurstMeter bursts_;
   LastWords last_words_;
