@@ -21,7 +21,7 @@ class DryRun {
   bool on() const { return run_ != nullptr; }
   bool has(std::uint64_t key) const { return run_ && run_->identity().key == key; }
   void begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job);
-  void prepared(Result<std::shared_ptr<const Prepared>> result) { run_->prepared(std::move(result)); }
+  void prepared(Result<std::shared_ptr<const PreparedView>> result) { run_->prepared(std::move(result)); }
   void replied(Seat from, const schema::ProbeReply& reply) { run_->candidate().replied(from, reply); }
   // Answers as soon as everything is known. busy: with a run.
   void tick(bool busy);

@@ -28,53 +28,60 @@ std::string unsaved_note(const RunContext& context) {
   return daemon::unsaved_note(held.bytes, held.runs);
 }
 
-Trainer::Prepare preparation(const RunContext& context, const std::string& id, const schema::JobSpec& job, Rank self,
-                             const Per<Rank, std::uint16_t>& weights) {
-  const PreparationOptions options{.job = job,
-                                   .data_dir = context.data_dir_for(job),
-                                   .threads = context.threads_for(job),
-                                   .self = self,
-                                   .weights = weights,
-                                   .node = context.self.config.node,
-                                   .unsaved_note = unsaved_note(context),
-                                   .memory_bytes = memory_for_a_run(context),
-                                   .memory_dir = context.self.config.state_dir + "/data",
-                                   .say = [&log = context.news.log, id](const std::string& line) {
-                                     log.info("preparing", {{"run", id}, {"progress", line}});
-                                   }};
-  return [options, &compute = context.machine.compute](const std::function<void()>& advance) {
-    return prepare(options, compute, advance);
-  };
+PreparationOptions preparation(const RunContext& context, const RunIdentity& identity, const schema::JobSpec& job,
+                               const std::optional<SavedStart>& start) {
+  return {.job = job,
+          .data_dir = context.data_dir_for(job),
+          .threads = context.threads_for(job),
+          .members = identity.weights.size(),
+          .node = context.self.config.node,
+          .unsaved_note = unsaved_note(context),
+          .memory_bytes = memory_for_a_run(context),
+          .memory_dir = context.self.config.state_dir + "/data",
+          .start = start,
+          .say = [&log = context.news.log, id = identity.id](const std::string& line) {
+            log.info("preparing", {{"run", id}, {"progress", line}});
+          }};
 }
 
 // The compute thread of the run, which prepares at once; its reports are events of this run.
 std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdentity& identity,
                                       const schema::JobSpec& job, const View& view,
+                                      const std::optional<SavedStart>& start,
                                       const std::shared_ptr<Timeline>& timeline) {
-  const Rank self = view.rank(context.self.config.seat()).value();
-  const Per<Rank, std::uint16_t> weights = by_rank(view, identity.weights);
+  const ViewPart part{.self = view.rank(context.self.config.seat()).value(),
+                      .weights = by_rank(view, identity.weights),
+                      .global_batch = identity.global_batch};
+  const auto prepare_both = [options = preparation(context, identity, job, start), part,
+                             &compute = context.machine.compute](const std::function<void()>& advance) {
+    return prepare(options, part, compute, advance);
+  };
   const Trainer::Hooks hooks{[&context, key = identity.key](auto result) {
                                context.tell.prepared({key, std::move(result)});
                              },
                              [&context, key = identity.key](StepEvent&& event) {
                                context.tell.happened({key, std::move(event)});
                              }};
-  return std::make_unique<Trainer>(
-      Trainer::Options{.job = job, .self = self, .weights = weights, .run = identity.id},
-      preparation(context, identity.id, job, self, weights), context.news.progress, context.machine.fault, timeline,
-      hooks);
+  return std::make_unique<Trainer>(Trainer::Options{.job = job,
+                                                    .self = part.self,
+                                                    .weights = part.weights,
+                                                    .global_batch = part.global_batch,
+                                                    .run = identity.id},
+                                   prepare_both, context.news.progress, context.machine.fault, timeline, hooks);
 }
 
 }  // namespace
 
-Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, View view)
+Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, View view,
+         std::optional<SavedStart> start)
     : context_(context),
       identity_(std::move(identity)),
       job_(std::move(job)),
       journal_(context, identity_.id),
       keeper_(context, identity_.key, job_),
       candidate_(context, identity_.key, job_),
-      trainer_(make_trainer(context, identity_, job_, view, timeline_)),
+      start_(std::move(start)),
+      trainer_(make_trainer(context, identity_, job_, view, start_, timeline_)),
       view_({.context = context,
              .identity = identity_,
              .job = job_,
@@ -88,9 +95,10 @@ Run::~Run() = default;
 
 // --- before it begins ---
 
-void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
+void Run::prepared(Result<std::shared_ptr<const PreparedView>> result) {
   if (result.ok()) {
-    prepared_ = result.value();
+    fitted_ = result.value();
+    prepared_ = fitted_->run;
     view_.prepared(prepared_);
   }
   candidate_.prepared(std::move(result));
@@ -110,15 +118,15 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.parameters = segments.parameter_count();
   reply.members = view_.view().size();
   reply.global_batch = identity_.global_batch;
-  reply.local_batch = prepared_->local_batch;
+  reply.local_batch = fitted_->local_batch;
   reply.shares = view_.shares();
   reply.exchange = to_word(layouts.layout.exchange);
   reply.coding = to_word(layouts.layout.coding);
-  reply.compute_seconds = prepared_->step_seconds;
+  reply.compute_seconds = fitted_->step_seconds;
   reply.link_mbps = candidate_.link_mbps();
   reply.memory_bytes = member_bytes(job_, prepared_->model, layouts, workers_for(context_.threads_for(job_))) +
-                       prepared_->activation_bytes - prepared_->device_bytes;
-  reply.device_bytes = prepared_->device_bytes + prepared_->device_reserve;
+                       fitted_->activation_bytes - fitted_->device_bytes;
+  reply.device_bytes = fitted_->device_bytes + fitted_->device_reserve;
   reply.from_step = prepared_->replica->committed_steps();
   return reply;
 }
@@ -129,8 +137,8 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
 Status Run::check_memory_of(const schema::StartReply& facts, bool& copies) const {
   const engine::Model& model = prepared_->model;
   const std::uint64_t held = Replica::bytes(model, prepared_->replica->slot_count(), keeps_average(job_)) +
-                             model.segments.padded_count() * sizeof(float) + prepared_->activation_bytes -
-                             prepared_->device_bytes;  // there it has been taken already
+                             model.segments.padded_count() * sizeof(float) + fitted_->activation_bytes -
+                             fitted_->device_bytes;  // there it has been taken already
   const std::uint64_t allowed = memory_for_a_run(context_);
   copies = check_memory(facts.memory_bytes, held, allowed).ok();
   if (copies) return {};
@@ -172,13 +180,13 @@ RunRecord Run::first_record() const {
   record.weights = view_.weights();
   record.key = identity_.key;
   record.own = {context_.self.config.node,
-                prepared_->engine_build,
+                fitted_->engine_build,
                 prepared_->threads,
                 std::string(context_.machine.kernels.name),
                 to_word(context_.machine.compute.engine()),
                 context_.machine.compute.name(),
                 to_word(context_.machine.compute.math()),
-                prepared_->engine_choices};
+                fitted_->engine_choices};
   record.view = view_.view().number();
   record.build = context_.self.build;
   record.status = journal_.status();
@@ -213,12 +221,12 @@ void Run::log_beginning(const schema::StartReply& facts) const {
                            {"coding", facts.coding},
                            {"link-mbps", candidate_.link_mbps()},
                            {"kernels", context_.machine.kernels.name},
-                           {"engine", prepared_->engine_build},
+                           {"engine", fitted_->engine_build},
                            {"device", context_.machine.compute.name()},
                            {"local-batch", facts.local_batch},
                            {"memory-bytes", facts.memory_bytes},
-                           {"activation-bytes", prepared_->activation_bytes},
-                           {"device-bytes", prepared_->device_bytes},
+                           {"activation-bytes", fitted_->activation_bytes},
+                           {"device-bytes", fitted_->device_bytes},
                            {"initial-digest", hex_digest(prepared_->initial_digest)}});
   for (const std::string& note : prepared_->initial_notes)
     log.info("initial", {{"run", identity_.id}, {"what", note}});

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/membership/run_end.h"
@@ -18,6 +19,7 @@
 #include "daemon/run/candidate.h"
 #include "daemon/run/journal.h"
 #include "daemon/run/keeper.h"
+#include "daemon/run/preparation.h"
 #include "daemon/run/run_context.h"
 #include "daemon/run/run_view.h"
 #include "daemon/step/threads/timeline.h"
@@ -29,11 +31,13 @@ namespace tg::daemon {
 
 class Run {
  public:
-  Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, View view);
+  // start: of a run that is resumed.
+  Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, View view,
+      std::optional<SavedStart> start = {});
   ~Run();
 
   // --- before it begins ---
-  void prepared(Result<std::shared_ptr<const Prepared>> result);
+  void prepared(Result<std::shared_ptr<const PreparedView>> result);
   // It takes the probe's answers and makes the vote.
   Candidate& candidate() { return candidate_; }
   Status begin(const schema::Commit& choice);
@@ -77,6 +81,8 @@ class Run {
   Keeper keeper_;
   Candidate candidate_;
   std::shared_ptr<const Prepared> prepared_;
+  std::shared_ptr<const PreparedView> fitted_;  // for the present view
+  const std::optional<SavedStart> start_;
   std::unique_ptr<Trainer> trainer_;  // its thread goes before what it uses
   RunView view_;                      // last: its helpers read the trainer's gradients
 };

@@ -188,7 +188,7 @@ bool Trainer::State::make_kit() {
   }
   kit = std::move(made).value();
   measured = AlignedArray<float>(kit.prepared->model.statistics.padded_count());
-  tell([&] { hooks.prepared(kit.prepared); });
+  tell([&] { hooks.prepared(kit.view); });
   return true;
 }
 
