@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/store/run_files.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
@@ -35,8 +36,13 @@ void Journal::begin(schema::RunStatus first, const std::shared_ptr<const Prepare
   publish(true);
 }
 
-void Journal::open_metrics(const std::string& directory) {
-  metrics_ = std::make_shared<LineFile>(directory + "/" + kMetricsFile);
+Status Journal::open_metrics(const std::string& directory) {
+  const std::string path = directory + "/" + kMetricsFile;
+  const bool goes_on = status_.lineage > 1;
+  if (goes_on)
+    if (Status cut = cut_back(path, status_.from_step); !cut.ok()) return cut;
+  metrics_ = std::make_shared<LineFile>(path, goes_on ? LineFile::Begin::kGoesOn : LineFile::Begin::kAnew);
+  return {};
 }
 
 // --- a step ---

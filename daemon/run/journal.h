@@ -28,7 +28,8 @@ class Journal {
   void enter(RunNumbers& numbers);
   // The run begins with this status, and goes on with the metrics file where there is one.
   void begin(schema::RunStatus first, const std::shared_ptr<const Prepared>& prepared, double checkpoint_seconds);
-  void open_metrics(const std::string& directory);
+  // Goes on with the file that is there from the step that the run begins at.
+  Status open_metrics(const std::string& directory);
 
   // --- a step ---
   void step_began(std::uint64_t step);

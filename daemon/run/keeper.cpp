@@ -7,6 +7,9 @@
 #include "daemon/step/job_layout.h"
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
+#include "daemon/store/state_facts.h"
+#include "daemon/store/stretch.h"
+#include "engine/optimizer.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
 #include "schema/text.h"
@@ -14,24 +17,50 @@
 namespace tg::daemon {
 namespace {
 
-std::map<std::string, std::string> metadata_of(const RunRecord& record, const Prepared& prepared) {
-  const schema::RunStatus& status = record.status;
-  std::map<std::string, std::string> metadata{{"format", "pt"},
-                                              {"run", record.id},
-                                              {"view", std::to_string(record.view)},
-                                              {"step", std::to_string(status.digest_step)},
-                                              {"digest", hex_digest(status.digest)}};
-  if (!prepared.description.empty()) metadata[kDescription] = prepared.description;
-  return metadata;
+std::map<std::string, std::string> metadata(const RunRecord& record, const schema::StateId& state,
+                                            const Prepared& prepared) {
+  std::map<std::string, std::string> all =
+      metadata_of({record.id, record.key, state, record.spec, counters_of(record.status)});
+  if (!prepared.description.empty()) all[kDescription] = prepared.description;
+  return all;
+}
+
+// This member had committed a state that it did not know to be confirmed. Others may have confirmed it: so that all have
+// one in common, it is kept as well.
+void write_one_ahead(const RunContext& context, const Prepared& prepared, const RunRecord& record,
+                     schema::StateId state, double ema) {
+  Replica& replica = *prepared.replica;
+  try {
+    replica.redo();
+    replica.confirm(engine::average_rate(ema, replica.committed_steps()));
+    state.step = replica.confirmed_steps();
+    state.digest = Replica::combine(replica.segment_digests());
+  } catch (const std::exception& error) {
+    return context.news.log.warning("digest-failed", {{"run", record.id}, {"error", error.what()}});
+  }
+  const Result<Artefacts> artefacts =
+      artefacts_of(prepared.model, arrays_of(replica), metadata(record, state, prepared));
+  const Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state,
+                                                              record.from, artefacts->at(kStateFile))
+                                   : Status(artefacts.error());
+  if (!written.ok())
+    context.news.log.warning("checkpoint-failed",
+                             {{"run", record.id}, {"step", state.step}, {"error", written.error().message}});
 }
 
 }  // namespace
 
-Status Keeper::begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies) {
+Status Keeper::begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies, const RunRecord* before) {
   record_ = std::move(first);
   prepared_ = std::move(prepared);
   copies_ = copies;
   checkpointed_ = Clock::now();
+  if (before != nullptr) {
+    const Result<std::uint64_t> lines =
+        add_stretch(context_.disk.store.directory(record_.id) + "/" + kViewsFile, stretch_of(*before));
+    if (!lines.ok()) return lines.error();
+    record_.stretches = *lines;
+  }
   return context_.disk.store.write(record_);
 }
 
@@ -56,16 +85,18 @@ void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunSta
   const StateArrays arrays = copies_ ? copy_of(*prepared_->replica, prepared_->model.segments.padded_count())
                                      : arrays_of(*prepared_->replica, advance);
   metrics->flush();
-  context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, arrays,
-                            metadata = metadata_of(record, *prepared_), record] {
-    const std::uint64_t step = record.status.digest_step;
+  context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, arrays, state, metrics,
+                            metadata = metadata(record, state, *prepared_), record] {
+    // Lines that the disk does not take are missing later on; a state is worth more than they are.
+    if (const Status lines = metrics->sync(); !lines.ok())
+      context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", lines.error().message}});
     const Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays, metadata);
     Status written = artefacts
-                         ? daemon::write_checkpoint(context.disk.store.directory(record.id), step,
+                         ? daemon::write_checkpoint(context.disk.store.directory(record.id), state, record.from,
                                                     artefacts->at(kStateFile))
                          : Status(artefacts.error());
     if (written.ok()) written = context.disk.store.keep(record);
-    context.tell.checkpointed({key, step, written});
+    context.tell.checkpointed({key, state.step, written});
   });
 }
 
@@ -85,7 +116,7 @@ std::optional<std::string> Keeper::checkpointed(const CheckpointWritten& outcome
 // --- the end ---
 
 void Keeper::begin_save(const schema::RunStatus& status, std::shared_ptr<LineFile> metrics,
-                        const std::shared_ptr<Timeline>& timeline) {
+                        const std::shared_ptr<Timeline>& timeline, bool one_ahead) {
   saving_ = true;
   context_.news.progress.phase = schema::Phase::kSave;
   const bool traced = timeline->on();
@@ -93,8 +124,10 @@ void Keeper::begin_save(const schema::RunStatus& status, std::shared_ptr<LineFil
   record_.status = status;
   for (const std::string& name : record_.member_names)
     if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
+  const schema::StateId state{record_.status.lineage, record_.view, status.digest_step, status.digest};
   context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, timeline, metrics = std::move(metrics),
-                            traced, metadata = metadata_of(record_, *prepared_), record = record_]() mutable {
+                            traced, state, one_ahead, ema = job_.ema, metadata = metadata(record_, state, *prepared_),
+                            record = record_]() mutable {
     const std::string directory = context.disk.store.directory(record.id);
     const auto advance = [&context] { ++context.news.progress.count; };
     RunSaved outcome{key, schema::SaveState::kSaved, "", {}, nullptr};
@@ -127,7 +160,12 @@ void Keeper::begin_save(const schema::RunStatus& status, std::shared_ptr<LineFil
     own.save = outcome.save;
     own.problem = schema::clip_text(outcome.problem, schema::kMostProblemBytes);
     if (const Status kept = context.disk.store.keep(record); !kept) failed(kept.error());
-    if (outcome.save == schema::SaveState::kSaved) delete_checkpoints(directory);
+    if (outcome.save == schema::SaveState::kSaved) {
+      if (schema::is_fact(record.status.state))
+        delete_checkpoints(directory);
+      else if (one_ahead)
+        write_one_ahead(context, *prepared, record, state, ema);
+    }
     outcome.files = record.files;
     context.tell.saved(std::move(outcome));
   });
@@ -141,7 +179,7 @@ schema::Ended Keeper::own_end(schema::SaveState save, const std::string& problem
   own.since_ms = status.since_ms;
   own.held_step = status.digest_step;
   own.held_digest = status.digest;
-  if (own.state == schema::RunState::kStopped || own.state == schema::RunState::kCompleted) {
+  if (schema::is_fact(own.state)) {
     own.step = own.held_step;
     own.digest = own.held_digest;
   }
@@ -170,6 +208,9 @@ Status Keeper::ended(const RunEnd& end) {
                              Replica::bytes(prepared_->model, prepared_->replica->slot_count(), keeps_average(job_)));
   }
   context_.news.progress.phase = schema::Phase::kIdle;
+  const Result<std::uint64_t> lines =
+      add_stretch(context_.disk.store.directory(record_.id) + "/" + kViewsFile, stretch_of(record_));
+  if (lines.ok()) record_.stretches = *lines;
   return context_.disk.store.write(record_);
 }
 

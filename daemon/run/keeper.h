@@ -29,8 +29,9 @@ class Keeper {
   Keeper(const RunContext& context, std::uint64_t key, const schema::JobSpec& job)
       : context_(context), key_(key), job_(job) {}
 
-  // Writes the record. copies: there is memory for the copy of a checkpoint.
-  Status begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies);
+  // Writes the record; of a run that is resumed also the line of the stretch before, and, as a checkpoint of this
+  // lineage, the state that it begins with. copies: there is memory for the copy of a checkpoint.
+  Status begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies, const RunRecord* before);
 
   // --- while it goes on ---
   // By this node's clock: the member of the lowest rank asks all for one then.
@@ -44,9 +45,9 @@ class Keeper {
   bool holds(std::uint64_t step) const { return writes_ && !copies_ && step > *writes_; }
 
   // --- its end ---
-  // The state of `status` is the replica's confirmed one. What the run left in memory goes along.
+  // The state of `status` is the replica's confirmed one. one_ahead: it has undone a commit for that.
   void begin_save(const schema::RunStatus& status, std::shared_ptr<LineFile> metrics,
-                  const std::shared_ptr<Timeline>& timeline);
+                  const std::shared_ptr<Timeline>& timeline, bool one_ahead);
   bool saving() const { return saving_; }
   bool writes_state() const { return saving_ && !saved_; }  // the last one
   // What this member tells the others then.

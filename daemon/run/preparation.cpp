@@ -13,7 +13,8 @@
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
-#include "daemon/store/artefacts.h"
+#include "daemon/store/found_states.h"
+#include "daemon/store/saved_arrays.h"
 #include "engine/initial_file.h"
 #include "engine/micro_batches.h"
 #include "engine/optimizer.h"
@@ -186,13 +187,13 @@ Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions
 // The state that a resumed run goes on from; it is read back as it was written.
 Status restore(const PreparationOptions& options, Prepared& prepared, const std::function<void()>& advance) {
   const SavedStart& start = *options.start;
-  const Result<StateFile> file = open_state_file(start.path, false);
+  const Result<StateFile> file = open_state(start.directory, start.state);
   if (!file.ok()) return file.error();
   const Result<StateArrays> arrays = arrays_in(*file, prepared.model, prepared.replica->slot_count(),
                                                prepared.replica->keeps_average());
   if (!arrays.ok()) return arrays.error();
   if (Status read = prepared.replica->restore(*arrays, start.state.step, advance); !read.ok()) return read;
-  prepared.initial_notes = {"step " + std::to_string(start.state.step) + " from " + start.path};
+  prepared.initial_notes = {"the state of step " + std::to_string(start.state.step) + " from " + file->path};
   return {};
 }
 
@@ -252,7 +253,8 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
     if (const Status restored = restore(options, *prepared, advance); !restored.ok()) return restored.error();
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
   if (options.start && prepared->initial_digest != options.start->state.digest)
-    return Error{ErrorKind::kCorrupt, options.start->path + " is damaged: its state has the digest " +
+    return Error{ErrorKind::kCorrupt, "the state of step " + std::to_string(options.start->state.step) + " in " +
+                                          options.start->directory + " is damaged: it has the digest " +
                                           hex_digest(prepared->initial_digest) + ", and " +
                                           hex_digest(options.start->state.digest) + " was written"};
   return prepared;

@@ -5,10 +5,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "daemon/step/threads/trainer.h"
+#include "daemon/store/run_record.h"
+#include "daemon/store/state_facts.h"
 #include "engine/compute_device.h"
 #include "schema/frame/frame.h"
 #include "schema/options/job.h"
@@ -18,7 +21,9 @@ namespace tg::daemon {
 // Where a resumed run begins, and what its record says that its bits depend on.
 struct SavedStart {
   schema::StateId state;
-  std::string path;  // of its file
+  std::string directory;                    // of the run
+  std::shared_ptr<const RunRecord> record;  // as it was before
+  StateCounters counters;
   std::uint64_t model_hash = 0, data_hash = 0;
   std::string engine_build;  // "" = may be another one
   std::uint64_t threads = 0;  // 0 = may be other ones

@@ -163,6 +163,11 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   status.parameters = facts.parameters;
   status.initial_digest = status.digest = prepared_->initial_digest;
   status.lineage = identity_.lineage();
+  if (!start_) return status;
+  const schema::RunStatus& before = start_->record->status;
+  status.started_ms = before.started_ms;
+  status.initial_digest = before.initial_digest;
+  show(start_->counters, status);
   return status;
 }
 
@@ -174,7 +179,7 @@ RunRecord Run::first_record() const {
   record.spec_hash = schema::job_hash(job_);
   record.model_hash = prepared_->model_hash;
   record.data_hash = prepared_->data_hash;
-  record.initial_digest = prepared_->initial_digest;
+  record.initial_digest = journal_.status().initial_digest;
   record.node = context_.self.config.node;
   record.member_names = view_.member_names();
   record.weights = view_.weights();
@@ -188,6 +193,9 @@ RunRecord Run::first_record() const {
                 to_word(context_.machine.compute.math()),
                 fitted_->engine_choices};
   record.view = view_.view().number();
+  record.global_batch = identity_.global_batch;
+  record.builds = {{context_.self.config.node, fitted_->engine_build}};
+  if (start_) record.from = start_->state;
   record.build = context_.self.build;
   record.status = journal_.status();
   return record;
@@ -201,8 +209,13 @@ Status Run::begin(const schema::Commit& choice) {
   if (job_.trace) timeline_->start(context_.self.config.node, context_.self.config.seat().index());
   journal_.enter(view_.numbers());
   journal_.begin(first_status(facts), prepared_, static_cast<double>(job_.checkpoint_every_ms) / 1000);
-  if (Status written = keeper_.begin(first_record(), prepared_, copies); !written.ok()) return written;
-  journal_.open_metrics(context_.disk.store.directory(identity_.id));
+  if (Status written = keeper_.begin(first_record(), prepared_, copies, start_ ? start_->record.get() : nullptr);
+      !written.ok())
+    return written;
+  if (Status opened = journal_.open_metrics(context_.disk.store.directory(identity_.id)); !opened.ok()) return opened;
+  if (start_)
+    keeper_.write_checkpoint({identity_.lineage(), view_.view().number(), start_->state.step, start_->state.digest},
+                             journal_.refreshed(), journal_.metrics());
   log_beginning(facts);
   if (job_.checkpoint_every_ms > 0 && !copies) {
     journal_.note("no memory for a copy: training waits while a checkpoint is written");
@@ -257,10 +270,12 @@ void Run::checkpointed(const CheckpointWritten& outcome) {
 // --- its end ---
 
 void Run::begin_save(schema::RunState state, const std::string& reason) {
-  if (prepared_->replica->committed_steps() > prepared_->replica->confirmed_steps()) prepared_->replica->undo();
+  Replica& replica = *prepared_->replica;
+  const bool one_ahead = replica.committed_steps() > replica.confirmed_steps();
+  if (one_ahead) replica.undo();
   read_digests();
   journal_.state(state, reason);
-  keeper_.begin_save(journal_.refreshed(), journal_.take_metrics(), timeline_);
+  keeper_.begin_save(journal_.refreshed(), journal_.take_metrics(), timeline_, one_ahead);
 }
 
 // Of the last state. A device that has failed no longer says them: the last known ones stay, with their step.
