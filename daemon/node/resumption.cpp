@@ -16,6 +16,9 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
+// State 0 of the first lineage.
+schema::StateId beginning_of(const RunRecord& record) { return {1, View::kFirst, 0, record.initial_digest}; }
+
 std::string resume_it(const std::string& run) { return "tgctl resume " + run; }
 
 }  // namespace
@@ -113,6 +116,11 @@ schema::Offer Resumption::offer(const StatesFound& event) {
   schema::Offer offer;
   for (const FoundState& found : event.found.states)
     if (offer.states.size() < schema::kMostStates) offer.states.push_back(found.id);
+  // The beginning needs no file: the job says all of it.
+  if (const std::optional<RunRecord> record = context_.disk.store.find(event.run_id); record && record->begun()) {
+    if (offer.states.size() == schema::kMostStates) offer.states.pop_back();
+    offer.states.push_back(beginning_of(*record));
+  }
   for (const std::string& refused : event.found.refused) {
     offer.problem += (offer.problem.empty() ? "" : "; ") + refused;
     context_.news.log.warning("state-refused", {{"run", event.run_id}, {"what", refused}});
@@ -130,11 +138,15 @@ Result<SavedStart> Resumption::start_of(const RunIdentity& run) const {
   const std::optional<RunRecord> record = context_.disk.store.find(run.id);
   if (!record) return Error{ErrorKind::kNotFound, context_.self.config.node + " has no run " + run.id};
   SavedStart start{.state = *run.resume->start, .directory = context_.disk.store.directory(run.id)};
-  const Result<StateFile> file = open_state(start.directory, start.state);
-  if (!file.ok()) return file.error();
-  const Result<StateFacts> facts = facts_in(file->metadata);
-  if (!facts.ok()) return Error{facts.error().kind, file->path + " " + facts.error().message};
-  start.counters = facts->counters;
+  if (start.state != beginning_of(*record)) {
+    const Result<StateFile> file = open_state(start.directory, start.state);
+    if (!file.ok()) return file.error();
+    const Result<StateFacts> facts = facts_in(file->metadata);
+    if (!facts.ok()) return Error{facts.error().kind, file->path + " " + facts.error().message};
+    start.counters = facts->counters;
+  } else {
+    start.from_the_beginning = true;
+  }
   start.data_hash = record->data_hash;
   start.model_hash = record->model_hash;
   start.record = std::make_shared<const RunRecord>(*record);

@@ -243,13 +243,14 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
   if (const Status fits = check_whole_run(options, *prepared, part, compute); !fits.ok())
     return Error{fits.error().kind, fits.error().message + options.unsaved_note};
   host_bytes = allowed_memory(options.memory_bytes);
+  const bool restores = options.start && !options.start->from_the_beginning;
   const Result<std::optional<engine::InitialFile>> initial =
-      options.start ? std::optional<engine::InitialFile>() : open_initial(options, *prepared);
+      restores ? std::optional<engine::InitialFile>() : open_initial(options, *prepared);
   if (!initial.ok()) return initial.error();
   prepared->replica =
       std::make_shared<Replica>(compute.home(), prepared->model, engine::slot_count(optimizer_of(job).kind), job.seed,
                                 keeps_average(job), initial.value() ? &**initial : nullptr, advance);
-  if (options.start)
+  if (restores)
     if (const Status restored = restore(options, *prepared, advance); !restored.ok()) return restored.error();
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
   if (options.start && prepared->initial_digest != options.start->state.digest)
