@@ -57,6 +57,7 @@ struct StatesFound {  // of a run that is to go on, on this node's disk
   std::uint64_t key = 0;
   std::string run_id;
   FoundStates found;
+  bool known = true;  // false: it is no run of this node's, found.refused says why
 };
 struct ShutDown {};
 using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, ControlCall, RunPrepared,

@@ -105,7 +105,7 @@ std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t k
 void Resumption::find(const RunIdentity& run) {
   const std::optional<RunRecord> record = context_.disk.store.find(run.id);
   if (const std::string why = why_none(run, record); !why.empty())
-    return queue_.post(StatesFound{run.key, run.id, {.states = {}, .refused = {why}}});
+    return queue_.post(StatesFound{run.key, run.id, {.states = {}, .refused = {why}}, false});
   context_.disk.saver.post([&context = context_, &queue = queue_, record = *record, key = run.key] {
     const auto advance = [&context] { ++context.news.progress.count; };
     queue.post(StatesFound{key, record.id, states_in(context.disk.store.directory(record.id), record, advance)});
@@ -117,7 +117,7 @@ schema::Offer Resumption::offer(const StatesFound& event) {
   for (const FoundState& found : event.found.states)
     if (offer.states.size() < schema::kMostStates) offer.states.push_back(found.id);
   // The beginning needs no file: the job says all of it.
-  if (const std::optional<RunRecord> record = context_.disk.store.find(event.run_id); record && record->begun()) {
+  if (const std::optional<RunRecord> record = context_.disk.store.find(event.run_id); event.known && record) {
     if (offer.states.size() == schema::kMostStates) offer.states.pop_back();
     offer.states.push_back(beginning_of(*record));
   }
