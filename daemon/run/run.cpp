@@ -13,6 +13,7 @@
 #include "daemon/step/job_layout.h"
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
+#include "daemon/store/state_facts.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
 #include "schema/text.h"
@@ -168,6 +169,7 @@ RunRecord Run::first_record() const {
                 context_.machine.compute.name(),
                 to_word(context_.machine.compute.math()),
                 prepared_->engine_choices};
+  record.global_batch = global_batch_;
   record.view = view_.number();
   record.build = context_.self.build;
   return record;
@@ -433,11 +435,12 @@ void Run::read_digests() {
 
 std::map<std::string, std::string> Run::metadata() const {
   const schema::RunStatus& status = numbers_.status();
-  std::map<std::string, std::string> metadata{{"format", "pt"},
-                                              {"run", identity_.id},
-                                              {"view", std::to_string(view_.number())},
-                                              {"step", std::to_string(status.digest_step)},
-                                              {"digest", hex_digest(status.digest)}};
+  std::map<std::string, std::string> metadata =
+      metadata_of(StateFacts{.run = identity_.id,
+                             .key = identity_.key,
+                             .id = {1, view_.number(), status.digest_step, status.digest},
+                             .spec = identity_.spec,
+                             .counters = counters_of(status)});
   if (!prepared_->description.empty()) metadata[kDescription] = prepared_->description;
   return metadata;
 }
@@ -461,9 +464,10 @@ void Run::write_checkpoint_if_due() {
                       record] {
     const std::uint64_t step = record.status.digest_step;
     const Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays, metadata);
-    Status written = artefacts
-                         ? write_checkpoint(context.disk.store.directory(record.id), step, artefacts->at(kStateFile))
-                         : Status(artefacts.error());
+    Status written = artefacts ? write_checkpoint(context.disk.store.directory(record.id),
+                                                  {1, record.view, step, record.status.digest}, record.from,
+                                                  artefacts->at(kStateFile))
+                               : Status(artefacts.error());
     if (written.ok()) written = context.disk.store.keep(record);
     context.tell.checkpointed({key, step, written});
   };
@@ -538,7 +542,8 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
     own.save = outcome.save;
     own.problem = schema::clip_text(outcome.problem, schema::kMostProblemBytes);
     if (const Status kept = context.disk.store.keep(record); !kept) failed(kept.error());
-    if (outcome.save == schema::SaveState::kSaved) delete_checkpoints(directory);
+    if (outcome.save == schema::SaveState::kSaved && record.status.state == schema::RunState::kCompleted)
+      delete_checkpoints(directory);  // any other run may go on from one that all members have
     outcome.files = record.files;
     context.tell.saved(std::move(outcome));
   });
