@@ -63,6 +63,9 @@ struct ControlServer::State {
   void handle(const Client& client, const schema::StatusRequest& request);
   void handle(const Client& client, schema::StartRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::StopRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, const schema::ResumeRequest&) {
+    answer(client, Error{ErrorKind::kRefused, "resume is not built yet"});
+  }
   void handle(const Client& client, schema::BenchRequest request) { pass_on(client, request); }
   void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, const schema::ExamineRequest& request);

@@ -7,8 +7,10 @@
 #include <mutex>
 #include <utility>
 
+#include "daemon/store/state_facts.h"
 #include "engine/storage/safetensors_header.h"
 #include "kernels/base/aligned_array.h"
+#include "kernels/base/sha256.h"
 
 namespace tg::daemon {
 namespace {
@@ -18,10 +20,10 @@ using engine::TensorImage;
 using engine::TensorSource;
 using Metadata = std::map<std::string, std::string>;
 
-constexpr const char* kAverageSuffix = ".average";
 // In the metadata of a state file: the hashes that the two model files of that state have in theirs.
 constexpr const char* kModelHash = "model-values-sha256";
 constexpr const char* kRawModelHash = "model-raw-values-sha256";
+constexpr const char* kHeaderHash = "header-sha256";  // of the metadata but this, and of the tensors' names and shapes
 
 Result<std::string> hash_of(const std::vector<TensorSource>& tensors) {
   const Result<TensorImage> image = TensorImage::of(tensors, {});
@@ -29,17 +31,70 @@ Result<std::string> hash_of(const std::vector<TensorSource>& tensors) {
   return image->values_sha256();
 }
 
+// Each text with its length, so that no two headers give the same bytes.
+std::string header_hash_of(const Metadata& metadata, const std::vector<TensorSource>& tensors) {
+  Sha256 hash;
+  const auto add = [&](const std::string& text) {
+    const std::string bytes = std::to_string(text.size()) + ":" + text;
+    hash.add(std::as_bytes(std::span(bytes)));
+  };
+  for (const auto& [name, text] : metadata) {
+    if (name == kHeaderHash) continue;
+    add(name);
+    add(text);
+  }
+  for (const TensorSource& tensor : tensors) {
+    add(tensor.name);
+    std::string shape;
+    for (const std::int64_t size : tensor.shape) shape += std::to_string(size) + ",";
+    add(shape);
+  }
+  return hash.hex();
+}
+
 Error cannot_make(const char* name, const Error& error) {
   return {error.kind, std::string("cannot make ") + name + ": " + error.message};
 }
 
-// The model files of a state, once their hashes are known.
-Status add_model(Artefacts& artefacts, const char* name, std::vector<TensorSource> tensors, Metadata metadata,
-                 const std::string& hash) {
+// Of a state's: what its model files have, too.
+Metadata model_metadata(Metadata of_state) {
+  for (const char* const name : {kModelHash, kRawModelHash, kHeaderHash}) of_state.erase(name);
+  for (const char* const name : kStateOnly) of_state.erase(name);
+  return of_state;
+}
+
+// The files of a state, once their hashes are known.
+Status add_file(Artefacts& artefacts, const char* name, std::vector<TensorSource> tensors, Metadata metadata,
+                const std::string& hash) {
   metadata[kValuesHash] = hash;
   Result<TensorImage> image = TensorImage::of(std::move(tensors), metadata);
   if (!image) return cannot_make(name, image.error());
   artefacts.emplace(name, *std::move(image));
+  return {};
+}
+
+// Its header is what was written, and its values if they are to be checked: that reads all of them.
+Status check_whole(const StateFile& state, bool values, const std::function<void()>& advance) {
+  const auto damaged = [&](const char* what) {
+    return Error{ErrorKind::kCorrupt, state.path + " is damaged: " + what};
+  };
+  const auto has = [&](const char* name) { return state.metadata.contains(name); };
+  if (!has(kValuesHash) || !has(kModelHash) || !has(kRawModelHash)) return damaged("its metadata lack hashes");
+  // The version before hashed no headers.
+  if (has(kHeaderHash) ? header_hash_of(state.metadata, state.tensors) != state.metadata.at(kHeaderHash)
+                       : has("lineage"))
+    return damaged("its header has another hash than it had when it was written");
+  if (!values) return {};
+  std::vector<TensorSource> tensors = state.tensors;
+  for (TensorSource& tensor : tensors)
+    tensor.read = [read = tensor.read, &advance](std::size_t first, std::span<float> to) {
+      advance();
+      return read(first, to);
+    };
+  const Result<std::string> hash = hash_of(tensors);
+  if (!hash) return hash.error();
+  if (*hash != state.metadata.at(kValuesHash))
+    return damaged("its values have another hash than they had when they were written");
   return {};
 }
 
@@ -103,7 +158,7 @@ Result<Artefacts> artefacts_of(const engine::Model& model, const StateArrays& ar
     std::ranges::move(engine::tensors_of(model.segments, array, suffix), std::back_inserter(state));
   };
   for (std::size_t slot = 0; slot < arrays.slots.size(); ++slot)
-    add(arrays.slots[slot], ".slot" + std::to_string(slot));
+    add(arrays.slots[slot], kSlotSuffix + std::to_string(slot));
   if (arrays.average) add(arrays.average, kAverageSuffix);
   const Result<std::string> raw_hash = hash_of(raw);
   if (!raw_hash) return cannot_make(kRawModelFile, raw_hash.error());
@@ -113,12 +168,15 @@ Result<Artefacts> artefacts_of(const engine::Model& model, const StateArrays& ar
   if (!state_hash) return cannot_make(kStateFile, state_hash.error());
 
   Artefacts artefacts;
-  if (Status status = add_model(artefacts, kModelFile, average, metadata, *model_hash); !status) return status.error();
-  if (Status status = add_model(artefacts, kRawModelFile, raw, metadata, *raw_hash); !status) return status.error();
+  const Metadata of_model = model_metadata(metadata);
+  if (Status status = add_file(artefacts, kModelFile, average, of_model, *model_hash); !status) return status.error();
+  if (Status status = add_file(artefacts, kRawModelFile, raw, of_model, *raw_hash); !status) return status.error();
   Metadata of_state = metadata;
   of_state[kModelHash] = *model_hash;
   of_state[kRawModelHash] = *raw_hash;
-  if (Status status = add_model(artefacts, kStateFile, std::move(state), std::move(of_state), *state_hash); !status)
+  of_state[kValuesHash] = *state_hash;
+  of_state[kHeaderHash] = header_hash_of(of_state, state);
+  if (Status status = add_file(artefacts, kStateFile, std::move(state), std::move(of_state), *state_hash); !status)
     return status.error();
   return artefacts;
 }
@@ -133,17 +191,19 @@ Result<FileMarks> write_artefacts(const std::string& directory, const Artefacts&
   return marks;
 }
 
-Result<StateFile> open_state_file(const std::string& path, bool check) {
+Result<StateFile> open_state_file(const std::string& path, bool check, const std::function<void()>& advance) {
   Result<engine::OpenTensors> open = engine::open_safetensors(path);
   if (!open) return open.error();
+  StateFile state{.path = path, .metadata = std::move(open->metadata), .tensors = std::move(open->tensors)};
+  if (Status whole = check_whole(state, check, advance); !whole) return whole.error();
   std::vector<TensorSource> raw, average;
-  for (const TensorSource& tensor : open->tensors) {
+  for (const TensorSource& tensor : state.tensors) {
     const std::size_t dot = tensor.name.rfind('.');
     const std::string suffix = dot == std::string::npos ? "" : tensor.name.substr(dot);
     if (suffix == kAverageSuffix) {
       average.push_back(tensor);
       average.back().name.resize(dot);
-    } else if (!suffix.starts_with(".slot")) {
+    } else if (!suffix.starts_with(kSlotSuffix)) {
       raw.push_back(tensor);
     }
   }
@@ -153,24 +213,15 @@ Result<StateFile> open_state_file(const std::string& path, bool check) {
       return std::none_of(average.begin(), average.begin() + static_cast<std::ptrdiff_t>(averaged),
                           [&](const TensorSource& one) { return one.name == tensor.name; });
     });
-  const Error damaged{ErrorKind::kCorrupt, path + " is damaged"};
-  StateFile state;
-  state.metadata = open->metadata;
-  if (check) {
-    const Result<std::string> hash = hash_of(open->tensors);
-    if (!hash) return hash.error();
-    if (!state.metadata.contains(kValuesHash) || *hash != state.metadata.at(kValuesHash)) return damaged;
-  }
-  if (!state.metadata.contains(kModelHash) || !state.metadata.contains(kRawModelHash)) return damaged;
-  Metadata metadata = state.metadata;
-  const std::string model_hash = metadata.extract(kModelHash).mapped();
-  const std::string raw_hash = metadata.extract(kRawModelHash).mapped();
-  if (Status status = add_model(state.artefacts, kModelFile, average.empty() ? raw : average, metadata, model_hash);
+  const Metadata metadata = model_metadata(state.metadata);
+  if (Status status = add_file(state.artefacts, kModelFile, average.empty() ? raw : average, metadata,
+                               state.metadata.at(kModelHash));
       !status)
     return status.error();
-  if (Status status = add_model(state.artefacts, kRawModelFile, raw, metadata, raw_hash); !status)
+  if (Status status = add_file(state.artefacts, kRawModelFile, raw, metadata, state.metadata.at(kRawModelHash));
+      !status)
     return status.error();
-  Result<TensorImage> whole = TensorImage::of(open->tensors, state.metadata);
+  Result<TensorImage> whole = TensorImage::of(state.tensors, state.metadata);
   if (!whole) return whole.error();
   state.artefacts.emplace(kStateFile, *std::move(whole));
   return state;

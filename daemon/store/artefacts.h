@@ -25,6 +25,9 @@ inline constexpr const char* kStateFile = "state.safetensors";
 inline constexpr const char* kValuesHash = "values-sha256";  // of all that follows the header
 inline constexpr const char* kDescription = "description";   // of the model: daemon/run/description.h
 
+// What follows a parameter's name in a state file; a slot's number follows that.
+inline const std::string kSlotSuffix = ".slot", kAverageSuffix = ".average";
+
 using Artefacts = std::map<std::string, engine::TensorImage>;  // by the file's name
 using FileMarks = std::map<std::string, engine::FileMark>;     // by the file's name
 
@@ -41,18 +44,23 @@ StateArrays arrays_of(
 // Arrays of a copy in memory that they keep alive; any thread.
 StateArrays copy_of(const Replica& replica, std::size_t padded_count);
 
-// Adds hashes of the values to the metadata, so everything is read here.
+// Adds hashes of the values and of the state file's header to the metadata, so everything is read here. The model files
+// get the metadata without what is only for going on (state_facts.h).
 Result<Artefacts> artefacts_of(const engine::Model& model, const StateArrays& arrays,
                                const std::map<std::string, std::string>& metadata);
 // Each file is replaced atomically; the first error is returned, with its path.
 Result<FileMarks> write_artefacts(const std::string& directory, const Artefacts& artefacts);
 
 // The three files, out of a state file that is whole, without a copy: they read it whenever they are read. Checks the
-// hash of its values if asked to, which reads all of it.
+// hash of its header, and that of its values if asked to, which reads all of it and calls advance after each part.
+// Errors name the path.
 struct StateFile {
+  std::string path;
   std::map<std::string, std::string> metadata;
-  Artefacts artefacts;
+  std::vector<engine::TensorSource> tensors;
+  Artefacts artefacts = {};
 };
-Result<StateFile> open_state_file(const std::string& path, bool check);
+Result<StateFile> open_state_file(
+    const std::string& path, bool check, const std::function<void()>& advance = [] {});
 
 }  // namespace tg::daemon

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
+#include <tuple>
 
 #include "engine/storage/safetensors.h"
 
@@ -12,30 +13,57 @@ namespace tg::daemon {
 namespace {
 
 namespace fs = std::filesystem;
+using schema::StateId;
 constexpr std::string_view kPrefix = "checkpoint-", kSuffix = ".safetensors";
-constexpr std::size_t kStepDigits = 10;  // steps sort as their names do
 
-void delete_beyond(const std::string& directory, std::size_t kept) {
-  const std::vector<std::string> names = checkpoints_in(directory);
+auto place_of(const StateId& id) { return std::tie(id.lineage, id.view, id.step); }
+
+// As the version before named it.
+std::string old_name(std::uint64_t step) {
+  char digits[24];
+  std::snprintf(digits, sizeof digits, "%010llu", static_cast<unsigned long long>(step));
+  return std::string(kPrefix) + digits + std::string(kSuffix);
+}
+
+// The numbers between dashes; nothing if there is anything else.
+std::optional<std::vector<std::uint64_t>> numbers_in(std::string_view text) {
+  std::vector<std::uint64_t> numbers;
+  const char *at = text.data(), *const end = at + text.size();
+  while (true) {
+    const auto [stop, code] = std::from_chars(at, end, numbers.emplace_back());
+    if (code != std::errc() || stop == at) return std::nullopt;
+    if (stop == end) return numbers;
+    if (*stop != '-') return std::nullopt;
+    at = stop + 1;
+  }
+}
+
+void delete_files(const std::string& directory, const std::vector<std::string>& names, std::size_t kept) {
   std::error_code ignored;
   for (std::size_t i = kept; i < names.size(); ++i) fs::remove(fs::path(directory) / names[i], ignored);
 }
 
 }  // namespace
 
-std::string checkpoint_name(std::uint64_t step) {
-  char digits[24];
-  std::snprintf(digits, sizeof digits, "%0*llu", static_cast<int>(kStepDigits), static_cast<unsigned long long>(step));
-  return std::string(kPrefix) + digits + std::string(kSuffix);
+std::string checkpoint_name(const StateId& id) {
+  char numbers[64];
+  std::snprintf(numbers, sizeof numbers, "%06lu-%06lu-%010llu", static_cast<unsigned long>(id.lineage),
+                static_cast<unsigned long>(id.view), static_cast<unsigned long long>(id.step));
+  return std::string(kPrefix) + numbers + std::string(kSuffix);
 }
 
-std::optional<std::uint64_t> step_of_checkpoint(const std::string& name) {
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  const char* const end = name.data() + name.size() - kSuffix.size();
-  std::uint64_t step = 0;
-  const auto [stop, code] = std::from_chars(name.data() + kPrefix.size(), end, step);
-  if (code != std::errc() || stop != end || checkpoint_name(step) != name) return std::nullopt;
-  return step;
+std::optional<StateId> state_of_checkpoint(const std::string& name) {
+  if (name.size() < kPrefix.size() + kSuffix.size() || !name.starts_with(kPrefix) || !name.ends_with(kSuffix))
+    return std::nullopt;
+  const auto numbers =
+      numbers_in(std::string_view(name).substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()));
+  if (!numbers) return std::nullopt;
+  if (numbers->size() == 1 && old_name(numbers->front()) == name) return StateId{1, 1, numbers->front(), 0};
+  if (numbers->size() != 3) return std::nullopt;
+  const StateId id{static_cast<std::uint32_t>((*numbers)[0]), static_cast<std::uint32_t>((*numbers)[1]), (*numbers)[2],
+                   0};
+  if (checkpoint_name(id) != name) return std::nullopt;
+  return id;
 }
 
 std::vector<std::string> checkpoints_in(const std::string& directory) {
@@ -44,19 +72,27 @@ std::vector<std::string> checkpoints_in(const std::string& directory) {
   fs::directory_iterator entries(directory, problem);
   for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
     std::string name = entries->path().filename().string();
-    if (step_of_checkpoint(name)) names.push_back(std::move(name));
+    if (state_of_checkpoint(name)) names.push_back(std::move(name));
   }
-  std::sort(names.rbegin(), names.rend());
+  std::ranges::sort(names, [](const std::string& a, const std::string& b) {
+    return *state_of_checkpoint(a) > *state_of_checkpoint(b);
+  });
   return names;
 }
 
-Status write_checkpoint(const std::string& directory, std::uint64_t step, const engine::TensorImage& state) {
-  const Result<engine::FileMark> written = engine::write_image(directory + "/" + checkpoint_name(step), state);
+Status write_checkpoint(const std::string& directory, const StateId& id, const StateId& from,
+                        const engine::TensorImage& state) {
+  const Result<engine::FileMark> written = engine::write_image(directory + "/" + checkpoint_name(id), state);
   if (!written) return written.error();
-  delete_beyond(directory, kCheckpointsKept);
+  std::vector<std::string> names = checkpoints_in(directory);
+  std::ranges::stable_partition(names, [&](const std::string& name) {
+    const StateId found = *state_of_checkpoint(name);
+    return found.lineage == id.lineage || place_of(found) <= place_of(from);
+  });
+  delete_files(directory, names, kCheckpointsKept);
   return {};
 }
 
-void delete_checkpoints(const std::string& directory) { delete_beyond(directory, 0); }
+void delete_checkpoints(const std::string& directory) { delete_files(directory, checkpoints_in(directory), 0); }
 
 }  // namespace tg::daemon

@@ -3,10 +3,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <utility>
 
+#include "engine/storage/atomic_file.h"
 #include "engine/storage/disk_fault.h"
 
 namespace tg::daemon {
@@ -28,11 +33,44 @@ bool write_at(int descriptor, std::string_view bytes, std::uint64_t offset) {
   return true;
 }
 
+// Up to the last newline.
+std::uint64_t whole_lines_bytes(int descriptor) {
+  const off_t size = ::lseek(descriptor, 0, SEEK_END);
+  char part[4096];
+  for (std::uint64_t end = size < 0 ? 0 : static_cast<std::uint64_t>(size); end > 0;) {
+    const std::uint64_t begin = end - std::min<std::uint64_t>(end, sizeof part);
+    const ssize_t got = ::pread(descriptor, part, end - begin, static_cast<off_t>(begin));
+    if (got != static_cast<ssize_t>(end - begin)) return end;
+    const std::size_t newline = std::string_view(part, end - begin).rfind('\n');
+    if (newline != std::string_view::npos) return begin + newline + 1;
+    end = begin;
+  }
+  return 0;
+}
+
+// Of a line of metrics.jsonl, which begins with it.
+std::optional<std::uint64_t> step_of(std::string_view line) {
+  constexpr std::string_view kBegins = "{\"step\":";
+  if (!line.starts_with(kBegins)) return std::nullopt;
+  std::uint64_t step = 0;
+  const auto [stop, code] = std::from_chars(line.data() + kBegins.size(), line.data() + line.size(), step);
+  if (code != std::errc()) return std::nullopt;
+  return step;
+}
+
 }  // namespace
 
-LineFile::LineFile(std::string path)
-    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
-  if (descriptor_ < 0) cause_ = errno;
+LineFile::LineFile(std::string path, Begin begin)
+    : path_(std::move(path)),
+      descriptor_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | (begin == Begin::kAnew ? O_TRUNC : 0), 0644)) {
+  if (descriptor_ < 0) {
+    cause_ = errno;
+    return;
+  }
+  if (begin == Begin::kAnew) return;
+  bytes_ = whole_lines_bytes(descriptor_);
+  // If it cannot be cut, the next line is written over it.
+  [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(bytes_));
 }
 
 LineFile::~LineFile() {
@@ -63,6 +101,13 @@ void LineFile::flush() {
   [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(bytes_));
 }
 
+Status LineFile::sync() const {
+  int cause = descriptor_ < 0 ? cause_ : engine::disk_fault(engine::DiskCall::kFsync);
+  if (cause == 0 && ::fsync(descriptor_) != 0) cause = errno;
+  if (cause == 0) return {};
+  return Error{ErrorKind::kIo, "cannot sync " + path_ + ": " + std::strerror(cause)};
+}
+
 Status LineFile::close() {
   flush();
   bool whole = descriptor_ >= 0 && waiting_.empty() && left_out_ == 0;
@@ -76,6 +121,34 @@ Status LineFile::close() {
   if (whole) return {};
   return Error{ErrorKind::kIo,
                path_ + " lacks " + std::to_string(waiting_lines_ + left_out_) + " lines: " + std::strerror(cause_)};
+}
+
+Status cut_back(const std::string& path, std::uint64_t step) {
+  const auto unreadable = [&] { return Error{ErrorKind::kIo, "cannot read " + path + ": " + std::strerror(errno)}; };
+  if (::access(path.c_str(), F_OK) != 0) return errno == ENOENT ? Status() : Status(unreadable());
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return unreadable();
+  // Steps only grow, so what is left is the beginning of the file.
+  std::uint64_t kept = 0, all = 0;
+  bool beyond = false;
+  for (std::string line; std::getline(file, line); all += line.size() + 1) {
+    const bool torn = file.eof();  // no newline came
+    beyond = beyond || torn || step_of(line).value_or(0) > step;
+    if (!beyond) kept = all + line.size() + 1;
+  }
+  if (file.bad()) return unreadable();
+  if (!beyond) return {};
+  engine::AtomicFile cut(path);
+  if (Status opened = cut.open(); !opened) return opened;
+  file.clear();
+  file.seekg(0);
+  std::string part(LineFile::kMostWaitingBytes, '\0');
+  for (std::uint64_t at = 0; at < kept; at += part.size()) {
+    part.resize(std::min<std::uint64_t>(part.size(), kept - at));
+    if (!file.read(part.data(), static_cast<std::streamsize>(part.size()))) return unreadable();
+    if (Status written = cut.write(part.data(), part.size()); !written) return written;
+  }
+  return cut.commit();
 }
 
 }  // namespace tg::daemon

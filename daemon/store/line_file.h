@@ -15,13 +15,17 @@ class LineFile {
  public:
   static constexpr std::size_t kFlushBytes = 8 * 1024, kMostWaitingBytes = 1024 * 1024;
 
-  explicit LineFile(std::string path);  // replaces what is there
+  enum class Begin : std::uint8_t { kAnew, kGoesOn };
+  // Replaces what is there, or adds to its whole lines; a torn last one goes.
+  explicit LineFile(std::string path, Begin begin = Begin::kAnew);
   ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
   void add(std::string_view line);  // without its newline
   void flush();
+  // What was flushed is on the disk, also if the machine loses power. Any thread, beside all but close().
+  Status sync() const;
   // Nothing is written after this: its size and hash stay. The error says how many lines are missing, and why.
   Status close();
 
@@ -33,5 +37,9 @@ class LineFile {
   std::uint64_t waiting_lines_ = 0, left_out_ = 0;
   int cause_ = 0;  // errno of the last failure
 };
+
+// Leaves the lines of a metrics file up to and with that step, and no torn last one: a crash at any moment leaves the
+// file as it was or cut. A file that has nothing else, or is not there, stays as it is.
+Status cut_back(const std::string& path, std::uint64_t step);
 
 }  // namespace tg::daemon

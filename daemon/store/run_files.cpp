@@ -6,16 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <span>
 #include <utility>
 
-#include "daemon/store/artefacts.h"
-#include "daemon/store/checkpoints.h"
+#include "daemon/store/found_states.h"
+#include "daemon/store/stretch.h"
 #include "engine/storage/atomic_file.h"
-#include "kernels/base/hex.h"
+#include "kernels/base/log.h"
 #include "kernels/base/regular_file.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -114,29 +113,56 @@ Result<Slice> RunFiles::read(const std::string& id, const std::string& file, std
   return read_file(directory(id) + "/" + file, offset, most_bytes);
 }
 
-bool RunFiles::recover_state(RunRecord& record) const {
-  std::vector<std::string> names = checkpoints_in(directory(record.id));
-  names.insert(names.begin(), kStateFile);
-  for (const std::string& name : names) {
-    const Result<StateFile> state = open_state_file(directory(record.id) + "/" + name, true);
-    if (!state) continue;
-    const auto text = [&](const char* key) {
-      const auto found = state->metadata.find(key);
-      return found == state->metadata.end() ? std::string() : found->second;
-    };
-    const std::string step_text = text("step");
-    std::uint64_t step = 0;
-    const auto [stop, code] = std::from_chars(step_text.data(), step_text.data() + step_text.size(), step);
-    const std::optional<std::uint64_t> digest = parse_hex_digest(text("digest"));
-    if (!digest || code != std::errc() || text("run") != record.id) continue;
-    schema::MemberStatus& own = record.own_row();
-    record.checkpoint = name;
-    record.status.digest = own.digest = *digest;
-    record.status.step = record.status.digest_step = own.step = own.digest_step = step;
-    own.save = schema::SaveState::kSaved;
-    return true;
+Status RunFiles::recover(RunRecord& record) const {
+  schema::MemberStatus& own = record.own_row();
+  if (schema::has_ended(record.status.state)) {
+    if (own.save == schema::SaveState::kInMemory) own.save = schema::SaveState::kNotSaved;  // lost with the process
+    return {};
   }
-  return false;
+  record.status.reason = node_ + " ended without a word (crash, kill or power loss) while the run was " +
+                         std::string(to_word(record.status.state));
+  // A start that came to nothing has nothing to go on from.
+  record.status.state = own.state = record.begun() ? schema::RunState::kInterrupted : schema::RunState::kFailed;
+  record.status.since_ms = unix_time_ms();
+  if (!recover_state(record)) {
+    // Its committed state was lost with it.
+    record.status.digest = record.status.digest_step = own.digest = own.digest_step = 0;
+    own.save = schema::SaveState::kNothing;
+  }
+  const Status told = record_stretch(record);
+  const Status written = write_record(record);
+  return told.ok() ? written : told;
+}
+
+bool RunFiles::recover_state(RunRecord& record) const {
+  const FoundStates found = states_in(directory(record.id), record);
+  if (found.states.empty()) return false;
+  const FoundState& newest = found.states.front();
+  record.checkpoint = newest.file;
+  schema::MemberStatus& own = record.own_row();
+  record.status.digest = own.digest = newest.id.digest;
+  record.status.step = record.status.digest_step = own.step = own.digest_step = newest.id.step;
+  own.save = schema::SaveState::kSaved;
+  if (newest.facts.key != 0) show(newest.facts.counters, record.status);
+  return true;
+}
+
+Status RunFiles::record_stretch(RunRecord& record) const {
+  if (!record.begun()) return {};
+  const std::string path = directory(record.id) + "/" + kViewsFile;
+  std::error_code ignored;
+  fs::create_directories(directory(record.id), ignored);  // else the next call says why not
+  Result<std::uint64_t> lines = add_stretch(path, stretch_of(record));
+  if (!lines && schema::has_ended(record.status.state) &&
+      fs::remove(directory(record.id) + "/" + kReserveFile, ignored))
+    lines = add_stretch(path, stretch_of(record));
+  record.files.erase(kViewsFile);
+  if (!lines) return lines.error();
+  record.stretches = *lines;
+  const Result<engine::FileMark> mark = engine::mark_of_file(path);
+  if (!mark) return mark.error();
+  record.files[kViewsFile] = *mark;
+  return {};
 }
 
 Status RunFiles::write_record(const RunRecord& record) const {
@@ -150,7 +176,7 @@ Status RunFiles::write_record(const RunRecord& record) const {
   const std::string json = record_to_json(record);
   Status written = engine::write_file_atomically(path, json);
   if (!written && fs::remove(reserve, problem)) written = engine::write_file_atomically(path, json);
-  if (schema::is_final(record.status.state)) {
+  if (schema::has_ended(record.status.state)) {
     fs::remove(reserve, problem);
   } else if (written && !fs::exists(reserve, problem)) {
     const OpenFile file(reserve, O_WRONLY | O_CREAT);  // none is no harm

@@ -49,9 +49,11 @@ class RunFiles {
   void sweep(const std::string& id) const;
   // Replaces it atomically. While the run goes on, room for the last one is kept.
   Status write_record(const RunRecord& record) const;
-  // The furthest state file that is whole stands for the state: the last one, if only its record is missing, or a
-  // checkpoint. False: there is none.
-  bool recover_state(RunRecord& record) const;
+  // Of a run that a process which is gone has left: where its record says that it goes on it is INTERRUPTED, and the
+  // newest state that is whole stands for its state. Writes that down.
+  Status recover(RunRecord& record) const;
+  // Writes down in views.jsonl what the record says of its stretch, once, and the file's hash in the record.
+  Status record_stretch(RunRecord& record) const;
   // kNotFound if there is no such file.
   Result<Slice> read(const std::string& id, const std::string& file, std::uint64_t offset,
                      std::size_t most_bytes) const;
@@ -60,6 +62,7 @@ class RunFiles {
   Status remove(const std::string& id) const;
 
  private:
+  bool recover_state(RunRecord& record) const;  // false: there is none
   RunFiles(const std::string& state_dir, std::string node);
 
   const std::string root_;

@@ -79,6 +79,9 @@ Result<RunRecord> from_json(const OrderedJson& root) {
   for (const auto& [name, end] : record.others)
     if (!schema::is_node_name(name) || record.others.size() > schema::kMostMembers)
       take.complain("others", "an object of nodes");
+  for (const auto& [name, build] : record.builds)
+    if (!schema::is_node_name(name) || record.builds.size() > schema::kMostMembers)
+      take.complain("builds", "an object of builds");
   MemberStatus& row = record.status.members.emplace_back();
   TakeJson take_own(object_of(root, "own", take), problem);
   fields(record.own, take_own);
@@ -95,6 +98,35 @@ schema::MemberStatus& RunRecord::own_row() {
   for (MemberStatus& row : status.members)
     if (row.node == node) return row;
   return status.members.emplace_back(MemberStatus{.node = node, .state = status.state});
+}
+
+Stretch stretch_of(const RunRecord& record) {
+  const schema::RunStatus& status = record.status;
+  return {.lineage = status.lineage,
+          .key = record.key,
+          .view = record.view,
+          .from = record.from,
+          .to_step = status.step,
+          .members = record.member_names,
+          .weights = record.weights,
+          .builds = record.builds,
+          .ended = to_word(status.state) + (status.reason.empty() ? "" : ": " + status.reason)};
+}
+
+schema::RunStatus status_of(const RunRecord& record) {
+  schema::RunStatus status = record.status;
+  for (const std::string& name : record.member_names) {
+    const bool has_row = std::ranges::count(status.members, name, &schema::MemberStatus::node) > 0;
+    if (!has_row) status.members.push_back({.node = name, .state = status.state});
+  }
+  for (schema::MemberStatus& row : status.members) {
+    const auto end = record.others.find(row.node);
+    if (end == record.others.end()) continue;
+    row.save = end->second.save;
+    row.problem = end->second.problem;
+  }
+  std::ranges::sort(status.members, {}, &schema::MemberStatus::node);
+  return status;
 }
 
 std::string record_to_json(const RunRecord& record) {

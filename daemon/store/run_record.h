@@ -1,6 +1,6 @@
 // What is remembered of a run, and its form on disk: run.json, schema_version 1 (schema/described/json_form.h,
-// JsonView::kKept). Times are RFC 3339 UTC, hashes and digests hexadecimal strings, a loss that is not finite is null.
-// Pure values; any thread.
+// JsonView::kKept); what an older record lacks keeps its default: lineage 1, from the run's beginning. Times are RFC
+// 3339 UTC, hashes and digests hexadecimal strings, a loss that is not finite is null. Pure values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/store/stretch.h"
 #include "engine/storage/safetensors.h"
 #include "kernels/base/sha256.h"
 #include "kernels/base/status.h"
@@ -65,7 +66,11 @@ struct RunRecord {
   std::vector<std::string> member_names;  // by rank
   std::vector<std::uint16_t> weights;     // the same: of the members' shares of a batch; empty in an older record
   MemberRecord own;
+  std::uint64_t global_batch = 0;  // of the whole run, whoever takes part; 0 in an older record
   std::uint32_t view = 1;
+  schema::StateId from;                       // what this lineage began with; lineage 0: the run's beginning
+  std::map<std::string, std::string> builds;  // of engines, by member, as far as they are known
+  std::uint64_t stretches = 0;                // lines of views.jsonl
   std::string build;
   std::map<std::string, engine::FileMark> files;  // that were written at the end, by name
   std::int64_t fetched_ms = 0;                    // when its model was fetched last, from whatever node; 0 = never
@@ -81,7 +86,11 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("id", it.id, schema::run_id());
   field("build", it.build, schema::line(schema::kMostBuildBytes));
   field("seed", it.seed);
+  field("global_batch", it.global_batch);
   field("view", it.view);
+  field("from", it.from);
+  field("builds", it.builds, schema::line(schema::kMostBuildBytes).noun("an object of builds"));
+  field("stretches", it.stretches);
   field("initial_digest", it.initial_digest, schema::plain().digest());
   field("spec_hash", it.spec_hash, schema::plain().digest().inside("hashes").named("spec"));
   field("model_hash", it.model_hash, schema::plain().digest().inside("hashes").named("model"));
@@ -96,6 +105,12 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("checkpoint", it.checkpoint, schema::word());
   field("fetched_ms", it.fetched_ms, schema::plain().time().null());
 }
+
+// What it says of the stretch that it is in, or was in last.
+Stretch stretch_of(const RunRecord& record);
+
+// What status shows of it, with a row for every member: of the others, as far as this node knows.
+schema::RunStatus status_of(const RunRecord& record);
 
 std::string record_to_json(const RunRecord& record);
 // Never throws, whatever the text; an error (kCorrupt) names the first field that is off. Longer texts than

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <set>
 
+#include "daemon/store/found_states.h"
+#include "daemon/store/held_states.h"
 #include "daemon/store/run_files.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
@@ -20,9 +22,8 @@ namespace fs = std::filesystem;
 using schema::RunState;
 using schema::RunStatus;
 
-constexpr std::array kFiles = {
-    kRecordFile,         kMetricsFile, kLogFile, "model.safetensors", "model-raw.safetensors",
-    "state.safetensors", "trace.json"};
+constexpr std::array kFiles = {kRecordFile, kMetricsFile,  kViewsFile, kLogFile,
+                               kModelFile,  kRawModelFile, kStateFile, "trace.json"};
 
 bool newer(const RunStatus& a, const RunStatus& b) {
   return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
@@ -32,24 +33,23 @@ bool newer(const RunStatus& a, const RunStatus& b) {
 
 struct RunStore::State {
   struct Entry {
-    RunRecord record;
-    bool written = false;  // as opposed to known from update() alone
-    bool on_disk = true;   // false: the disk holds an older one
-  };
-  struct HeldState {
-    Artefacts artefacts;
-    std::shared_ptr<const void> alive;
-    std::uint64_t bytes = 0;
+    RunRecord record;                        // what status shows
+    bool written = false;                    // as opposed to known from update() alone
+    bool on_disk = true;                     // false: the disk holds an older one
+    std::optional<RunRecord> before = {};    // what was written, while a resume of it is shown
+    std::vector<std::uint64_t> states = {};  // steps of the states on the disk, once it has ended
+    RunRecord& recorded() { return before ? *before : record; }
+    const RunRecord& recorded() const { return before ? *before : record; }
   };
 
   State(std::unique_ptr<RunFiles> of_runs, std::string own_node, Retention own_retention)
-      : files(std::move(of_runs)), node(std::move(own_node)), retention(std::move(own_retention)) {}
+      : files(std::move(of_runs)), node(std::move(own_node)), retention(std::move(own_retention)), held(*files) {}
 
   void load(const std::string& id, std::vector<std::string>& warnings);
-  void fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const;
+  std::optional<RunRecord> recorded(const std::string& id) const;
+  std::vector<std::uint64_t> steps_of(const RunRecord& record) const;
+  void put(RunRecord record, bool on_disk);
   Result<Slice> read_unwritten_record(const RunRecord& record, std::uint64_t offset, std::size_t most_bytes);
-  Result<Slice> read_state(const RunRecord& record, const std::string& file, std::uint64_t offset,
-                           std::size_t most_bytes);
   void delete_what_is_due();
 
   const std::unique_ptr<RunFiles> files;
@@ -59,9 +59,7 @@ struct RunStore::State {
   std::mutex writing;        // serializes what touches the disk; taken before `mutex`
   mutable std::mutex mutex;  // guards runs
   std::map<std::string, Entry> runs;
-  std::mutex reading;  // guards what follows; held while a state is read, so never taken under `mutex`
-  std::map<std::string, HeldState> held;
-  std::pair<std::string, Artefacts> opened;  // the checkpoint that was read last, by its path
+  HeldStates held;  // has a lock of its own, which is never taken under `mutex`
 };
 
 Result<std::unique_ptr<RunStore>> RunStore::open(const std::string& state_dir, const std::string& node,
@@ -85,38 +83,35 @@ void RunStore::State::load(const std::string& id, std::vector<std::string>& warn
     warnings.push_back("run left alone, " + files->directory(id) + "/" + kRecordFile + ": " + record.error().message);
     return;
   }
-  fail_if_unfinished(*record, warnings);
-  runs[id] = {std::move(*record), true, true};
+  if (const Status written = files->recover(*record); !written)
+    warnings.push_back("run " + record->id + " is " + to_word(record->status.state) +
+                       ", but that cannot be written: " + written.error().message);
+  put(*std::move(record), true);
 }
 
-// Its record says that the run goes on, but nothing can go on in a process that has only just begun.
-void RunStore::State::fail_if_unfinished(RunRecord& record, std::vector<std::string>& warnings) const {
-  schema::MemberStatus& own = record.own_row();
-  if (schema::is_final(record.status.state)) {
-    if (own.save == schema::SaveState::kInMemory) own.save = schema::SaveState::kNotSaved;  // lost with the process
-    return;
-  }
-  record.status.reason = node + " ended without a word (crash, kill or power loss) while the run was " +
-                         std::string(to_word(record.status.state));
-  record.status.state = own.state = RunState::kFailed;
-  record.status.since_ms = unix_time_ms();
-  if (!files->recover_state(record)) {
-    // Its committed state was lost with it.
-    record.status.digest = record.status.digest_step = own.digest = own.digest_step = 0;
-    own.save = schema::SaveState::kNothing;
-  }
-  if (const Status written = files->write_record(record); !written) {
-    warnings.push_back("run " + record.id + " is FAILED, but its record cannot be written: " + written.error().message);
-  }
+// As it was written, even while a resume of it is shown.
+std::optional<RunRecord> RunStore::State::recorded(const std::string& id) const {
+  const std::lock_guard lock(mutex);
+  const auto found = runs.find(id);
+  if (found == runs.end() || !found->second.written) return std::nullopt;
+  return found->second.recorded();
+}
+
+std::vector<std::uint64_t> RunStore::State::steps_of(const RunRecord& record) const {
+  if (!record.begun() || !schema::has_ended(record.status.state)) return {};
+  return steps_in(files->directory(record.id), record);
+}
+
+void RunStore::State::put(RunRecord record, bool on_disk) {
+  std::vector<std::uint64_t> states = steps_of(record);
+  const std::lock_guard lock(mutex);
+  Entry& entry = runs[record.id];
+  entry = {.record = std::move(record), .written = true, .on_disk = on_disk, .states = std::move(states)};
 }
 
 // The caller holds `writing`, or is alone.
 void RunStore::State::delete_what_is_due() {
-  std::set<std::string> only_here;  // their state is nowhere else
-  {
-    const std::lock_guard readers(reading);
-    for (const auto& [id, state] : held) only_here.insert(id);
-  }
+  const std::set<std::string> only_here = held.ids();  // their state is nowhere else
   std::vector<RunRecord> ended;
   {
     const std::lock_guard lock(mutex);
@@ -149,7 +144,7 @@ Result<std::uint64_t> RunStore::remove(const std::string& id) {
   const std::optional<RunRecord> record = find(id);
   if (!record || record->id != id)
     return Error{ErrorKind::kNotFound, "no run '" + id + "' on " + state_->node + "; list the runs: tgctl list"};
-  if (!schema::is_final(record->status.state))
+  if (!schema::has_ended(record->status.state))
     return Error{ErrorKind::kRefused, "run " + id + " is " + std::string(to_word(record->status.state)) + " on " +
                                           state_->node + "; stop it first: tgctl stop " + id};
   const std::uint64_t bytes = state_->files->ended_run(*record).bytes;
@@ -158,22 +153,21 @@ Result<std::uint64_t> RunStore::remove(const std::string& id) {
     const std::lock_guard lock(state_->mutex);
     state_->runs.erase(id);
   }
-  const std::lock_guard readers(state_->reading);
-  state_->held.erase(id);
+  state_->held.drop(id);
   return bytes;
 }
 
 Status RunStore::mark_fetched(const std::string& id) {
   const std::lock_guard writers(state_->writing);
-  std::optional<RunRecord> record = find(id);
-  if (!record || record->id != id)
+  std::optional<RunRecord> record = state_->recorded(id);
+  if (!record)
     return Error{ErrorKind::kNotFound, "no run '" + id + "' on " + state_->node + "; list the runs: tgctl list"};
   record->fetched_ms = unix_time_ms();
   Status written = state_->files->write_record(*record);
   {
     const std::lock_guard lock(state_->mutex);
     if (const auto found = state_->runs.find(id); found != state_->runs.end()) {
-      found->second.record = *record;
+      found->second.recorded() = *record;
       found->second.on_disk = written.ok();
     }
   }
@@ -188,22 +182,39 @@ Status RunStore::write(const RunRecord& record) {
   RunRecord own = record;
   own.node = state_->node;
   own.status.id = own.id;
+  std::optional<RunRecord> before = state_->recorded(own.id);
+  if (before && before->begun() && !own.begun()) {
+    forget(own.id);  // a resume that came to nothing takes nothing of what is there
+    return {};
+  }
+  const bool goes_on = before && before->begun() && !stretch_of(*before).same_as(stretch_of(own));
+  Status told;
+  if (goes_on) {
+    state_->held.drop(own.id);
+    told = state_->files->record_stretch(*before);  // an older tgd did not
+    own.stretches = before->stretches;
+  }
+  if (schema::has_ended(own.status.state)) told = state_->files->record_stretch(own);
   // The disk first: whoever sees a run COMPLETED may fetch its run.json at once.
   Status written = state_->files->write_record(own);
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->runs[record.id] = {std::move(own), true, written.ok()};
-  }
+  state_->put(std::move(own), written.ok());
   state_->delete_what_is_due();
-  return written;
+  return written.ok() ? told : written;
 }
 
 Status RunStore::keep(const RunRecord& record) {
   const std::lock_guard writers(state_->writing);
   RunRecord own = record;
   own.node = state_->node;
-  if (schema::is_final(own.status.state)) state_->files->sweep(own.id);
-  return state_->files->write_record(own);
+  Status told;
+  if (schema::has_ended(own.status.state)) {
+    state_->files->sweep(own.id);
+    told = state_->files->record_stretch(own);
+  } else if (const std::optional<RunRecord> before = state_->recorded(own.id)) {
+    own.stretches = before->stretches;
+  }
+  Status written = state_->files->write_record(own);
+  return written.ok() ? told : written;
 }
 
 bool RunStore::amend(std::uint64_t key, const std::function<void(RunRecord&)>& change) {
@@ -213,18 +224,25 @@ bool RunStore::amend(std::uint64_t key, const std::function<void(RunRecord&)>& c
   {
     const std::lock_guard lock(state_->mutex);
     for (auto& [id, entry] : state_->runs) {
-      if (key == 0 || entry.record.key != key || !schema::is_final(entry.record.status.state)) continue;
+      RunRecord& record = entry.recorded();
+      if (key == 0 || record.key != key || !schema::has_ended(record.status.state)) continue;
       found = true;
-      const std::string before = record_to_json(entry.record);
-      change(entry.record);
-      if (record_to_json(entry.record) != before) changed = entry.record;
+      const std::string before = record_to_json(record);
+      change(record);
+      if (record_to_json(record) != before) changed = record;
     }
   }
   if (!changed) return found;
   // If it cannot be written, it is tried again at the next start.
-  const bool on_disk = state_->files->write_record(*changed).ok();
+  bool on_disk = state_->files->record_stretch(*changed).ok();
+  on_disk = state_->files->write_record(*changed).ok() && on_disk;
+  std::vector<std::uint64_t> states = state_->steps_of(*changed);
   const std::lock_guard lock(state_->mutex);
-  if (const auto at = state_->runs.find(changed->id); at != state_->runs.end()) at->second.on_disk = on_disk;
+  if (const auto at = state_->runs.find(changed->id); at != state_->runs.end()) {
+    at->second.recorded() = *changed;
+    at->second.on_disk = on_disk;
+    at->second.states = std::move(states);
+  }
   return found;
 }
 
@@ -232,41 +250,23 @@ std::vector<RunRecord> RunStore::records() const {
   std::vector<RunRecord> all;
   const std::lock_guard lock(state_->mutex);
   for (const auto& [id, entry] : state_->runs)
-    if (entry.written && entry.record.key != 0) all.push_back(entry.record);
+    if (entry.written && entry.recorded().key != 0) all.push_back(entry.recorded());
   return all;
 }
 
 void RunStore::hold(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive,
                     std::uint64_t bytes) {
-  const std::lock_guard readers(state_->reading);
-  state_->held.insert_or_assign(id, State::HeldState{std::move(artefacts), std::move(alive), bytes});
+  state_->held.hold(id, std::move(artefacts), std::move(alive), bytes);
 }
 
-RunStore::Held RunStore::held() const {
-  Held all;
-  const std::lock_guard readers(state_->reading);
-  for (const auto& [id, state] : state_->held) {
-    all.bytes += state.bytes;
-    all.runs += (all.runs.empty() ? "" : ", ") + id;
-  }
-  return all;
-}
+HeldStates::Held RunStore::held() const { return state_->held.held(); }
 
 std::vector<std::uint64_t> RunStore::save_held() {
-  std::map<std::string, State::HeldState> tries;
-  {
-    const std::lock_guard readers(state_->reading);
-    tries = state_->held;
-  }
   std::vector<std::uint64_t> keys;
-  for (const auto& [id, state] : tries) {
-    const std::optional<RunRecord> record = find(id);
+  for (const std::string& id : state_->held.ids()) {
+    const std::optional<RunRecord> record = state_->recorded(id);
     if (!record) continue;
-    Result<FileMarks> marks = Error{ErrorKind::kIo, ""};
-    {
-      const std::lock_guard readers(state_->reading);  // one thread at a time reads a state
-      marks = write_artefacts(directory(id), state.artefacts);
-    }
+    const Result<FileMarks> marks = state_->held.write(id);
     if (!marks) continue;
     amend(record->key, [&](RunRecord& changed) {
       for (const auto& [name, mark] : *marks) changed.files[name] = mark;
@@ -274,10 +274,30 @@ std::vector<std::uint64_t> RunStore::save_held() {
       changed.own_row().problem.clear();
     });
     keys.push_back(record->key);
-    const std::lock_guard readers(state_->reading);
-    state_->held.erase(id);
+    state_->held.drop(id);
   }
   return keys;
+}
+
+Result<FoundStates> RunStore::states(const std::string& id, const std::function<void()>& advance) const {
+  const std::optional<RunRecord> record = state_->recorded(id);
+  if (!record || !record->begun())
+    return Error{ErrorKind::kNotFound, state_->node + " has no record of run " + id + " that has begun"};
+  return states_in(directory(id), *record, advance);
+}
+
+void RunStore::show_resuming(const std::string& id) {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->runs.find(id);
+  if (found == state_->runs.end()) return;
+  State::Entry& entry = found->second;
+  if (!entry.written || entry.before || !schema::has_ended(entry.record.status.state)) return;
+  entry.before = entry.record;
+  schema::RunStatus& shown = entry.record.status;
+  shown.state = RunState::kPending;
+  shown.reason.clear();
+  shown.since_ms = unix_time_ms();
+  for (schema::MemberStatus& member : shown.members) member.state = shown.state;
 }
 
 void RunStore::update(const RunStatus& status) {
@@ -287,7 +307,7 @@ void RunStore::update(const RunStatus& status) {
   entry.record.id = status.id;
   entry.record.node = state_->node;
   RunStatus& shown = entry.record.status;
-  const bool ends = schema::is_final(status.state) && !schema::is_final(shown.state);
+  const bool ends = schema::has_ended(status.state) && !schema::has_ended(shown.state);
   const RunStatus before = ends ? shown : status;
   shown = status;
   shown.state = before.state;
@@ -301,7 +321,13 @@ void RunStore::update(const RunStatus& status) {
 void RunStore::forget(const std::string& id) {
   const std::lock_guard lock(state_->mutex);
   const auto found = state_->runs.find(id);
-  if (found != state_->runs.end() && !found->second.written) state_->runs.erase(found);
+  if (found == state_->runs.end()) return;
+  State::Entry& entry = found->second;
+  if (!entry.written) {
+    state_->runs.erase(found);
+  } else if (entry.before) {
+    entry.record = *std::exchange(entry.before, std::nullopt);
+  }
 }
 
 Result<std::string> RunStore::resolve(const std::string& id_or_prefix) const {
@@ -336,28 +362,9 @@ std::vector<RunStatus> RunStore::statuses() const {
   std::vector<RunStatus> all;
   const std::lock_guard lock(state_->mutex);
   for (const auto& [id, entry] : state_->runs) {
-    RunStatus status = entry.record.status;
-    for (schema::MemberStatus& row : status.members) {
-      const auto end = entry.record.others.find(row.node);
-      if (end == entry.record.others.end()) continue;
-      row.save = end->second.save;
-      row.problem = end->second.problem;
-    }
-    for (const std::string& name : entry.record.member_names) {
-      const bool has_row = std::any_of(status.members.begin(), status.members.end(),
-                                       [&](const schema::MemberStatus& member) { return member.node == name; });
-      if (has_row) continue;
-      schema::MemberStatus row;
-      row.node = name;
-      row.state = status.state;
-      if (const auto end = entry.record.others.find(name); end != entry.record.others.end()) {
-        row.save = end->second.save;
-        row.problem = end->second.problem;
-      }
-      status.members.push_back(std::move(row));
-    }
-    std::sort(status.members.begin(), status.members.end(),
-              [](const schema::MemberStatus& a, const schema::MemberStatus& b) { return a.node < b.node; });
+    RunStatus status = status_of(entry.record);
+    for (schema::MemberStatus& row : status.members)
+      if (row.node == state_->node && schema::has_ended(status.state)) row.states = entry.states;
     all.push_back(std::move(status));
   }
   std::sort(all.begin(), all.end(), newer);
@@ -372,33 +379,6 @@ bool RunStore::exists(const std::string& id) const {
   if (fs::exists(state_->files->directory(id), ignored)) return true;
   const std::lock_guard lock(state_->mutex);
   return state_->runs.contains(id);
-}
-
-// One of the files of a state that lies elsewhere: in memory, or in a checkpoint. kNotFound: there is none.
-Result<Slice> RunStore::State::read_state(const RunRecord& record, const std::string& file, std::uint64_t offset,
-                                          std::size_t most_bytes) {
-  const std::lock_guard readers(reading);
-  const Artefacts* artefacts = nullptr;
-  if (const auto found = held.find(record.id); found != held.end()) {
-    artefacts = &found->second.artefacts;
-  } else if (!record.checkpoint.empty()) {
-    const std::string path = files->directory(record.id) + "/" + record.checkpoint;
-    if (opened.first != path) {
-      Result<StateFile> state = open_state_file(path, false);
-      if (!state) return state.error();
-      opened = {path, std::move(state->artefacts)};
-    }
-    artefacts = &opened.second;
-  }
-  const auto image = artefacts == nullptr ? Artefacts::const_iterator() : artefacts->find(file);
-  if (artefacts == nullptr || image == artefacts->end()) return Error{ErrorKind::kNotFound, file};
-  Slice slice;
-  slice.total_bytes = image->second.bytes();
-  if (offset >= slice.total_bytes) return slice;
-  slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));
-  if (Status status = image->second.read(offset, std::as_writable_bytes(std::span(slice.data))); !status)
-    return status.error();
-  return slice;
 }
 
 // The record, if it could not be written to the disk; kNotFound if it was.
@@ -418,21 +398,22 @@ Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std
   if (std::find(kFiles.begin(), kFiles.end(), file) == kFiles.end()) {
     return Error{ErrorKind::kNotFound, "a run has no file '" + file +
                                            "'; fetch model.safetensors, "
-                                           "model-raw.safetensors, metrics.jsonl, trace.json or run.json"};
+                                           "model-raw.safetensors, metrics.jsonl, views.jsonl, trace.json or "
+                                           "run.json"};
   }
-  const std::optional<RunRecord> record = find(id);
-  if (!record) {
-    const Result<std::string> resolved = resolve(id);
-    return resolved ? Error{ErrorKind::kNotFound, "run " + id + " is gone"} : resolved.error();
-  }
+  const Result<std::string> resolved = resolve(id);
+  if (!resolved) return resolved.error();
+  std::optional<RunRecord> record = state_->recorded(*resolved);  // while a resume is shown, what it left stands
+  if (!record) record = find(*resolved);
+  if (!record) return Error{ErrorKind::kNotFound, "run " + id + " is gone"};
   // The state is read before the file's size: of a finished run, the file does not grow any more.
-  const bool finished = schema::is_final(record->status.state);
+  const bool finished = schema::has_ended(record->status.state);
   const std::size_t bytes = std::min(most_bytes, schema::kFileSliceBytes);
-  Result<Slice> slice = state_->read_state(*record, file, offset, bytes);
+  Result<Slice> slice = state_->held.read(*record, file, offset, bytes);
   if (file == kRecordFile && finished) slice = state_->read_unwritten_record(*record, offset, bytes);
   if (!slice && slice.error().kind == ErrorKind::kNotFound)
     slice = state_->files->read(record->id, file, offset, bytes);
-  const bool grows = file == kLogFile || file == kMetricsFile;
+  const bool grows = file == kLogFile || file == kMetricsFile || file == kViewsFile;
   if (!slice && slice.error().kind == ErrorKind::kNotFound) {
     if (!grows) {
       return Error{ErrorKind::kNotFound, state_->node + " has no " + file + " of run " + record->id + ", which is " +

@@ -1,8 +1,10 @@
-// Runs on disk: state-dir/runs/ID/{run.json, metrics.jsonl, log.txt, model.safetensors, model-raw.safetensors,
-// state.safetensors, checkpoint-STEP.safetensors}. A record is written when a run begins and when it ends (atomically).
-// At start every record that is not final becomes FAILED: the process died during that run. Deletes runs beyond the
-// configured bounds (retention.h), and says so. Any thread may call: one lock guards the memory, another one the
-// writers, so that a status never waits for a disk. One process per state-dir (state-dir/lock).
+// Runs on disk: state-dir/runs/ID/{run.json, metrics.jsonl, views.jsonl, log.txt, model.safetensors,
+// model-raw.safetensors, state.safetensors, checkpoint-LINEAGE-VIEW-STEP.safetensors}. A record is written when a run
+// begins or is resumed, with every checkpoint, and when it ends (atomically). At start every record that says that its
+// run goes on becomes INTERRUPTED: the process died during that run; what it had saved stays, to be resumed. Deletes
+// ended runs beyond the configured bounds (retention.h), and says so; INTERRUPTED is no end. Any thread may call: one
+// lock guards the memory, another one the writers, so that a status never waits for a disk. One process per state-dir
+// (state-dir/lock).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +15,8 @@
 #include <vector>
 
 #include "daemon/store/artefacts.h"
+#include "daemon/store/found_states.h"
+#include "daemon/store/held_states.h"
 #include "daemon/store/retention.h"
 #include "daemon/store/run_record.h"
 #include "kernels/base/status.h"
@@ -30,38 +34,47 @@ class RunStore {
   // Creates the directories; loads what is there (unreadable records are reported in `warnings` and left alone).
   static Result<std::unique_ptr<RunStore>> open(const std::string& state_dir, const std::string& node,
                                                 std::vector<std::string>& warnings, Retention retention = {});
-  Status write(const RunRecord& record);  // disk and memory
+  // Disk and memory. With an end, the stretch goes into views.jsonl, and that file's hash into the record. One of a new
+  // lineage or view of a run that is there is the beginning of its next stretch. One that never began does not replace
+  // a run that has: what that left stays.
+  Status write(const RunRecord& record);
   // Disk only: what remains after a crash from now on. status does not change. Called by the thread that writes the
   // run's states; with a final state it is the last that writes there.
   Status keep(const RunRecord& record);
-  // Changes a recorded run, in memory and then on disk. False if there is no record with that key.
+  // Changes the record of a run that has ended, in memory and then on disk. False if there is none with that key: an
+  // earlier key of a run is not known any more.
   bool amend(std::uint64_t key, const std::function<void(RunRecord&)>& change);
   std::vector<RunRecord> records() const;  // of runs that began
   // The state of an ended run that could not be saved: its files are read from here until it is deleted, or the
   // disk has room (save_held). Neither reading it nor retention drops it.
   // `alive` is what the images read.
   void hold(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive, std::uint64_t bytes);
-  struct Held {
-    std::uint64_t bytes = 0;
-    std::string runs;  // their ids, for people
-  };
+  using Held = HeldStates::Held;
   Held held() const;
   // Tries again to write them; the keys of the runs whose state is on the disk now.
   std::vector<std::uint64_t> save_held();
   // Memory only: what status shows of the live run. A run without a record is remembered until forget() or write().
   // A final state is shown from write() on, not before: whoever sees one may fetch what the run left.
   void update(const schema::RunStatus& status);
-  // Deletes an ended run, its files and its record, and returns the bytes freed. kNotFound if there is no such run,
-  // kRefused while it is running.
+  // Memory only: from now on update() shows a resume of this ended run, until write() or forget(). Its record and its
+  // files stay, can be fetched, and are as they were after forget().
+  void show_resuming(const std::string& id);
+  // The states that an ended run may go on from (found_states.h), read whole: not on the node's thread. kNotFound if it
+  // has no record here. The caller tries save_held() first, for a state that is only in memory.
+  Result<FoundStates> states(
+      const std::string& id, const std::function<void()>& advance = [] {}) const;
+  // Deletes an ended or interrupted run, its files and its record, and returns the bytes freed. kNotFound if there is
+  // no such run, kRefused while it is running.
   Result<std::uint64_t> remove(const std::string& id);
   // Its model was fetched, here or from another member.
   Status mark_fetched(const std::string& id);
   void delete_what_is_due();           // by age; writes do so as well
-  void forget(const std::string& id);  // drops a run that was never written: a failed proposal
+  void forget(const std::string& id);  // a proposal that came to nothing: no run, or the one that was to be resumed
   std::optional<RunRecord> find(const std::string& id_or_unique_prefix) const;
   // Exact id, else unique prefix; errors name what was asked: none (kNotFound), or several that fit (kUsage).
   Result<std::string> resolve(const std::string& id_or_prefix) const;
-  // Newest first; members has a row for every member, filled for this node only.
+  // Newest first; members has a row for every member, filled for this node only: once it has ended, with the steps of
+  // the states that a resume may begin at.
   std::vector<schema::RunStatus> statuses() const;
   std::string directory(const std::string& id) const;
   bool exists(const std::string& id) const;

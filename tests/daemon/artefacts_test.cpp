@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <vector>
 
+#include "daemon/store/saved_arrays.h"
+#include "daemon/store/state_facts.h"
 #include "engine/storage/safetensors.h"
 #include "tests/daemon/temporary_directory.h"
 #include "tests/simulation/simulator/awkward_home.h"
@@ -86,6 +90,116 @@ TEST(Artefacts, HoldTheAverageTheParametersTheSlotsAndTheStatistics) {
   damaged[damaged.size() / 2] ^= 1;
   tests::write_text(directory.path() + "/damaged", damaged);
   EXPECT_FALSE(open_state_file(directory.path() + "/damaged", true).ok());
+}
+
+// --- and read back, to go on from ---
+
+constexpr std::size_t kPart = 700;  // elements; more than one segment and its padding now and then
+
+std::vector<float> read_all(const engine::ReadFloats& read, std::size_t count) {
+  std::vector<float> values(count, -1);
+  for (std::size_t at = 0; at < count; at += kPart) {
+    const Status got = read(at, std::span(values).subspan(at, std::min(kPart, count - at)));
+    EXPECT_TRUE(got.ok()) << (got.ok() ? "" : got.error().message);
+  }
+  return values;
+}
+
+class SavedArraysTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<float> parameters = drawn(1), slot = drawn(2);
+    const kernels::StateFloats next = replica.next(0, parameters.size());
+    home->make_kernels()->copy_in(std::as_bytes(std::span(parameters)), next.parameters);
+    home->make_kernels()->copy_in(std::as_bytes(std::span(slot)), next.slot0);
+    replica.commit(0.25F, simulation::draw_statistics(1, 0, 0));
+  }
+  // The state file of these arrays.
+  StateFile saved(const StateArrays& arrays) {
+    StateFacts facts;
+    facts.run = "run-1";
+    facts.key = 7;
+    facts.id = {1, 1, 1, 2};
+    facts.spec = "a = b\n";
+    const auto artefacts = artefacts_of(tiny_model(), arrays, metadata_of(facts));
+    EXPECT_TRUE(engine::write_image(path, artefacts->at(kStateFile)).ok());
+    Result<StateFile> file = open_state_file(path, true);
+    EXPECT_TRUE(file.ok()) << file.error().message;
+    return *std::move(file);
+  }
+  // Of a state file with those tensors.
+  std::string refusal(const std::function<void(std::vector<engine::TensorSource>&)>& change) {
+    StateFile file = saved(arrays_of(replica));
+    change(file.tensors);
+    const Result<StateArrays> arrays = arrays_in(file, tiny_model(), 1, true);
+    return arrays ? "read" : arrays.error().message;
+  }
+
+  const tests::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/state.safetensors";
+  const std::unique_ptr<kernels::Home> home = simulation::home_under_test(*kernels::available().front());
+  Replica replica{*home, tiny_model(), 1, 7};
+};
+
+TEST_F(SavedArraysTest, AreWhatWasSavedWithZerosBetween) {
+  const StateArrays written = arrays_of(replica);
+  const Result<StateArrays> read = arrays_in(saved(written), tiny_model(), 1, true);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  const std::size_t count = tiny_segments().padded_count();
+  const auto flat = [&](kernels::ConstFloats array) {
+    std::vector<float> values(count);
+    replica.copy_out(array, 0, values);
+    return values;
+  };
+  EXPECT_EQ(read_all(read->parameters, count), flat(replica.parameters()));
+  ASSERT_EQ(read->slots.size(), 1u);
+  EXPECT_EQ(read_all(read->slots[0], count), flat(replica.slot(0)));
+  EXPECT_EQ(read_all(read->average, count), flat(replica.average()));
+  EXPECT_NE(read_all(read->average, count), read_all(read->parameters, count));
+  const std::vector<float> statistics(replica.statistics().begin(), replica.statistics().end());
+  EXPECT_EQ(read_all(read->statistics, statistics.size()), statistics);
+  // Written once more it is the same file.
+  const engine::FileMark first = engine::mark_of_file(path).value();
+  saved(*read);
+  EXPECT_EQ(engine::mark_of_file(path).value(), first);
+}
+
+TEST_F(SavedArraysTest, EachTensorIsTheModelsOrNamed) {
+  const std::string begins = path + " is no state of this job: tensor ";
+  const std::string first = tiny_segments()[0].name, statistic = tiny_model().statistics[0].name;
+  EXPECT_EQ(refusal([](auto&) {}), "read");
+  const auto named = [&](const std::string& name) {
+    return [name](std::vector<engine::TensorSource>& tensors) {
+      return std::ranges::find(tensors, name, &engine::TensorSource::name);
+    };
+  };
+  for (const std::string& name : {first, first + ".slot0", first + ".average", statistic}) {
+    EXPECT_EQ(refusal([&](auto& tensors) { tensors.erase(named(name)(tensors)); }), begins + name + " is missing");
+    EXPECT_EQ(refusal([&](auto& tensors) { named(name)(tensors)->name = "another"; }), begins + name + " is missing");
+    const std::string shape = refusal([&](auto& tensors) { named(name)(tensors)->shape = {1, 2}; });
+    EXPECT_TRUE(shape.starts_with(begins + name + " has the shape [1x2], the model's has [")) << shape;
+  }
+  EXPECT_EQ(refusal([&](auto& tensors) {
+              tensors.push_back(tensors.front());
+              tensors.back().name = "another";
+            }),
+            begins + "another is not of the model");
+  // Another optimizer, or another moving average.
+  EXPECT_EQ(arrays_in(saved(arrays_of(replica)), tiny_model(), 2, true).error().message,
+            begins + first + ".slot1 is missing");
+  EXPECT_EQ(arrays_in(saved(arrays_of(replica)), tiny_model(), 0, true).error().message.substr(0, begins.size()),
+            begins);
+  EXPECT_FALSE(arrays_in(saved(arrays_of(replica)), tiny_model(), 1, false).ok());
+}
+
+TEST_F(SavedArraysTest, AFileThatShrinksMeanwhileIsAnError) {
+  const Result<StateArrays> read = arrays_in(saved(arrays_of(replica)), tiny_model(), 1, true);
+  ASSERT_TRUE(read.ok());
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 8);
+  std::vector<float> values(tiny_model().statistics.padded_count());
+  const Status got = read->average(0, values);
+  ASSERT_FALSE(got.ok());
+  EXPECT_NE(got.error().message.find(path), std::string::npos) << got.error().message;
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ TEST(RunRecord, EveryFieldComesBack) {
   row.node = record.node;
   row.phase = schema::Phase::kIdle;  // a record does not say what a member does
   row.phase_ms = row.phase_limit_ms = 0;
+  row.states.clear();  // nor what else lies on the disk
   record.status.members = {row};
   const Result<RunRecord> read = record_from_json(record_to_json(record));
   ASSERT_TRUE(read.ok()) << read.error().message;
@@ -45,6 +46,40 @@ TEST(RunRecord, NoMemberIsForgotten) {
   EXPECT_EQ(schema::rules_of<MemberRecord>().size(), schema::member_count<MemberRecord>());
   EXPECT_EQ(schema::rules_of<MemberEnd>().size(), schema::member_count<MemberEnd>());
   EXPECT_EQ(schema::rules_of<engine::FileMark>().size(), schema::member_count<engine::FileMark>());
+}
+
+// Its keys are those of the version before.
+TEST(RunRecord, WhatAnOlderOneLacksIsLineageOneFromTheBeginning) {
+  auto json = nlohmann::json::parse(record_to_json(sample_record("run-1")));
+  for (const char* key : {"lineage", "from_step", "from", "global_batch", "builds", "stretches"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+    json.erase(key);
+  }
+  const Result<RunRecord> read = record_from_json(json.dump());
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->status.lineage, 1u);
+  EXPECT_EQ(read->status.from_step, 0u);
+  EXPECT_EQ(read->from, schema::StateId());
+  EXPECT_EQ(read->global_batch, 0u);
+  EXPECT_EQ(read->stretches, 0u);
+}
+
+TEST(RunRecord, TellsOfItsStretch) {
+  RunRecord record = sample_record("run-1", "node-a", schema::RunState::kFailed);
+  record.key = 77;
+  record.view = 3;
+  record.status.lineage = 2;
+  record.from = {1, 1, 100, 0xab};
+  const Stretch stretch = stretch_of(record);
+  EXPECT_EQ(stretch.lineage, 2u);
+  EXPECT_EQ(stretch.key, 77u);
+  EXPECT_EQ(stretch.view, 3u);
+  EXPECT_EQ(stretch.from.step, 100u);
+  EXPECT_EQ(stretch.to_step, 120u);
+  EXPECT_EQ(stretch.members, record.member_names);
+  EXPECT_EQ(stretch.weights, record.weights);
+  EXPECT_EQ(stretch.builds, record.builds);
+  EXPECT_EQ(stretch.ended, "FAILED: a \"reason\"");
 }
 
 TEST(RunRecord, IsReadableForPeople) {
@@ -101,6 +136,9 @@ TEST(RunRecord, AWrongTypeIsNamed) {
   EXPECT_EQ(with("members", nlohmann::json(std::vector<std::string>(schema::kMostMembers + 1, "node-a"))),
             "field members is not a list of names");
   EXPECT_EQ(with("spec", {{"steps", 300}}), "field spec is not an object of strings");
+  EXPECT_EQ(with("lineage", "two"), "field lineage is not a whole number");
+  EXPECT_EQ(with("from", 100), "field from is not an object");
+  EXPECT_EQ(with("builds", {{"NODE \x1b[2J", "cpu"}}), "field builds is not an object of builds");
   EXPECT_EQ(with("hashes", "none"), "field hashes is not an object");
   EXPECT_EQ(with("schema_version", 0), "schema_version is 0, this tgd reads 1");
   EXPECT_EQ(with("schema_version", 2), "schema_version is 2, this tgd reads 1; a newer tgd wrote it, and reads it");

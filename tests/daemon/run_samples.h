@@ -23,6 +23,8 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   record.own = {
       node,   "cpu oneDNN 2.6.3",       2,      "avx2",
       "cuda", "NVIDIA H100 (device 0)", "tf32", "ip1 forward: algorithm 1, 12 MiB\nip1 evaluation: algorithm 0, 0 MiB"};
+  record.global_batch = 64;
+  record.builds = {{"node-a", "cpu oneDNN 2.6.3"}, {"node-b", "cpu oneDNN 2.6.3"}};
   record.build = "0.1.0";
   record.checkpoint = "";
   record.others["node-b"] = {schema::SaveState::kNotSaved, "the disk is full"};

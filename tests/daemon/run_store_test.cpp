@@ -12,14 +12,17 @@
 #include "kernels/base/log.h"
 #include "run_samples.h"
 #include "schema/limits.h"
+#include "state_samples.h"
 #include "temporary_directory.h"
 
 namespace tg::daemon {
 namespace {
 
 using schema::RunState;
+using tests::facts_at;
 using tests::read_text;
 using tests::sample_record;
+using tests::state_at;
 using tests::TemporaryDirectory;
 using tests::write_text;
 
@@ -54,25 +57,39 @@ TEST_F(RunStoreTest, ARunPersists) {
   EXPECT_EQ(store->find("run-1")->status.reason, "a \"reason\"");
 }
 
-TEST_F(RunStoreTest, ARunThatACrashCutOffIsFailedEverAfter) {
+TEST_F(RunStoreTest, ARunThatACrashCutOffIsInterruptedEverAfter) {
   open();
-  for (const RunState state : {RunState::kPending, RunState::kStarting, RunState::kRunning, RunState::kStopping}) {
+  for (const RunState state :
+       {RunState::kPending, RunState::kStarting, RunState::kRunning, RunState::kStopping, RunState::kPaused}) {
     ASSERT_TRUE(store->write(sample_record("run-" + std::to_string(static_cast<int>(state)), "node-a", state)).ok());
   }
   const std::int64_t before_ms = unix_time_ms();
   open();
-  const auto failed = store->find("run-2");
-  ASSERT_TRUE(failed.has_value());
-  EXPECT_EQ(failed->status.state, RunState::kFailed);
-  EXPECT_GE(failed->status.since_ms, before_ms);
-  EXPECT_NE(failed->status.reason.find("node-a"), std::string::npos) << failed->status.reason;
-  EXPECT_NE(failed->status.reason.find("RUNNING"), std::string::npos) << failed->status.reason;
-  EXPECT_EQ(failed->status.members.at(0).state, RunState::kFailed);
-  EXPECT_EQ(failed->status.members.at(0).digest, 0u) << "what it had committed went with it";
-  const std::int64_t since_ms = failed->status.since_ms;
+  EXPECT_TRUE(warnings.empty());
+  const auto cut = store->find("run-2");
+  ASSERT_TRUE(cut.has_value());
+  EXPECT_EQ(cut->status.state, RunState::kInterrupted);
+  EXPECT_GE(cut->status.since_ms, before_ms);
+  EXPECT_NE(cut->status.reason.find("node-a"), std::string::npos) << cut->status.reason;
+  EXPECT_NE(cut->status.reason.find("RUNNING"), std::string::npos) << cut->status.reason;
+  EXPECT_EQ(cut->status.members.at(0).state, RunState::kInterrupted);
+  EXPECT_EQ(cut->status.members.at(0).digest, 0u) << "what it had committed went with it";
+  const std::int64_t since_ms = cut->status.since_ms;
   open();
-  for (const schema::RunStatus& status : store->statuses()) EXPECT_EQ(status.state, RunState::kFailed) << status.id;
+  for (const schema::RunStatus& status : store->statuses())
+    EXPECT_EQ(status.state, RunState::kInterrupted) << status.id;
   EXPECT_EQ(store->find("run-2")->status.since_ms, since_ms);
+}
+
+TEST_F(RunStoreTest, AStartThatACrashCutOffHasNothingToGoOnFrom) {
+  open();
+  RunRecord record;
+  record.id = "run-1";
+  record.status.state = RunState::kStarting;
+  ASSERT_TRUE(store->write(record).ok());
+  open();
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kFailed);
+  EXPECT_FALSE(std::filesystem::exists(run_file("run-1", "views.jsonl")));
 }
 
 // Before and after an upgrade.
@@ -414,42 +431,27 @@ TEST_F(RunStoreTest, AFullDiskIsAnErrorAndTheStateIsShownAllTheSame) {
 
 // --- what is left of a run that a crash cut off ---
 
-engine::TensorImage image_of(const std::vector<float>& values, const std::map<std::string, std::string>& metadata) {
-  const auto read = [values](std::size_t first, std::span<float> to) -> Status {
-    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first), to.size(), to.begin());
-    return {};
-  };
-  return engine::TensorImage::of({{"w", {static_cast<std::int64_t>(values.size())}, read}}, metadata).value();
-}
-
-// A state file of a run at this step.
-engine::TensorImage state_at(std::uint64_t step, const std::string& run = "run-1") {
-  const std::vector<float> values{1.0f, 2.0f, static_cast<float>(step)};
-  const std::string hash = image_of(values, {}).values_sha256().value();
-  return image_of(values, {{"run", run},
-                           {"step", std::to_string(step)},
-                           {"digest", "00000000000000ab"},
-                           {"values-sha256", hash},
-                           {"model-values-sha256", hash},
-                           {"model-raw-values-sha256", hash}});
-}
-
-TEST_F(RunStoreTest, TheFurthestCheckpointThatIsWholeStandsForTheState) {
+TEST_F(RunStoreTest, TheNewestStateThatIsWholeStandsForTheState) {
   open();
-  ASSERT_TRUE(store->write(sample_record("run-1")).ok());
+  RunRecord running = sample_record("run-1");
+  running.key = 77;
+  ASSERT_TRUE(store->write(running).ok());
   const std::string directory_of_run = store->directory("run-1");
   for (const std::uint64_t step : {10, 20, 30})
-    ASSERT_TRUE(write_checkpoint(directory_of_run, step, state_at(step)).ok());
-  EXPECT_EQ(checkpoints_in(directory_of_run), (std::vector<std::string>{checkpoint_name(30), checkpoint_name(20)}));
+    ASSERT_TRUE(write_checkpoint(directory_of_run, facts_at(step).id, {}, state_at(facts_at(step))).ok());
   // The newest one is damaged.
-  std::string damaged = read_text(directory_of_run + "/" + checkpoint_name(30));
+  const std::string newest = directory_of_run + "/" + checkpoint_name(facts_at(30).id);
+  std::string damaged = read_text(newest);
   damaged.back() ^= 1;
-  write_text(directory_of_run + "/" + checkpoint_name(30), damaged);
+  write_text(newest, damaged);
   open();
   const auto record = store->find("run-1");
-  EXPECT_EQ(record->status.state, RunState::kFailed);
+  EXPECT_EQ(record->status.state, RunState::kInterrupted);
+  EXPECT_EQ(record->status.step, 20u);
   EXPECT_EQ(record->status.digest_step, 20u);
-  EXPECT_EQ(record->status.members.at(0).digest, 0xabu);
+  EXPECT_EQ(record->status.loss, facts_at(20).counters.loss) << "what status shows is of that step, too";
+  EXPECT_FALSE(record->status.evaluated);
+  EXPECT_EQ(record->status.members.at(0).digest, facts_at(20).id.digest);
   EXPECT_EQ(record->status.members.at(0).save, schema::SaveState::kSaved);
   // The models come out of it, before and after another start.
   for (int start = 0; start < 2; ++start) {
@@ -466,24 +468,30 @@ TEST_F(RunStoreTest, TheFurthestCheckpointThatIsWholeStandsForTheState) {
       ASSERT_TRUE(loaded.ok()) << loaded.error().message;
       EXPECT_EQ(loaded->values.at("w"), (std::vector<float>{1.0f, 2.0f, 20.0f}));
       EXPECT_EQ(loaded->metadata.at("step"), "20");
+      EXPECT_FALSE(loaded->metadata.contains("spec")) << "what is for going on is not the model's";
     }
     open();
   }
   // The last state, of which only the record is missing, is further.
-  RunRecord cut = sample_record("run-1");
-  ASSERT_TRUE(store->keep(cut).ok());
-  ASSERT_TRUE(engine::write_image(directory_of_run + "/state.safetensors", state_at(40)).ok());
+  ASSERT_TRUE(store->keep(running).ok());
+  ASSERT_TRUE(engine::write_image(directory_of_run + "/state.safetensors", state_at(facts_at(40))).ok());
   open();
   EXPECT_EQ(store->find("run-1")->status.digest_step, 40u);
 }
 
-TEST_F(RunStoreTest, AnotherRunsCheckpointIsNoStateOfThisOne) {
+TEST_F(RunStoreTest, ACheckpointOfTheVersionBeforeStandsForTheState) {
   open();
   ASSERT_TRUE(store->write(sample_record("run-1")).ok());
-  ASSERT_TRUE(write_checkpoint(store->directory("run-1"), 20, state_at(20)).ok());
-  ASSERT_TRUE(write_checkpoint(store->directory("run-1"), 30, state_at(30, "run-2")).ok());
+  const auto put = [&](std::uint64_t step, const std::string& run) {
+    const std::string file = "checkpoint-00000000" + std::to_string(step) + ".safetensors";
+    ASSERT_TRUE(engine::write_image(run_file("run-1", file), tests::old_state_at(step, run)).ok());
+  };
+  put(20, "run-1");
+  put(30, "run-2");
   open();
-  EXPECT_EQ(store->find("run-1")->status.digest_step, 20u);
+  EXPECT_EQ(store->find("run-1")->status.digest_step, 20u) << "another run's is no state of this one";
+  EXPECT_EQ(store->find("run-1")->checkpoint, "checkpoint-0000000020.safetensors");
+  EXPECT_EQ(store->find("run-1")->status.loss, 0.1234567890123) << "it says nothing of that: the record's stays";
 }
 
 // The room that a run's record reserved is given back when the last record finds none.
@@ -511,14 +519,14 @@ TEST_F(RunStoreTest, AStateInMemoryStaysUntilItIsDeleted) {
     record.own_row().save = schema::SaveState::kInMemory;
     ASSERT_TRUE(store->write(record).ok());
     Artefacts artefacts;
-    artefacts.emplace("model.safetensors", state_at(7));
+    artefacts.emplace("model.safetensors", state_at(facts_at(7)));
     store->hold(id, std::move(artefacts), nullptr, 1000);
   }
   EXPECT_EQ(store->held().bytes, 2000u);
   EXPECT_EQ(store->held().runs, "run-1, run-2");
   const auto slice = store->read_slice("run-1", "model.safetensors", 0, 1'000'000);
   ASSERT_TRUE(slice.ok()) << slice.error().message;
-  EXPECT_EQ(slice->total_bytes, state_at(7).bytes());
+  EXPECT_EQ(slice->total_bytes, state_at(facts_at(7)).bytes());
   ASSERT_TRUE(store->mark_fetched("run-1").ok());
   EXPECT_TRUE(store->read_slice("run-1", "model.safetensors", 0, 10).ok()) << "another reader's copy may be lost";
   EXPECT_EQ(store->find("run-1")->own_row().save, schema::SaveState::kInMemory);
@@ -548,7 +556,7 @@ TEST_F(RunStoreTest, ADiskThatHasRoomAgainGetsTheState) {
   record.own_row().save = schema::SaveState::kInMemory;
   ASSERT_TRUE(store->write(record).ok());
   Artefacts artefacts;
-  artefacts.emplace("model.safetensors", state_at(7));
+  artefacts.emplace("model.safetensors", state_at(facts_at(7)));
   store->hold("run-1", std::move(artefacts), nullptr, 1000);
   EXPECT_EQ(store->save_held(), std::vector<std::uint64_t>{77});
   EXPECT_EQ(store->find("run-1")->own_row().save, schema::SaveState::kSaved);

@@ -1,0 +1,70 @@
+#include "daemon/store/held_states.h"
+
+#include <algorithm>
+#include <span>
+
+namespace tg::daemon {
+
+void HeldStates::hold(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive,
+                      std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  states_.insert_or_assign(id, State{std::move(artefacts), std::move(alive), bytes});
+}
+
+HeldStates::Held HeldStates::held() const {
+  Held all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, state] : states_) {
+    all.bytes += state.bytes;
+    all.runs += (all.runs.empty() ? "" : ", ") + id;
+  }
+  return all;
+}
+
+std::set<std::string> HeldStates::ids() const {
+  std::set<std::string> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, state] : states_) all.insert(id);
+  return all;
+}
+
+Result<FileMarks> HeldStates::write(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = states_.find(id);
+  if (found == states_.end()) return Error{ErrorKind::kNotFound, id};
+  return write_artefacts(files_.directory(id), found->second.artefacts);
+}
+
+void HeldStates::drop(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  states_.erase(id);
+  opened_ = {};  // a new file of that name may take its place
+}
+
+Result<Slice> HeldStates::read(const RunRecord& record, const std::string& file, std::uint64_t offset,
+                               std::size_t most_bytes) {
+  const std::lock_guard lock(mutex_);
+  const Artefacts* artefacts = nullptr;
+  if (const auto found = states_.find(record.id); found != states_.end()) {
+    artefacts = &found->second.artefacts;
+  } else if (!record.checkpoint.empty()) {
+    const std::string path = files_.directory(record.id) + "/" + record.checkpoint;
+    if (opened_.first != path) {
+      Result<StateFile> state = open_state_file(path, false);
+      if (!state) return state.error();
+      opened_ = {path, std::move(state->artefacts)};
+    }
+    artefacts = &opened_.second;
+  }
+  const auto image = artefacts == nullptr ? Artefacts::const_iterator() : artefacts->find(file);
+  if (artefacts == nullptr || image == artefacts->end()) return Error{ErrorKind::kNotFound, file};
+  Slice slice;
+  slice.total_bytes = image->second.bytes();
+  if (offset >= slice.total_bytes) return slice;
+  slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));
+  if (Status status = image->second.read(offset, std::as_writable_bytes(std::span(slice.data))); !status)
+    return status.error();
+  return slice;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,99 @@
+#include "daemon/store/stretch.h"
+
+#include <algorithm>
+#include <exception>
+#include <span>
+#include <string_view>
+
+#include "daemon/store/line_file.h"
+#include "engine/storage/safetensors.h"
+#include "kernels/base/regular_file.h"
+#include "schema/described/json_form.h"
+#include "schema/text.h"
+
+namespace tg::daemon {
+namespace {
+
+using schema::OrderedJson;
+
+Result<std::string> content_of(const std::string& path) {
+  const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
+  if (!file && file.error().kind == ErrorKind::kNotFound) return std::string();
+  const auto unreadable = [&](const std::string& why) {
+    return Error{ErrorKind::kIo, "cannot read " + path + ": " + why};
+  };
+  if (!file) return unreadable(file.error().message);
+  if (file->bytes() > kMostViewsBytes) return unreadable("it is too large");
+  std::string content(file->bytes(), '\0');
+  const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(content)));
+  if (!got) return unreadable(got.error().message);
+  content.resize(*got);
+  return content;
+}
+
+// The lines that are whole.
+std::vector<std::string> lines_of(std::string_view content) {
+  std::vector<std::string> lines;
+  for (std::size_t end = content.find('\n'); end != std::string_view::npos; end = content.find('\n')) {
+    lines.emplace_back(content.substr(0, end));
+    content.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string stretch_to_line(const Stretch& stretch) {
+  return schema::to_json(stretch, schema::JsonView::kKept).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+Result<Stretch> stretch_from_line(const std::string& line) {
+  try {
+    const OrderedJson json = OrderedJson::parse(line);
+    if (!json.is_object()) return Error{ErrorKind::kCorrupt, "not a JSON object"};
+    std::string problem;
+    Stretch stretch;
+    schema::TakeJson take(json, problem, schema::TakeJson::Absent::kIsOff);
+    fields(stretch, take);
+    for (const std::string& name : stretch.members)
+      if (!schema::is_node_name(name)) take.complain("members", "a list of names");
+    for (const auto& [name, build] : stretch.builds)
+      if (!schema::is_node_name(name)) take.complain("builds", "an object of builds");
+    if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
+    return stretch;
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kCorrupt, error.what()};
+  }
+}
+
+std::vector<Stretch> stretches_in(const std::string& path) {
+  std::vector<Stretch> stretches;
+  const Result<std::string> content = content_of(path);
+  if (!content) return stretches;
+  for (const std::string& line : lines_of(*content))
+    if (Result<Stretch> stretch = stretch_from_line(line); stretch) stretches.push_back(*std::move(stretch));
+  return stretches;
+}
+
+Result<std::uint64_t> add_stretch(const std::string& path, const Stretch& stretch) {
+  const Result<std::string> content = content_of(path);
+  if (!content) return content.error();
+  std::vector<std::string> lines = lines_of(*content);
+  const std::string line = stretch_to_line(stretch);
+  const Result<Stretch> last = lines.empty() ? Result<Stretch>(Stretch{}) : stretch_from_line(lines.back());
+  const bool there = !lines.empty() && last && last->same_as(stretch);
+  if (there && lines.back() == line && content->ends_with('\n')) return lines.size();
+  if (!there) {
+    LineFile file(path, LineFile::Begin::kGoesOn);
+    file.add(line);
+    if (Status closed = file.close(); !closed) return closed.error();
+    return lines.size() + 1;
+  }
+  lines.back() = line;
+  std::string whole;
+  for (const std::string& one : lines) whole += one + "\n";
+  if (Status written = engine::write_file_atomically(path, whole); !written) return written.error();
+  return lines.size();
+}
+
+}  // namespace tg::daemon

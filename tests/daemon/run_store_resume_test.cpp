@@ -1,0 +1,320 @@
+// A run that goes on: what the store keeps, shows and gives back when one is interrupted and resumed.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "daemon/store/checkpoints.h"
+#include "daemon/store/run_store.h"
+#include "daemon/store/stretch.h"
+#include "engine/storage/disk_fault.h"
+#include "engine/storage/safetensors.h"
+#include "run_samples.h"
+#include "state_samples.h"
+#include "temporary_directory.h"
+
+namespace tg::daemon {
+namespace {
+
+using schema::RunState;
+using schema::StateId;
+using tests::artefacts_at;
+using tests::facts_at;
+using tests::read_text;
+using tests::state_at;
+using tests::TemporaryDirectory;
+using tests::write_text;
+using Steps = std::vector<std::uint64_t>;
+
+class RunStoreResumeTest : public testing::Test {
+ protected:
+  void TearDown() override { engine::set_disk_fault({}); }
+  void open(Retention retention = {}) {
+    warnings.clear();
+    store.reset();
+    auto opened = RunStore::open(directory.path(), "node-a", warnings, std::move(retention));
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    store = std::move(*opened);
+  }
+  std::string run_file(const std::string& file) const { return directory.path() + "/runs/run-1/" + file; }
+  static RunRecord record(RunState state, std::uint32_t lineage = 1, const StateId& from = {}) {
+    RunRecord made = tests::sample_record("run-1", "node-a", state);
+    made.key = 76 + lineage;
+    made.files.clear();
+    made.from = from;
+    made.status.lineage = lineage;
+    made.status.from_step = from.step;
+    return made;
+  }
+  void put_checkpoint(std::uint64_t step, std::uint32_t lineage = 1, const StateId& from = {}) {
+    const StateFacts facts = facts_at(step, lineage, 76 + lineage);
+    ASSERT_TRUE(write_checkpoint(store->directory("run-1"), facts.id, from, state_at(facts)).ok());
+  }
+  void put_end(std::uint64_t step, std::uint32_t lineage = 1) {
+    std::filesystem::create_directories(store->directory("run-1"));
+    ASSERT_TRUE(write_artefacts(store->directory("run-1"), artefacts_at(facts_at(step, lineage, 76 + lineage))).ok());
+  }
+  // Of the own row.
+  Steps shown_states() const {
+    const schema::RunStatus shown = store->statuses().at(0);
+    for (const schema::MemberStatus& row : shown.members)
+      if (row.node == "node-a") return row.states;
+    return {};
+  }
+  // "lineage:state ..." of views.jsonl.
+  std::string stretches() const {
+    std::string text;
+    for (const Stretch& stretch : stretches_in(run_file(kViewsFile)))
+      text += std::to_string(stretch.lineage) + ":" + stretch.ended.substr(0, stretch.ended.find(':')) + " ";
+    return text;
+  }
+
+  TemporaryDirectory directory;
+  std::vector<std::string> warnings;
+  std::unique_ptr<RunStore> store;
+};
+
+TEST_F(RunStoreResumeTest, AnInterruptedRunIsKeptUntilSomebodySaysOtherwise) {
+  open({{1, 1, 1}, [](const Deletion&) {}});
+  ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
+  put_checkpoint(20);
+  open({{1, 1, 1}, [](const Deletion&) {}});
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kInterrupted);
+  for (const char* id : {"run-2", "run-3"}) {
+    RunRecord other = tests::sample_record(id, "node-a", RunState::kCompleted);
+    other.status.since_ms += id[4];
+    ASSERT_TRUE(store->write(other).ok());
+  }
+  store->delete_what_is_due();
+  EXPECT_FALSE(store->exists("run-2"));
+  EXPECT_TRUE(store->exists("run-1")) << "retention takes only what has ended";
+  RunRecord paused = tests::sample_record("run-4", "node-a", RunState::kPaused);
+  ASSERT_TRUE(store->write(paused).ok());
+  store->delete_what_is_due();
+  EXPECT_TRUE(store->exists("run-4"));
+  EXPECT_EQ(store->remove("run-4").error().kind, ErrorKind::kRefused);
+  EXPECT_TRUE(store->remove("run-1").ok()) << "an explicit wish";
+  EXPECT_FALSE(store->exists("run-1"));
+}
+
+TEST_F(RunStoreResumeTest, StatusShowsWhereAResumeMayBegin) {
+  open();
+  ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
+  for (const std::uint64_t step : {10, 20, 30}) put_checkpoint(step);
+  EXPECT_EQ(shown_states(), Steps{}) << "it goes on";
+  open();
+  EXPECT_EQ(shown_states(), (Steps{30, 20}));
+  open();
+  EXPECT_EQ(shown_states(), (Steps{30, 20}));
+  // An end adds its own.
+  put_end(35);
+  RunRecord ended = record(RunState::kFailed);
+  ended.own_row().digest_step = 35;
+  ASSERT_TRUE(store->write(ended).ok());
+  EXPECT_EQ(shown_states(), (Steps{35, 30, 20}));
+  const Result<FoundStates> found = store->states("run-1");
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  EXPECT_EQ(found->states.size(), 3u);
+  EXPECT_EQ(found->states[0].file, kStateFile);
+  EXPECT_EQ(store->states("run-2").error().kind, ErrorKind::kNotFound);
+}
+
+TEST_F(RunStoreResumeTest, EachStretchIsALineAndTheFileHasAHash) {
+  open();
+  ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
+  EXPECT_EQ(stretches(), "") << "only what has ended";
+  put_checkpoint(20);
+  open();  // it was killed
+  EXPECT_EQ(stretches(), "1:INTERRUPTED ");
+  EXPECT_EQ(store->find("run-1")->stretches, 1u);
+  EXPECT_EQ(stretches_in(run_file(kViewsFile))[0].to_step, 20u);
+  open();
+  EXPECT_EQ(stretches(), "1:INTERRUPTED ") << "told once";
+  ASSERT_TRUE(store->write(record(RunState::kRunning, 2, facts_at(20).id)).ok());
+  EXPECT_EQ(stretches(), "1:INTERRUPTED ");
+  ASSERT_TRUE(store->keep(record(RunState::kRunning, 2, facts_at(20).id)).ok());
+  put_end(40, 2);
+  RunRecord completed = record(RunState::kCompleted, 2, facts_at(20).id);
+  ASSERT_TRUE(store->keep(completed).ok());
+  ASSERT_TRUE(store->write(completed).ok());
+  EXPECT_EQ(stretches(), "1:INTERRUPTED 2:COMPLETED ");
+  for (int start = 0; start < 2; ++start) {
+    const RunRecord kept = *store->find("run-1");
+    EXPECT_EQ(kept.stretches, 2u);
+    EXPECT_EQ(kept.status.lineage, 2u);
+    EXPECT_EQ(kept.files.at(kViewsFile), engine::mark_of_file(run_file(kViewsFile)).value());
+    const auto slice = store->read_slice("run-1", kViewsFile, 0, 100'000);
+    ASSERT_TRUE(slice.ok());
+    EXPECT_EQ(slice->data, read_text(run_file(kViewsFile)));
+    EXPECT_TRUE(slice->final);
+    open();
+  }
+  // What is learnt later of the end changes its line.
+  EXPECT_FALSE(store->amend(77, [](RunRecord&) { FAIL() << "an earlier key changes nothing"; }));
+  EXPECT_TRUE(store->amend(78, [](RunRecord& one) { one.status.state = RunState::kStopped; }));
+  EXPECT_EQ(stretches(), "1:INTERRUPTED 2:STOPPED ");
+  EXPECT_EQ(store->find("run-1")->files.at(kViewsFile), engine::mark_of_file(run_file(kViewsFile)).value());
+}
+
+// An older tgd wrote no views.jsonl.
+TEST_F(RunStoreResumeTest, ARunOfTheVersionBeforeGetsItsFirstLineWhenItGoesOn) {
+  open();
+  ASSERT_TRUE(store->write(record(RunState::kFailed)).ok());
+  std::filesystem::remove(run_file(kViewsFile));
+  open();
+  const auto none = store->read_slice("run-1", kViewsFile, 0, 100);
+  ASSERT_TRUE(none.ok()) << none.error().message;
+  EXPECT_EQ(none->total_bytes, 0u);
+  ASSERT_TRUE(store->write(record(RunState::kRunning, 2, facts_at(20).id)).ok());
+  EXPECT_EQ(stretches(), "1:FAILED ");
+  EXPECT_EQ(store->find("run-1")->stretches, 1u);
+}
+
+TEST_F(RunStoreResumeTest, AResumeThatComesToNothingLeavesAllAsItWas) {
+  open();
+  RunRecord ended = record(RunState::kFailed);
+  put_end(35);
+  ASSERT_TRUE(store->write(ended).ok());
+  const std::string on_disk = read_text(run_file("run.json"));
+  const std::string before = record_to_json(*store->find("run-1"));
+  const auto resume = [&] {
+    store->show_resuming("run-1");
+    schema::RunStatus shown = store->find("run-1")->status;
+    EXPECT_EQ(shown.state, RunState::kPending);
+    EXPECT_EQ(store->statuses().at(0).state, RunState::kPending);
+    EXPECT_EQ(shown_states(), Steps{});
+    shown.state = RunState::kStarting;
+    shown.reason = "waits for node-b";
+    store->update(shown);
+    EXPECT_EQ(store->statuses().at(0).reason, "waits for node-b");
+    EXPECT_EQ(store->find("run-1")->spec, ended.spec);
+  };
+  resume();
+  // Meanwhile what it left stands.
+  EXPECT_TRUE(store->read_slice("run-1", "model.safetensors", 0, 100'000)->final);
+  EXPECT_EQ(store->remove("run-1").error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(store->states("run-1")->states.size(), 1u);
+  ASSERT_EQ(store->records().size(), 1u);
+  EXPECT_EQ(store->records()[0].status.state, RunState::kFailed);
+  store->show_resuming("run-1");  // twice is once
+  store->forget("run-1");
+  EXPECT_EQ(record_to_json(*store->find("run-1")), before);
+  EXPECT_EQ(read_text(run_file("run.json")), on_disk);
+  EXPECT_EQ(shown_states(), Steps{35});
+  store->forget("run-1");
+  EXPECT_EQ(record_to_json(*store->find("run-1")), before) << "there is nothing to forget";
+  // It failed before it began: such a record does not replace the run's.
+  resume();
+  RunRecord unbegun;
+  unbegun.id = unbegun.status.id = "run-1";
+  unbegun.status.state = RunState::kFailed;
+  EXPECT_TRUE(store->write(unbegun).ok());
+  EXPECT_EQ(record_to_json(*store->find("run-1")), before);
+  EXPECT_EQ(read_text(run_file("run.json")), on_disk);
+  // What is learnt of the run meanwhile stays.
+  resume();
+  EXPECT_TRUE(store->amend(77, [](RunRecord& one) { one.others["node-c"].problem = "no room"; }));
+  ASSERT_TRUE(store->mark_fetched("run-1").ok());
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kStarting);
+  store->forget("run-1");
+  EXPECT_EQ(store->find("run-1")->others.at("node-c").problem, "no room");
+  EXPECT_GT(store->find("run-1")->fetched_ms, 1'700'000'000'000);
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kFailed);
+  // One that a crash cut off before it began was never on the disk.
+  resume();
+  open();
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kFailed);
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(RunStoreResumeTest, AResumeThatBeginsTakesTheRecordsPlace) {
+  open();
+  ASSERT_TRUE(store->write(record(RunState::kFailed)).ok());
+  store->show_resuming("run-1");
+  ASSERT_TRUE(store->write(record(RunState::kRunning, 2, facts_at(20).id)).ok());
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kRunning);
+  store->forget("run-1");
+  EXPECT_EQ(store->find("run-1")->status.lineage, 2u) << "what has begun is not forgotten";
+  RunRecord ended = record(RunState::kInterrupted, 2, facts_at(20).id);
+  store->update(ended.status);
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kRunning) << "an end is shown when it is on the disk";
+  ASSERT_TRUE(store->write(ended).ok());
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kInterrupted);
+  EXPECT_EQ(stretches(), "1:FAILED 2:INTERRUPTED ");
+  EXPECT_TRUE(store->read_slice("run-1", "log.txt", 0, 10)->final);
+  // It is found by name only, and only of a run that has ended.
+  store->show_resuming("run-9");
+  ASSERT_TRUE(store->write(record(RunState::kRunning, 3, facts_at(20).id)).ok());
+  store->show_resuming("run-1");
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kRunning);
+}
+
+// Killed at every call of a resume's beginning, of its checkpoint and of its end: what is found is one of the states
+// that were, and the record says what it is.
+TEST_F(RunStoreResumeTest, AKillAnywhereLeavesAStateToGoOnFrom) {
+  const StateId from = facts_at(20).id;
+  const auto begin = [&] {
+    open();
+    ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
+    for (const std::uint64_t step : {20, 30}) put_checkpoint(step);
+    open();
+  };
+  struct Killed {};
+  for (int calls = 1;; ++calls) {
+    std::filesystem::remove_all(directory.path() + "/runs/run-1");
+    begin();
+    engine::set_disk_fault([left = calls](engine::DiskCall) mutable -> int {
+      if (--left <= 0) throw Killed();
+      return 0;
+    });
+    bool killed = false;
+    try {
+      store->write(record(RunState::kRunning, 2, from)).ok();
+      put_checkpoint(40, 2, from);
+      store->keep(record(RunState::kRunning, 2, from)).ok();
+      put_end(50, 2);
+      store->keep(record(RunState::kCompleted, 2, from)).ok();
+    } catch (const Killed&) {
+      killed = true;
+    }
+    engine::set_disk_fault({});
+    open();
+    EXPECT_EQ(warnings, std::vector<std::string>{}) << calls;
+    const RunRecord found = *store->find("run-1");
+    const FoundStates states = *store->states("run-1");
+    ASSERT_FALSE(states.states.empty()) << calls;
+    const StateId newest = states.states[0].id;
+    if (found.status.lineage == 1) {
+      EXPECT_EQ(newest, facts_at(30).id) << calls;
+    } else {
+      EXPECT_TRUE(newest == from || newest.lineage == 2) << calls << ": " << newest.step;
+    }
+    EXPECT_EQ(stretches_in(run_file(kViewsFile)).size(), found.stretches) << calls;
+    EXPECT_EQ(found.stretches, found.status.lineage) << calls;
+    for (const std::string& refused : states.refused) EXPECT_NE(refused.find("given up"), std::string::npos) << refused;
+    if (killed) continue;
+    EXPECT_EQ(found.status.state, RunState::kCompleted);
+    EXPECT_GT(calls, 20);
+    break;
+  }
+}
+
+TEST_F(RunStoreResumeTest, AFullDiskCostsNoStateAndIsSaid) {
+  open();
+  ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
+  put_checkpoint(20);
+  const auto fill = [](engine::DiskCall call) { return call == engine::DiskCall::kWrite ? ENOSPC : 0; };
+  engine::set_disk_fault(fill);
+  open();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(warnings[0].starts_with("run run-1 is INTERRUPTED, but that cannot be written: ")) << warnings[0];
+  EXPECT_EQ(store->find("run-1")->status.state, RunState::kInterrupted);
+  EXPECT_EQ(shown_states(), Steps{20});
+  engine::set_disk_fault({});
+  open();
+  EXPECT_TRUE(warnings.empty());
+  EXPECT_EQ(stretches(), "1:INTERRUPTED ");
+}
+
+}  // namespace
+}  // namespace tg::daemon

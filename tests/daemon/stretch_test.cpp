@@ -1,0 +1,141 @@
+// views.jsonl: a line for each stretch, whatever a crash leaves of the last one.
+#include "daemon/store/stretch.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "engine/storage/disk_fault.h"
+#include "temporary_directory.h"
+#include "tests/schema/described.h"
+#include "tests/seeds.h"
+
+namespace tg::daemon {
+namespace {
+
+using tests::read_text;
+using tests::write_text;
+
+class StretchTest : public testing::Test {
+ protected:
+  void TearDown() override { engine::set_disk_fault({}); }
+  static Stretch stretch(std::uint32_t lineage, std::uint32_t view = 1) {
+    Stretch made;
+    made.lineage = lineage;
+    made.key = 70 + lineage;
+    made.view = view;
+    made.from = {lineage - 1, 1, 100, 0xab};
+    made.to_step = 200;
+    made.members = {"node-a", "node-b"};
+    made.weights = {1, 3};
+    made.builds = {{"node-a", "cpu oneDNN 2.6.3"}};
+    made.ended = "INTERRUPTED: node-a ended";
+    return made;
+  }
+  std::uint64_t add(const Stretch& one) {
+    const Result<std::uint64_t> lines = add_stretch(path, one);
+    EXPECT_TRUE(lines.ok()) << (lines ? "" : lines.error().message);
+    return lines ? *lines : 0;
+  }
+  std::string lineages() const {
+    std::string text;
+    for (const Stretch& one : stretches_in(path))
+      text += std::to_string(one.lineage) + "." + std::to_string(one.view) + " ";
+    return text;
+  }
+
+  tests::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/views.jsonl";
+};
+
+TEST_F(StretchTest, EveryFieldComesBack) {
+  const Stretch made = schema::filled<Stretch>();
+  const Result<Stretch> read = stretch_from_line(stretch_to_line(made));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(schema::told(*read), schema::told(made));
+  EXPECT_EQ(schema::rules_of<Stretch>().size(), schema::member_count<Stretch>());
+  EXPECT_EQ(schema::rules_of<schema::StateId>().size(), schema::member_count<schema::StateId>());
+  EXPECT_EQ(stretch_to_line(stretch(2)),
+            R"({"lineage":2,"key":"0000000000000048","view":1,"from":{"lineage":1,"view":1,"step":100,)"
+            R"("digest":"00000000000000ab"},"to_step":200,"members":["node-a","node-b"],"weights":[1,3],)"
+            R"("builds":{"node-a":"cpu oneDNN 2.6.3"},"ended":"INTERRUPTED: node-a ended"})");
+}
+
+TEST_F(StretchTest, LinesAreAddedAndTheSameStretchIsOneLine) {
+  EXPECT_EQ(lineages(), "") << "there is no file";
+  EXPECT_EQ(add(stretch(1)), 1u);
+  EXPECT_EQ(add(stretch(1)), 1u);
+  EXPECT_EQ(add(stretch(1, 2)), 2u);
+  EXPECT_EQ(add(stretch(2)), 3u);
+  EXPECT_EQ(lineages(), "1.1 1.2 2.1 ");
+  Stretch ended = stretch(2);
+  ended.ended = "COMPLETED";
+  EXPECT_EQ(add(ended), 3u);
+  EXPECT_EQ(lineages(), "1.1 1.2 2.1 ");
+  EXPECT_EQ(stretches_in(path).back().ended, "COMPLETED");
+  EXPECT_EQ(read_text(path),
+            stretch_to_line(stretch(1)) + "\n" + stretch_to_line(stretch(1, 2)) + "\n" + stretch_to_line(ended) + "\n");
+}
+
+TEST_F(StretchTest, ATornLastLineIsDroppedAndWrittenAnew) {
+  const std::string line = stretch_to_line(stretch(2));
+  for (std::size_t length = 0; length <= line.size(); ++length) {
+    write_text(path, stretch_to_line(stretch(1)) + "\n" + line.substr(0, length));
+    EXPECT_EQ(lineages(), "1.1 ") << length;
+    EXPECT_EQ(add(stretch(2)), 2u);
+    EXPECT_EQ(lineages(), "1.1 2.1 ") << length;
+  }
+  // Torn behind the very stretch that is told again.
+  write_text(path, stretch_to_line(stretch(1)) + "\n" + line.substr(0, 20));
+  EXPECT_EQ(add(stretch(1)), 1u);
+  EXPECT_EQ(read_text(path), stretch_to_line(stretch(1)) + "\n");
+}
+
+TEST_F(StretchTest, AFullDiskLeavesWhatWasThere) {
+  add(stretch(1));
+  const std::string before = read_text(path);
+  engine::set_disk_fault([](engine::DiskCall call) { return call == engine::DiskCall::kWrite ? ENOSPC : 0; });
+  EXPECT_FALSE(add_stretch(path, stretch(2)).ok());
+  Stretch other = stretch(1);
+  other.ended = "COMPLETED";
+  EXPECT_FALSE(add_stretch(path, other).ok());
+  EXPECT_EQ(read_text(path), before);
+  EXPECT_EQ(add(stretch(1)), 1u) << "what is there needs no room";
+}
+
+TEST_F(StretchTest, DamagedLinesAreNamedAndNeverThrow) {
+  const std::string good = stretch_to_line(stretch(2));
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    auto json = nlohmann::json::parse(good);
+    json[key] = value;
+    const Result<Stretch> read = stretch_from_line(json.dump());
+    return read ? std::string("read") : read.error().message;
+  };
+  EXPECT_EQ(with("lineage", -1), "field lineage is not a whole number");
+  EXPECT_EQ(with("lineage", 1ULL << 32), "field lineage is not a whole number of its size");
+  EXPECT_EQ(with("from", {{"lineage", 1}}), "field view is not there");
+  EXPECT_EQ(with("members", {"NODE \x1b[2J"}), "field members is not a list of names");
+  EXPECT_EQ(with("builds", {{"NODE \x1b[2J", "x"}}), "field builds is not an object of builds");
+  EXPECT_EQ(with("weights", {70000}), "field weights is not a list of weights");
+  EXPECT_FALSE(stretch_from_line("").ok());
+  EXPECT_FALSE(stretch_from_line("[]").ok());
+  EXPECT_FALSE(stretch_from_line(std::string(100'000, '[')).ok());
+  write_text(path, good + "\nodd\n" + stretch_to_line(stretch(3)) + "\n");
+  EXPECT_EQ(lineages(), "2.1 3.1 ");
+  for (const std::uint64_t seed : seeds(2000)) {
+    TG_SEED(seed);
+    std::mt19937_64 random(seed);
+    std::string damaged = good;
+    for (int flips = 0; flips < 3; ++flips) damaged[random() % damaged.size()] = static_cast<char>(random());
+    const Result<Stretch> read = stretch_from_line(damaged);
+    if (!read) {
+      EXPECT_EQ(read.error().kind, ErrorKind::kCorrupt);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tg::daemon
