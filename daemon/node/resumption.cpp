@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/store/state_facts.h"
 #include "schema/options/job.h"
 #include "schema/text.h"
 
@@ -112,9 +111,10 @@ void Resumption::find(const RunIdentity& run) {
   });
 }
 
-schema::Offer Resumption::offer(const StatesFound& event) {
+schema::Offer Resumption::offer(StatesFound event) {
   schema::Offer offer;
-  for (const FoundState& found : event.found.states)
+  found_ = std::move(event.found.states);
+  for (const FoundState& found : found_)
     if (offer.states.size() < schema::kMostStates) offer.states.push_back(found.id);
   // The beginning needs no file: the job says all of it.
   if (const std::optional<RunRecord> record = context_.disk.store.find(event.run_id); event.known && record) {
@@ -138,15 +138,9 @@ Result<SavedStart> Resumption::start_of(const RunIdentity& run) const {
   const std::optional<RunRecord> record = context_.disk.store.find(run.id);
   if (!record) return Error{ErrorKind::kNotFound, context_.self.config.node + " has no run " + run.id};
   SavedStart start{.state = *run.resume->start, .directory = context_.disk.store.directory(run.id)};
-  if (start.state != beginning_of(*record)) {
-    const Result<StateFile> file = open_state(start.directory, start.state);
-    if (!file.ok()) return file.error();
-    const Result<StateFacts> facts = facts_in(file->metadata);
-    if (!facts.ok()) return Error{facts.error().kind, file->path + " " + facts.error().message};
-    start.counters = facts->counters;
-  } else {
-    start.from_the_beginning = true;
-  }
+  start.from_the_beginning = start.state == beginning_of(*record);
+  for (const FoundState& found : found_)
+    if (found.id == start.state) start.counters = found.facts.counters;
   start.data_hash = record->data_hash;
   start.model_hash = record->model_hash;
   start.record = std::make_shared<const RunRecord>(*record);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "daemon/membership/run_identity.h"
 #include "daemon/node/event_queue.h"
@@ -29,7 +30,7 @@ class Resumption {
   // --- as a member ---
   // Looks for this run's states, on the saver's thread: StatesFound follows.
   void find(const RunIdentity& run);
-  schema::Offer offer(const StatesFound& event);
+  schema::Offer offer(StatesFound event);
   std::uint32_t known_lineage(const std::string& run) const;  // 0: no record
   // The state that was chosen, with what its record says that the bits depend on.
   Result<SavedStart> start_of(const RunIdentity& run) const;
@@ -41,7 +42,8 @@ class Resumption {
 
   const RunContext& context_;
   EventQueue& queue_;
-  std::string tried_;  // of due()
+  std::vector<FoundState> found_;  // of the run that was asked for last
+  std::string tried_;              // of due()
   std::uint64_t next_try_ms_ = 0, pause_ms_ = kFirstTryMs;
 };
 
