@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "schema/options/job.h"
+#include "schema/options/resumed_job.h"
 #include "schema/text.h"
 
 namespace tg::daemon {
@@ -18,7 +19,12 @@ std::string joined(const std::vector<std::string>& names) {
 // State 0 of the first lineage.
 schema::StateId beginning_of(const RunRecord& record) { return {1, View::kFirst, 0, record.initial_digest}; }
 
-std::string resume_it(const std::string& run) { return "tgctl resume " + run; }
+// A key that no resume may change, and that differs; "" if there is none.
+std::string changed_past(const schema::JobSpec& then, const schema::JobSpec& now) {
+  for (const schema::Option<schema::JobSpec>& option : schema::job_options())
+    if (!option.resumable && option.get(then) != option.get(now)) return option.name;
+  return "";
+}
 
 }  // namespace
 
@@ -29,22 +35,18 @@ Result<RunIdentity> Resumption::asked(const schema::ResumeRequest& request, std:
   if (!record || record->id != request.run)
     return Error{ErrorKind::kNotFound,
                  "no run '" + request.run + "' on " + context_.self.config.node + "; list the runs: tgctl list"};
-  const schema::RunState state = record->status.state;
-  if (!schema::has_ended(state))
-    return Error{ErrorKind::kRefused, "run " + record->id + " is " + std::string(to_word(state)) +
-                                          "; follow it: tgctl wait " + record->id};
   if (!record->begun())
-    return Error{ErrorKind::kRefused, "run " + record->id + " never began, so there is nothing to go on from; start it"};
-  Result<schema::JobSpec> job = schema::parse_job(record->spec, "run.json");
+    return Error{ErrorKind::kRefused, "run " + record->id + " never began: there is nothing to go on from; start it anew"};
+  const Result<schema::JobSpec> before = schema::parse_job(record->spec, "run.json");
+  if (!before.ok()) return before.error();
+  const Result<schema::JobSpec> job = schema::resumed_job(*before, request.settings);
   if (!job.ok()) return job.error();
-  if (const Status set = schema::set_for_resume(*job, request.settings); !set.ok()) return set.error();
-  if (state == schema::RunState::kCompleted && request.from_newest && job->steps <= record->status.step)
-    return Error{ErrorKind::kRefused, "run " + record->id + " is COMPLETED with " + std::to_string(record->status.step) +
-                                          " steps; to train on: " + resume_it(record->id) + " --set steps=" +
-                                          std::to_string(2 * std::max<std::uint64_t>(record->status.step, 1))};
+  const std::optional<std::uint64_t> from_step =
+      request.from_newest ? std::nullopt : std::optional(request.from_step);
+  if (const Status may = schema::may_resume(record->status, *job, from_step); !may.ok()) return may.error();
   Result<RunIdentity> run = identity_of(*record, *job, key);
   if (!run.ok()) return run;
-  if (!request.from_newest) run->resume->from_step = request.from_step;
+  run->resume->from_step = from_step;
   run->resume->any_build = request.any_build;
   return run;
 }
@@ -78,7 +80,7 @@ std::string Resumption::why_none(const RunIdentity& run, const std::optional<Run
                                 now = schema::parse_job(run.spec, "proposal");
   if (!then.ok()) return node + ": " + then.error().message;
   if (!now.ok()) return node + ": " + now.error().message;
-  if (const std::string key = schema::changed_past(*then, *now); !key.empty())
+  if (const std::string key = changed_past(*then, *now); !key.empty())
     return node + " has another job for run " + run.id + ": " + key + " differs; its run.json was changed";
   return "";
 }
@@ -105,9 +107,11 @@ void Resumption::find(const RunIdentity& run) {
   const std::optional<RunRecord> record = context_.disk.store.find(run.id);
   if (const std::string why = why_none(run, record); !why.empty())
     return queue_.post(StatesFound{run.key, run.id, {.states = {}, .refused = {why}}, false});
-  context_.disk.saver.post([&context = context_, &queue = queue_, record = *record, key = run.key] {
+  context_.disk.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.key] {
     const auto advance = [&context] { ++context.news.progress.count; };
-    queue.post(StatesFound{key, record.id, states_in(context.disk.store.directory(record.id), record, advance)});
+    Result<FoundStates> found = context.disk.store.states(id, advance);
+    queue.post(found.ok() ? StatesFound{key, id, *std::move(found)}
+                          : StatesFound{key, id, {.states = {}, .refused = {found.error().message}}, false});
   });
 }
 
