@@ -11,13 +11,14 @@
 namespace tg::daemon {
 
 struct RunIdentity {
-  std::uint64_t key = 0;  // drawn by the proposer, anew with each resume; in every frame of the run
+  std::uint64_t key = 0;  // drawn by the proposer, at the start and at every resume; in every frame of the run
   std::string id;
   std::string spec;  // canonical job
   std::uint64_t start_timeout_ms = 30'000;
-  Per<Seat, std::uint16_t> weights = {};  // all nodes' weights, as the proposer knew them
-  std::uint64_t global_batch = 0;         // samples of a step, whoever takes part
-  std::optional<schema::Resume> resume = {};  // nothing: a new run
+  // All nodes' weights: of a new run as the proposer knew them, of one that goes on as its record has them.
+  Per<Seat, std::uint16_t> weights = {};
+  std::optional<schema::Resume> resume = {};  // it goes on from resume->start, once that is chosen; nothing: a new run
+  std::uint64_t global_batch = 0;             // of one that goes on, as its record has it; 0 = as the job says
 
   std::uint32_t lineage() const { return resume ? resume->lineage : 1; }
 };
