@@ -71,7 +71,6 @@ struct ControlServer::State {
   void handle(const Client& client, schema::FetchRequest request);
   void handle(const Client& client, schema::DeleteRequest request);
   void handle(const Client& client, schema::FetchedRequest request);
-  void handle(const Client& client, schema::ResumeRequest);
   void handle(const Client& client, schema::VersionRequest request);
   void handle(const Client& client, const schema::Beat& beat);
   bool is_rival(const schema::Beat& beat) const;
@@ -384,7 +383,6 @@ void ControlServer::State::handle(const Client& client, schema::FetchedRequest r
   answer(client, schema::DoneReply{request.run, config.node, 0});
 }
 
-void ControlServer::State::handle(const Client& client, schema::ResumeRequest) { refuse(client); }
 
 void ControlServer::State::handle(const Client& client, schema::VersionRequest) {
   answer(client, schema::VersionReply{config.node, build});

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kTickMs = 20;
 constexpr int kGoodbyeLingerMs = 500;
+constexpr std::uint64_t kNobody = 0;       // the token of a call that nobody waits for
 constexpr std::uint64_t kStoreMs = 60'000;  // between looks for runs that are too old, and for room to save one
 
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
@@ -51,6 +52,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       membership_(membership_options(context)),
       advisor_(context, queue, control),
       dry_run_(context, control, advisor_, [this] { return draw(); }),
+      resumption_(context, queue),
       examiner_({.config = context.self.config,
                  .compute = context.machine.compute,
                  .build = context.self.build,
@@ -134,6 +136,7 @@ void Node::tick() {
   membership_.tick(now);
   advisor_.tick(busy());
   examiner_.tick();
+  resume_by_itself(now);
   publish_metrics();
   if (!run_ && now - last_store_ms_ >= kStoreMs) {
     last_store_ms_ = now;
@@ -338,13 +341,34 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
     identity.global_batch = schema::resolved_global_batch(*job, members);
     return dry_run_.begin(token, std::move(identity), std::move(job).value());
   }
-  membership_.start(token, identity, now_ms());
-  if (const RunIdentity* current = membership_.current(); current != nullptr && current->key == identity.key)
-    show(identity, *job, schema::RunState::kPending);
+  propose(token, identity);
 }
 
 void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
-  control_.reply(token, Error{ErrorKind::kRefused, "run " + request.run + " cannot be resumed by this build"});
+  const Result<RunIdentity> identity = resumption_.asked(request, draw());
+  if (!identity.ok()) return control_.reply(token, identity.error());
+  propose(token, *identity);
+}
+
+// A run, new or to go on, on its way to all members.
+void Node::propose(std::uint64_t token, const RunIdentity& identity) {
+  membership_.start(token, identity, now_ms());
+  const RunIdentity* const current = membership_.current();
+  if (current == nullptr || current->key != identity.key) return;
+  if (const Result<schema::JobSpec> job = schema::parse_job(identity.spec, "job"); job.ok())
+    show(identity, *job, schema::RunState::kPending);
+}
+
+// The first node speaks for all, once all are there.
+void Node::resume_by_itself(std::uint64_t now) {
+  if (context_.self.config.seat() != Seat(0) || leaving_ || busy() || !membership_.idle()) return;
+  const LinkTable& links = context_.network.mesh.links();
+  for (const Seat seat : context_.self.names.places())
+    if (seat != Seat(0) && !(links.up(seat) && control_.up(seat))) return;
+  const std::optional<RunIdentity> run = resumption_.due(now, draw());
+  if (!run) return;
+  context_.news.log.info("auto-resume", {{"run", run->id}});
+  propose(kNobody, *run);
 }
 
 // What an earlier run still takes is not there for another one.
@@ -365,7 +389,9 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
   status.data = to_word(job.data);
   status.gradients = to_word(job.gradients);
   status.steps = job.steps;
-  for (const std::string& name : context_.self.names) status.members.push_back({name, state, 0, 0, 0, 0});
+  for (const std::string& name : context_.self.names) status.members.push_back({.node = name, .state = state});
+  status.lineage = identity.lineage();
+  if (identity.resume) context_.disk.store.show_resuming(identity.id);
   context_.disk.store.update(status);
 }
 
@@ -411,9 +437,16 @@ void Node::carry_out(SendFrame& action) {
 }
 
 void Node::carry_out(FindStates& action) {
-  schema::Offer nothing;
-  nothing.problem = context_.self.config.node + " cannot look for states yet";
-  membership_.offered(action.run.key, std::move(nothing), 0, now_ms());
+  if (const Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal"); job.ok())
+    show(action.run, *job, schema::RunState::kStarting);
+  save_held();  // a state that is only in memory is one as well, once it is on the disk
+  resumption_.find(action.run);
+}
+
+void Node::on(StatesFound& event) {
+  const std::uint32_t lineage = resumption_.known_lineage(event.run_id);
+  const std::uint64_t key = event.key;
+  membership_.offered(key, resumption_.offer(std::move(event)), lineage, now_ms());
 }
 
 void Node::carry_out(PrepareRun& action) {
@@ -423,20 +456,30 @@ void Node::carry_out(PrepareRun& action) {
     valid = Error{ErrorKind::kRefused,
                   context_.self.config.node + " knows a run " + action.run.id + " already; choose another --id"};
   if (valid.ok()) valid = nothing_left_behind();
-  if (valid.ok()) {
-    show(action.run, *job, schema::RunState::kStarting);
-    control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
-    advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
-    examiner_.give_way("run " + action.run.id + " began");
-    dry_run_.give_way({ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
-    action.run.global_batch = schema::resolved_global_batch(*job, action.view.size());
-    run_ = std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view);
-    return;
+  std::optional<SavedStart> start;
+  if (valid.ok() && action.run.resume) {
+    Result<SavedStart> found = resumption_.start_of(action.run);
+    if (found.ok())
+      start = *std::move(found);
+    else
+      valid = found.error();
   }
-  schema::Vote refusal;
-  refusal.kind = valid.error().kind;
-  refusal.message = valid.error().message;
-  membership_.prepared(action.run.key, refusal, now_ms());
+  if (!valid.ok()) {
+    schema::Vote refusal;
+    refusal.kind = valid.error().kind;
+    refusal.message = valid.error().message;
+    return membership_.prepared(action.run.key, refusal, now_ms());
+  }
+  show(action.run, *job, schema::RunState::kStarting);
+  control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
+  advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
+  examiner_.give_way("run " + action.run.id + " began");
+  dry_run_.give_way({ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
+  if (action.run.global_batch == 0)
+    action.run.global_batch = start && start->record->global_batch != 0
+                                  ? start->record->global_batch
+                                  : schema::resolved_global_batch(*job, action.view.size());
+  run_ = std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view, std::move(start));
 }
 
 void Node::carry_out(BeginRun& action) {
@@ -494,7 +537,7 @@ void Node::carry_out(EndRun& action) {
   context_.news.metrics.numbers().run_state = action.state;
   const bool begun = is_current(action.key) && run_->begun();
   std::string reason = action.reason;
-  if (!begun && action.state == schema::RunState::kFailed) reason += absent_problems();
+  if (!begun && !schema::is_fact(action.state)) reason += absent_problems();
   const Status recorded = begun ? run_->keeper().ended(action.end) : save_unbegun(action, reason);
   if (!recorded.ok())
     context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
@@ -512,6 +555,10 @@ void Node::carry_out(EndRun& action) {
 }
 
 Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
+  // A resume that came to nothing changes nothing.
+  context_.disk.store.forget(action.id);
+  if (const auto before = context_.disk.store.find(action.id); before && before->id == action.id && before->begun())
+    return {};
   RunRecord record;
   record.id = record.status.id = action.id;
   record.node = context_.self.config.node;
@@ -524,6 +571,12 @@ Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
 }
 
 void Node::carry_out(AnswerStart& action) {
+  if (action.token == kNobody) {
+    if (!action.status.ok())
+      context_.news.log.warning("auto-resume",
+                                {{"run", action.run_id}, {"why", action.status.error().message + absent_problems()}});
+    return context_.disk.store.forget(action.status.ok() ? "" : action.run_id);
+  }
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
     schema::StartReply facts = run_->facts(choice_.commit);
     facts.link_mbps = choice_.link_mbps;  // of the slowest member

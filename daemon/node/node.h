@@ -27,6 +27,7 @@
 #include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/last_words.h"
+#include "daemon/node/resumption.h"
 #include "daemon/node/service_manager.h"
 #include "daemon/run/run.h"
 #include "kernels/base/log.h"
@@ -59,11 +60,14 @@ class Node {
   void on(StepHappened& event);
   void on(RunSaved& event);
   void on(CheckpointWritten& event);
+  void on(StatesFound& event);
   void on(Benched& event) { advisor_.on_benched(event); }
   void on(DataSeen& event) { advisor_.on_data_seen(event, busy()); }
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
   void resume(std::uint64_t token, const schema::ResumeRequest& request);
+  void propose(std::uint64_t token, const RunIdentity& identity);
+  void resume_by_itself(std::uint64_t now);
   void stop(std::uint64_t token, const schema::StopRequest& request);
   void examine(std::uint64_t token, const schema::ExamineRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
@@ -104,6 +108,7 @@ class Node {
   Choice choice_;                 // of the current run
   Advisor advisor_;    // bench and plan
   DryRun dry_run_;     // what a start would do
+  Resumption resumption_;
   Examiner examiner_;  // doctor
   BurstMeter bursts_;
   LastWords last_words_;

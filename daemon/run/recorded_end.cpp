@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace tg::daemon {
+
 void record_end(RunRecord& record, const RunEnd& end, const Per<Seat, std::string>& names) {
   const schema::Ended& truth = end.truth;
   record.status.state = truth.state;

@@ -270,9 +270,9 @@ void Run::checkpointed(const CheckpointWritten& outcome) {
 // --- its end ---
 
 void Run::begin_save(schema::RunState state, const std::string& reason) {
-  Replica& replica = *prepared_->replica;
-  const bool one_ahead = replica.committed_steps() > replica.confirmed_steps();
-  if (one_ahead) replica.undo();
+  const std::uint64_t committed = prepared_->replica->committed_steps();
+  view_.member().rest();
+  const bool one_ahead = prepared_->replica->committed_steps() < committed;
   read_digests();
   journal_.state(state, reason);
   keeper_.begin_save(journal_.refreshed(), journal_.take_metrics(), timeline_, one_ahead);

@@ -30,8 +30,8 @@ void RunView::prepared(std::shared_ptr<const Prepared> prepared) {
                                                      .weights = weights_,
                                                      .job = run_.job,
                                                      .has_test_data = has_test_data,
-                                                     .first_step = prepared_->replica->committed_steps(),
-                                                     .global_batch = run_.identity.global_batch},
+                                                     .global_batch = run_.identity.global_batch,
+                                                     .first_step = prepared_->replica->committed_steps()},
                                      prepared_->model, static_cast<Member::Delegate&>(*this));
 }
 
@@ -102,7 +102,7 @@ void RunView::computed(const GradientReady& last) { run_.journal.computed(last);
 void RunView::committed(const Member::Committed& committed) { run_.journal.committed(committed); }
 
 void RunView::confirmed(std::uint64_t step, bool checkpoint) {
-  run_.journal.confirmed(step);
+  if (run_.journal.status().step < step) run_.journal.confirmed(step);  // else before its report
   if (!checkpoint) return;
   const std::uint64_t digest = Replica::combine(prepared_->replica->segment_digests());
   run_.keeper.write_checkpoint({run_.identity.lineage(), view_.number(), step, digest}, run_.journal.refreshed(),
