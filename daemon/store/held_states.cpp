@@ -41,8 +41,8 @@ void HeldStates::drop(const std::string& id) {
   opened_ = {};  // a new file of that name may take its place
 }
 
-Result<Slice> HeldStates::read(const RunRecord& record, const std::string& file, std::uint64_t offset,
-                               std::size_t most_bytes) {
+Result<FileSlice> HeldStates::read(const RunRecord& record, const std::string& file, std::uint64_t offset,
+                                   std::size_t most_bytes) {
   const std::lock_guard lock(mutex_);
   const Artefacts* artefacts = nullptr;
   if (const auto found = states_.find(record.id); found != states_.end()) {
@@ -58,7 +58,7 @@ Result<Slice> HeldStates::read(const RunRecord& record, const std::string& file,
   }
   const auto image = artefacts == nullptr ? Artefacts::const_iterator() : artefacts->find(file);
   if (artefacts == nullptr || image == artefacts->end()) return Error{ErrorKind::kNotFound, file};
-  Slice slice;
+  FileSlice slice;
   slice.total_bytes = image->second.bytes();
   if (offset >= slice.total_bytes) return slice;
   slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));

@@ -31,13 +31,13 @@ constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins like 
 std::string errno_text() { return std::strerror(errno); }
 
 // A link in a run's directory leads nowhere.
-Result<Slice> read_file(const std::string& path, std::uint64_t offset, std::size_t most_bytes) {
+Result<FileSlice> read_file(const std::string& path, std::uint64_t offset, std::size_t most_bytes) {
   const auto unreadable = [&](const Error& cause) {
     return Error{cause.kind, "cannot read " + path + ": " + cause.message};
   };
   const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
   if (!file) return unreadable(file.error());
-  Slice slice;
+  FileSlice slice;
   slice.total_bytes = file->bytes();
   if (offset >= slice.total_bytes) return slice;
   slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));
@@ -98,7 +98,7 @@ void RunFiles::sweep(const std::string& id) const { engine::delete_partial_files
 Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   const auto refused = [](const std::string& what) { return Error{ErrorKind::kIo, what}; };
   if (!schema::is_run_id(id)) return refused("the directory's name is not a run id");
-  const Result<Slice> content = read(id, kRecordFile, 0, schema::kMostRecordBytes);
+  const Result<FileSlice> content = read(id, kRecordFile, 0, schema::kMostRecordBytes);
   if (!content) return content.error();
   if (content->total_bytes > schema::kMostRecordBytes) return refused("larger than any record");
   Result<RunRecord> record = record_from_json(content->data);
@@ -108,8 +108,8 @@ Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   return record;
 }
 
-Result<Slice> RunFiles::read(const std::string& id, const std::string& file, std::uint64_t offset,
-                             std::size_t most_bytes) const {
+Result<FileSlice> RunFiles::read(const std::string& id, const std::string& file, std::uint64_t offset,
+                                 std::size_t most_bytes) const {
   return read_file(directory(id) + "/" + file, offset, most_bytes);
 }
 

@@ -17,7 +17,7 @@ inline constexpr const char* kRecordFile = "run.json";
 inline constexpr const char* kLogFile = "log.txt";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 
-struct Slice {
+struct FileSlice {
   std::uint64_t total_bytes = 0;  // of the whole file
   std::string data;
 };
@@ -55,8 +55,8 @@ class RunFiles {
   // Writes down in views.jsonl what the record says of its stretch, once, and the file's hash in the record.
   Status record_stretch(RunRecord& record) const;
   // kNotFound if there is no such file.
-  Result<Slice> read(const std::string& id, const std::string& file, std::uint64_t offset,
-                     std::size_t most_bytes) const;
+  Result<FileSlice> read(const std::string& id, const std::string& file, std::uint64_t offset,
+                         std::size_t most_bytes) const;
   EndedRun ended_run(const RunRecord& record) const;
   // Removes a run in one instant: a crash leaves no half of it.
   Status remove(const std::string& id) const;

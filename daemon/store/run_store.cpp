@@ -49,7 +49,7 @@ struct RunStore::State {
   std::optional<RunRecord> recorded(const std::string& id) const;
   std::vector<std::uint64_t> steps_of(const RunRecord& record) const;
   void put(RunRecord record, bool on_disk);
-  Result<Slice> read_unwritten_record(const RunRecord& record, std::uint64_t offset, std::size_t most_bytes);
+  Result<FileSlice> read_unwritten_record(const RunRecord& record, std::uint64_t offset, std::size_t most_bytes);
   void delete_what_is_due();
 
   const std::unique_ptr<RunFiles> files;
@@ -382,15 +382,15 @@ bool RunStore::exists(const std::string& id) const {
 }
 
 // The record, if it could not be written to the disk; kNotFound if it was.
-Result<Slice> RunStore::State::read_unwritten_record(const RunRecord& record, std::uint64_t offset,
-                                                     std::size_t most_bytes) {
+Result<FileSlice> RunStore::State::read_unwritten_record(const RunRecord& record, std::uint64_t offset,
+                                                         std::size_t most_bytes) {
   {
     const std::lock_guard lock(mutex);
     const auto found = runs.find(record.id);
     if (found == runs.end() || found->second.on_disk) return Error{ErrorKind::kNotFound, kRecordFile};
   }
   const std::string json = record_to_json(record);
-  return Slice{json.size(), offset < json.size() ? json.substr(offset, most_bytes) : ""};
+  return FileSlice{json.size(), offset < json.size() ? json.substr(offset, most_bytes) : ""};
 }
 
 Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std::string& file, std::uint64_t offset,
@@ -409,7 +409,7 @@ Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std
   // The state is read before the file's size: of a finished run, the file does not grow any more.
   const bool finished = schema::has_ended(record->status.state);
   const std::size_t bytes = std::min(most_bytes, schema::kFileSliceBytes);
-  Result<Slice> slice = state_->held.read(*record, file, offset, bytes);
+  Result<FileSlice> slice = state_->held.read(*record, file, offset, bytes);
   if (file == kRecordFile && finished) slice = state_->read_unwritten_record(*record, offset, bytes);
   if (!slice && slice.error().kind == ErrorKind::kNotFound)
     slice = state_->files->read(record->id, file, offset, bytes);
@@ -419,7 +419,7 @@ Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std
       return Error{ErrorKind::kNotFound, state_->node + " has no " + file + " of run " + record->id + ", which is " +
                                              std::string(to_word(record->status.state))};
     }
-    slice = Slice{};  // nothing was written yet
+    slice = FileSlice{};  // nothing was written yet
   }
   if (!slice) return slice.error();
   schema::SliceReply reply;
