@@ -50,7 +50,7 @@ Result<FileSlice> HeldStates::read(const RunRecord& record, const std::string& f
   } else if (!record.checkpoint.empty()) {
     const std::string path = files_.directory(record.id) + "/" + record.checkpoint;
     if (opened_.first != path) {
-      Result<StateFile> state = open_state_file(path, false);
+      Result<StateFile> state = open_state_file(path);
       if (!state) return state.error();
       opened_ = {path, std::move(state->artefacts)};
     }
