@@ -70,28 +70,18 @@ Status add_file(Artefacts& artefacts, const char* name, std::vector<TensorSource
   return {};
 }
 
-// Its header is what was written, and its values if they are to be checked: that reads all of them.
-Status check_whole(const StateFile& state, bool values, const std::function<void()>& advance) {
-  const auto damaged = [&](const char* what) {
-    return Error{ErrorKind::kCorrupt, state.path + " is damaged: " + what};
-  };
+Error damaged(const StateFile& state, const char* what) {
+  return {ErrorKind::kCorrupt, state.path + " is damaged: " + what};
+}
+
+// Its header is what was written.
+Status check_header(const StateFile& state) {
   const auto has = [&](const char* name) { return state.metadata.contains(name); };
-  if (!has(kValuesHash) || !has(kModelHash) || !has(kRawModelHash)) return damaged("its metadata lack hashes");
+  if (!has(kValuesHash) || !has(kModelHash) || !has(kRawModelHash)) return damaged(state, "its metadata lack hashes");
   // The version before hashed no headers.
   if (has(kHeaderHash) ? header_hash_of(state.metadata, state.tensors) != state.metadata.at(kHeaderHash)
                        : has("lineage"))
-    return damaged("its header has another hash than it had when it was written");
-  if (!values) return {};
-  std::vector<TensorSource> tensors = state.tensors;
-  for (TensorSource& tensor : tensors)
-    tensor.read = [read = tensor.read, &advance](std::size_t first, std::span<float> to) {
-      advance();
-      return read(first, to);
-    };
-  const Result<std::string> hash = hash_of(tensors);
-  if (!hash) return hash.error();
-  if (*hash != state.metadata.at(kValuesHash))
-    return damaged("its values have another hash than they had when they were written");
+    return damaged(state, "its header has another hash than it had when it was written");
   return {};
 }
 
@@ -143,11 +133,25 @@ Result<FileMarks> write_artefacts(const std::string& directory, const Artefacts&
   return marks;
 }
 
-Result<StateFile> open_state_file(const std::string& path, bool check, const std::function<void()>& advance) {
+Status check_values(const StateFile& state, const std::function<void()>& advance) {
+  std::vector<TensorSource> tensors = state.tensors;
+  for (TensorSource& tensor : tensors)
+    tensor.read = [read = tensor.read, &advance](std::size_t first, std::span<float> to) {
+      advance();
+      return read(first, to);
+    };
+  const Result<std::string> hash = hash_of(tensors);
+  if (!hash) return hash.error();
+  if (*hash != state.metadata.at(kValuesHash))
+    return damaged(state, "its values have another hash than they had when they were written");
+  return {};
+}
+
+Result<StateFile> open_state_file(const std::string& path) {
   Result<engine::OpenTensors> open = engine::open_safetensors(path);
   if (!open) return open.error();
   StateFile state{.path = path, .metadata = std::move(open->metadata), .tensors = std::move(open->tensors)};
-  if (Status whole = check_whole(state, check, advance); !whole) return whole.error();
+  if (Status whole = check_header(state); !whole) return whole.error();
   std::vector<TensorSource> raw, average;
   for (const TensorSource& tensor : state.tensors) {
     const std::size_t dot = tensor.name.rfind('.');

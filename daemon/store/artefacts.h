@@ -39,16 +39,17 @@ Result<Artefacts> artefacts_of(const engine::Model& model, const StateArrays& ar
 // Each file is replaced atomically; the first error is returned, with its path.
 Result<FileMarks> write_artefacts(const std::string& directory, const Artefacts& artefacts);
 
-// The three files, out of a state file that is whole, without a copy: they read it whenever they are read. Checks the
-// hash of its header, and that of its values if asked to, which reads all of it and calls advance after each part.
-// Errors name the path.
+// The three files, out of a state file whose header is whole by its hash, without a copy: they read it whenever they
+// are read. Errors name the path.
 struct StateFile {
   std::string path;
   std::map<std::string, std::string> metadata;
   std::vector<engine::TensorSource> tensors;
   Artefacts artefacts = {};
 };
-Result<StateFile> open_state_file(
-    const std::string& path, bool check, const std::function<void()>& advance = [] {});
+Result<StateFile> open_state_file(const std::string& path);
+// Reads all values, to compare their hash; calls advance after each part, which may throw.
+Status check_values(
+    const StateFile& state, const std::function<void()>& advance = [] {});
 
 }  // namespace tg::daemon

@@ -48,47 +48,74 @@ std::string without_path(const std::string& message, const std::string& path) {
   return "cannot be read: " + (message.starts_with(unreadable) ? message.substr(unreadable.size()) : message);
 }
 
-// The state in that file, or a phrase that follows its name.
-Result<StateFacts> state_in(const std::string& directory, const std::string& name, const RunLine& line,
-                            const std::function<void()>& advance) {
+// A state whose header is whole and that is on the run's line; its values have not been read yet.
+struct Candidate {
+  FoundState state;
+  StateFile file;
+};
+
+// An error is a phrase that follows the file's name.
+Result<Candidate> candidate(const std::string& directory, const std::string& name, const RunLine& line) {
   const auto refused = [](std::string why) { return Error{ErrorKind::kCorrupt, std::move(why)}; };
   const std::string path = directory + "/" + name;
-  const Result<StateFile> file = open_state_file(path, true, advance);
+  Result<StateFile> file = open_state_file(path);
   if (!file) return refused(without_path(file.error().message, path));
-  Result<StateFacts> facts = facts_in(file->metadata);
-  if (!facts) return facts;
+  const Result<StateFacts> facts = facts_in(file->metadata);
+  if (!facts) return facts.error();
   const StateId& id = facts->id;
   if (const std::optional<StateId> named = state_of_checkpoint(name);
       named && std::tie(named->lineage, named->view, named->step) != std::tie(id.lineage, id.view, id.step))
     return refused("has another state than its name says: lineage " + std::to_string(id.lineage) + ", view " +
                    std::to_string(id.view) + ", step " + std::to_string(id.step));
   if (std::string why = line.refusal(*facts); !why.empty()) return refused(std::move(why));
-  return facts;
+  return Candidate{{id, *facts, name, name == kStateFile}, *std::move(file)};
+}
+
+// All of them, newest first; the others are refused.
+std::vector<Candidate> candidates_in(const std::string& directory, const RunRecord& record,
+                                     std::vector<std::string>& refused) {
+  const RunLine line = line_of(directory, record);
+  const Names names = names_in(directory);
+  std::vector<Candidate> all;
+  for (const std::string& name : names.states) {
+    Result<Candidate> one = candidate(directory, name, line);
+    if (one) {
+      all.push_back(*std::move(one));
+    } else {
+      refused.push_back(name + " " + one.error().message);
+    }
+  }
+  for (const std::string& name : names.abandoned) refused.push_back(name + " was abandoned while it was written");
+  std::ranges::stable_sort(all, [](const Candidate& a, const Candidate& b) { return a.state.id > b.state.id; });
+  return all;
 }
 
 }  // namespace
 
 FoundStates states_in(const std::string& directory, const RunRecord& record, const std::function<void()>& advance) {
-  const RunLine line = line_of(directory, record);
-  const Names names = names_in(directory);
   FoundStates found;
-  for (const std::string& name : names.states) {
-    const Result<StateFacts> facts = state_in(directory, name, line, advance);
-    if (!facts) {
-      found.refused.push_back(name + " " + facts.error().message);
-    } else if (std::ranges::find(found.states, facts->id, &FoundState::id) == found.states.end()) {
-      found.states.push_back({facts->id, *facts, name, name == kStateFile});
+  for (const Candidate& one : candidates_in(directory, record, found.refused)) {
+    if (std::ranges::count(found.states, one.state.id, &FoundState::id) > 0) continue;
+    if (const Status whole = check_values(one.file, advance); whole) {
+      found.states.push_back(one.state);
+    } else {
+      found.refused.push_back(one.state.file + " " + without_path(whole.error().message, one.file.path));
     }
   }
-  for (const std::string& name : names.abandoned) found.refused.push_back(name + " was abandoned while it was written");
-  std::ranges::stable_sort(found.states, std::ranges::greater(), &FoundState::id);
   return found;
+}
+
+std::optional<FoundState> newest_state_in(const std::string& directory, const RunRecord& record) {
+  std::vector<std::string> ignored;
+  for (const Candidate& one : candidates_in(directory, record, ignored))
+    if (check_values(one.file)) return one.state;
+  return std::nullopt;
 }
 
 Result<StateFile> open_state(const std::string& directory, const StateId& id) {
   std::string why;
   for (const std::string& name : names_in(directory).states) {
-    Result<StateFile> file = open_state_file(directory + "/" + name, false);
+    Result<StateFile> file = open_state_file(directory + "/" + name);
     const Result<StateFacts> facts = file ? facts_in(file->metadata) : Result<StateFacts>(file.error());
     if (facts && facts->id == id) return file;
     if (const auto named = state_of_checkpoint(name); !facts && named && named->step == id.step)
@@ -104,7 +131,7 @@ std::vector<std::uint64_t> steps_in(const std::string& directory, const RunRecor
   for (const std::string& name : names_in(directory).states) {
     std::optional<StateId> id = state_of_checkpoint(name);
     if (!id) {
-      const Result<StateFile> file = open_state_file(directory + "/" + name, false);
+      const Result<StateFile> file = open_state_file(directory + "/" + name);
       const Result<StateFacts> facts = file ? facts_in(file->metadata) : Result<StateFacts>(file.error());
       if (facts && line.refusal(*facts).empty()) id = facts->id;
     }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct FoundStates {
 // (run_line.h).
 FoundStates states_in(
     const std::string& directory, const RunRecord& record, const std::function<void()>& advance = [] {});
+
+// The newest of them; older ones are not read.
+std::optional<FoundState> newest_state_in(const std::string& directory, const RunRecord& record);
 
 // The file of that state, to be read (saved_arrays.h). Checks its header, not its values: states_in has. kNotFound if
 // there is none.

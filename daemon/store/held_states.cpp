@@ -42,7 +42,7 @@ void HeldStates::drop(const std::string& id) {
 }
 
 Result<FileSlice> HeldStates::read(const RunRecord& record, const std::string& file, std::uint64_t offset,
-                               std::size_t most_bytes) {
+                                   std::size_t most_bytes) {
   const std::lock_guard lock(mutex_);
   const Artefacts* artefacts = nullptr;
   if (const auto found = states_.find(record.id); found != states_.end()) {
@@ -50,7 +50,7 @@ Result<FileSlice> HeldStates::read(const RunRecord& record, const std::string& f
   } else if (!record.checkpoint.empty()) {
     const std::string path = files_.directory(record.id) + "/" + record.checkpoint;
     if (opened_.first != path) {
-      Result<StateFile> state = open_state_file(path, false);
+      Result<StateFile> state = open_state_file(path);
       if (!state) return state.error();
       opened_ = {path, std::move(state->artefacts)};
     }

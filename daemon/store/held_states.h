@@ -33,7 +33,8 @@ class HeldStates {
   Result<FileMarks> write(const std::string& id) const;  // its files; kNotFound if it is not held
   void drop(const std::string& id);
   // A slice of one of the files of such a state. kNotFound: it has none.
-  Result<FileSlice> read(const RunRecord& record, const std::string& file, std::uint64_t offset, std::size_t most_bytes);
+  Result<FileSlice> read(const RunRecord& record, const std::string& file, std::uint64_t offset,
+                         std::size_t most_bytes);
 
  private:
   struct State {

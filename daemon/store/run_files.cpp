@@ -109,7 +109,7 @@ Result<RunRecord> RunFiles::read_record(const std::string& id) const {
 }
 
 Result<FileSlice> RunFiles::read(const std::string& id, const std::string& file, std::uint64_t offset,
-                             std::size_t most_bytes) const {
+                                 std::size_t most_bytes) const {
   return read_file(directory(id) + "/" + file, offset, most_bytes);
 }
 
@@ -135,15 +135,14 @@ Status RunFiles::recover(RunRecord& record) const {
 }
 
 bool RunFiles::recover_state(RunRecord& record) const {
-  const FoundStates found = states_in(directory(record.id), record);
-  if (found.states.empty()) return false;
-  const FoundState& newest = found.states.front();
-  record.checkpoint = newest.file;
+  const std::optional<FoundState> newest = newest_state_in(directory(record.id), record);
+  if (!newest) return false;
+  record.checkpoint = newest->file;
   schema::MemberStatus& own = record.own_row();
-  record.status.digest = own.digest = newest.id.digest;
-  record.status.step = record.status.digest_step = own.step = own.digest_step = newest.id.step;
+  record.status.digest = own.digest = newest->id.digest;
+  record.status.step = record.status.digest_step = own.step = own.digest_step = newest->id.step;
   own.save = schema::SaveState::kSaved;
-  if (newest.facts.key != 0) show(newest.facts.counters, record.status);
+  if (newest->facts.key != 0) show(newest->facts.counters, record.status);
   return true;
 }
 

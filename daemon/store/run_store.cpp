@@ -29,6 +29,14 @@ bool newer(const RunStatus& a, const RunStatus& b) {
   return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
 }
 
+// A resume whose record says that it began, and that then could not.
+RunRecord ended_at_once(RunRecord record, const RunRecord& end) {
+  record.status.state = record.own_row().state = end.status.state;
+  record.status.reason = end.status.reason;
+  record.status.since_ms = end.status.since_ms;
+  return record;
+}
+
 }  // namespace
 
 struct RunStore::State {
@@ -184,19 +192,27 @@ Status RunStore::write(const RunRecord& record) {
   own.status.id = own.id;
   std::optional<RunRecord> before = state_->recorded(own.id);
   if (before && before->begun() && !own.begun()) {
-    forget(own.id);  // a resume that came to nothing takes nothing of what is there
-    return {};
+    if (schema::has_ended(before->status.state)) {
+      forget(own.id);  // a resume that came to nothing takes nothing of what is there
+      return {};
+    }
+    if (before->from.lineage > 0) own = ended_at_once(*before, own);
   }
   const bool goes_on = before && before->begun() && !stretch_of(*before).same_as(stretch_of(own));
+  const bool ends = schema::has_ended(own.status.state);
   Status told;
   if (goes_on) {
-    state_->held.drop(own.id);
     told = state_->files->record_stretch(*before);  // an older tgd did not
     own.stretches = before->stretches;
   }
-  if (schema::has_ended(own.status.state)) told = state_->files->record_stretch(own);
+  if (ends) told = state_->files->record_stretch(own);
   // The disk first: whoever sees a run COMPLETED may fetch its run.json at once.
   Status written = state_->files->write_record(own);
+  if (!written && goes_on && !ends) {
+    forget(own.id);  // it has not begun
+    return written;
+  }
+  if (goes_on) state_->held.drop(own.id);
   state_->put(std::move(own), written.ok());
   state_->delete_what_is_due();
   return written.ok() ? told : written;
@@ -383,7 +399,7 @@ bool RunStore::exists(const std::string& id) const {
 
 // The record, if it could not be written to the disk; kNotFound if it was.
 Result<FileSlice> RunStore::State::read_unwritten_record(const RunRecord& record, std::uint64_t offset,
-                                                     std::size_t most_bytes) {
+                                                         std::size_t most_bytes) {
   {
     const std::lock_guard lock(mutex);
     const auto found = runs.find(record.id);

@@ -200,6 +200,17 @@ TEST_F(FoundStatesTest, AStateIsOpenedByWhatItIs) {
   EXPECT_NE(open_state(directory.path(), facts_at(20).id).error().message.find("damaged"), std::string::npos);
 }
 
+TEST_F(FoundStatesTest, TheNewestWholeOneIsFoundWithoutTheOthers) {
+  EXPECT_FALSE(newest_state_in(directory.path(), record).has_value());
+  for (const std::uint64_t step : {10, 20}) put(facts_at(step));
+  put(facts_at(15), kStateFile);
+  EXPECT_EQ(newest_state_in(directory.path(), record)->file, name(20));
+  std::string flipped = read_text(path(name(20)));
+  flipped.back() ^= 1;
+  write_text(path(name(20)), flipped);
+  EXPECT_EQ(newest_state_in(directory.path(), record)->file, kStateFile);
+}
+
 TEST_F(FoundStatesTest, ProgressIsTold) {
   for (const std::uint64_t step : {10, 20}) put(facts_at(step));
   int told = 0;

@@ -249,6 +249,34 @@ TEST_F(RunStoreResumeTest, AResumeThatBeginsTakesTheRecordsPlace) {
   EXPECT_EQ(store->find("run-1")->status.state, RunState::kRunning);
 }
 
+TEST_F(RunStoreResumeTest, AResumeThatCannotBeWrittenHasNotBegun) {
+  open();
+  put_end(35);
+  ASSERT_TRUE(store->write(record(RunState::kFailed)).ok());
+  const std::string before = record_to_json(*store->find("run-1"));
+  store->show_resuming("run-1");
+  engine::set_disk_fault([](engine::DiskCall call) { return call == engine::DiskCall::kWrite ? ENOSPC : 0; });
+  EXPECT_FALSE(store->write(record(RunState::kRunning, 2, facts_at(35).id)).ok());
+  engine::set_disk_fault({});
+  EXPECT_EQ(record_to_json(*store->find("run-1")), before);
+  EXPECT_EQ(shown_states(), Steps{35});
+  // One that was written, and could not begin then: it ends, and what it was to go on from stays.
+  ASSERT_TRUE(store->write(record(RunState::kRunning, 2, facts_at(35).id)).ok());
+  RunRecord unbegun;
+  unbegun.id = unbegun.status.id = "run-1";
+  unbegun.status.state = RunState::kFailed;
+  unbegun.status.reason = "the engine failed";
+  ASSERT_TRUE(store->write(unbegun).ok());
+  open();
+  const RunRecord ended = *store->find("run-1");
+  EXPECT_EQ(ended.status.state, RunState::kFailed);
+  EXPECT_EQ(ended.status.reason, "the engine failed");
+  EXPECT_EQ(ended.status.lineage, 2u);
+  EXPECT_TRUE(ended.begun());
+  EXPECT_EQ(stretches(), "1:FAILED 2:FAILED ");
+  EXPECT_EQ(shown_states(), Steps{35});
+}
+
 // Killed at every call of a resume's beginning, of its checkpoint and of its end: what is found is one of the states
 // that were, and the record says what it is.
 TEST_F(RunStoreResumeTest, AKillAnywhereLeavesAStateToGoOnFrom) {
