@@ -5,6 +5,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/doctor/link_verdicts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/doctor/node_verdicts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/announcements.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/barrier.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/batch_statistics.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/compare_digests.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/credit_book.cpp

@@ -28,7 +28,7 @@ std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
 bool of_a_step(const schema::FrameBody& body) {
   return std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body) ||
          std::holds_alternative<schema::Chunk>(body) || std::holds_alternative<schema::Credit>(body) ||
-         std::holds_alternative<schema::Report>(body);
+         std::holds_alternative<schema::Report>(body) || std::holds_alternative<schema::Reached>(body);
 }
 
 // A proposer that stands still for less than peer-timeout may go on deciding.

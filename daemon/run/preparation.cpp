@@ -43,10 +43,6 @@ class NowAndThen {
 
 bool replays(const schema::JobSpec& job) { return job.compute == schema::Compute::kReplay; }
 
-std::uint64_t global_batch(const PreparationOptions& options) {
-  return schema::resolved_global_batch(options.job, options.weights.size());
-}
-
 Error on_node(const PreparationOptions& options, const Error& error) {
   return {error.kind, options.node + ": " + error.message};
 }
@@ -179,7 +175,7 @@ double probe(const PreparationOptions& options, const Prepared& prepared, kernel
     engine::SampleStream stream(options.job.seed, prepared.data->train.count());
     engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, part.first, batch, advance);
   }
-  const double factor = static_cast<double>(options.weights.size()) / static_cast<double>(global_batch(options));
+  const double factor = static_cast<double>(options.weights.size()) / static_cast<double>(options.global_batch);
   const auto advanced = [&](std::size_t, std::size_t) { advance(); };
   std::vector<double> seconds;
   for (int i = 0; i <= kProbes; ++i) {
@@ -203,9 +199,9 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, const engine::Co
   const Status ready = replays(job) ? prepare_replay(job, *prepared) : prepare_training(options, *prepared, advance);
   if (!ready.ok()) return on_node(options, ready.error());
   advance();
-  const engine::Share part = engine::split(global_batch(options), options.weights)[options.self.index()];
+  const engine::Share part = engine::split(options.global_batch, options.weights)[options.self.index()];
   if ((!replays(job) && prepared->data->train.count() == 0) || part.count == 0)
-    return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch(options)) +
+    return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(options.global_batch) +
                                              " does not reach all " + std::to_string(options.weights.size()) +
                                              " members; raise global-batch"};
   TrainingKit kit;
@@ -241,8 +237,8 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, const engine::Co
   if (!replays(job)) prepared->activation_bytes += sample_bytes(prepared->model, part.count);
   if (!replays(job))
     kit.batches = std::make_unique<engine::BatchSource>(
-        prepared->data, engine::BatchSource::Options{job.seed, global_batch(options), part, 0, job.steps,
-                                                     prepared->recipe, data_threads(*prepared), &home});
+        prepared->data, engine::BatchSource::Options{job.seed, options.global_batch, part, options.first_step,
+                                                     job.steps, prepared->recipe, data_threads(*prepared), &home});
   kit.prepared = prepared;
   return kit;
 }

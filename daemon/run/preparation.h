@@ -18,6 +18,8 @@ struct PreparationOptions {
   std::uint64_t threads = 1;
   Rank self;
   Per<Rank, std::uint16_t> weights;  // of all members' shares of a batch
+  std::uint64_t global_batch = 0;    // of the run
+  std::uint64_t first_step = 0;      // that the samples begin with
   std::string node;                  // for messages
   std::string unsaved_note = {};     // for the error that less is left than is configured
   std::uint64_t memory_bytes = 0;    // that the run may take at most; 0 = what is left on this machine

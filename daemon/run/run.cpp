@@ -35,12 +35,13 @@ std::string unsaved_note(const RunContext& context) {
 }
 
 Trainer::Prepare preparation(const RunContext& context, const std::string& id, const schema::JobSpec& job, Rank self,
-                             const Per<Rank, std::uint16_t>& weights) {
+                             const Per<Rank, std::uint16_t>& weights, std::uint64_t global_batch) {
   const PreparationOptions options{.job = job,
                                    .data_dir = context.data_dir_for(job),
                                    .threads = context.threads_for(job),
                                    .self = self,
                                    .weights = weights,
+                                   .global_batch = global_batch,
                                    .node = context.self.config.node,
                                    .unsaved_note = unsaved_note(context),
                                    .memory_bytes = memory_for_a_run(context),
@@ -77,10 +78,11 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
   if (job_.trace) timeline_->start(context_.self.config.node, context_.self.config.seat().index());
   const Rank self = view_.rank(context_.self.config.seat()).value();
   const Per<Rank, std::uint16_t> weights = by_rank(view_, identity_.weights);
-  trainer_ =
-      std::make_unique<Trainer>(Trainer::Options{.job = job_, .self = self, .weights = weights, .run = identity_.id},
-                                preparation(context_, identity_.id, job_, self, weights), context_.news.progress,
-                                context_.machine.fault, timeline_, trainer_hooks(context_, identity_.key));
+  trainer_ = std::make_unique<Trainer>(
+      Trainer::Options{
+          .job = job_, .self = self, .weights = weights, .global_batch = global_batch_, .run = identity_.id},
+      preparation(context_, identity_.id, job_, self, weights, global_batch_), context_.news.progress,
+      context_.machine.fault, timeline_, trainer_hooks(context_, identity_.key));
 }
 
 Run::~Run() = default;
@@ -98,7 +100,8 @@ void Run::prepared(Result<std::shared_ptr<const Prepared>> result) {
                                                        .names = context_.self.names,
                                                        .weights = by_rank(view_, identity_.weights),
                                                        .job = job_,
-                                                       .has_test_data = has_test_data},
+                                                       .has_test_data = has_test_data,
+                                                       .global_batch = global_batch_},
                                        prepared_->model, static_cast<Member::Delegate&>(*this));
   }
   candidate_.prepared(std::move(result));
@@ -296,19 +299,26 @@ void Run::committed(const Member::Committed& committed) {
   ++context_.news.progress.count;
   context_.news.progress.step = committed.step;
   numbers_.committed(committed, context_.network.mesh.links().sent_bytes());
+  ends_ = committed.ends;
   Numbers& counted = context_.news.metrics.numbers();
-  ++counted.steps;
-  counted.samples += numbers_.own_samples();
-  counted.loss = numbers_.status().loss;
   const StepTraffic& traffic = committed.traffic;
   counted.nonzero_ratio = traffic.elements == 0
                               ? Numbers::kUnknown
                               : static_cast<double>(traffic.nonzeros) / static_cast<double>(traffic.elements);
-  counted.run_step = committed.step;
   counted.observe(StepPart::kExchange, std::chrono::duration<double>(Clock::now() - computed_).count());
-  publish(committed.ends);
-  log_progress(committed.ends);
-  if (committed.ends) return;
+}
+
+void Run::confirmed(std::uint64_t step, bool) {
+  if (step == numbers_.status().step) return;  // told before
+  numbers_.confirmed();
+  Numbers& counted = context_.news.metrics.numbers();
+  ++counted.steps;
+  counted.samples += numbers_.own_samples();
+  counted.loss = numbers_.status().loss;
+  counted.run_step = step;
+  publish(ends_);
+  log_progress(ends_);
+  if (ends_) return;
   numbers_.write_metrics(false);
   write_checkpoint_if_due();
 }
@@ -442,7 +452,7 @@ std::map<std::string, std::string> Run::metadata() const {
   return metadata;
 }
 
-// Between two steps nobody writes the committed state. The copy is made here, the rest is done beside training.
+// Until the next commit nobody writes the confirmed state. The copy is made here, the rest is done beside training.
 void Run::write_checkpoint_if_due() {
   const auto every = std::chrono::milliseconds(job_.checkpoint_every_ms);
   if (every.count() == 0 || writes_checkpoint_ || Clock::now() - checkpointed_ < every) return;
@@ -490,6 +500,7 @@ void Run::checkpointed(const CheckpointWritten& outcome) {
 // --- the end ---
 
 void Run::begin_save(schema::RunState state, const std::string& reason) {
+  member_->rest();
   saving_ = true;
   schema::RunStatus& status = numbers_.status();
   status.state = state;

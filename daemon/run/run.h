@@ -91,6 +91,7 @@ class Run : private Member::Delegate {
   bool may_start_early(std::uint64_t step) override;
   void computed(const GradientReady& last) override;
   void committed(const Member::Committed& committed) override;
+  void confirmed(std::uint64_t step, bool checkpoint) override;
   void reported(const std::optional<Member::Evaluation>& evaluation) override;
   void state_digests(const std::vector<std::uint64_t>& digests) override;
 
@@ -122,6 +123,7 @@ class Run : private Member::Delegate {
   Clock::time_point computed_{}, evaluating_{};  // the own gradient was whole; an evaluation began
   bool copies_ = true;                           // checkpoints are written from a copy; else training waits
   bool writes_checkpoint_ = false;               // now, beside training
+  bool ends_ = false;                            // a report follows the last commit
   bool saving_ = false, saved_ = false;
   std::shared_ptr<const Artefacts> unsaved_;  // of the last state, if it could not be saved
   Standstill standstill_;

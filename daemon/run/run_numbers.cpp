@@ -32,16 +32,19 @@ void RunNumbers::open_metrics(const std::string& directory) {
 }
 
 void RunNumbers::committed(const Member::Committed& committed, std::uint64_t sent_bytes) {
-  status_.step = committed.step;
-  status_.loss = committed.loss_sum / static_cast<double>(global_batch_);
-  status_.learning_rate = committed.learning_rate;
-  traffic_ = committed.traffic;
+  committed_ = committed;
   sent_bytes_step_ = sent_bytes - std::exchange(sent_bytes_before_, sent_bytes);
   const double seconds = std::chrono::duration<double>(Clock::now() - step_started_).count();
   Per<Rank, double> none(wait_seconds_.size());
   steps_.push_back({seconds, static_cast<double>(sent_bytes_step_), std::exchange(wait_seconds_, std::move(none)),
                     std::exchange(data_wait_seconds_, 0)});
   if (steps_.size() > kStepsRemembered) steps_.pop_front();
+}
+
+void RunNumbers::confirmed() {
+  status_.step = committed_.step;
+  status_.loss = committed_.loss_sum / static_cast<double>(global_batch_);
+  status_.learning_rate = committed_.learning_rate;
 }
 
 // With five classes or fewer the right one is always among the five highest.
@@ -81,12 +84,13 @@ void RunNumbers::refresh() {
   const double parameters = static_cast<double>(status_.parameters);
   if (seconds > 0) status_.samples_per_second = static_cast<double>(global_batch_ * steps_.size()) / seconds;
   if (!steps_.empty()) status_.sent_bytes_per_step = sent / static_cast<double>(steps_.size());
+  const StepTraffic& traffic = committed_.traffic;
   // An owner does not send its own codes, so the bits are counted over the chunks that were sent.
-  if (traffic_.contribution_elements > 0)
+  if (traffic.contribution_elements > 0)
     status_.code_bits_per_parameter =
-        8.0 * static_cast<double>(traffic_.contribution_bytes) / static_cast<double>(traffic_.contribution_elements);
+        8.0 * static_cast<double>(traffic.contribution_bytes) / static_cast<double>(traffic.contribution_elements);
   status_.sent_bits_per_parameter = 8.0 * status_.sent_bytes_per_step / parameters;
-  if (traffic_.elements > 0) status_.zeros = zeros_of(traffic_);
+  if (traffic.elements > 0) status_.zeros = zeros_of(committed_.traffic);
   for (const Rank r : waits.places()) {
     schema::MemberStatus& row = status_.members[r.index()];
     row.state = status_.state;
@@ -110,7 +114,7 @@ void RunNumbers::write_metrics(bool evaluated) {
     row["evaluation_loss"] = status_.evaluation_loss;
   }
   row["sent_bytes"] = sent_bytes_step_;
-  row["zeros"] = zeros_of(traffic_);
+  row["zeros"] = zeros_of(committed_.traffic);
   row["seconds"] = steps_.empty() ? 0.0 : steps_.back().seconds;
   nlohmann::ordered_json waits = nlohmann::ordered_json::object();
   if (!steps_.empty())

@@ -33,6 +33,7 @@ class RunNumbers {
   void step_began() { step_started_ = Clock::now(); }
   // sent_bytes: of the mesh so far, framing included.
   void committed(const Member::Committed& committed, std::uint64_t sent_bytes);
+  void confirmed();  // the committed state is: status says so
   void evaluated(const Member::Evaluation& evaluation, int classes);
   // The node could only wait for these members during this time.
   void waited(const std::vector<Rank>& ranks, double seconds);
@@ -59,7 +60,7 @@ class RunNumbers {
   double data_wait_seconds_ = 0;    // as well
   Clock::time_point step_started_{};
   std::uint64_t sent_bytes_before_ = 0, sent_bytes_step_ = 0;
-  StepTraffic traffic_;                // of the last step
+  Member::Committed committed_;        // the last step
   std::shared_ptr<LineFile> metrics_;  // while the run goes on
 };
 

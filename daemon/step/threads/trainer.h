@@ -76,6 +76,7 @@ class Trainer {
     schema::JobSpec job;
     Rank self;
     Per<Rank, std::uint16_t> weights;  // of all members' shares
+    std::uint64_t global_batch = 0;    // of the run
     std::string run = {};              // its id, for people
   };
   // Starts the thread, which prepares at once.
