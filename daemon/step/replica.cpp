@@ -77,8 +77,8 @@ Status Replica::restore(const StateArrays& arrays, std::uint64_t step, const std
   if (arrays.slots.size() != halves_[0].slots.size() || (keeps_average_ && !arrays.average))
     return Error{ErrorKind::kCorrupt, "the state of step " + std::to_string(step) + " has " +
                                           std::to_string(arrays.slots.size()) + " slots" +
-                                          (arrays.average ? "" : " and no average") + " where the optimizer has " +
-                                          std::to_string(slot_count_)};
+                                          (keeps_average_ && !arrays.average ? " and no average" : "") +
+                                          " where the optimizer has " + std::to_string(slot_count_)};
   Half& half = halves_[current_];
   if (Status filled = fill(arrays.parameters, half.parameters.floats(), advance); !filled.ok()) return filled;
   for (std::size_t slot = 0; slot < arrays.slots.size(); ++slot)
