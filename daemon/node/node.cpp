@@ -57,8 +57,13 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
                  .mesh = context.network.mesh,
                  .pool = context.network.pool}),
       bursts_(context.self.names.size()) {
-  for (const RunRecord& record : context.disk.store.records())
+  std::int64_t newest_ms = 0;
+  for (const RunRecord& record : context.disk.store.records()) {
     membership_.remember(record.key, past_run(record, context.self.names, context.self.config.seat()));
+    if (record.status.started_ms < newest_ms) continue;
+    newest_ms = record.status.started_ms;
+    context.news.metrics.numbers().run_state = record.status.state;
+  }
 }
 
 std::uint64_t Node::now_ms() const {
@@ -291,6 +296,7 @@ void Node::on(ShutDown&) {
 
 void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StartRequest>(&event.body)) return start(event.token, *request);
+  if (const auto* request = std::get_if<schema::ResumeRequest>(&event.body)) return resume(event.token, *request);
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
   if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw(), busy());
@@ -336,6 +342,10 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   membership_.start(token, identity, now_ms());
   if (const RunIdentity* current = membership_.current(); current != nullptr && current->key == identity.key)
     show(identity, *job, schema::RunState::kPending);
+}
+
+void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
+  control_.reply(token, Error{ErrorKind::kRefused, "run " + request.run + " cannot be resumed by this build"});
 }
 
 // What an earlier run still takes is not there for another one.
@@ -421,10 +431,16 @@ void Node::carry_out(SendFrame& action) {
   context_.network.mesh.send(action.to, schema::encode_frame(action.header, action.body, context_.network.pool));
 }
 
+void Node::carry_out(FindStates& action) {
+  schema::Offer nothing;
+  nothing.problem = context_.self.config.node + " cannot look for states yet";
+  membership_.offered(action.run.key, std::move(nothing), 0, now_ms());
+}
+
 void Node::carry_out(PrepareRun& action) {
   Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
   Status valid = job.ok() ? schema::validate_job(*job, context_.self.names.size()) : Status(job.error());
-  if (valid.ok() && action.run.id != shown_id_ && context_.disk.store.exists(action.run.id))
+  if (valid.ok() && !action.run.resume && action.run.id != shown_id_ && context_.disk.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
                   context_.self.config.node + " knows a run " + action.run.id + " already; choose another --id"};
   if (valid.ok()) valid = nothing_left_behind();

@@ -62,6 +62,7 @@ class Node {
   void on(DataSeen& event) { advisor_.on_data_seen(event, busy()); }
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
+  void resume(std::uint64_t token, const schema::ResumeRequest& request);
   void stop(std::uint64_t token, const schema::StopRequest& request);
   void examine(std::uint64_t token, const schema::ExamineRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
@@ -75,6 +76,7 @@ class Node {
   void carry_out_all();  // until neither membership nor the run has anything left to say
   void take_outcome();
   void carry_out(SendFrame& action);
+  void carry_out(FindStates& action);
   void carry_out(PrepareRun& action);
   void carry_out(BeginRun& action);
   void carry_out(DropRun& action);

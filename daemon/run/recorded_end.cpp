@@ -9,7 +9,7 @@ void record_end(RunRecord& record, const RunEnd& end, const Per<Seat, std::strin
   record.status.state = truth.state;
   record.status.reason = truth.reason;
   record.status.since_ms = truth.since_ms;
-  if (truth.state != schema::RunState::kFailed) {
+  if (schema::is_fact(truth.state)) {
     record.status.step = record.status.digest_step = truth.step;
     record.status.digest = truth.digest;
   }
@@ -38,7 +38,7 @@ PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, S
   own.state = record.status.state;
   own.reason = record.status.reason;
   own.since_ms = record.status.since_ms;
-  if (own.state != schema::RunState::kFailed) {
+  if (schema::is_fact(own.state)) {
     own.step = record.status.digest_step;
     own.digest = record.status.digest;
   }
