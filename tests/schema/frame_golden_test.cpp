@@ -1,4 +1,4 @@
-// Frozen bytes of protocol version 7. If this test fails, the protocol changed: kProtocolVersion must change with it,
+// Frozen bytes of protocol version 8. If this test fails, the protocol changed: kProtocolVersion must change with it,
 // for nodes of different versions refuse each other.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace tg::schema {
 namespace {
 
-static_assert(kProtocolVersion == 7);
+static_assert(kProtocolVersion == 8);
 
 std::string hex(std::span<const std::byte> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -94,7 +94,7 @@ const std::map<std::string_view, std::string_view> kGolden = {
      "656e736f72733a204e6f207370616365206c656674206f6e2064657669636500"},
 };
 
-TEST(FrameGolden, BytesOfVersion7) {
+TEST(FrameGolden, BytesOfVersion8) {
   FramePool pool;
   for (const FrameBody& body : sample_bodies()) {
     const std::string name(frame_name(body));
@@ -115,9 +115,9 @@ TEST(FrameGolden, AWeightOfOneTakesNoBits) {
   FrameBody body = sample_bodies()[0];
   std::get<Hello>(body).weight = 1;
   std::string before(kGolden.at("hello"));
-  const std::string protocol_and_weight = "0700020000000000";
+  const std::string protocol_and_weight = "0800020000000000";
   ASSERT_NE(before.find(protocol_and_weight), std::string::npos);
-  before.replace(before.find(protocol_and_weight), protocol_and_weight.size(), "0700000000000000");
+  before.replace(before.find(protocol_and_weight), protocol_and_weight.size(), "0800000000000000");
   EXPECT_EQ(hex(encode_frame(kSampleHeader, body, pool)->bytes()), before);
 }
 
