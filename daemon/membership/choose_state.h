@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <variant>
 
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"

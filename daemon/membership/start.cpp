@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "daemon/membership/choose_state.h"
 #include "daemon/membership/words.h"
 #include "kernels/base/check.h"
 
@@ -15,24 +14,14 @@ const RunIdentity* Start::current() const {
 
 // Why a claim or start is refused; "" if the right to propose is free. A pending start does not hold it.
 std::string Start::taken_message() const {
+  const auto taken = [this](const std::string& id, schema::RunState state, Seat by) {
+    return "run " + id + " is already " + std::string(to_word(state)) + ", proposed by " + name(by) +
+           "; wait for it, or stop it: tgctl stop " + id;
+  };
+  if (end_.active()) return taken(end_.run().id, end_.state(), end_.proposer());
+  if (phase_ != Phase::kNone) return taken(run_.id, schema::RunState::kStarting, proposer_);
   const std::optional<ProposalRight::Holder>& holder = right_.holder();
-  if (phase_ == Phase::kNone && !end_.active() && !holder) return "";
-  std::string id;
-  Seat by;
-  schema::RunState state = schema::RunState::kStarting;
-  if (end_.active()) {
-    id = end_.run().id;
-    by = end_.proposer();
-    state = end_.state();
-  } else if (phase_ != Phase::kNone) {
-    id = run_.id;
-    by = proposer_;
-  } else {
-    id = holder->run_id;
-    by = holder->seat;
-  }
-  return "run " + id + " is already " + std::string(to_word(state)) + ", proposed by " + name(by) +
-         "; wait for it, or stop it: tgctl stop " + id;
+  return holder ? taken(holder->run_id, schema::RunState::kStarting, holder->seat) : "";
 }
 
 void Start::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms) {
@@ -42,7 +31,7 @@ void Start::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t d
   view_ = View::of_all(peers_.size());
   proposer_ = proposer;
   deadline_ms_ = deadline_ms;
-  offers_.assign(peers_.size(), std::nullopt);
+  offers_.clear();
   votes_.clear();
   trouble_.reset();
   own_vote_.reset();
@@ -143,11 +132,7 @@ void Start::tick(std::uint64_t now_ms) {
 
 void Start::on_fail(Seat from, std::uint64_t key, const schema::Fail& cause) {
   right_.give_back(key, from);
-  if (phase_ == Phase::kNone || run_.key != key) return;
-  if (proposes()) return fail_proposal(cause);
-  if (from == proposer_) return drop();
-  // Its sender has seen the commit; ours is on its way.
-  if (!trouble_) trouble_ = cause;
+  if (phase_ != Phase::kNone && run_.key == key) told(from, cause);
 }
 
 // A node that leaves says which run it was in, 0 = none. Another run's goodbye does not concern this one; a node that
@@ -155,7 +140,11 @@ void Start::on_fail(Seat from, std::uint64_t key, const schema::Fail& cause) {
 void Start::on_goodbye(Seat from, std::uint64_t key) {
   right_.left(from);
   if (phase_ == Phase::kNone || (run_.key != key && !(proposes() && key == 0))) return;
-  const schema::Fail cause{ErrorKind::kUnreachable, name(from), "prepare", name(from) + " was shut down"};
+  told(from, {ErrorKind::kUnreachable, name(from), "prepare", name(from) + " was shut down"});
+}
+
+// A member that tells of trouble may have seen the commit; ours is then on its way.
+void Start::told(Seat from, const schema::Fail& cause) {
   if (proposes()) return fail_proposal(cause);
   if (from == proposer_) return drop();
   if (!trouble_) trouble_ = cause;
@@ -164,14 +153,11 @@ void Start::on_goodbye(Seat from, std::uint64_t key) {
 // --- a start at this node ---
 
 void Start::start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms) {
-  const auto refuse = [&](const std::string& message) {
-    out_.emit(AnswerStart{token, run.id, Error{ErrorKind::kRefused, message}});
-  };
-  if (shut_down_) return refuse(own_name() + " is being shut down");
-  if (pending_)
-    return refuse("run " + pending_->run().id + " is already PENDING, started at " + own_name() +
-                  "; wait for it, or stop it: tgctl stop " + pending_->run().id);
-  if (const std::string taken = taken_message(); !taken.empty()) return refuse(taken);
+  std::string why = shut_down_ ? own_name() + " is being shut down" : taken_message();
+  if (why.empty() && pending_)
+    why = "run " + pending_->run().id + " is already PENDING, started at " + own_name() +
+          "; wait for it, or stop it: tgctl stop " + pending_->run().id;
+  if (!why.empty()) return out_.emit(AnswerStart{token, run.id, Error{ErrorKind::kRefused, why}});
   pending_.emplace(token, std::move(run), now_ms);
   try_to_claim(now_ms);
 }
@@ -182,8 +168,7 @@ void Start::try_to_claim(std::uint64_t now_ms) {
     pending_->claim(now_ms);
     return send({kGranter}, pending_->run().key, schema::Claim{pending_->run().id});
   }
-  const std::string taken = taken_message();
-  if (!taken.empty()) return refuse_pending(take_pending(), taken);
+  if (const std::string taken = taken_message(); !taken.empty()) return refuse_pending(take_pending(), taken);
   propose(now_ms);
 }
 
@@ -235,10 +220,12 @@ void Start::propose(std::uint64_t now_ms) {
   if (!finds) run_.weights = peers_.weights();
   token_ = start.token();
   send_proposal(now_ms);
-  if (finds)
-    out_.emit(FindStates{run_});
-  else
-    out_.emit(PrepareRun{run_, view_});
+  find_or_prepare();
+}
+
+void Start::find_or_prepare() {
+  if (run_.resume && !run_.resume->start) return out_.emit(FindStates{run_});
+  out_.emit(PrepareRun{run_, view_});
 }
 
 void Start::send_proposal(std::uint64_t now_ms) {
@@ -247,19 +234,15 @@ void Start::send_proposal(std::uint64_t now_ms) {
 }
 
 void Start::take_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
-  if (offers_[from]) return;
-  offers_[from] = std::move(offer);
-  if (!missing().empty()) return;
-  Per<Seat, schema::Offer> all;
-  for (const std::optional<schema::Offer>& one : offers_) all.push_back(*one);
-  const ChosenState chosen = choose_state(run_.id, *run_.resume, all, peers_.names());
+  if (!offers_.take(from, std::move(offer)) || !offers_.missing().empty()) return;
+  const ChosenState chosen = offers_.choose(run_.id, *run_.resume);
   if (const auto* none = std::get_if<NoState>(&chosen))
     return fail_proposal({none->error.kind, none->node, "prepare", none->error.message});
   run_.resume->start = std::get<schema::StateId>(chosen);
   phase_ = Phase::kProposing;
   deadline_ms_ = now_ms + timeouts_.prepare_ms;
   send_proposal(now_ms);
-  out_.emit(PrepareRun{run_, view_});
+  find_or_prepare();
 }
 
 void Start::on_offer(Seat from, std::uint64_t key, const schema::Offer& offer, std::uint64_t now_ms) {
@@ -276,13 +259,7 @@ void Start::on_vote(Seat from, std::uint64_t key, const schema::Vote& vote) {
   if (proposes() && run_.key == key) take_vote(from, vote);
 }
 
-std::vector<Seat> Start::missing() const {
-  if (phase_ != Phase::kFinding) return votes_.missing();
-  std::vector<Seat> seats;
-  for (const Seat seat : offers_.places())
-    if (!offers_[seat]) seats.push_back(seat);
-  return seats;
-}
+std::vector<Seat> Start::missing() const { return phase_ == Phase::kFinding ? offers_.missing() : votes_.missing(); }
 
 void Start::fail_proposal(const schema::Fail& cause) {
   send(peers_.others(), run_.key, cause);
@@ -340,16 +317,13 @@ void Start::on_propose(Seat from, std::uint64_t key, const schema::Propose& prop
           now_ms + timeouts_.prepare_ms + timeouts_.claim_ms);
   proposed_ms_ = now_ms;
   if (own) refuse_pending(*own, taken_message());
-  if (run_.resume)
-    out_.emit(FindStates{run_});
-  else
-    out_.emit(PrepareRun{run_, view_});
+  find_or_prepare();
 }
 
 // The proposer is still there: it has not heard all offers, or has chosen, or has not heard all votes.
 void Start::proposed_again(const schema::Propose& proposal, std::uint64_t now_ms) {
   proposed_ms_ = now_ms;
-  const std::optional<schema::Offer>& own = offers_[peers_.self()];
+  const std::optional<schema::Offer>& own = offers_.of(peers_.self());
   if (phase_ != Phase::kOffering || !own || stop_asked_ || trouble_ || !proposal.resume) return;
   const std::optional<schema::StateId>& start = proposal.resume->start;
   if (!start) return send({proposer_}, run_.key, *own);
@@ -365,14 +339,14 @@ void Start::proposed_again(const schema::Propose& proposal, std::uint64_t now_ms
 
 void Start::offered(std::uint64_t key, schema::Offer offer, std::uint32_t known_lineage, std::uint64_t now_ms) {
   const bool looks = phase_ == Phase::kFinding || phase_ == Phase::kOffering;
-  if (!looks || run_.key != key || offers_[peers_.self()] || stop_asked_) return;
+  if (!looks || run_.key != key || offers_.of(peers_.self()) || stop_asked_) return;
   if (known_lineage >= run_.resume->lineage)
     return failed({ErrorKind::kRefused, own_name(), "prepare",
                    own_name() + " knows a later beginning of run " + run_.id + " than " + name(proposer_) +
-                       " does; resume it at " + own_name()});
+                       " does; ask that node: tgctl resume " + run_.id + " --address ADDRESS"});
   if (phase_ == Phase::kFinding) return take_offer(peers_.self(), std::move(offer), now_ms);
   if (trouble_) return;  // the proposer has our no
-  offers_[peers_.self()] = offer;
+  offers_.take(peers_.self(), offer);
   deadline_ms_ = now_ms + timeouts_.prepare_ms + timeouts_.claim_ms;
   send({proposer_}, run_.key, std::move(offer));
 }
@@ -413,18 +387,15 @@ void Start::on_commit(Seat from, std::uint64_t key, const schema::Commit& commit
   // A node that refused has nothing prepared, whatever the proposer says.
   const bool waits = phase_ == Phase::kVoted && run_.key == key && own_vote_ && own_vote_->accepted;
   if (!waits) {
-    send({from}, key,
-         schema::Fail{ErrorKind::kRunFailed, own_name(), "prepare",
-                      own_name() + " had given up waiting for the run to begin"});
-    return;
+    const std::string late = own_name() + " had given up waiting for the run to begin";
+    return send({from}, key, schema::Fail{ErrorKind::kRunFailed, own_name(), "prepare", late});
   }
   if (from != proposer_) return;
   hand_over({commit, "", 0});
-  if (trouble_) {
+  if (trouble_)
     end_.failed(*trouble_);
-  } else if (stop_asked_) {
+  else if (stop_asked_)
     end_.stop();
-  }
 }
 
 }  // namespace tg::daemon

@@ -33,6 +33,7 @@
 
 #include "daemon/membership/actions.h"
 #include "daemon/membership/end.h"
+#include "daemon/membership/offers.h"
 #include "daemon/membership/peers.h"
 #include "daemon/membership/pending_start.h"
 #include "daemon/membership/proposal_right.h"
@@ -46,7 +47,13 @@ class Start {
     std::uint64_t claim_ms, prepare_ms, proposer_ms;
   };
   Start(const Peers& peers, Outbox& out, End& end, const Timeouts& timeouts)
-      : timeouts_(timeouts), peers_(peers), out_(out), end_(end), right_(timeouts.claim_ms), votes_(peers.names()) {}
+      : timeouts_(timeouts),
+        peers_(peers),
+        out_(out),
+        end_(end),
+        right_(timeouts.claim_ms),
+        offers_(peers.names()),
+        votes_(peers.names()) {}
 
   // --- the run: pending, or one that this node is reserved for ---
   const RunIdentity* current() const;  // null: neither
@@ -93,7 +100,9 @@ class Start {
   }
   void reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms);
   void drop();
+  void find_or_prepare();
   void hand_over(Choice choice);
+  void told(Seat from, const schema::Fail& cause);
 
   // a pending start
   void try_to_claim(std::uint64_t now_ms);
@@ -129,13 +138,13 @@ class Start {
   RunIdentity run_;
   View view_;
   Seat proposer_;
-  std::uint64_t deadline_ms_ = 0;                   // of the phase
-  std::uint64_t proposed_ms_ = 0;                   // the proposal was sent last, or heard last
-  std::uint64_t token_ = 0;                         // of a proposer: the client that waits for an answer
-  Per<Seat, std::optional<schema::Offer>> offers_;  // a proposer has all, a member its own
-  Votes votes_;                                     // of a proposer
-  std::optional<schema::Vote> own_vote_;            // a member's, held until it is connected to all
-  std::optional<schema::Fail> trouble_;             // seen by a member before the verdict
+  std::uint64_t deadline_ms_ = 0;         // of the phase
+  std::uint64_t proposed_ms_ = 0;         // the proposal was sent last, or heard last
+  std::uint64_t token_ = 0;               // of a proposer: the client that waits for an answer
+  Offers offers_;                         // a proposer has all, a member its own
+  Votes votes_;                           // of a proposer
+  std::optional<schema::Vote> own_vote_;  // a member's, held until it is connected to all
+  std::optional<schema::Fail> trouble_;   // seen by a member before the verdict
   bool stop_asked_ = false;
 };
 

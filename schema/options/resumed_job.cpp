@@ -30,8 +30,9 @@ Status check_resumed_settings(const std::vector<std::string>& assignments) {
   JobSpec scratch;
   for (const std::string& assignment : assignments) {
     if (const Status status = set_job_key(scratch, assignment); !status) return status;
-    const std::string key = assignment.substr(0, assignment.find('='));
-    if (const Status status = check_key(key.substr(0, key.find_last_not_of(' ') + 1)); !status) return status;
+    std::string key = assignment.substr(0, assignment.find('='));
+    std::erase(key, ' ');
+    if (const Status status = check_key(key); !status) return status;
   }
   return {};
 }

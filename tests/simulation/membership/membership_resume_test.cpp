@@ -137,7 +137,9 @@ TEST(Resume, AnEarlierStateIsTakenWhereItIsAskedFor) {
 
 TEST(Resume, AnOlderBeginningIsRefused) {
   Machine b = looking();
-  const std::string no = "node-b knows a later beginning of run run-1 than node-c does; resume it at node-b";
+  const std::string no =
+      "node-b knows a later beginning of run run-1 than node-c does; ask that node: tgctl resume run-1 --address "
+      "ADDRESS";
   EXPECT_EQ(b.offers(states({900}), 2), "vote no to c: refused: " + no);
   Machine a = finding();
   EXPECT_EQ(a.hears(kB, b.sent<Vote>()), resume_fails("node-b", "refused", no));
