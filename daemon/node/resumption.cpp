@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/membership/view.h"
 #include "schema/options/job.h"
 #include "schema/options/resumed_job.h"
 #include "schema/text.h"
@@ -141,7 +142,9 @@ std::uint32_t Resumption::known_lineage(const std::string& run) const {
 Result<SavedStart> Resumption::start_of(const RunIdentity& run) const {
   const std::optional<RunRecord> record = context_.disk.store.find(run.id);
   if (!record) return Error{ErrorKind::kNotFound, context_.self.config.node + " has no run " + run.id};
-  SavedStart start{.state = *run.resume->start, .directory = context_.disk.store.directory(run.id)};
+  SavedStart start;
+  start.state = *run.resume->start;
+  start.directory = context_.disk.store.directory(run.id);
   start.from_the_beginning = start.state == beginning_of(*record);
   for (const FoundState& found : found_)
     if (found.id == start.state) start.counters = found.facts.counters;
