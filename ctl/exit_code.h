@@ -35,7 +35,7 @@ inline constexpr ExitMeaning kExitMeanings[] = {{kOk, "ok"},
                                                 {kForbidden, "wrong key"},
                                                 {kNotWhole, "mesh not whole (status --check)"},
                                                 {kNotWell, "not well (doctor)"},
-                                                {kRunInterrupted, "run INTERRUPTED: tgctl resume goes on"},
+                                                {kRunInterrupted, "run INTERRUPTED (resume)"},
                                                 {kTimedOut, "wait timed out"},
                                                 {kInterrupted, "interrupted"}};
 

@@ -1,4 +1,3 @@
-#include <charconv>
 #include <string>
 
 #include "ctl/terminal/console.h"
@@ -11,13 +10,12 @@
 namespace tg::ctl {
 namespace {
 
-// The node says more where it knows the run's job.
-Status may_be_resumed(const schema::RunStatus& run, const Command& command) {
+// What is known here of the job that would go on; the node has all of it.
+schema::JobSpec job_of(const schema::RunStatus& run, const Command& command) {
   schema::JobSpec job;
   job.steps = run.steps;
-  for (const std::string& setting : command.settings)
-    if (const Status status = schema::set_job_key(job, setting); !status) return status;
-  return schema::may_resume(run, job, command.from_step);
+  for (const std::string& setting : command.settings) (void)schema::set_job_key(job, setting);  // they are checked
+  return job;
 }
 
 }  // namespace
@@ -27,7 +25,8 @@ int resume(Client& client, const Command& command) {
     return fail(Error{status.error().kind, "--set " + status.error().message});
   const Result<schema::RunStatus> run = ask_run(client, command.operand);
   if (!run) return fail(run.error());
-  if (const Status status = may_be_resumed(*run, command); !status) return fail(status.error());
+  const schema::JobSpec job = job_of(*run, command);
+  if (const Status status = schema::may_resume(*run, job, command.from_step); !status) return fail(status.error());
 
   schema::ResumeRequest request;
   request.run = run->id;
@@ -35,7 +34,7 @@ int resume(Client& client, const Command& command) {
   request.from_newest = !command.from_step;
   request.from_step = command.from_step.value_or(0);
   request.any_build = command.any_build;
-  const int timeout_ms = static_cast<int>(schema::JobSpec().start_timeout_ms) + kPreparationMs;
+  const int timeout_ms = static_cast<int>(job.start_timeout_ms) + kPreparationMs;
   Talk talk;
   const Meanwhile meanwhile{schema::StatusRequest{run->id, false},
                             [&talk](const schema::ReplyBody& reply) { talk.preparing(reply); }};
