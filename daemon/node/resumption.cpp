@@ -32,8 +32,8 @@ std::string changed_past(const schema::JobSpec& then, const schema::JobSpec& now
 // --- what is to be proposed ---
 
 Result<RunIdentity> Resumption::asked(const schema::ResumeRequest& request, std::uint64_t key) const {
-  const std::optional<RunRecord> record = context_.disk.store.find(request.run);
-  if (!record || record->id != request.run)
+  const std::optional<RunRecord> record = context_.disk.store.recorded(request.run);
+  if (!record)
     return Error{ErrorKind::kNotFound,
                  "no run '" + request.run + "' on " + context_.self.config.node + "; list the runs: tgctl list"};
   if (!record->begun())
@@ -105,7 +105,7 @@ std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t k
 // --- as a member ---
 
 void Resumption::find(const RunIdentity& run) {
-  const std::optional<RunRecord> record = context_.disk.store.find(run.id);
+  const std::optional<RunRecord> record = context_.disk.store.recorded(run.id);
   if (const std::string why = why_none(run, record); !why.empty())
     return queue_.post(StatesFound{run.key, run.id, {.states = {}, .refused = {why}}, false});
   context_.disk.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.key] {
@@ -122,7 +122,7 @@ schema::Offer Resumption::offer(StatesFound event) {
   for (const FoundState& found : found_)
     if (offer.states.size() < schema::kMostStates) offer.states.push_back(found.id);
   // The beginning needs no file: the job says all of it.
-  if (const std::optional<RunRecord> record = context_.disk.store.find(event.run_id); event.known && record) {
+  if (const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id); event.known && record) {
     if (offer.states.size() == schema::kMostStates) offer.states.pop_back();
     offer.states.push_back(beginning_of(*record));
   }
@@ -135,12 +135,12 @@ schema::Offer Resumption::offer(StatesFound event) {
 }
 
 std::uint32_t Resumption::known_lineage(const std::string& run) const {
-  const std::optional<RunRecord> record = context_.disk.store.find(run);
-  return record && record->id == run && record->begun() ? record->status.lineage : 0;
+  const std::optional<RunRecord> record = context_.disk.store.recorded(run);
+  return record && record->begun() ? record->status.lineage : 0;
 }
 
 Result<SavedStart> Resumption::start_of(const RunIdentity& run) const {
-  const std::optional<RunRecord> record = context_.disk.store.find(run.id);
+  const std::optional<RunRecord> record = context_.disk.store.recorded(run.id);
   if (!record) return Error{ErrorKind::kNotFound, context_.self.config.node + " has no run " + run.id};
   SavedStart start;
   start.state = *run.resume->start;

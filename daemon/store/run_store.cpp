@@ -374,6 +374,8 @@ std::optional<RunRecord> RunStore::find(const std::string& id_or_unique_prefix) 
   return found->second.record;
 }
 
+std::optional<RunRecord> RunStore::recorded(const std::string& id) const { return state_->recorded(id); }
+
 std::vector<RunStatus> RunStore::statuses() const {
   std::vector<RunStatus> all;
   const std::lock_guard lock(state_->mutex);

@@ -71,6 +71,8 @@ class RunStore {
   void delete_what_is_due();           // by age; writes do so as well
   void forget(const std::string& id);  // a proposal that came to nothing: no run, or the one that was to be resumed
   std::optional<RunRecord> find(const std::string& id_or_unique_prefix) const;
+  // As it was written, also while a resume of it is shown. The whole id.
+  std::optional<RunRecord> recorded(const std::string& id) const;
   // Exact id, else unique prefix; errors name what was asked: none (kNotFound), or several that fit (kUsage).
   Result<std::string> resolve(const std::string& id_or_prefix) const;
   // Newest first; members has a row for every member, filled for this node only: once it has ended, with the steps of
