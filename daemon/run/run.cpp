@@ -259,14 +259,14 @@ void Run::send(const std::vector<Seat>& to, const schema::SharedFrame& frame) {
 }
 
 void Run::train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) {
-  trainer_->train(step, layout, parameters, early);
+  trainer_->train({view_.number(), step}, layout, parameters, early);
 }
 
 void Run::segment_ready(std::size_t segment) { trainer_->segment_ready(segment); }
 
 void Run::evaluate(std::uint64_t step) {
   evaluating_ = Clock::now();
-  trainer_->evaluate(step);
+  trainer_->evaluate({view_.number(), step});
 }
 
 void Run::reached(schema::Phase phase, std::uint64_t step) { context_.machine.fault.reached(phase, step); }
