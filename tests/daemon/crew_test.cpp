@@ -353,7 +353,7 @@ TEST(Crew, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
   });
   const auto give_statistics = [&] {  // of three buckets
     ASSERT_EQ(crew->free_helper(), Taker::kIdleThread);
-    crew->give(node.member->next_piece(Taker::kIdleThread).value(), 0);
+    crew->give(node.member->next_piece(Taker::kIdleThread).value(), node.member->origin());
   };
   give_statistics();
   begun.acquire();  // the helper tells of the first one and does not go on
