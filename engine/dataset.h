@@ -153,8 +153,8 @@ void fill_evaluation_batch(const Dataset& data, const Recipe& recipe, std::size_
 
 // Prefetches training batches on threads of its own, one ahead: next() waits for step k's batch, which stays valid
 // until the following call. The batches do not depend on the number of threads. Destruction joins them. next() and
-// peek() are called from one thread, steps ascending by one from `first_step`; next() throws what filling a batch
-// threw.
+// peek() are called from one thread, steps ascending by one from `first_step`, or from where seek() went; next() throws
+// what filling a batch threw.
 //
 // The batches lie in host memory of the engine's home, allocated once, so that an engine may copy the one that peek()
 // shows while it computes another (Engine::prefetch): a batch is refilled only after two more were handed out.
@@ -178,6 +178,11 @@ class BatchSource {
   // The batch that the following next() will return, if it is already filled; null if not, and after the last step.
   // Does not wait.
   const Batch* peek() const;
+  std::uint64_t next_step() const;  // of the following next()
+  // The following next() returns the batch of this step, from first_step to before last_step. The batches that were
+  // handed out and shown are forgotten: nobody reads them any more. The last one and the next one are kept where they
+  // serve. Called by next()'s thread; waits for the samples that are being filled.
+  void seek(std::uint64_t step);
   // The total time that next() has waited for data. Any thread.
   double waited_seconds() const;
 

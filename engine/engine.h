@@ -96,7 +96,8 @@ class Engine {
   double forward(const float* parameters, const Batch& batch) { return forward(parameters, batch, {}); }
   // gradients[...] = factor * d(sum of losses)/d(parameters) of the last forward. Called once per forward, with no
   // evaluation in between (it uses the same memory). Overwrites every real element of every segment; padding is left
-  // as it is (0). An exception of the sink passes through; then the engine can only be destroyed.
+  // as it is (0). An exception of the sink passes through; then the gradient is unfinished, and forward may be called
+  // again.
   virtual void backward(float factor, float* gradients, const SegmentSink& sink) = 0;
   // Begins to copy the images of the next forward's batch, if they have to be copied, and returns while the copy goes
   // on beside the computation. Called between other calls or by the sink. That forward recognizes them by the Batch's
@@ -105,6 +106,8 @@ class Engine {
   // or prefetch of another batch, or the engine's destructor. An evaluation in between does no harm. Images in ordinary
   // memory are left to forward: their copy would hold up the caller.
   virtual void prefetch(const Batch& /*next*/) {}
+  // Forgets the batch that was prefetched, if any: its memory is no longer read when this returns.
+  virtual void forget_prefetch() {}
   // What the last forward measured: for each batch normalization the mean, and the variance with divisor n - 1 (as in
   // PyTorch's running variance). statistics().padded_count() floats, padding left as it is.
   virtual void read_statistics(float* measured) const = 0;

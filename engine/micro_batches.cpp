@@ -28,6 +28,7 @@ class MicroBatches final : public Engine {
   double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) override;
   void backward(float factor, float* gradients, const SegmentSink& sink) override;
   void prefetch(const Batch& next) override { prefetch_part(next, 0); }
+  void forget_prefetch() override { engine_->forget_prefetch(); }
   void read_statistics(float* measured) const override;
   using Engine::evaluate;
   EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override {

@@ -58,8 +58,9 @@ void Member::begin_step() {
 
 // Backward has a bucket: its statistics can be measured.
 void Member::on(const GradientReady& event) {
+  if (!is_ours(event.of)) return;
   if (event.backward_seconds > 0) delegate_.computed(event);
-  if (failed_ || !exchange_.in_step() || event.step != exchange_.step()) return;
+  if (failed_ || !exchange_.in_step() || event.of.step != exchange_.step()) return;
   guarded([&] {
     exchange_.gradient_ready(event.bucket, event.loss_sum, event.statistics);
     start_early();
@@ -101,6 +102,7 @@ std::optional<Piece> Member::next_piece(Taker taker) {
 }
 
 void Member::on(const PieceDone& event) {
+  if (!is_ours(event.of)) return;
   --under_way_;
   if (failed_) return;
   traffic_.add(event.result.traffic);
@@ -120,8 +122,9 @@ void Member::piece_done(const Contribute& piece, const PieceResult& result) {
   exchange_.contributed(piece, result.contribution.payload_bytes);
 }
 
-void Member::on(const MadeFrame& total) {
-  if (failed_) return;
+void Member::on(const TotalMade& event) {
+  if (failed_ || !is_ours(event.of)) return;
+  const MadeFrame& total = event.total;
   send(total.to, total.frame);
   exchange_.total_sent(total.chunk, total.to, total.payload_bytes);
 }
@@ -205,7 +208,7 @@ void Member::finish_barrier() {
 }
 
 void Member::on(const Evaluated& event) {
-  if (!pending_ || event.step != pending_->step || failed_) return;
+  if (!is_ours(event.of) || !pending_ || event.of.step != pending_->step || failed_) return;
   guarded([&] {
     report(event.counts);
     carry_out_all();
@@ -294,6 +297,7 @@ void Member::rest() {
 }
 
 void Member::on(const EngineFailed& event) {
+  if (!is_ours(event.of)) return;
   fail(members_.cause(
       members_.self, "compute",
       members_.own_name() + " step " + std::to_string(exchange_.step()) + ": the engine failed: " + event.message));
@@ -306,9 +310,9 @@ void Member::fail(schema::Fail cause) {
 // --- the small rest ---
 
 std::uint64_t Member::execute(Piece piece) {
-  PieceDone event{std::move(piece), {}};
+  PieceDone event{origin(), std::move(piece), {}};
   guarded([&] {
-    event.result = worker_->execute(event.piece, [this](const MadeFrame& total) { on(total); });
+    event.result = worker_->execute(event.piece, [&](MadeFrame total) { on(TotalMade{event.of, std::move(total)}); });
     on(event);
   });
   return event.result.sent_bytes;

@@ -111,8 +111,9 @@ class Member {
   // nothing.
   bool frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
              std::shared_ptr<const void> keep);
+  // Those of another view change nothing: the order or piece was abandoned.
   void on(const GradientReady& event);
-  void on(const MadeFrame& total);  // of a Reduce under way
+  void on(const TotalMade& event);
   void on(const PieceDone& event);
   void on(const Evaluated& event);
   void on(const EngineFailed& event);
@@ -142,6 +143,7 @@ class Member {
   bool begun() const { return worker_ != nullptr; }
   bool reporting() const { return pending_.has_value(); }
   std::uint64_t step() const { return exchange_.step(); }
+  Origin origin() const { return {members_.view.number(), step()}; }  // of the pieces that are given out now
   const Members& members() const { return members_; }
   Waiting waiting() const;
 
@@ -161,9 +163,10 @@ class Member {
     try {
       call();
     } catch (const std::exception& error) {
-      on(EngineFailed{error.what()});
+      on(EngineFailed{origin(), error.what()});
     }
   }
+  bool is_ours(const Origin& of) const { return of.view == members_.view.number(); }
   void begin_step();
   void start_early();
   void piece_done(const Measure& piece, const PieceResult& result);

@@ -1,5 +1,6 @@
 // What other threads tell a run's member: the compute thread and the helpers of the exchange. Values, handed to
-// Member::on by the thread that owns it.
+// Member::on by the thread that owns it. Each says of which order or piece it is, since an order may be abandoned while
+// its results are on their way: a member drops what is of another view.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,13 @@
 
 namespace tg::daemon {
 
-struct GradientReady {  // backward has this bucket
+struct Origin {
+  std::uint32_t view = 0;
   std::uint64_t step = 0;
+};
+
+struct GradientReady {  // backward has this bucket
+  Origin of;
   std::size_t bucket = 0;
   double loss_sum = 0;  // of this member's samples
   // With the first bucket: what batch normalizations measured on them, without padding.
@@ -24,16 +30,22 @@ struct GradientReady {  // backward has this bucket
   double data_seconds = 0;  // with the last bucket as well: the wait for the step's samples, before its forward
 };
 struct Evaluated {
-  std::uint64_t step = 0;
+  Origin of;
   engine::EvaluationCounts counts;
 };
 struct EngineFailed {  // or a tensor kernel; nothing more comes from it
+  Origin of;
   std::string message;
 };
+struct TotalMade {  // by a Reduce under way
+  Origin of;
+  MadeFrame total;
+};
 struct PieceDone {
+  Origin of;
   Piece piece;
   PieceResult result;
 };
-using StepEvent = std::variant<GradientReady, MadeFrame, PieceDone, Evaluated, EngineFailed>;
+using StepEvent = std::variant<GradientReady, TotalMade, PieceDone, Evaluated, EngineFailed>;
 
 }  // namespace tg::daemon

@@ -260,6 +260,11 @@ void CudaEngine::prefetch(const Batch& next) {
   prefetch_.start(next);
 }
 
+void CudaEngine::forget_prefetch() {
+  library_.claim();
+  prefetch_.drop();
+}
+
 void CudaEngine::read_statistics(float* measured) const {
   for (const Segment& each : model_.statistics.segments())
     std::copy_n(measured_.host() + each.offset, each.element_count, measured + each.offset);

@@ -36,6 +36,7 @@ class CudaEngine final : public Engine {
   using Engine::forward;
   void backward(float factor, float* gradients, const SegmentSink& sink) override;
   void prefetch(const Batch& next) override;
+  void forget_prefetch() override;
   void read_statistics(float* measured) const override;
   EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override;
   using Engine::evaluate;

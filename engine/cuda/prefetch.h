@@ -33,6 +33,8 @@ class Prefetch {
   // Queues on the compute stream the copy of the batch's images to `to`: from here if start() was called for it, else
   // from the host. Another batch that was started is dropped, and its images are no longer read afterwards.
   void take(const Batch& batch, float* to);
+  // Implements Engine::forget_prefetch.
+  void drop();
 
  private:
   // Identifies a batch.
@@ -43,7 +45,6 @@ class Prefetch {
     bool operator==(const Key&) const = default;
   };
   Key key_of(const Batch& batch) const;
-  void drop();
 
   const Library& library_;
   const std::size_t floats_;

@@ -20,9 +20,10 @@ constexpr std::size_t kPiecesPerThread = 4;  // pieces of a batch: a thread that
 
 }  // namespace
 
-// Batch i (counted from first_step) lives in slot i mod kPrefetchBatches. Call c of next() (counted from 1) hands out
-// batch c-1 and frees batch c-2, so with two slots batch i may be filled once i <= calls. The threads take pieces of
-// batch `current` until all are taken, then go on to the next; the thread that opens a batch finds its samples.
+// Batch i (counted from `first`, where the source began or went to) lives in slot i mod kPrefetchBatches. Call c of
+// next() (counted from 1) hands out batch c-1 and frees batch c-2, so with two slots batch i may be filled once
+// i <= calls. The threads take pieces of batch `current` until all are taken, then go on to the next; the thread that
+// opens a batch finds its samples.
 struct BatchSource::State {
   struct Slot {
     Batch batch;
@@ -33,16 +34,16 @@ struct BatchSource::State {
   };
 
   State(std::shared_ptr<const Dataset> dataset, const Options& given)
-      : data(std::move(dataset)), options(given), stream(given.seed, data->train.count()) {
+      : data(std::move(dataset)), options(given), stream(given.seed, data->train.count()), first(given.first_step) {
     for (std::uint64_t i = 0; i < std::min(kPrefetchBatches, steps()); ++i) {
       slots[i].batch.count = options.share.count;
       shape_batch(options.recipe, slots[i].batch, options.home);
     }
   }
 
-  std::uint64_t steps() const { return options.last_step - options.first_step; }
+  std::uint64_t steps() const { return options.last_step - first; }
   std::uint64_t position_of(std::uint64_t index) const {
-    return (options.first_step + index) * options.global_batch + options.share.first;
+    return (first + index) * options.global_batch + options.share.first;
   }
   bool has_work() const { return current < steps() && current + 1 < calls + kPrefetchBatches; }
 
@@ -60,24 +61,45 @@ struct BatchSource::State {
     Scratch scratch;
     std::unique_lock lock(mutex);
     while (true) {
-      changed.wait(lock, [&] { return stopping || failure || has_work(); });
+      changed.wait(lock, [&] { return stopping || failure || (has_work() && !seeking); });
       if (stopping || failure) return;
       const std::uint64_t index = current;
       Slot& slot = slots[index % kPrefetchBatches];
       if (slot.index != index) open(slot);
-      const std::size_t count = slot.images.size(), first = slot.taken;
+      const std::size_t count = slot.images.size(), begin = slot.taken;
+      const std::uint64_t position = position_of(index);
       const std::size_t pieces = kPiecesPerThread * static_cast<std::size_t>(options.threads);
-      const std::size_t last = options.threads == 1 ? count : std::min(count, first + 1 + count / pieces);
+      const std::size_t last = options.threads == 1 ? count : std::min(count, begin + 1 + count / pieces);
       slot.taken = last;
       if (last == count) ++current;
+      ++filling;
       lock.unlock();
-      for (std::size_t i = first; i < last && !stopping; ++i)
-        fill_training_sample(*data, options.recipe, options.seed, position_of(index) + i, slot.images[i], scratch,
-                             slot.batch, i);
+      for (std::size_t i = begin; i < last && !stopping && !seeking; ++i)
+        fill_training_sample(*data, options.recipe, options.seed, position + i, slot.images[i], scratch, slot.batch, i);
       lock.lock();
-      slot.done += last - first;
+      --filling;
+      slot.done += last - begin;
       changed.notify_all();
     }
+  }
+
+  // Waits until nobody fills, then begins anew.
+  void seek(std::uint64_t step) {
+    std::unique_lock lock(mutex);
+    TG_CHECK(options.first_step <= step && step < options.last_step, step, options.last_step);
+    if (step == first + calls) return;
+    // The batch before the next one is still in its slot, unless it was gone back from already.
+    if (calls > 0 && step + 1 == first + calls && slots[(calls - 1) % kPrefetchBatches].full(calls - 1)) {
+      --calls;
+      return;
+    }
+    seeking = true;
+    changed.wait(lock, [&] { return filling == 0 || failure; });
+    for (Slot& slot : slots) slot.index = UINT64_MAX;
+    first = step;
+    current = calls = 0;
+    seeking = false;
+    changed.notify_all();
   }
 
   void run() {
@@ -105,11 +127,13 @@ struct BatchSource::State {
   std::mutex mutex;
   std::condition_variable changed;
   SampleStream stream;
+  std::uint64_t first;  // step of batch 0
   std::array<Slot, kPrefetchBatches> slots;
   std::uint64_t current = 0;  // the batch whose samples are being handed out
   std::uint64_t calls = 0;    // of next()
   double waited_seconds = 0;
-  std::atomic<bool> stopping{false};  // written under the mutex
+  std::size_t filling = 0;                            // threads that fill a piece
+  std::atomic<bool> stopping{false}, seeking{false};  // written under the mutex
   std::exception_ptr failure;
   std::vector<std::thread> threads;
 };
@@ -149,6 +173,13 @@ const Batch* BatchSource::peek() const {
   const State::Slot& slot = state.slots[state.calls % kPrefetchBatches];
   return slot.full(state.calls) ? &slot.batch : nullptr;
 }
+
+std::uint64_t BatchSource::next_step() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->first + state_->calls;
+}
+
+void BatchSource::seek(std::uint64_t step) { state_->seek(step); }
 
 double BatchSource::waited_seconds() const {
   const std::lock_guard lock(state_->mutex);

@@ -141,7 +141,7 @@ struct Node : Member::Delegate {
       tensors->copy_in(std::as_bytes(drawn.span()), gradient.floats());
       for (std::size_t b = 0; b < buckets; ++b)
         calls.post([this, step, b] {
-          GradientReady event{step, b, 0};
+          GradientReady event{{View::kFirst, step}, b, 0};
           if (b == 0) event.statistics = simulation::draw_statistics(job.seed, self.index(), step);
           member->on(event);
         });
@@ -353,7 +353,7 @@ TEST(Crew, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
   });
   const auto give_statistics = [&] {  // of three buckets
     ASSERT_EQ(crew->free_helper(), Taker::kIdleThread);
-    crew->give(node.member->next_piece(Taker::kIdleThread).value(), 0);
+    crew->give(node.member->next_piece(Taker::kIdleThread).value(), node.member->origin());
   };
   give_statistics();
   begun.acquire();  // the helper tells of the first one and does not go on

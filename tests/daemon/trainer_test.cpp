@@ -121,6 +121,10 @@ class PrefetchingEngine final : public engine::Engine {
     now_.check();
     next_.check();
   }
+  void forget_prefetch() override {
+    next_.check();
+    next_ = {};
+  }
   void prefetch(const engine::Batch& next) override {
     EXPECT_EQ(next_.batch, nullptr);
     next_ = Seen(next);
@@ -217,7 +221,7 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
   Trained run(job);
   const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
   ASSERT_GT(layout.buckets.size(), 1u);
-  run.trainer.train(0, layout, run.prepared->replica->parameters(), false);
+  run.trainer.train({1, 0}, layout, run.prepared->replica->parameters(), false);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
 
   const std::vector<float> parameters = run.copy_of(run.prepared->replica->parameters());
@@ -373,13 +377,13 @@ struct Prefetched {
     return kit;
   }
   void train(std::uint64_t step) {
-    run.trainer.train(step, layout, run.prepared->replica->parameters(), false);
+    run.trainer.train({1, step}, layout, run.prepared->replica->parameters(), false);
     for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
   }
   // Once the step is over on the compute thread too.
   std::vector<std::string> asked_in(std::uint64_t step) {
     train(step);
-    run.trainer.evaluate(step);
+    run.trainer.evaluate({1, step});
     EXPECT_TRUE(run.told.try_acquire_for(kPatience));
     return asked->taken();
   }
@@ -420,12 +424,94 @@ TEST(Trainer, EndsTheEngineBeforeTheBatches) {
   EXPECT_EQ(asked->taken(), std::vector<std::string>{"end after prefetch"});
 }
 
+// Lets its engine's calls wait where a test wants them to.
+struct Held {
+  std::counting_semaphore<> came{0}, goes_on{0};
+  std::atomic<bool> in_backward{false};
+};
+
+class HeldEngine final : public engine::Engine {
+ public:
+  HeldEngine(std::unique_ptr<engine::Engine> engine, std::shared_ptr<Held> held)
+      : engine_(std::move(engine)), held_(std::move(held)) {}
+  const engine::SegmentTable& segments() const override { return engine_->segments(); }
+  const engine::SegmentTable& statistics() const override { return engine_->statistics(); }
+  double forward(const float* parameters, const engine::Batch& batch, const SegmentGate& gate) override {
+    return engine_->forward(parameters, batch, gate);
+  }
+  void backward(float factor, float* gradients, const SegmentSink& sink) override {
+    if (held_->in_backward) {
+      held_->came.release();
+      held_->goes_on.acquire();
+    }
+    engine_->backward(factor, gradients, sink);
+  }
+  void read_statistics(float* measured) const override { engine_->read_statistics(measured); }
+  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics,
+                                    const engine::Batch& batch) override {
+    return engine_->evaluate(parameters, statistics, batch);
+  }
+  std::string build() const override { return engine_->build(); }
+  std::size_t activation_bytes() const override { return 0; }
+
+ private:
+  const std::unique_ptr<engine::Engine> engine_;
+  const std::shared_ptr<Held> held_;
+};
+
+// An abandoned order is told of no more, wherever it stands, and the next one is carried out whole: in the gate, in
+// backward, and where it waits behind another.
+TEST(Trainer, CarriesOutTheOrderAfterAnAbandonedOne) {
+  const auto held = std::make_shared<Held>();
+  schema::JobSpec job;
+  job.bucket_parameters = 1'000;
+  Trained run(job, [held](kernels::Home& home, const schema::JobSpec& of) {
+    TrainingKit kit = kit_in(home, of);
+    kit.engine = std::make_unique<HeldEngine>(std::move(kit.engine), held);
+    return kit;
+  });
+  const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
+  const kernels::ConstFloats parameters = run.prepared->replica->parameters();
+  run.trainer.abandon();
+  run.trainer.train({1, 7}, layout, parameters, true);  // its parameters never come
+  run.trainer.abandon();
+  held->in_backward = true;
+  run.trainer.train({2, 7}, layout, parameters, false);
+  ASSERT_TRUE(held->came.try_acquire_for(kPatience));
+  run.trainer.train({2, 8}, layout, parameters, true);  // waits
+  held->in_backward = false;
+  run.trainer.abandon();
+  run.trainer.train({3, 6}, layout, parameters, false);
+  held->goes_on.release();
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  run.trainer.evaluate({3, 7});
+  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  ASSERT_EQ(run.events.size(), layout.buckets.size() + 1);
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
+    const auto& ready = std::get<GradientReady>(run.events[b]);
+    EXPECT_EQ(ready.bucket, b);
+    EXPECT_EQ(ready.of.view, 3u);
+    EXPECT_EQ(ready.of.step, 6u);
+  }
+  EXPECT_EQ(std::get<Evaluated>(run.events.back()).of.view, 3u);
+}
+
+// The samples of a step are the step's, whatever came before it.
+TEST(Trainer, GoesToTheSamplesOfAnyStep) {
+  Prefetched steps(SIZE_MAX);
+  EXPECT_EQ(steps.asked_in(1).front(), "forward 1");
+  EXPECT_EQ(steps.asked_in(3).front(), "forward 3");
+  EXPECT_EQ(steps.asked_in(0).front(), "forward 0");
+  EXPECT_EQ(steps.asked_in(0).front(), "forward 0");
+  EXPECT_EQ(steps.asked_in(1).front(), "forward of prefetched 1");
+}
+
 TEST(Trainer, EvaluatesWithTheAverageAndTheRunningStatistics) {
   Trained run({});
   Replica& replica = *run.prepared->replica;
   replica.commit(simulation::draw_statistics(1, 0, 0));
   replica.confirm(0.25F);
-  run.trainer.evaluate(1);
+  run.trainer.evaluate({1, 1});
   ASSERT_TRUE(run.told.try_acquire_for(kPatience));
   const auto& evaluated = std::get<Evaluated>(run.events[0]);
   EXPECT_EQ(evaluated.counts.total, 1u);

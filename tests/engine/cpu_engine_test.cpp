@@ -127,6 +127,28 @@ TEST_P(CpuEngine, SinkSeesEachLayerOnceCompleteAndLastFirst) {
   }
 }
 
+TEST_P(CpuEngine, ForwardMayBeCalledAgainAfterTheSinkThrew) {
+  AlignedArray<float> expected = flat_array(model_), gradient = flat_array(model_);
+  const auto engine = make();
+  const double loss = make()->forward(parameters_.data(), batch_);
+  const auto fresh = make();
+  fresh->forward(parameters_.data(), batch_);
+  std::size_t parts = 0;
+  fresh->backward(1.0F, expected.data(), [&](std::size_t, std::size_t) { ++parts; });
+  for (std::size_t at = 0; at < parts; ++at) {
+    engine->forward(parameters_.data(), batch_);
+    std::size_t told = 0;
+    EXPECT_THROW(engine->backward(1.0F, gradient.data(),
+                                  [&](std::size_t, std::size_t) {
+                                    if (told++ == at) throw std::runtime_error("the order is abandoned");
+                                  }),
+                 std::runtime_error);
+    EXPECT_EQ(engine->forward(parameters_.data(), batch_), loss);
+    engine->backward(1.0F, gradient.data(), ignore);
+    EXPECT_TRUE(same_bits(gradient, expected)) << at;
+  }
+}
+
 TEST_P(CpuEngine, FactorScalesTheGradient) {
   AlignedArray<float> one = flat_array(model_), four = flat_array(model_);
   const auto engine = make();

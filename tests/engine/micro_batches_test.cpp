@@ -185,6 +185,22 @@ TEST(MicroBatches, ForwardMayBeCalledAgainAfterTheGateThrew) {
   EXPECT_EQ(again.loss, expected.loss);
 }
 
+TEST(MicroBatches, ForwardMayBeCalledAgainAfterTheSinkThrew) {
+  const Model model = with_dropout();
+  const Batch batch = some_batch(model);
+  const Step expected = step_of(*in_parts(model), model, batch, kFactor);
+  const auto engine = in_parts(model);
+  const AlignedArray<float> parameters = random_parameters(model, 0.5F, 3);
+  AlignedArray<float> gradient = flat_array(model);
+  engine->forward(parameters.data(), batch);
+  EXPECT_THROW(engine->backward(1, gradient.data(),
+                                [](std::size_t, std::size_t) { throw std::runtime_error("the order is abandoned"); }),
+               std::runtime_error);
+  const Step again = step_of(*engine, model, batch, kFactor);
+  EXPECT_EQ(again.gradient, expected.gradient);
+  EXPECT_EQ(again.loss, expected.loss);
+}
+
 TEST(MicroBatches, TakeLessMemoryAndTellOfEachPart) {
   constexpr int kLarge = 32, kSmall = 2;
   const Model model = make_model(ModelKind::kResnet20);

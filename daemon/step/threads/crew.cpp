@@ -37,7 +37,7 @@ bool Crew::work(Member& member) {
   while (const std::optional<Taker> taker = free_helper()) {
     std::optional<Piece> piece = member.next_piece(*taker);
     if (!piece) break;
-    give(*std::move(piece), member.step());
+    give(*std::move(piece), member.origin());
     handed_out = true;
   }
   return handed_out || member.use_idle_time();
@@ -61,11 +61,11 @@ std::optional<Taker> Crew::free_helper() const {
   return pieces() < workers_.size() ? Taker::kIdleThread : Taker::kBusyThread;
 }
 
-void Crew::give(Piece piece, std::uint64_t step) {
+void Crew::give(Piece piece, const Origin& of) {
   {
     const std::lock_guard lock(mutex_);
     TG_CHECK(!ends_ && pieces() < most_pieces(), waiting_.size(), under_way_);
-    waiting_.push_back({std::move(piece), step});
+    waiting_.push_back({std::move(piece), of});
   }
   changed_.notify_one();
 }
@@ -82,13 +82,15 @@ void Crew::help(std::size_t index) {
     const Timeline::Clock::time_point begin = Timeline::Clock::now();
     StepEvent outcome = EngineFailed{};
     try {
-      PieceResult result = workers_[index]->execute(given.piece, [this](MadeFrame total) { post_(std::move(total)); });
+      PieceResult result = workers_[index]->execute(given.piece, [this, of = given.of](MadeFrame total) {
+        post_(TotalMade{of, std::move(total)});
+      });
       if (timeline_->on())
-        timeline_->add(Timeline::helper(index), piece_name(given.piece), given.step, begin, Timeline::Clock::now(),
+        timeline_->add(Timeline::helper(index), piece_name(given.piece), given.of.step, begin, Timeline::Clock::now(),
                        detail_of(given.piece, result.sent_bytes));
-      outcome = PieceDone{std::move(given.piece), std::move(result)};
+      outcome = PieceDone{given.of, std::move(given.piece), std::move(result)};
     } catch (const std::exception& error) {
-      outcome = EngineFailed{error.what()};
+      outcome = EngineFailed{given.of, error.what()};
     }
     lock.lock();
     --under_way_;  // before it is told: whoever hears of it may give the next one

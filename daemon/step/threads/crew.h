@@ -38,14 +38,14 @@ class Crew {
   std::size_t most_pieces() const { return workers_.empty() ? 1 : kMostPieces * workers_.size(); }
   // The helper that would take the next piece; none while each has one under way and one that waits.
   std::optional<Taker> free_helper() const;
-  void give(Piece piece, std::uint64_t step);
+  void give(Piece piece, const Origin& of);
   // Nothing more is begun: what waits is dropped, and no helper is free any more. The destructor waits for the rest.
   void end();
 
  private:
   struct Given {
     Piece piece;
-    std::uint64_t step = 0;
+    Origin of;
   };
   static constexpr std::size_t kMostPieces = 2;  // a helper's pieces, under way or waiting
   bool work_here(Member& member);

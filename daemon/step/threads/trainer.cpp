@@ -19,12 +19,12 @@ namespace {
 constexpr std::chrono::seconds kPatience{3};
 
 struct Train {
-  std::uint64_t step;
+  Origin of;
   kernels::ConstFloats parameters;
   std::vector<std::size_t> first_segments;  // of each bucket; a copy: the thread may outlive the run
 };
 struct Evaluate {
-  std::uint64_t step;
+  Origin of;
 };
 struct Quit {};
 using Order = std::variant<Train, Evaluate, Quit>;
@@ -40,7 +40,8 @@ class Stopwatch {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-struct Abandoned {};  // thrown through what makes the kit and the engine: the run is over, nobody needs this
+// Thrown through what makes the kit and the engine: nobody needs this any more.
+struct Abandoned {};
 
 }  // namespace
 
@@ -61,14 +62,17 @@ struct Trainer::State {
   const std::shared_ptr<Timeline> timeline;
   Hooks hooks;
 
-  std::mutex mutex;  // guards order, silent, returned, segments_ready
+  std::mutex mutex;  // guards order, taken, silent, returned, segments_ready
   std::condition_variable changed;
   std::optional<Order> order;
-  std::atomic<bool> silent{false};   // nobody listens any more; written under the mutex
-  bool returned = false;             // the thread is about to end
-  std::vector<bool> segments_ready;  // of the parameters of the present order
+  std::uint64_t taken = 0;                  // orders by the thread
+  std::atomic<std::uint64_t> abandoned{0};  // so many of them are nobody's any more; written under the mutex
+  std::atomic<bool> silent{false};          // nobody listens any more; written under the mutex
+  bool returned = false;                    // the thread is about to end
+  std::vector<bool> segments_ready;         // of the parameters of the present order
 
   // compute thread, after preparing
+  std::uint64_t own = 0;  // the present order, counted from 1
   TrainingKit kit;
   engine::Batch evaluation_batch;
   AlignedArray<float> measured;  // by batch normalizations
@@ -78,6 +82,7 @@ struct Trainer::State {
 
   void run();
   bool make_kit();
+  bool carry_out(const Order& next);
   void train(const Train& asked);
   bool prefetch();
   void wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last);
@@ -87,25 +92,27 @@ struct Trainer::State {
   template <class Call>
   void tell(Call call) {
     const std::lock_guard lock(mutex);
-    if (!silent) call();
+    if (!is_abandoned()) call();
   }
-  // An abandoned thread ends here; the progress belongs to the next run by now.
+  // The run is over, and the progress belongs to the next one by now; or the present order is nobody's.
+  bool is_abandoned() const { return silent || (own > 0 && own <= abandoned); }
   void advance() {
-    if (silent) throw Abandoned{};
+    if (is_abandoned()) throw Abandoned{};
     ++progress.count;
   }
   void set_phase(schema::Phase phase) {
-    if (!silent) progress.phase = phase;
+    if (!is_abandoned()) progress.phase = phase;
   }
   void enter(schema::Phase phase, std::uint64_t step) {
     set_phase(phase);
     advance();
     fault.reached(phase, step);
   }
-  std::optional<Order> wait_for_order() {
+  Order wait_for_order() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return order.has_value(); });
-    return std::exchange(order, std::nullopt);
+    own = ++taken;
+    return *std::exchange(order, std::nullopt);
   }
 };
 
@@ -128,10 +135,10 @@ Trainer::~Trainer() {
     state_->left_behind = state_->progress.left_behind.add(state_->options.run);
 }
 
-void Trainer::train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) {
+void Trainer::train(const Origin& of, const Layout& layout, kernels::ConstFloats parameters, bool early) {
   const std::lock_guard lock(state_->mutex);
   TG_CHECK(!state_->order.has_value());
-  Train order{step, parameters, {}};
+  Train order{of, parameters, {}};
   for (const BucketLayout& bucket : layout.buckets) order.first_segments.push_back(bucket.first_segment);
   state_->order = std::move(order);
   state_->segments_ready.assign(layout.bucket_of_segment.size(), !early);
@@ -144,10 +151,17 @@ void Trainer::segment_ready(std::size_t segment) {
   state_->changed.notify_all();
 }
 
-void Trainer::evaluate(std::uint64_t step) {
+void Trainer::evaluate(const Origin& of) {
   const std::lock_guard lock(state_->mutex);
   TG_CHECK(!state_->order.has_value());
-  state_->order = Evaluate{step};
+  state_->order = Evaluate{of};
+  state_->changed.notify_all();
+}
+
+void Trainer::abandon() {
+  const std::lock_guard lock(state_->mutex);
+  state_->order.reset();
+  state_->abandoned = state_->taken;
   state_->changed.notify_all();
 }
 
@@ -158,25 +172,36 @@ kernels::ConstFloats Trainer::gradients() const { return std::as_const(state_->k
 void Trainer::State::run() {
   try {
     // The phase stays `prepare` until the run begins: waiting for slower members is no stall.
-    const bool prepared = make_kit();
-    while (prepared) {
-      const std::optional<Order> next = wait_for_order();
-      if (const auto* train_order = std::get_if<Train>(&*next))
-        train(*train_order);
-      else if (const auto* evaluate_order = std::get_if<Evaluate>(&*next))
-        evaluate(*evaluate_order);
-      else
-        break;
-    }
+    if (make_kit())
+      while (carry_out(wait_for_order())) continue;
   } catch (const Abandoned&) {
   } catch (const std::exception& error) {
-    tell([&] { hooks.happened(EngineFailed{error.what()}); });
+    tell([&] { hooks.happened(EngineFailed{{}, error.what()}); });
   }
   kit.engine.reset();
   kit.batches.reset();
   const std::lock_guard lock(mutex);
   returned = true;
   changed.notify_all();
+}
+
+// False if nothing comes after it.
+bool Trainer::State::carry_out(const Order& next) {
+  if (std::holds_alternative<Quit>(next)) return false;
+  const auto* const trains = std::get_if<Train>(&next);
+  const auto* const evaluates = std::get_if<Evaluate>(&next);
+  try {
+    if (trains != nullptr) train(*trains);
+    if (evaluates != nullptr) evaluate(*evaluates);
+  } catch (const Abandoned&) {
+  } catch (const std::exception& error) {
+    // An engine that failed in an order that is nobody's fails in the next one too, if it cannot go on.
+    const std::lock_guard lock(mutex);
+    if (is_abandoned()) return !silent;
+    hooks.happened(EngineFailed{trains != nullptr ? trains->of : evaluates->of, error.what()});
+    return false;
+  }
+  return !silent;
 }
 
 bool Trainer::State::make_kit() {
@@ -193,26 +218,31 @@ bool Trainer::State::make_kit() {
 }
 
 void Trainer::State::train(const Train& asked) {
-  enter(schema::Phase::kForward, asked.step);
+  const std::uint64_t step = asked.of.step;
+  enter(schema::Phase::kForward, step);
+  if (kit.batches && kit.batches->next_step() != step) {  // an order was abandoned
+    kit.engine->forget_prefetch();
+    kit.batches->seek(step);
+  }
   const engine::Batch& batch = kit.batches ? kit.batches->next() : no_batch;
   const double data_waits = kit.batches ? kit.batches->waited_seconds() : 0;
   const double data_seconds = data_waits - std::exchange(data_wait_seconds, data_waits);
-  GradientReady ready{asked.step};
+  GradientReady ready{asked.of};
   Stopwatch watch;
   waited_seconds = 0;
   {
-    const TimelineSpan span(*timeline, Timeline::Track::kCompute, "forward", asked.step);
+    const TimelineSpan span(*timeline, Timeline::Track::kCompute, "forward", step);
     ready.loss_sum = kit.engine->forward(
         asked.parameters.address(), batch,
-        [this, &asked](std::size_t first, std::size_t last) { wait_for_segments(asked.step, first, last); });
+        [this, step](std::size_t first, std::size_t last) { wait_for_segments(step, first, last); });
   }
   if (measured.size() > 0) {
     kit.engine->read_statistics(measured.data());
     ready.statistics = engine::without_padding(kit.prepared->model.statistics, measured.span());
   }
   const double forward_seconds = watch.restart() - waited_seconds;
-  enter(schema::Phase::kBackward, asked.step);
-  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "backward", asked.step);
+  enter(schema::Phase::kBackward, step);
+  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "backward", step);
   // Each member's sum is weighted by N/B before anything is measured: the mean of the N gradients is the batch's
   // gradient.
   const double factor = static_cast<double>(options.weights.size()) / static_cast<double>(options.global_batch);
@@ -227,7 +257,7 @@ void Trainer::State::train(const Train& asked) {
         while (ready.bucket < asked.first_segments.size() && asked.first_segments[ready.bucket] >= complete_from) {
           if (timeline->on()) {
             const auto now = Timeline::Clock::now();
-            timeline->add(Timeline::Track::kCompute, "ready", asked.step, now, now,
+            timeline->add(Timeline::Track::kCompute, "ready", step, now, now,
                           {static_cast<std::int64_t>(ready.bucket)});
           }
           if (ready.bucket + 1 == asked.first_segments.size()) {
@@ -265,8 +295,8 @@ void Trainer::State::add_weight_decay(kernels::ConstFloats parameters, std::size
 
 // The parameters of the step before are not all there yet. This is a wait for peers: the deadline for it is theirs.
 void Trainer::State::wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last) {
-  if (silent) throw Abandoned{};
   std::unique_lock lock(mutex);
+  if (is_abandoned()) throw Abandoned{};
   const auto ready = [&] {
     return std::all_of(segments_ready.begin() + static_cast<std::ptrdiff_t>(first),
                        segments_ready.begin() + static_cast<std::ptrdiff_t>(last), [](bool one) { return one; });
@@ -274,15 +304,15 @@ void Trainer::State::wait_for_segments(std::uint64_t step, std::size_t first, st
   if (ready()) return;
   const TimelineSpan span(*timeline, Timeline::Track::kCompute, "wait", step);
   Stopwatch watch;
-  changed.wait(lock, [&] { return silent || ready(); });
-  if (silent) throw Abandoned{};
+  changed.wait(lock, [&] { return is_abandoned() || ready(); });
+  if (is_abandoned()) throw Abandoned{};
   waited_seconds += watch.restart();
   set_phase(schema::Phase::kForward);
 }
 
 void Trainer::State::evaluate(const Evaluate& asked) {
-  enter(schema::Phase::kEvaluate, asked.step);
-  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "evaluate", asked.step);
+  enter(schema::Phase::kEvaluate, asked.of.step);
+  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "evaluate", asked.of.step);
   const Prepared& prepared = *kit.prepared;
   const engine::Share part = engine::split(prepared.data->test.count(), options.weights)[options.self.index()];
   engine::EvaluationCounts counts;
@@ -300,7 +330,7 @@ void Trainer::State::evaluate(const Evaluate& asked) {
     advance();
   }
   set_phase(schema::Phase::kIdle);
-  tell([&] { hooks.happened(Evaluated{asked.step, counts}); });
+  tell([&] { hooks.happened(Evaluated{asked.of, counts}); });
 }
 
 }  // namespace tg::daemon

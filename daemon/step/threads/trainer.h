@@ -2,7 +2,13 @@
 // told, one order at a time, and reports through the hooks (called on the compute thread; they must not block).
 //
 // The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the
-// exchange's threads as they are reported. On destruction the thread ends as soon as anything got done: a layer, a
+// exchange's threads as they are reported.
+//
+// An order can be abandoned: its thread drops it as soon as anything got done and takes the next one, which may have
+// been given already; nothing is told of it any more. What it has read and written until then is nobody's: the state of
+// a step is not written before this member has announced its gradient of that step, which comes from the next order.
+//
+// On destruction the thread ends as soon as anything got done: a layer, a
 // sample. What takes longer cannot be interrupted: it gets kPatience to come back, then the thread is left behind
 // (left_behind.h) with everything it may touch: it holds its own references, and never calls a hook again. The home of
 // its arrays and the progress must outlive even that.
@@ -92,13 +98,15 @@ class Trainer {
           std::shared_ptr<Timeline> timeline, Hooks hooks);
   ~Trainer();
 
-  // Forward and backward of a step; one order at a time, the next one from the last GradientReady on. Weight decay
-  // inside the ternary path is added here, whole, by each member. early: the parameters are not all there yet; the
-  // forward pass waits for each layer's segments until segment_ready has told of them.
-  void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early);
+  // Forward and backward of a step, any step of the samples; one order at a time, the next one from the last
+  // GradientReady on, or after abandon(). Weight decay inside the ternary path is added here, whole, by each member.
+  // early: the parameters are not all there yet; the forward pass waits for each layer's segments until segment_ready
+  // has told of them.
+  void train(const Origin& of, const Layout& layout, kernels::ConstFloats parameters, bool early);
   void segment_ready(std::size_t segment);
   // This member's share of the test images with the averaged parameters and running statistics of the committed state.
-  void evaluate(std::uint64_t step);
+  void evaluate(const Origin& of);
+  void abandon();                          // the order under way, or the one that waits; nothing, if there is none
   kernels::ConstFloats gradients() const;  // once prepared
 
  private:

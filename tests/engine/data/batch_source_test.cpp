@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <thread>
 
 #include "engine/data/picture.h"
@@ -115,6 +116,42 @@ TEST(BatchSource, ShowsTheNextBatchOnceItIsFilled) {
     EXPECT_EQ(home.given(), 2);
   }
   EXPECT_EQ(home.held(), 0);
+}
+
+// Wherever it goes, forwards, back by one or by more, to where it is: each batch is the step's.
+TEST(BatchSource, SeeksAnyStep) {
+  const auto data = digits();
+  for (const int threads : {1, 3}) {
+    auto options = options_of(*data);
+    options.threads = threads;
+    BatchSource source(data, options);
+    SampleStream stream(options.seed, data->train.count());
+    std::mt19937_64 random(static_cast<std::uint64_t>(threads));
+    std::uint64_t step = options.first_step;
+    for (int i = 0; i < 300; ++i) {
+      if (random() % 2 == 0) {
+        const std::uint64_t least = step > options.first_step + 2 ? step - 2 : options.first_step;
+        step = random() % 2 == 0 ? least + random() % 4
+                                 : options.first_step + random() % (options.last_step - options.first_step);
+        step = std::min(step, options.last_step - 1);
+        source.seek(step);
+      }
+      if (step == options.last_step) source.seek(step = options.first_step);
+      EXPECT_EQ(source.next_step(), step);
+      if (const Batch* shown = source.peek(); shown != nullptr) {
+        ASSERT_EQ(shown->first_position, step * options.global_batch + options.share.first);
+      }
+      const Batch& batch = source.next();
+      Batch expected;
+      expected.count = options.share.count;
+      fill_training_batch(*data, options.recipe, stream, options.seed,
+                          step * options.global_batch + options.share.first, expected);
+      ASSERT_EQ(batch.first_position, expected.first_position) << i;
+      ASSERT_EQ(batch.labels, expected.labels) << i;
+      ASSERT_TRUE(std::ranges::equal(batch.images.span(), expected.images.span())) << i;
+      ++step;
+    }
+  }
 }
 
 TEST(BatchSource, HasNothingToShowOfAFailure) {

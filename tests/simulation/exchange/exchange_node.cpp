@@ -123,7 +123,7 @@ void ExchangeNode::train(std::uint64_t step, const daemon::Layout& layout, kerne
 void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
   if (!trains(key)) return;
   ++progress_;
-  daemon::GradientReady event{step, bucket, draw_loss(job_.seed, seat().index(), step)};
+  daemon::GradientReady event{{daemon::View::kFirst, step}, bucket, draw_loss(job_.seed, seat().index(), step)};
   if (bucket == 0) event.statistics = draw_statistics(job_.seed, seat().index(), step);
   if (bucket == 0 && faults_.odd_statistic == step) event.statistics.back() = -std::numeric_limits<float>::infinity();
   member_->on(event);
@@ -146,21 +146,23 @@ void ExchangeNode::help(daemon::Piece piece) {
   ++helped_;
   ++helped_pieces_;
   const auto given = std::make_shared<daemon::Piece>(std::move(piece));
-  network_.after(seat(), network_.random().between(1, 2'000), [this, key = running_->key, given] {
-    if (!trains(key)) return;
-    daemon::PieceResult result =
-        helper_->execute(*given, [this](const daemon::MadeFrame& total) { member_->on(total); });
-    network_.after(seat(), network_.random().between(1, 2'000), [this, key, given, result = std::move(result)] {
-      if (!trains(key)) return;
-      --helped_;
-      ++progress_;
-      member_->on(daemon::PieceDone{std::move(*given), result});
-      settle();
-      carry_out_all();
-    });
-    settle();
-    carry_out_all();
-  });
+  network_.after(
+      seat(), network_.random().between(1, 2'000), [this, key = running_->key, of = member_->origin(), given] {
+        if (!trains(key)) return;
+        daemon::PieceResult result = helper_->execute(*given, [this, of](daemon::MadeFrame total) {
+          member_->on(daemon::TotalMade{of, std::move(total)});
+        });
+        network_.after(seat(), network_.random().between(1, 2'000), [this, key, of, given, result = std::move(result)] {
+          if (!trains(key)) return;
+          --helped_;
+          ++progress_;
+          member_->on(daemon::PieceDone{of, std::move(*given), result});
+          settle();
+          carry_out_all();
+        });
+        settle();
+        carry_out_all();
+      });
 }
 
 // Work at once, as a node with nothing else to do; then what came of it.

@@ -91,5 +91,16 @@ TEST(ExchangeRefusal, WhatBelongsElsewhere) {
   each("gives credit for", [](Sharded& node) { node.from(kB, schema::Credit{1u << 30}); });
 }
 
+// Else chunks could be applied while somebody may still go back a step.
+TEST(ExchangeRefusal, ScalersBeforeTheStepFrame) {
+  Alone node(schema::ExchangeKind::kDirect, kWide, {"node-a", "node-b"}, 0);
+  const std::vector<float> scalers(node.layout.buckets[1].ternary_segments.size(), 1.0f);
+  node.from(kB, schema::Scalers{1, 0, 0, scalers});
+  const std::optional<schema::Fail> cause = node.failure();
+  ASSERT_TRUE(cause);
+  EXPECT_EQ(cause->node, "node-b");
+  EXPECT_NE(cause->message.find("scalers of bucket 1 before its step frame of step 0"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tg::daemon

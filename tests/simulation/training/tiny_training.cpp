@@ -46,14 +46,14 @@ std::vector<MemberScale> local_scales(const schema::JobSpec& job, const std::vec
 }
 
 // A member's codes of one segment, element by element.
-std::vector<int> codes_of(const schema::JobSpec& job, const AlignedArray<float>& gradient, std::size_t rank,
+std::vector<int> codes_of(const schema::JobSpec& job, const AlignedArray<float>& gradient, std::size_t seat,
                           std::size_t s, std::uint64_t step, const MemberScale& scale) {
   const engine::Segment& one = tiny_segments()[s];
   const std::size_t count = one.padded_count();
   std::vector<std::uint64_t> nonzero(count / 64), negative(count / 64);
   scalar().ternarize(
       gradient.span().subspan(one.offset, count), 0,
-      {job.seed, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(step)},
+      {job.seed, static_cast<std::uint32_t>(seat), static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(step)},
       {scale.clip, scale.scaler}, {nonzero, negative});
   std::vector<int> codes(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -133,21 +133,21 @@ std::vector<float> draw_statistics(std::uint64_t seed, std::size_t rank, std::ui
   return values;
 }
 
-// The members' shares of the batch: equal weights.
-static std::vector<float> reference_shares(const schema::JobSpec& job, std::size_t members) {
-  const std::uint64_t batch = schema::resolved_global_batch(job, members);
+// The members' shares of the batch.
+static std::vector<float> reference_shares(const ReferenceView& view, std::uint64_t batch) {
   std::vector<float> shares;
-  for (const engine::Share& part : engine::split(batch, std::vector<std::uint16_t>(members, 1)))
+  for (const engine::Share& part : engine::split(batch, view.weights))
     shares.push_back(static_cast<float>(static_cast<double>(part.count) / static_cast<double>(batch)));
   return shares;
 }
 
 // Element by element, in the order of ranks.
-static void follow_reference(const schema::JobSpec& job, std::size_t members, std::uint64_t step,
-                             AlignedArray<float>& statistics) {
-  const std::vector<float> shares = reference_shares(job, members);
+static void follow_reference(const schema::JobSpec& job, const ReferenceView& view, std::uint64_t batch,
+                             std::uint64_t step, AlignedArray<float>& statistics) {
+  const std::size_t members = view.seats.size();
+  const std::vector<float> shares = reference_shares(view, batch);
   std::vector<std::vector<float>> measured;
-  for (std::size_t rank = 0; rank < members; ++rank) measured.push_back(draw_statistics(job.seed, rank, step));
+  for (const std::size_t seat : view.seats) measured.push_back(draw_statistics(job.seed, seat, step));
   std::size_t at = 0;
   for (std::size_t s = 0; s < tiny_model().statistics.size(); ++s) {
     const engine::Segment& one = tiny_model().statistics[s];
@@ -171,6 +171,14 @@ static engine::OptimizerOptions reference_optimizer(const schema::JobSpec& job) 
 }
 
 ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, std::uint64_t steps) {
+  ReferenceView all;
+  for (std::size_t seat = 0; seat < members; ++seat) all.seats.push_back(seat);
+  all.weights.assign(members, 1);
+  return train_reference(job, std::vector<ReferenceView>(steps, all), schema::resolved_global_batch(job, members));
+}
+
+ReferenceState train_reference(const schema::JobSpec& job, const std::vector<ReferenceView>& views_by_step,
+                               std::uint64_t global_batch) {
   const engine::SegmentTable& segments = tiny_segments();
   const std::size_t size = segments.padded_count();
   const engine::OptimizerOptions optimizer = reference_optimizer(job);
@@ -184,11 +192,13 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
   engine::initialize(tiny_model().statistics, job.seed, state.statistics.data());
   std::copy(state.parameters.begin(), state.parameters.end(), state.average.begin());
   ReferenceState next{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size), {}, {}, 0};
-  for (std::uint64_t step = 0; step < steps; ++step) {
+  for (std::uint64_t step = 0; step < views_by_step.size(); ++step) {
+    const ReferenceView& view = views_by_step[step];
+    const std::size_t members = view.seats.size();
     std::vector<AlignedArray<float>> gradients;
-    for (std::size_t rank = 0; rank < members; ++rank) {
+    for (const std::size_t seat : view.seats) {
       gradients.emplace_back(size);
-      draw_gradient(job.seed, rank, step, gradients.back().span());
+      draw_gradient(job.seed, seat, step, gradients.back().span());
     }
     for (std::size_t s = 0; s < segments.size(); ++s) {
       const std::size_t begin = segments[s].offset, count = segments[s].padded_count();
@@ -204,7 +214,7 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
         const std::vector<MemberScale> scales = local_scales(job, gradients, segments[s]);
         AlignedArray<std::int8_t> integers(count);
         for (std::size_t rank = 0; rank < members; ++rank) {
-          const std::vector<int> codes = codes_of(job, gradients[rank], rank, s, step, scales[rank]);
+          const std::vector<int> codes = codes_of(job, gradients[rank], view.seats[rank], s, step, scales[rank]);
           for (std::size_t i = 0; i < count; ++i) {
             integers[i] = static_cast<std::int8_t>(integers[i] + codes[i]);
             if (codes[i] != 0)
@@ -227,7 +237,7 @@ ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, 
       update.scale = 1.0f / static_cast<float>(members);
       scalar().apply_floats(update, sums.span(), from, to);
     }
-    follow_reference(job, members, step, state.statistics);
+    follow_reference(job, view, global_batch, step, state.statistics);
     std::swap(state.parameters, next.parameters);
     std::swap(state.slot0, next.slot0);
     std::swap(state.slot1, next.slot1);

@@ -31,6 +31,13 @@ struct ReferenceState {
   std::uint64_t nonzero_sums = 0;  // so that a test can see that something happened
 };
 ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, std::uint64_t steps);
+// The same where each step has members of its own; their draws are their seats'. weights: of their shares of the batch.
+struct ReferenceView {
+  std::vector<std::size_t> seats;
+  std::vector<std::uint16_t> weights;
+};
+ReferenceState train_reference(const schema::JobSpec& job, const std::vector<ReferenceView>& views_by_step,
+                               std::uint64_t global_batch);
 
 // Names the first difference, "" if the bits are the same.
 std::string difference(const ReferenceState& reference, const daemon::Replica& replica);

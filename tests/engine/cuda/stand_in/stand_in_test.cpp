@@ -167,6 +167,19 @@ TEST(Forward, GoesOnAfterAGateThatThrew) {
   EXPECT_EQ(take_step(*engine, parameters, random_batch(model, 3, 4), room).gradient, expected.gradient);
 }
 
+TEST(Backward, ForwardGoesOnAfterASinkThatThrew) {
+  const Model model = make_model(ModelKind::kLenet);
+  const auto engine = make_engine(model);
+  const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
+  AlignedArray<float> room = flat_array(model);
+  const Step expected = take_step(*engine, parameters, random_batch(model, 3, 4), room);
+  engine->forward(parameters.data(), random_batch(model, 3, 9));
+  EXPECT_THROW(
+      engine->backward(1, room.data(), [](std::size_t, std::size_t) { throw std::runtime_error("view changed"); }),
+      std::runtime_error);
+  EXPECT_EQ(take_step(*engine, parameters, random_batch(model, 3, 4), room).gradient, expected.gradient);
+}
+
 void fill(const Model& model, std::uint64_t seed, Batch& batch) {
   const Batch drawn = random_batch(model, batch.count, seed);
   std::ranges::copy(drawn.images, batch.images.begin());

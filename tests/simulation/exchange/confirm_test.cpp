@@ -1,0 +1,82 @@
+// When all members hold a state: each other's step frames say so, or words at the barrier before a report.
+#include <gtest/gtest.h>
+
+#include "daemon/exchange/barrier.h"
+#include "tests/simulation/exchange/alone.h"
+
+namespace tg::daemon {
+namespace {
+
+const Per<Seat, std::string> kNames = {"node-a", "node-b", "node-c"};
+
+TEST(Confirm, ByTheLastStepFrameAndBeforeAnythingIsApplied) {
+  Alone node(schema::ExchangeKind::kDirect, 1 << 20, kNames, 0);
+  const std::vector<float> scalers(node.layout.buckets[0].ternary_segments.size(), 1.0f);
+  const auto confirmed = [&] {
+    std::vector<ConfirmState> all;
+    for (const ExchangeAction& action : node.exchange.take_actions()) {
+      EXPECT_FALSE(std::holds_alternative<FailRun>(action));
+      if (const auto* one = std::get_if<ConfirmState>(&action)) all.push_back(*one);
+    }
+    return all;
+  };
+  node.from(Rank(1), schema::StepFrame{0, schema::kCheckpoint, 0, 0, {}, scalers});
+  node.exchange.add_flags(schema::kEvaluateAfterStep);
+  node.bucket_ready();
+  measure_all(node.exchange);
+  EXPECT_TRUE(confirmed().empty()) << "node-c may be a step behind";
+  EXPECT_FALSE(node.exchange.next_piece(Taker::kOnlyThread));
+  node.from(Rank(2), schema::StepFrame{0, 0, 0, 0, {}, scalers});
+  const std::vector<ConfirmState> all = confirmed();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].step, 0u);
+  EXPECT_EQ(all[0].flags, schema::kCheckpoint | schema::kEvaluateAfterStep);
+  EXPECT_TRUE(node.exchange.next_piece(Taker::kOnlyThread));
+}
+
+TEST(Confirm, AnExchangeMayBeginAtAnyStep) {
+  const Members members =
+      Members::of(77, View::of_all(2), Seat(0), {"node-a", "node-b"}, simulation::tiny_segment_names());
+  const Layout layout = Alone::make(schema::ExchangeKind::kDirect, 1 << 20, 2);
+  Exchange exchange(members, simulation::tiny_segments(), ClipRule{}, {}, 41);
+  EXPECT_EQ(exchange.step(), 41u);
+  const std::vector<float> scalers(layout.buckets[0].ternary_segments.size(), 1.0f);
+  exchange.frame(Rank(1), {77, 1, 40}, schema::Credit{1}, nullptr);  // late
+  exchange.frame(Rank(1), {77, 1, 41}, schema::StepFrame{0, 0, 0, 0, {}, scalers}, nullptr);
+  EXPECT_TRUE(exchange.take_actions().empty());
+  exchange.begin_step(layout, {41, 0, 0, {}});
+  exchange.gradient_ready(0, 0);
+  std::optional<Piece> piece = exchange.next_piece(Taker::kIdleThread);
+  for (; piece && std::holds_alternative<Measure>(*piece); piece = exchange.next_piece(Taker::kIdleThread)) {
+    const auto& work = std::get<Measure>(*piece);
+    measure(exchange, work);
+  }
+  EXPECT_TRUE(piece) << "the bucket is open";
+  std::size_t confirmed = 0;
+  for (const ExchangeAction& action : exchange.take_actions())
+    if (const auto* one = std::get_if<ConfirmState>(&action)) confirmed += one->step == 41;
+  EXPECT_EQ(confirmed, 1u);
+  exchange.frame(Rank(1), {77, 1, 43}, schema::StepFrame{0, 0, 0, 0, {}, scalers}, nullptr);
+  EXPECT_TRUE(exchange.broken()) << "two steps ahead";
+}
+
+TEST(Confirm, ByAllWordsAtTheBarrier) {
+  const Members members = Members::of(77, View::of_all(3), Seat(0), kNames, {});
+  Barrier barrier(members);
+  EXPECT_EQ(barrier.missing(8).size(), 3u);
+  EXPECT_FALSE(barrier.take(Rank(2), 8, 7)) << "a member ahead is waited for by nobody";
+  EXPECT_FALSE(barrier.take(Rank(2), 8, 7)) << "said twice";
+  barrier.forget_before(8);
+  EXPECT_FALSE(barrier.take(Rank(0), 8, 8));
+  EXPECT_EQ(barrier.missing(8), std::vector<Rank>{Rank(1)});
+  EXPECT_FALSE(barrier.take(Rank(1), 8, 8));
+  EXPECT_TRUE(barrier.missing(8).empty());
+  for (const std::uint64_t step : {6u, 7u, 10u}) {
+    const std::optional<schema::Fail> wrong = barrier.take(Rank(1), step, 8);
+    ASSERT_TRUE(wrong) << step;
+    EXPECT_EQ(wrong->node, "node-b");
+  }
+}
+
+}  // namespace
+}  // namespace tg::daemon

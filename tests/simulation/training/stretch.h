@@ -1,0 +1,270 @@
+// One stretch of a run: members that begin at a step with the state that they hold, and go on until the stretch is cut.
+// Frames, pieces, gradients and idle time come in any order, drawn from the seed.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "daemon/step/member.h"
+#include "tests/simulation/simulator/awkward_home.h"
+#include "tests/simulation/simulator/random.h"
+#include "tests/simulation/training/tiny_training.h"
+
+namespace tg::simulation {
+
+using daemon::Member;
+using daemon::Replica;
+using daemon::StateArrays;
+
+inline constexpr std::size_t kNodes = 4;
+inline constexpr std::uint64_t kBatch = 37;  // of the run: no number of members divides it
+
+inline std::size_t padded_count() { return tiny_segments().padded_count(); }
+
+// What a node keeps over all stretches.
+struct NodeState {
+  NodeState(Seat seat, const schema::JobSpec& job)
+      : kernels(*kernels::available()[seat.index() % kernels::available().size()]),
+        home(home_under_test(kernels)),
+        tensors(home->make_kernels()),
+        drawn(padded_count()),
+        gradient(*home, padded_count()) {
+    make_replica(job);
+  }
+  void make_replica(const schema::JobSpec& job) {
+    replica = std::make_unique<Replica>(*home, tiny_model(), engine::slot_count(daemon::optimizer_of(job).kind),
+                                        job.seed, daemon::keeps_average(job));
+  }
+  const kernels::Kernels& kernels;
+  const std::unique_ptr<kernels::Home> home;
+  const std::unique_ptr<kernels::TensorKernels> tensors;
+  AlignedArray<float> drawn;
+  kernels::HomeArray gradient;
+  schema::FramePool pool;
+  std::unique_ptr<Replica> replica;
+  std::map<std::uint64_t, StateArrays> disk;  // copies of confirmed states, by step
+};
+using NodeStates = Per<Seat, std::unique_ptr<NodeState>>;
+
+// What all stretches together have counts.
+struct StretchCounts {
+  std::size_t stretches = 0, undone = 0, confirmed_late = 0, early = 0, checkpoints = 0, evaluations = 0;
+  std::size_t moved_too_early = 0;  // averages: their state is to be undone
+};
+
+// One member in one stretch.
+class StretchNode : public Member::Delegate {
+ public:
+  StretchNode(const schema::JobSpec& job, const Member::Options& options, NodeState& state, Random& random,
+              StretchCounts& counts, bool plants_fault)
+      : job_(job),
+        self_(options.self),
+        first_step_(options.first_step),
+        state_(state),
+        random_(random),
+        counts_(counts),
+        plants_fault_(plants_fault),
+        next_confirmed_(options.first_step + 1),
+        member_(options, tiny_model(), *this) {}
+
+  void begin(const schema::Commit& choice) {
+    member_.begin(choice, {*state_.home, state_.kernels, *state_.replica, state_.gradient.floats(), state_.pool});
+    helper_ = member_.make_worker();
+  }
+
+  Member& member() { return member_; }
+  const std::set<std::uint64_t>& checkpoints() const { return checkpoints_; }
+  std::deque<std::pair<Seat, schema::SharedFrame>>& sent() { return sent_; }
+
+  // Something that this member may do now; nothing if there is nothing.
+  using Act = std::function<void()>;
+  void add_acts(std::vector<Act>& acts) {
+    if (!computing_.empty())
+      acts.push_back([this] {
+        const Act next = std::move(computing_.front());
+        computing_.pop_front();
+        next();
+      });
+    for (std::size_t i = 0; i < under_way_.size(); ++i) acts.push_back([this, i] { finish(i); });
+    acts.push_back([this] { work(); });
+  }
+
+ private:
+  void work() {
+    const bool alone = random_.one_in(2);
+    std::optional<daemon::Piece> piece =
+        member_.next_piece(alone ? daemon::Taker::kOnlyThread : daemon::Taker::kIdleThread);
+    if (!piece) {
+      member_.use_idle_time();
+    } else if (alone) {
+      member_.execute(*std::move(piece));
+    } else {
+      under_way_.push_back({member_.origin(), *std::move(piece)});
+    }
+  }
+  void finish(std::size_t index) {
+    std::swap(under_way_[index], under_way_.back());
+    auto [of, piece] = std::move(under_way_.back());
+    under_way_.pop_back();
+    daemon::PieceResult result = helper_->execute(piece, [&, of = of](daemon::MadeFrame total) {
+      member_.on(daemon::TotalMade{of, std::move(total)});
+    });
+    member_.on(daemon::PieceDone{of, std::move(piece), std::move(result)});
+  }
+
+  // Member::Delegate
+  void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override {
+    for (const Seat seat : to) sent_.emplace_back(seat, frame);
+  }
+  void train(std::uint64_t step, const daemon::Layout& layout, kernels::ConstFloats, bool early) override {
+    counts_.early += early ? 1 : 0;
+    segments_missing_ = early ? tiny_segments().size() : 0;
+    compute_ = [this, step, buckets = layout.buckets.size()] {
+      for (std::size_t bucket = 0; bucket < buckets; ++bucket)
+        computing_.push_back([this, step, bucket] { ready(step, bucket); });
+    };
+    if (!early) compute_();
+  }
+  void segment_ready(std::size_t) override {
+    if (--segments_missing_ == 0) compute_();
+  }
+  void ready(std::uint64_t step, std::size_t bucket) {
+    if (bucket == 0) {
+      draw_gradient(job_.seed, self_.index(), step, state_.drawn.span());
+      state_.tensors->copy_in(std::as_bytes(state_.drawn.span()), state_.gradient.floats());
+    }
+    daemon::GradientReady event{
+        {member_.members().view.number(), step}, bucket, draw_loss(job_.seed, self_.index(), step)};
+    if (bucket == 0) event.statistics = draw_statistics(job_.seed, self_.index(), step);
+    member_.on(event);
+  }
+  void evaluate(std::uint64_t step) override {
+    ++counts_.evaluations;
+    EXPECT_EQ(state_.replica->confirmed_steps(), step);
+    computing_.push_back([this, step] {
+      member_.on(daemon::Evaluated{{member_.members().view.number(), step}, {1, 2, 0.5, 1}});
+    });
+  }
+  bool may_start_early(std::uint64_t) override { return random_.one_in(2); }
+  void committed(const Member::Committed& committed) override {
+    if (plants_fault_ && !committed.ends) state_.replica->confirm(engine::average_rate(job_.ema, committed.step));
+  }
+  void step_begins(std::uint64_t) override {
+    if (random_.one_in(12)) member_.request_checkpoint();
+  }
+  void confirmed(std::uint64_t step, bool checkpoint) override {
+    EXPECT_EQ(state_.replica->committed_steps(), step);
+    EXPECT_EQ(state_.replica->confirmed_steps(), step);
+    EXPECT_GT(step, first_step_);
+    if (checkpoint) {
+      EXPECT_TRUE(checkpoints_.insert(step).second) << "told twice";
+      ++counts_.checkpoints;
+      if (step + 1 == next_confirmed_) return;  // after its report
+    }
+    EXPECT_EQ(step, next_confirmed_++);
+    state_.disk[step] = daemon::copy_of(*state_.replica, padded_count());
+  }
+
+  const schema::JobSpec& job_;
+  const Seat self_;
+  const std::uint64_t first_step_;
+  NodeState& state_;
+  Random& random_;
+  StretchCounts& counts_;
+  const bool plants_fault_;  // the average moves at the commit
+  std::uint64_t next_confirmed_;
+  Member member_;
+  std::unique_ptr<daemon::Worker> helper_;
+  std::deque<Act> computing_;
+  std::function<void()> compute_;
+  std::size_t segments_missing_ = 0;
+  struct Given {
+    daemon::Origin of;
+    daemon::Piece piece;
+  };
+  std::vector<Given> under_way_;
+  std::deque<std::pair<Seat, schema::SharedFrame>> sent_;
+  std::set<std::uint64_t> checkpoints_;
+};
+
+// The members of one stretch and what is on its way between them.
+class Stretch {
+ public:
+  Stretch(const schema::JobSpec& job, const daemon::View& view, const std::vector<std::uint16_t>& weights,
+          std::uint64_t first_step, NodeStates& states, Random& random, StretchCounts& counts, bool plants_fault)
+      : view_(view), random_(random) {
+    ++counts.stretches;
+    Per<Seat, std::string> names;
+    for (std::size_t i = 0; i < kNodes; ++i) names.push_back("node-" + std::to_string(i));
+    Per<Rank, std::uint16_t> shares;
+    for (const Rank rank : places<Rank>(view.size())) shares.push_back(weights[view.seat(rank).index()]);
+    const schema::Commit choice{job.exchange.value_or(schema::ExchangeKind::kDirect),
+                                job.coding.value_or(schema::Coding::kEntropy), schema::kLeastWindowBytes,
+                                schema::kSmallChunkParameters};
+    for (const Rank rank : places<Rank>(view.size()))
+      nodes_.push_back(std::make_unique<StretchNode>(
+          job,
+          Member::Options{.run_key = 77,
+                          .view = view,
+                          .self = view.seat(rank),
+                          .names = names,
+                          .weights = shares,
+                          .job = job,
+                          .has_test_data = true,
+                          .global_batch = kBatch,
+                          .first_step = first_step,
+                          .evaluates_first = first_step > 0 && first_step % job.evaluate_every == 0},
+          *states[view.seat(rank)], random, counts, plants_fault));
+    for (const auto& node : nodes_) {
+      node->begin(choice);
+      collect();
+    }
+  }
+
+  // For so many events, or until all have finished.
+  void run(std::uint64_t events) {
+    for (; events > 0 && !testing::Test::HasFailure(); --events) {
+      std::vector<StretchNode::Act> acts;
+      for (auto& [ends, link] : links_)
+        if (!link.empty()) acts.push_back([this, &ends = ends, &link = link] { deliver(ends, link); });
+      for (const auto& node : nodes_) node->add_acts(acts);
+      acts[random_.between(0, acts.size() - 1)]();
+      collect();
+      const auto over = [](const auto& node) { return node->member().finished() || node->member().failed(); };
+      if (std::ranges::all_of(nodes_, over)) break;
+    }
+    for (const auto& node : nodes_)
+      EXPECT_FALSE(node->member().failed()) << node->member().failed().value_or(schema::Fail()).message;
+  }
+  StretchNode& node(Rank rank) { return *nodes_[rank]; }
+
+ private:
+  using Ends = std::pair<Rank, Rank>;
+  using Link = std::deque<schema::SharedFrame>;
+  void deliver(const Ends& ends, Link& link) {
+    const schema::SharedFrame frame = link.front();
+    link.pop_front();
+    const schema::Frame decoded = schema::decode_frame(frame->bytes()).value();
+    nodes_[ends.second]->member().frame(view_.seat(ends.first), decoded.header, decoded.body, frame);
+  }
+  void collect() {
+    for (const Rank from : nodes_.places())
+      for (auto& [to, frame] : std::exchange(nodes_[from]->sent(), {}))
+        links_[{from, *view_.rank(to)}].push_back(std::move(frame));
+  }
+
+  const daemon::View view_;
+  Random& random_;
+  Per<Rank, std::unique_ptr<StretchNode>> nodes_;
+  std::map<Ends, Link> links_;
+};
+
+}  // namespace tg::simulation
