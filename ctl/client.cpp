@@ -78,7 +78,8 @@ Result<schema::OperatorKeys> read_keys(const std::string& file) {
 // Whether a node that gets it twice does the same as for one.
 bool repeatable(const schema::RequestBody& body) {
   const auto* start = std::get_if<schema::StartRequest>(&body);
-  return (start == nullptr || start->dry_run) && !std::holds_alternative<schema::BenchRequest>(body);
+  return (start == nullptr || start->dry_run) && !std::holds_alternative<schema::ResumeRequest>(body) &&
+         !std::holds_alternative<schema::BenchRequest>(body);
 }
 
 void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {

@@ -12,10 +12,11 @@ enum ExitCode : int {
   kUnreachable = 3,
   kNoSuchRun = 4,
   kRunFailed = 5,
-  kNotSaved = 6,   // the run came to its end, but not every member has saved what it made
-  kForbidden = 7,  // a wrong key, or one without the right
-  kNotWhole = 8,   // status --check: not every node is up
-  kNotWell = 9,    // doctor: a check failed, or warned
+  kNotSaved = 6,         // the run came to its end, but not every member has saved what it made
+  kForbidden = 7,        // a wrong key, or one without the right
+  kNotWhole = 8,         // status --check: not every node is up
+  kNotWell = 9,          // doctor: a check failed, or warned
+  kRunInterrupted = 10,  // the run is INTERRUPTED: tgctl resume goes on
   kTimedOut = 124,
   kInterrupted = 130,
 };
@@ -34,6 +35,7 @@ inline constexpr ExitMeaning kExitMeanings[] = {{kOk, "ok"},
                                                 {kForbidden, "wrong key"},
                                                 {kNotWhole, "mesh not whole (status --check)"},
                                                 {kNotWell, "not well (doctor)"},
+                                                {kRunInterrupted, "run INTERRUPTED: tgctl resume goes on"},
                                                 {kTimedOut, "wait timed out"},
                                                 {kInterrupted, "interrupted"}};
 

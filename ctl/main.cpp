@@ -29,6 +29,8 @@ int run(const Command& command) {
   switch (command.verb) {
     case Verb::kStart:
       return start(*client, command, job);
+    case Verb::kResume:
+      return resume(*client, command);
     case Verb::kStatus:
       return status(*client, command);
     case Verb::kStop:

@@ -33,6 +33,7 @@ WaitOutcome WaitGoal::look(const schema::RunStatus& run) const {
   const bool wanted_failure = state_ == schema::RunState::kFailed;
   if (run.state == schema::RunState::kFailed && !wanted_failure && !(step_ && reached)) return WaitOutcome::kRunFailed;
   if (reached) return WaitOutcome::kReached;
+  if (run.state == schema::RunState::kInterrupted) return WaitOutcome::kInterrupted;
   return schema::is_final(run.state) ? WaitOutcome::kImpossible : WaitOutcome::kWaiting;
 }
 

@@ -13,8 +13,9 @@ namespace tg::ctl {
 enum class WaitOutcome : std::uint8_t {
   kWaiting,
   kReached,
-  kRunFailed,   // the run FAILED and that was not the goal
-  kImpossible,  // the run ended otherwise and will not get there
+  kRunFailed,    // the run FAILED and that was not the goal
+  kInterrupted,  // the run is INTERRUPTED and that was not the goal
+  kImpossible,   // the run ended otherwise and will not get there
 };
 
 class WaitGoal {

@@ -5,6 +5,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/doctor/link_verdicts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/doctor/node_verdicts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/announcements.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/barrier.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/batch_statistics.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/compare_digests.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/credit_book.cpp
@@ -25,10 +26,13 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/round_trips.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/aftermath.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/choose_state.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/end.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/proposal_right.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/run_end.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/start.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/votes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/machine.cpp

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@ inline constexpr const char* kLastRun = "@last";  // as RUN: the newest
 
 enum class Verb : std::uint8_t {
   kStart,
+  kResume,
   kStatus,
   kStop,
   kFetch,
@@ -41,11 +43,14 @@ struct Command {
   std::string address;
   std::string key_file;  // --key, TGCTL_KEY; "" = none
   std::string operand;   // JOB or RUN, "" where it may be left out and was
-  // start
+  // start, resume, plan
   std::vector<std::string> settings;
   std::string id;
   bool detach = false;
   bool dry_run = false;
+  // resume
+  std::optional<std::uint64_t> from_step;
+  bool any_build = false;
   // status, list
   bool json = false;
   bool watch = false;

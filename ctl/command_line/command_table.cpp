@@ -76,6 +76,15 @@ Status set_cores(Command& command, const std::string& value) {
                "\" is not a number of cores; where nodes share a machine, give each its part, such as 0.5");
 }
 
+Status set_from(Command& command, const std::string& value) {
+  std::uint64_t step = 0;
+  if (!read_number(value, step))
+    return usage("\"" + schema::clip_text(value, 100) +
+                 "\" is not a step; tgctl status RUN shows those that are there");
+  command.from_step = step;
+  return {};
+}
+
 Status set_rotate(Command& command, const std::string& value) {
   if (value != "add" && value != "use" && value != "drop")
     return usage("\"" + schema::clip_text(value, 100) + "\" is not add, use or drop");
@@ -90,13 +99,15 @@ const std::vector<OptionRow>& option_rows() {
       {"help", "h", "", "print this", nullptr},
       {"set", "", "KEY=VALUE", "set a key of the job (tgctl help job); repeatable", add_setting},
       {"id", "", "ID", "id of the run; else the node draws one", text(&Command::id)},
+      {"from", "", "STEP", "the state of this step; else the newest", set_from},
+      {"any-build", "", "", "although builds, processors or threads differ", on(&Command::any_build)},
       {"detach", "d", "", "return as soon as the run is started", on(&Command::detach)},
       {"dry-run", "", "", "validate and predict, but start nothing", on(&Command::dry_run)},
       {"json", "", "", "for programs: stable keys, schema_version 1", on(&Command::json)},
       {"watch", "", "", "repeat each second, until Ctrl-C", on(&Command::watch)},
       {"check", "", "", "exit with 8 unless every node is up", on(&Command::check)},
       {"output", "o", "DIR", "folder to write to; created if necessary", text(&Command::output)},
-      {"partial", "", "", "from a FAILED run: the furthest member's last state", on(&Command::partial)},
+      {"partial", "", "", "if it FAILED or is INTERRUPTED: its newest state", on(&Command::partial)},
       {"force", "", "", "overwrite existing files", on(&Command::force)},
       {"follow", "f", "", "continue until the run ends or Ctrl-C", on(&Command::follow)},
       {"node", "", "NODE", "this node's log; else that of the asked node", text(&Command::node)},
@@ -125,8 +136,21 @@ const std::vector<VerbRow>& verb_rows() {
        "start a run from a job file and follow it",
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
        "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches; the run continues. "
-       "Exits with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it.",
+       "Exits with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it, 10 "
+       "when it is INTERRUPTED.",
        {"set", "id", "detach", "dry-run", "address", "key", "help"}},
+      {Verb::kResume,
+       "resume",
+       "RUN",
+       "go on with a run that has ended, and follow it",
+       {"tgctl resume first", "tgctl resume first --set steps=2000 --detach"},
+       "RUN is an id, a beginning that only one run has, or @last. All nodes must be up. They go on from the newest "
+       "state that all of them have; tgctl status RUN shows which are there. The run keeps its id and its data, and "
+       "its "
+       "bits are those of a run that was never interrupted. --set changes steps, the learning rate and some more keys "
+       "(tgctl help job says which); with more steps a COMPLETED run is trained on. --any-build is for nodes that have "
+       "changed since: then the bits may differ. Exits as start does.",
+       {"set", "from", "any-build", "detach", "address", "key", "help"}},
       {Verb::kStatus,
        "status",
        "[RUN]",
@@ -182,8 +206,8 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "wait until a run reaches a state",
        {"tgctl wait first --for completed --timeout 10m", "tgctl wait first --for step=1000"},
-       "Exits with 0 when it is reached, 124 when the time is up, 5 when the run FAILED (unless that was the "
-       "goal), 1 when it ended otherwise and can no longer reach it.",
+       "Exits with 0 when it is reached, 124 when the time is up, 5 when the run FAILED and 10 when it is INTERRUPTED "
+       "(unless that was the goal), 1 when it ended otherwise and can no longer reach it.",
        {"for", "timeout", "address", "key", "help"}},
       {Verb::kBench,
        "bench",

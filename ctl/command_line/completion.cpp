@@ -36,20 +36,21 @@ void add_value(Completion& completion, const schema::Option<Target>* row) {
   add(completion, words_in(row->allowed));
 }
 
-void add_setting(Completion& completion) {
+void add_setting(Completion& completion, Verb verb) {
   const std::size_t equals = completion.begun.find('=');
   if (equals != std::string::npos) {
     const std::string key = completion.begun.substr(0, equals);
     completion.begun.erase(0, equals + 1);
     return add_value(completion, schema::find_option(schema::job_options(), key));
   }
-  for (const schema::Option<schema::JobSpec>& row : schema::job_options()) add(completion, {row.name + "="});
+  for (const schema::Option<schema::JobSpec>& row : schema::job_options())
+    if (verb != Verb::kResume || row.resumable) add(completion, {row.name + "="});
 }
 
 // Adds candidates for the argument of one of tgctl's options.
-void add_argument(Completion& completion, const OptionRow& option) {
+void add_argument(Completion& completion, const OptionRow& option, Verb verb) {
   const std::string_view argument = option.argument;
-  if (argument == "KEY=VALUE") return add_setting(completion);
+  if (argument == "KEY=VALUE") return add_setting(completion, verb);
   if (argument == "FILE") completion.place = Place::kFile;
   if (argument == "DIR") completion.place = Place::kFolder;
   if (argument == "NODE") completion.place = Place::kNode;
@@ -57,7 +58,7 @@ void add_argument(Completion& completion, const OptionRow& option) {
     add(completion, {"finished", "step="});
     for (const std::string_view state : words_of(schema::RunState())) add(completion, {std::string(state)});
   }
-  if (argument == "STEP") add(completion, {"add", "use", "drop"});
+  if (argument == "STEP" && verb == Verb::kKeygen) add(completion, {"add", "use", "drop"});
 }
 
 void add_operand(Completion& completion, const VerbRow& verb) {
@@ -126,12 +127,13 @@ void pass(Walk& walk, Completion& completion, const std::string& word) {
 void complete_tgctl(Completion& completion, const std::vector<std::string>& words) {
   Walk walk;
   for (std::size_t i = 0; i + 1 < words.size(); ++i) pass(walk, completion, words[i]);
-  if (walk.waiting != nullptr) return add_argument(completion, *walk.waiting);
+  if (walk.waiting != nullptr)
+    return add_argument(completion, *walk.waiting, walk.verb == nullptr ? Verb::kComplete : walk.verb->verb);
   const std::string& begun = completion.begun;
   if (const std::size_t equals = begun.find('='); begun.starts_with("--") && equals != std::string::npos) {
     const OptionRow* option = find_of(options_at(walk), begun.substr(0, equals));
     completion.begun.erase(0, equals + 1);
-    if (option != nullptr) add_argument(completion, *option);
+    if (option != nullptr) add_argument(completion, *option, walk.verb == nullptr ? Verb::kComplete : walk.verb->verb);
   } else if (begun.starts_with('-')) {
     for (const char* name : options_at(walk)) add(completion, {"--" + std::string(name)});
     if (walk.verb == nullptr) add(completion, {"--version"});

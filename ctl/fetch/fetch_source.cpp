@@ -50,7 +50,7 @@ Result<FetchSource> agreed_source(const RunStatus& run) {
   for (const MemberStatus& member : run.members) {
     if (!answers(member)) {
       silent += (silent.empty() ? "" : ", ") + member.node;
-    } else if (!schema::is_final(member.state)) {
+    } else if (!schema::has_ended(member.state)) {
       return Error{ErrorKind::kRefused, member.node + " is still " + std::string(to_word(member.state)) + " in run " +
                                             run.id + "; try again when it has ended there too"};
     } else if (std::pair(member.digest_step, member.digest) != common) {
@@ -93,7 +93,7 @@ Result<FetchSource> furthest_source(const RunStatus& run) {
 }  // namespace
 
 Result<FetchSource> choose_fetch_source(const RunStatus& run, const std::string& asked, bool partial) {
-  if (!schema::is_final(run.state)) {
+  if (!schema::has_ended(run.state)) {
     return Error{ErrorKind::kRefused, "run " + run.id + " is " + std::string(to_word(run.state)) + " at step " +
                                           std::to_string(run.step) + "; fetch works once it has ended: tgctl wait " +
                                           run.id + ", or tgctl stop " + run.id};
@@ -109,7 +109,12 @@ Result<FetchSource> choose_fetch_source(const RunStatus& run, const std::string&
                  "run " + run.id + " FAILED at step " + std::to_string(run.step) +
                      "; --partial fetches its last committed state. It failed because: " + run.reason};
   }
-  Result<FetchSource> source = run.state == schema::RunState::kFailed ? furthest_source(run) : agreed_source(run);
+  if (run.state == schema::RunState::kInterrupted && !partial) {
+    return Error{ErrorKind::kRefused, "run " + run.id + " is INTERRUPTED at step " + std::to_string(run.step) +
+                                          "; --partial fetches its newest state, and tgctl resume " + run.id +
+                                          " goes on with it"};
+  }
+  Result<FetchSource> source = schema::is_fact(run.state) ? agreed_source(run) : furthest_source(run);
   if (source)
     std::stable_partition(source->nodes.begin(), source->nodes.end(),
                           [&](const std::string& node) { return node == asked; });

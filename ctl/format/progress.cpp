@@ -29,7 +29,7 @@ std::string join_parts(const std::vector<std::string>& parts, std::size_t column
 
 bool evaluating(const schema::RunStatus& run) {
   return std::any_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
-    return member.phase == schema::Phase::kEvaluate && !schema::is_final(member.state);
+    return member.phase == schema::Phase::kEvaluate && !schema::has_ended(member.state);
   });
 }
 
@@ -41,9 +41,10 @@ std::string span_since(std::int64_t since_ms, std::int64_t now_ms) {
 
 std::optional<double> seconds_left(const schema::RunStatus& run, std::int64_t now_ms) {
   const bool on = run.state == schema::RunState::kRunning;
-  if (!on || run.step == 0 || run.step > run.steps || run.since_ms <= 0 || now_ms <= run.since_ms) return std::nullopt;
+  if (!on || run.step <= run.from_step || run.step > run.steps || run.since_ms <= 0 || now_ms <= run.since_ms)
+    return std::nullopt;
   const double seconds = static_cast<double>(now_ms - run.since_ms) / 1000;
-  return seconds * static_cast<double>(run.steps - run.step) / static_cast<double>(run.step);
+  return seconds * static_cast<double>(run.steps - run.step) / static_cast<double>(run.step - run.from_step);
 }
 
 std::string ProgressLine::update(const schema::RunStatus& run, std::int64_t now_ms, std::size_t columns) {
@@ -54,7 +55,7 @@ std::string ProgressLine::update(const schema::RunStatus& run, std::int64_t now_
                                  "step " + std::to_string(run.step) + "/" + std::to_string(run.steps)};
   const Observation& first = window_.front();
   const double seconds = static_cast<double>(now_ms - first.at_ms) / 1000;
-  if (!schema::is_final(run.state) && run.step > first.step && now_ms - first.at_ms >= kLeastWindowMs) {
+  if (!schema::has_ended(run.state) && run.step > first.step && now_ms - first.at_ms >= kLeastWindowMs) {
     const double rate = static_cast<double>(run.step - first.step) / seconds;
     const std::uint64_t left = run.steps > run.step ? run.steps - run.step : 0;
     parts.push_back(format_span(static_cast<double>(left) / rate) + " left");

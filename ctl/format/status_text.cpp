@@ -30,11 +30,34 @@ std::string left(const schema::RunStatus& run, std::int64_t now_ms) {
   return seconds ? format_span(*seconds) : std::string(kNothing);
 }
 
+// Why it is in its state, and the way out.
+std::string note(const schema::RunStatus& run) {
+  if (run.state != schema::RunState::kInterrupted) return run.reason;
+  return run.reason + (run.reason.empty() ? "" : "; ") + "tgctl resume " + run.id + " goes on";
+}
+
+// "900, 600 (node-b: 600)": the steps that all members have a state of, and who has others.
+std::string states(const schema::RunStatus& run) {
+  const auto listed = [](const std::vector<std::uint64_t>& steps) {
+    std::string text;
+    for (const std::uint64_t step : steps) text += (text.empty() ? "" : ", ") + std::to_string(step);
+    return text.empty() ? std::string("none") : text;
+  };
+  std::vector<std::uint64_t> shared = run.members.empty() ? std::vector<std::uint64_t>{} : run.members.front().states;
+  for (const schema::MemberStatus& member : run.members)
+    std::erase_if(shared, [&](std::uint64_t step) { return std::ranges::count(member.states, step) == 0; });
+  std::string others;
+  for (const schema::MemberStatus& member : run.members)
+    if (member.states != shared) others += (others.empty() ? "" : "; ") + member.node + ": " + listed(member.states);
+  const bool none = std::ranges::all_of(run.members, [](const auto& member) { return member.states.empty(); });
+  return none ? "" : listed(shared) + (others.empty() ? "" : " (" + others + ")");
+}
+
 std::string digest(std::uint64_t value) { return value == 0 ? std::string(kNothing) : hex_digest(value); }
 
 // "backward 12 s of 60 s": for how long it has got nothing done there, and after what time the run ends.
 std::string phase(const schema::MemberStatus& member) {
-  if (schema::is_final(member.state)) return std::string(kNothing);
+  if (schema::has_ended(member.state)) return std::string(kNothing);
   if (member.phase_limit_ms == 0) return to_word(member.phase);
   return std::string(to_word(member.phase)) + " " + std::to_string(member.phase_ms / 1000) + " s of " +
          std::to_string(member.phase_limit_ms / 1000) + " s";
@@ -58,6 +81,11 @@ std::string batch(const schema::StartReply& plan) {
 }
 
 }  // namespace
+
+std::string interrupted_text(const schema::RunStatus& run) {
+  return "run " + run.id + " is INTERRUPTED at step " + std::to_string(run.step) +
+         (run.reason.empty() ? "" : ": " + run.reason) + "; tgctl resume " + run.id + " goes on";
+}
 
 std::string nodes_away(const schema::MeshStatus& mesh) {
   std::string away;
@@ -102,7 +130,7 @@ std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t
     rows.push_back({run.id, std::string(to_word(run.state)), age(run.since_ms, now_ms), left(run, now_ms),
                     std::to_string(run.step) + "/" + std::to_string(run.steps),
                     when_stepped(run, format_fixed(run.loss, 4)), accuracy(run)});
-    notes.push_back(run.reason);
+    notes.push_back(note(run));
   }
   return format_list(std::move(rows), notes, columns);
 }
@@ -128,15 +156,20 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
       {"state", std::string(to_word(run.state)) + " for " + age(run.since_ms, now_ms) +
                     (rest == kNothing ? "" : ", about " + rest + " left")},
   };
-  if (!run.reason.empty()) rows.push_back({"reason", run.reason});
+  if (const std::string why = note(run); !why.empty()) rows.push_back({"reason", why});
   rows.push_back({"started", or_nothing(format_second(run.started_ms))});
-  if (schema::is_final(run.state)) rows.push_back({"ended", or_nothing(format_second(run.since_ms))});
+  if (schema::has_ended(run.state)) rows.push_back({"ended", or_nothing(format_second(run.since_ms))});
   rows.push_back({"model, data", or_nothing(run.model) + ", " + or_nothing(run.data)});
   rows.push_back({"gradients", or_nothing(run.gradients) + ", exchange " + or_nothing(run.exchange) + ", coding " +
                                    or_nothing(run.coding)});
   if (const std::string uneven = schema::uneven_shares(shares_of(run)); !uneven.empty())
     rows.push_back({"samples a step", uneven});
   rows.push_back({"step", std::to_string(run.step) + " of " + std::to_string(run.steps)});
+  if (run.lineage > 1)
+    rows.push_back({"resumed", std::to_string(run.lineage - 1) + (run.lineage == 2 ? " time" : " times") +
+                                   ", last from step " + std::to_string(run.from_step)});
+  if (const std::string from = schema::has_ended(run.state) ? states(run) : ""; !from.empty())
+    rows.push_back({"can resume at", from});
   if (run.step > 0) {
     rows.push_back({"loss", format_fixed(run.loss, 4) + ", learning rate " + format_fixed(run.learning_rate, 6)});
     rows.push_back({"samples/s", format_fixed(run.samples_per_second, 0)});
@@ -204,7 +237,7 @@ std::string format_plan(const schema::StartReply& plan) {
 
 void running_first(std::vector<schema::RunStatus>& runs) {
   std::stable_partition(runs.begin(), runs.end(),
-                        [](const schema::RunStatus& run) { return !schema::is_final(run.state); });
+                        [](const schema::RunStatus& run) { return !schema::has_ended(run.state); });
 }
 
 std::optional<std::string> speed_up_warning(const schema::StartReply& plan) {

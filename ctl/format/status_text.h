@@ -13,6 +13,8 @@ namespace tg::ctl {
 
 // Who is not up, and why: "node-b: unreachable, node-c: unreachable", "" if all are.
 std::string nodes_away(const schema::MeshStatus& mesh);
+// One sentence of a run that is INTERRUPTED, with the way out.
+std::string interrupted_text(const schema::RunStatus& run);
 // Nodes, then runs.
 std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms, std::size_t columns = kColumns);
 // One run: its numbers, then its members.

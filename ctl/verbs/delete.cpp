@@ -17,7 +17,7 @@ int delete_run(Client& client, const Command& command) {
   const Result<schema::MeshStatus> mesh = ask_mesh(client, command.operand, schema::Pick::kOnly);
   if (!mesh) return fail(mesh.error());
   const schema::RunStatus& run = mesh->runs.front();
-  if (!schema::is_final(run.state))
+  if (!schema::has_ended(run.state))
     return fail(Error{ErrorKind::kRefused, "run " + run.id + " is " + std::string(to_word(run.state)) +
                                                "; stop it first: tgctl stop " + run.id});
   std::vector<std::string> deleted, silent;

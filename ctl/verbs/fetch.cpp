@@ -113,9 +113,9 @@ Result<schema::MeshStatus> ask_ended_run(Client& client, std::string name) {
     const schema::RunStatus& run = mesh->runs.front();
     name = run.id;
     const bool all_ended = std::all_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
-      return schema::is_final(member.state);
+      return schema::has_ended(member.state);
     });
-    if (!schema::is_final(run.state) || all_ended || std::chrono::steady_clock::now() >= deadline ||
+    if (!schema::has_ended(run.state) || all_ended || std::chrono::steady_clock::now() >= deadline ||
         !sleep_unless_interrupted(kPollMs))
       return mesh;
   }
@@ -327,7 +327,7 @@ int fetch(Client& client, const Command& command) {
   if (const Status status = fetcher.fetch(); !status) return fail(status.error());
   if (const Status status = fetcher.keep(); !status) return fail(status.error());
   fetcher.tell_members();
-  if (!command.partial || run.state != schema::RunState::kFailed)
+  if (!command.partial || schema::is_fact(run.state))
     say((source->nodes.size() == run.members.size() ? "all " : std::to_string(source->nodes.size()) + " of ") +
         std::to_string(run.members.size()) + " members agree on digest " + hex_digest(source->digest) + " at step " +
         std::to_string(source->step));

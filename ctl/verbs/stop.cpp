@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "ctl/format/status_text.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -12,6 +13,10 @@ constexpr std::chrono::seconds kDeadline{60};
 
 int print_state(const schema::RunStatus& run) {
   print(std::string(to_word(run.state)) + "\n");
+  if (run.state == schema::RunState::kInterrupted) {
+    say(interrupted_text(run));
+    return kRunInterrupted;
+  }
   if (run.state != schema::RunState::kFailed) {
     if (run.saved_by_all()) return kOk;
     say("run " + run.id + " is " + std::string(to_word(run.state)) + ", but " + run.reason);
@@ -26,7 +31,7 @@ int print_state(const schema::RunStatus& run) {
 int stop(Client& client, const Command& command) {
   Result<schema::RunStatus> run = ask_run(client, command.operand);
   if (!run) return fail(run.error());
-  if (schema::is_final(run->state)) {
+  if (schema::has_ended(run->state)) {
     say("run " + run->id + " had ended already");
     print(std::string(to_word(run->state)) + "\n");
     return kOk;
@@ -41,7 +46,7 @@ int stop(Client& client, const Command& command) {
       return kOk;
     }
     if (!run) return fail(run.error());
-    if (schema::is_final(run->state)) return print_state(*run);
+    if (schema::has_ended(run->state)) return print_state(*run);
     if (std::chrono::steady_clock::now() >= deadline) {
       say("run " + run->id + " is still " + std::string(to_word(run->state)) + " after 60 s; tgctl logs " + run->id +
           " may say why");

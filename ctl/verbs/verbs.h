@@ -8,6 +8,7 @@
 namespace tg::ctl {
 
 int start(Client& client, const Command& command, const schema::JobSpec& job);
+int resume(Client& client, const Command& command);
 int status(Client& client, const Command& command);
 int stop(Client& client, const Command& command);
 int fetch(Client& client, const Command& command);

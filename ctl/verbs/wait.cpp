@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "ctl/format/status_text.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -35,6 +36,10 @@ int wait(Client& client, const Command& command) {
         print(state + "\n");
         say("run " + run->id + " FAILED at step " + std::to_string(run->step) + ": " + run->reason);
         return kRunFailed;
+      case WaitOutcome::kInterrupted:
+        print(state + "\n");
+        say(interrupted_text(*run));
+        return kRunInterrupted;
       case WaitOutcome::kImpossible:
         print(state + "\n");
         say("run " + run->id + " is " + state + " at step " + std::to_string(run->step) + " and will not reach " +

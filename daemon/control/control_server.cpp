@@ -63,9 +63,7 @@ struct ControlServer::State {
   void handle(const Client& client, const schema::StatusRequest& request);
   void handle(const Client& client, schema::StartRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::StopRequest request) { pass_on(client, std::move(request)); }
-  void handle(const Client& client, const schema::ResumeRequest&) {
-    answer(client, Error{ErrorKind::kRefused, "resume is not built yet"});
-  }
+  void handle(const Client& client, schema::ResumeRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::BenchRequest request) { pass_on(client, request); }
   void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, const schema::ExamineRequest& request);
@@ -385,6 +383,7 @@ void ControlServer::State::handle(const Client& client, schema::FetchedRequest r
   answer(client, schema::DoneReply{request.run, config.node, 0});
 }
 
+
 void ControlServer::State::handle(const Client& client, schema::VersionRequest) {
   answer(client, schema::VersionReply{config.node, build});
 }
@@ -406,7 +405,7 @@ std::string ControlServer::State::still_in_a_run(Seat seat, const std::vector<sc
   if (seat != self) {
     const std::string& its = runs_of_peers[seat];
     const bool over = its != ours && std::any_of(runs.begin(), runs.end(), [&](const schema::RunStatus& run) {
-                        return run.id == its && schema::is_final(run.state);
+                        return run.id == its && schema::has_ended(run.state);
                       });
     return over ? "it has not ended run " + its + " yet, which is over" : "";
   }
@@ -521,7 +520,7 @@ MeshStatus ControlServer::State::own_status() {
     status.nodes.push_back(std::move(node));
   }
   for (schema::RunStatus& run : status.runs) {
-    if (schema::is_final(run.state)) continue;
+    if (schema::has_ended(run.state)) continue;
     for (schema::MemberStatus& member : run.members) {
       if (member.node == config.node) member.phase = progress.phase;
       const auto found = std::find(names.begin(), names.end(), member.node);

@@ -37,8 +37,6 @@ RunStatus told_by(const std::string& node, RunStatus run) {
   return run;
 }
 
-bool is_fact(RunState state) { return schema::is_final(state) && state != RunState::kFailed; }
-
 // "node-b could not save: no space", for members without the state that the run ended with.
 std::string unsaved(const RunStatus& run) {
   std::string text;
@@ -56,13 +54,20 @@ std::string unsaved(const RunStatus& run) {
   return text;
 }
 
+// Of two ends of one beginning the nearer to the truth (daemon/membership/run_end.h), the higher.
+int weight_of(RunState end) {
+  if (is_fact(end)) return 2;
+  return end == RunState::kFailed ? 1 : 0;
+}
+
 void add_view(RunStatus& merged, const std::string& node, const RunStatus& view) {
-  if (merged.state == RunState::kFailed && is_fact(view.state)) {
+  const bool same = view.lineage == merged.lineage;
+  const bool both_ended = same && has_ended(merged.state) && has_ended(view.state);
+  if (view.lineage > merged.lineage || (both_ended && weight_of(view.state) > weight_of(merged.state))) {
     std::vector<MemberStatus> rows = std::move(merged.members);
     merged = told_by(node, view);
     merged.members = std::move(rows);
-  }
-  if (merged.state == RunState::kFailed && view.state == RunState::kFailed) {
+  } else if (both_ended && view.state == merged.state && !is_fact(merged.state)) {
     const RunStatus& first = view.since_ms < merged.since_ms ? view : merged;
     const std::int64_t since_ms = first.since_ms;
     std::string reason = first.reason;
@@ -201,7 +206,7 @@ schema::ReplyBody select_run(MeshStatus merged, const schema::StatusRequest& ask
                                         " begin like this: " + first_ids(runs)};
   const bool ended = asked.pick == schema::Pick::kNewestEnded;
   auto meant = std::find_if(runs.begin(), runs.end(),
-                            [&](const RunStatus& run) { return schema::is_final(run.state) == ended; });
+                            [&](const RunStatus& run) { return schema::has_ended(run.state) == ended; });
   if (meant == runs.end() || asked.run.empty()) meant = runs.begin();
   runs = {std::move(*meant)};
   return merged;

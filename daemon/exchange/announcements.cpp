@@ -49,6 +49,10 @@ Announcements::Wrong Announcements::take(Rank from, const schema::Scalers& frame
     return members_.cause(from, "scaler wait",
                           members_.names[from] + " sent scalers of bucket " + std::to_string(frame.bucket) +
                               ", which is not in the layout");
+  if (!step_frames_[from])
+    return members_.cause(from, "scaler wait",
+                          members_.names[from] + " sent scalers of bucket " + std::to_string(frame.bucket) +
+                              " before its step frame of step " + std::to_string(step_));
   return announce(from, frame.bucket, frame.flags, frame.non_finite_segment, frame.scalers);
 }
 

@@ -9,11 +9,14 @@
 namespace tg::daemon {
 
 Exchange::Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip,
-                   BatchStatistics statistics)
+                   BatchStatistics statistics, std::uint64_t first_step)
     : members_(members),
       announcements_(members, std::move(statistics)),
       statistics_(segments, clip),
-      transfers_(members) {}
+      transfers_(members),
+      next_step_(first_step) {
+  local_.step = first_step;
+}
 
 // --- a step, from its beginning to its commit ---
 
@@ -77,7 +80,10 @@ void Exchange::announcement(Rank from, const schema::FrameBody& body) {
   const auto* scalers = std::get_if<schema::Scalers>(&body);
   fail(step_frame != nullptr ? announcements_.take(from, *step_frame) : announcements_.take(from, *scalers));
   const std::size_t bucket = step_frame != nullptr ? 0 : scalers->bucket;
-  if (!failed_ && announcements_.complete(bucket)) transfers_.open(bucket);
+  if (failed_) return;
+  if (step_frame != nullptr)
+    if (const std::optional<std::uint32_t> all = flags()) actions_.emplace_back(ConfirmState{local_.step, *all});
+  if (announcements_.complete(bucket)) transfers_.open(bucket);
 }
 
 void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,

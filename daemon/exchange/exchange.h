@@ -6,9 +6,13 @@
 //
 // One step, bucket by bucket:
 //   gradient_ready -> Measure pieces -> measured: the local scalers go to all (bucket 0's inside the step frame)
+//   N step frames in -> ConfirmState: all members have committed the state that the step begins with
 //   N announcements in -> eq. (4): s = max -> the bucket is open, its chunks may go (transfers.h):
 //       Contribute -> contributed;  Reduce -> total_sent, applied;  Apply -> applied
 //   every chunk applied and N step frames in -> CommitStep
+//
+// A state is confirmed before any chunk of its step can be applied here: a step frame precedes its sender's other
+// announcements. So until then the state before it is whole, and the commit can be undone (replica.h).
 //
 // Small answers are actions at once (take_actions); the heavy ones are pieces that wait until they are asked for
 // (next_piece), so that frames are never kept waiting behind a bucket.
@@ -44,9 +48,9 @@ struct LocalStep {
 
 class Exchange {
  public:
-  // segments and members must outlive it.
+  // segments and members must outlive it. first_step: the one that it begins with.
   Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip,
-           BatchStatistics statistics = {});
+           BatchStatistics statistics = {}, std::uint64_t first_step = 0);
 
   // Sets the elements of a Measure (GradientStatistics::kSlice by default). Call before the first step.
   void measure_by(std::size_t elements) { statistics_.measure_by(elements); }
@@ -75,8 +79,8 @@ class Exchange {
 
   // --- state ---
   bool in_step() const { return layout_ != nullptr; }
-  bool broken() const { return failed_; }  // FailRun has been issued
-  std::uint64_t step() const { return local_.step; }
+  bool broken() const { return failed_; }             // FailRun has been issued
+  std::uint64_t step() const { return local_.step; }  // in progress, or the last one
   const Scalers& scalers() const { return announcements_.scalers(); }
   std::uint64_t bytes_on_their_way() const { return transfers_.bytes_on_their_way(); }
   // The union of the members' flags, once every step frame of this step is in.
@@ -107,7 +111,7 @@ class Exchange {
   std::uint32_t next_flags_ = 0;  // requested after our own step frame had left
   bool step_frame_sent_ = false;
   std::size_t ready_buckets_ = 0, announced_buckets_ = 0;  // completed by backward; measured and announced
-  std::uint64_t next_step_ = 0;
+  std::uint64_t next_step_;
 };
 
 }  // namespace tg::daemon

@@ -73,6 +73,10 @@ struct Send {
   schema::FrameHeader header;
   schema::FrameBody body;
 };
+struct ConfirmState {  // every member's step frame of this step is in: all of them hold the state before it
+  std::uint64_t step = 0;
+  std::uint32_t flags = 0;  // union over members (schema::StepFlags)
+};
 struct CommitStep {
   std::uint64_t step = 0;
   std::uint32_t flags = 0;  // union over members (schema::StepFlags)
@@ -83,6 +87,6 @@ struct CommitStep {
 struct FailRun {
   schema::Fail cause;
 };
-using ExchangeAction = std::variant<Send, CommitStep, FailRun>;
+using ExchangeAction = std::variant<Send, ConfirmState, CommitStep, FailRun>;
 
 }  // namespace tg::daemon

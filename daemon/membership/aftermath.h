@@ -1,6 +1,6 @@
 // News of a run after its verdict: members that were lost come back and tell what they have, and a member that died
-// asks the others how the run ended. Every member with a record answers, so in the end all records agree. Pure; part of
-// Membership.
+// asks the others how the run ended. Every member with a record answers, so in the end all records agree. A resume is a
+// new beginning: what is told of the run's earlier keys changes nothing any more. Pure; part of Membership.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,10 @@ class Aftermath {
  public:
   explicit Aftermath(Seat self) : self_(self) {}
 
+  // Of an earlier key of this run nothing counts any more.
+  void begins_anew(const std::string& id) {
+    std::erase_if(runs_, [&](const auto& run) { return run.second.id == id; });
+  }
   void add(std::uint64_t key, PastRun run) { runs_[key] = std::move(run); }
   void connected(Seat peer);  // asks it what is not known of it, tells it what it does not know
   void heard(Seat from, std::uint64_t key, const schema::Ended& ended);

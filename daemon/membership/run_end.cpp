@@ -7,12 +7,18 @@
 namespace tg::daemon {
 namespace {
 
-bool is_fact(const schema::Ended& end) { return end.state != schema::RunState::kFailed; }
+bool is_fact(const schema::Ended& end) { return schema::is_fact(end.state); }
+
+// The nearer to the truth, the higher.
+int weight_of(const schema::Ended& end) {
+  if (is_fact(end)) return 2;
+  return end.state == schema::RunState::kFailed ? 1 : 0;
+}
 
 }  // namespace
 
 bool overrides(const schema::Ended& a, const schema::Ended& b) {
-  if (is_fact(a) != is_fact(b)) return is_fact(a);
+  if (weight_of(a) != weight_of(b)) return weight_of(a) > weight_of(b);
   if (is_fact(a)) return std::tie(b.state, a.since_ms) < std::tie(a.state, b.since_ms);  // never two kinds of one run
   return std::tie(a.since_ms, a.reason) < std::tie(b.since_ms, b.reason);
 }

@@ -2,18 +2,25 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "schema/frame/frame.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
 
 struct RunIdentity {
-  std::uint64_t key = 0;  // drawn by the proposer; in every frame of the run
+  std::uint64_t key = 0;  // drawn by the proposer, at the start and at every resume; in every frame of the run
   std::string id;
   std::string spec;  // canonical job
   std::uint64_t start_timeout_ms = 30'000;
-  Per<Seat, std::uint16_t> weights = {};  // all nodes' weights, as the proposer knew them
+  // All nodes' weights: of a new run as the proposer knew them, of one that goes on as its record has them.
+  Per<Seat, std::uint16_t> weights = {};
+  std::optional<schema::Resume> resume = {};  // it goes on from resume->start, once that is chosen; nothing: a new run
+  std::uint64_t global_batch = 0;             // of one that goes on, as its record has it; 0 = as the job says
+
+  std::uint32_t lineage() const { return resume ? resume->lineage : 1; }
 };
 
 }  // namespace tg::daemon

@@ -18,6 +18,7 @@
 
 #include "daemon/control/control_server.h"
 #include "daemon/run/run_context.h"
+#include "daemon/store/found_states.h"
 #include "schema/frame/frame.h"
 #include "schema/limits.h"
 #include "schema/place.h"
@@ -52,9 +53,15 @@ struct DataSeen {  // or not
   std::uint64_t key = 0;
   Result<engine::SetSight> result;
 };
+struct StatesFound {  // of a run that is to go on, on this node's disk
+  std::uint64_t key = 0;
+  std::string run_id;
+  FoundStates found;
+  bool known = true;  // false: it is no run of this node's, found.refused says why
+};
 struct ShutDown {};
 using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, ControlCall, RunPrepared,
-                           StepHappened, RunSaved, CheckpointWritten, Benched, DataSeen, ShutDown>;
+                           StepHappened, RunSaved, CheckpointWritten, Benched, DataSeen, StatesFound, ShutDown>;
 
 class EventQueue {
  public:

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kTickMs = 20;
 constexpr int kGoodbyeLingerMs = 500;
+constexpr std::uint64_t kNobody = 0;       // the token of a call that nobody waits for
 constexpr std::uint64_t kStoreMs = 60'000;  // between looks for runs that are too old, and for room to save one
 
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
@@ -28,7 +29,7 @@ std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
 bool of_a_step(const schema::FrameBody& body) {
   return std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body) ||
          std::holds_alternative<schema::Chunk>(body) || std::holds_alternative<schema::Credit>(body) ||
-         std::holds_alternative<schema::Report>(body);
+         std::holds_alternative<schema::Report>(body) || std::holds_alternative<schema::Reached>(body);
 }
 
 // A proposer that stands still for less than peer-timeout may go on deciding.
@@ -50,6 +51,8 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       service_manager_(service_manager),
       membership_(membership_options(context)),
       advisor_(context, queue, control),
+      dry_run_(context, control, advisor_, [this] { return draw(); }),
+      resumption_(context, queue),
       examiner_({.config = context.self.config,
                  .compute = context.machine.compute,
                  .build = context.self.build,
@@ -57,8 +60,13 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
                  .mesh = context.network.mesh,
                  .pool = context.network.pool}),
       bursts_(context.self.names.size()) {
-  for (const RunRecord& record : context.disk.store.records())
+  std::int64_t newest_ms = 0;
+  for (const RunRecord& record : context.disk.store.records()) {
     membership_.remember(record.key, past_run(record, context.self.names, context.self.config.seat()));
+    if (record.status.started_ms < newest_ms) continue;
+    newest_ms = record.status.started_ms;
+    context.news.metrics.numbers().run_state = record.status.state;
+  }
 }
 
 std::uint64_t Node::now_ms() const {
@@ -90,7 +98,7 @@ void Node::take_events() {
     return event.has_value();
   };
   std::size_t taken = 0;
-  while (!stopped_ && taken < (run_ ? run_->events_at_once() : 1) && take(std::chrono::milliseconds(0))) ++taken;
+  while (!stopped_ && taken < (run_ ? run_->view().events_at_once() : 1) && take(std::chrono::milliseconds(0))) ++taken;
   if (run_ && run_->work()) {
     ++context_.news.progress.count;
     return;
@@ -101,7 +109,7 @@ void Node::take_events() {
   if (for_others) context_.news.progress.phase = waiting.phase;
   const Clock::time_point start = Clock::now();
   std::optional<Event> event = queue_.pop(std::chrono::milliseconds(kTickMs));
-  if (for_others) run_->waited(waiting, start);
+  if (for_others) run_->view().waited(waiting, start);
   if (event) std::visit([this](auto& one) { on(one); }, *event);
 }
 
@@ -110,8 +118,7 @@ void Node::take_votes() {
   if (run_)
     if (const std::optional<schema::Vote> vote = run_->candidate().take_vote())
       membership_.prepared(run_->identity().key, *vote, now_ms(), run_->candidate().data_names());
-  if (dry_run_)
-    if (const std::optional<schema::Vote> vote = dry_run_->candidate().take_vote()) finish_dry_run(*vote);
+  dry_run_.tick(run_ != nullptr);
 }
 
 void Node::tick() {
@@ -129,6 +136,7 @@ void Node::tick() {
   membership_.tick(now);
   advisor_.tick(busy());
   examiner_.tick();
+  resume_by_itself(now);
   publish_metrics();
   if (!run_ && now - last_store_ms_ >= kStoreMs) {
     last_store_ms_ = now;
@@ -137,7 +145,7 @@ void Node::tick() {
   }
   if (!run_ || !run_->begun()) return;
   run_->tick();
-  const std::uint64_t timeout = run_->step_timeout_ms();
+  const std::uint64_t timeout = run_->view().step_timeout_ms();
   if (timeout == step_timeout_ms_) return;
   step_timeout_ms_ = timeout;
   control_.set_step_timeout(timeout);
@@ -204,13 +212,14 @@ void Node::on(FrameArrived& event) {
   }
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
     if (is_current(header.run)) run_->candidate().replied(event.from, *reply);
-    if (is_dry_run(header.run)) dry_run_->candidate().replied(event.from, *reply);
+    if (dry_run_.has(header.run)) dry_run_.replied(event.from, *reply);
     examiner_.on_probe_reply(header.run, event.from, reply->burst);
     return advisor_.on_probe_reply(header.run, event.from, *reply);
   }
   if (!of_a_step(body)) return membership_.frame(event.from, header, body, now_ms());
-  Member* const member = is_current(header.run) && (!run_->begun() || run_->goes_on()) ? run_->member() : nullptr;
-  if (member == nullptr || !member->frame(event.from, header, body, std::move(event.keep))) {
+  const bool takes =
+      is_current(header.run) && run_->view().is_prepared() && (!run_->begun() || run_->goes_on());
+  if (!takes || !run_->view().member().frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     ++rejected(Rejection::kOtherRun);
     return;
@@ -223,14 +232,14 @@ void Node::on(FrameArrived& event) {
 void Node::on(StepHappened& event) {
   if (!is_current(event.key) || !run_->goes_on()) return;
   ++context_.news.progress.count;
-  std::visit([member = run_->member()](const auto& one) { member->on(one); }, event.event);
+  std::visit([&member = run_->view().member()](const auto& one) { member.on(one); }, event.event);
 }
 
 void Node::on(RunSaved& event) {
   if (!event.problem.empty()) context_.news.log.error("save-failed", {{"error", event.problem}});
   if (is_current(event.key)) {
-    run_->saved(event);
-    return membership_.saved(event.key, run_->own_end(event.save, event.problem), now_ms());
+    run_->keeper().saved(event);
+    return membership_.saved(event.key, run_->keeper().own_end(event.save, event.problem), now_ms());
   }
   // Its disk took longer than anybody waited.
   std::optional<schema::Ended> own;
@@ -249,7 +258,7 @@ void Node::on(CheckpointWritten& event) {
 }
 
 void Node::on(RunPrepared& event) {
-  if (is_dry_run(event.key)) return dry_run_->prepared(std::move(event.result));
+  if (dry_run_.has(event.key)) return dry_run_.prepared(std::move(event.result));
   if (is_current(event.key)) run_->prepared(std::move(event.result));
 }
 
@@ -269,9 +278,9 @@ void Node::on(PeerLost& event) {
   if (event.only_in_a_run && (!state || *state == schema::RunState::kPending)) return;
   const RunIdentity* current = membership_.current();
   if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;  // of a run that has ended
-  if (event.peer == context_.self.config.seat() && run_ && run_->writes_state())             // our own disk hangs
-    return membership_.saved(run_->identity().key, run_->own_end(schema::SaveState::kNotSaved, event.message),
-                             now_ms());
+  if (event.peer == context_.self.config.seat() && run_ && run_->keeper().writes_state())    // our own disk hangs
+    return membership_.saved(run_->identity().key,
+                             run_->keeper().own_end(schema::SaveState::kNotSaved, event.message), now_ms());
   membership_.lost(event.peer, event.message, now_ms());
 }
 
@@ -291,6 +300,7 @@ void Node::on(ShutDown&) {
 
 void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StartRequest>(&event.body)) return start(event.token, *request);
+  if (const auto* request = std::get_if<schema::ResumeRequest>(&event.body)) return resume(event.token, *request);
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
   if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw(), busy());
@@ -299,12 +309,12 @@ void Node::on(ControlCall& event) {
 }
 
 bool Node::busy() const {
-  return run_ || dry_run_ || examiner_.measuring() || !context_.news.progress.left_behind.what().empty();
+  return run_ || dry_run_.on() || examiner_.measuring() || !context_.news.progress.left_behind.what().empty();
 }
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
   std::string busy;
-  if (dry_run_) busy = "a run is being tried (start --dry-run)";
+  if (dry_run_.on()) busy = "a run is being tried (start --dry-run)";
   if (advisor_.measuring()) busy = "it measures for bench or plan";
   if (run_) busy = "run " + run_->identity().id + " is on";
   examiner_.examine(request, busy, draw(), [this, token](Result<schema::Examination> found) {
@@ -324,18 +334,41 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
     if (const Status free = nothing_left_behind(); !free.ok()) return refuse(free.error());
-    if (dry_run_ || run_ || advisor_.measuring())
+    if (dry_run_.on() || run_ || advisor_.measuring())
       return refuse(
           {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
     identity.weights = context_.weights();
-    dry_run_token_ = token;
-    dry_run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job).value(),
-                                     View::of_all(context_.self.names.size()));
-    return;
+    identity.global_batch = schema::resolved_global_batch(*job, members);
+    return dry_run_.begin(token, std::move(identity), std::move(job).value());
   }
+  propose(token, identity);
+}
+
+void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
+  const Result<RunIdentity> identity = resumption_.asked(request, draw());
+  if (!identity.ok()) return control_.reply(token, identity.error());
+  propose(token, *identity);
+}
+
+// A run, new or to go on, on its way to all members.
+void Node::propose(std::uint64_t token, const RunIdentity& identity) {
   membership_.start(token, identity, now_ms());
-  if (const RunIdentity* current = membership_.current(); current != nullptr && current->key == identity.key)
+  const RunIdentity* const current = membership_.current();
+  if (current == nullptr || current->key != identity.key) return;
+  if (const Result<schema::JobSpec> job = schema::parse_job(identity.spec, "job"); job.ok())
     show(identity, *job, schema::RunState::kPending);
+}
+
+// The first node speaks for all, once all are there.
+void Node::resume_by_itself(std::uint64_t now) {
+  if (context_.self.config.seat() != Seat(0) || leaving_ || busy() || !membership_.idle()) return;
+  const LinkTable& links = context_.network.mesh.links();
+  for (const Seat seat : context_.self.names.places())
+    if (seat != Seat(0) && !(links.up(seat) && control_.up(seat))) return;
+  const std::optional<RunIdentity> run = resumption_.due(now, draw());
+  if (!run) return;
+  context_.news.log.info("auto-resume", {{"run", run->id}});
+  propose(kNobody, *run);
 }
 
 // What an earlier run still takes is not there for another one.
@@ -356,28 +389,10 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
   status.data = to_word(job.data);
   status.gradients = to_word(job.gradients);
   status.steps = job.steps;
-  for (const std::string& name : context_.self.names) status.members.push_back({name, state, 0, 0, 0, 0});
+  for (const std::string& name : context_.self.names) status.members.push_back({.node = name, .state = state});
+  status.lineage = identity.lineage();
+  if (identity.resume) context_.disk.store.show_resuming(identity.id);
   context_.disk.store.update(status);
-}
-
-void Node::finish_dry_run(const schema::Vote& vote) {
-  if (!vote.accepted) return answer_dry_run(Error{vote.kind, vote.message});
-  Question question = advisor_.weighed({dry_run_->job(), context_.self.names.size()});
-  question.model = dry_run_->model();
-  advisor_.foresee(std::move(question), draw(), run_ != nullptr, [this, vote](const Result<Forecast>& forecast) {
-    // The other members are taken to be like this one.
-    const std::vector<schema::Vote> votes(context_.self.names.size(), vote);
-    schema::StartReply reply =
-        dry_run_->facts(forecast ? forecast->chosen : choose_exchange(asked_of(dry_run_->job()), votes).commit);
-    Advisor::add(reply, forecast);
-    answer_dry_run(std::move(reply));
-  });
-}
-
-void Node::answer_dry_run(schema::ReplyBody reply) {
-  control_.reply(dry_run_token_, std::move(reply));
-  dry_run_.reset();
-  if (!run_) context_.news.progress.phase = schema::Phase::kIdle;
 }
 
 void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
@@ -409,7 +424,7 @@ void Node::carry_out_all() {
 
 void Node::take_outcome() {
   if (!run_ || !run_->goes_on()) return;
-  const Member& member = *run_->member();
+  const Member& member = run_->view().member();
   if (member.stopping()) membership_.stopping();
   if (member.failed())
     membership_.failed(*member.failed(), now_ms());
@@ -421,27 +436,50 @@ void Node::carry_out(SendFrame& action) {
   context_.network.mesh.send(action.to, schema::encode_frame(action.header, action.body, context_.network.pool));
 }
 
+void Node::carry_out(FindStates& action) {
+  if (const Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal"); job.ok())
+    show(action.run, *job, schema::RunState::kStarting);
+  save_held();  // a state that is only in memory is one as well, once it is on the disk
+  resumption_.find(action.run);
+}
+
+void Node::on(StatesFound& event) {
+  const std::uint32_t lineage = resumption_.known_lineage(event.run_id);
+  const std::uint64_t key = event.key;
+  membership_.offered(key, resumption_.offer(std::move(event)), lineage, now_ms());
+}
+
 void Node::carry_out(PrepareRun& action) {
   Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
   Status valid = job.ok() ? schema::validate_job(*job, context_.self.names.size()) : Status(job.error());
-  if (valid.ok() && action.run.id != shown_id_ && context_.disk.store.exists(action.run.id))
+  if (valid.ok() && !action.run.resume && action.run.id != shown_id_ && context_.disk.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
                   context_.self.config.node + " knows a run " + action.run.id + " already; choose another --id"};
   if (valid.ok()) valid = nothing_left_behind();
-  if (valid.ok()) {
-    show(action.run, *job, schema::RunState::kStarting);
-    control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
-    advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
-    examiner_.give_way("run " + action.run.id + " began");
-    if (dry_run_)
-      answer_dry_run(Error{ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
-    run_ = std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view);
-    return;
+  std::optional<SavedStart> start;
+  if (valid.ok() && action.run.resume) {
+    Result<SavedStart> found = resumption_.start_of(action.run);
+    if (found.ok())
+      start = *std::move(found);
+    else
+      valid = found.error();
   }
-  schema::Vote refusal;
-  refusal.kind = valid.error().kind;
-  refusal.message = valid.error().message;
-  membership_.prepared(action.run.key, refusal, now_ms());
+  if (!valid.ok()) {
+    schema::Vote refusal;
+    refusal.kind = valid.error().kind;
+    refusal.message = valid.error().message;
+    return membership_.prepared(action.run.key, refusal, now_ms());
+  }
+  show(action.run, *job, schema::RunState::kStarting);
+  control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
+  advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
+  examiner_.give_way("run " + action.run.id + " began");
+  dry_run_.give_way({ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
+  if (action.run.global_batch == 0)
+    action.run.global_batch = start && start->record->global_batch != 0
+                                  ? start->record->global_batch
+                                  : schema::resolved_global_batch(*job, action.view.size());
+  run_ = std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view, std::move(start));
 }
 
 void Node::carry_out(BeginRun& action) {
@@ -449,7 +487,7 @@ void Node::carry_out(BeginRun& action) {
   choice_ = action.choice;
   shown_id_.clear();
   step_timeout_ms_ = 0;
-  control_.watch(action.run.id, run_->step_timeout_ms());
+  control_.watch(action.run.id, run_->view().step_timeout_ms());
   const std::string directory = context_.disk.store.directory(action.run.id);
   std::error_code ignored;  // begin() writes there and says what is wrong
   std::filesystem::create_directories(directory, ignored);
@@ -499,8 +537,8 @@ void Node::carry_out(EndRun& action) {
   context_.news.metrics.numbers().run_state = action.state;
   const bool begun = is_current(action.key) && run_->begun();
   std::string reason = action.reason;
-  if (!begun && action.state == schema::RunState::kFailed) reason += absent_problems();
-  const Status recorded = begun ? run_->ended(action.end) : save_unbegun(action, reason);
+  if (!begun && !schema::is_fact(action.state)) reason += absent_problems();
+  const Status recorded = begun ? run_->keeper().ended(action.end) : save_unbegun(action, reason);
   if (!recorded.ok())
     context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
   context_.news.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
@@ -517,6 +555,10 @@ void Node::carry_out(EndRun& action) {
 }
 
 Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
+  // A resume that came to nothing changes nothing.
+  context_.disk.store.forget(action.id);
+  if (const auto before = context_.disk.store.find(action.id); before && before->id == action.id && before->begun())
+    return {};
   RunRecord record;
   record.id = record.status.id = action.id;
   record.node = context_.self.config.node;
@@ -529,6 +571,12 @@ Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
 }
 
 void Node::carry_out(AnswerStart& action) {
+  if (action.token == kNobody) {
+    if (!action.status.ok())
+      context_.news.log.warning("auto-resume",
+                                {{"run", action.run_id}, {"why", action.status.error().message + absent_problems()}});
+    return context_.disk.store.forget(action.status.ok() ? "" : action.run_id);
+  }
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
     schema::StartReply facts = run_->facts(choice_.commit);
     facts.link_mbps = choice_.link_mbps;  // of the slowest member

@@ -24,8 +24,10 @@
 #include "daemon/membership/membership.h"
 #include "daemon/mesh/probe/burst_meter.h"
 #include "daemon/node/advisor.h"
+#include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/last_words.h"
+#include "daemon/node/resumption.h"
 #include "daemon/node/service_manager.h"
 #include "daemon/run/run.h"
 #include "kernels/base/log.h"
@@ -58,16 +60,18 @@ class Node {
   void on(StepHappened& event);
   void on(RunSaved& event);
   void on(CheckpointWritten& event);
+  void on(StatesFound& event);
   void on(Benched& event) { advisor_.on_benched(event); }
   void on(DataSeen& event) { advisor_.on_data_seen(event, busy()); }
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
+  void resume(std::uint64_t token, const schema::ResumeRequest& request);
+  void propose(std::uint64_t token, const RunIdentity& identity);
+  void resume_by_itself(std::uint64_t now);
   void stop(std::uint64_t token, const schema::StopRequest& request);
   void examine(std::uint64_t token, const schema::ExamineRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   Status nothing_left_behind() const;
-  void finish_dry_run(const schema::Vote& vote);
-  void answer_dry_run(schema::ReplyBody reply);
   void give_up(const LastWords::Gone& gone);
   void save_held();
 
@@ -75,6 +79,7 @@ class Node {
   void carry_out_all();  // until neither membership nor the run has anything left to say
   void take_outcome();
   void carry_out(SendFrame& action);
+  void carry_out(FindStates& action);
   void carry_out(PrepareRun& action);
   void carry_out(BeginRun& action);
   void carry_out(DropRun& action);
@@ -88,7 +93,6 @@ class Node {
   std::string service_status() const;
 
   bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }
-  bool is_dry_run(std::uint64_t key) const { return dry_run_ && dry_run_->identity().key == key; }
   std::uint64_t& rejected(Rejection reason) {
     return context_.news.metrics.numbers().rejected[static_cast<std::size_t>(reason)];
   }
@@ -102,9 +106,9 @@ class Node {
   Membership membership_;
   std::unique_ptr<Run> run_;
   Choice choice_;                 // of the current run
-  std::unique_ptr<Run> dry_run_;  // what a start would do was asked, no run
-  std::uint64_t dry_run_token_ = 0;
   Advisor advisor_;    // bench and plan
+  DryRun dry_run_;     // what a start would do
+  Resumption resumption_;
   Examiner examiner_;  // doctor
   BurstMeter bursts_;
   LastWords last_words_;

@@ -20,7 +20,7 @@ Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema:
       job_(job),
       probe_(job.link_mbps > 0 ? 1 : context.self.names.size(), context.self.config.seat()) {}
 
-void Candidate::prepared(Result<std::shared_ptr<const Prepared>> result) {
+void Candidate::prepared(Result<std::shared_ptr<const PreparedView>> result) {
   preparation_ = std::move(result);
   if (!preparation_->ok()) return;
   if (const auto burst = probe_.start(now_seconds()))
@@ -42,7 +42,7 @@ std::optional<schema::Vote> Candidate::take_vote() {
 
 engine::EachName Candidate::data_names() const {
   if (!preparation_ || !preparation_->ok()) return [](const auto&) {};
-  return preparation_->value()->data->file_names;
+  return preparation_->value()->run->data->file_names;
 }
 
 schema::Vote Candidate::vote() const {
@@ -53,15 +53,16 @@ schema::Vote Candidate::vote() const {
     vote.message = preparation_->error().message;
     return vote;
   }
-  const Prepared& prepared = *preparation_->value();
+  const PreparedView& view = *preparation_->value();
+  const Prepared& prepared = *view.run;
   vote.accepted = true;
   static_assert(engine::FileSums::kMostTextBytes <= schema::kMostReasonBytes);
   if (!prepared.data->files.empty()) vote.message = prepared.data->files.text();
   vote.model_hash = prepared.model_hash;
   vote.data_hash = prepared.data_hash;
   vote.state_hash = prepared.initial_digest;
-  vote.step_seconds = prepared.step_seconds;
-  vote.local_batch = prepared.local_batch;
+  vote.step_seconds = view.step_seconds;
+  vote.local_batch = view.local_batch;
   vote.link_mbps = probe_.mbps();
   vote.workers = static_cast<std::uint16_t>(workers_for(context_.threads_for(job_)));
   return vote;

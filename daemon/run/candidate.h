@@ -18,7 +18,7 @@ class Candidate {
   // A link rate given by the job is not measured.
   Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job);
 
-  void prepared(Result<std::shared_ptr<const Prepared>> result);
+  void prepared(Result<std::shared_ptr<const PreparedView>> result);
   void replied(Seat from, const schema::ProbeReply& reply);
   // Returned once, when everything in the vote is known.
   std::optional<schema::Vote> take_vote();
@@ -31,7 +31,7 @@ class Candidate {
   const RunContext& context_;
   const std::uint64_t key_;
   const schema::JobSpec& job_;
-  std::optional<Result<std::shared_ptr<const Prepared>>> preparation_;
+  std::optional<Result<std::shared_ptr<const PreparedView>>> preparation_;
   LinkProbe probe_;
   bool voted_ = false;
 };

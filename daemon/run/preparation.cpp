@@ -13,11 +13,14 @@
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
+#include "daemon/store/found_states.h"
+#include "daemon/store/saved_arrays.h"
 #include "engine/initial_file.h"
 #include "engine/micro_batches.h"
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
 #include "engine/resources/processors.h"
+#include "kernels/base/hex.h"
 #include "kernels/base/median.h"
 
 namespace tg::daemon {
@@ -42,10 +45,6 @@ class NowAndThen {
 };
 
 bool replays(const schema::JobSpec& job) { return job.compute == schema::Compute::kReplay; }
-
-std::uint64_t global_batch(const PreparationOptions& options) {
-  return schema::resolved_global_batch(options.job, options.weights.size());
-}
 
 Error on_node(const PreparationOptions& options, const Error& error) {
   return {error.kind, options.node + ": " + error.message};
@@ -107,6 +106,10 @@ int data_threads(const Prepared& prepared) {
   return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
 }
 
+engine::Share share_of(const ViewPart& part) {
+  return engine::split(part.global_batch, part.weights)[part.self.index()];
+}
+
 Error no_divisor(int micro_batch, int batch) {
   int divisor = std::min(micro_batch, batch);
   while (batch % divisor != 0) --divisor;
@@ -121,31 +124,44 @@ std::uint64_t sample_bytes(const engine::Model& model, int batch) {
          sizeof(float);
 }
 
-// The one place that chooses the engine. Its activations get the memory that everything else leaves.
-Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const engine::Model& model,
-                                                    int batch, const engine::ComputeDevice& compute,
+std::uint64_t least_bytes(const PreparationOptions& options, const engine::Model& model, bool on_device) {
+  return least_run_bytes(options.job, model, options.members, options.threads) -
+         (on_device ? home_bytes(options.job, model) : 0);
+}
+
+// Before anything is allocated.
+Status check_whole_run(const PreparationOptions& options, const Prepared& prepared, const ViewPart& part,
+                       const engine::ComputeDevice& compute) {
+  const engine::Model& model = prepared.model;
+  const bool on_device = compute.accelerator() != nullptr;
+  const int batch = share_of(part).count;
+  const std::uint64_t samples = on_device && !replays(options.job) ? sample_bytes(model, batch) : 0;
+  if (Status fits = check_memory(least_bytes(options, model, on_device) + samples, 0, options.memory_bytes); !fits.ok())
+    return fits;
+  if (!on_device) return {};
+  const std::uint64_t kept = device_reserve(options.job, model, options.members, options.threads);
+  return check_device_memory(home_bytes(options.job, model), kept, compute);
+}
+
+// The one place that chooses the engine. Its activations get the memory that everything else leaves. host_bytes: that
+// the whole run may take of the host's.
+Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const ViewPart& part,
+                                                    const engine::Model& model, int batch, std::uint64_t host_bytes,
+                                                    const engine::ComputeDevice& compute,
                                                     const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
-  const bool on_device = compute.accelerator() != nullptr;
-  const std::uint64_t at_home = home_bytes(job, model);
-  const std::uint64_t least =
-      least_run_bytes(job, model, options.weights.size(), options.threads) - (on_device ? at_home : 0);
-  const std::uint64_t samples = replays(job) ? 0 : sample_bytes(model, batch);
-  if (const Status fits = check_memory(least + (on_device ? samples : 0), 0, options.memory_bytes); !fits.ok())
-    return fits.error();
-  const std::uint64_t kept = on_device ? device_reserve(job, model, options.weights.size(), options.threads) : 0;
-  if (on_device)
-    if (Status fits = check_device_memory(at_home, kept, compute); !fits.ok()) return fits.error();
   if (replays(job))
     return engine::make_replay_engine(model,
-                                      {job.seed, static_cast<std::uint32_t>(options.self.index()), job.replay_zeros,
+                                      {job.seed, static_cast<std::uint32_t>(part.self.index()), job.replay_zeros,
                                        job.replay_gradients.value_or("")},
                                       compute.home());
   const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
   if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
-  const std::uint64_t others =
-      (on_device ? at_home + kept : least + samples) + engine::micro_batch_bytes(model, batch, micro_batch);
-  const std::uint64_t allowed = on_device ? compute.memory().free : allowed_memory(options.memory_bytes);
+  const bool on_device = compute.accelerator() != nullptr;  // the state lies there already
+  const std::uint64_t others = (on_device ? device_reserve(job, model, options.members, options.threads)
+                                          : least_bytes(options, model, false) + sample_bytes(model, batch)) +
+                               engine::micro_batch_bytes(model, batch, micro_batch);
+  const std::uint64_t allowed = on_device ? compute.memory().free : host_bytes;
   Result<std::unique_ptr<engine::Engine>> engine =
       compute.make_engine(model, {static_cast<int>(options.threads), micro_batch, evaluation_samples(model.input),
                                   job.seed, allowed > others ? allowed - others : 1, "", advance});
@@ -168,18 +184,96 @@ Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions
   return std::optional(std::move(file).value());
 }
 
+// The state that a resumed run goes on from; it is read back as it was written.
+Status restore(const PreparationOptions& options, Prepared& prepared, const std::function<void()>& advance) {
+  const SavedStart& start = *options.start;
+  const Result<StateFile> file = open_state(start.directory, start.state);
+  if (!file.ok()) return file.error();
+  const Result<StateArrays> arrays = arrays_in(*file, prepared.model, prepared.replica->slot_count(),
+                                               prepared.replica->keeps_average());
+  if (!arrays.ok()) return arrays.error();
+  if (Status read = prepared.replica->restore(*arrays, start.state.step, advance); !read.ok()) return read;
+  prepared.initial_notes = {"the state of step " + std::to_string(start.state.step) + " from " + file->path};
+  return {};
+}
+
+Error differs(const char* what, const std::string& then, const std::string& now, const char* advice) {
+  return {ErrorKind::kInvalidJob,
+          std::string(what) + " is not what the run began with: " + then + " then, " + now + " now; " + advice};
+}
+
+// A resumed run goes on with the bits of one that was never interrupted, or says why it cannot.
+Status check_sameness(const SavedStart& start, const Prepared& prepared) {
+  if (prepared.data_hash != start.data_hash)
+    return differs("the data", hex_digest(start.data_hash), hex_digest(prepared.data_hash),
+                   "put back the files that it was trained on");
+  if (prepared.model_hash != start.model_hash)
+    return differs("the model", hex_digest(start.model_hash), hex_digest(prepared.model_hash),
+                   "install the tgd that trained it");
+  if (start.threads != 0 && start.threads != prepared.threads)
+    return differs("the number of threads", std::to_string(start.threads), std::to_string(prepared.threads),
+                   "set threads as it was, or accept other last bits with tgctl resume --any-build");
+  return {};
+}
+
+Status check_engine(const SavedStart& start, const std::string& build) {
+  if (start.engine_build.empty() || start.engine_build == build) return {};
+  return differs("the engine", start.engine_build, build,
+                 "install the tgd that trained it, or accept other last bits with tgctl resume --any-build");
+}
+
+// What lasts for the run. host_bytes: that all of it may take of the host's memory, asked before the first of it is
+// taken.
+Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options, const ViewPart& part,
+                                              const engine::ComputeDevice& compute,
+                                              const std::function<void()>& advance, std::uint64_t& host_bytes) {
+  const schema::JobSpec& job = options.job;
+  if (const Status fits = check_threads(options); !fits.ok()) return fits.error();
+  const auto prepared = std::make_shared<Prepared>();
+  const Status ready = replays(job) ? prepare_replay(job, *prepared) : prepare_training(options, *prepared, advance);
+  if (!ready.ok()) return ready.error();
+  if (!replays(job) && prepared->data->train.count() == 0)
+    return Error{ErrorKind::kInvalidJob, "there is nothing to train on in the data"};
+  advance();
+  prepared->data_hash = prepared->data->hash;
+  prepared->model_hash = prepared->model.hash();
+  prepared->threads = options.threads;
+  if (options.start)
+    if (const Status same = check_sameness(*options.start, *prepared); !same.ok()) return same.error();
+  if (const Status fits = check_whole_run(options, *prepared, part, compute); !fits.ok())
+    return Error{fits.error().kind, fits.error().message + options.unsaved_note};
+  host_bytes = allowed_memory(options.memory_bytes);
+  const bool restores = options.start && !options.start->from_the_beginning;
+  const Result<std::optional<engine::InitialFile>> initial =
+      restores ? std::optional<engine::InitialFile>() : open_initial(options, *prepared);
+  if (!initial.ok()) return initial.error();
+  prepared->replica =
+      std::make_shared<Replica>(compute.home(), prepared->model, engine::slot_count(optimizer_of(job).kind), job.seed,
+                                keeps_average(job), initial.value() ? &**initial : nullptr, advance);
+  if (restores)
+    if (const Status restored = restore(options, *prepared, advance); !restored.ok()) return restored.error();
+  prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
+  if (options.start && prepared->initial_digest != options.start->state.digest)
+    return Error{ErrorKind::kCorrupt, "the state of step " + std::to_string(options.start->state.step) + " in " +
+                                          options.start->directory + " is damaged: it has the digest " +
+                                          hex_digest(prepared->initial_digest) + ", and " +
+                                          hex_digest(options.start->state.digest) + " was written"};
+  return prepared;
+}
+
 // Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
 // gradients that are replayed are made here.
-double probe(const PreparationOptions& options, const Prepared& prepared, kernels::Home& home, TrainingKit& kit,
-             const engine::Share& part, const std::function<void()>& advance) {
+double probe(const PreparationOptions& options, const ViewPart& part, const Prepared& prepared, kernels::Home& home,
+             TrainingKit& kit, const std::function<void()>& advance) {
+  const engine::Share share = share_of(part);
   engine::Batch batch;
-  batch.count = part.count;
+  batch.count = share.count;
   if (!replays(options.job)) {
-    batch.images = home.allocate_host(static_cast<std::size_t>(part.count) * prepared.model.input.elements());
+    batch.images = home.allocate_host(static_cast<std::size_t>(share.count) * prepared.model.input.elements());
     engine::SampleStream stream(options.job.seed, prepared.data->train.count());
-    engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, part.first, batch, advance);
+    engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, share.first, batch, advance);
   }
-  const double factor = static_cast<double>(options.weights.size()) / static_cast<double>(global_batch(options));
+  const double factor = static_cast<double>(part.weights.size()) / static_cast<double>(part.global_batch);
   const auto advanced = [&](std::size_t, std::size_t) { advance(); };
   std::vector<double> seconds;
   for (int i = 0; i <= kProbes; ++i) {
@@ -194,65 +288,74 @@ double probe(const PreparationOptions& options, const Prepared& prepared, kernel
   return median(std::move(seconds));
 }
 
-Result<TrainingKit> make_kit(const PreparationOptions& options, const engine::ComputeDevice& compute,
-                             const std::function<void()>& advance) {
+std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const ViewPart& part,
+                                                const Prepared& prepared, kernels::Home& home) {
+  if (replays(options.job)) return nullptr;
+  return std::make_unique<engine::BatchSource>(
+      prepared.data,
+      engine::BatchSource::Options{options.job.seed, part.global_batch, share_of(part),
+                                   prepared.replica->committed_steps(), options.job.steps, prepared.recipe,
+                                   data_threads(prepared), &home});
+}
+
+// What lasts for a view, beside what lasts for the run.
+Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPart& part,
+                                 std::shared_ptr<const Prepared> prepared, std::uint64_t host_bytes,
+                                 const engine::ComputeDevice& compute, const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
   kernels::Home& home = compute.home();
-  if (const Status fits = check_threads(options); !fits.ok()) return on_node(options, fits.error());
-  const auto prepared = std::make_shared<Prepared>();
-  const Status ready = replays(job) ? prepare_replay(job, *prepared) : prepare_training(options, *prepared, advance);
-  if (!ready.ok()) return on_node(options, ready.error());
-  advance();
-  const engine::Share part = engine::split(global_batch(options), options.weights)[options.self.index()];
-  if ((!replays(job) && prepared->data->train.count() == 0) || part.count == 0)
-    return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(global_batch(options)) +
-                                             " does not reach all " + std::to_string(options.weights.size()) +
-                                             " members; raise global-batch"};
+  const engine::Model& model = prepared->model;
+  const engine::Share share = share_of(part);
   TrainingKit kit;
-  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, prepared->model, part.count, compute, advance);
+  kit.tensors = home.make_kernels();
+  kit.gradients = kernels::HomeArray(home, model.segments.padded_count());
+  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, part, model, share.count, host_bytes, compute, advance);
   if (!engine.ok()) {
     const Error& error = engine.error();
-    return on_node(options,
-                   {error.kind, error.message + (error.kind == ErrorKind::kRefused ? options.unsaved_note : "")});
+    return Error{error.kind, error.message + (error.kind == ErrorKind::kRefused ? options.unsaved_note : "")};
   }
   kit.engine = std::move(engine).value();
   advance();
-  const engine::SegmentTable& segments = prepared->model.segments;
-  const Result<std::optional<engine::InitialFile>> initial = open_initial(options, *prepared);
-  if (!initial.ok()) return on_node(options, initial.error());
-  prepared->replica =
-      std::make_shared<Replica>(home, prepared->model, engine::slot_count(optimizer_of(job).kind), job.seed,
-                                keeps_average(job), initial.value() ? &**initial : nullptr, advance);
-  prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());
-  prepared->data_hash = prepared->data->hash;
-  prepared->model_hash = prepared->model.hash();
-  prepared->local_batch = static_cast<std::uint32_t>(part.count);
-  prepared->threads = options.threads;
-  prepared->engine_build = kit.engine->build();
-  prepared->engine_choices = kit.engine->choices();
-  kit.tensors = home.make_kernels();
-  kit.gradients = kernels::HomeArray(home, segments.padded_count());
-  prepared->step_seconds = probe(options, *prepared, home, kit, part, advance);
-  prepared->activation_bytes = kit.engine->activation_bytes();
-  if (compute.accelerator() != nullptr)
-    prepared->device_bytes = home_bytes(job, prepared->model) + prepared->activation_bytes;
-  if (compute.accelerator() != nullptr)
-    prepared->device_reserve = device_reserve(job, prepared->model, options.weights.size(), options.threads);
-  if (!replays(job)) prepared->activation_bytes += sample_bytes(prepared->model, part.count);
-  if (!replays(job))
-    kit.batches = std::make_unique<engine::BatchSource>(
-        prepared->data, engine::BatchSource::Options{job.seed, global_batch(options), part, 0, job.steps,
-                                                     prepared->recipe, data_threads(*prepared), &home});
-  kit.prepared = prepared;
+  if (options.start)
+    if (const Status same = check_engine(*options.start, kit.engine->build()); !same.ok()) return same.error();
+  const auto view = std::make_shared<PreparedView>();
+  view->run = prepared;
+  view->local_batch = static_cast<std::uint32_t>(share.count);
+  view->engine_build = kit.engine->build();
+  view->engine_choices = kit.engine->choices();
+  view->step_seconds = probe(options, part, *prepared, home, kit, advance);
+  view->activation_bytes = kit.engine->activation_bytes();
+  if (compute.accelerator() != nullptr) {
+    view->device_bytes = home_bytes(job, model) + view->activation_bytes;
+    view->device_reserve = device_reserve(job, model, options.members, options.threads);
+  }
+  if (!replays(job)) view->activation_bytes += sample_bytes(model, share.count);
+  kit.batches = batches_of(options, part, *prepared, home);
+  kit.prepared = std::move(prepared);
+  kit.view = view;
+  return kit;
+}
+
+Result<TrainingKit> make_kit(const PreparationOptions& options, const ViewPart& part,
+                             const engine::ComputeDevice& compute, const std::function<void()>& advance) {
+  if (part.global_batch < part.weights.size() || share_of(part).count == 0)
+    return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(part.global_batch) +
+                                             " does not reach all " + std::to_string(part.weights.size()) +
+                                             " members; raise global-batch"};
+  std::uint64_t host_bytes = 0;
+  Result<std::shared_ptr<Prepared>> prepared = prepare_run(options, part, compute, advance, host_bytes);
+  if (!prepared.ok()) return on_node(options, prepared.error());
+  Result<TrainingKit> kit = prepare_view(options, part, *std::move(prepared), host_bytes, compute, advance);
+  if (!kit.ok()) return on_node(options, kit.error());
   return kit;
 }
 
 }  // namespace
 
-Result<TrainingKit> prepare(const PreparationOptions& options, const engine::ComputeDevice& compute,
-                            const std::function<void()>& advance) {
+Result<TrainingKit> prepare(const PreparationOptions& options, const ViewPart& part,
+                            const engine::ComputeDevice& compute, const std::function<void()>& advance) {
   try {
-    return make_kit(options, compute, advance);
+    return make_kit(options, part, compute, advance);
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kRefused, options.node + " has not enough memory for the run" + options.unsaved_note};
   } catch (const std::exception& error) {

@@ -3,21 +3,13 @@
 #include <algorithm>
 
 namespace tg::daemon {
-namespace {
-
-// Where all members ended at one step.
-bool is_fact(schema::RunState state) {
-  return state == schema::RunState::kStopped || state == schema::RunState::kCompleted;
-}
-
-}  // namespace
 
 void record_end(RunRecord& record, const RunEnd& end, const Per<Seat, std::string>& names) {
   const schema::Ended& truth = end.truth;
   record.status.state = truth.state;
   record.status.reason = truth.reason;
   record.status.since_ms = truth.since_ms;
-  if (is_fact(truth.state)) {
+  if (schema::is_fact(truth.state)) {
     record.status.step = record.status.digest_step = truth.step;
     record.status.digest = truth.digest;
   }
@@ -46,7 +38,7 @@ PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, S
   own.state = record.status.state;
   own.reason = record.status.reason;
   own.since_ms = record.status.since_ms;
-  if (is_fact(own.state)) {
+  if (schema::is_fact(own.state)) {
     own.step = record.status.digest_step;
     own.digest = record.status.digest;
   }

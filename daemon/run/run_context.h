@@ -26,7 +26,7 @@ namespace tg::daemon {
 // Events for the node's thread. key: of the run that they belong to.
 struct RunPrepared {
   std::uint64_t key = 0;
-  Result<std::shared_ptr<const Prepared>> result;
+  Result<std::shared_ptr<const PreparedView>> result;
 };
 struct StepHappened {
   std::uint64_t key = 0;

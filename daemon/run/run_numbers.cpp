@@ -18,23 +18,20 @@ double zeros_of(const StepTraffic& traffic) {
 
 }  // namespace
 
-// The members' rows are in the order of their ranks.
-RunNumbers::RunNumbers(const std::vector<schema::MemberShare>& shares, Rank self, std::uint64_t global_batch)
-    : self_(self.index()), global_batch_(global_batch), wait_seconds_(shares.size()) {
-  for (const schema::MemberShare& share : shares) {
-    status_.members.push_back({share.node, schema::RunState::kRunning, 0, 0, 0, 0});
-    status_.members.back().samples = static_cast<std::uint32_t>(share.samples);
-  }
-}
+RunNumbers::RunNumbers(std::vector<schema::MemberShare> shares, Rank self, std::uint64_t global_batch)
+    : shares_(std::move(shares)), self_(self.index()), global_batch_(global_batch), wait_seconds_(shares_.size()) {}
 
-void RunNumbers::open_metrics(const std::string& directory) {
-  metrics_ = std::make_shared<LineFile>(directory + "/metrics.jsonl");
+// In the order of the members' ranks.
+std::vector<schema::MemberStatus> RunNumbers::rows() const {
+  std::vector<schema::MemberStatus> rows;
+  for (const schema::MemberShare& share : shares_) {
+    rows.push_back({.node = share.node, .state = schema::RunState::kRunning});
+    rows.back().samples = static_cast<std::uint32_t>(share.samples);
+  }
+  return rows;
 }
 
 void RunNumbers::committed(const Member::Committed& committed, std::uint64_t sent_bytes) {
-  status_.step = committed.step;
-  status_.loss = committed.loss_sum / static_cast<double>(global_batch_);
-  status_.learning_rate = committed.learning_rate;
   traffic_ = committed.traffic;
   sent_bytes_step_ = sent_bytes - std::exchange(sent_bytes_before_, sent_bytes);
   const double seconds = std::chrono::duration<double>(Clock::now() - step_started_).count();
@@ -44,23 +41,8 @@ void RunNumbers::committed(const Member::Committed& committed, std::uint64_t sen
   if (steps_.size() > kStepsRemembered) steps_.pop_front();
 }
 
-// With five classes or fewer the right one is always among the five highest.
-void RunNumbers::evaluated(const Member::Evaluation& evaluation, int classes) {
-  const auto total = static_cast<double>(evaluation.counts.total);
-  status_.evaluated = true;
-  status_.evaluation_step = evaluation.step;
-  status_.evaluation_accuracy = static_cast<double>(evaluation.counts.correct) / total;
-  status_.evaluation_accuracy_5 = classes > 5 ? static_cast<double>(evaluation.counts.correct_5) / total : 0;
-  status_.evaluation_loss = evaluation.counts.loss_sum / total;
-}
-
 void RunNumbers::waited(const std::vector<Rank>& ranks, double seconds) {
   for (const Rank rank : ranks) wait_seconds_[rank] += seconds / static_cast<double>(ranks.size());
-}
-
-void RunNumbers::digest(std::uint64_t digest, std::uint64_t step) {
-  status_.digest = digest;
-  status_.digest_step = step;
 }
 
 double RunNumbers::median_step_seconds() const {
@@ -69,7 +51,12 @@ double RunNumbers::median_step_seconds() const {
   return median(std::move(seconds));
 }
 
-void RunNumbers::refresh() {
+std::optional<double> RunNumbers::nonzero_ratio() const {
+  if (traffic_.elements == 0) return std::nullopt;
+  return static_cast<double>(traffic_.nonzeros) / static_cast<double>(traffic_.elements);
+}
+
+void RunNumbers::show(schema::RunStatus& status) const {
   double seconds = 0, sent = 0, data_waits = 0;
   Per<Rank, double> waits(wait_seconds_.size());
   for (const Step& step : steps_) {
@@ -78,36 +65,36 @@ void RunNumbers::refresh() {
     data_waits += step.data_wait_seconds;
     for (const Rank r : waits.places()) waits[r] += step.wait_seconds[r];
   }
-  const double parameters = static_cast<double>(status_.parameters);
-  if (seconds > 0) status_.samples_per_second = static_cast<double>(global_batch_ * steps_.size()) / seconds;
-  if (!steps_.empty()) status_.sent_bytes_per_step = sent / static_cast<double>(steps_.size());
+  const double parameters = static_cast<double>(status.parameters);
+  if (seconds > 0) status.samples_per_second = static_cast<double>(global_batch_ * steps_.size()) / seconds;
+  if (!steps_.empty()) status.sent_bytes_per_step = sent / static_cast<double>(steps_.size());
   // An owner does not send its own codes, so the bits are counted over the chunks that were sent.
   if (traffic_.contribution_elements > 0)
-    status_.code_bits_per_parameter =
+    status.code_bits_per_parameter =
         8.0 * static_cast<double>(traffic_.contribution_bytes) / static_cast<double>(traffic_.contribution_elements);
-  status_.sent_bits_per_parameter = 8.0 * status_.sent_bytes_per_step / parameters;
-  if (traffic_.elements > 0) status_.zeros = zeros_of(traffic_);
+  status.sent_bits_per_parameter = 8.0 * status.sent_bytes_per_step / parameters;
+  if (traffic_.elements > 0) status.zeros = zeros_of(traffic_);
   for (const Rank r : waits.places()) {
-    schema::MemberStatus& row = status_.members[r.index()];
-    row.state = status_.state;
+    schema::MemberStatus& row = status.members[r.index()];
+    row.state = status.state;
     row.wait_share = seconds > 0 ? waits[r] / seconds : 0;
   }
-  schema::MemberStatus& own = status_.members[self_];
-  own.step = status_.step;
-  own.digest = status_.digest;
-  own.digest_step = status_.digest_step;
+  schema::MemberStatus& own = status.members[self_];
+  own.step = status.step;
+  own.digest = status.digest;
+  own.digest_step = status.digest_step;
   own.data_wait_share = seconds > 0 ? std::min(1.0, data_waits / seconds) : 0;
 }
 
-void RunNumbers::write_metrics(bool evaluated) {
+std::string RunNumbers::line(const schema::RunStatus& status, bool evaluated) const {
   nlohmann::ordered_json row;
-  row["step"] = status_.step;
-  row["loss"] = status_.loss;
-  row["learning_rate"] = status_.learning_rate;
+  row["step"] = status.step;
+  row["loss"] = status.loss;
+  row["learning_rate"] = status.learning_rate;
   if (evaluated) {
-    row["accuracy"] = status_.evaluation_accuracy;
-    if (status_.evaluation_accuracy_5 > 0) row["accuracy_5"] = status_.evaluation_accuracy_5;
-    row["evaluation_loss"] = status_.evaluation_loss;
+    row["accuracy"] = status.evaluation_accuracy;
+    if (status.evaluation_accuracy_5 > 0) row["accuracy_5"] = status.evaluation_accuracy_5;
+    row["evaluation_loss"] = status.evaluation_loss;
   }
   row["sent_bytes"] = sent_bytes_step_;
   row["zeros"] = zeros_of(traffic_);
@@ -115,11 +102,10 @@ void RunNumbers::write_metrics(bool evaluated) {
   nlohmann::ordered_json waits = nlohmann::ordered_json::object();
   if (!steps_.empty())
     for (const Rank r : wait_seconds_.places())
-      if (r.index() != self_) waits[status_.members[r.index()].node] = steps_.back().wait_seconds[r];
+      if (r.index() != self_) waits[shares_[r.index()].node] = steps_.back().wait_seconds[r];
   row["wait_seconds"] = std::move(waits);
   row["data_wait_seconds"] = steps_.empty() ? 0.0 : steps_.back().data_wait_seconds;
-  metrics_->add(row.dump());
-  if (evaluated) metrics_->flush();
+  return row.dump();
 }
 
 }  // namespace tg::daemon

@@ -1,19 +1,16 @@
-// The live numbers of a run on one member: what status shows and what metrics.jsonl keeps, kept up to date by the run
-// as steps are committed and reports come in. Writes <directory>/metrics.jsonl, a line per committed step. Node's
-// thread.
+// The rates of a view on one member: how long its last steps took, what they sent, whom they waited for. Filled by the
+// run's events, read into a run's status and into the lines of metrics.jsonl. Node's thread.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <memory>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "daemon/step/member.h"
-#include "daemon/store/line_file.h"
-#include "daemon/store/run_store.h"
+#include "schema/control/control.h"
 
 namespace tg::daemon {
 
@@ -21,46 +18,40 @@ class RunNumbers {
  public:
   using Clock = std::chrono::steady_clock;
   // shares: of the global batch, by rank.
-  RunNumbers(const std::vector<schema::MemberShare>& shares, Rank self, std::uint64_t global_batch);
+  RunNumbers(std::vector<schema::MemberShare> shares, Rank self, std::uint64_t global_batch);
 
-  schema::RunStatus& status() { return status_; }
-  const schema::RunStatus& status() const { return status_; }
-  void open_metrics(const std::string& directory);
-  void flush_metrics() { metrics_->flush(); }
-  // From now on nothing is added; whoever takes it closes it.
-  std::shared_ptr<LineFile> take_metrics() { return std::move(metrics_); }
-
-  void step_began() { step_started_ = Clock::now(); }
   // sent_bytes: of the mesh so far, framing included.
+  void start_counting(std::uint64_t sent_bytes) { sent_bytes_before_ = sent_bytes; }
+  void step_began() { step_started_ = Clock::now(); }
   void committed(const Member::Committed& committed, std::uint64_t sent_bytes);
-  void evaluated(const Member::Evaluation& evaluation, int classes);
   // The node could only wait for these members during this time.
   void waited(const std::vector<Rank>& ranks, double seconds);
   // The own engine, in the step in progress.
   void waited_for_data(double seconds) { data_wait_seconds_ += seconds; }
-  void digest(std::uint64_t digest, std::uint64_t step);
-  void start_counting(std::uint64_t sent_bytes) { sent_bytes_before_ = sent_bytes; }
-  void write_metrics(bool evaluated);
-  void refresh();  // rates, shares and the members' rows of status()
-  std::uint64_t own_samples() const { return status_.members[self_].samples; }
+
+  std::vector<schema::MemberStatus> rows() const;           // of the members, before the first step
+  void show(schema::RunStatus& status) const;               // rates and shares, the members' rows among them
+  std::string line(const schema::RunStatus& status, bool evaluated) const;  // of metrics.jsonl, of the last commit
+  std::optional<double> nonzero_ratio() const;              // of the last step's codes
+  std::uint64_t own_samples() const { return shares_[self_].samples; }
+  std::uint64_t global_batch() const { return global_batch_; }
   double median_step_seconds() const;  // of the last steps; 0 before the first
 
  private:
-  const std::size_t self_;  // the own row
-  const std::uint64_t global_batch_;
-  schema::RunStatus status_;
   struct Step {
     double seconds = 0, sent_bytes = 0;
     Per<Rank, double> wait_seconds;
     double data_wait_seconds = 0;
   };
+  const std::vector<schema::MemberShare> shares_;
+  const std::size_t self_;  // the own row
+  const std::uint64_t global_batch_;
   std::deque<Step> steps_;          // the last ones
   Per<Rank, double> wait_seconds_;  // of the step in progress
   double data_wait_seconds_ = 0;    // as well
   Clock::time_point step_started_{};
   std::uint64_t sent_bytes_before_ = 0, sent_bytes_step_ = 0;
-  StepTraffic traffic_;                // of the last step
-  std::shared_ptr<LineFile> metrics_;  // while the run goes on
+  StepTraffic traffic_;  // of the last step
 };
 
 }  // namespace tg::daemon

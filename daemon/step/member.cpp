@@ -11,6 +11,10 @@ namespace {
 
 ClipRule clip_rule(const schema::JobSpec& job) { return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo}; }
 
+// Elements of the average that are moved at a time: 0.2 ms, so that no event waits for longer.
+constexpr std::size_t kAveragePart = 256u << 10;
+static_assert(kAveragePart % kernels::kBlock == 0);
+
 std::vector<std::string> names_of(const engine::Model& model) {
   std::vector<std::string> names;
   for (const engine::SegmentTable* table : {&model.segments, &model.statistics})
@@ -18,10 +22,9 @@ std::vector<std::string> names_of(const engine::Model& model) {
   return names;
 }
 
-BatchStatistics batch_statistics(const engine::Model& model, const schema::JobSpec& job,
+BatchStatistics batch_statistics(const engine::Model& model, std::uint64_t batch,
                                  const Per<Rank, std::uint16_t>& weights) {
   BatchStatistics statistics{model.statistics, {}};
-  const std::uint64_t batch = schema::resolved_global_batch(job, weights.size());
   for (const engine::Share& part : engine::split(batch, weights))
     statistics.shares.push_back(static_cast<float>(static_cast<double>(part.count) / static_cast<double>(batch)));
   return statistics;
@@ -38,7 +41,7 @@ void Member::begin_step() {
   const schema::JobSpec& job = options_.job;
   learning_rate_ = engine::learning_rate(optimizer_.schedule, step);
   LocalStep local{step, std::bit_cast<std::uint32_t>(learning_rate_), 0, {}};
-  if (job.digest_every > 0 && step % job.digest_every == 0) local.digests = digests();
+  if (job.digest_every > 0 && step % job.digest_every == 0) local.digests = resources_->replica.segment_digests();
   if (options_.has_test_data && job.evaluate_every > 0 && (step + 1) % job.evaluate_every == 0)
     local.flags |= schema::kEvaluateAfterStep;
   const Layout& layout = layout_of(step);
@@ -71,9 +74,11 @@ bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::F
   if (failed_ || finished_) return true;
   guarded([&] {
     if (const auto* of_state = std::get_if<schema::Report>(&body)) {
-      const std::uint64_t committed = begun() ? resources_->replica.committed_steps() : 0;
-      if (auto wrong = reports_.take(*from, header.step, *of_state, committed)) fail(*std::move(wrong));
+      if (auto wrong = reports_.take(*from, header.step, *of_state, committed_steps())) fail(*std::move(wrong));
       finish_reports();
+    } else if (std::holds_alternative<schema::Reached>(body)) {
+      if (auto wrong = barrier_.take(*from, header.step, committed_steps())) fail(*std::move(wrong));
+      finish_barrier();
     } else {
       exchange_.frame(*from, header, body, std::move(keep));
     }
@@ -142,9 +147,32 @@ void Member::start_early() {
     if (open_chunks_[s] == 0) delegate_.segment_ready(s);
 }
 
+// Everybody has committed the state that this step began with.
+void Member::carry_out(const ConfirmState& action) {
+  if (resources_->replica.confirmed_steps() < action.step) {
+    confirming_ = action;
+  } else if (action.step > options_.first_step && (action.flags & schema::kCheckpoint) != 0) {
+    delegate_.confirmed(action.step, true);  // it was confirmed before its report
+  }
+}
+
+// By so many elements of the average.
+void Member::confirm(std::size_t most_elements) {
+  if (!resources_->replica.confirm(engine::average_rate(options_.job.ema, confirming_->step), most_elements)) return;
+  const ConfirmState done = *std::exchange(confirming_, std::nullopt);
+  delegate_.confirmed(done.step, (done.flags & schema::kCheckpoint) != 0);
+}
+
+bool Member::use_idle_time() {
+  if (!begun() || failed_ || !confirming_) return false;
+  guarded([this] { confirm(resources_->home.addressable() ? kAveragePart : SIZE_MAX); });
+  return true;
+}
+
 void Member::carry_out(const CommitStep& action) {
+  if (confirming_) confirm(SIZE_MAX);
   const std::uint64_t step = action.step + 1;  // committed steps from now on
-  resources_->replica.commit(engine::average_rate(options_.job.ema, step), action.statistics);
+  resources_->replica.commit(action.statistics);
   const bool last = step == options_.job.steps;
   const bool stopped = !last && (action.flags & schema::kStopAfterStep) != 0;
   const bool evaluate =
@@ -152,17 +180,29 @@ void Member::carry_out(const CommitStep& action) {
   if ((action.flags & schema::kStopAfterStep) != 0) stopping_ = true;
   const bool ends = last || stopped || evaluate;
   TG_CHECK(!(ends && early_), step);
+  barrier_.forget_before(step);
   reports_.forget_before(step);
   delegate_.committed({step, action.loss_sum, learning_rate_, traffic_, ends});
   if (!ends) return begin_step();
-  pending_ = Pending{step, last || stopped, stopped};
-  if (evaluate)
-    delegate_.evaluate(step);
-  else
-    report({});
+  pending_ = Pending{step, last || stopped, stopped, evaluate};
+  if (members_.count() > 1)
+    send(members_.others(), schema::encode_frame(members_.header(step), schema::Reached{}, resources_->pool));
+  if (auto wrong = barrier_.take(members_.self, step, step)) return fail(*std::move(wrong));
+  finish_barrier();
 }
 
 // --- after a step that ends with a report ---
+
+void Member::finish_barrier() {
+  if (!pending_ || pending_->confirmed || failed_ || !barrier_.missing(pending_->step).empty()) return;
+  pending_->confirmed = true;
+  confirming_ = ConfirmState{pending_->step, 0};
+  confirm(SIZE_MAX);
+  if (pending_->evaluates)
+    delegate_.evaluate(pending_->step);
+  else
+    report({});
+}
 
 void Member::on(const Evaluated& event) {
   if (!pending_ || event.step != pending_->step || failed_) return;
@@ -173,7 +213,9 @@ void Member::on(const Evaluated& event) {
 }
 
 void Member::report(const engine::EvaluationCounts& counts) {
-  const schema::Report own{pending_->last, counts.correct, counts.correct_5, counts.total, counts.loss_sum, digests()};
+  const schema::Report own{pending_->last, counts.correct,  counts.correct_5,
+                           counts.total,   counts.loss_sum, resources_->replica.segment_digests()};
+  delegate_.state_digests(own.digests);
   if (members_.count() > 1)
     send(members_.others(), schema::encode_frame(members_.header(pending_->step), own, resources_->pool));
   if (auto wrong = reports_.take(members_.self, pending_->step, own, pending_->step)) return fail(*std::move(wrong));
@@ -201,16 +243,22 @@ Member::Member(Options options, const engine::Model& model, Delegate& delegate)
       members_(Members::of(options_.run_key, options_.view, options_.self, options_.names, names_of(model))),
       delegate_(delegate),
       optimizer_(optimizer_of(options_.job)),
-      exchange_(members_, segments_, clip_rule(options_.job), batch_statistics(model, options_.job, options_.weights)),
-      reports_(members_) {}
+      exchange_(members_, segments_, clip_rule(options_.job),
+                batch_statistics(model, options_.global_batch, options_.weights), options_.first_step),
+      barrier_(members_),
+      reports_(members_) {
+  TG_CHECK(options_.global_batch > 0);
+}
 
 void Member::begin(const schema::Commit& choice, const Resources& resources) {
-  TG_CHECK(!begun());
+  TG_CHECK(!begun() && resources.replica.confirmed_steps() == options_.first_step, options_.first_step);
   resources_.emplace(resources);
   layouts_ = layouts_of(options_.job, segments_, members_.count(), choice);
   exchange_.measure_by(resources_->home.addressable() ? GradientStatistics::kSlice : GradientStatistics::kWholeBucket);
   worker_ = make_worker();
-  begin_step();
+  if (!options_.evaluates_first || !options_.has_test_data) return begin_step();
+  pending_ = Pending{.step = options_.first_step, .evaluates = true, .confirmed = true};
+  delegate_.evaluate(options_.first_step);
 }
 
 std::unique_ptr<Worker> Member::make_worker() {
@@ -232,6 +280,17 @@ std::unique_ptr<Worker> Member::make_worker() {
 void Member::request_stop() {
   exchange_.add_flags(schema::kStopAfterStep);
   stopping_ = true;
+}
+
+void Member::request_checkpoint() { exchange_.add_flags(schema::kCheckpoint); }
+
+void Member::rest() {
+  if (!begun()) return;
+  guarded([this] {
+    if (confirming_) confirm(SIZE_MAX);
+  });
+  const Replica& replica = resources_->replica;
+  if (!confirming_ && replica.committed_steps() > replica.confirmed_steps()) resources_->replica.undo();
 }
 
 void Member::on(const EngineFailed& event) {
@@ -275,15 +334,14 @@ void Member::send(const std::vector<Rank>& to, const schema::SharedFrame& frame)
   delegate_.send(seats, frame);
 }
 
-std::vector<std::uint64_t> Member::digests() {
-  std::vector<std::uint64_t> digests = resources_->replica.segment_digests();
-  delegate_.state_digests(digests);
-  return digests;
+std::uint64_t Member::committed_steps() const {
+  return begun() ? resources_->replica.committed_steps() : options_.first_step;
 }
 
 Waiting Member::waiting() const {
   if (!begun() || failed_ || finished_ || under_way_ > 0) return {};
   if (!pending_) return exchange_.waiting();
+  if (!pending_->confirmed) return {schema::Phase::kIdle, barrier_.missing(pending_->step)};
   if (!reports_.has(pending_->step, members_.self)) return {};  // our own is not done
   return {schema::Phase::kIdle, reports_.missing(pending_->step)};
 }

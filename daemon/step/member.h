@@ -1,7 +1,15 @@
 // A member of a run, from its first step to its last report: Exchange decides, Workers compute, Replica holds the
 // state. Real runs and the simulator drive this one class; it knows no clock, socket or thread.
 //
-//   begin -> train -> gradients of buckets, frames of peers -> commit -> (evaluation -> reports of all) -> ... -> end
+//   begin -> train -> gradients of buckets, frames of peers -> commit -> ... -> end
+//              `-> all hold the state that the step begins with -> confirmed
+//   where an evaluation is due, at the last step and at a stop:
+//     commit -> all have reached it -> confirmed -> (evaluation) -> reports of all -> the next step, or the end
+//
+// A commit is this member's, and may be undone while it is not confirmed. What cannot be taken back is done once a
+// state is confirmed: the average moves, news are told, a checkpoint is made. Moving the average of a large model takes
+// as long as reading it from memory, so it is done in parts when this thread has nothing else to do; what is left of
+// it, before the next commit.
 //
 // Events go in through on() and frame(), each passed straight to the deciding part; requests to the outside come out
 // through the Delegate, called while an event is handled. Heavy work comes in pieces that the caller asks for, so that
@@ -23,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/exchange/barrier.h"
 #include "daemon/exchange/exchange.h"
 #include "daemon/exchange/reports.h"
 #include "daemon/step/job_layout.h"
@@ -45,7 +54,10 @@ class Member {
     Per<Seat, std::string> names;      // of all nodes
     Per<Rank, std::uint16_t> weights;  // of all members' shares of a batch
     schema::JobSpec job;
-    bool has_test_data = false;  // without it evaluations are left out
+    bool has_test_data = false;      // without it evaluations are left out
+    std::uint64_t global_batch = 0;  // of the run
+    std::uint64_t first_step = 0;    // committed steps of the state that it begins with; confirmed already
+    bool evaluates_first = false;    // that state's evaluation is due
   };
   struct Committed {
     std::uint64_t step = 0;  // committed steps
@@ -74,8 +86,12 @@ class Member {
     // News.
     virtual void computed(const GradientReady& /*last*/) {}  // the own gradient is whole: what it took
     virtual void committed(const Committed&) {}
-    virtual void reported(const std::optional<Evaluation>&) {}                       // of all, after a committed step
-    virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // whenever they were computed
+    // All members hold this state, and the average is its own; a state that was begun with is not told of. checkpoint:
+    // a member asks all to keep a copy of it. It stays unchanged during the call. Once for each state, and once more
+    // where a checkpoint is asked for only after its report.
+    virtual void confirmed(std::uint64_t /*step*/, bool /*checkpoint*/) {}
+    virtual void reported(const std::optional<Evaluation>&) {}                       // of all, after a confirmed step
+    virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // of a report
   };
   // Takes frames at once: those of the others may come before begin(). The model outlives it.
   Member(Options options, const engine::Model& model, Delegate& delegate);
@@ -91,7 +107,8 @@ class Member {
   void begin(const schema::Commit& choice, const Resources& resources);
 
   // --- events ---
-  // StepFrame, Scalers, Chunk, Credit or Report of this run. False if it is of another view: it changes nothing.
+  // StepFrame, Scalers, Chunk, Credit, Reached or Report of this run. False if it is of another view: it changes
+  // nothing.
   bool frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
              std::shared_ptr<const void> keep);
   void on(const GradientReady& event);
@@ -100,6 +117,7 @@ class Member {
   void on(const Evaluated& event);
   void on(const EngineFailed& event);
   void request_stop();
+  void request_checkpoint();  // of the state that our own next step frame is about
   void fail(schema::Fail cause);
 
   // --- pieces ---
@@ -107,10 +125,15 @@ class Member {
   std::optional<Piece> next_piece(Taker taker);
   // Carries a piece out on this thread; says how many bytes it sent.
   std::uint64_t execute(Piece piece);
+  // When there is no piece and no event: a part of what can wait. False if nothing does.
+  bool use_idle_time();
   // For another thread; uses what begin() was given, for as long as that lives.
   std::unique_ptr<Worker> make_worker();
 
   // --- outcomes ---
+  // No step is taken any more: the replica goes to the newest state that is confirmed as far as this member knows,
+  // which is told as usual.
+  void rest();
   const std::optional<schema::Fail>& failed() const { return failed_; }
   bool stopping() const { return stopping_; }
   std::optional<schema::RunState> finished() const { return finished_; }
@@ -125,7 +148,8 @@ class Member {
  private:
   struct Pending {  // what follows a commit before the next step
     std::uint64_t step = 0;
-    bool last = false, stopped = false;
+    bool last = false, stopped = false, evaluates = false;
+    bool confirmed = false;  // all have reached it
   };
 
   const Layout& layout_of(std::uint64_t step) const {
@@ -149,12 +173,15 @@ class Member {
   void applied(std::size_t chunk, const std::optional<Rank>& broken);
   void carry_out_all();
   void carry_out(const Send& action);
+  void carry_out(const ConfirmState& action);
   void carry_out(const CommitStep& action);
   void carry_out(const FailRun& action) { fail(action.cause); }
+  void confirm(std::size_t most_elements);
+  void finish_barrier();
   void report(const engine::EvaluationCounts& counts);
   void finish_reports();
   void send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
-  std::vector<std::uint64_t> digests();
+  std::uint64_t committed_steps() const;
 
   const Options options_;
   const engine::SegmentTable& segments_;
@@ -162,6 +189,7 @@ class Member {
   Delegate& delegate_;
   const engine::OptimizerOptions optimizer_;
   Exchange exchange_;
+  Barrier barrier_;
   Reports reports_;
 
   // From begin() on.
@@ -173,9 +201,10 @@ class Member {
   // The current step.
   float learning_rate_ = 0;
   StepTraffic traffic_;
-  std::size_t under_way_ = 0;             // pieces
-  std::vector<std::size_t> open_chunks_;  // by segment: chunks that are not applied
-  bool early_ = false;                    // the next step's forward has been told to begin
+  std::size_t under_way_ = 0;               // pieces
+  std::vector<std::size_t> open_chunks_;    // by segment: chunks that are not applied
+  bool early_ = false;                      // the next step's forward has been told to begin
+  std::optional<ConfirmState> confirming_;  // the committed state is confirmed; the average has not moved whole
   std::optional<Pending> pending_;
 
   std::optional<schema::Fail> failed_;

@@ -1,7 +1,12 @@
 #include "daemon/step/replica.h"
 
 #include <algorithm>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
 
+#include "kernels/base/check.h"
 #include "kernels/kernels.h"
 
 namespace tg::daemon {
@@ -9,7 +14,7 @@ namespace {
 
 // The highest bit of the mantissa: the next update does not round it away.
 constexpr std::uint32_t kFlippedBit = 1u << 22;
-constexpr std::size_t kStagedElements = 64 * 1024;  // of the initial parameters, drawn here and copied there
+constexpr std::size_t kStagedElements = 64 * 1024;  // of a state, made or read here and copied there
 
 }  // namespace
 
@@ -57,6 +62,37 @@ void Replica::initialize(std::uint64_t seed, const engine::InitialFile* initial,
   }
 }
 
+Status Replica::fill(const engine::ReadFloats& from, kernels::Floats to, const std::function<void()>& advance) {
+  AlignedArray<float> staged(std::min(kStagedElements, to.size()));
+  for (std::size_t first = 0; first < to.size(); first += kStagedElements) {
+    const std::span<float> values = staged.span().first(std::min(kStagedElements, to.size() - first));
+    if (Status read = from(first, values); !read.ok()) return read;
+    tensors_->copy_in(std::as_bytes(values), to.subspan(first, values.size()));
+    advance();
+  }
+  return {};
+}
+
+Status Replica::restore(const StateArrays& arrays, std::uint64_t step, const std::function<void()>& advance) {
+  if (arrays.slots.size() != halves_[0].slots.size() || (keeps_average_ && !arrays.average))
+    return Error{ErrorKind::kCorrupt, "the state of step " + std::to_string(step) + " has " +
+                                          std::to_string(arrays.slots.size()) + " slots" +
+                                          (keeps_average_ && !arrays.average ? " and no average" : "") +
+                                          " where the optimizer has " + std::to_string(slot_count_)};
+  Half& half = halves_[current_];
+  if (Status filled = fill(arrays.parameters, half.parameters.floats(), advance); !filled.ok()) return filled;
+  for (std::size_t slot = 0; slot < arrays.slots.size(); ++slot)
+    if (Status filled = fill(arrays.slots[slot], half.slots[slot].floats(), advance); !filled.ok()) return filled;
+  if (keeps_average_)
+    if (Status filled = fill(arrays.average, average_.floats(), advance); !filled.ok()) return filled;
+  if (half.statistics.size() > 0)
+    if (Status read = arrays.statistics(0, half.statistics.span()); !read.ok()) return read;
+  committed_steps_ = confirmed_steps_ = step;
+  averaged_ = 0;
+  undone_ = false;
+  return {};
+}
+
 kernels::ConstStateFloats Replica::committed(std::size_t begin, std::size_t count) const {
   const Half& half = halves_[current_];
   kernels::ConstStateFloats state{half.parameters.floats().subspan(begin, count), {}, {}};
@@ -73,7 +109,8 @@ kernels::StateFloats Replica::next(std::size_t begin, std::size_t count) {
   return state;
 }
 
-void Replica::commit(float average_rate, std::span<const float> measured) {
+void Replica::commit(std::span<const float> measured) {
+  TG_CHECK(confirmed_steps_ == committed_steps_, confirmed_steps_, committed_steps_);
   AlignedArray<float>& next = halves_[1 - current_].statistics;
   AlignedArray<float> target(next.size());
   engine::spread(model_.statistics, measured, target.span());
@@ -81,7 +118,33 @@ void Replica::commit(float average_rate, std::span<const float> measured) {
   engine::follow_statistics(model_, target.span(), next.span());
   current_ = 1 - current_;
   ++committed_steps_;
-  if (keeps_average_) tensors_->average(parameters(), average_rate, average_.floats());
+  undone_ = false;
+}
+
+bool Replica::confirm(float average_rate, std::size_t most_elements) {
+  TG_CHECK(committed_steps_ == confirmed_steps_ + 1, committed_steps_, confirmed_steps_);
+  const std::size_t count = std::min(most_elements, average_.size() - averaged_);
+  if (count > 0)
+    tensors_->average(parameters().subspan(averaged_, count), average_rate,
+                      average_.floats().subspan(averaged_, count));
+  averaged_ += count;
+  if (averaged_ < average_.size()) return false;
+  averaged_ = 0;
+  ++confirmed_steps_;
+  return true;
+}
+
+void Replica::undo() {
+  TG_CHECK(committed_steps_ == confirmed_steps_ + 1 && averaged_ == 0, committed_steps_, confirmed_steps_, averaged_);
+  current_ = 1 - current_;
+  --committed_steps_;
+  undone_ = true;
+}
+
+void Replica::redo() {
+  TG_CHECK(std::exchange(undone_, false), committed_steps_);
+  current_ = 1 - current_;
+  ++committed_steps_;
 }
 
 std::vector<std::uint64_t> Replica::segment_digests() const {
@@ -125,6 +188,53 @@ void Replica::flip_bit(std::size_t element) {
 std::size_t Replica::bytes(const engine::Model& model, int slot_count, bool keeps_average) {
   const std::size_t arrays = 2 * (1 + static_cast<std::size_t>(slot_count)) + (keeps_average ? 1 : 0);
   return (model.segments.padded_count() * arrays + 2 * model.statistics.padded_count()) * sizeof(float);
+}
+
+// --- its arrays ---
+
+StateArrays arrays_of(const Replica& replica, const std::function<void()>& advance) {
+  const auto read = [&](kernels::ConstFloats array) -> engine::ReadFloats {
+    return [&replica, array, advance](std::size_t first, std::span<float> values) -> Status {
+      try {
+        replica.copy_out(array, first, values);
+      } catch (const std::exception& error) {
+        return Error{ErrorKind::kFailed, std::string("the state cannot be read: ") + error.what()};
+      }
+      advance();
+      return {};
+    };
+  };
+  StateArrays arrays;
+  arrays.parameters = read(replica.parameters());
+  for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(read(replica.slot(slot)));
+  if (replica.keeps_average()) arrays.average = read(replica.average());
+  arrays.statistics = [statistics = replica.statistics()](std::size_t first, std::span<float> values) -> Status {
+    std::ranges::copy(statistics.subspan(first, values.size()), values.begin());
+    return {};
+  };
+  return arrays;
+}
+
+StateArrays copy_of(const Replica& replica, std::size_t padded_count) {
+  const auto copy = [&](kernels::ConstFloats array) -> engine::ReadFloats {
+    const auto values = std::make_shared<AlignedArray<float>>(padded_count);
+    replica.copy_out(array, 0, values->span());
+    return [values](std::size_t first, std::span<float> to) -> Status {
+      std::ranges::copy(values->span().subspan(first, to.size()), to.begin());
+      return {};
+    };
+  };
+  StateArrays arrays;
+  arrays.parameters = copy(replica.parameters());
+  for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(copy(replica.slot(slot)));
+  if (replica.keeps_average()) arrays.average = copy(replica.average());
+  arrays.statistics =
+      [values = std::make_shared<const std::vector<float>>(replica.statistics().begin(), replica.statistics().end())](
+          std::size_t first, std::span<float> to) -> Status {
+    std::ranges::copy(std::span(*values).subspan(first, to.size()), to.begin());
+    return {};
+  };
+  return arrays;
 }
 
 }  // namespace tg::daemon

@@ -1,12 +1,16 @@
 // The replicated state of a run on one member: parameters, optimizer slots, running statistics (all double-buffered)
 // and the moving average.
 //
-// Step k+1 is written beside step k; commit() swaps the two, so an interrupted step is dropped for free. Owns its
+//   next() of every part -> commit(): this member holds the state -> confirm(): all members hold it -> next() ...
+//                                                                 or undo()
+//
+// Step k+1 is written beside step k; commit() swaps the two, so an interrupted step is dropped for free, and undo()
+// swaps them back. The average is no half: it moves once a state is confirmed, which cannot be undone. Owns its
 // arrays, which lie in the run's home: they are read and written only through tensor kernels. Only statistics are in
 // host memory, as the engine wants them. Shapes are those of the model's tables (flat, padded). Written by the
 // exchange's threads, each its own parts; the compute thread reads the parameters of a step, segment by segment as they
-// become final, until its backward is over. What computes here (the constructor, commit, digests, copy_out, flip_bit)
-// is called by one thread at a time.
+// become final, until its backward is over. What computes here (the constructor, restore, commit, confirm, digests,
+// copy_out, flip_bit) is called by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "daemon/step/state_arrays.h"
 #include "engine/initial_file.h"
 #include "engine/model.h"
 #include "kernels/base/aligned_array.h"
@@ -32,6 +37,11 @@ class Replica {
       kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed, bool keeps_average = true,
       const engine::InitialFile* initial = nullptr, const std::function<void()>& advance = [] {});
 
+  // Takes over the state of so many steps, which is confirmed. Errors as of the arrays; they have what this replica
+  // has: slots, an average if it keeps one. After an error the state is a mixture. advance: as above.
+  Status restore(
+      const StateArrays& arrays, std::uint64_t step, const std::function<void()>& advance = [] {});
+
   kernels::ConstStateFloats committed(std::size_t begin, std::size_t count) const;
   kernels::StateFloats next(std::size_t begin, std::size_t count);
   kernels::ConstFloats parameters() const { return halves_[current_].parameters.floats(); }
@@ -47,9 +57,17 @@ class Replica {
   int slot_count() const { return slot_count_; }
 
   // Every chunk of the step has been applied: it becomes the state, with the running statistics a step nearer to what
-  // all members measured (without padding; empty for a model without). Then the average moves (rate = 1 - decay).
-  void commit(float average_rate, std::span<const float> measured);
+  // all members measured (without padding; empty for a model without). The state before it is confirmed.
+  void commit(std::span<const float> measured);
+  // All members hold the committed state: the average moves (rate = 1 - decay), by at most so many elements in a call.
+  // True once it has moved whole, with which the state is confirmed. Parts are whole blocks (kernels::kBlock).
+  bool confirm(float average_rate, std::size_t most_elements = SIZE_MAX);
+  // Goes back to the state before the committed one, which is not confirmed; no part of it is being written. redo()
+  // takes that back, as long as nothing was written since.
+  void undo();
+  void redo();
   std::uint64_t committed_steps() const { return committed_steps_; }
+  std::uint64_t confirmed_steps() const { return confirmed_steps_; }  // committed_steps() or one less
 
   // One hash per segment over parameters, slots and average, then one per running statistic; combine() is their sum.
   std::vector<std::uint64_t> segment_digests() const;
@@ -67,6 +85,7 @@ class Replica {
     std::vector<kernels::HomeArray> slots;
     AlignedArray<float> statistics;
   };
+  Status fill(const engine::ReadFloats& from, kernels::Floats to, const std::function<void()>& advance);
   void initialize(std::uint64_t seed, const engine::InitialFile* initial, const std::function<void()>& advance);
 
   const engine::Model& model_;
@@ -77,7 +96,15 @@ class Replica {
   Half halves_[2];
   kernels::HomeArray average_;
   std::size_t current_ = 0;
-  std::uint64_t committed_steps_ = 0;
+  std::uint64_t committed_steps_ = 0, confirmed_steps_ = 0;
+  std::size_t averaged_ = 0;  // elements of the average that have moved to the committed state
+  bool undone_ = false;
 };
+
+// Arrays of the replica itself, which must outlive them; read by one thread at a time. advance: called after each part.
+StateArrays arrays_of(
+    const Replica& replica, const std::function<void()>& advance = [] {});
+// Arrays of a copy in memory that they keep alive; any thread.
+StateArrays copy_of(const Replica& replica, std::size_t padded_count);
 
 }  // namespace tg::daemon

@@ -1,15 +1,12 @@
 #include "daemon/store/artefacts.h"
 
 #include <algorithm>
-#include <exception>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <utility>
 
 #include "daemon/store/state_facts.h"
 #include "engine/storage/safetensors_header.h"
-#include "kernels/base/aligned_array.h"
 #include "kernels/base/sha256.h"
 
 namespace tg::daemon {
@@ -89,51 +86,6 @@ Status check_header(const StateFile& state) {
 }
 
 }  // namespace
-
-StateArrays arrays_of(const Replica& replica, const std::function<void()>& advance) {
-  const auto read = [&](kernels::ConstFloats array) -> ReadFloats {
-    return [&replica, array, advance](std::size_t first, std::span<float> values) -> Status {
-      try {
-        replica.copy_out(array, first, values);
-      } catch (const std::exception& error) {
-        return Error{ErrorKind::kFailed, std::string("the state cannot be read: ") + error.what()};
-      }
-      advance();
-      return {};
-    };
-  };
-  StateArrays arrays;
-  arrays.parameters = read(replica.parameters());
-  for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(read(replica.slot(slot)));
-  if (replica.keeps_average()) arrays.average = read(replica.average());
-  arrays.statistics = [statistics = replica.statistics()](std::size_t first, std::span<float> values) -> Status {
-    std::ranges::copy(statistics.subspan(first, values.size()), values.begin());
-    return {};
-  };
-  return arrays;
-}
-
-StateArrays copy_of(const Replica& replica, std::size_t padded_count) {
-  const auto copy = [&](kernels::ConstFloats array) -> ReadFloats {
-    const auto values = std::make_shared<AlignedArray<float>>(padded_count);
-    replica.copy_out(array, 0, values->span());
-    return [values](std::size_t first, std::span<float> to) -> Status {
-      std::ranges::copy(values->span().subspan(first, to.size()), to.begin());
-      return {};
-    };
-  };
-  StateArrays arrays;
-  arrays.parameters = copy(replica.parameters());
-  for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(copy(replica.slot(slot)));
-  if (replica.keeps_average()) arrays.average = copy(replica.average());
-  arrays.statistics =
-      [values = std::make_shared<const std::vector<float>>(replica.statistics().begin(), replica.statistics().end())](
-          std::size_t first, std::span<float> to) -> Status {
-    std::ranges::copy(std::span(*values).subspan(first, to.size()), to.begin());
-    return {};
-  };
-  return arrays;
-}
 
 Result<Artefacts> artefacts_of(const engine::Model& model, const StateArrays& arrays, const Metadata& metadata) {
   const auto with_statistics = [&](const ReadFloats& array) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/step/replica.h"
+#include "daemon/step/state_arrays.h"
 #include "engine/model.h"
 #include "engine/storage/safetensors.h"
 #include "kernels/base/status.h"
@@ -30,19 +31,6 @@ inline const std::string kSlotSuffix = ".slot", kAverageSuffix = ".average";
 
 using Artefacts = std::map<std::string, engine::TensorImage>;  // by the file's name
 using FileMarks = std::map<std::string, engine::FileMark>;     // by the file's name
-
-// The arrays of one state, flat and padded as the model's tables say, wherever they are.
-struct StateArrays {
-  engine::ReadFloats parameters;
-  std::vector<engine::ReadFloats> slots;
-  engine::ReadFloats average;  // empty where the parameters stand for it
-  engine::ReadFloats statistics;
-};
-// Arrays of the replica itself, which must outlive them; read by one thread at a time. advance: called after each part.
-StateArrays arrays_of(
-    const Replica& replica, const std::function<void()>& advance = [] {});
-// Arrays of a copy in memory that they keep alive; any thread.
-StateArrays copy_of(const Replica& replica, std::size_t padded_count);
 
 // Adds hashes of the values and of the state file's header to the metadata, so everything is read here. The model files
 // get the metadata without what is only for going on (state_facts.h).

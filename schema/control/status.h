@@ -31,6 +31,8 @@ constexpr auto words_of(RunState) {
 Result<RunState> parse_run_state(std::string_view name);  // in any case
 // It came to an end; a COMPLETED, STOPPED or FAILED one may be resumed all the same.
 inline bool is_final(RunState s) { return s >= RunState::kStopped && s <= RunState::kFailed; }
+// What all members know to be so, whatever one of them thought before.
+inline bool is_fact(RunState s) { return s == RunState::kStopped || s == RunState::kCompleted; }
 // Nobody trains it now, and nobody will unless told.
 inline bool has_ended(RunState s) { return is_final(s) || s == RunState::kInterrupted; }
 

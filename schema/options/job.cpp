@@ -186,6 +186,11 @@ void add_running_rows(std::vector<Row>& rows) {
       flag_row("trace", &JobSpec::trace, "Whether every member records a timeline (trace.json, Chrome trace format)."));
 }
 
+// What does not change the steps that a run has already made.
+constexpr std::string_view kResumable[] = {"steps",          "learning-rate",  "schedule",       "schedule-factor",
+                                           "schedule-every", "schedule-power", "evaluate-every", "checkpoint-every",
+                                           "trace",          "auto-resume",    "step-timeout",   "start-timeout"};
+
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
   add_task_rows(rows);
@@ -193,6 +198,7 @@ std::vector<Row> make_rows() {
   add_learning_rows(rows);
   add_gradient_rows(rows);
   add_running_rows(rows);
+  for (Row& row : rows) row.resumable = std::ranges::find(kResumable, row.name) != std::end(kResumable);
   return rows;
 }
 

@@ -20,6 +20,7 @@ struct Option {
   std::function<std::string(const Target&)> get;  // canonical text, "" = not set
   bool repeated = false;                          // may be given more than once (peer)
   std::string allowed;                            // "direct | sharded | auto", for messages and help
+  bool resumable = false;                         // of a job: a resume may change it
   std::string form;                               // form of a value that is not one of the words: "number from 0 to 1"
 };
 

@@ -23,8 +23,10 @@ std::string keys_of(const std::vector<Option<Target>>& table, const Target& defa
   std::string text;
   for (const Option<Target>& row : table) {
     text += "\n" + comment(row.help);
-    if (const std::string& values = row.allowed.empty() ? row.form : row.allowed; !values.empty())
-      text += comment("(" + values + ")");
+    const std::string& values = row.allowed.empty() ? row.form : row.allowed;
+    const std::string mark = row.resumable ? "tgctl resume may change it" : "";
+    if (!values.empty() || !mark.empty())
+      text += comment("(" + values + (values.empty() || mark.empty() ? "" : "; ") + mark + ")");
     const std::string value = row.get(defaults);
     text += (value.empty() ? "#" + row.name + " =" : row.name + " = " + value) + "\n";
   }
@@ -36,7 +38,9 @@ std::string keys_of(const std::vector<Option<Target>>& table, const Target& defa
 std::string job_reference() {
   return comment(
              "Every key of a job file, with its default: a key that is left out has the value shown here. "
-             "tgctl start FILE --set KEY=VALUE overrides the file. This page is what tgctl help job prints.") +
+             "tgctl start FILE --set KEY=VALUE overrides the file; tgctl resume RUN --set KEY=VALUE changes a run that "
+             "has "
+             "ended, where the key says so. This page is what tgctl help job prints.") +
          keys_of(job_options(), JobSpec());
 }
 

@@ -57,6 +57,21 @@ TEST(CommandLine, OtherVerbs) {
   EXPECT_TRUE(parse({"--version"})->version);
 }
 
+TEST(CommandLine, Resume) {
+  const auto newest = parse({"resume", "first", "-d"});
+  ASSERT_TRUE(newest.ok()) << newest.error().message;
+  EXPECT_TRUE(newest->verb == Verb::kResume && newest->operand == "first" && newest->detach);
+  EXPECT_TRUE(!newest->from_step && !newest->any_build);
+  const auto earlier = parse({"resume", "@last", "--from", "600", "--any-build", "--set", "steps=2000"});
+  ASSERT_TRUE(earlier.ok()) << earlier.error().message;
+  EXPECT_TRUE(earlier->from_step == 600u && earlier->any_build && earlier->settings.size() == 1);
+  EXPECT_EQ(parse({"resume", "first", "--from", "0"})->from_step, 0u);
+  expect_error({"resume"}, "resume needs a RUN; for example: tgctl resume first");
+  expect_error({"resume", "first", "--from", "newest"}, "--from: \"newest\" is not a step; tgctl status RUN shows");
+  expect_error({"resume", "first", "--id", "second"}, "unknown option");
+  expect_error({"continue", "first"}, "did you mean tgctl resume?");
+}
+
 TEST(CommandLine, AddressIsFlagThenEnvironmentThenDefault) {
   EXPECT_EQ(parse({"list"})->address, "127.0.0.1:7701");
   EXPECT_EQ(parse({"list"}, "h:1")->address, "h:1");

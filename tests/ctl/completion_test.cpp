@@ -40,7 +40,7 @@ TEST(Completion, EveryOptionOfEveryVerb) {
 TEST(Completion, Operands) {
   EXPECT_EQ(place({"start", ""}), Place::kJob);
   EXPECT_EQ(place({"plan", "--nodes", "4", "x"}), Place::kJob);
-  for (const char* verb : {"status", "stop", "fetch", "delete", "logs", "wait"})
+  for (const char* verb : {"status", "stop", "resume", "fetch", "delete", "logs", "wait"})
     EXPECT_EQ(place({verb, ""}), Place::kRun) << verb;
   EXPECT_EQ(offered({"fetch", "@"}), Words{"@last"});
   EXPECT_EQ(offered({"fetch", ""}), Words{});
@@ -61,6 +61,8 @@ TEST(Completion, Arguments) {
   EXPECT_EQ(offered({"wait", "run-1", "--for", "s"}), Words{"step="});
   EXPECT_EQ(offered({"wait", "run-1", "--for", "ST"}), (Words{"STARTING", "STOPPING", "STOPPED"}));
   EXPECT_EQ(offered({"keygen", "k", "--rotate", ""}), (Words{"add", "use", "drop"}));
+  EXPECT_EQ(offered({"resume", "run-1", "--from", ""}), Words{});
+  EXPECT_EQ(offered({"wait", "run-1", "--for", "I"}), Words{"INTERRUPTED"});
   EXPECT_EQ(place({"wait", "run-1", "--timeout", ""}), Place::kNone);
 }
 
@@ -71,6 +73,9 @@ TEST(Completion, KeysOfAJob) {
   EXPECT_EQ(place({"start", "a.job", "--set", "data-dir=/s"}), Place::kFile);
   EXPECT_EQ(offered({"start", "a.job", "--set=exchange=s"}), Words{"sharded"});
   EXPECT_EQ(offered({"start", "a.job", "--set", "no-such-key="}), Words{});
+  EXPECT_TRUE(offers({"resume", "run-1", "--set", "st"}, "steps="));
+  EXPECT_EQ(offered({"resume", "run-1", "--set", "se"}), Words{}) << "the seed cannot change";
+  EXPECT_EQ(offered({"resume", "run-1", "--set", "trace=t"}), Words{"true"});
 }
 
 TEST(Completion, TheNodeToAskIsTheOneOfTheLine) {

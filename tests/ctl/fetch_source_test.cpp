@@ -65,6 +65,20 @@ TEST(FetchSource, OddOneOutIsNamed) {
   expect_error(step, true, ErrorKind::kFailed, "but c has");
 }
 
+TEST(FetchSource, AnInterruptedRunGivesItsNewestStateByChoice) {
+  const RunState kGone = RunState::kInterrupted;
+  const RunStatus run = run_of(kGone, {member("a", kGone, 6, 5), member("b", kGone, 9, 7), member("c", kGone, 0, 0)});
+  expect_error(
+      run, false, ErrorKind::kRefused,
+      "run first is INTERRUPTED at step 10; --partial fetches its newest state, and tgctl resume first goes on");
+  const auto source = choose_fetch_source(run, "a", true);
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  EXPECT_EQ(source->nodes, std::vector<std::string>{"b"});
+  EXPECT_EQ(source->step, 9u);
+  expect_error(run_of(RunState::kPaused, {member("a", RunState::kPaused, 6, 5)}), true, ErrorKind::kRefused,
+               "is PAUSED");
+}
+
 TEST(FetchSource, SilentMembersArePassedOverAndNamed) {
   const RunStatus run = run_of(kCompleted, {member("a", kCompleted, 0, 0), member("b", kCompleted, 10, 5)});
   const auto source = choose_fetch_source(run, "a", false);

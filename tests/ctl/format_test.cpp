@@ -276,6 +276,42 @@ TEST(StatusText, ReasonsStandBelowTheirRun) {
   EXPECT_NE(format_runs({run, sample_run()}, kNowMs).find("  -\n  node-b was lost\nfirst"), std::string::npos);
 }
 
+TEST(StatusText, AnInterruptedRunSaysTheWayOut) {
+  schema::RunStatus run = sample_run();
+  run.state = RunState::kInterrupted;
+  run.reason = "node-b was shut down";
+  run.members[0].states = {900, 600};
+  run.members[1].states = {900, 600};
+  const std::string way = "node-b was shut down; tgctl resume first goes on";
+  EXPECT_EQ(interrupted_text(run), "run first is INTERRUPTED at step 120: " + way);
+  EXPECT_NE(format_runs({run}, kNowMs).find(way), std::string::npos) << format_runs({run}, kNowMs);
+  std::string text = format_run(run, kNowMs);
+  EXPECT_NE(text.find(way), std::string::npos) << text;
+  EXPECT_NE(text.find("can resume at   900, 600\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("resumed"), std::string::npos) << text;
+  run.members[1].states = {600};
+  text = format_run(run, kNowMs);
+  EXPECT_NE(text.find("can resume at   600 (node-a: 900, 600)\n"), std::string::npos) << text;
+  run.members[1].states = {};
+  run.reason = "";
+  text = format_run(run, kNowMs);
+  EXPECT_NE(text.find("can resume at   none (node-a: 900, 600)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  tgctl resume first goes on\n"), std::string::npos) << text;
+}
+
+TEST(StatusText, AResumedRunSaysSo) {
+  schema::RunStatus run = sample_run();
+  run.lineage = 3;
+  run.from_step = 100;
+  EXPECT_NE(format_run(run, kNowMs).find("2 times, last from step 100\n"), std::string::npos)
+      << format_run(run, kNowMs);
+  run.lineage = 2;
+  EXPECT_NE(format_run(run, kNowMs).find("1 time, last from step 100\n"), std::string::npos);
+  EXPECT_EQ(seconds_left(run, kNowMs), 880 * 42.0 / 20) << "at the rate since then";
+  run.step = 100;
+  EXPECT_FALSE(seconds_left(run, kNowMs));
+}
+
 TEST(StatusText, RunsThatGoOnComeFirst) {
   std::vector<schema::RunStatus> runs(4, sample_run());
   for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = std::to_string(i);

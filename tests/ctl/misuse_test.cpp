@@ -122,6 +122,14 @@ TEST_F(MisuseTest, BadJobsAreTwoWhetherADaemonAnswersOrNot) {
          2, "e.job:1:");
 }
 
+TEST_F(MisuseTest, AResumeThatChangesThePastIsTwoWhetherADaemonAnswersOrNot) {
+  const std::string address = port_.name();
+  expect(run({"resume", "first", "--set", "seed=2", "--address", address}), 2,
+         "--set seed cannot change: what the run has trained so far came from it. A resume may set steps, ");
+  expect(run({"resume", "first", "--set", "stepz=2", "--address", address}), 2, "did you mean \"steps\"?");
+  expect(run({"resume", "first", "--set", "steps=2000", "--address", address}), 3, "no tgd answers");
+}
+
 TEST_F(MisuseTest, RunIdThatCanBeNoneIsFour) { expect(run({"status", "no/such"}), 4, "no run is named \"no/such\""); }
 
 TEST_F(MisuseTest, TheNewestRunIsNotDeletedByThatName) {

@@ -27,6 +27,17 @@ TEST(WaitGoal, States) {
   EXPECT_EQ(look("failed", RunState::kCompleted), WaitOutcome::kImpossible);
 }
 
+TEST(WaitGoal, AnInterruptedRunIsToldAndAPausedOneIsWaitedFor) {
+  for (const char* goal : {"finished", "completed", "running", "step=10"}) {
+    EXPECT_EQ(look(goal, RunState::kInterrupted, 9), WaitOutcome::kInterrupted) << goal;
+    EXPECT_EQ(look(goal, RunState::kPaused, 9), WaitOutcome::kWaiting) << goal;
+  }
+  EXPECT_EQ(look("step=10", RunState::kInterrupted, 10), WaitOutcome::kReached);
+  EXPECT_EQ(look("interrupted", RunState::kInterrupted), WaitOutcome::kReached);
+  EXPECT_EQ(look("interrupted", RunState::kRunning), WaitOutcome::kWaiting);
+  EXPECT_EQ(look("interrupted", RunState::kFailed), WaitOutcome::kRunFailed);
+}
+
 TEST(WaitGoal, TheEnd) {
   EXPECT_EQ(look("finished", RunState::kStopping), WaitOutcome::kWaiting);
   EXPECT_EQ(look("finished", RunState::kStopped), WaitOutcome::kReached);

@@ -51,7 +51,8 @@ TEST(Artefacts, HoldTheAverageTheParametersTheSlotsAndTheStatistics) {
   const kernels::StateFloats next = replica.next(0, parameters.size());
   tensors->copy_in(std::as_bytes(std::span(parameters)), next.parameters);
   tensors->copy_in(std::as_bytes(std::span(slot)), next.slot0);
-  replica.commit(0.25F, simulation::draw_statistics(1, 0, 0));
+  replica.commit(simulation::draw_statistics(1, 0, 0));
+  replica.confirm(0.25F);
   const std::vector<float> statistics(replica.statistics().begin(), replica.statistics().end());
   for (std::size_t i = 0; i < average.size(); ++i) average[i] += 0.25F * (parameters[i] - average[i]);
 

@@ -42,6 +42,20 @@ TEST_F(ControlCalls, EveryTokenAnswersItsOwnClient) {
   two.receive_reply<VersionReply>(23);
 }
 
+TEST_F(ControlCalls, AResumeIsTheNodesToAnswer) {
+  start_mesh();
+  TestClient client(control_port(kA));
+  client.send({1, schema::ResumeRequest{"run-1", "steps = 9\n", false, 600, true}});
+  const auto [token, resume] = node(kA).next_call<schema::ResumeRequest>();
+  EXPECT_EQ(resume.run, "run-1");
+  EXPECT_EQ(resume.settings, "steps = 9\n");
+  EXPECT_TRUE(!resume.from_newest && resume.from_step == 600 && resume.any_build);
+  StartReply reply;
+  reply.from_step = 600;
+  node(kA).server().reply(token, reply);
+  EXPECT_EQ(client.receive_reply<StartReply>(1).from_step, 600u);
+}
+
 TEST_F(ControlCalls, RepliesMayComeFromTheHookItself) {
   start_mesh(10'000, {true});
   constexpr int kCalls = 50;

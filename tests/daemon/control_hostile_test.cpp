@@ -58,6 +58,7 @@ TEST_F(ControlHostile, AMalformedRequestIsAnsweredAndLogged) {
 TEST_F(ControlHostile, EveryCutAndManyFlipsOfEveryRequest) {
   const std::vector<schema::RequestBody> bodies = {schema::StatusRequest{"run-1", false},
                                                    schema::StartRequest{"model = lenet\n", "run-1", false},
+                                                   schema::ResumeRequest{"run-1", "steps = 9\n", false, 600, true},
                                                    schema::StopRequest{"run-1"},
                                                    schema::LogsRequest{"run-1", "node-b", 5},
                                                    schema::FetchRequest{"run-1", "node-c", "run.json", 0},

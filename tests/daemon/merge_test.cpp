@@ -57,6 +57,34 @@ TEST(Merge, AFactBeatsWhoHasNotHeardOfIt) {
   EXPECT_EQ(merged.runs[0].members[0].digest, 0xd1u) << "the row is still its own";
 }
 
+TEST(Merge, WhoSawItFailKnowsMoreThanWhoWasInterrupted) {
+  const MeshStatus merged = merge_statuses(mesh("node-a", {told("node-a", "r", RunState::kInterrupted, 900)}),
+                                           {mesh("node-b", {told("node-b", "r", RunState::kFailed, 1000)})});
+  EXPECT_EQ(merged.runs[0].state, RunState::kFailed);
+  EXPECT_EQ(merged.runs[0].reason, "says node-b");
+  EXPECT_EQ(merged.runs[0].since_ms, 1000);
+  const MeshStatus both = merge_statuses(mesh("node-a", {told("node-a", "r", RunState::kInterrupted, 900)}),
+                                         {mesh("node-b", {told("node-b", "r", RunState::kInterrupted, 800)})});
+  EXPECT_EQ(both.runs[0].reason, "says node-b") << "of equals the first";
+}
+
+TEST(Merge, ALaterBeginningIsTheRun) {
+  RunStatus resumed = told("node-b", "r", RunState::kRunning, 5000);
+  resumed.lineage = 2;
+  resumed.from_step = 7;
+  for (const RunState before : {RunState::kInterrupted, RunState::kFailed, RunState::kCompleted}) {
+    const RunStatus old = told("node-a", "r", before);
+    for (const MeshStatus& merged : {merge_statuses(mesh("node-a", {old}), {mesh("node-b", {resumed})}),
+                                     merge_statuses(mesh("node-b", {resumed}), {mesh("node-a", {old})})}) {
+      EXPECT_EQ(merged.runs[0].state, RunState::kRunning);
+      EXPECT_EQ(merged.runs[0].lineage, 2u);
+      EXPECT_EQ(merged.runs[0].from_step, 7u);
+      EXPECT_EQ(merged.runs[0].members[0].state, before) << "what a node says of itself";
+      EXPECT_EQ(merged.runs[0].members[1].state, RunState::kRunning);
+    }
+  }
+}
+
 TEST(Merge, WhoCouldNotSaveIsNamedInTheReason) {
   RunStatus a = told("node-a", "r", RunState::kCompleted), b = told("node-b", "r", RunState::kCompleted);
   a.reason.clear();

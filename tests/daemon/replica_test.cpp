@@ -44,7 +44,8 @@ TEST(Replica, StatisticsFollowWithTheCommitAndNotBefore) {
     AlignedArray<float> flat(table.padded_count());
     engine::spread(table, measured, flat.span());
     engine::follow_statistics(tiny_model(), flat.span(), expected.span());
-    replica.commit(0.5F, measured);
+    replica.commit(measured);
+    replica.confirm(0.5F);
     EXPECT_EQ(statistics_of(replica), std::vector<float>(expected.begin(), expected.end())) << step;
     EXPECT_TRUE(std::ranges::equal(before, was)) << "the other half still holds the state before";
   }
@@ -56,7 +57,8 @@ TEST(Replica, DigestsCoverEachStatisticAndNothingElseMoves) {
   const std::vector<float> measured = simulation::draw_statistics(1, 0, 0);
   const auto digests_after = [&](const std::vector<float>& means) {
     Replica replica(*home, tiny_model(), 1, 7, false);
-    replica.commit(0, means);
+    replica.commit(means);
+    replica.confirm(0);
     return replica.segment_digests();
   };
   const std::vector<std::uint64_t> digests = digests_after(measured);
@@ -79,6 +81,91 @@ TEST(Replica, EqualStatisticsHaveDigestsOfTheirOwn) {
   const std::size_t first = tiny_model().segments.size();
   EXPECT_TRUE(std::ranges::equal(replica.statistics().first(512), replica.statistics().subspan(512, 512)));
   EXPECT_NE(digests[first], digests[first + 1]);
+}
+
+// The next state, made up: every element of every array moves.
+void write_next(Replica& replica, kernels::TensorKernels& tensors, float size) {
+  const std::size_t count = tiny_model().segments.padded_count();
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = size * static_cast<float>(i % 97);
+  const kernels::StateFloats next = replica.next(0, count);
+  for (const kernels::Floats array : {next.parameters, next.slot0})
+    tensors.copy_in(std::as_bytes(std::span(values)), array);
+}
+
+TEST(Replica, ACommitIsUndoneAndRedoneAsLongAsItIsNotConfirmed) {
+  const auto home = simulation::home_under_test(*kernels::available().front());
+  const auto tensors = home->make_kernels();
+  Replica replica(*home, tiny_model(), 1, 7);
+  write_next(replica, *tensors, 1);
+  replica.commit(simulation::draw_statistics(1, 0, 0));
+  EXPECT_TRUE(replica.confirm(0.25F));
+  const std::vector<std::uint64_t> before = replica.segment_digests();
+  write_next(replica, *tensors, 2);
+  replica.commit(simulation::draw_statistics(1, 0, 1));
+  const std::vector<std::uint64_t> after = replica.segment_digests();
+  EXPECT_EQ(replica.committed_steps(), 2u);
+  EXPECT_EQ(replica.confirmed_steps(), 1u);
+  replica.undo();
+  EXPECT_EQ(replica.segment_digests(), before);
+  EXPECT_EQ(replica.committed_steps(), 1u);
+  replica.redo();
+  EXPECT_EQ(replica.segment_digests(), after);
+  replica.undo();
+  write_next(replica, *tensors, 2);
+  replica.commit(simulation::draw_statistics(1, 0, 1));
+  EXPECT_EQ(replica.segment_digests(), after) << "made once more";
+  EXPECT_TRUE(replica.confirm(0.25F));
+  EXPECT_NE(replica.segment_digests(), after) << "the average has moved";
+  EXPECT_EQ(replica.confirmed_steps(), 2u);
+}
+
+TEST(Replica, TheAverageMovesInPartsToTheSameBits) {
+  const auto home = simulation::home_under_test(*kernels::available().front());
+  const auto tensors = home->make_kernels();
+  Replica whole(*home, tiny_model(), 1, 7), parts(*home, tiny_model(), 1, 7), without(*home, tiny_model(), 1, 7, false);
+  for (Replica* replica : {&whole, &parts, &without}) {
+    write_next(*replica, *tensors, 3);
+    replica->commit(simulation::draw_statistics(1, 0, 0));
+  }
+  EXPECT_TRUE(whole.confirm(0.3F));
+  std::size_t calls = 1;
+  while (!parts.confirm(0.3F, 3 * kernels::kBlock)) {
+    ++calls;
+    EXPECT_EQ(parts.confirmed_steps(), 0u);
+  }
+  EXPECT_GT(calls, 3u);
+  EXPECT_EQ(parts.segment_digests(), whole.segment_digests());
+  EXPECT_TRUE(without.confirm(0.3F, kernels::kBlock)) << "there is none to move";
+}
+
+TEST(Replica, TakesOverACopyOfAnother) {
+  const auto home = simulation::home_under_test(*kernels::available().front());
+  const auto tensors = home->make_kernels();
+  const std::size_t count = tiny_model().segments.padded_count();
+  for (const bool average : {true, false}) {
+    Replica replica(*home, tiny_model(), 1, 7, average);
+    write_next(replica, *tensors, 1);
+    replica.commit(simulation::draw_statistics(1, 0, 0));
+    replica.confirm(0.25F);
+    const StateArrays copy = copy_of(replica, count);
+    Replica another(*home, tiny_model(), 1, 8, average);
+    std::size_t advanced = 0;
+    ASSERT_TRUE(another.restore(copy, 41, [&] { ++advanced; }).ok());
+    EXPECT_EQ(advanced, average ? 3u : 2u);
+    EXPECT_EQ(another.segment_digests(), replica.segment_digests());
+    EXPECT_EQ(another.committed_steps(), 41u);
+    EXPECT_EQ(another.confirmed_steps(), 41u);
+    for (Replica* one : {&replica, &another}) {
+      write_next(*one, *tensors, 2);
+      one->commit(simulation::draw_statistics(1, 0, 1));
+      one->confirm(0.125F);
+    }
+    EXPECT_EQ(another.segment_digests(), replica.segment_digests());
+    Replica two_slots(*home, tiny_model(), 2, 7, average);
+    EXPECT_NE(two_slots.restore(copy, 41).error().message.find("has 1 slots where the optimizer has 2"),
+              std::string::npos);
+  }
 }
 
 TEST(Replica, CountsItsStatisticsTwice) {

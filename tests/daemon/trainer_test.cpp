@@ -186,8 +186,9 @@ struct Trained {
 
   explicit Trained(const schema::JobSpec& job, const MakeKit& make_kit = kit_in)
       : trainer(
-            {job, Rank(0), {1}}, [this, job, make_kit](const std::function<void()>&) { return make_kit(*home, job); },
-            progress, FaultInjection(), std::make_shared<Timeline>(), hooks()) {
+            {job, Rank(0), {1}, schema::resolved_global_batch(job, 1)},
+            [this, job, make_kit](const std::function<void()>&) { return make_kit(*home, job); }, progress,
+            FaultInjection(), std::make_shared<Timeline>(), hooks()) {
     EXPECT_TRUE(told.try_acquire_for(kPatience));
   }
   Trainer::Hooks hooks() {
@@ -246,7 +247,7 @@ TEST(Trainer, EndsPreparingWhenItGoes) {
   Progress progress;
   {
     const Trainer trainer(
-        {schema::JobSpec(), Rank(0), {1}},
+        {schema::JobSpec(), Rank(0), {1}, 64},
         [prepares, ended](const std::function<void()>& advance) -> Result<TrainingKit> {
           const AtEnd at_end{ended};
           prepares->release();
@@ -265,7 +266,7 @@ TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
   Progress progress;
   {
     const Trainer trainer(
-        {schema::JobSpec(), Rank(0), {1}, "run-1"},
+        {schema::JobSpec(), Rank(0), {1}, 64, "run-1"},
         [prepares, goes_on](const std::function<void()>& advance) -> Result<TrainingKit> {
           prepares->release();
           goes_on->acquire();
@@ -294,7 +295,7 @@ TEST(Preparation, EndsAtEachOfItsWords) {
   job.data_train = job.data_test = 16;
   job.global_batch = 8;
   const PreparationOptions options{
-      .job = job, .data_dir = "", .threads = 1, .self = Rank(0), .weights = {1}, .node = ""};
+      .job = job, .data_dir = "", .threads = 1, .self = Rank(0), .weights = {1}, .global_batch = 8, .node = ""};
   std::size_t words = 0;
   const auto kit = prepare(options, compute, [&] { ++words; });
   ASSERT_TRUE(kit.ok()) << kit.error().message;
@@ -422,7 +423,8 @@ TEST(Trainer, EndsTheEngineBeforeTheBatches) {
 TEST(Trainer, EvaluatesWithTheAverageAndTheRunningStatistics) {
   Trained run({});
   Replica& replica = *run.prepared->replica;
-  replica.commit(0.25F, simulation::draw_statistics(1, 0, 0));
+  replica.commit(simulation::draw_statistics(1, 0, 0));
+  replica.confirm(0.25F);
   run.trainer.evaluate(1);
   ASSERT_TRUE(run.told.try_acquire_for(kPatience));
   const auto& evaluated = std::get<Evaluated>(run.events[0]);

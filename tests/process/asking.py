@@ -10,7 +10,7 @@ import time
 from patience import PATIENCE
 
 TGCTL = os.environ.get("TGCTL", "tgctl")
-FINAL = ("STOPPED", "COMPLETED", "FAILED")
+FINAL = ("STOPPED", "COMPLETED", "FAILED", "INTERRUPTED")  # nothing of it goes on
 
 
 class Answer(collections.namedtuple("Answer", "code out err")):

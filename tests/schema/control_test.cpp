@@ -54,6 +54,9 @@ TEST(Control, FieldsBeyondTheirBoundsAreRefused) {
   EXPECT_TRUE(refused(StopRequest{"../x"}));
   EXPECT_TRUE(refused(StartRequest{std::string(kMostSpecBytes + 1, 'a'), "", false}));
   EXPECT_TRUE(refused(StartRequest{"", "a/b", false}));
+  EXPECT_TRUE(refused(ResumeRequest{"", "", true, 0, false}));
+  EXPECT_TRUE(refused(ResumeRequest{"a", std::string(kMostSpecBytes + 1, 'a'), true, 0, false}));
+  EXPECT_FALSE(refused(ResumeRequest{"a", "", true, 0, false}));
   EXPECT_TRUE(refused(LogsRequest{"a", "NODE", 0}));
   EXPECT_TRUE(refused(FetchRequest{"a", "", "../run.json", 0}));
   EXPECT_TRUE(refused(FetchRequest{"a", "", ".hidden", 0}));
@@ -65,7 +68,7 @@ TEST(Control, FieldsBeyondTheirBoundsAreRefused) {
 }
 
 TEST(Control, StatesHaveNames) {
-  for (int i = 0; i <= static_cast<int>(RunState::kFailed); ++i) {
+  for (int i = 0; i <= static_cast<int>(RunState::kPaused); ++i) {
     const auto state = static_cast<RunState>(i);
     const Result<RunState> parsed = parse_run_state(to_word(state));
     ASSERT_TRUE(parsed.ok());
@@ -75,6 +78,10 @@ TEST(Control, StatesHaveNames) {
   EXPECT_FALSE(parse_run_state("done").ok());
   EXPECT_FALSE(is_final(RunState::kStopping));
   EXPECT_TRUE(is_final(RunState::kStopped) && is_final(RunState::kCompleted) && is_final(RunState::kFailed));
+  EXPECT_FALSE(is_final(RunState::kInterrupted) || is_final(RunState::kPaused) || has_ended(RunState::kPaused));
+  EXPECT_TRUE(has_ended(RunState::kInterrupted) && has_ended(RunState::kFailed));
+  EXPECT_TRUE(is_fact(RunState::kStopped) && is_fact(RunState::kCompleted));
+  EXPECT_FALSE(is_fact(RunState::kFailed) || is_fact(RunState::kInterrupted) || is_fact(RunState::kRunning));
   EXPECT_STREQ(to_word(Phase::kScalerWait), "scaler wait");
   EXPECT_STREQ(to_word(Phase::kSave), "save");
 }

@@ -141,6 +141,9 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Propose{"a", "steps = 1\x1b[2J"}, "escape in spec");
   expect_refused(Propose{"a", "steps = 1", {1, 0}}, "no weight");
   expect_refused(Propose{"a", "steps = 1", {kMostWeight + 1}}, "a great weight");
+  Ended paused;
+  paused.state = RunState::kPaused;
+  expect_refused(paused, "an end that is none");
   expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", 0}, "no weight");
   expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", kMostWeight + 1}, "a great weight");
   expect_refused(Vote{true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
@@ -151,7 +154,7 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw, kMostWindowBytes, kLargeChunkParameters},
                  "unknown exchange");
   expect_refused(Fail{ErrorKind::kFailed, "a b", "", ""}, "space in a name");
-  expect_refused(StepFrame{0, 8, 0, 0, {}, {}}, "unknown flag");
+  expect_refused(StepFrame{0, 16, 0, 0, {}, {}}, "unknown flag");
   expect_refused(StepFrame{0, kNonFinite, kMostDigests, 0, {}, {}}, "segment");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {-0.5f}}, "negative scaler");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {kInfinity}}, "infinite scaler");
@@ -188,6 +191,20 @@ TEST(Frame, SentencesAreCutAndCleanedBeforeTheyTravel) {
   const Result<Frame> cleaned = decode_frame(encoded(Fail{ErrorKind::kIo, "", "", "disk\nfull\x1b[2J"}));
   ASSERT_TRUE(cleaned.ok());
   EXPECT_EQ(std::get<Fail>(cleaned->body).message, "disk full [2J");
+}
+
+TEST(Frame, AResumeSaysWhichStateWhereOneIsAskedForOrChosen) {
+  for (const Resume& resume :
+       {Resume{}, Resume{3, 0}, Resume{4, 900, true}, Resume{2, {}, false, StateId{1, 2, 3, 4}}}) {
+    const Result<Frame> frame = decode_frame(encoded(Propose{"first", "steps = 5\n", {1, 1}, resume}));
+    ASSERT_TRUE(frame.ok()) << frame.error().message;
+    EXPECT_EQ(std::get<Propose>(frame->body).resume, resume);
+  }
+  const Result<Frame> anew = decode_frame(encoded(Propose{"first", "steps = 5\n", {1, 1}}));
+  EXPECT_FALSE(std::get<Propose>(anew->body).resume);
+  Offer full;
+  full.states.assign(kMostStates, {1, 1, 5, 7});
+  EXPECT_EQ(std::get<Offer>(decode_frame(encoded(full))->body).states, full.states);
 }
 
 TEST(Frame, WrongShapesAreRefused) {

@@ -240,6 +240,7 @@ TEST(Job, CanonicalTextReadsBackAsTheSameJob) {
 // Nodes compare jobs by their hash, and runs on disk keep the text: neither may change with the code.
 TEST(Job, CanonicalTextAndHashAreFrozen) {
   EXPECT_EQ(canonical_job({}),
+            "auto-resume = false\n"
             "batch-per-node = 0\n"
             "beta1 = 0.9\n"
             "beta2 = 0.999\n"
@@ -303,14 +304,14 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "trace = false\n"
             "weight-decay = 0\n"
             "weight-decay-path = inside\n");
-  EXPECT_EQ(job_hash({}), 0x4cc6c4817fc29ee9u);
+  EXPECT_EQ(job_hash({}), 0xd7291bc751bc6fc6u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0x5916322cf7253275u);
+  EXPECT_EQ(job_hash(other), 0x2efc52736c229ce4u);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -328,7 +329,7 @@ TEST(Job, EveryWordOfEveryChoiceReadsBack) {
     }
     choices += read > 0 ? 1 : 0;
   }
-  EXPECT_EQ(choices, 20u) << "eighteen enums, schedule-power and trace";
+  EXPECT_EQ(choices, 21u) << "eighteen enums, schedule-power, auto-resume and trace";
 }
 
 // A key whose row set another field would pass every other test.
@@ -395,6 +396,7 @@ TEST(Job, EveryKeyTravels) {
                                                        {"start-timeout", "7s"},
                                                        {"step-timeout", "7s"},
                                                        {"checkpoint-every", "7s"},
+                                                       {"auto-resume", "true"},
                                                        {"link-mbps", "7"}};
   for (const auto& [key, value] : other) {
     JobSpec job;

@@ -35,7 +35,20 @@ struct Describe {
   void operator()(const Refusal& b) { all(b.node, b.message); }
   void operator()(const Claim& b) { all(b.run_id); }
   void operator()(const Grant& b) { all(b.granted, b.message); }
-  void operator()(const Propose& b) { all(b.run_id, b.spec, b.weights); }
+  void put(const StateId& state) { all(state.lineage, state.view, state.step, state.digest); }
+  template <class Value>
+  void put(const std::optional<Value>& value) {
+    put(value.has_value());
+    if (value) put(*value);
+  }
+  void put(const Resume& resume) { all(resume.lineage, resume.from_step, resume.any_build, resume.start); }
+  void operator()(const Propose& b) { all(b.run_id, b.spec, b.weights, b.resume); }
+  void operator()(const Offer& b) {
+    put(b.states.size());
+    for (const StateId& state : b.states) put(state);
+    put(b.problem);
+  }
+  void operator()(const Reached&) {}
   void operator()(const Vote& b) {
     all(b.accepted, b.kind, b.message, b.spec_hash, b.model_hash, b.data_hash, b.state_hash, b.step_seconds,
         b.local_batch, b.link_mbps, b.workers);
@@ -97,8 +110,22 @@ RunStatus sample_run() {
   run.digest_step = 12;
   run.initial_digest = 7;
   run.members = {{"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1, Phase::kIdle},
-                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave, 7, 9, SaveState::kNotSaved,
-                  "the disk is full", 48, 0.25}};
+                 {"node-b",
+                  RunState::kRunning,
+                  11,
+                  3,
+                  11,
+                  0.9,
+                  Phase::kSave,
+                  7,
+                  9,
+                  SaveState::kNotSaved,
+                  "the disk is full",
+                  48,
+                  0.25,
+                  {12, 8}}};
+  run.lineage = 3;
+  run.from_step = 8;
   return run;
 }
 
@@ -214,7 +241,10 @@ std::vector<FrameBody> sample_bodies() {
       Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 22, 33, 44, 55, "node-a, node-b", 3},
       Claim{"first"},
       Grant{false, "node-b is starting run second"},
-      Propose{"first", "model = lenet\nsteps = 5\n", {3, 1000, 1}},
+      Propose{"first",
+              "model = lenet\nsteps = 5\n",
+              {3, 1000, 1},
+              Resume{3, 900, true, StateId{2, 1, 900, 0xfedcba9876543210}}},
       Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, 6},
       Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
@@ -230,6 +260,8 @@ std::vector<FrameBody> sample_bodies() {
       Refusal{"node-b", "peer lines differ"},
       Ended{RunState::kCompleted, "", 1'700'000'000'123, 1000, 0xfedcba9876543210, 960, 4, SaveState::kNotSaved,
             "cannot write model.safetensors: No space left on device", true},
+      Offer{{{2, 1, 900, 0xfedcba9876543210}, {1, 4, 600, 5}}, "node-b: a file is torn"},
+      Reached{},
   };
 }
 
@@ -247,6 +279,7 @@ std::vector<Request> sample_requests() {
       {10, DeleteRequest{"first", "node-b"}},
       {11, FetchedRequest{"first", "node-b"}},
       {12, ExamineRequest{true, 3, 1000, 1'700'000'000'123}},
+      {13, ResumeRequest{"first", "steps = 2000\n", false, 900, true}},
   };
 }
 
@@ -276,7 +309,9 @@ std::vector<Reply> sample_replies() {
                      sample_outcome(1),
                      1'700'000'000'123,
                      "no peer answered",
-                     {{"node-a", 48}, {"node-b", 16}}}},
+                     {{"node-a", 48}, {"node-b", 16}},
+                     0,
+                     900}},
       {4, StopReply{"first", RunState::kStopping}},
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
       {6, VersionReply{"node-a", "0.1.0+0123456789ab", 4}},

@@ -40,12 +40,12 @@ bool Crew::work(Member& member) {
     give(*std::move(piece), member.step());
     handed_out = true;
   }
-  return handed_out;
+  return handed_out || member.use_idle_time();
 }
 
 bool Crew::work_here(Member& member) {
   std::optional<Piece> piece = member.next_piece(Taker::kOnlyThread);
-  if (!piece) return false;
+  if (!piece) return member.use_idle_time();
   const std::uint64_t step = member.step();
   const char* const name = piece_name(*piece);
   Timeline::Detail detail = detail_of(*piece, 0);

@@ -31,8 +31,8 @@ class Crew {
   Crew(std::vector<std::unique_ptr<Worker>> workers, std::shared_ptr<Timeline> timeline, Post post);
   ~Crew();
 
-  // Hands out as many pieces as the helpers take, or executes one on this thread if there are none; false if there is
-  // no piece now.
+  // Hands out as many pieces as the helpers take, or executes one on this thread if there are none. Without a piece
+  // this thread does a part of what waits for such a time (Member::use_idle_time); false if nothing does.
   bool work(Member& member);
   // So many work() hands out or executes at a time.
   std::size_t most_pieces() const { return workers_.empty() ? 1 : kMostPieces * workers_.size(); }

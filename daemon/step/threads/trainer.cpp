@@ -188,7 +188,7 @@ bool Trainer::State::make_kit() {
   }
   kit = std::move(made).value();
   measured = AlignedArray<float>(kit.prepared->model.statistics.padded_count());
-  tell([&] { hooks.prepared(kit.prepared); });
+  tell([&] { hooks.prepared(kit.view); });
   return true;
 }
 
@@ -215,9 +215,7 @@ void Trainer::State::train(const Train& asked) {
   const TimelineSpan span(*timeline, Timeline::Track::kCompute, "backward", asked.step);
   // Each member's sum is weighted by N/B before anything is measured: the mean of the N gradients is the batch's
   // gradient.
-  const std::size_t members = options.weights.size();
-  const double factor =
-      static_cast<double>(members) / static_cast<double>(schema::resolved_global_batch(options.job, members));
+  const double factor = static_cast<double>(options.weights.size()) / static_cast<double>(options.global_batch);
   std::size_t complete_from = kit.prepared->model.segments.size();  // segments [complete_from, size) are complete
   bool prefetched = false;
   kit.engine->backward(

@@ -29,22 +29,29 @@
 
 namespace tg::daemon {
 
-// The results of preparing; immutable afterwards and shared with the node's thread.
+// What is prepared once for a run; immutable afterwards and shared with the node's thread. Only the replica changes, by
+// the rules of its header.
 struct Prepared {
   engine::Model model;
   std::shared_ptr<const engine::Dataset> data;
   engine::Recipe recipe;  // how its samples become the model's input
   std::shared_ptr<Replica> replica;
-  std::uint64_t data_hash = 0, model_hash = 0, initial_digest = 0;
+  std::uint64_t data_hash = 0, model_hash = 0;
+  std::uint64_t initial_digest = 0;  // of the state that the run, or its resume, begins with
+  std::uint64_t threads = 0;
+  std::vector<std::string> initial_notes;  // for the log, where the parameters were not drawn
+  std::string description;                 // for the artefacts (run/description.h); empty when gradients are replayed
+};
+
+// What is prepared for a view: an engine for this member's share of a batch.
+struct PreparedView {
+  std::shared_ptr<const Prepared> run;
   std::uint32_t local_batch = 0;       // samples of a step that are this member's
   std::uint64_t activation_bytes = 0;  // of the engine, and its batches of samples
   std::uint64_t device_bytes = 0;      // of them, of state and gradient: what lies on a device
   std::uint64_t device_reserve = 0;    // and beside that: what is kept free there (run/memory_check.h)
   double step_seconds = 0;             // measured: their forward + backward
-  std::uint64_t threads = 0;
   std::string engine_build, engine_choices;
-  std::vector<std::string> initial_notes;  // for the log, where the parameters were not drawn
-  std::string description;                 // for the artefacts (run/description.h); empty when gradients are replayed
 };
 
 // Samples of an evaluation batch, at most: it is progress when one is done, and larger samples take longer.
@@ -57,6 +64,7 @@ inline int evaluation_samples(const engine::ImageShape& input) {
 // What a compute thread trains with, all in one home.
 struct TrainingKit {
   std::shared_ptr<const Prepared> prepared;
+  std::shared_ptr<const PreparedView> view;
   std::unique_ptr<kernels::TensorKernels> tensors;  // the compute thread's
   kernels::HomeArray gradients;
   std::unique_ptr<engine::BatchSource> batches;  // empty when gradients are replayed: no data then
@@ -69,13 +77,14 @@ class Trainer {
   // the trainer is gone.
   using Prepare = std::function<Result<TrainingKit>(const std::function<void()>& advance)>;
   struct Hooks {
-    std::function<void(Result<std::shared_ptr<const Prepared>>)> prepared;
+    std::function<void(Result<std::shared_ptr<const PreparedView>>)> prepared;
     std::function<void(StepEvent&&)> happened;  // GradientReady, Evaluated, EngineFailed
   };
   struct Options {
     schema::JobSpec job;
     Rank self;
     Per<Rank, std::uint16_t> weights;  // of all members' shares
+    std::uint64_t global_batch = 0;    // of the run
     std::string run = {};              // its id, for people
   };
   // Starts the thread, which prepares at once.

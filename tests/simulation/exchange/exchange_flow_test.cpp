@@ -81,7 +81,7 @@ struct Mesh {
           for (const Rank to : send->to) links[self][to].push_back({send->header, send->body});
         } else if (std::holds_alternative<CommitStep>(action)) {
           ++committed[self];
-        } else {
+        } else if (std::holds_alternative<FailRun>(action)) {
           ADD_FAILURE() << std::get<FailRun>(action).cause.message;
         }
       }

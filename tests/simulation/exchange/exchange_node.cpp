@@ -64,7 +64,8 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
                                                job_.seed, daemon::keeps_average(job_));
   member_ = std::make_unique<daemon::Member>(
       daemon::Member::Options{run.key, daemon::View::of_all(options_.names.size()), seat(), options_.names,
-                              Per<Rank, std::uint16_t>(options_.names.size(), 1), job_, false},
+                              Per<Rank, std::uint16_t>(options_.names.size(), 1), job_, false,
+                              schema::resolved_global_batch(job_, options_.names.size())},
       model, static_cast<daemon::Member::Delegate&>(*this));
   ended_ = false;
   schema::Vote vote = options_.vote;
@@ -81,6 +82,7 @@ void ExchangeNode::run_begins(const schema::Commit& choice) {
 }
 
 void ExchangeNode::run_ends() {
+  member_->rest();
   helper_.reset();
   member_.reset();
 }
@@ -169,6 +171,7 @@ void ExchangeNode::settle() {
     member_->execute(*std::move(piece));
     ++progress_;
   }
+  if (network_.random().one_in(2)) member_->use_idle_time();
   while (helped_ < 2 * helpers_) {
     std::optional<daemon::Piece> piece =
         member_->next_piece(helped_ < helpers_ ? daemon::Taker::kIdleThread : daemon::Taker::kBusyThread);

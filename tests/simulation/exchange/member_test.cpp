@@ -19,7 +19,7 @@ TEST(Member, FramesOfAnotherViewChangeNothing) {
   Nobody world;
   // The first and the last of three nodes are members, so ranks differ from seats.
   const View view(4, {Seat(0), Seat(2)});
-  Member member({77, view, Seat(2), {"node-a", "node-b", "node-c"}, {1, 1}, {}, false}, simulation::tiny_model(),
+  Member member({77, view, Seat(2), {"node-a", "node-b", "node-c"}, {1, 1}, {}, false, 64}, simulation::tiny_model(),
                 world);
   EXPECT_EQ(member.members().self, Rank(1));
   EXPECT_EQ(member.members().own_name(), "node-c");

@@ -22,19 +22,24 @@ void in_a_run(std::size_t count, const Sizes& sizes, const std::function<void(Cl
   });
 }
 
-// All who live and are awake end FAILED within `within_ms`, with one of these names in the reason.
-void expect_failed_naming(Cluster& cluster, const std::vector<Seat>& blamed, std::uint64_t within_ms) {
+// All who live and are awake end so within `within_ms`, with one of these names in the reason.
+void expect_end_naming(Cluster& cluster, schema::RunState state, const std::vector<Seat>& blamed,
+                       std::uint64_t within_ms) {
   const std::uint64_t since_ms = cluster.network().now_ms();
   EXPECT_TRUE(cluster.ends_within(within_ms)) << "not all have ended";
   for (const Seat seat : cluster.living()) {
     const Outcome& outcome = cluster.node(seat).outcome("run-1");
-    EXPECT_EQ(outcome.end, schema::RunState::kFailed) << cluster.name(seat);
+    EXPECT_EQ(outcome.end, state) << cluster.name(seat);
     EXPECT_TRUE(std::any_of(blamed.begin(), blamed.end(),
                             [&](Seat who) { return outcome.reason.find(cluster.name(who)) != std::string::npos; }))
         << cluster.name(seat) << " says: " << outcome.reason;
     EXPECT_LE(outcome.end_ms, since_ms + within_ms);
   }
   EXPECT_FALSE(cluster.two_runs_at_once());
+}
+
+void expect_failed_naming(Cluster& cluster, const std::vector<Seat>& blamed, std::uint64_t within_ms) {
+  expect_end_naming(cluster, schema::RunState::kFailed, blamed, within_ms);
 }
 
 TEST(EndScenarios, ADeadProcessIsNamedAtOnceAndADeadMachineInTime) {
@@ -140,7 +145,7 @@ TEST(EndScenarios, AShutDownIsNamedAtOnce) {
   in_a_run(200, {1, 64}, [](Cluster& cluster) {
     const Seat victim = cluster.any();
     cluster.node(victim).shut_down();
-    expect_failed_naming(cluster, {victim}, 100);
+    expect_end_naming(cluster, schema::RunState::kInterrupted, {victim}, 100);
     for (const Seat seat : cluster.living())
       EXPECT_EQ(cluster.node(seat).outcome("run-1").reason, cluster.name(victim) + " was shut down");
   });

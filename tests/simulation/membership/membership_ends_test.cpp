@@ -62,11 +62,11 @@ TEST(Membership, LossesAndErrorsOfARunGoToAll) {
 
 TEST(Membership, AFinishedPeerMayLeave) {
   Machine b = running_member();
-  b->peer_finished(kA);
+  EXPECT_EQ(b.finished(kA), "");
   EXPECT_EQ(b.disconnects(kA), "");
   EXPECT_EQ(b.hears(kA, Goodbye{"node-a was shut down"}, 0), "");
   EXPECT_EQ(b->state(), RunState::kRunning);
-  EXPECT_EQ(b.hears(kC, Goodbye{"node-c was shut down"}), "save run-1: FAILED: node-c was shut down");
+  EXPECT_EQ(b.hears(kC, Goodbye{"node-c was shut down"}), "save run-1: INTERRUPTED: node-c was shut down");
 }
 
 TEST(Membership, StopBeforeTheRunBegins) {
@@ -96,7 +96,7 @@ TEST(Membership, StopOfARunningRunIsAskedOnce) {
   EXPECT_EQ(b.stops(), "ask to stop");
   EXPECT_EQ(b.stops(), "");
   EXPECT_EQ(b->state(), RunState::kRunning);
-  b->stopping();
+  EXPECT_EQ(b.stopping(), "");
   EXPECT_EQ(b->state(), RunState::kStopping);
   EXPECT_EQ(b.finishes(RunState::kStopped, "stopped by a user"), "save run-1: STOPPED: stopped by a user");
   EXPECT_EQ(b.stops(), "") << "it has ended, but nobody says so yet";
@@ -134,7 +134,7 @@ TEST(Membership, WhoIsLostWhileItSavesIsNotWaitedFor) {
   EXPECT_EQ(b.disconnects(kC), "end run-1: COMPLETED (a saved, b saved, c ?)");
   // It comes back, has nothing, and does not know how it ended.
   EXPECT_EQ(b.connects(kC), "ended? to c: COMPLETED, saved");
-  schema::Ended c = an_end(RunState::kFailed, 90, "node-c ended without a word", schema::SaveState::kNothing, 0);
+  schema::Ended c = an_end(RunState::kInterrupted, 90, "node-c ended without a word", schema::SaveState::kNothing, 0);
   c.asks = true;
   EXPECT_EQ(b.hears(kC, c), "record: COMPLETED (a saved, b saved, c nothing saved)\nended to c: COMPLETED, saved");
   EXPECT_EQ(b.hears(kC, c), "ended to c: COMPLETED, saved") << "nothing new";
@@ -204,24 +204,24 @@ TEST(Membership, ADiskThatComesBackLaterIsHeardOf) {
 TEST(Membership, ANodeThatLeavesWaitsForTheOthersWordsForAMoment) {
   Machine b = running_member();
   b.shuts_down();
-  EXPECT_EQ(b.saves(an_end(RunState::kFailed, 60, "node-b was shut down")),
-            "ended? to a c: FAILED, node-b was shut down, saved");
+  EXPECT_EQ(b.saves(an_end(RunState::kInterrupted, 60, "node-b was shut down")),
+            "ended? to a c: INTERRUPTED, node-b was shut down, saved");
   Machine answered = b;
-  answered.hears(kA, an_end(RunState::kFailed, 61, "node-b was shut down"));
+  answered.hears(kA, an_end(RunState::kInterrupted, 61, "node-b was shut down"));
   EXPECT_EQ(answered.hears(kC, an_end(RunState::kCompleted, 59)),
             "end run-1: COMPLETED (a saved, b saved, c saved)\ngoodbye to a c: node-b was shut down");
   EXPECT_EQ(b.waits(2'000),
-            "end run-1: FAILED: node-b was shut down (a ?, b saved, c ?)\ngoodbye to a c: node-b was shut down");
+            "end run-1: INTERRUPTED: node-b was shut down (a ?, b saved, c ?)\ngoodbye to a c: node-b was shut down");
 }
 
 TEST(Membership, ARestartedMemberAsksAndIsTold) {
   Machine b(kB, 3, false);
   PastRun run{"run-1", Per<Seat, bool>(3, true), {}};
-  run.end.truth = an_end(RunState::kFailed, 90, "node-b ended without a word", schema::SaveState::kNothing, 0);
+  run.end.truth = an_end(RunState::kInterrupted, 90, "node-b ended without a word", schema::SaveState::kNothing, 0);
   run.end.members.assign(3, std::nullopt);
   run.end.members[kB] = run.end.truth;
-  b->remember(kKey, run);
-  EXPECT_EQ(b.connects(kA), "ended? to a: FAILED, node-b ended without a word, nothing saved");
+  EXPECT_EQ(b.remembers(run), "");
+  EXPECT_EQ(b.connects(kA), "ended? to a: INTERRUPTED, node-b ended without a word, nothing saved");
   EXPECT_EQ(b.hears(kA, an_end(RunState::kCompleted, 40)),
             "record: COMPLETED (a saved, b nothing saved, c ?)\nended to a c: COMPLETED, nothing saved");
   EXPECT_EQ(b.connects(kC), "ended? to c: COMPLETED, nothing saved");
@@ -241,9 +241,9 @@ TEST(Membership, ShuttingDownSaysGoodbyeAndLeavesNothingOpen) {
   EXPECT_EQ(proposing().shuts_down(), proposal_fails("node-a", "refused", of_a) + "\ngoodbye to b c: " + of_a);
 
   Machine b = running_member();
-  EXPECT_EQ(b.shuts_down(), "goodbye to a c: " + of_b + "\nsave run-1: FAILED: " + of_b);
+  EXPECT_EQ(b.shuts_down(), "goodbye to a c: " + of_b + "\nsave run-1: INTERRUPTED: " + of_b);
   const auto goodbye = b.sent<Goodbye>();
-  EXPECT_EQ(running_proposer().hears(kB, goodbye), "save run-1: FAILED: " + of_b);
+  EXPECT_EQ(running_proposer().hears(kB, goodbye), "save run-1: INTERRUPTED: " + of_b);
   EXPECT_EQ(proposing().hears(kB, goodbye), proposal_fails("node-b", "unreachable", of_b));
   EXPECT_EQ(voted().hears(kC, Goodbye{""}), "drop");
 }

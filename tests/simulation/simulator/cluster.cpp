@@ -62,6 +62,15 @@ void Cluster::start(Seat seat, const std::string& id, const schema::JobSpec& job
   node(seat).start(token_, {random().word(), id, schema::canonical_job(job), job.start_timeout_ms});
 }
 
+void Cluster::resume(Seat seat, const std::string& id, std::optional<std::uint64_t> from_step) {
+  tokens_[seat] = ++token_;
+  const schema::JobSpec job;
+  daemon::RunIdentity run{random().word(), id, schema::canonical_job(job), job.start_timeout_ms};
+  run.weights.assign(size(), 1);
+  run.resume = schema::Resume{disk(seat).lineage_of(id) + 1, from_step};
+  node(seat).start(token_, run);
+}
+
 const StartAnswer* Cluster::answer(Seat seat) {
   const auto& answers = node(seat).answers();
   const auto found = answers.find(tokens_[seat]);

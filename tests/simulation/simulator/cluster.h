@@ -41,7 +41,9 @@ class Cluster {
 
   // The run's key is drawn.
   void start(Seat seat, const std::string& id, const schema::JobSpec& job = {});
-  const StartAnswer* answer(Seat seat);  // to the last start there
+  // With the lineage after the one that this node's disk knows.
+  void resume(Seat seat, const std::string& id, std::optional<std::uint64_t> from_step = std::nullopt);
+  const StartAnswer* answer(Seat seat);  // to the last start or resume there
   // Starts at `seat` and waits until every node runs it; connects first.
   void start_and_wait(Seat seat, const std::string& id, const schema::JobSpec& job = {});
   VirtualDisk& disk(Seat seat) { return *disks_[seat]; }

@@ -39,8 +39,19 @@ std::string weights_of(const Per<Seat, std::uint16_t>& weights) {
   }
   return equal ? "" : text;
 }
+// What is known of a beginning that is not the first one.
+std::string resume_of(const std::optional<schema::Resume>& resume) {
+  if (!resume) return "";
+  const std::string which = resume->from_step ? " from " + std::to_string(*resume->from_step) : "";
+  return " again" + which + (resume->start ? " at " + std::to_string(resume->start->step) : "");
+}
 Said words(const schema::Propose& proposal) {
-  return {"propose " + proposal.run_id + weights_of(proposal.weights), ""};
+  return {"propose " + proposal.run_id + weights_of(proposal.weights) + resume_of(proposal.resume), ""};
+}
+Said words(const schema::Offer& offer) {
+  std::string steps;
+  for (const schema::StateId& state : offer.states) steps += (steps.empty() ? "" : " ") + std::to_string(state.step);
+  return {"offer", (steps.empty() ? "nothing" : steps) + (offer.problem.empty() ? "" : ", " + offer.problem)};
 }
 Said words(const schema::Vote& vote) {
   return vote.accepted ? Said{"vote yes", ""} : Said{"vote no", kind_name(vote.kind) + ": " + vote.message};
@@ -66,13 +77,18 @@ std::string words(const SendFrame& action) {
   for (const Seat seat : action.to) text += " " + letter(seat);
   return text + key_of(action.header.run) + (said.text.empty() ? "" : ": " + said.text);
 }
+std::string words(const FindStates& action) {
+  EXPECT_TRUE(action.run.resume && !action.run.resume->start);
+  return "find states of " + action.run.id + key_of(action.run.key);
+}
 std::string words(const PrepareRun& action) {
   std::string text = "prepare " + action.run.id + " with";
   for (const Rank rank : places<Rank>(action.view.size())) text += " " + letter(action.view.seat(rank));
-  return text + weights_of(action.run.weights) + key_of(action.run.key);
+  return text + weights_of(action.run.weights) + resume_of(action.run.resume) + key_of(action.run.key);
 }
 std::string words(const BeginRun& action) {
-  return "begin " + action.run.id + ", " + exchange_name(action.choice.commit) + key_of(action.run.key);
+  return "begin " + action.run.id + resume_of(action.run.resume) + ", " + exchange_name(action.choice.commit) +
+         key_of(action.run.key);
 }
 std::string words(const DropRun& action) { return "drop" + key_of(action.key); }
 std::string words(const SaveRun& action) {
@@ -107,13 +123,27 @@ std::string words(const AskStop& action) { return "ask to stop" + key_of(action.
 }  // namespace
 
 Machine::Machine(Seat self, std::size_t members, bool connected, std::uint16_t weight)
-    : machine_({first_names(members), self, weight}) {
+    : options_{first_names(members), self, weight}, machine_(std::make_unique<Membership>(options_)) {
   for (const Seat seat : places<Seat>(connected ? members : 0))
-    if (seat != self) machine_.connection(seat, true, now_ms_);
+    if (seat != self)
+      after([seat](Membership& machine, std::uint64_t now_ms) { machine.connection(seat, true, now_ms); });
 }
 
-std::string Machine::did() {
-  actions_ = machine_.take_actions();
+Machine::Machine(const Machine& other)
+    : options_(other.options_),
+      machine_(std::make_unique<Membership>(options_)),
+      past_(other.past_),
+      now_ms_(other.now_ms_) {
+  for (const Happened& one : past_) {
+    one.event(*machine_, one.now_ms);
+    actions_ = machine_->take_actions();
+  }
+}
+
+std::string Machine::after(Happens event) {
+  event(*machine_, now_ms_);
+  past_.push_back({std::move(event), now_ms_});
+  actions_ = machine_->take_actions();
   std::string lines;
   for (const MembershipAction& action : actions_)
     lines += (lines.empty() ? "" : "\n") + std::visit([](const auto& one) { return words(one); }, action);
@@ -121,63 +151,74 @@ std::string Machine::did() {
 }
 
 std::string Machine::start(const std::string& id, std::uint64_t key, const std::string& spec) {
-  machine_.start(kToken, {key, id, spec, 30'000}, now_ms_);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) {
+    machine.start(kToken, {key, id, spec, 30'000}, now_ms);
+  });
+}
+std::string Machine::resumes(const schema::Resume& resume, const std::string& id, std::uint64_t key) {
+  RunIdentity run{key, id, schema::canonical_job({}), 30'000};
+  run.weights.assign(options_.names.size(), 1);
+  run.resume = resume;
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.start(kToken, run, now_ms); });
 }
 std::string Machine::connects(Seat peer, std::uint16_t weight) {
-  machine_.weighs(peer, weight);
-  machine_.connection(peer, true, now_ms_);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) {
+    machine.weighs(peer, weight);
+    machine.connection(peer, true, now_ms);
+  });
 }
 std::string Machine::cannot_join(Seat peer, const std::string& why) {
-  machine_.cannot_join(peer, why, now_ms_);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.cannot_join(peer, why, now_ms); });
 }
-
 std::string Machine::disconnects(Seat peer) {
-  machine_.connection(peer, false, now_ms_);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.connection(peer, false, now_ms); });
 }
 std::string Machine::hears(Seat from, const schema::FrameBody& body, std::uint64_t key, std::uint32_t view) {
-  machine_.frame(from, {key, view, 0}, body, now_ms_);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.frame(from, {key, view, 0}, body, now_ms); });
+}
+std::string Machine::offers(const schema::Offer& offer, std::uint32_t known_lineage) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.offered(kKey, offer, known_lineage, now_ms); });
 }
 std::string Machine::prepares(const schema::Vote& vote, const engine::EachName& names) {
-  machine_.prepared(kKey, vote, now_ms_, names);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.prepared(kKey, vote, now_ms, names); });
 }
 std::string Machine::gets_on(Seat seat) {
-  machine_.prepares(seat, now_ms_);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.prepares(seat, now_ms); });
 }
 std::string Machine::loses(Seat peer, const std::string& message) {
-  machine_.lost(peer, message, now_ms_);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.lost(peer, message, now_ms); });
 }
 std::string Machine::fails(const schema::Fail& cause) {
-  machine_.failed(cause, now_ms_);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.failed(cause, now_ms); });
 }
 std::string Machine::finishes(schema::RunState state, const std::string& reason) {
-  machine_.finished(state, reason, now_ms_);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.finished(state, reason, now_ms); });
+}
+std::string Machine::stopping() {
+  return after([](Membership& machine, std::uint64_t) { machine.stopping(); });
+}
+std::string Machine::finished(Seat peer) {
+  return after([=](Membership& machine, std::uint64_t) { machine.peer_finished(peer); });
+}
+std::string Machine::remembers(PastRun run, std::uint64_t key) {
+  return after([=](Membership& machine, std::uint64_t) { machine.remember(key, run); });
 }
 std::string Machine::saves(const schema::Ended& own) {
-  machine_.saved(kKey, own, now_ms_);
-  return did();
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.saved(kKey, own, now_ms); });
 }
 std::string Machine::stops(const std::string& id) {
-  const Status status = machine_.stop(id, now_ms_);
-  return (status.ok() ? "" : "no: " + status.error().message) + did();
+  const auto no = std::make_shared<std::string>();
+  const std::string done = after([=](Membership& machine, std::uint64_t now_ms) {
+    if (const Status status = machine.stop(id, now_ms); !status.ok()) *no = "no: " + status.error().message;
+  });
+  return *no + done;
 }
 std::string Machine::shuts_down() {
-  machine_.shut_down(now_ms_);
-  return did();
+  return after([](Membership& machine, std::uint64_t now_ms) { machine.shut_down(now_ms); });
 }
 std::string Machine::waits(std::uint64_t ms) {
   now_ms_ += ms;
-  machine_.tick(now_ms_);
-  return did();
+  return after([](Membership& machine, std::uint64_t now_ms) { machine.tick(now_ms); });
 }
 
 std::string start_ends(const std::string& state, const std::string& kind, const std::string& reason) {
@@ -215,7 +256,7 @@ schema::Ended an_end(schema::RunState state, std::int64_t since_ms, const std::s
   end.since_ms = since_ms;
   end.save = save;
   end.held_step = end.held_digest = held_step;
-  if (state != schema::RunState::kFailed) end.step = end.digest = held_step;
+  if (schema::is_fact(state)) end.step = end.digest = held_step;
   return end;
 }
 
@@ -228,6 +269,28 @@ Machine running_member() {
   Machine b = voted();
   b.hears(kC, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes,
                              schema::kLargeChunkParameters});
+  return b;
+}
+
+schema::Offer states(const std::vector<std::uint64_t>& steps, std::uint64_t odd) {
+  schema::Offer offer;
+  for (const std::uint64_t step : steps) offer.states.push_back({1, 1, step, step + odd});
+  return offer;
+}
+
+Machine finding() {
+  Machine a(kA, 3);
+  a.resumes({});
+  return a;
+}
+Machine looking() {
+  Machine b(kB, 3);
+  b.hears(kC, to_go_on());
+  return b;
+}
+Machine offering() {
+  Machine b = looking();
+  b.offers(states({900, 600}));
   return b;
 }
 

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,16 +24,20 @@ inline constexpr Seat kA{0}, kB{1}, kC{2};  // node-a, node-b, node-c
 class Machine {
  public:
   Machine(Seat self, std::size_t members, bool connected = true, std::uint16_t weight = 1);
-  Membership* operator->() { return &machine_; }  // for its state, and for events that cause no action
+  Machine(const Machine& other);  // at the same point: it has seen the same events
+  const Membership* operator->() const { return machine_.get(); }
 
   // --- events ---
   std::string start(const std::string& id = "run-1", std::uint64_t key = kKey,
                     const std::string& spec = schema::canonical_job({}));
+  std::string resumes(const schema::Resume& resume, const std::string& id = "run-1", std::uint64_t key = kKey);
   std::string connects(Seat peer, std::uint16_t weight = 1);
   std::string disconnects(Seat peer);
   std::string cannot_join(Seat peer, const std::string& why);
   std::string hears(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
                     std::uint32_t view = View::kFirst);
+  // run-1, with what is on its own disk.
+  std::string offers(const schema::Offer& offer, std::uint32_t known_lineage = 1);
   // run-1, with this own vote; names: of the own data's files.
   std::string prepares(
       const schema::Vote& vote, const engine::EachName& names = [](const auto&) {});
@@ -39,6 +45,9 @@ class Machine {
   std::string loses(Seat peer, const std::string& message);  // liveness gives up on it
   std::string fails(const schema::Fail& cause);              // the run itself cannot go on
   std::string finishes(schema::RunState state, const std::string& reason);
+  std::string stopping();           // the union of flags says stop
+  std::string finished(Seat peer);  // its last report is in
+  std::string remembers(PastRun run, std::uint64_t key = kKey);
   std::string saves(const schema::Ended& own);         // run-1's state, or not
   std::string stops(const std::string& id = "run-1");  // a client's stop; "no: ..." where it is refused
   std::string shuts_down();
@@ -56,9 +65,16 @@ class Machine {
   }
 
  private:
-  std::string did();  // since the event before
+  using Happens = std::function<void(Membership& machine, std::uint64_t now_ms)>;
+  std::string after(Happens event);  // what it does then
 
-  Membership machine_;
+  MembershipOptions options_;
+  std::unique_ptr<Membership> machine_;
+  struct Happened {
+    Happens event;
+    std::uint64_t now_ms;
+  };
+  std::vector<Happened> past_;
   std::uint64_t now_ms_ = 1'000;
   std::vector<MembershipAction> actions_;
 };
@@ -67,6 +83,12 @@ inline schema::Vote yes() { return {true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.
 inline schema::Grant granted() { return {true, ""}; }
 // To a machine of three.
 inline schema::Propose proposal(const std::string& id, const std::string& spec = "") { return {id, spec, {1, 1, 1}}; }
+// Of run-1, from the newest state.
+inline schema::Propose to_go_on(const schema::Resume& resume = {}) {
+  return {"run-1", schema::canonical_job({}), {1, 1, 1}, resume};
+}
+// Of lineage 1, view 1, with these steps, newest first; a state's digest is its step plus `odd`.
+schema::Offer states(const std::vector<std::uint64_t>& steps, std::uint64_t odd = 0);
 
 // --- what is done at an end ---
 
@@ -90,5 +112,10 @@ Machine running_proposer();
 Machine preparing();
 Machine voted();
 Machine running_member();
+// The same ways for a run that goes on: node-a looks for states; node-b does, for node-c; node-b has offered 900 and
+// 600.
+Machine finding();
+Machine looking();
+Machine offering();
 
 }  // namespace tg::daemon

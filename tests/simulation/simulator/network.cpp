@@ -60,25 +60,31 @@ void Network::send(Seat from, Seat to, SharedMessage message) {
   Link& one = link(from, to);
   const Pair& both = pair(from, to);
   if (!both.connected && !both.keeps) return;
-  ++one.waiting;
-  most_waiting_ = std::max(most_waiting_, one.waiting);
-  if (!both.connected || one.blocked || !one.kept.empty()) return one.kept.push_back(std::move(message));
-  deliver(from, to, std::move(message));
+  one.waiting.push_back(std::move(message));
+  most_waiting_ = std::max(most_waiting_, one.waiting.size());
+  if (!both.connected || one.blocked || one.held > 0)
+    ++one.held;
+  else
+    deliver(from, to);
 }
 
-void Network::deliver(Seat from, Seat to, SharedMessage message) {
+// The link's oldest message, when this one would have come: so what was under way when the link was blocked comes
+// before what was sent since.
+void Network::deliver(Seat from, Seat to) {
   Link& one = link(from, to);
   one.last_delivery_us = std::max(one.last_delivery_us, now_us_ + delay());
-  at(one.last_delivery_us, [this, from, to, epoch = pair(from, to).epoch, message = std::move(message)] {
-    arrive(from, to, epoch, message);
-  });
+  at(one.last_delivery_us, [this, from, to, epoch = pair(from, to).epoch] { arrive(from, to, epoch); });
 }
 
-void Network::arrive(Seat from, Seat to, std::uint64_t epoch, const SharedMessage& message) {
+void Network::arrive(Seat from, Seat to, std::uint64_t epoch) {
   if (pair(from, to).epoch != epoch) return;  // lost with the connection, counted there
   Link& one = link(from, to);
-  if (one.blocked) return one.kept.push_back(message);
-  --one.waiting;
+  if (one.blocked) {
+    ++one.held;
+    return;
+  }
+  const SharedMessage message = std::move(one.waiting.front());
+  one.waiting.pop_front();
   ++delivered_;
   Machine* const machine = machines_[to].machine;
   after(to, 0, [machine, from, message] { machine->on_frame(from, message); });
@@ -87,7 +93,7 @@ void Network::arrive(Seat from, Seat to, std::uint64_t epoch, const SharedMessag
 void Network::flush(Seat from, Seat to) {
   Link& one = link(from, to);
   if (one.blocked || !pair(from, to).connected) return;
-  for (SharedMessage& message : std::exchange(one.kept, {})) deliver(from, to, std::move(message));
+  for (std::size_t i = std::exchange(one.held, 0); i > 0; --i) deliver(from, to);
 }
 
 void Network::send_beat(Seat from, Seat to, const schema::Beat& beat) {
@@ -136,8 +142,8 @@ void Network::disconnect(Seat a, Seat b, bool tell_a, bool tell_b) {
   both.keeps = random_.one_in(2);
   ++both.epoch;
   for (Link* one : {&link(a, b), &link(b, a)}) {
-    one->kept.clear();
-    one->waiting = 0;
+    one->waiting.clear();
+    one->held = 0;
   }
   if (tell_a) tell(a, b, false);
   if (tell_b) tell(b, a, false);

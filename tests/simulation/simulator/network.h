@@ -103,10 +103,10 @@ class Network {
   struct Link {  // one direction
     std::uint64_t last_delivery_us = 0;
     bool blocked = false;
-    bool told_up = false;            // what the sending end knows of the pair
-    std::uint64_t last_told_us = 0;  // news of one pair reach an end in order
-    std::deque<SharedMessage> kept;  // sent while blocked or not connected
-    std::size_t waiting = 0;         // sent and not delivered
+    bool told_up = false;               // what the sending end knows of the pair
+    std::uint64_t last_told_us = 0;     // news of one pair reach an end in order
+    std::deque<SharedMessage> waiting;  // sent and not delivered
+    std::size_t held = 0;               // of them: while blocked or not connected
   };
   struct Pair {
     bool connected = false;
@@ -118,8 +118,8 @@ class Network {
   Pair& pair(Seat a, Seat b) { return pairs_[std::min(a, b).index() * size() + std::max(a, b).index()]; }
   std::uint64_t delay() { return random_.between(options_.least_delay_us, options_.most_delay_us); }
   void tick(Seat seat);
-  void deliver(Seat from, Seat to, SharedMessage message);
-  void arrive(Seat from, Seat to, std::uint64_t epoch, const SharedMessage& message);
+  void deliver(Seat from, Seat to);
+  void arrive(Seat from, Seat to, std::uint64_t epoch);
   void flush(Seat from, Seat to);
   void connect(Seat a, Seat b, std::uint64_t delay_us);
   void disconnect(Seat a, Seat b, bool tell_a, bool tell_b);

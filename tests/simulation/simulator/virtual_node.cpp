@@ -25,6 +25,7 @@ VirtualNode::VirtualNode(Network& network, NodeOptions options)
     schema::Ended own = record.end.truth;
     if (!record.ended) {
       own = schema::Ended{};
+      own.state = schema::RunState::kInterrupted;
       own.reason = options_.names[options_.self] + " ended without a word";
       own.since_ms = static_cast<std::int64_t>(network_.now_ms());
       own.save = schema::SaveState::kNothing;
@@ -133,6 +134,20 @@ void VirtualNode::carry_out(const daemon::SendFrame& action) {
   send(action.to, std::make_shared<const Message>(Message{action.header, action.body, nullptr}));
 }
 
+void VirtualNode::carry_out(const daemon::FindStates& action) {
+  ids_[action.run.key] = action.run.id;
+  phase_ = schema::Phase::kPrepare;
+  liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
+  const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
+  network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
+    if (stuck_) return;
+    schema::Offer offer;
+    offer.states = options_.disk->states[run.id];
+    membership_.offered(run.key, offer, options_.disk->lineage_of(run.id), network_.now_ms());
+    carry_out_all();
+  });
+}
+
 void VirtualNode::carry_out(const daemon::PrepareRun& action) {
   ids_[action.run.key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
@@ -150,9 +165,18 @@ void VirtualNode::carry_out(const daemon::BeginRun& action) {
   TG_CHECK(!running_, action.run.id);
   if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, action.run.key, true);
   running_ = action.run;
-  options_.disk->runs[action.run.key].id = action.run.id;
+  // A record is of the newest beginning.
+  std::erase_if(options_.disk->runs, [&](const auto& record) { return record.second.id == action.run.id; });
+  VirtualDisk::Record& record = options_.disk->runs[action.run.key];
+  record.id = action.run.id;
   Outcome& one = outcomes_[action.run.id];
+  one = {};
   one.began = true;
+  if (action.run.resume) {
+    record.lineage = action.run.resume->lineage;
+    one.from = action.run.resume->start;
+    TG_CHECK(one.from);
+  }
   one.exchange = action.choice.commit.exchange;
   phase_ = schema::Phase::kForward;
   step_ = 0;
@@ -179,7 +203,7 @@ void VirtualNode::carry_out(const daemon::SaveRun& action) {
   own.since_ms = static_cast<std::int64_t>(network_.now_ms());
   own.held_step = held().step;
   own.held_digest = held().digest;
-  if (own.state != schema::RunState::kFailed) {
+  if (schema::is_fact(own.state)) {
     own.step = own.held_step;
     own.digest = own.held_digest;
   }

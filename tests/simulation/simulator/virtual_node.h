@@ -21,9 +21,16 @@ struct VirtualDisk {
     std::string id;
     bool ended = false;
     daemon::RunEnd end;
+    std::uint32_t lineage = 1;
   };
-  std::map<std::uint64_t, Record> runs;  // by key
-  bool full = false;                     // no state can be saved; records can
+  std::map<std::uint64_t, Record> runs;                        // by key
+  std::map<std::string, std::vector<schema::StateId>> states;  // by id of the run, newest first
+  std::uint32_t lineage_of(const std::string& id) const {      // 0 = no record of it
+    for (const auto& [key, record] : runs)
+      if (record.id == id) return record.lineage;
+    return 0;
+  }
+  bool full = false;  // no state can be saved; records can
 };
 
 struct NodeOptions {
@@ -48,7 +55,8 @@ struct Outcome {
   std::optional<schema::RunState> end;
   std::string reason;
   std::optional<daemon::RunEnd> verdict;
-  std::vector<schema::RunState> told;  // every end that status has shown, in order
+  std::vector<schema::RunState> told;   // every end that status has shown, in order, since it last began
+  std::optional<schema::StateId> from;  // where it last began
   std::uint64_t end_ms = 0;
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
 };
@@ -115,6 +123,7 @@ class VirtualNode : public Machine {
 
  private:
   void carry_out(const daemon::SendFrame& action);
+  void carry_out(const daemon::FindStates& action);
   void carry_out(const daemon::PrepareRun& action);
   void carry_out(const daemon::BeginRun& action);
   void carry_out(const daemon::DropRun& action);

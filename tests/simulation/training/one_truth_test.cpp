@@ -17,7 +17,7 @@ std::string recorded(TrainingCluster& cluster, Seat seat) {
 }
 
 struct Said {
-  std::size_t completed = 0, stopped = 0, failed = 0, changed = 0;
+  std::size_t completed = 0, stopped = 0, failed = 0, interrupted = 0, changed = 0;
 };
 
 void expect_one_truth(TrainingCluster& cluster, Said& said) {
@@ -30,19 +30,21 @@ void expect_one_truth(TrainingCluster& cluster, Said& said) {
     for (const auto& [key, record] : cluster.node(seat).disk().runs) {
       // What it has of a fact is that state.
       const schema::Ended& truth = record.end.truth;
-      if (truth.state == schema::RunState::kFailed || truth.save != schema::SaveState::kSaved) continue;
+      if (!schema::is_fact(truth.state) || truth.save != schema::SaveState::kSaved) continue;
       EXPECT_EQ(truth.held_step, truth.step);
       EXPECT_EQ(truth.held_digest, truth.digest);
     }
     const std::vector<schema::RunState>& told = cluster.node(seat).outcome("run-1").told;
     for (std::size_t i = 1; i < told.size(); ++i) {
-      EXPECT_TRUE(told[i - 1] == schema::RunState::kFailed || told[i] == told[i - 1]) << "a fact was taken back";
+      EXPECT_TRUE(!schema::is_fact(told[i - 1]) || told[i] == told[i - 1]) << "a fact was taken back";
+      EXPECT_TRUE(told[i - 1] != schema::RunState::kFailed || told[i] != schema::RunState::kInterrupted);
       said.changed += told[i] != told[i - 1];
     }
   }
   said.completed += one.find("COMPLETED") != std::string::npos;
   said.stopped += one.find("STOPPED") != std::string::npos;
   said.failed += one.find("FAILED") != std::string::npos;
+  said.interrupted += one.find("INTERRUPTED") != std::string::npos;
 }
 
 // Deaths of one to all members at any moment of ending, saving and agreeing; every one comes back at some time.
@@ -83,11 +85,12 @@ TEST(OneTruth, AfterDeathsAtAnyMomentOfTheEnd) {
     cluster.network().run_for(kSettleMs);
     expect_one_truth(cluster, said);
   });
-  std::printf("ends: %zu COMPLETED, %zu STOPPED, %zu FAILED; %zu nodes said FAILED before they heard better\n",
-              said.completed, said.stopped, said.failed, said.changed);
+  std::printf("ends: %zu COMPLETED, %zu STOPPED, %zu FAILED, %zu INTERRUPTED; %zu nodes heard better after the end\n",
+              said.completed, said.stopped, said.failed, said.interrupted, said.changed);
   EXPECT_GT(said.completed, 0u);
   EXPECT_GT(said.stopped, 0u);
   EXPECT_GT(said.failed, 0u);
+  EXPECT_GT(said.interrupted, 0u);
 }
 
 }  // namespace

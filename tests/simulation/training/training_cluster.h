@@ -64,11 +64,11 @@ class TrainingCluster : public Cluster {
     for (const Seat seat : seats()) EXPECT_EQ(difference(reference, trainer(seat).replica()), "") << name(seat);
   }
 
-  // Every survivor ended FAILED with every one of these words in its reason.
-  void expect_failed(const std::vector<std::string>& words) {
+  // Every survivor ended so, with every one of these words in its reason.
+  void expect_failed(const std::vector<std::string>& words, schema::RunState state = schema::RunState::kFailed) {
     for (const Seat seat : living()) {
       const Outcome& outcome = node(seat).outcome("run-1");
-      EXPECT_EQ(outcome.end, schema::RunState::kFailed) << name(seat) << ": " << outcome.reason;
+      EXPECT_EQ(outcome.end, state) << name(seat) << ": " << outcome.reason;
       for (const std::string& word : words)
         EXPECT_NE(outcome.reason.find(word), std::string::npos) << name(seat) << " says: " << outcome.reason;
     }

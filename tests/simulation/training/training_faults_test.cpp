@@ -16,9 +16,10 @@ void in_a_run(std::size_t count, const Sizes& sizes, const std::function<void(Tr
 }
 
 // All survivors end in time, with these words in their reasons, and agree on the state.
-void expect_failed_within(TrainingCluster& cluster, std::uint64_t ms, const std::vector<std::string>& words) {
+void expect_failed_within(TrainingCluster& cluster, std::uint64_t ms, const std::vector<std::string>& words,
+                          schema::RunState state = schema::RunState::kFailed) {
   EXPECT_TRUE(cluster.ends_within(ms));
-  cluster.expect_failed(words);
+  cluster.expect_failed(words, state);
   cluster.expect_consistent();
 }
 
@@ -67,7 +68,7 @@ TEST(TrainingFaults, AShutDownInTheMiddleIsNamed) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat victim = cluster.any();
     cluster.node(victim).shut_down();
-    expect_failed_within(cluster, 100, {cluster.name(victim) + " was shut down"});
+    expect_failed_within(cluster, 100, {cluster.name(victim) + " was shut down"}, schema::RunState::kInterrupted);
   });
 }
 

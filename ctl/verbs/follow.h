@@ -1,0 +1,46 @@
+// Following a run: what start and resume say while it is prepared and while it trains, and their exit code. Main thread
+// only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ctl/client.h"
+#include "ctl/format/progress.h"
+#include "ctl/format/table.h"
+#include "ctl/terminal/console.h"
+#include "kernels/base/log.h"
+#include "schema/control/control.h"
+
+namespace tg::ctl {
+
+inline constexpr int kPreparationMs =
+    120'000;  // beyond start-timeout: loading data, building engines, measuring a step
+
+// Where a run's progress goes: a line that changes on a terminal, else now and then a new one.
+class Talk {
+ public:
+  // A pipe gets a line when it says something else than the one before.
+  void preparing(const schema::ReplyBody& reply);
+  void running(const schema::RunStatus& run);
+  void end() { live_.end(); }
+
+ private:
+  // The last column stays free: a terminal that wraps there would leave lines behind.
+  std::size_t columns() const { return terminal_ ? talk_columns() - 1 : kColumns; }
+  void tell(const schema::RunStatus& run, std::int64_t now_ms, const std::string& line);
+
+  const bool terminal_ = LiveLine::possible();
+  const std::int64_t began_ms_ = unix_time_ms();
+  std::string said_;  // by the last line of a start, without its time
+  ProgressLine progress_;
+  PlainPace pace_;
+  LiveLine live_;
+};
+
+// Until it has ended, or Ctrl-C: then it goes on.
+int follow(Client& client, const std::string& id, Talk& talk);
+// Ctrl-C before the node has answered: the run is not wanted any more.
+int withdraw(Client& client, const std::string& id);
+
+}  // namespace tg::ctl

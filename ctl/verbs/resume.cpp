@@ -1,0 +1,52 @@
+#include <charconv>
+#include <string>
+
+#include "ctl/terminal/console.h"
+#include "ctl/terminal/interrupt.h"
+#include "ctl/verbs/follow.h"
+#include "ctl/verbs/verbs.h"
+#include "schema/options/job.h"
+#include "schema/options/resumed_job.h"
+
+namespace tg::ctl {
+namespace {
+
+// The node says more where it knows the run's job.
+Status may_be_resumed(const schema::RunStatus& run, const Command& command) {
+  schema::JobSpec job;
+  job.steps = run.steps;
+  for (const std::string& setting : command.settings)
+    if (const Status status = schema::set_job_key(job, setting); !status) return status;
+  return schema::may_resume(run, job, command.from_step);
+}
+
+}  // namespace
+
+int resume(Client& client, const Command& command) {
+  if (const Status status = schema::check_resumed_settings(command.settings); !status)
+    return fail(Error{status.error().kind, "--set " + status.error().message});
+  const Result<schema::RunStatus> run = ask_run(client, command.operand);
+  if (!run) return fail(run.error());
+  if (const Status status = may_be_resumed(*run, command); !status) return fail(status.error());
+
+  schema::ResumeRequest request;
+  request.run = run->id;
+  for (const std::string& setting : command.settings) request.settings += setting + "\n";
+  request.from_newest = !command.from_step;
+  request.from_step = command.from_step.value_or(0);
+  request.any_build = command.any_build;
+  const int timeout_ms = static_cast<int>(schema::JobSpec().start_timeout_ms) + kPreparationMs;
+  Talk talk;
+  const Meanwhile meanwhile{schema::StatusRequest{run->id, false},
+                            [&talk](const schema::ReplyBody& reply) { talk.preparing(reply); }};
+  const Result<schema::StartReply> plan =
+      Client::as<schema::StartReply>(client.ask_patiently(request, timeout_ms, &meanwhile));
+  talk.end();
+  if (interrupted()) return withdraw(client, run->id);
+  if (!plan) return fail(plan.error());
+  say("run " + plan->run_id + " goes on at step " + std::to_string(plan->from_step));
+  print(plan->run_id + "\n");
+  return command.detach ? static_cast<int>(kOk) : follow(client, plan->run_id, talk);
+}
+
+}  // namespace tg::ctl

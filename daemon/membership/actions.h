@@ -1,0 +1,74 @@
+// What membership has decided: actions, to be carried out in order; and where its parts put them. Values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "daemon/membership/aftermath.h"
+#include "daemon/membership/choose_exchange.h"
+#include "daemon/membership/run_end.h"
+#include "daemon/membership/run_identity.h"
+#include "daemon/membership/view.h"
+#include "kernels/base/status.h"
+#include "schema/control/control.h"
+#include "schema/frame/frame.h"
+#include "schema/place.h"
+
+namespace tg::daemon {
+
+struct FindStates {  // answer with offered(): what this disk has of the run that is to go on
+  RunIdentity run;
+};
+// Answer with prepared(); the run's exchange may buffer frames of this view from now on. A run that goes on begins at
+// run.resume->start.
+struct PrepareRun {
+  RunIdentity run;
+  View view;
+};
+struct BeginRun {  // all committed
+  RunIdentity run;
+  Choice choice;  // why and the slowest link are known to the proposer only
+};
+struct DropRun {  // a reservation came to nothing, or a PENDING run was refused: nothing is recorded
+  std::uint64_t key = 0;
+};
+struct SaveRun {  // the run is over: save the committed state and answer with saved()
+  std::uint64_t key = 0;
+  std::string id;
+  schema::RunState state = schema::RunState::kFailed;
+  std::string reason;
+};
+struct EndRun {  // record it, tell the user; also for a PENDING run that never found its members
+  std::uint64_t key = 0;
+  std::string id;
+  schema::RunState state = schema::RunState::kFailed;
+  std::string reason;
+  RunEnd end = {};
+};
+struct AnswerStart {  // to the client that asked for a start, or for a resume
+  std::uint64_t token = 0;
+  std::string run_id;
+  Status status;  // ok: the run is RUNNING
+};
+struct AskStop {  // set the stop flag in the next step frame
+  std::uint64_t key = 0;
+};
+using MembershipAction = std::variant<SendFrame, FindStates, PrepareRun, BeginRun, DropRun, SaveRun, EndRun, RecordEnd,
+                                      AnswerStart, AskStop>;
+
+class Outbox {
+ public:
+  void emit(MembershipAction action) { actions_.push_back(std::move(action)); }
+  void send(std::vector<Seat> to, std::uint64_t key, std::uint32_t view, schema::FrameBody body) {
+    if (!to.empty()) emit(SendFrame{std::move(to), schema::FrameHeader{key, view, 0}, std::move(body)});
+  }
+  std::vector<MembershipAction> take() { return std::exchange(actions_, {}); }
+
+ private:
+  std::vector<MembershipAction> actions_;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,401 @@
+#include "daemon/membership/start.h"
+
+#include <algorithm>
+
+#include "daemon/membership/words.h"
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+
+const RunIdentity* Start::current() const {
+  if (pending_) return &pending_->run();
+  return phase_ == Phase::kNone ? nullptr : &run_;
+}
+
+// Why a claim or start is refused; "" if the right to propose is free. A pending start does not hold it.
+std::string Start::taken_message() const {
+  const auto taken = [this](const std::string& id, schema::RunState state, Seat by) {
+    return "run " + id + " is already " + std::string(to_word(state)) + ", proposed by " + name(by) +
+           "; wait for it, or stop it: tgctl stop " + id;
+  };
+  if (end_.active()) return taken(end_.run().id, end_.state(), end_.proposer());
+  if (phase_ != Phase::kNone) return taken(run_.id, schema::RunState::kStarting, proposer_);
+  const std::optional<ProposalRight::Holder>& holder = right_.holder();
+  return holder ? taken(holder->run_id, schema::RunState::kStarting, holder->seat) : "";
+}
+
+void Start::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms) {
+  TG_CHECK(!pending_ && phase_ == Phase::kNone && !end_.active(), run.id);
+  phase_ = phase;
+  run_ = std::move(run);
+  view_ = View::of_all(peers_.size());
+  proposer_ = proposer;
+  deadline_ms_ = deadline_ms;
+  offers_.clear();
+  votes_.clear();
+  trouble_.reset();
+  own_vote_.reset();
+  stop_asked_ = false;
+}
+
+void Start::drop() {
+  TG_CHECK(phase_ != Phase::kNone);
+  votes_.clear();
+  phase_ = Phase::kNone;
+  out_.emit(DropRun{run_.key});
+}
+
+void Start::hand_over(Choice choice) {
+  phase_ = Phase::kNone;
+  end_.begin(run_, view_, proposer_, std::move(choice));
+}
+
+// --- events ---
+
+void Start::connected(std::uint64_t now_ms) {
+  if (pending_ && !pending_->claiming()) try_to_claim(now_ms);
+  if (phase_ == Phase::kPreparing && own_vote_ && !stop_asked_) try_to_vote(now_ms);
+}
+
+void Start::disconnected(Seat peer) {
+  right_.left(peer);
+  // While a member prepares no frame but its offer or its vote is due: a connection that comes back does no harm.
+  if ((phase_ == Phase::kOffering || phase_ == Phase::kPreparing) && peer != proposer_) return;
+  lost(peer, own_name() + " lost the connection to " + name(peer));
+}
+
+void Start::cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms) {
+  if (!pending_ || pending_->claiming() || peers_.connected(peer) || !pending_->hopeless(now_ms)) return;
+  end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, name(peer) + " cannot join: " + why);
+}
+
+void Start::lost(Seat peer, const std::string& message) {
+  const schema::Fail cause{ErrorKind::kUnreachable, name(peer), "", message};
+  if (pending_ && !peers_.connected(kGranter)) pending_->wait_again();  // claimed again when it is back
+  if (proposes()) return fail_proposal(cause);
+  if (!takes_part()) return;
+  if (peer == proposer_) return drop();
+  take_back_vote(cause);
+}
+
+void Start::prepares(Seat seat, std::uint64_t now_ms) {
+  const std::vector<Seat> late = missing();
+  if (proposes() && std::ranges::find(late, seat) != late.end()) deadline_ms_ = now_ms + timeouts_.prepare_ms;
+  const bool waits = takes_part() && (phase_ != Phase::kPreparing || !own_vote_);
+  if (waits && !stop_asked_) deadline_ms_ = now_ms + timeouts_.prepare_ms + timeouts_.claim_ms;
+}
+
+void Start::stop(std::uint64_t now_ms) {
+  const std::string reason = "run " + current()->id + " was stopped at " + own_name() + " before it began";
+  if (pending_) return end_pending(schema::RunState::kStopped, ErrorKind::kRefused, reason);
+  if (proposes()) return fail_proposal({ErrorKind::kRefused, own_name(), "prepare", reason});
+  // The proposer ends the proposal when it reads this; if it has committed by then, the run stops at once.
+  if (stop_asked_) return;
+  send({proposer_}, run_.key, schema::Vote{false, ErrorKind::kRefused, reason});
+  stop_asked_ = true;
+  deadline_ms_ = now_ms + timeouts_.claim_ms;
+}
+
+void Start::failed(const schema::Fail& cause) {
+  if (proposes()) return fail_proposal(cause);
+  if (takes_part()) take_back_vote(cause);
+}
+
+void Start::shut_down() {
+  shut_down_ = true;
+  right_.withdraw();
+  const std::string reason = own_name() + " was shut down";
+  if (pending_) end_pending(schema::RunState::kFailed, ErrorKind::kRefused, reason);
+  if (proposes()) fail_proposal({ErrorKind::kRefused, own_name(), "prepare", reason});
+  if (takes_part()) drop();
+}
+
+void Start::tick(std::uint64_t now_ms) {
+  right_.tick(now_ms);
+  if (pending_)
+    if (const std::string reason = pending_->overdue(peers_, timeouts_.claim_ms, now_ms); !reason.empty())
+      return end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, reason);
+  if (proposes() && now_ms >= deadline_ms_) {
+    const std::vector<Seat> late = missing();
+    const std::string what = phase_ == Phase::kFinding ? " got no further in looking for the run's states for "
+                                                       : " got no further in preparing the run for ";
+    return fail_proposal({ErrorKind::kTimeout, name(late.front()), "prepare",
+                          peers_.names_of(late) + what + seconds_text(timeouts_.prepare_ms)});
+  }
+  // Tells the members that this node is still deciding.
+  if (proposes() && now_ms >= proposed_ms_ + kProposeAgainMs) return send_proposal(now_ms);
+  if (!takes_part()) return;
+  const bool late = now_ms >= deadline_ms_;
+  if (late && phase_ == Phase::kPreparing && own_vote_ && !stop_asked_) return try_to_vote(now_ms);
+  if (late || now_ms >= proposed_ms_ + timeouts_.proposer_ms) drop();
+}
+
+void Start::on_fail(Seat from, std::uint64_t key, const schema::Fail& cause) {
+  right_.give_back(key, from);
+  if (phase_ != Phase::kNone && run_.key == key) told(from, cause);
+}
+
+// A node that leaves says which run it was in, 0 = none. Another run's goodbye does not concern this one; a node that
+// was in no run can still not take part in a proposal.
+void Start::on_goodbye(Seat from, std::uint64_t key) {
+  right_.left(from);
+  if (phase_ == Phase::kNone || (run_.key != key && !(proposes() && key == 0))) return;
+  told(from, {ErrorKind::kUnreachable, name(from), "prepare", name(from) + " was shut down"});
+}
+
+// A member that tells of trouble may have seen the commit; ours is then on its way.
+void Start::told(Seat from, const schema::Fail& cause) {
+  if (proposes()) return fail_proposal(cause);
+  if (from == proposer_) return drop();
+  if (!trouble_) trouble_ = cause;
+}
+
+// --- a start at this node ---
+
+void Start::start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms) {
+  std::string why = shut_down_ ? own_name() + " is being shut down" : taken_message();
+  if (why.empty() && pending_)
+    why = "run " + pending_->run().id + " is already PENDING, started at " + own_name() +
+          "; wait for it, or stop it: tgctl stop " + pending_->run().id;
+  if (!why.empty()) return out_.emit(AnswerStart{token, run.id, Error{ErrorKind::kRefused, why}});
+  pending_.emplace(token, std::move(run), now_ms);
+  try_to_claim(now_ms);
+}
+
+void Start::try_to_claim(std::uint64_t now_ms) {
+  if (!peers_.disconnected().empty()) return;
+  if (peers_.self() != kGranter) {
+    pending_->claim(now_ms);
+    return send({kGranter}, pending_->run().key, schema::Claim{pending_->run().id});
+  }
+  if (const std::string taken = taken_message(); !taken.empty()) return refuse_pending(take_pending(), taken);
+  propose(now_ms);
+}
+
+void Start::on_claim(Seat from, std::uint64_t key, const schema::Claim& claim, std::uint64_t now_ms) {
+  if (peers_.self() != kGranter) return;
+  const bool again = right_.held_by(key, from);
+  const std::string taken = shut_down_ ? own_name() + " is being shut down" : again ? "" : taken_message();
+  if (taken.empty()) right_.grant({key, claim.run_id, from}, now_ms);
+  send({from}, key, schema::Grant{taken.empty(), taken});
+}
+
+void Start::on_grant(std::uint64_t key, const schema::Grant& grant, std::uint64_t now_ms) {
+  if (!is(key) || !pending_ || !pending_->claiming()) {
+    if (grant.granted && !is(key) && !end_.is(key)) give_grant_back(key);
+    return;
+  }
+  if (!grant.granted) return refuse_pending(take_pending(), grant.message);
+  if (peers_.disconnected().empty()) return propose(now_ms);
+  give_grant_back(key);
+  pending_->wait_again();
+}
+
+void Start::give_grant_back(std::uint64_t key) {
+  if (peers_.self() == kGranter) return;
+  send({kGranter}, key, schema::Fail{ErrorKind::kRefused, own_name(), "claim", "the start was withdrawn"});
+}
+
+void Start::refuse_pending(const PendingStart& start, const std::string& message) {
+  out_.emit(AnswerStart{start.token(), start.run().id, Error{ErrorKind::kRefused, message}});
+  out_.emit(DropRun{start.run().key});
+}
+
+// A new run that was never proposed is recorded on the node that was asked; one that was to go on has its record.
+void Start::end_pending(schema::RunState state, ErrorKind kind, const std::string& reason) {
+  const PendingStart start = take_pending();
+  if (start.claiming()) give_grant_back(start.run().key);
+  // The end is recorded before the answer.
+  if (!start.run().resume) out_.emit(EndRun{start.run().key, start.run().id, state, reason, {}});
+  out_.emit(AnswerStart{start.token(), start.run().id, Error{kind, reason}});
+  if (start.run().resume) out_.emit(DropRun{start.run().key});
+}
+
+// --- as the proposer ---
+
+void Start::propose(std::uint64_t now_ms) {
+  const PendingStart start = take_pending();
+  const bool finds = start.run().resume.has_value();
+  reserve(finds ? Phase::kFinding : Phase::kProposing, start.run(), peers_.self(), now_ms + timeouts_.prepare_ms);
+  if (!finds) run_.weights = peers_.weights();
+  token_ = start.token();
+  send_proposal(now_ms);
+  find_or_prepare();
+}
+
+void Start::find_or_prepare() {
+  if (run_.resume && !run_.resume->start) return out_.emit(FindStates{run_});
+  out_.emit(PrepareRun{run_, view_});
+}
+
+void Start::send_proposal(std::uint64_t now_ms) {
+  proposed_ms_ = now_ms;
+  send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec, run_.weights, run_.resume});
+}
+
+void Start::take_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
+  if (!offers_.take(from, std::move(offer)) || !offers_.missing().empty()) return;
+  const ChosenState chosen = offers_.choose(run_.id, *run_.resume);
+  if (const auto* none = std::get_if<NoState>(&chosen))
+    return fail_proposal({none->error.kind, none->node, "prepare", none->error.message});
+  run_.resume->start = std::get<schema::StateId>(chosen);
+  phase_ = Phase::kProposing;
+  deadline_ms_ = now_ms + timeouts_.prepare_ms;
+  send_proposal(now_ms);
+  find_or_prepare();
+}
+
+void Start::on_offer(Seat from, std::uint64_t key, const schema::Offer& offer, std::uint64_t now_ms) {
+  if (phase_ == Phase::kFinding && run_.key == key) take_offer(from, offer, now_ms);
+}
+
+void Start::take_vote(Seat from, const schema::Vote& vote) {
+  if (phase_ == Phase::kFinding && vote.accepted) return;  // there is nothing yet that it could be for
+  if (const std::optional<schema::Fail> cause = votes_.take(from, vote)) return fail_proposal(*cause);
+  if (phase_ == Phase::kProposing && votes_.missing().empty()) commit();
+}
+
+void Start::on_vote(Seat from, std::uint64_t key, const schema::Vote& vote) {
+  if (proposes() && run_.key == key) take_vote(from, vote);
+}
+
+std::vector<Seat> Start::missing() const { return phase_ == Phase::kFinding ? offers_.missing() : votes_.missing(); }
+
+void Start::fail_proposal(const schema::Fail& cause) {
+  send(peers_.others(), run_.key, cause);
+  out_.emit(AnswerStart{token_, run_.id, Error{cause.kind, cause.message}});
+  drop();
+}
+
+void Start::commit() {
+  Result<Choice> choice = votes_.decide(run_.spec);
+  if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
+  votes_.clear();
+  send(peers_.others(), run_.key, choice->commit);
+  hand_over(*std::move(choice));
+  out_.emit(AnswerStart{token_, run_.id, Status()});
+}
+
+// --- as a member ---
+
+// "" if this node can take part.
+std::string Start::why_not(Seat from, const schema::Propose& proposal) const {
+  if (shut_down_) return own_name() + " is being shut down";
+  if (phase_ != Phase::kNone || end_.active()) return taken_message();
+  const std::uint16_t weight = peers_.weights()[peers_.self()];
+  const bool same_mesh = proposal.weights.size() == peers_.size();
+  if (proposal.resume && !same_mesh)
+    return "run " + proposal.run_id + " goes on with " + std::to_string(proposal.weights.size()) + " nodes, and " +
+           own_name() + " knows " + std::to_string(peers_.size());
+  if (proposal.resume && proposal.resume->start)
+    return own_name() + " had given up waiting for run " + proposal.run_id + " to go on; resume it again";
+  // A run that goes on keeps its weights.
+  if (!proposal.resume && (!same_mesh || proposal.weights[peers_.self()] != weight))
+    return name(from) + " does not know the weight of " + own_name() + ", " + std::to_string(weight) +
+           ", yet; start it again";
+  return "";
+}
+
+void Start::on_propose(Seat from, std::uint64_t key, const schema::Propose& proposal, std::uint64_t now_ms) {
+  if (phase_ != Phase::kNone && run_.key == key) {
+    if (from == proposer_) proposed_again(proposal, now_ms);
+    return;
+  }
+  const auto refuse = [&](const std::string& message) {
+    send({from}, key, schema::Vote{false, ErrorKind::kRefused, message});
+  };
+  if (const std::string why = why_not(from, proposal); !why.empty()) return refuse(why);
+  if (peers_.self() == kGranter && !right_.spend(key, from))
+    return refuse("the right to start run " + proposal.run_id + " has lapsed; start it again");
+  // The proposer holds the grant: our own start would be refused with its id.
+  const std::optional<PendingStart> own = std::exchange(pending_, std::nullopt);
+  if (own && own->claiming()) give_grant_back(own->run().key);
+  RunIdentity run{key, proposal.run_id, proposal.spec};
+  run.weights = proposal.weights;
+  run.resume = proposal.resume;
+  reserve(proposal.resume ? Phase::kOffering : Phase::kPreparing, std::move(run), from,
+          now_ms + timeouts_.prepare_ms + timeouts_.claim_ms);
+  proposed_ms_ = now_ms;
+  if (own) refuse_pending(*own, taken_message());
+  find_or_prepare();
+}
+
+// The proposer is still there: it has not heard all offers, or has chosen, or has not heard all votes.
+void Start::proposed_again(const schema::Propose& proposal, std::uint64_t now_ms) {
+  proposed_ms_ = now_ms;
+  const std::optional<schema::Offer>& own = offers_.of(peers_.self());
+  if (phase_ != Phase::kOffering || !own || stop_asked_ || trouble_ || !proposal.resume) return;
+  const std::optional<schema::StateId>& start = proposal.resume->start;
+  if (!start) return send({proposer_}, run_.key, *own);
+  if (std::ranges::find(own->states, *start) == own->states.end())
+    return take_back_vote({ErrorKind::kRefused, own_name(), "prepare",
+                           own_name() + " has not offered the state of step " + std::to_string(start->step) +
+                               " of run " + run_.id + "; resume it again"});
+  run_.resume = proposal.resume;
+  phase_ = Phase::kPreparing;
+  deadline_ms_ = now_ms + timeouts_.prepare_ms + timeouts_.claim_ms;
+  out_.emit(PrepareRun{run_, view_});
+}
+
+void Start::offered(std::uint64_t key, schema::Offer offer, std::uint32_t known_lineage, std::uint64_t now_ms) {
+  const bool looks = phase_ == Phase::kFinding || phase_ == Phase::kOffering;
+  if (!looks || run_.key != key || offers_.of(peers_.self()) || stop_asked_) return;
+  if (known_lineage >= run_.resume->lineage)
+    return failed({ErrorKind::kRefused, own_name(), "prepare",
+                   own_name() + " knows a later beginning of run " + run_.id + " than " + name(proposer_) +
+                       " does; ask that node: tgctl resume " + run_.id + " --address ADDRESS"});
+  if (phase_ == Phase::kFinding) return take_offer(peers_.self(), std::move(offer), now_ms);
+  if (trouble_) return;  // the proposer has our no
+  offers_.take(peers_.self(), offer);
+  deadline_ms_ = now_ms + timeouts_.prepare_ms + timeouts_.claim_ms;
+  send({proposer_}, run_.key, std::move(offer));
+}
+
+void Start::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms, const engine::EachName& names) {
+  if (phase_ == Phase::kNone || run_.key != key) return;
+  votes_.know(names);
+  if (phase_ == Phase::kProposing) return take_vote(peers_.self(), vote);
+  if (phase_ != Phase::kPreparing || own_vote_ || stop_asked_) return;
+  own_vote_ = vote;
+  // Members connect to each other at their own pace; the proposer's word is only about its own connections.
+  deadline_ms_ = now_ms + timeouts_.claim_ms;
+  try_to_vote(now_ms);
+}
+
+void Start::try_to_vote(std::uint64_t now_ms) {
+  schema::Vote vote = *own_vote_;
+  const std::vector<Seat> disconnected = peers_.disconnected();
+  if (vote.accepted && trouble_) {
+    vote = {false, trouble_->kind, trouble_->message};
+  } else if (vote.accepted && !disconnected.empty()) {
+    if (now_ms < deadline_ms_) return;
+    vote = {false, ErrorKind::kUnreachable, own_name() + " is not connected to " + peers_.names_of(disconnected)};
+  }
+  phase_ = Phase::kVoted;
+  deadline_ms_ = now_ms + timeouts_.prepare_ms;
+  send({proposer_}, run_.key, vote);
+}
+
+// The proposer hears a no, whether or not the vote has left; what it has decided by then is carried out.
+void Start::take_back_vote(schema::Fail cause) {
+  if (trouble_) return;
+  send({proposer_}, run_.key, schema::Vote{false, cause.kind, cause.message});
+  trouble_ = std::move(cause);
+}
+
+void Start::on_commit(Seat from, std::uint64_t key, const schema::Commit& commit) {
+  // A node that refused has nothing prepared, whatever the proposer says.
+  const bool waits = phase_ == Phase::kVoted && run_.key == key && own_vote_ && own_vote_->accepted;
+  if (!waits) {
+    const std::string late = own_name() + " had given up waiting for the run to begin";
+    return send({from}, key, schema::Fail{ErrorKind::kRunFailed, own_name(), "prepare", late});
+  }
+  if (from != proposer_) return;
+  hand_over({commit, "", 0});
+  if (trouble_)
+    end_.failed(*trouble_);
+  else if (stop_asked_)
+    end_.stop();
+}
+
+}  // namespace tg::daemon

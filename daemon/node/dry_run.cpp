@@ -1,0 +1,47 @@
+#include "daemon/node/dry_run.h"
+
+#include <utility>
+#include <vector>
+
+#include "daemon/membership/choose_exchange.h"
+
+namespace tg::daemon {
+
+void DryRun::begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job) {
+  token_ = token;
+  run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job),
+                               View::of_all(context_.self.names.size()));
+}
+
+void DryRun::tick(bool busy) {
+  if (!run_) return;
+  if (const std::optional<schema::Vote> vote = run_->candidate().take_vote()) foresee(*vote, busy);
+}
+
+void DryRun::foresee(const schema::Vote& vote, bool busy) {
+  if (!vote.accepted) return answer(Error{vote.kind, vote.message});
+  Question question = advisor_.weighed({run_->job(), context_.self.names.size()});
+  question.model = run_->model();
+  advisor_.foresee(std::move(question), draw_(), busy, [this, vote](const Result<Forecast>& forecast) {
+    // The other members are taken to be like this one.
+    const std::vector<schema::Vote> votes(context_.self.names.size(), vote);
+    schema::StartReply reply =
+        run_->facts(forecast ? forecast->chosen : choose_exchange(asked_of(run_->job()), votes).commit);
+    Advisor::add(reply, forecast);
+    answer(std::move(reply));
+  });
+}
+
+void DryRun::give_way(Error why) {
+  if (!run_) return;
+  control_.reply(token_, std::move(why));
+  run_.reset();
+}
+
+void DryRun::answer(schema::ReplyBody reply) {
+  control_.reply(token_, std::move(reply));
+  run_.reset();
+  context_.news.progress.phase = schema::Phase::kIdle;
+}
+
+}  // namespace tg::daemon

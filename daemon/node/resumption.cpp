@@ -1,0 +1,157 @@
+#include "daemon/node/resumption.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "schema/options/job.h"
+#include "schema/options/resumed_job.h"
+#include "schema/text.h"
+
+namespace tg::daemon {
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// State 0 of the first lineage.
+schema::StateId beginning_of(const RunRecord& record) { return {1, View::kFirst, 0, record.initial_digest}; }
+
+// A key that no resume may change, and that differs; "" if there is none.
+std::string changed_past(const schema::JobSpec& then, const schema::JobSpec& now) {
+  for (const schema::Option<schema::JobSpec>& option : schema::job_options())
+    if (!option.resumable && option.get(then) != option.get(now)) return option.name;
+  return "";
+}
+
+}  // namespace
+
+// --- what is to be proposed ---
+
+Result<RunIdentity> Resumption::asked(const schema::ResumeRequest& request, std::uint64_t key) const {
+  const std::optional<RunRecord> record = context_.disk.store.find(request.run);
+  if (!record || record->id != request.run)
+    return Error{ErrorKind::kNotFound,
+                 "no run '" + request.run + "' on " + context_.self.config.node + "; list the runs: tgctl list"};
+  if (!record->begun())
+    return Error{ErrorKind::kRefused, "run " + record->id + " never began: there is nothing to go on from; start it anew"};
+  const Result<schema::JobSpec> before = schema::parse_job(record->spec, "run.json");
+  if (!before.ok()) return before.error();
+  const Result<schema::JobSpec> job = schema::resumed_job(*before, request.settings);
+  if (!job.ok()) return job.error();
+  const std::optional<std::uint64_t> from_step =
+      request.from_newest ? std::nullopt : std::optional(request.from_step);
+  if (const Status may = schema::may_resume(record->status, *job, from_step); !may.ok()) return may.error();
+  Result<RunIdentity> run = identity_of(*record, *job, key);
+  if (!run.ok()) return run;
+  run->resume->from_step = from_step;
+  run->resume->any_build = request.any_build;
+  return run;
+}
+
+Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schema::JobSpec& job,
+                                            std::uint64_t key) const {
+  const Per<Seat, std::string>& names = context_.self.names;
+  if (const Status valid = schema::validate_job(job, names.size()); !valid.ok()) return valid.error();
+  RunIdentity run{key, record.id, schema::canonical_job(job), job.start_timeout_ms};
+  if (const std::string why = why_none(run, record); !why.empty()) return Error{ErrorKind::kRefused, why};
+  // The members' shares of a batch stay what they were, whatever the nodes' configurations say now.
+  run.weights.assign(names.size(), 1);
+  for (std::size_t i = 0; i < record.weights.size(); ++i) run.weights[Seat(i)] = record.weights[i];
+  run.global_batch =
+      record.global_batch != 0 ? record.global_batch : schema::resolved_global_batch(job, names.size());
+  run.resume = schema::Resume{.lineage = record.status.lineage + 1, .from_step = {}};
+  return run;
+}
+
+// Why this node has nothing for such a resume, whatever lies on its disk; "" if nothing speaks against it.
+std::string Resumption::why_none(const RunIdentity& run, const std::optional<RunRecord>& record) const {
+  const std::string& node = context_.self.config.node;
+  if (!record || !record->begun())
+    return node + " has no run " + run.id + ": its state directory is another one, or was emptied";
+  const std::vector<std::string> all(context_.self.names.begin(), context_.self.names.end());
+  const std::vector<std::string> members(record->member_names.begin(), record->member_names.end());
+  if (members != all)
+    return "run " + run.id + " was trained by " + joined(members) + ", and the nodes of this mesh are " + joined(all) +
+           "; a run goes on with the members it had";
+  const Result<schema::JobSpec> then = schema::parse_job(record->spec, "run.json"),
+                                now = schema::parse_job(run.spec, "proposal");
+  if (!then.ok()) return node + ": " + then.error().message;
+  if (!now.ok()) return node + ": " + now.error().message;
+  if (const std::string key = changed_past(*then, *now); !key.empty())
+    return node + " has another job for run " + run.id + ": " + key + " differs; its run.json was changed";
+  return "";
+}
+
+std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t key) {
+  if (now_ms < next_try_ms_) return std::nullopt;
+  const std::vector<RunRecord> records = context_.disk.store.records();
+  const auto newest = std::ranges::max_element(
+      records, {}, [](const RunRecord& record) { return record.status.since_ms; });
+  if (newest == records.end() || newest->status.state != schema::RunState::kInterrupted) return std::nullopt;
+  const Result<schema::JobSpec> job = schema::parse_job(newest->spec, "run.json");
+  if (!job.ok() || !job->auto_resume) return std::nullopt;
+  if (std::exchange(tried_, newest->id) != newest->id) pause_ms_ = kFirstTryMs;
+  next_try_ms_ = now_ms + std::exchange(pause_ms_, std::min(2 * pause_ms_, kLatestTryMs));
+  const Result<RunIdentity> run = identity_of(*newest, *job, key);
+  if (run.ok()) return *run;
+  context_.news.log.warning("auto-resume", {{"run", newest->id}, {"why", run.error().message}});
+  return std::nullopt;
+}
+
+// --- as a member ---
+
+void Resumption::find(const RunIdentity& run) {
+  const std::optional<RunRecord> record = context_.disk.store.find(run.id);
+  if (const std::string why = why_none(run, record); !why.empty())
+    return queue_.post(StatesFound{run.key, run.id, {.states = {}, .refused = {why}}, false});
+  context_.disk.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.key] {
+    const auto advance = [&context] { ++context.news.progress.count; };
+    Result<FoundStates> found = context.disk.store.states(id, advance);
+    queue.post(found.ok() ? StatesFound{key, id, *std::move(found)}
+                          : StatesFound{key, id, {.states = {}, .refused = {found.error().message}}, false});
+  });
+}
+
+schema::Offer Resumption::offer(StatesFound event) {
+  schema::Offer offer;
+  found_ = std::move(event.found.states);
+  for (const FoundState& found : found_)
+    if (offer.states.size() < schema::kMostStates) offer.states.push_back(found.id);
+  // The beginning needs no file: the job says all of it.
+  if (const std::optional<RunRecord> record = context_.disk.store.find(event.run_id); event.known && record) {
+    if (offer.states.size() == schema::kMostStates) offer.states.pop_back();
+    offer.states.push_back(beginning_of(*record));
+  }
+  for (const std::string& refused : event.found.refused) {
+    offer.problem += (offer.problem.empty() ? "" : "; ") + refused;
+    context_.news.log.warning("state-refused", {{"run", event.run_id}, {"what", refused}});
+  }
+  offer.problem = schema::clip_text(offer.problem, schema::kMostReasonBytes);
+  return offer;
+}
+
+std::uint32_t Resumption::known_lineage(const std::string& run) const {
+  const std::optional<RunRecord> record = context_.disk.store.find(run);
+  return record && record->id == run && record->begun() ? record->status.lineage : 0;
+}
+
+Result<SavedStart> Resumption::start_of(const RunIdentity& run) const {
+  const std::optional<RunRecord> record = context_.disk.store.find(run.id);
+  if (!record) return Error{ErrorKind::kNotFound, context_.self.config.node + " has no run " + run.id};
+  SavedStart start{.state = *run.resume->start, .directory = context_.disk.store.directory(run.id)};
+  start.from_the_beginning = start.state == beginning_of(*record);
+  for (const FoundState& found : found_)
+    if (found.id == start.state) start.counters = found.facts.counters;
+  start.data_hash = record->data_hash;
+  start.model_hash = record->model_hash;
+  start.record = std::make_shared<const RunRecord>(*record);
+  if (run.resume->any_build) return start;
+  start.engine_build = record->own.engine_build;
+  start.threads = record->own.threads;
+  return start;
+}
+
+}  // namespace tg::daemon

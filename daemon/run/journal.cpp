@@ -1,0 +1,184 @@
+#include "daemon/run/journal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/store/run_files.h"
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::chrono::milliseconds kPublishEvery{100};  // how old the numbers of status may be
+constexpr std::chrono::seconds kLogEvery{10};
+
+}  // namespace
+
+// --- its beginnings ---
+
+void Journal::enter(RunNumbers& numbers) {
+  numbers_ = &numbers;
+  numbers_->start_counting(context_.network.mesh.links().sent_bytes());  // what was sent before is not this view's
+  status_.members = numbers_->rows();
+}
+
+void Journal::begin(schema::RunStatus first, const std::shared_ptr<const Prepared>& prepared,
+                    double checkpoint_seconds) {
+  TG_CHECK(numbers_ != nullptr);
+  first.members = std::move(status_.members);
+  status_ = std::move(first);
+  prepared_ = prepared;
+  Numbers& counted = context_.news.metrics.numbers();
+  counted.run_step = status_.step;
+  counted.run_started = static_cast<double>(status_.started_ms) / 1000;
+  counted.checkpoint_every = checkpoint_seconds;
+  logged_ = Clock::now();
+  publish(true);
+}
+
+Status Journal::open_metrics(const std::string& directory) {
+  const std::string path = directory + "/" + kMetricsFile;
+  const bool goes_on = status_.lineage > 1;
+  if (goes_on)
+    if (Status cut = cut_back(path, status_.from_step); !cut.ok()) return cut;
+  metrics_ = std::make_shared<LineFile>(path, goes_on ? LineFile::Begin::kGoesOn : LineFile::Begin::kAnew);
+  return {};
+}
+
+// --- a step ---
+
+void Journal::step_began(std::uint64_t step) {
+  context_.news.progress.step = step;
+  numbers_->step_began();
+}
+
+void Journal::computed(const GradientReady& last) {
+  computed_ = Clock::now();
+  Numbers& counted = context_.news.metrics.numbers();
+  counted.observe(StepPart::kForward, last.forward_seconds);
+  counted.observe(StepPart::kBackward, last.backward_seconds);
+  counted.data_wait_seconds += last.data_seconds;
+  numbers_->waited_for_data(last.data_seconds);
+}
+
+void Journal::committed(const Member::Committed& committed) {
+  ++context_.news.progress.count;
+  context_.news.progress.step = committed.step;
+  numbers_->committed(committed, context_.network.mesh.links().sent_bytes());
+  context_.news.metrics.numbers().observe(StepPart::kExchange,
+                                          std::chrono::duration<double>(Clock::now() - computed_).count());
+  unconfirmed_ = committed;
+}
+
+void Journal::confirmed(std::uint64_t step) {
+  TG_CHECK(unconfirmed_ && unconfirmed_->step == step, step);
+  const Member::Committed committed = *std::exchange(unconfirmed_, std::nullopt);
+  status_.step = step;
+  status_.loss = committed.loss_sum / static_cast<double>(numbers_->global_batch());
+  status_.learning_rate = committed.learning_rate;
+  Numbers& counted = context_.news.metrics.numbers();
+  ++counted.steps;
+  counted.samples += numbers_->own_samples();
+  counted.loss = status_.loss;
+  counted.nonzero_ratio = numbers_->nonzero_ratio().value_or(Numbers::kUnknown);
+  counted.run_step = step;
+  publish(committed.ends);
+  log_progress(committed.ends);
+  if (!committed.ends) write_metrics(false);  // else with the report
+}
+
+// The loss in the log: ten times a run, and every ten seconds.
+void Journal::log_progress(bool ends) {
+  const Clock::time_point time = Clock::now();
+  const std::uint64_t tenth = std::max<std::uint64_t>(status_.steps / 10, 1);
+  if (!ends && status_.step % tenth != 0 && time - logged_ < kLogEvery) return;
+  logged_ = time;
+  context_.news.log.info("progress", {{"run", run_},
+                                      {"step", status_.step},
+                                      {"steps", status_.steps},
+                                      {"loss", status_.loss},
+                                      {"learning-rate", status_.learning_rate}});
+  log_damaged();
+}
+
+// Files that are done without, each once and not more of them than the data set names.
+void Journal::log_damaged() {
+  const std::vector<std::string> messages = prepared_->data->skipped->messages();
+  for (; damaged_logged_ < messages.size(); ++damaged_logged_)
+    context_.news.log.warning("damaged-file-skipped", {{"run", run_}, {"what", messages[damaged_logged_]}});
+  const std::size_t met = prepared_->data->skipped->count();  // once more in every epoch
+  if (met > std::max(messages.size(), damaged_met_))
+    context_.news.log.warning("damaged-files-skipped", {{"run", run_}, {"times", met}});
+  damaged_met_ = met;
+}
+
+void Journal::reported(const std::optional<Member::Evaluation>& evaluation) {
+  if (evaluation) {
+    const int classes = prepared_->model.classes;
+    const auto total = static_cast<double>(evaluation->counts.total);
+    status_.evaluated = true;
+    status_.evaluation_step = evaluation->step;
+    status_.evaluation_accuracy = static_cast<double>(evaluation->counts.correct) / total;
+    // With five classes or fewer the right one is always among the five highest.
+    status_.evaluation_accuracy_5 =
+        classes > 5 ? static_cast<double>(evaluation->counts.correct_5) / total : 0;
+    status_.evaluation_loss = evaluation->counts.loss_sum / total;
+    Numbers& counted = context_.news.metrics.numbers();
+    counted.observe(StepPart::kEvaluate, std::chrono::duration<double>(Clock::now() - evaluating_).count());
+    counted.accuracy = status_.evaluation_accuracy;
+    counted.accuracy_5 = status_.evaluation_accuracy_5 > 0 ? status_.evaluation_accuracy_5 : Numbers::kUnknown;
+    context_.news.log.info("evaluated", {{"run", run_},
+                                         {"step", status_.evaluation_step},
+                                         {"accuracy", status_.evaluation_accuracy},
+                                         {"loss", status_.evaluation_loss}});
+    log_damaged();
+  }
+  write_metrics(evaluation.has_value());
+  publish(true);
+}
+
+void Journal::write_metrics(bool evaluated) {
+  metrics_->add(numbers_->line(status_, evaluated));
+  if (evaluated) metrics_->flush();
+}
+
+void Journal::waited(const View& view, const Waiting& waiting, double seconds) {
+  numbers_->waited(waiting.ranks, seconds);
+  for (const Rank rank : waiting.ranks)
+    context_.news.metrics.numbers().peers[view.seat(rank)].wait_seconds +=
+        seconds / static_cast<double>(waiting.ranks.size());
+}
+
+// --- the run ---
+
+void Journal::state(schema::RunState state, const std::string& reason) {
+  if (status_.state == state) return;
+  status_.state = state;
+  status_.reason = reason;
+  status_.since_ms = unix_time_ms();
+  publish(true);
+}
+
+void Journal::note(const std::string& reason) {
+  status_.reason = reason;
+  publish(true);
+}
+
+void Journal::digest(std::uint64_t digest, std::uint64_t step) {
+  status_.digest = digest;
+  status_.digest_step = step;
+}
+
+void Journal::publish(bool now) {
+  const Clock::time_point time = Clock::now();
+  if (!now && time - published_ < kPublishEvery) return;
+  published_ = time;
+  context_.disk.store.update(refreshed());
+}
+
+const schema::RunStatus& Journal::refreshed() {
+  numbers_->show(status_);
+  return status_;
+}
+
+}  // namespace tg::daemon

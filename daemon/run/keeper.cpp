@@ -1,0 +1,217 @@
+#include "daemon/run/keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/run/recorded_end.h"
+#include "daemon/step/job_layout.h"
+#include "daemon/store/artefacts.h"
+#include "daemon/store/checkpoints.h"
+#include "daemon/store/state_facts.h"
+#include "daemon/store/stretch.h"
+#include "engine/optimizer.h"
+#include "kernels/base/check.h"
+#include "kernels/base/hex.h"
+#include "schema/text.h"
+
+namespace tg::daemon {
+namespace {
+
+std::map<std::string, std::string> metadata(const RunRecord& record, const schema::StateId& state,
+                                            const Prepared& prepared) {
+  std::map<std::string, std::string> all =
+      metadata_of({record.id, record.key, state, record.spec, counters_of(record.status)});
+  if (!prepared.description.empty()) all[kDescription] = prepared.description;
+  return all;
+}
+
+// This member had committed a state that it did not know to be confirmed. Others may have confirmed it: so that all have
+// one in common, it is kept as well.
+void write_one_ahead(const RunContext& context, const Prepared& prepared, const RunRecord& record,
+                     schema::StateId state, double ema) {
+  Replica& replica = *prepared.replica;
+  try {
+    replica.redo();
+    replica.confirm(engine::average_rate(ema, replica.committed_steps()));
+    state.step = replica.confirmed_steps();
+    state.digest = Replica::combine(replica.segment_digests());
+  } catch (const std::exception& error) {
+    return context.news.log.warning("digest-failed", {{"run", record.id}, {"error", error.what()}});
+  }
+  const Result<Artefacts> artefacts =
+      artefacts_of(prepared.model, arrays_of(replica), metadata(record, state, prepared));
+  const Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state,
+                                                              record.from, artefacts->at(kStateFile))
+                                   : Status(artefacts.error());
+  if (!written.ok())
+    context.news.log.warning("checkpoint-failed",
+                             {{"run", record.id}, {"step", state.step}, {"error", written.error().message}});
+}
+
+}  // namespace
+
+Status Keeper::begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies, const RunRecord* before) {
+  record_ = std::move(first);
+  prepared_ = std::move(prepared);
+  copies_ = copies;
+  checkpointed_ = Clock::now();
+  if (before != nullptr) {
+    const Result<std::uint64_t> lines =
+        add_stretch(context_.disk.store.directory(record_.id) + "/" + kViewsFile, stretch_of(*before));
+    if (!lines.ok()) return lines.error();
+    record_.stretches = *lines;
+  }
+  return context_.disk.store.write(record_);
+}
+
+// --- while it goes on ---
+
+bool Keeper::checkpoint_is_due() const {
+  const auto every = std::chrono::milliseconds(job_.checkpoint_every_ms);
+  return every.count() > 0 && !saving_ && !writes_ && Clock::now() - checkpointed_ >= every;
+}
+
+void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunStatus& status,
+                              const std::shared_ptr<LineFile>& metrics) {
+  if (saving_ || writes_) return;  // a disk that is slower than the clock: the next one comes
+  checkpointed_ = Clock::now();
+  writes_ = state.step;
+  RunRecord record = record_;
+  record.status = status;
+  record.status.reason.clear();
+  record.status.digest = state.digest;
+  record.status.digest_step = state.step;
+  const auto advance = [&progress = context_.news.progress] { ++progress.count; };
+  const StateArrays arrays = copies_ ? copy_of(*prepared_->replica, prepared_->model.segments.padded_count())
+                                     : arrays_of(*prepared_->replica, advance);
+  metrics->flush();
+  context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, arrays, state, metrics,
+                            metadata = metadata(record, state, *prepared_), record] {
+    // Lines that the disk does not take are missing later on; a state is worth more than they are.
+    if (const Status lines = metrics->sync(); !lines.ok())
+      context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", lines.error().message}});
+    const Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays, metadata);
+    Status written = artefacts
+                         ? daemon::write_checkpoint(context.disk.store.directory(record.id), state, record.from,
+                                                    artefacts->at(kStateFile))
+                         : Status(artefacts.error());
+    if (written.ok()) written = context.disk.store.keep(record);
+    context.tell.checkpointed({key, state.step, written});
+  });
+}
+
+std::optional<std::string> Keeper::checkpointed(const CheckpointWritten& outcome) {
+  writes_.reset();
+  const std::string id = record_.id;
+  if (outcome.status.ok()) {
+    context_.news.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
+    context_.news.log.info("checkpoint", {{"run", id}, {"step", outcome.step}});
+    return std::nullopt;
+  }
+  const std::string& why = outcome.status.error().message;
+  context_.news.log.warning("checkpoint-failed", {{"run", id}, {"step", outcome.step}, {"error", why}});
+  return "the checkpoint of step " + std::to_string(outcome.step) + " is not written, the one before stays: " + why;
+}
+
+// --- the end ---
+
+void Keeper::begin_save(const schema::RunStatus& status, std::shared_ptr<LineFile> metrics,
+                        const std::shared_ptr<Timeline>& timeline, bool one_ahead) {
+  saving_ = true;
+  context_.news.progress.phase = schema::Phase::kSave;
+  const bool traced = timeline->on();
+  timeline->stop();
+  record_.status = status;
+  for (const std::string& name : record_.member_names)
+    if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
+  const schema::StateId state{record_.status.lineage, record_.view, status.digest_step, status.digest};
+  context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, timeline, metrics = std::move(metrics),
+                            traced, state, one_ahead, ema = job_.ema, metadata = metadata(record_, state, *prepared_),
+                            record = record_]() mutable {
+    const std::string directory = context.disk.store.directory(record.id);
+    const auto advance = [&context] { ++context.news.progress.count; };
+    RunSaved outcome{key, schema::SaveState::kSaved, "", {}, nullptr};
+    const auto failed = [&](const Error& error) {
+      if (outcome.save == schema::SaveState::kSaved) outcome.problem = error.message;
+      outcome.save = schema::SaveState::kNotSaved;
+    };
+    Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays_of(*prepared->replica, advance), metadata);
+    if (!artefacts) {
+      failed(artefacts.error());
+    } else {
+      outcome.artefacts = std::make_shared<const Artefacts>(*std::move(artefacts));
+      Result<FileMarks> marks = write_artefacts(directory, *outcome.artefacts);
+      if (!marks) {
+        failed(marks.error());
+      } else {
+        record.files = *std::move(marks);
+      }
+    }
+    if (traced)
+      if (const Status written = timeline->write(directory + "/trace.json"); !written) failed(written.error());
+    // What is hashed is closed first. One that lacks lines gets no hash, so that whoever fetches it is told.
+    if (const Status whole = metrics->close(); !whole) {
+      context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", whole.error().message}});
+    } else if (const Result<engine::FileMark> mark = engine::mark_of_file(directory + "/metrics.jsonl"); mark) {
+      record.files["metrics.jsonl"] = *mark;
+    }
+    schema::MemberStatus& own = record.own_row();
+    own.state = record.status.state;
+    own.save = outcome.save;
+    own.problem = schema::clip_text(outcome.problem, schema::kMostProblemBytes);
+    if (const Status kept = context.disk.store.keep(record); !kept) failed(kept.error());
+    if (outcome.save == schema::SaveState::kSaved) {
+      if (schema::is_fact(record.status.state))
+        delete_checkpoints(directory);
+      else if (one_ahead)
+        write_one_ahead(context, *prepared, record, state, ema);
+    }
+    outcome.files = record.files;
+    context.tell.saved(std::move(outcome));
+  });
+}
+
+schema::Ended Keeper::own_end(schema::SaveState save, const std::string& problem) const {
+  const schema::RunStatus& status = record_.status;
+  schema::Ended own;
+  own.state = status.state;
+  own.reason = status.reason;
+  own.since_ms = status.since_ms;
+  own.held_step = status.digest_step;
+  own.held_digest = status.digest;
+  if (schema::is_fact(own.state)) {
+    own.step = own.held_step;
+    own.digest = own.held_digest;
+  }
+  own.save = save;
+  own.problem = schema::clip_text(problem, schema::kMostProblemBytes);
+  return own;
+}
+
+void Keeper::saved(const RunSaved& outcome) {
+  context_.news.progress.phase = schema::Phase::kIdle;  // and waits for the others' words
+  saved_ = true;
+  if (outcome.save == schema::SaveState::kSaved)
+    context_.news.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
+  record_.files = outcome.files;
+  if (outcome.save != schema::SaveState::kSaved) unsaved_ = outcome.artefacts;
+}
+
+Status Keeper::ended(const RunEnd& end) {
+  record_end(record_, end, context_.self.names);
+  schema::MemberStatus& own = record_.own_row();
+  const bool anybody = std::any_of(end.members.begin(), end.members.end(),
+                                   [](const auto& word) { return word && word->save == schema::SaveState::kSaved; });
+  if (own.save == schema::SaveState::kNotSaved && !anybody && unsaved_) {
+    own.save = schema::SaveState::kInMemory;
+    context_.disk.store.hold(record_.id, *unsaved_, prepared_,
+                             Replica::bytes(prepared_->model, prepared_->replica->slot_count(), keeps_average(job_)));
+  }
+  context_.news.progress.phase = schema::Phase::kIdle;
+  const Result<std::uint64_t> lines =
+      add_stretch(context_.disk.store.directory(record_.id) + "/" + kViewsFile, stretch_of(record_));
+  if (lines.ok()) record_.stretches = *lines;
+  return context_.disk.store.write(record_);
+}
+
+}  // namespace tg::daemon

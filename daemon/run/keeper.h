@@ -1,0 +1,74 @@
+// What a run leaves on this node's disk: its record, checkpoints beside training, and at its end the last state with
+// the artefacts. It copies or reads the confirmed state on the node's thread, and writes on the saver's. Lasts for the
+// run. Node's thread.
+//
+//   begin -> (write_checkpoint ... checkpointed) ... -> begin_save ... saved -> ended
+//
+// A checkpoint is written from a copy. Where there is no memory for one, the state itself is read, and training holds
+// before the step that would overwrite it: holds().
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/membership/run_end.h"
+#include "daemon/run/run_context.h"
+#include "daemon/step/threads/timeline.h"
+#include "daemon/store/line_file.h"
+#include "daemon/store/run_record.h"
+#include "schema/options/job.h"
+
+namespace tg::daemon {
+
+class Keeper {
+ public:
+  Keeper(const RunContext& context, std::uint64_t key, const schema::JobSpec& job)
+      : context_(context), key_(key), job_(job) {}
+
+  // Writes the record; of a run that is resumed also the line of the stretch before, and, as a checkpoint of this
+  // lineage, the state that it begins with. copies: there is memory for the copy of a checkpoint.
+  Status begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies, const RunRecord* before);
+
+  // --- while it goes on ---
+  // By this node's clock: the member of the lowest rank asks all for one then.
+  bool checkpoint_is_due() const;
+  // All members have committed this state, and nobody writes it before the next commit. metrics: on the disk before it.
+  void write_checkpoint(const schema::StateId& state, const schema::RunStatus& status,
+                        const std::shared_ptr<LineFile>& metrics);
+  // Why the last one was not written; nothing if it was.
+  std::optional<std::string> checkpointed(const CheckpointWritten& outcome);
+  // This step would overwrite what is being read.
+  bool holds(std::uint64_t step) const { return writes_ && !copies_ && step > *writes_; }
+
+  // --- its end ---
+  // The state of `status` is the replica's confirmed one. one_ahead: it has undone a commit for that.
+  void begin_save(const schema::RunStatus& status, std::shared_ptr<LineFile> metrics,
+                  const std::shared_ptr<Timeline>& timeline, bool one_ahead);
+  bool saving() const { return saving_; }
+  bool writes_state() const { return saving_ && !saved_; }  // the last one
+  // What this member tells the others then.
+  schema::Ended own_end(schema::SaveState save, const std::string& problem) const;
+  void saved(const RunSaved& outcome);
+  // The verdict: records it. A state that nobody could save stays in memory.
+  Status ended(const RunEnd& end);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const RunContext& context_;
+  const std::uint64_t key_;
+  const schema::JobSpec& job_;
+  RunRecord record_;
+  std::shared_ptr<const Prepared> prepared_;
+  bool copies_ = true;
+  Clock::time_point checkpointed_{};
+  std::optional<std::uint64_t> writes_;  // the checkpoint of that step, now
+  bool saving_ = false, saved_ = false;
+  std::shared_ptr<const Artefacts> unsaved_;  // of the last state, if it could not be saved
+};
+
+}  // namespace tg::daemon

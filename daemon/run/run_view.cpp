@@ -1,0 +1,146 @@
+#include "daemon/run/run_view.h"
+
+#include <exception>
+#include <utility>
+
+#include "daemon/run/shares.h"
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+
+RunView::RunView(const Parts& parts, View view)
+    : run_(parts),
+      view_(std::move(view)),
+      self_(view_.rank(parts.context.self.config.seat()).value()),
+      weights_(by_rank(view_, parts.identity.weights)),
+      shares_(member_shares(view_, parts.context.self.names, parts.identity.weights, parts.identity.global_batch)),
+      numbers_(shares_, self_, parts.identity.global_batch) {}
+
+RunView::~RunView() = default;
+
+// --- its beginning ---
+
+void RunView::prepared(std::shared_ptr<const Prepared> prepared) {
+  prepared_ = std::move(prepared);
+  const bool has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
+  member_ = std::make_unique<Member>(Member::Options{.run_key = run_.identity.key,
+                                                     .view = view_,
+                                                     .self = run_.context.self.config.seat(),
+                                                     .names = run_.context.self.names,
+                                                     .weights = weights_,
+                                                     .job = run_.job,
+                                                     .has_test_data = has_test_data,
+                                                     .global_batch = run_.identity.global_batch,
+                                                     .first_step = prepared_->replica->committed_steps()},
+                                     prepared_->model, static_cast<Member::Delegate&>(*this));
+}
+
+// With its helpers. On a device this takes memory and streams, and reads the state.
+Status RunView::begin(const schema::Commit& choice) {
+  TG_CHECK(is_prepared() && !begun());
+  const RunContext& context = run_.context;
+  std::vector<std::unique_ptr<Worker>> workers;
+  const std::size_t helpers = helpers_of(workers_for(context.threads_for(run_.job)));
+  try {
+    member_->begin(choice, {context.machine.compute.home(), context.machine.kernels, *prepared_->replica,
+                            run_.trainer.gradients(), context.network.pool});
+    for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member_->make_worker());
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kRunFailed, std::string("the engine failed: ") + error.what()};
+  }
+  crew_ = std::make_unique<Crew>(std::move(workers), run_.timeline,
+                                 [&context, key = run_.identity.key](StepEvent&& event) {
+                                   context.tell.happened({key, std::move(event)});
+                                 });
+  return {};
+}
+
+// --- what the member asks for ---
+
+void RunView::send(const std::vector<Seat>& to, const schema::SharedFrame& frame) {
+  const std::optional<Seat> full = run_.context.network.mesh.send(to, frame);
+  if (!full) return;
+  const std::string& name = run_.context.self.names[*full];
+  member_->fail({ErrorKind::kRunFailed, name, "send",
+                 name + " takes no frames any more: " + std::to_string(kMostWaitingFrames) + " wait for it"});
+}
+
+void RunView::train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) {
+  run_.trainer.train(step, layout, parameters, early);
+}
+
+void RunView::segment_ready(std::size_t segment) { run_.trainer.segment_ready(segment); }
+
+void RunView::evaluate(std::uint64_t step) {
+  run_.journal.evaluation_began();
+  run_.trainer.evaluate(step);
+}
+
+void RunView::reached(schema::Phase phase, std::uint64_t step) { run_.context.machine.fault.reached(phase, step); }
+
+// One clock for all: that of the lowest rank.
+void RunView::step_begins(std::uint64_t step) {
+  run_.journal.step_began(step);
+  if (self_ == Rank(0) && run_.keeper.checkpoint_is_due()) member_->request_checkpoint();
+  const RunContext& context = run_.context;
+  if (!context.machine.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step)) return;
+  prepared_->replica->flip_bit(prepared_->model.segments[0].offset);
+  context.news.log.warning("fault-injected",
+                           {{"kind", "flip"}, {"segment", prepared_->model.segments[0].name}, {"step", step}});
+}
+
+bool RunView::may_start_early(std::uint64_t step) {
+  return !run_.context.machine.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step);
+}
+
+bool RunView::work() { return crew_ && !run_.keeper.holds(member_->step()) && crew_->work(*member_); }
+
+// --- its news ---
+
+void RunView::computed(const GradientReady& last) { run_.journal.computed(last); }
+
+void RunView::committed(const Member::Committed& committed) { run_.journal.committed(committed); }
+
+void RunView::confirmed(std::uint64_t step, bool checkpoint) {
+  if (run_.journal.status().step < step) run_.journal.confirmed(step);  // else before its report
+  if (!checkpoint) return;
+  const std::uint64_t digest = Replica::combine(prepared_->replica->segment_digests());
+  run_.keeper.write_checkpoint({run_.identity.lineage(), view_.number(), step, digest}, run_.journal.refreshed(),
+                               run_.journal.metrics());
+}
+
+void RunView::reported(const std::optional<Member::Evaluation>& evaluation) { run_.journal.reported(evaluation); }
+
+void RunView::state_digests(const std::vector<std::uint64_t>& digests) {
+  run_.journal.digest(Replica::combine(digests), prepared_->replica->confirmed_steps());
+}
+
+void RunView::waited(const Waiting& waiting, Clock::time_point since) {
+  const Clock::time_point now = Clock::now();
+  if (now - since > Standstill::kOwnSleep) return;  // this process was stopped: nobody else is to blame
+  run_.journal.waited(view_, waiting, std::chrono::duration<double>(now - since).count());
+  if (run_.timeline->on()) run_.timeline->add(Timeline::Track::kNode, "wait", member_->step(), since, now);
+}
+
+// --- watching ---
+
+std::uint64_t RunView::step_timeout_ms() const {
+  return std::max(run_.job.step_timeout_ms, static_cast<std::uint64_t>(10'000 * numbers_.median_step_seconds()));
+}
+
+// Everybody alive, nobody stuck in its own work, and still nothing comes: a frame was lost on the way.
+void RunView::tick() {
+  const auto limit = std::chrono::milliseconds(step_timeout_ms() * 3 / 2);
+  const bool stands_still = standstill_.tick(Clock::now(), run_.context.news.progress.count) >= limit;
+  const Waiting waits = member_->waiting();
+  if (!stands_still || waits.ranks.empty()) return;
+  const std::string phase = member_->reporting() ? "evaluate" : std::string(to_word(waits.phase));
+  const Rank first = waits.ranks.front();
+  member_->fail(member_->members().cause(
+      first, phase,
+      run_.context.self.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " +
+          member_->members().names[first] + " in " + phase + " of step " +
+          std::to_string(run_.journal.status().step) + ": it is alive but its frames do not come"));
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,94 @@
+// What lasts for a view on one member: who takes part and with which shares, who decides a step (Member), the helpers
+// that compute the exchange (Crew), and the view's rates. It carries out what the member asks for: frames go to the
+// mesh, orders to the run's compute thread, news to the journal, states to the keeper, all of which outlive it. Node's
+// thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/membership/run_identity.h"
+#include "daemon/run/journal.h"
+#include "daemon/run/keeper.h"
+#include "daemon/run/run_context.h"
+#include "daemon/run/run_numbers.h"
+#include "daemon/run/standstill.h"
+#include "daemon/step/member.h"
+#include "daemon/step/threads/crew.h"
+#include "daemon/step/threads/timeline.h"
+#include "daemon/step/threads/trainer.h"
+#include "schema/options/job.h"
+
+namespace tg::daemon {
+
+class RunView : private Member::Delegate {
+ public:
+  struct Parts {  // of the run
+    const RunContext& context;
+    const RunIdentity& identity;
+    const schema::JobSpec& job;
+    Trainer& trainer;
+    Journal& journal;
+    Keeper& keeper;
+    std::shared_ptr<Timeline> timeline;
+  };
+  RunView(const Parts& parts, View view);
+  ~RunView() override;
+
+  // Frames of the others may come from now on, even before the commit.
+  void prepared(std::shared_ptr<const Prepared> prepared);
+  // The first step begins.
+  Status begin(const schema::Commit& choice);
+
+  // Takes frames and events of a step. Prepared.
+  Member& member() { return *member_; }
+  bool is_prepared() const { return member_ != nullptr; }
+  bool begun() const { return member_ && member_->begun(); }
+  // The exchange's work: what the helpers take, or one piece on this thread; false if there is none now.
+  bool work();
+  // Events to be taken before that: one makes one piece ready at most, more pieces than this are not handed out.
+  std::size_t events_at_once() const { return crew_ ? crew_->most_pieces() : 1; }
+  // The node's thread had nothing to do since then while these members were waited for.
+  void waited(const Waiting& waiting, std::chrono::steady_clock::time_point since);
+  void tick();
+  std::uint64_t step_timeout_ms() const;  // max(floor, 10 x median step)
+
+  const View& view() const { return view_; }
+  const Per<Rank, std::uint16_t>& weights() const { return weights_; }
+  const std::vector<schema::MemberShare>& shares() const { return shares_; }  // of the global batch, by rank
+  const Per<Rank, std::string>& member_names() const { return member_->members().names; }  // prepared
+  RunNumbers& numbers() { return numbers_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // Member::Delegate
+  void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
+  void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) override;
+  void segment_ready(std::size_t segment) override;
+  void evaluate(std::uint64_t step) override;
+  void reached(schema::Phase phase, std::uint64_t step) override;
+  void step_begins(std::uint64_t step) override;
+  bool may_start_early(std::uint64_t step) override;
+  void computed(const GradientReady& last) override;
+  void committed(const Member::Committed& committed) override;
+  void confirmed(std::uint64_t step, bool checkpoint) override;
+  void reported(const std::optional<Member::Evaluation>& evaluation) override;
+  void state_digests(const std::vector<std::uint64_t>& digests) override;
+
+  const Parts run_;
+  const View view_;
+  const Rank self_;
+  const Per<Rank, std::uint16_t> weights_;
+  const std::vector<schema::MemberShare> shares_;
+  RunNumbers numbers_;
+  std::shared_ptr<const Prepared> prepared_;
+  std::unique_ptr<Member> member_;
+  Standstill standstill_;
+  std::unique_ptr<Crew> crew_;  // last: its threads use the member's workers
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,18 @@
+// The arrays of one state, wherever they are: what a file of it is made of, and what a replica begins with.
+#pragma once
+
+#include <vector>
+
+#include "engine/storage/tensor_image.h"
+
+namespace tg::daemon {
+
+// Flat and padded as the model's tables say.
+struct StateArrays {
+  engine::ReadFloats parameters;
+  std::vector<engine::ReadFloats> slots;
+  engine::ReadFloats average;  // empty where the parameters stand for it
+  engine::ReadFloats statistics;
+};
+
+}  // namespace tg::daemon
