@@ -11,6 +11,7 @@ add_library(tgd_control STATIC
   ${CMAKE_CURRENT_LIST_DIR}/store/line_file.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/retention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/run_files.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/store/run_index.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/run_record.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/run_line.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/run_store.cpp

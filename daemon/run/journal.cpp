@@ -36,11 +36,12 @@ void Journal::begin(schema::RunStatus first, const std::shared_ptr<const Prepare
   publish(true);
 }
 
-Status Journal::open_metrics(const std::string& directory) {
+Status Journal::open_metrics(const std::string& directory, std::uint64_t after_step) {
   const std::string path = directory + "/" + kMetricsFile;
+  last_line_ = after_step;
   const bool goes_on = status_.lineage > 1;
   if (goes_on)
-    if (Status cut = cut_back(path, status_.from_step); !cut.ok()) return cut;
+    if (Status cut = cut_back(path, after_step); !cut.ok()) return cut;
   metrics_ = std::make_shared<LineFile>(path, goes_on ? LineFile::Begin::kGoesOn : LineFile::Begin::kAnew);
   return {};
 }
@@ -138,6 +139,8 @@ void Journal::reported(const std::optional<Member::Evaluation>& evaluation) {
 }
 
 void Journal::write_metrics(bool evaluated) {
+  if (status_.step == last_line_) return;  // a run that is resumed at its last step
+  last_line_ = status_.step;
   metrics_->add(numbers_->line(status_, evaluated));
   if (evaluated) metrics_->flush();
 }
@@ -147,6 +150,17 @@ void Journal::waited(const View& view, const Waiting& waiting, double seconds) {
   for (const Rank rank : waiting.ranks)
     context_.news.metrics.numbers().peers[view.seat(rank)].wait_seconds +=
         seconds / static_cast<double>(waiting.ranks.size());
+}
+
+std::optional<schema::RunStatus> Journal::take_unconfirmed() {
+  if (!unconfirmed_) return std::nullopt;
+  const Member::Committed committed = *std::exchange(unconfirmed_, std::nullopt);
+  schema::RunStatus status = status_;
+  status.step = committed.step;
+  status.loss = committed.loss_sum / static_cast<double>(numbers_->global_batch());
+  status.learning_rate = committed.learning_rate;
+  metrics_->add(numbers_->line(status, false));
+  return status;
 }
 
 // --- the run ---

@@ -28,8 +28,8 @@ class Journal {
   void enter(RunNumbers& numbers);
   // The run begins with this status, and goes on with the metrics file where there is one.
   void begin(schema::RunStatus first, const std::shared_ptr<const Prepared>& prepared, double checkpoint_seconds);
-  // Goes on with the file that is there from the step that the run begins at.
-  Status open_metrics(const std::string& directory);
+  // Goes on after the line of that step with a file that is there.
+  Status open_metrics(const std::string& directory, std::uint64_t after_step);
 
   // --- a step ---
   void step_began(std::uint64_t step);
@@ -39,6 +39,10 @@ class Journal {
   void evaluation_began() { evaluating_ = Clock::now(); }
   void reported(const std::optional<Member::Evaluation>& evaluation);
   void waited(const View& view, const Waiting& waiting, double seconds);
+
+  // The commit that was told last and never confirmed, as its status would have been; its line is written. Nothing if
+  // there is none.
+  std::optional<schema::RunStatus> take_unconfirmed();
 
   // --- the run ---
   void state(schema::RunState state, const std::string& reason);
@@ -65,6 +69,7 @@ class Journal {
   RunNumbers* numbers_ = nullptr;                 // of the present view
   std::optional<Member::Committed> unconfirmed_;  // what the last commit told
   std::shared_ptr<LineFile> metrics_;             // while the run goes on
+  std::uint64_t last_line_ = 0;                   // the step of its last line
   Clock::time_point published_{}, logged_{};
   Clock::time_point computed_{}, evaluating_{};  // the own gradient was whole; an evaluation began
   std::size_t damaged_logged_ = 0, damaged_met_ = 0;

@@ -27,8 +27,9 @@ std::map<std::string, std::string> metadata(const RunRecord& record, const schem
 
 // This member had committed a state that it did not know to be confirmed. Others may have confirmed it: so that all have
 // one in common, it is kept as well.
-void write_one_ahead(const RunContext& context, const Prepared& prepared, const RunRecord& record,
-                     schema::StateId state, double ema) {
+void write_ahead(const RunContext& context, const Prepared& prepared, RunRecord record,
+                 const schema::RunStatus& ahead, schema::StateId state, double ema) {
+  record.status = ahead;
   Replica& replica = *prepared.replica;
   try {
     replica.redo();
@@ -115,8 +116,8 @@ std::optional<std::string> Keeper::checkpointed(const CheckpointWritten& outcome
 
 // --- the end ---
 
-void Keeper::begin_save(const schema::RunStatus& status, std::shared_ptr<LineFile> metrics,
-                        const std::shared_ptr<Timeline>& timeline, bool one_ahead) {
+void Keeper::begin_save(const schema::RunStatus& status, const std::optional<schema::RunStatus>& ahead,
+                        std::shared_ptr<LineFile> metrics, const std::shared_ptr<Timeline>& timeline) {
   saving_ = true;
   context_.news.progress.phase = schema::Phase::kSave;
   const bool traced = timeline->on();
@@ -126,7 +127,7 @@ void Keeper::begin_save(const schema::RunStatus& status, std::shared_ptr<LineFil
     if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
   const schema::StateId state{record_.status.lineage, record_.view, status.digest_step, status.digest};
   context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, timeline, metrics = std::move(metrics),
-                            traced, state, one_ahead, ema = job_.ema, metadata = metadata(record_, state, *prepared_),
+                            traced, state, ahead, ema = job_.ema, metadata = metadata(record_, state, *prepared_),
                             record = record_]() mutable {
     const std::string directory = context.disk.store.directory(record.id);
     const auto advance = [&context] { ++context.news.progress.count; };
@@ -163,8 +164,8 @@ void Keeper::begin_save(const schema::RunStatus& status, std::shared_ptr<LineFil
     if (outcome.save == schema::SaveState::kSaved) {
       if (schema::is_fact(record.status.state))
         delete_checkpoints(directory);
-      else if (one_ahead)
-        write_one_ahead(context, *prepared, record, state, ema);
+      else if (ahead)
+        write_ahead(context, *prepared, record, *ahead, state, ema);
     }
     outcome.files = record.files;
     context.tell.saved(std::move(outcome));

@@ -45,9 +45,9 @@ class Keeper {
   bool holds(std::uint64_t step) const { return writes_ && !copies_ && step > *writes_; }
 
   // --- its end ---
-  // The state of `status` is the replica's confirmed one. one_ahead: it has undone a commit for that.
-  void begin_save(const schema::RunStatus& status, std::shared_ptr<LineFile> metrics,
-                  const std::shared_ptr<Timeline>& timeline, bool one_ahead);
+  // The state of `status` is the replica's confirmed one. ahead: of the commit that it has undone for that, if any.
+  void begin_save(const schema::RunStatus& status, const std::optional<schema::RunStatus>& ahead,
+                  std::shared_ptr<LineFile> metrics, const std::shared_ptr<Timeline>& timeline);
   bool saving() const { return saving_; }
   bool writes_state() const { return saving_ && !saved_; }  // the last one
   // What this member tells the others then.

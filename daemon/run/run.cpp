@@ -99,7 +99,7 @@ void Run::prepared(Result<std::shared_ptr<const PreparedView>> result) {
   if (result.ok()) {
     fitted_ = result.value();
     prepared_ = fitted_->run;
-    view_.prepared(prepared_);
+    view_.prepared(prepared_, evaluates_first());
   }
   candidate_.prepared(std::move(result));
 }
@@ -212,7 +212,11 @@ Status Run::begin(const schema::Commit& choice) {
   if (Status written = keeper_.begin(first_record(), prepared_, copies, start_ ? start_->record.get() : nullptr);
       !written.ok())
     return written;
-  if (Status opened = journal_.open_metrics(context_.disk.store.directory(identity_.id)); !opened.ok()) return opened;
+  // The line of an evaluation that is still due is written with it.
+  if (Status opened = journal_.open_metrics(context_.disk.store.directory(identity_.id),
+                                            facts.from_step - (evaluates_first() ? 1 : 0));
+      !opened.ok())
+    return opened;
   if (start_)
     keeper_.write_checkpoint({identity_.lineage(), view_.view().number(), start_->state.step, start_->state.digest},
                              journal_.refreshed(), journal_.metrics());
@@ -222,6 +226,14 @@ Status Run::begin(const schema::Commit& choice) {
     context_.news.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", journal_.status().reason}});
   }
   return view_.begin(choice);
+}
+
+// Of the state that it is resumed from: a crash, or a shutdown, came between its commit and its evaluation.
+bool Run::evaluates_first() const {
+  if (!start_ || start_->from_the_beginning || prepared_->data->test.labels.empty()) return false;
+  const std::uint64_t step = start_->state.step;
+  const bool due = step == job_.steps || (job_.evaluate_every > 0 && step % job_.evaluate_every == 0);
+  return due && !(start_->counters.evaluated && start_->counters.evaluation_step == step);
 }
 
 void Run::log_beginning(const schema::StartReply& facts) const {
@@ -275,7 +287,8 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
   const bool one_ahead = prepared_->replica->committed_steps() < committed;
   read_digests();
   journal_.state(state, reason);
-  keeper_.begin_save(journal_.refreshed(), journal_.take_metrics(), timeline_, one_ahead);
+  const std::optional<schema::RunStatus> ahead = one_ahead ? journal_.take_unconfirmed() : std::nullopt;
+  keeper_.begin_save(journal_.refreshed(), ahead, journal_.take_metrics(), timeline_);
 }
 
 // Of the last state. A device that has failed no longer says them: the last known ones stay, with their step.

@@ -70,6 +70,7 @@ class Run {
   schema::RunStatus first_status(const schema::StartReply& facts) const;
   RunRecord first_record() const;
   Status check_memory_of(const schema::StartReply& facts, bool& copies) const;
+  bool evaluates_first() const;
   void log_beginning(const schema::StartReply& facts) const;
   void read_digests();
 

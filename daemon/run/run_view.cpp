@@ -20,9 +20,10 @@ RunView::~RunView() = default;
 
 // --- its beginning ---
 
-void RunView::prepared(std::shared_ptr<const Prepared> prepared) {
+void RunView::prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_first) {
   prepared_ = std::move(prepared);
   const bool has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
+  if (evaluates_first && has_test_data) run_.journal.evaluation_began();
   member_ = std::make_unique<Member>(Member::Options{.run_key = run_.identity.key,
                                                      .view = view_,
                                                      .self = run_.context.self.config.seat(),
@@ -31,7 +32,8 @@ void RunView::prepared(std::shared_ptr<const Prepared> prepared) {
                                                      .job = run_.job,
                                                      .has_test_data = has_test_data,
                                                      .global_batch = run_.identity.global_batch,
-                                                     .first_step = prepared_->replica->committed_steps()},
+                                                     .first_step = prepared_->replica->committed_steps(),
+                                                     .evaluates_first = evaluates_first},
                                      prepared_->model, static_cast<Member::Delegate&>(*this));
 }
 
@@ -66,14 +68,14 @@ void RunView::send(const std::vector<Seat>& to, const schema::SharedFrame& frame
 }
 
 void RunView::train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) {
-  run_.trainer.train(step, layout, parameters, early);
+  run_.trainer.train({view_.number(), step}, layout, parameters, early);
 }
 
 void RunView::segment_ready(std::size_t segment) { run_.trainer.segment_ready(segment); }
 
 void RunView::evaluate(std::uint64_t step) {
   run_.journal.evaluation_began();
-  run_.trainer.evaluate(step);
+  run_.trainer.evaluate({view_.number(), step});
 }
 
 void RunView::reached(schema::Phase phase, std::uint64_t step) { run_.context.machine.fault.reached(phase, step); }

@@ -39,7 +39,8 @@ class RunView : private Member::Delegate {
   ~RunView() override;
 
   // Frames of the others may come from now on, even before the commit.
-  void prepared(std::shared_ptr<const Prepared> prepared);
+  // evaluates_first: an evaluation of the state that it begins with is due.
+  void prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_first);
   // The first step begins.
   Status begin(const schema::Commit& choice);
 

@@ -259,9 +259,14 @@ void Member::begin(const schema::Commit& choice, const Resources& resources) {
   layouts_ = layouts_of(options_.job, segments_, members_.count(), choice);
   exchange_.measure_by(resources_->home.addressable() ? GradientStatistics::kSlice : GradientStatistics::kWholeBucket);
   worker_ = make_worker();
-  if (!options_.evaluates_first || !options_.has_test_data) return begin_step();
-  pending_ = Pending{.step = options_.first_step, .evaluates = true, .confirmed = true};
-  delegate_.evaluate(options_.first_step);
+  const bool last = options_.first_step == options_.job.steps;  // only its end is missing
+  const bool evaluates = options_.evaluates_first && options_.has_test_data;
+  if (!last && !evaluates) return begin_step();
+  pending_ = Pending{.step = options_.first_step, .last = last, .evaluates = evaluates, .confirmed = true};
+  if (evaluates)
+    delegate_.evaluate(options_.first_step);
+  else
+    report({});
 }
 
 std::unique_ptr<Worker> Member::make_worker() {
