@@ -115,7 +115,8 @@ class SavedArraysTest : public testing::Test {
     const kernels::StateFloats next = replica.next(0, parameters.size());
     home->make_kernels()->copy_in(std::as_bytes(std::span(parameters)), next.parameters);
     home->make_kernels()->copy_in(std::as_bytes(std::span(slot)), next.slot0);
-    replica.commit(0.25F, simulation::draw_statistics(1, 0, 0));
+    replica.commit(simulation::draw_statistics(1, 0, 0));
+    replica.confirm(0.25F);
   }
   // The state file of these arrays.
   StateFile saved(const StateArrays& arrays) {
