@@ -8,7 +8,6 @@
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
 #include "daemon/store/state_facts.h"
-#include "daemon/store/stretch.h"
 #include "engine/optimizer.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
@@ -51,17 +50,11 @@ void write_ahead(const RunContext& context, const Prepared& prepared, RunRecord 
 
 }  // namespace
 
-Status Keeper::begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies, const RunRecord* before) {
+Status Keeper::begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies) {
   record_ = std::move(first);
   prepared_ = std::move(prepared);
   copies_ = copies;
   checkpointed_ = Clock::now();
-  if (before != nullptr) {
-    const Result<std::uint64_t> lines =
-        add_stretch(context_.disk.store.directory(record_.id) + "/" + kViewsFile, stretch_of(*before));
-    if (!lines.ok()) return lines.error();
-    record_.stretches = *lines;
-  }
   return context_.disk.store.write(record_);
 }
 
@@ -74,7 +67,11 @@ bool Keeper::checkpoint_is_due() const {
 
 void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunStatus& status,
                               const std::shared_ptr<LineFile>& metrics) {
-  if (saving_ || writes_) return;  // a disk that is slower than the clock: the next one comes
+  if (saving_) return;
+  if (writes_) {
+    due_ = Due{state, status, metrics};
+    return;
+  }
   checkpointed_ = Clock::now();
   writes_ = state.step;
   RunRecord record = record_;
@@ -103,6 +100,8 @@ void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunSta
 
 std::optional<std::string> Keeper::checkpointed(const CheckpointWritten& outcome) {
   writes_.reset();
+  if (const std::optional<Due> due = std::exchange(due_, std::nullopt))
+    write_checkpoint(due->state, due->status, due->metrics);
   const std::string id = record_.id;
   if (outcome.status.ok()) {
     context_.news.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
@@ -162,8 +161,8 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
     own.problem = schema::clip_text(outcome.problem, schema::kMostProblemBytes);
     if (const Status kept = context.disk.store.keep(record); !kept) failed(kept.error());
     if (outcome.save == schema::SaveState::kSaved) {
-      if (schema::is_fact(record.status.state))
-        delete_checkpoints(directory);
+      if (record.status.state == schema::RunState::kCompleted)
+        delete_checkpoints(directory);  // any other run may go on from one that all members have
       else if (ahead)
         write_ahead(context, *prepared, record, *ahead, state, ema);
     }
@@ -209,9 +208,6 @@ Status Keeper::ended(const RunEnd& end) {
                              Replica::bytes(prepared_->model, prepared_->replica->slot_count(), keeps_average(job_)));
   }
   context_.news.progress.phase = schema::Phase::kIdle;
-  const Result<std::uint64_t> lines =
-      add_stretch(context_.disk.store.directory(record_.id) + "/" + kViewsFile, stretch_of(record_));
-  if (lines.ok()) record_.stretches = *lines;
   return context_.disk.store.write(record_);
 }
 

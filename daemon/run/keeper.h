@@ -5,7 +5,8 @@
 //   begin -> (write_checkpoint ... checkpointed) ... -> begin_save ... saved -> ended
 //
 // A checkpoint is written from a copy. Where there is no memory for one, the state itself is read, and training holds
-// before the step that would overwrite it: holds().
+// before the step that would overwrite it: holds(). So it does where the disk has not written the one before: each
+// member keeps every state that all were asked for, so that all have one in common.
 #pragma once
 
 #include <chrono>
@@ -29,9 +30,8 @@ class Keeper {
   Keeper(const RunContext& context, std::uint64_t key, const schema::JobSpec& job)
       : context_(context), key_(key), job_(job) {}
 
-  // Writes the record; of a run that is resumed also the line of the stretch before, and, as a checkpoint of this
-  // lineage, the state that it begins with. copies: there is memory for the copy of a checkpoint.
-  Status begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies, const RunRecord* before);
+  // Writes the record. copies: there is memory for the copy of a checkpoint.
+  Status begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies);
 
   // --- while it goes on ---
   // By this node's clock: the member of the lowest rank asks all for one then.
@@ -41,8 +41,10 @@ class Keeper {
                         const std::shared_ptr<LineFile>& metrics);
   // Why the last one was not written; nothing if it was.
   std::optional<std::string> checkpointed(const CheckpointWritten& outcome);
-  // This step would overwrite what is being read.
-  bool holds(std::uint64_t step) const { return writes_ && !copies_ && step > *writes_; }
+  // The work of this step has to wait: it would overwrite what is being read, or is to be copied yet.
+  bool holds(std::uint64_t step) const {
+    return (writes_ && !copies_ && step > *writes_) || (due_ && step >= due_->state.step);
+  }
 
   // --- its end ---
   // The state of `status` is the replica's confirmed one. ahead: of the commit that it has undone for that, if any.
@@ -66,7 +68,13 @@ class Keeper {
   std::shared_ptr<const Prepared> prepared_;
   bool copies_ = true;
   Clock::time_point checkpointed_{};
+  struct Due {
+    schema::StateId state;
+    schema::RunStatus status;
+    std::shared_ptr<LineFile> metrics;
+  };
   std::optional<std::uint64_t> writes_;  // the checkpoint of that step, now
+  std::optional<Due> due_;               // the next one, once that is written
   bool saving_ = false, saved_ = false;
   std::shared_ptr<const Artefacts> unsaved_;  // of the last state, if it could not be saved
 };

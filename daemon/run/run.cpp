@@ -209,9 +209,7 @@ Status Run::begin(const schema::Commit& choice) {
   if (job_.trace) timeline_->start(context_.self.config.node, context_.self.config.seat().index());
   journal_.enter(view_.numbers());
   journal_.begin(first_status(facts), prepared_, static_cast<double>(job_.checkpoint_every_ms) / 1000);
-  if (Status written = keeper_.begin(first_record(), prepared_, copies, start_ ? start_->record.get() : nullptr);
-      !written.ok())
-    return written;
+  if (Status written = keeper_.begin(first_record(), prepared_, copies); !written.ok()) return written;
   // The line of an evaluation that is still due is written with it.
   if (Status opened = journal_.open_metrics(context_.disk.store.directory(identity_.id),
                                             facts.from_step - (evaluates_first() ? 1 : 0));

@@ -97,14 +97,15 @@ class Ways(unittest.TestCase):
             self.assertGreaterEqual(stretches(mesh[0], run)[1]["from"]["step"], 5)
             self.assertEqual(whole(mesh, run), digest)
             # Train on.
-            mesh.ctl("resume", run).ends(2, "COMPLETED", "--set steps=")
+            mesh.ctl("resume", run).ends(1, "COMPLETED", "--set steps=")
             mesh.ctl("resume", run, "--set", "model=mlp").ends(2, "model")
             mesh.ctl_ok("resume", run, "--set", "steps=160")
             self.assertEqual(whole(mesh, run), longer)
-            # And back to where it was before, with the same end.
-            mesh.ctl_ok("resume", run, "--from", "80")
+            # And back, with the same end.
+            mesh.ctl("resume", run, "--from", "7").ends(4, "not every node has the state of step 7")
+            mesh.ctl_ok("resume", run, "--from", "0")
             self.assertEqual(whole(mesh, run), longer)
-            mesh.ctl("resume", run, "--from", "7").ends(2, "7")
+            self.assertEqual([line["lineage"] for line in stretches(mesh[2], run)], [1, 2, 3, 4])
 
     def test_by_themselves(self):
         job = {"steps": 240, "checkpoint-every": "50ms", "auto-resume": "true"}
@@ -159,17 +160,17 @@ class Damage(unittest.TestCase):
             run = interrupt(mesh, job_of("cifarnet", mesh.folder, data_dir=folder, steps=5000), after=3)
             # Another data set.
             write_cifar10(folder, per_batch=16, seed=2)
-            mesh.ctl("resume", run).ends(1, "the data is not what the run began with")
+            mesh.ctl("resume", run).ends(2, "the data is not what the run began with")
             self.assertEqual(mesh.run(run)["state"], "INTERRUPTED")
             write_cifar10(folder, per_batch=16)
             # A missing node.
             mesh[1].end()
-            mesh.ctl("resume", run, "--set", "start-timeout=2s").ends(1, "node-b")
+            mesh.ctl("resume", run, "--set", "start-timeout=2s").ends(5, "node-b")
             self.assertEqual(mesh.run(run)["state"], "INTERRUPTED")
             # One whose state directory was emptied.
             shutil.rmtree(mesh[1].state_dir)
             mesh[1].start()
             mesh.wait_ready()
-            mesh.ctl("resume", run).ends(1, "node-b has no run")
+            mesh.ctl("resume", run).ends(4, "node-b has no run")
             self.assertEqual(mesh.run(run)["state"], "INTERRUPTED")
             self.assertTrue(checkpoints(mesh[0], run))
