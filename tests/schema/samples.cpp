@@ -3,6 +3,8 @@
 #include <bit>
 #include <sstream>
 
+#include "tests/schema/described.h"
+
 namespace tg::schema {
 namespace {
 
@@ -29,19 +31,10 @@ struct Describe {
     (put(values), ...);
   }
 
-  void operator()(const Hello& b) {
-    all(b.protocol, b.build, b.node, b.incarnation, b.names_hash, b.heard, b.sequence, b.echo, b.names, b.weight);
+  template <Described Body>
+  void operator()(const Body& body) {
+    for (const auto& [name, value] : told(body)) all(name, value);
   }
-  void operator()(const Refusal& b) { all(b.node, b.message); }
-  void operator()(const Claim& b) { all(b.run_id); }
-  void operator()(const Grant& b) { all(b.granted, b.message); }
-  void operator()(const Propose& b) { all(b.run_id, b.spec, b.weights); }
-  void operator()(const Vote& b) {
-    all(b.accepted, b.kind, b.message, b.spec_hash, b.model_hash, b.data_hash, b.state_hash, b.step_seconds,
-        b.local_batch, b.link_mbps, b.workers);
-  }
-  void operator()(const Commit& b) { all(b.exchange, b.coding, b.window_bytes, b.chunk_parameters); }
-  void operator()(const Fail& b) { all(b.kind, b.node, b.phase, b.message); }
   void operator()(const StepFrame& b) {
     all(b.rate_bits, b.flags, b.non_finite_segment, b.loss_sum, b.digests, b.scalers, b.statistics);
   }
@@ -50,14 +43,8 @@ struct Describe {
     all(b.chunk, b.phase, b.format, b.payload.size());
     for (const std::byte byte : b.payload) put(static_cast<std::uint8_t>(byte));
   }
-  void operator()(const Report& b) { all(b.last, b.correct, b.correct_5, b.total, b.loss_sum, b.digests); }
-  void operator()(const Goodbye& b) { all(b.reason); }
   void operator()(const Credit& b) { all(b.taken_bytes); }
   void operator()(const Probe& b) { all(b.burst, b.last, b.filler.size()); }
-  void operator()(const ProbeReply& b) { all(b.burst, b.micros); }
-  void operator()(const Ended& b) {
-    all(b.state, b.reason, b.since_ms, b.step, b.digest, b.held_step, b.held_digest, b.save, b.problem, b.asks);
-  }
 };
 
 RunStatus young_run() {
