@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "engine/storage/safetensors.h"
 #include "tests/daemon/temporary_directory.h"
+#include "tests/engine/safetensors_files.h"
 #include "tests/simulation/simulator/awkward_home.h"
 #include "tests/simulation/training/tiny_training.h"
 
