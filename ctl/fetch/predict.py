@@ -105,19 +105,6 @@ def max_pooling(one, tensor, x):
     return torch.nn.functional.max_pool2d(padded(one, x, -math.inf), one["kernel"], one["stride"], 0, one["dilation"])
 
 
-def average_pooling(one, tensor, x):
-    def divisors(size, before, after):
-        for i in range(count_windows(one, size, before, after)):
-            begin = i * one["stride"] - before
-            end = min(begin + one["kernel"], size + after)
-            yield end - begin if one["count_padding"] else min(end, size) - max(begin, 0)
-
-    top, left, bottom, right = one["padding"]
-    rows, columns = list(divisors(x.shape[2], top, bottom)), list(divisors(x.shape[3], left, right))
-    sums = torch.nn.functional.avg_pool2d(padded(one, x, 0.0), one["kernel"], one["stride"], divisor_override=1)
-    return sums / (x.new_tensor(rows)[:, None] * x.new_tensor(columns))
-
-
 def adaptive_average(one, tensor, x):
     return torch.nn.functional.adaptive_avg_pool2d(x, (one["height"], one["width"]))
 
@@ -131,7 +118,6 @@ OPERATORS = {
     "batch-normalization": batch_normalization,
     "local-response-normalization": local_response_normalization,
     "max-pooling": max_pooling,
-    "average-pooling": average_pooling,
     "adaptive-average": adaptive_average,
     "dense": dense,
     "relu": lambda one, tensor, x: torch.relu(x),

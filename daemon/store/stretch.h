@@ -14,17 +14,6 @@
 #include "schema/described/rule.h"
 #include "schema/frame/frame.h"
 
-namespace tg::schema {
-
-void fields(Is<StateId> auto& it, auto&& field) {
-  field("lineage", it.lineage);
-  field("view", it.view);
-  field("step", it.step);
-  field("digest", it.digest, plain().digest());
-}
-
-}  // namespace tg::schema
-
 namespace tg::daemon {
 
 inline constexpr const char* kViewsFile = "views.jsonl";

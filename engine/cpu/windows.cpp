@@ -5,25 +5,10 @@
 
 namespace tg::engine::cpu {
 
-std::vector<Span> pooling_spans(int inputs, int outputs, int before, int after, const AveragePooling& layer) {
-  std::vector<Span> spans;
-  for (int i = 0; i < outputs; ++i) {
-    const int begin = i * layer.window.stride - before;
-    const int end = std::min(begin + layer.window.kernel, inputs + after);
-    const int first = std::max(begin, 0), last = std::max(std::min(end, inputs), first);
-    spans.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(last),
-                     static_cast<std::size_t>(layer.count_padding ? end - begin : last - first)});
-  }
-  return spans;
-}
-
 std::vector<Span> adaptive_spans(int inputs, int outputs) {
   std::vector<Span> spans;
   const auto count = static_cast<std::size_t>(inputs), parts = static_cast<std::size_t>(outputs);
-  for (std::size_t i = 0; i < parts; ++i) {
-    const std::size_t first = i * count / parts, last = ((i + 1) * count + parts - 1) / parts;
-    spans.push_back({first, last, last - first});
-  }
+  for (std::size_t i = 0; i < parts; ++i) spans.push_back({i * count / parts, ((i + 1) * count + parts - 1) / parts});
   return spans;
 }
 
@@ -36,7 +21,7 @@ void Windows::forward(const float* x, float* y) const {
           const float* __restrict const pixel = x + (r * width + c) * channels;
           for (std::size_t channel = 0; channel < channels; ++channel) y[channel] += pixel[channel];
         }
-      const auto divisor = static_cast<float>(row.divisor * column.divisor);
+      const auto divisor = static_cast<float>(row.size() * column.size());
       for (std::size_t channel = 0; channel < channels; ++channel) y[channel] /= divisor;
       y += channels;
     }
@@ -47,7 +32,7 @@ void Windows::backward(const float* dy, float* dx) const {
   std::fill_n(dx, channels * height * width, 0.0F);
   for (const Span& row : rows) {
     for (const Span& column : columns) {
-      const auto divisor = static_cast<float>(row.divisor * column.divisor);
+      const auto divisor = static_cast<float>(row.size() * column.size());
       for (std::size_t r = row.first; r < row.last; ++r)
         for (std::size_t c = column.first; c < column.last; ++c) {
           float* __restrict const pixel = dx + (r * width + c) * channels;

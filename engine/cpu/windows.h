@@ -1,5 +1,4 @@
-// Means over windows of NHWC images, forward and backward: average pooling and adaptive averages. oneDNN has no
-// adaptive averages, and its pooling lacks PyTorch's divisor if `ceil` lets windows reach beyond the padding. Sums are
+// Means over parts of NHWC images, forward and backward: adaptive averages, which oneDNN has not. Sums are
 // taken row by row, left to right, so the bits are the same on every machine and number of threads. Pure; any thread.
 #pragma once
 
@@ -10,12 +9,12 @@
 
 namespace tg::engine::cpu {
 
-// Pixels [first, last) along one side, and the length that counts in the divisor.
+// Pixels [first, last) along one side.
 struct Span {
-  std::size_t first, last, divisor;
+  std::size_t first, last;
+  std::size_t size() const { return last - first; }
 };
 // The span of each output along one side.
-std::vector<Span> pooling_spans(int inputs, int outputs, int before, int after, const AveragePooling& layer);
 std::vector<Span> adaptive_spans(int inputs, int outputs);
 
 struct Windows {

@@ -57,11 +57,6 @@ struct LocalResponseNormalization {
 struct MaxPooling {
   Window window = {};
 };
-// count_padding: the divisor counts the padding too, but not what `ceil` adds to it (PyTorch's count_include_pad).
-struct AveragePooling {
-  Window window = {};
-  bool count_padding = true;
-};
 // Means over height x width parts that cover the image, as in PyTorch: part i of n covers pixels floor(i*H/n) up to
 // ceil((i+1)*H/n). 1 x 1 is the global average.
 struct AdaptiveAverage {
@@ -92,7 +87,7 @@ struct CrossEntropy {
   double smoothing = 0;
 };
 
-using Attributes = std::variant<Convolution, BatchNormalization, LocalResponseNormalization, MaxPooling, AveragePooling,
+using Attributes = std::variant<Convolution, BatchNormalization, LocalResponseNormalization, MaxPooling,
                                 AdaptiveAverage, Relu, Dense, Dropout, Concat, Add, Flatten, CrossEntropy>;
 
 struct Operator {

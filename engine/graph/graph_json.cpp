@@ -52,11 +52,6 @@ struct AddAttributes {
     kind("max-pooling");
     add_window(one.window, json);
   }
-  void operator()(const AveragePooling& one) const {
-    kind("average-pooling");
-    add_window(one.window, json);
-    json["count_padding"] = one.count_padding;
-  }
   void operator()(const AdaptiveAverage& one) const {
     kind("adaptive-average");
     json["height"] = one.height;

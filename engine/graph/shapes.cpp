@@ -75,10 +75,6 @@ struct Inference {
     return first();
   }
   Made operator()(const MaxPooling& one) const { return slide(one.window, first().channels, first()); }
-  Made operator()(const AveragePooling& one) const {
-    if (one.window.dilation != 1) return "averages have no dilation";
-    return slide(one.window, first().channels, first());
-  }
   Made operator()(const AdaptiveAverage& one) const {
     if (one.height < 1 || one.width < 1) return "parts are 1 or more";
     return ImageShape{first().channels, one.height, one.width};

@@ -155,12 +155,6 @@ ModelBuilder& ModelBuilder::max_pooling(const Pool& pool) {
   return append("max pooling", layer);
 }
 
-ModelBuilder& ModelBuilder::average_pooling(const Pool& pool) {
-  AveragePooling layer{window(pool.kernel, pool.stride, pool.padding, 1), pool.count_padding};
-  layer.window.ceil = pool.ceil;
-  return append("average pooling", layer);
-}
-
 // Adds nothing if the image already has that size.
 ModelBuilder& ModelBuilder::adaptive_average(int height, int width) {
   if (shape().height == height && shape().width == width) return *this;

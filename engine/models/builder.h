@@ -39,7 +39,6 @@ struct Pool {
   int kernel = 1, stride = 1;
   int padding = kSame;
   bool ceil = false;
-  bool count_padding = true;  // for averages
 };
 struct Normalized {
   float epsilon = 1e-5F, momentum = 0.1F;
@@ -62,7 +61,6 @@ class ModelBuilder {
   ModelBuilder& batch_normalization(const std::string& name, const Normalized& how);
   ModelBuilder& normalization(const LocalResponseNormalization& layer);
   ModelBuilder& max_pooling(const Pool& pool);
-  ModelBuilder& average_pooling(const Pool& pool);
   ModelBuilder& adaptive_average(int height, int width);
   ModelBuilder& relu();
   ModelBuilder& dropout(double probability);

@@ -22,10 +22,6 @@ Error damaged(const std::string& path, const std::string& what) {
   return {ErrorKind::kCorrupt, path + " is damaged: " + what + "; fetch it again or use an older checkpoint"};
 }
 
-Error unwritable(const std::string& path, const std::string& what) {
-  return {ErrorKind::kFailed, "cannot write " + path + ": " + what};
-}
-
 // What is often taken for a safetensors file.
 struct Other {
   std::string_view begins, what;
@@ -89,24 +85,6 @@ Result<Opening> read_header(const std::string& path, const RegularFile& file) {
   return Opening{*std::move(header), kSizeBytes + header_bytes};
 }
 
-Result<LoadedTensors> read_tensors(const std::string& path, const RegularFile& file) {
-  Result<Opening> opening = read_header(path, file);
-  if (!opening) return opening.error();
-  TensorHeader* const header = &opening->header;
-  LoadedTensors loaded;
-  loaded.metadata = std::move(header->metadata);
-  for (TensorEntry& tensor : header->tensors) {
-    std::vector<float> values((tensor.end - tensor.begin) / sizeof(float));
-    if (const Status read =
-            read_whole(file, path, opening->values_at + tensor.begin, std::as_writable_bytes(std::span(values)));
-        !read)
-      return read.error();
-    loaded.shapes.emplace(tensor.name, std::move(tensor.shape));
-    loaded.values.emplace(std::move(tensor.name), std::move(values));
-  }
-  return loaded;
-}
-
 }  // namespace
 
 Result<FileMark> write_image(const std::string& path, const TensorImage& image) {
@@ -120,14 +98,6 @@ Result<FileMark> write_image(const std::string& path, const TensorImage& image) 
   if (!written) return written.error();
   if (Status status = file.commit(); !status) return status.error();
   return FileMark{image.bytes(), hash.hex()};
-}
-
-Status write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
-                         const std::map<std::string, std::string>& metadata) {
-  const Result<TensorImage> image = TensorImage::of(std::move(tensors), metadata);
-  if (!image) return unwritable(path, image.error().message);
-  const Result<FileMark> written = write_image(path, *image);
-  return written ? Status() : Status(written.error());
 }
 
 Result<FileMark> mark_of_file(const std::string& path) {
@@ -145,16 +115,6 @@ Result<FileMark> mark_of_file(const std::string& path) {
   }
   mark.sha256 = hash.hex();
   return mark;
-}
-
-Result<LoadedTensors> read_safetensors(const std::string& path) {
-  const Result<RegularFile> file = open_file(path);
-  if (!file) return file.error();
-  try {
-    return read_tensors(path, *file);
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorKind::kFailed, "not enough memory to read " + path};
-  }
 }
 
 Result<OpenTensors> open_safetensors(const std::string& path) {

@@ -15,12 +15,6 @@
 
 namespace tg::engine {
 
-struct LoadedTensors {
-  std::map<std::string, std::string> metadata;
-  std::map<std::string, std::vector<std::int64_t>> shapes;
-  std::map<std::string, std::vector<float>> values;
-};
-
 // Size and hash of a file on the disk.
 struct FileMark {
   std::uint64_t bytes = 0;
@@ -30,10 +24,7 @@ struct FileMark {
 
 // Writes through a small buffer: the model is never in memory twice.
 Result<FileMark> write_image(const std::string& path, const TensorImage& image);
-Status write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
-                         const std::map<std::string, std::string>& metadata);
 Result<FileMark> mark_of_file(const std::string& path);
-Result<LoadedTensors> read_safetensors(const std::string& path);
 // The content without the values, which are read from the file on demand; any thread.
 struct OpenTensors {
   std::map<std::string, std::string> metadata;

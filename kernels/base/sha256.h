@@ -1,4 +1,9 @@
 // SHA-256 (FIPS 180-4), so that files written by tgd can also be checked with `sha256sum`. One thread at a time.
+//
+// Own code, because the ground floor knows no library, and engine and ctl meet nowhere else. Measured on a core of an
+// AMD EPYC, buffers of 64 KB and 1 MB: 1,330 MB/s with the processor's SHA instructions, 310 MB/s without; libsodium's
+// crypto_hash_sha256 takes 450 to 480 MB/s, it has no such instructions. Of AlexNet's model (244 MB) that is 0.2 s, 0.8
+// s and 0.5 s; a saved run hashes a model twice, and so does a fetch. Data sets have a faster hash (engine/data).
 #pragma once
 
 #include <array>

@@ -210,10 +210,10 @@ void fields(Is<Diagnosis> auto& it, auto&& field) {
   field("mbps", it.mbps, real().called("link rate"));
   field("round_trip_micros", it.round_trip_micros);
 }
-inline const char* odd(const Diagnosis& it) {
+inline std::string odd(const Diagnosis& it) {
   const std::size_t pairs = it.nodes.size() * it.nodes.size();
   const bool whole = it.reach.size() == pairs && it.mbps.size() == pairs && it.round_trip_micros.size() == pairs;
-  return whole ? nullptr : "a matrix has not as many fields as there are pairs of nodes";
+  return whole ? "" : "a matrix has not as many fields as there are pairs of nodes";
 }
 
 }  // namespace tg::schema

@@ -1,6 +1,6 @@
 // A described struct (rule.h) as Cap'n Proto, by its dynamic API: each field under its name in camelCase. A struct of
 // C++ may be a group there, an enum a number or a word. Decoding throws Odd (wire.h) at the first field that breaks its
-// rule, and at what the struct's own odd() says: const char* odd(const T&), nullptr where nothing is. A name that the
+// rule, and at what the struct's own odd() says: std::string odd(const T&), empty where nothing is. A name that the
 // .capnp lacks is our bug and ends the process. Pure; any thread.
 #pragma once
 
@@ -148,30 +148,35 @@ T take_fields(capnp::DynamicStruct::Reader from) {
   T value;
   fields(value, TakeWire(from));
   if constexpr (requires { odd(value); })
-    if (const char* const why = odd(value)) throw Odd{why};
+    if (std::string why = odd(value); !why.empty()) throw Odd{std::move(why)};
   return value;
 }
 
 // A variant as the union of a struct: its alternatives are the members in their order, append only.
+template <Described Body>
+void put_member(capnp::DynamicStruct::Builder to, std::size_t index, const Body& body) {
+  const capnp::StructSchema::Field field = to.getSchema().getUnionFields()[static_cast<capnp::uint>(index)];
+  if (field.getType().isVoid()) return to.set(field, capnp::VOID);
+  fields(body, PutWire(to.init(field).template as<capnp::DynamicStruct>()));
+}
 template <Described... Body>
 void put_union(capnp::DynamicStruct::Builder to, const std::variant<Body...>& body) {
-  const capnp::StructSchema::Field field = to.getSchema().getUnionFields()[static_cast<capnp::uint>(body.index())];
-  if (field.getType().isVoid()) return to.set(field, capnp::VOID);
-  std::visit([&](const auto& one) { fields(one, PutWire(to.init(field).template as<capnp::DynamicStruct>())); }, body);
+  std::visit([&](const auto& one) { put_member(to, body.index(), one); }, body);
 }
 
-// which: the union's discriminant as it was sent.
-template <Described... Body>
+// which: the union's discriminant as it was sent, of a body that is described.
+template <class... Body>
 void take_union(capnp::DynamicStruct::Reader from, std::size_t which, std::variant<Body...>& body) {
   if (which >= sizeof...(Body)) throw Odd{"unknown union member " + std::to_string(which)};
   const capnp::StructSchema::Field field = from.getSchema().getUnionFields()[static_cast<capnp::uint>(which)];
   std::size_t index = 0;
   const auto take_if_it = [&]<class One>(std::in_place_type_t<One>) {
     if (index++ != which) return;
-    if (field.getType().isVoid()) {
-      body.template emplace<One>();
-    } else {
-      body.template emplace<One>(take_fields<One>(from.get(field).as<capnp::DynamicStruct>()));
+    if constexpr (Described<One>) {
+      if (field.getType().isVoid())
+        body.template emplace<One>();
+      else
+        body.template emplace<One>(take_fields<One>(from.get(field).as<capnp::DynamicStruct>()));
     }
   };
   (take_if_it(std::in_place_type<Body>), ...);

@@ -5,9 +5,13 @@
 // decode_frame is where a peer's bytes become trusted: it checks size, segment count, every bound of limits.h,
 // enum values and the union, and never throws past frame_decode.cpp. What it cannot know (whether chunk 7 exists and
 // has that length) the exchange checks against its layout.
+// Those of a step, which have to be fast, are read and written by hand; of the others the fields are described once
+// (schema/described/rule.h).
 // Threads: functions are pure; FramePool and FrameBuffer handles may be used and released on any thread.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,6 +25,7 @@
 #include "kernels/base/status.h"
 #include "schema/choices.h"
 #include "schema/control/control.h"
+#include "schema/described/rule.h"
 #include "schema/limits.h"
 #include "schema/place.h"
 
@@ -32,6 +37,10 @@ struct FrameHeader {
   std::uint32_t step = 0;  // the step the sender is in
   bool operator==(const FrameHeader&) const = default;
 };
+
+inline std::string odd_weight(std::uint16_t weight) {
+  return weight == 0 || weight > kMostWeight ? "a weight of " + std::to_string(weight) : "";
+}
 
 // The first frame on every connection, repeated once a second.
 struct Hello {
@@ -46,21 +55,43 @@ struct Hello {
   std::string names;              // the sender's peers, for people
   std::uint16_t weight = 1;       // weight of the sender's share of a batch
 };
+void fields(Is<Hello> auto& it, auto&& field) {
+  field("protocol", it.protocol);
+  field("build", it.build, line(kMostBuildBytes));
+  field("node", it.node, node_name());
+  field("incarnation", it.incarnation);
+  field("names_hash", it.names_hash);
+  field("heard", it.heard);
+  field("sequence", it.sequence);
+  field("echo", it.echo);
+  field("names", it.names, line(kMostNamesBytes));
+  field("weight", it.weight);
+}
+inline std::string odd(const Hello& it) { return odd_weight(it.weight); }
 
 // Sent to a connection whose hello is not accepted; from a ROUTER to a DEALER.
 struct Refusal {
   std::string node;  // the node that refuses
   std::string message;
 };
+void fields(Is<Refusal> auto& it, auto&& field) {
+  field("node", it.node, node_name());
+  field("message", it.message, line(kMostReasonBytes));
+}
 
 // Asks the node of the first seat for the right to propose, which one node at a time has.
 struct Claim {
   std::string run_id;
 };
+void fields(Is<Claim> auto& it, auto&& field) { field("run_id", it.run_id, run_id()); }
 struct Grant {
   bool granted = false;
   std::string message;  // with a refusal: names the run that holds the right
 };
+void fields(Is<Grant> auto& it, auto&& field) {
+  field("granted", it.granted);
+  field("message", it.message, line(kMostReasonBytes));
+}
 
 // A state of a run, in the order in which states came to be. Members that have one of the same lineage, view and step
 // have the same bits: the digest says so.
@@ -71,6 +102,12 @@ struct StateId {
   std::uint64_t digest = 0;
   auto operator<=>(const StateId&) const = default;
 };
+void fields(Is<StateId> auto& it, auto&& field) {
+  field("lineage", it.lineage);
+  field("view", it.view);
+  field("step", it.step);
+  field("digest", it.digest, plain().digest());
+}
 
 // A proposal to go on with a run. It comes twice: first its receivers offer what they have, then one state is chosen.
 struct Resume {
@@ -93,6 +130,10 @@ struct Offer {
   std::vector<StateId> states;
   std::string problem;  // why others are not offered, or why there are none; names the node
 };
+void fields(Is<Offer> auto& it, auto&& field) {
+  field("states", it.states, list(kMostStates));
+  field("problem", it.problem, line(kMostReasonBytes));
+}
 
 struct Vote {
   bool accepted = false;
@@ -105,6 +146,26 @@ struct Vote {
   double link_mbps = 0;       // payload rate, measured to all peers at once; 0 = not measured
   std::uint16_t workers = 1;  // threads of the exchange
 };
+void fields(Is<Vote> auto& it, auto&& field) {
+  field("accepted", it.accepted);
+  field("kind", it.kind);
+  field("message", it.message, line(kMostReasonBytes));
+  field("spec_hash", it.spec_hash);
+  field("model_hash", it.model_hash);
+  field("data_hash", it.data_hash);
+  field("state_hash", it.state_hash);
+  field("step_seconds", it.step_seconds);
+  field("local_batch", it.local_batch);
+  field("link_mbps", it.link_mbps);
+  field("workers", it.workers, up_to(kMostExchangeThreads));
+}
+inline std::string odd(const Vote& it) {
+  const auto is_measured = [](double value) { return std::isfinite(value) && value >= 0; };
+  return !is_measured(it.step_seconds) ? "step seconds is no measurement"
+         : !is_measured(it.link_mbps)  ? "link rate is no measurement"
+         : it.workers == 0             ? "an exchange without threads"
+                                       : "";
+}
 
 // The proposer's decisions for all members.
 struct Commit {
@@ -114,6 +175,18 @@ struct Commit {
   std::uint64_t chunk_parameters = kLargeChunkParameters;  // the most in a chunk, if the job sets no number
   bool operator==(const Commit&) const = default;
 };
+void fields(Is<Commit> auto& it, auto&& field) {
+  field("exchange", it.exchange);
+  field("coding", it.coding);
+  field("window_bytes", it.window_bytes, up_to(kMostWindowBytes));
+  field("chunk_parameters", it.chunk_parameters, up_to(kLargeChunkParameters));
+}
+inline std::string odd(const Commit& it) {
+  if (it.window_bytes < kLeastWindowBytes) return "a window of " + std::to_string(it.window_bytes) + " bytes";
+  if (it.chunk_parameters < kSmallChunkParameters)
+    return "chunks of " + std::to_string(it.chunk_parameters) + " parameters";
+  return "";
+}
 
 // Ends a proposal or a run; sent by the node that saw the cause first.
 struct Fail {
@@ -122,6 +195,12 @@ struct Fail {
   std::string phase;  // the phase it was in
   std::string message;
 };
+void fields(Is<Fail> auto& it, auto&& field) {
+  field("kind", it.kind);
+  field("node", it.node, node_name_or_not());
+  field("phase", it.phase, line(kMostNameBytes));
+  field("message", it.message, line(kMostReasonBytes));
+}
 
 enum StepFlags : std::uint32_t {
   kStopAfterStep = 1u << 0,
@@ -175,6 +254,7 @@ struct Chunk {
 // Before an evaluation and at the end of a run: the sender has committed the state that the header's step names. With
 // all members' words that state is confirmed.
 struct Reached {};
+void fields(Is<Reached> auto&, auto&&) {}
 
 // Sent after an evaluation and at the end of a run.
 struct Report {
@@ -183,10 +263,22 @@ struct Report {
   double loss_sum = 0;
   std::vector<std::uint64_t> digests;  // one per segment and running statistic
 };
+void fields(Is<Report> auto& it, auto&& field) {
+  field("last", it.last);
+  field("correct", it.correct);
+  field("correct_5", it.correct_5);
+  field("total", it.total);
+  field("loss_sum", it.loss_sum);
+  field("digests", it.digests, list(kMostDigests));
+}
+inline std::string odd(const Report& it) {
+  return std::max(it.correct, it.correct_5) > it.total ? "more samples are right than there are" : "";
+}
 
 struct Goodbye {
   std::string reason;
 };
+void fields(Is<Goodbye> auto& it, auto&& field) { field("reason", it.reason, line(kMostReasonBytes)); }
 
 // Flow control: how many payload bytes of the receiver's chunks the sender has taken in this step.
 struct Credit {
@@ -203,6 +295,10 @@ struct ProbeReply {
   std::uint32_t burst = 0;
   std::uint64_t micros = 0;  // between the arrivals of the burst's first and last frame
 };
+void fields(Is<ProbeReply> auto& it, auto&& field) {
+  field("burst", it.burst);
+  field("micros", it.micros);
+}
 
 // How a run ended, or was interrupted, for the sender, and what the sender has kept of it.
 struct Ended {
@@ -216,6 +312,19 @@ struct Ended {
   bool asks = false;    // the sender does not know the receiver's end
   bool operator==(const Ended&) const = default;
 };
+void fields(Is<Ended> auto& it, auto&& field) {
+  field("state", it.state);
+  field("reason", it.reason, line(kMostReasonBytes));
+  field("since_ms", it.since_ms);
+  field("step", it.step);
+  field("digest", it.digest);
+  field("held_step", it.held_step);
+  field("held_digest", it.held_digest);
+  field("save", it.save);
+  field("problem", it.problem, line(kMostProblemBytes));
+  field("asks", it.asks);
+}
+inline std::string odd(const Ended& it) { return has_ended(it.state) ? "" : "an end that is none"; }
 
 using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report,
                                Goodbye, Credit, Probe, ProbeReply, Refusal, Ended, Offer, Reached>;

@@ -3,72 +3,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "schema/described/wire_form.h"
 #include "schema/frame.capnp.h"
 #include "schema/frame/frame.h"
 #include "schema/frame/frame_buffer.h"
-#include "schema/text.h"
 #include "schema/wire.h"
 
 namespace tg::schema {
 namespace {
-
-std::uint16_t checked_weight(std::uint16_t weight) {
-  if (weight == 0 || weight > kMostWeight) throw Odd{"a weight of " + std::to_string(weight)};
-  return weight;
-}
-
-Hello take(wire::Hello::Reader from) {
-  Hello hello;
-  hello.protocol = from.getProtocol();
-  hello.build = checked_text(from.getBuild(), kMostBuildBytes, "build");
-  hello.node = checked_node(from.getNode(), "node");
-  hello.incarnation = from.getIncarnation();
-  hello.names_hash = from.getNamesHash();
-  hello.heard = from.getHeard();
-  hello.sequence = from.getSequence();
-  hello.echo = from.getEcho();
-  hello.names = checked_text(from.getNames(), kMostNamesBytes, "names");
-  hello.weight = checked_weight(from.getWeight());
-  return hello;
-}
-
-Refusal take(wire::Refusal::Reader from) {
-  return {checked_node(from.getNode(), "node"), checked_text(from.getMessage(), kMostReasonBytes, "message")};
-}
-
-Claim take(wire::Claim::Reader from) { return {checked_run(from.getRunId(), "run id")}; }
-
-Grant take(wire::Grant::Reader from) {
-  return {from.getGranted(), checked_text(from.getMessage(), kMostReasonBytes, "message")};
-}
-
-StateId take(wire::StateId::Reader from) {
-  return {from.getLineage(), from.getView(), from.getStep(), from.getDigest()};
-}
-
-Resume take(wire::Resume::Reader from) {
-  Resume resume{.lineage = from.getLineage(), .from_step = {}, .any_build = from.getAnyBuild()};
-  if (!from.getFromNewest()) resume.from_step = from.getFromStep();
-  if (from.hasStart()) resume.start = take(from.getStart());
-  return resume;
-}
-
-Offer take(wire::Offer::Reader from) {
-  Offer offer;
-  checked_below(from.getStates().size(), kMostStates + 1, "states");
-  for (const wire::StateId::Reader state : from.getStates()) offer.states.push_back(take(state));
-  offer.problem = checked_text(from.getProblem(), kMostReasonBytes, "problem");
-  return offer;
-}
-
-Propose take(wire::Propose::Reader from) {
-  Propose proposal{checked_run(from.getRunId(), "run id"), checked_lines(from.getSpec(), kMostSpecBytes, "spec")};
-  const capnp::List<std::uint16_t>::Reader weights = from.getWeights();
-  checked_below(weights.size(), kMostMembers + 1, "weights");
-  for (const std::uint16_t weight : weights) proposal.weights.push_back(checked_weight(weight));
-  if (from.hasResume()) proposal.resume = take(from.getResume());
-  return proposal;
-}
 
 template <class Value>
 std::vector<Value> take_list(typename capnp::List<Value>::Reader list, std::size_t most, const char* field) {
@@ -77,46 +19,6 @@ std::vector<Value> take_list(typename capnp::List<Value>::Reader list, std::size
   values.reserve(list.size());
   for (const Value value : list) values.push_back(value);
   return values;
-}
-
-double checked_measurement(double value, const char* field) {
-  if (!std::isfinite(value) || value < 0) throw Odd{std::string(field) + " is no measurement"};
-  return value;
-}
-
-Vote take(wire::Vote::Reader from) {
-  Vote vote;
-  vote.accepted = from.getAccepted();
-  vote.kind = checked_enum<ErrorKind>(from.getKind(), "kind");
-  vote.message = checked_text(from.getMessage(), kMostReasonBytes, "message");
-  vote.spec_hash = from.getSpecHash();
-  vote.model_hash = from.getModelHash();
-  vote.data_hash = from.getDataHash();
-  vote.state_hash = from.getStateHash();
-  vote.step_seconds = checked_measurement(from.getStepSeconds(), "step seconds");
-  vote.local_batch = from.getLocalBatch();
-  vote.link_mbps = checked_measurement(from.getLinkMbps(), "link rate");
-  vote.workers = static_cast<std::uint16_t>(checked_below(from.getWorkers(), kMostExchangeThreads + 1, "workers"));
-  if (vote.workers == 0) throw Odd{"an exchange without threads"};
-  return vote;
-}
-
-Commit take(wire::Commit::Reader from) {
-  const std::uint64_t window = from.getWindowBytes(), chunk = from.getChunkParameters();
-  if (window < kLeastWindowBytes) throw Odd{"a window of " + std::to_string(window) + " bytes"};
-  if (chunk < kSmallChunkParameters) throw Odd{"chunks of " + std::to_string(chunk) + " parameters"};
-  return {checked_enum<ExchangeKind>(from.getExchange(), "exchange"), checked_enum<Coding>(from.getCoding(), "coding"),
-          checked_below(window, kMostWindowBytes + 1, "window bytes"),
-          checked_below(chunk, kLargeChunkParameters + 1, "chunk parameters")};
-}
-
-Fail take(wire::Fail::Reader from) {
-  Fail fail;
-  fail.kind = checked_enum<ErrorKind>(from.getKind(), "kind");
-  fail.node = checked_node_or_empty(from.getNode(), "node");
-  fail.phase = checked_text(from.getPhase(), kMostNameBytes, "phase");
-  fail.message = checked_text(from.getMessage(), kMostReasonBytes, "message");
-  return fail;
 }
 
 std::uint32_t checked_flags(std::uint32_t flags) {
@@ -186,19 +88,19 @@ Chunk take(wire::Chunk::Reader from, const AlignedMessage& message) {
   return chunk;
 }
 
-Report take(wire::Report::Reader from) {
-  Report report;
-  report.last = from.getLast();
-  report.correct = from.getCorrect();
-  report.correct_5 = from.getCorrect5();
-  report.total = from.getTotal();
-  if (std::max(report.correct, report.correct_5) > report.total) throw Odd{"more samples are right than there are"};
-  report.loss_sum = from.getLossSum();
-  report.digests = take_digests(from.getDigests());
-  return report;
+Propose take(wire::Propose::Reader from) {
+  Propose proposal{checked_run(from.getRunId(), "run id"), checked_lines(from.getSpec(), kMostSpecBytes, "spec")};
+  for (const std::uint16_t weight : take_list<std::uint16_t>(from.getWeights(), kMostMembers, "weights")) {
+    if (const std::string why = odd_weight(weight); !why.empty()) throw Odd{why};
+    proposal.weights.push_back(weight);
+  }
+  if (!from.hasResume()) return proposal;
+  const wire::Resume::Reader resume = from.getResume();
+  proposal.resume = Resume{.lineage = resume.getLineage(), .from_step = {}, .any_build = resume.getAnyBuild()};
+  if (!resume.getFromNewest()) proposal.resume->from_step = resume.getFromStep();
+  if (resume.hasStart()) proposal.resume->start = take_fields<StateId>(capnp::DynamicStruct::Reader(resume.getStart()));
+  return proposal;
 }
-
-Goodbye take(wire::Goodbye::Reader from) { return {checked_text(from.getReason(), kMostReasonBytes, "reason")}; }
 
 Probe take(wire::Probe::Reader from, const AlignedMessage& message) {
   Probe probe{from.getBurst(), from.getLast(), message.original(from.getFiller())};
@@ -206,64 +108,26 @@ Probe take(wire::Probe::Reader from, const AlignedMessage& message) {
   return probe;
 }
 
-Ended take(wire::Ended::Reader from) {
-  Ended ended;
-  ended.state = checked_enum<RunState>(from.getState(), "state");
-  if (!has_ended(ended.state)) throw Odd{"an end that is none"};
-  ended.reason = checked_text(from.getReason(), kMostReasonBytes, "reason");
-  ended.since_ms = from.getSinceMs();
-  ended.step = from.getStep();
-  ended.digest = from.getDigest();
-  ended.held_step = from.getHeldStep();
-  ended.held_digest = from.getHeldDigest();
-  ended.save = checked_enum<SaveState>(from.getSave(), "save");
-  ended.problem = checked_text(from.getProblem(), kMostProblemBytes, "problem");
-  ended.asks = from.getAsks();
-  return ended;
-}
-
 FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
   switch (frame.which()) {
-    case wire::Frame::HELLO:
-      return take(frame.getHello());
-    case wire::Frame::CLAIM:
-      return take(frame.getClaim());
-    case wire::Frame::GRANT:
-      return take(frame.getGrant());
     case wire::Frame::PROPOSE:
       return take(frame.getPropose());
-    case wire::Frame::VOTE:
-      return take(frame.getVote());
-    case wire::Frame::COMMIT:
-      return take(frame.getCommit());
-    case wire::Frame::FAIL:
-      return take(frame.getFail());
     case wire::Frame::STEP_FRAME:
       return take(frame.getStepFrame());
     case wire::Frame::SCALERS:
       return take(frame.getScalers());
     case wire::Frame::CHUNK:
       return take(frame.getChunk(), message);
-    case wire::Frame::REPORT:
-      return take(frame.getReport());
-    case wire::Frame::GOODBYE:
-      return take(frame.getGoodbye());
     case wire::Frame::CREDIT:
       return Credit{frame.getCredit().getTakenBytes()};
     case wire::Frame::PROBE:
       return take(frame.getProbe(), message);
-    case wire::Frame::PROBE_REPLY:
-      return ProbeReply{frame.getProbeReply().getBurst(), frame.getProbeReply().getMicros()};
-    case wire::Frame::REFUSAL:
-      return take(frame.getRefusal());
-    case wire::Frame::ENDED:
-      return take(frame.getEnded());
-    case wire::Frame::OFFER:
-      return take(frame.getOffer());
-    case wire::Frame::REACHED:
-      return Reached{};
+    default: {
+      FrameBody body;
+      take_union(capnp::DynamicStruct::Reader(frame), static_cast<std::size_t>(frame.which()), body);
+      return body;
+    }
   }
-  throw Odd{"unknown union member " + std::to_string(static_cast<unsigned>(frame.which()))};
 }
 
 }  // namespace

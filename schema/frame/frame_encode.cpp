@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "schema/described/wire_form.h"
 #include "schema/frame.capnp.h"
 #include "schema/frame/frame.h"
 #include "schema/frame/frame_buffer.h"
@@ -9,34 +10,6 @@
 
 namespace tg::schema {
 namespace {
-
-void put(wire::Frame::Builder frame, const Hello& hello) {
-  wire::Hello::Builder to = frame.initHello();
-  to.setProtocol(hello.protocol);
-  to.setBuild(text_of(clip_text(hello.build, kMostBuildBytes)));
-  to.setNode(text_of(hello.node));
-  to.setIncarnation(hello.incarnation);
-  to.setNamesHash(hello.names_hash);
-  to.setHeard(hello.heard);
-  to.setSequence(hello.sequence);
-  to.setEcho(hello.echo);
-  to.setNames(text_of(clip_text(hello.names, kMostNamesBytes)));
-  to.setWeight(hello.weight);
-}
-
-void put(wire::Frame::Builder frame, const Refusal& refusal) {
-  wire::Refusal::Builder to = frame.initRefusal();
-  to.setNode(text_of(refusal.node));
-  to.setMessage(text_of(clip_text(refusal.message, kMostReasonBytes)));
-}
-
-void put(wire::Frame::Builder frame, const Claim& claim) { frame.initClaim().setRunId(text_of(claim.run_id)); }
-
-void put(wire::Frame::Builder frame, const Grant& grant) {
-  wire::Grant::Builder to = frame.initGrant();
-  to.setGranted(grant.granted);
-  to.setMessage(text_of(clip_text(grant.message, kMostReasonBytes)));
-}
 
 template <class Builder, class Values>
 void put_list(Builder list, const Values& values) {
@@ -50,10 +23,7 @@ capnp::uint count_of(std::size_t count, std::size_t most) {
 }
 
 void put(wire::StateId::Builder to, const StateId& state) {
-  to.setLineage(state.lineage);
-  to.setView(state.view);
-  to.setStep(state.step);
-  to.setDigest(state.digest);
+  fields(state, PutWire(capnp::DynamicStruct::Builder(to)));
 }
 
 void put(wire::Frame::Builder frame, const Propose& propose) {
@@ -68,46 +38,6 @@ void put(wire::Frame::Builder frame, const Propose& propose) {
   resume.setFromStep(propose.resume->from_step.value_or(0));
   resume.setAnyBuild(propose.resume->any_build);
   if (propose.resume->start) put(resume.initStart(), *propose.resume->start);
-}
-
-void put(wire::Frame::Builder frame, const Offer& offer) {
-  wire::Offer::Builder to = frame.initOffer();
-  auto states = to.initStates(count_of(offer.states.size(), kMostStates));
-  for (capnp::uint i = 0; i < states.size(); ++i) put(states[i], offer.states[i]);
-  to.setProblem(text_of(clip_text(offer.problem, kMostReasonBytes)));
-}
-
-void put(wire::Frame::Builder frame, const Reached&) { frame.setReached(); }
-
-void put(wire::Frame::Builder frame, const Vote& vote) {
-  wire::Vote::Builder to = frame.initVote();
-  to.setAccepted(vote.accepted);
-  to.setKind(static_cast<std::uint16_t>(vote.kind));
-  to.setMessage(text_of(clip_text(vote.message, kMostReasonBytes)));
-  to.setSpecHash(vote.spec_hash);
-  to.setModelHash(vote.model_hash);
-  to.setDataHash(vote.data_hash);
-  to.setStateHash(vote.state_hash);
-  to.setStepSeconds(vote.step_seconds);
-  to.setLocalBatch(vote.local_batch);
-  to.setLinkMbps(vote.link_mbps);
-  to.setWorkers(vote.workers);
-}
-
-void put(wire::Frame::Builder frame, const Commit& commit) {
-  wire::Commit::Builder to = frame.initCommit();
-  to.setExchange(static_cast<std::uint16_t>(commit.exchange));
-  to.setCoding(static_cast<std::uint16_t>(commit.coding));
-  to.setWindowBytes(commit.window_bytes);
-  to.setChunkParameters(commit.chunk_parameters);
-}
-
-void put(wire::Frame::Builder frame, const Fail& fail) {
-  wire::Fail::Builder to = frame.initFail();
-  to.setKind(static_cast<std::uint16_t>(fail.kind));
-  to.setNode(text_of(fail.node));
-  to.setPhase(text_of(clip_text(fail.phase, kMostNameBytes)));
-  to.setMessage(text_of(clip_text(fail.message, kMostReasonBytes)));
 }
 
 void put(wire::Frame::Builder frame, const StepFrame& step) {
@@ -129,20 +59,6 @@ void put(wire::Frame::Builder frame, const Scalers& scalers) {
   put_list(to.initScalers(count_of(scalers.scalers.size(), kMostSegments)), scalers.scalers);
 }
 
-void put(wire::Frame::Builder frame, const Report& report) {
-  wire::Report::Builder to = frame.initReport();
-  to.setLast(report.last);
-  to.setCorrect(report.correct);
-  to.setCorrect5(report.correct_5);
-  to.setTotal(report.total);
-  to.setLossSum(report.loss_sum);
-  put_list(to.initDigests(count_of(report.digests.size(), kMostDigests)), report.digests);
-}
-
-void put(wire::Frame::Builder frame, const Goodbye& goodbye) {
-  frame.initGoodbye().setReason(text_of(clip_text(goodbye.reason, kMostReasonBytes)));
-}
-
 void put(wire::Frame::Builder frame, const Credit& credit) { frame.initCredit().setTakenBytes(credit.taken_bytes); }
 
 void put(wire::Frame::Builder frame, const Probe& probe) {
@@ -153,52 +69,25 @@ void put(wire::Frame::Builder frame, const Probe& probe) {
   to.setFiller(kj::arrayPtr(filler, count_of(probe.filler.size(), kMostChunkPayloadBytes)));
 }
 
-void put(wire::Frame::Builder frame, const ProbeReply& reply) {
-  wire::ProbeReply::Builder to = frame.initProbeReply();
-  to.setBurst(reply.burst);
-  to.setMicros(reply.micros);
-}
-
-void put(wire::Frame::Builder frame, const Ended& ended) {
-  wire::Ended::Builder to = frame.initEnded();
-  to.setState(static_cast<std::uint16_t>(ended.state));
-  to.setReason(text_of(clip_text(ended.reason, kMostReasonBytes)));
-  to.setSinceMs(ended.since_ms);
-  to.setStep(ended.step);
-  to.setDigest(ended.digest);
-  to.setHeldStep(ended.held_step);
-  to.setHeldDigest(ended.held_digest);
-  to.setSave(static_cast<std::uint16_t>(ended.save));
-  to.setProblem(text_of(clip_text(ended.problem, kMostProblemBytes)));
-  to.setAsks(ended.asks);
-}
-
 void put(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
 
 // Bytes of a body's texts and lists, before any clipping; the fixed fields are not counted.
-std::size_t variable_bytes(const Hello& b) { return b.build.size() + b.node.size() + b.names.size(); }
-std::size_t variable_bytes(const Refusal& b) { return b.node.size() + b.message.size(); }
-std::size_t variable_bytes(const Claim& b) { return b.run_id.size(); }
-std::size_t variable_bytes(const Grant& b) { return b.message.size(); }
+template <Described Body>
+std::size_t variable_bytes(const Body& body) {
+  std::size_t bytes = 0;
+  fields(body, [&](const char*, const auto& value, const Rule& = {}) {
+    if constexpr (requires { value.data(); }) bytes += std::span(value).size_bytes();
+  });
+  return bytes;
+}
 std::size_t variable_bytes(const Propose& b) { return b.run_id.size() + b.spec.size() + b.weights.size() * 2; }
-std::size_t variable_bytes(const Vote& b) { return b.message.size(); }
-std::size_t variable_bytes(const Commit&) { return 0; }
-std::size_t variable_bytes(const Fail& b) { return b.node.size() + b.phase.size() + b.message.size(); }
 std::size_t variable_bytes(const StepFrame& b) {
   return b.digests.size() * 8 + (b.scalers.size() + b.statistics.size()) * 4;
 }
 std::size_t variable_bytes(const Scalers& b) { return b.scalers.size() * 4; }
 std::size_t variable_bytes(const Chunk& b) { return b.payload.size(); }
-std::size_t variable_bytes(const Report& b) { return b.digests.size() * 8; }
-std::size_t variable_bytes(const Goodbye& b) { return b.reason.size(); }
 std::size_t variable_bytes(const Credit&) { return 0; }
 std::size_t variable_bytes(const Probe& b) { return b.filler.size(); }
-std::size_t variable_bytes(const ProbeReply&) { return 0; }
-std::size_t variable_bytes(const Ended& b) { return b.reason.size() + b.problem.size(); }
-std::size_t variable_bytes(const Offer& b) {
-  return b.states.size() * capnp::sizeInWords<wire::StateId>() * kWordBytes + b.problem.size();
-}
-std::size_t variable_bytes(const Reached&) { return 0; }
 
 // Fixed fields, pointers, and the last partial word of each text and list: no body has more than 30 words of them.
 constexpr std::size_t kFixedBytes = 256;
@@ -231,7 +120,14 @@ SharedFrame encode_frame(const FrameHeader& header, const FrameBody& body, Frame
       kj::arrayPtr(reinterpret_cast<capnp::word*>(buffer->data()) + kTableWords, bound_words - kTableWords));
   wire::Frame::Builder frame = message.initRoot<wire::Frame>();
   set_header(frame, header);
-  std::visit([frame](const auto& b) { put(frame, b); }, body);
+  std::visit(
+      [&]<class Body>(const Body& b) {
+        if constexpr (Described<Body>)
+          put_member(capnp::DynamicStruct::Builder(frame), body.index(), b);
+        else
+          put(frame, b);
+      },
+      body);
   const std::size_t words = message.getSegmentsForOutput()[0].size();
   write_table(buffer->data(), words);
   buffer->resize((kTableWords + words) * kWordBytes);

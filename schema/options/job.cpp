@@ -56,17 +56,13 @@ void add_task_rows(std::vector<Row>& rows) {
 // The value that is not a path.
 constexpr const char* kGaussian = "gaussian";
 Row replay_gradients_row() {
-  Row row;
-  row.name = "replay-gradients";
-  row.form = "gaussian, or a path";
-  row.help = "replay: gaussian, or a file of float32 gradients on every node; {rank} is the member's.";
-  row.set = [](JobSpec& spec, const std::string& value) -> Status {
-    if (const Status status = check_path(value, kMostPathBytes); !status) return status;
-    spec.replay_gradients = value == kGaussian ? std::nullopt : std::optional(value);
-    return {};
+  const auto parse = [](const std::string& value) -> Result<std::optional<std::string>> {
+    if (const Status status = check_path(value, kMostPathBytes); !status) return status.error();
+    return value == kGaussian ? std::nullopt : std::optional(value);
   };
-  row.get = [](const JobSpec& spec) { return spec.replay_gradients.value_or(kGaussian); };
-  return row;
+  return value_row("replay-gradients", &JobSpec::replay_gradients, "gaussian, or a path",
+                   "replay: gaussian, or a file of float32 gradients on every node; {rank} is the member's.", parse,
+                   [](const std::optional<std::string>& path) { return path.value_or(kGaussian); });
 }
 
 void add_compute_rows(std::vector<Row>& rows) {

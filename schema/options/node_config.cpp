@@ -1,7 +1,6 @@
 #include "schema/options/node_config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <sstream>
@@ -44,47 +43,36 @@ bool is_literal(std::string_view host) { return is_ipv4(host) || is_ipv6(host); 
 
 // Parses a mesh port; the control port is the one above it, so 65535 is refused.
 Result<std::uint16_t> parse_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (code != std::errc() || stop != text.data() + text.size() || port < 1 || port > 65534)
+  const auto port = parse_number<std::uint16_t>(text);
+  if (!port || *port < 1 || *port > 65534)
     return bad_value(text, "a port from 1 to 65534 (the one above it is the control port)");
-  return port;
+  return *port;
 }
 
 Row peer_row() {
-  Row row;
-  row.name = "peer";
-  row.form = "NAME@host:port";
-  row.help =
-      "NAME@host:port of a node; once per node, this one included, with the same lines in every node's file. The host "
-      "is "
-      "a name or an address, an IPv6 address in brackets. The port is the mesh's; the one above it is for control.";
-  row.repeated = true;
-  row.set = [](NodeConfig& config, const std::string& value) -> Status {
+  const auto set = [](NodeConfig& config, const std::string& value) -> Status {
     Result<PeerAddress> peer = parse_peer(value);
     if (!peer) return peer.error();
     config.peers.push_back(*std::move(peer));
     return {};
   };
-  row.get = [](const NodeConfig& config) {
+  const auto get = [](const NodeConfig& config) {
     std::string text;
-    for (const PeerAddress& peer : config.peers) {
+    for (const PeerAddress& peer : config.peers)
       text += (text.empty() ? "" : ",") + peer.name + "@" + host_and_port(peer.host, peer.port);
-    }
     return text;
   };
+  Row row{"peer", "NAME@host:port",
+          "NAME@host:port of a node; once per node, this one included, with the same lines in every node's file. The "
+          "host is a name or an address, an IPv6 address in brackets. The port is the mesh's; the one above it is for "
+          "control.",
+          set, get};
+  row.repeated = true;
   return row;
 }
 
 Row listen_row() {
-  Row row;
-  row.name = "listen";
-  row.help =
-      "Address to bind, and a port if it is not the peer line's: 0.0.0.0, [::]:7700. The port is the mesh's; the one "
-      "above it is for control. The peer line says where the others reach this node. Anything but loopback needs a "
-      "key-file, or insecure = true.";
-  row.form = "ADDRESS or ADDRESS:PORT";
-  row.set = [](NodeConfig& config, const std::string& value) -> Status {
+  const auto set = [](NodeConfig& config, const std::string& value) -> Status {
     config.listen = value;
     config.listen_port = 0;
     const std::size_t colon = value.rfind(':');
@@ -95,82 +83,73 @@ Row listen_row() {
     config.listen_port = *port;
     return {};
   };
-  row.get = [](const NodeConfig& config) {
+  const auto get = [](const NodeConfig& config) {
     return config.listen_port == 0 ? config.listen : host_and_port(config.listen, config.listen_port);
   };
-  return row;
+  return {"listen", "ADDRESS or ADDRESS:PORT",
+          "Address to bind, and a port if it is not the peer line's: 0.0.0.0, [::]:7700. The port is the mesh's; the "
+          "one above it is for control. The peer line says where the others reach this node. Anything but loopback "
+          "needs a key-file, or insecure = true.",
+          set, get};
 }
 
 Row control_allow_row() {
-  Row row;
-  row.name = "control-allow";
-  row.help =
-      "Without keys: addresses, networks (10.0.0.0/8) or names, separated by commas, that may use the control port "
-      "in addition to loopback and the hosts of the peer lines.";
-  row.form = "list";
-  row.set = [](NodeConfig& config, const std::string& value) -> Status {
-    config.control_allow.clear();
+  const auto parse = [](const std::string& value) -> Result<std::vector<std::string>> {
+    std::vector<std::string> hosts;
     std::istringstream items(value);
     for (std::string item; std::getline(items, item, ',');) {
       item.erase(0, item.find_first_not_of(' '));
       item.erase(item.find_last_not_of(' ') + 1);
       if (item.empty() || item.size() > kMostHostBytes || !is_printable(item))
         return bad_value(value, "a list of addresses such as 10.0.0.9,192.168.0.0/16");
-      config.control_allow.push_back(item);
+      hosts.push_back(item);
     }
-    return {};
+    return hosts;
   };
-  row.get = [](const NodeConfig& config) {
+  const auto format = [](const std::vector<std::string>& hosts) {
     std::string text;
-    for (const std::string& host : config.control_allow) text += (text.empty() ? "" : ",") + host;
+    for (const std::string& host : hosts) text += (text.empty() ? "" : ",") + host;
     return text;
   };
-  return row;
+  return value_row("control-allow", &NodeConfig::control_allow, "list",
+                   "Without keys: addresses, networks (10.0.0.0/8) or names, separated by commas, that may use the "
+                   "control port in addition to loopback and the hosts of the peer lines.",
+                   parse, format);
 }
 
 Row metrics_row() {
-  Row row;
-  row.name = "metrics";
-  row.help =
-      "Where Prometheus and health checks reach this node over HTTP: /metrics, /healthz, /readyz. Such as "
-      "127.0.0.1:9770. There are no keys: everyone who reaches the port can read. Not set = no such port.";
-  row.form = "ADDRESS:PORT";
-  row.set = [](NodeConfig& config, const std::string& value) -> Status {
+  const auto set = [](NodeConfig& config, const std::string& value) -> Status {
     config.metrics_host.clear();
     config.metrics_port = 0;
     if (value.empty()) return {};
-    const std::size_t colon = value.rfind(':');
-    const std::string host = value.substr(0, colon == std::string::npos ? 0 : colon);
-    std::uint16_t port = 0;
-    const char *const first = value.data() + colon + 1, *const end = value.data() + value.size();
-    const bool is_port = colon != std::string::npos && std::from_chars(first, end, port).ptr == end && port > 0;
-    if (!is_port || !is_literal(host) || (is_ipv6(host) && !host.starts_with('[')))
+    const std::size_t colon = std::min(value.rfind(':'), value.size());
+    const std::string host = value.substr(0, colon);
+    const auto port = parse_number<std::uint16_t>(std::string_view(value).substr(std::min(colon + 1, value.size())));
+    if (!port || *port == 0 || !is_literal(host) || (is_ipv6(host) && !host.starts_with('[')))
       return bad_value(value, "an address and a port such as 127.0.0.1:9770, 0.0.0.0:9770 or [::1]:9770");
     config.metrics_host = host;
-    config.metrics_port = port;
+    config.metrics_port = *port;
     return {};
   };
-  row.get = [](const NodeConfig& config) {
+  const auto get = [](const NodeConfig& config) {
     return config.metrics_host.empty() ? std::string() : host_and_port(config.metrics_host, config.metrics_port);
   };
-  return row;
+  return {"metrics", "ADDRESS:PORT",
+          "Where Prometheus and health checks reach this node over HTTP: /metrics, /healthz, /readyz. Such as "
+          "127.0.0.1:9770. There are no keys: everyone who reaches the port can read. Not set = no such port.",
+          set, get};
 }
 
 Row fault_row() {
-  Row row;
-  row.name = "fault";
-  row.form = "KIND@PHASE:STEP";
-  row.help = "For tests: kill, hang or flip a bit at PHASE:STEP, such as kill@reduce:20.";
-  row.set = [](NodeConfig& config, const std::string& value) -> Status {
-    config.fault.reset();
-    if (value.empty()) return {};
+  const auto parse = [](const std::string& value) -> Result<std::optional<Fault>> {
+    if (value.empty()) return std::optional<Fault>();
     const Result<Fault> fault = parse_fault(value);
     if (!fault) return fault.error();
-    config.fault = *fault;
-    return {};
+    return std::optional(*fault);
   };
-  row.get = [](const NodeConfig& config) { return config.fault ? format_fault(*config.fault) : std::string(); };
-  return row;
+  return value_row("fault", &NodeConfig::fault, "KIND@PHASE:STEP",
+                   "For tests: kill, hang or flip a bit at PHASE:STEP, such as kill@reduce:20.", parse,
+                   [](const std::optional<Fault>& fault) { return fault ? format_fault(*fault) : std::string(); });
 }
 
 // Knows the variants of all processors, not only of this one (kernels/dispatch.cpp).

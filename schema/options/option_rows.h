@@ -38,42 +38,47 @@ inline Status check_path(const std::string& value, std::size_t most_bytes) {
                               " here; write it from / on, such as /home/NAME/mnist");
 }
 
-template <class Target>
-Option<Target> text_row(std::string name, std::string Target::*field, std::size_t most_bytes, std::string help) {
-  Option<Target> row;
-  row.name = std::move(name);
-  row.help = std::move(help);
-  row.form = "text";
-  row.set = [field, most_bytes](Target& target, const std::string& value) -> Status {
-    if (const Status status = check_text(value, most_bytes); !status) return status;
-    target.*field = value;
+// What all rows of one field are: `parse` says what is wrong with a text, `format` writes the canonical one.
+template <class Target, class Value, class Parse, class Format>
+Option<Target> value_row(std::string name, Value Target::*field, std::string form, std::string help, Parse parse,
+                         Format format) {
+  const auto set = [field, parse](Target& target, const std::string& text) -> Status {
+    Result<Value> value = parse(text);
+    if (!value) return value.error();
+    target.*field = *std::move(value);
     return {};
   };
-  row.get = [field](const Target& target) { return target.*field; };
-  return row;
+  return {std::move(name), std::move(form), std::move(help), set,
+          [field, format](const Target& target) { return format(target.*field); }};
 }
 
+// check: check_text or check_path.
+template <class Target>
+Option<Target> string_row(std::string name, std::string Target::*field, std::size_t most_bytes, std::string form,
+                          std::string help, Status (*check)(const std::string&, std::size_t)) {
+  const auto parse = [=](const std::string& value) -> Result<std::string> {
+    if (const Status status = check(value, most_bytes); !status) return status.error();
+    return value;
+  };
+  return value_row(std::move(name), field, std::move(form), std::move(help), parse,
+                   [](const std::string& value) { return value; });
+}
+template <class Target>
+Option<Target> text_row(std::string name, std::string Target::*field, std::size_t most_bytes, std::string help) {
+  return string_row(std::move(name), field, most_bytes, "text", std::move(help), check_text);
+}
 template <class Target>
 Option<Target> path_row(std::string name, std::string Target::*field, std::size_t most_bytes, std::string help) {
-  Option<Target> row = text_row(std::move(name), field, most_bytes, std::move(help));
-  row.form = "path";
-  row.set = [field, most_bytes](Target& target, const std::string& value) -> Status {
-    if (const Status status = check_path(value, most_bytes); !status) return status;
-    target.*field = value;
-    return {};
-  };
-  return row;
+  return string_row(std::move(name), field, most_bytes, "path", std::move(help), check_path);
 }
 
 // One of a few words. `write` gets the index of the word in the text, `read` returns that of the present value.
 template <class Target, class Write, class Read>
 Option<Target> word_row(std::string name, const std::vector<std::string>& known, std::string help, Write write,
                         Read read) {
-  Option<Target> row;
-  row.name = std::move(name);
-  row.help = std::move(help);
-  for (const std::string& word : known) row.allowed += (row.allowed.empty() ? "" : " | ") + word;
-  row.set = [known, write, allowed = row.allowed](Target& target, const std::string& value) -> Status {
+  std::string allowed;
+  for (const std::string& word : known) allowed += (allowed.empty() ? "" : " | ") + word;
+  const auto set = [known, write, allowed](Target& target, const std::string& value) -> Status {
     const auto found = std::find(known.begin(), known.end(), value);
     if (found == known.end()) {
       const std::string near = nearest(value, known);
@@ -82,8 +87,9 @@ Option<Target> word_row(std::string name, const std::vector<std::string>& known,
     write(target, static_cast<std::size_t>(found - known.begin()));
     return {};
   };
-  row.get = [known, read](const Target& target) { return known[read(target)]; };
-  return row;
+  return {
+      std::move(name), "", std::move(help), set, [known, read](const Target& target) { return known[read(target)]; },
+      allowed};
 }
 
 // The words of an enum (kernels/base/words.h).
@@ -115,23 +121,24 @@ struct WholeRange {
   std::uint64_t most = UINT64_MAX;
 };
 
+// The whole text as a number.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return code == std::errc() && stop == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
 template <class Target>
 Option<Target> whole_row(std::string name, std::uint64_t Target::*field, WholeRange range, std::string help) {
-  Option<Target> row;
-  row.name = std::move(name);
-  row.help = std::move(help);
-  row.form = "whole number from " + std::to_string(range.least) + " to " + std::to_string(range.most);
-  row.set = [field, range, form = row.form](Target& target, const std::string& value) -> Status {
-    std::uint64_t number = 0;
-    const char* const end = value.data() + value.size();
-    const auto [stop, code] = std::from_chars(value.data(), end, number);
-    if (code != std::errc() || stop != end || number < range.least || number > range.most)
-      return bad_value(value, "a " + form);
-    target.*field = number;
-    return {};
+  const std::string form = "whole number from " + std::to_string(range.least) + " to " + std::to_string(range.most);
+  const auto parse = [range, form](const std::string& value) -> Result<std::uint64_t> {
+    const auto number = parse_number<std::uint64_t>(value);
+    if (!number || *number < range.least || *number > range.most) return bad_value(value, "a " + form);
+    return *number;
   };
-  row.get = [field](const Target& target) { return std::to_string(target.*field); };
-  return row;
+  return value_row(std::move(name), field, form, std::move(help), parse,
+                   [](std::uint64_t value) { return std::to_string(value); });
 }
 
 // Shortest text that reads back as the same double.
@@ -150,89 +157,68 @@ struct RealRange {
 
 template <class Target>
 Option<Target> real_row(std::string name, double Target::*field, RealRange range, std::string help) {
-  Option<Target> row;
-  row.name = std::move(name);
-  row.help = std::move(help);
-  row.form = std::string("number ") + (range.least_excluded ? "above " : "from ") + format_real(range.least) +
-             (range.most_excluded ? " to below " : " to ") + format_real(range.most);
-  row.set = [field, range, form = row.form](Target& target, const std::string& value) -> Status {
-    double number = 0;
-    const char* const end = value.data() + value.size();
-    const auto [stop, code] = std::from_chars(value.data(), end, number);
+  const std::string form = std::string("number ") + (range.least_excluded ? "above " : "from ") +
+                           format_real(range.least) + (range.most_excluded ? " to below " : " to ") +
+                           format_real(range.most);
+  const auto parse = [range, form](const std::string& value) -> Result<double> {
+    const double number = parse_number<double>(value).value_or(NAN);
     const bool above = range.least_excluded ? number > range.least : number >= range.least;
     const bool below = range.most_excluded ? number < range.most : number <= range.most;
-    if (code != std::errc() || stop != end || !std::isfinite(number) || !above || !below)
-      return bad_value(value, "a " + form);
-    target.*field = number;
-    return {};
+    if (!std::isfinite(number) || !above || !below) return bad_value(value, "a " + form);
+    return number;
   };
-  row.get = [field](const Target& target) { return format_real(target.*field); };
-  return row;
+  return value_row(std::move(name), field, form, std::move(help), parse, format_real);
 }
 
 // Values separated by commas, each read and written by `one`; the field of `one` itself is not used.
 template <class Target, class Value>
 Option<Target> list_row(std::string name, std::vector<Value> Target::*field, Option<Target> one, Value Target::*of_one,
                         std::size_t most, std::string form, std::string help) {
-  Option<Target> row;
-  row.name = std::move(name);
-  row.help = std::move(help);
-  row.form = std::move(form);
-  row.set = [field, one, of_one, most](Target& target, const std::string& value) -> Status {
+  const auto parse = [one, of_one, most](const std::string& value) -> Result<std::vector<Value>> {
     std::vector<Value> values;
     for (std::size_t at = 0; at <= value.size() && !value.empty();) {
       const std::size_t comma = std::min(value.find(',', at), value.size());
       const std::size_t first = std::min(value.find_first_not_of(' ', at), comma);
       Target tried;
-      if (const Status status = one.set(tried, value.substr(first, comma - first)); !status) return status;
+      if (const Status status = one.set(tried, value.substr(first, comma - first)); !status) return status.error();
       values.push_back(tried.*of_one);
       if (values.size() > most) return bad_value(value, "a list of at most " + std::to_string(most) + " numbers");
       at = comma + 1;
     }
-    target.*field = std::move(values);
-    return {};
+    return values;
   };
-  row.get = [field, one, of_one](const Target& target) {
+  const auto format = [one, of_one](const std::vector<Value>& values) {
     std::string text;
-    for (const Value& value : target.*field) {
+    for (const Value& value : values) {
       Target tried;
       tried.*of_one = value;
       text += (text.empty() ? "" : ",") + one.get(tried);
     }
     return text;
   };
-  return row;
+  return value_row(std::move(name), field, std::move(form), std::move(help), parse, format);
 }
 
 template <class Target>
 Option<Target> duration_row(std::string name, std::uint64_t Target::*field, WholeRange range_ms, std::string help) {
-  Option<Target> row;
-  row.name = std::move(name);
-  row.help = std::move(help);
-  row.form = "duration from " + format_duration(range_ms.least) + " to " + format_duration(range_ms.most);
-  row.set = [field, range_ms, form = row.form](Target& target, const std::string& value) -> Status {
-    Result<std::uint64_t> ms = parse_duration_ms(value);
-    if (!ms) return ms.error();
-    if (*ms < range_ms.least || *ms > range_ms.most) return bad_value(value, "a " + form);
-    target.*field = *ms;
-    return {};
+  const std::string form = "duration from " + format_duration(range_ms.least) + " to " + format_duration(range_ms.most);
+  const auto parse = [range_ms, form](const std::string& value) -> Result<std::uint64_t> {
+    const Result<std::uint64_t> ms = parse_duration_ms(value);
+    if (ms && (*ms < range_ms.least || *ms > range_ms.most)) return bad_value(value, "a " + form);
+    return ms;
   };
-  row.get = [field](const Target& target) { return format_duration(target.*field); };
-  return row;
+  return value_row(std::move(name), field, form, std::move(help), parse, format_duration);
 }
 
 template <class Target>
 Option<Target> flag_row(std::string name, bool Target::*field, std::string help) {
-  Option<Target> row;
-  row.name = std::move(name);
-  row.help = std::move(help);
-  row.allowed = "true | false";
-  row.set = [field](Target& target, const std::string& value) -> Status {
+  const auto parse = [](const std::string& value) -> Result<bool> {
     if (value != "true" && value != "false") return bad_value(value, "true or false");
-    target.*field = value == "true";
-    return {};
+    return value == "true";
   };
-  row.get = [field](const Target& target) { return std::string(target.*field ? "true" : "false"); };
+  Option<Target> row = value_row(std::move(name), field, "", std::move(help), parse,
+                                 [](bool value) { return std::string(value ? "true" : "false"); });
+  row.allowed = "true | false";
   return row;
 }
 

@@ -15,13 +15,13 @@ namespace tg::schema {
 template <class Target>
 struct Option {
   std::string name;  // "peer-timeout"
+  std::string form;  // form of a value that is not one of the words: "number from 0 to 1"
   std::string help;  // one sentence with unit and why
   std::function<Status(Target&, const std::string&)> set;
   std::function<std::string(const Target&)> get;  // canonical text, "" = not set
+  std::string allowed = {};                       // "direct | sharded | auto", for messages and help
   bool repeated = false;                          // may be given more than once (peer)
-  std::string allowed;                            // "direct | sharded | auto", for messages and help
   bool resumable = false;                         // of a job: a resume may change it
-  std::string form;                               // form of a value that is not one of the words: "number from 0 to 1"
 };
 
 // The option of this name; null if there is none.

@@ -18,7 +18,7 @@
 
 #include "engine/cpu/cpu_engine.h"
 #include "engine/graph/graph_json.h"
-#include "engine/storage/safetensors.h"
+#include "tests/engine/safetensors_files.h"
 
 namespace tg::engine {
 namespace {

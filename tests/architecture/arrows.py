@@ -24,7 +24,7 @@ MAY_USE = {
 ROOMS = {
     "daemon/membership": set(),
     "daemon/exchange": {"daemon/membership/view.h"},
-    "daemon/step": {"daemon/exchange", "daemon/membership/view.h"},
+    "daemon/step": {"daemon/exchange"},
     "daemon/access": set(),
     "daemon/mesh": {"daemon/access"},
     "daemon/mesh/probe": {"daemon/mesh"},

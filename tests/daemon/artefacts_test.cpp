@@ -9,8 +9,8 @@
 
 #include "daemon/store/saved_arrays.h"
 #include "daemon/store/state_facts.h"
-#include "engine/storage/safetensors.h"
 #include "tests/daemon/temporary_directory.h"
+#include "tests/engine/safetensors_files.h"
 #include "tests/simulation/simulator/awkward_home.h"
 #include "tests/simulation/training/tiny_training.h"
 

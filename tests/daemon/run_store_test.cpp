@@ -8,12 +8,12 @@
 
 #include "daemon/store/checkpoints.h"
 #include "engine/storage/disk_fault.h"
-#include "engine/storage/safetensors.h"
 #include "kernels/base/log.h"
 #include "run_samples.h"
 #include "schema/limits.h"
 #include "state_samples.h"
 #include "temporary_directory.h"
+#include "tests/engine/safetensors_files.h"
 
 namespace tg::daemon {
 namespace {

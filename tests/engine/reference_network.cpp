@@ -130,25 +130,6 @@ struct Forward {
     });
   }
 
-  Images operator()(const AveragePooling& layer) const {
-    const Padding& pad = layer.window.padding;
-    return each([&](const Image& in) {
-      return slide(layer.window, in, in.shape.channels, [&](int c, int y, int x) {
-        double sum = 0;
-        int real = 0, padded = 0;
-        for (int i = y; i < y + layer.window.kernel; ++i)
-          for (int j = x; j < x + layer.window.kernel; ++j) {
-            if (in.has(i, j)) {
-              sum += in.at(c, i, j);
-              ++real;
-            }
-            if (i < in.shape.height + pad.bottom && j < in.shape.width + pad.right) ++padded;
-          }
-        return sum / (layer.count_padding ? padded : real);
-      });
-    });
-  }
-
   Images operator()(const AdaptiveAverage& layer) const {
     return each([&](const Image& in) {
       Image out{{in.shape.channels, layer.height, layer.width}, {}};

@@ -33,7 +33,7 @@ TEST(Shapes, AreThoseOfPytorch) {
   EXPECT_EQ(made(MaxPooling{window(3, 2, 0)}, {{5, 8, 7}}), (ImageShape{5, 3, 3}));
   EXPECT_EQ(made(MaxPooling{window(3, 2, 0, true)}, {{5, 8, 7}}), (ImageShape{5, 4, 3}));
   // A last window that would begin behind the image does not count: 1 + ceil((4 + 2 - 2) / 3) = 3, less one.
-  EXPECT_EQ(made(AveragePooling{window(2, 3, 1, true)}, {{1, 4, 6}}), (ImageShape{1, 2, 3}));
+  EXPECT_EQ(made(MaxPooling{window(2, 3, 1, true)}, {{1, 4, 6}}), (ImageShape{1, 2, 3}));
   EXPECT_EQ(made(AdaptiveAverage{6, 4}, {{256, 13, 3}}), (ImageShape{256, 6, 4}));
   EXPECT_EQ(made(Flatten{}, {{16, 5, 4}}), (ImageShape{320, 1, 1}));
   EXPECT_EQ(made(Dense{.out_features = 10}, {{320, 1, 1}}), (ImageShape{10, 1, 1}));

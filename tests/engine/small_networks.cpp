@@ -116,26 +116,6 @@ const SmallNetwork kNetworks[] = {
            .dense("fc1", 4, {})
            .build();
      }},
-    {"average",
-     [] {
-       return small({3, 8, 7})
-           .convolution("conv1", {5, 3}, {})
-           .relu()
-           .average_pooling({.kernel = 3, .stride = 2, .padding = 1})
-           .convolution("conv2", {5, 3}, {})
-           .average_pooling({.kernel = 2, .stride = 2, .padding = 0})
-           .dense("fc1", 4, {})
-           .build();
-     }},
-    {"average_without_padding_up_to_the_ceiling",
-     [] {
-       return small({3, 8, 7})
-           .convolution("conv1", {5, 3}, {})
-           .average_pooling({.kernel = 3, .stride = 2, .padding = 1, .ceil = true, .count_padding = false})
-           .average_pooling({.kernel = 3, .stride = 3, .padding = 1, .ceil = true})
-           .dense("fc1", 4, {})
-           .build();
-     }},
     {"average_of_parts",
      [] {
        return small({3, 7, 8})

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/storage/safetensors.h"
 #include "kernels/base/check.h"
+#include "tests/engine/safetensors_files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const int file = ::memfd_create("safetensors_fuzz", MFD_CLOEXEC);

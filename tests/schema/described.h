@@ -105,7 +105,8 @@ class Tell {
     } else if constexpr (requires { typename T::mapped_type; }) {
       for (const auto& [key, one] : value) tell(path + "[" + key + "]", one);
     } else {
-      for (std::size_t i = 0; i < value.size(); ++i) tell(path + "[" + std::to_string(i) + "]", value[i]);
+      std::size_t i = 0;
+      for (const auto& one : value) tell(path + "[" + std::to_string(i++) + "]", one);
     }
   }
 

@@ -3,6 +3,8 @@
 #include <bit>
 #include <sstream>
 
+#include "tests/schema/described.h"
+
 namespace tg::schema {
 namespace {
 
@@ -29,12 +31,10 @@ struct Describe {
     (put(values), ...);
   }
 
-  void operator()(const Hello& b) {
-    all(b.protocol, b.build, b.node, b.incarnation, b.names_hash, b.heard, b.sequence, b.echo, b.names, b.weight);
+  template <Described Body>
+  void operator()(const Body& body) {
+    for (const auto& [name, value] : told(body)) all(name, value);
   }
-  void operator()(const Refusal& b) { all(b.node, b.message); }
-  void operator()(const Claim& b) { all(b.run_id); }
-  void operator()(const Grant& b) { all(b.granted, b.message); }
   void put(const StateId& state) { all(state.lineage, state.view, state.step, state.digest); }
   template <class Value>
   void put(const std::optional<Value>& value) {
@@ -48,13 +48,6 @@ struct Describe {
     for (const StateId& state : b.states) put(state);
     put(b.problem);
   }
-  void operator()(const Reached&) {}
-  void operator()(const Vote& b) {
-    all(b.accepted, b.kind, b.message, b.spec_hash, b.model_hash, b.data_hash, b.state_hash, b.step_seconds,
-        b.local_batch, b.link_mbps, b.workers);
-  }
-  void operator()(const Commit& b) { all(b.exchange, b.coding, b.window_bytes, b.chunk_parameters); }
-  void operator()(const Fail& b) { all(b.kind, b.node, b.phase, b.message); }
   void operator()(const StepFrame& b) {
     all(b.rate_bits, b.flags, b.non_finite_segment, b.loss_sum, b.digests, b.scalers, b.statistics);
   }
@@ -63,14 +56,8 @@ struct Describe {
     all(b.chunk, b.phase, b.format, b.payload.size());
     for (const std::byte byte : b.payload) put(static_cast<std::uint8_t>(byte));
   }
-  void operator()(const Report& b) { all(b.last, b.correct, b.correct_5, b.total, b.loss_sum, b.digests); }
-  void operator()(const Goodbye& b) { all(b.reason); }
   void operator()(const Credit& b) { all(b.taken_bytes); }
   void operator()(const Probe& b) { all(b.burst, b.last, b.filler.size()); }
-  void operator()(const ProbeReply& b) { all(b.burst, b.micros); }
-  void operator()(const Ended& b) {
-    all(b.state, b.reason, b.since_ms, b.step, b.digest, b.held_step, b.held_digest, b.save, b.problem, b.asks);
-  }
 };
 
 RunStatus young_run() {
@@ -110,22 +97,8 @@ RunStatus sample_run() {
   run.digest_step = 12;
   run.initial_digest = 7;
   run.members = {{"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1, Phase::kIdle},
-                 {"node-b",
-                  RunState::kRunning,
-                  11,
-                  3,
-                  11,
-                  0.9,
-                  Phase::kSave,
-                  7,
-                  9,
-                  SaveState::kNotSaved,
-                  "the disk is full",
-                  48,
-                  0.25,
-                  {12, 8}}};
-  run.lineage = 3;
-  run.from_step = 8;
+                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave, 7, 9, SaveState::kNotSaved,
+                  "the disk is full", 48, 0.25}};
   return run;
 }
 
@@ -241,10 +214,7 @@ std::vector<FrameBody> sample_bodies() {
       Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 22, 33, 44, 55, "node-a, node-b", 3},
       Claim{"first"},
       Grant{false, "node-b is starting run second"},
-      Propose{"first",
-              "model = lenet\nsteps = 5\n",
-              {3, 1000, 1},
-              Resume{3, 900, true, StateId{2, 1, 900, 0xfedcba9876543210}}},
+      Propose{"first", "model = lenet\nsteps = 5\n", {3, 1000, 1}},
       Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, 6},
       Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
@@ -260,8 +230,6 @@ std::vector<FrameBody> sample_bodies() {
       Refusal{"node-b", "peer lines differ"},
       Ended{RunState::kCompleted, "", 1'700'000'000'123, 1000, 0xfedcba9876543210, 960, 4, SaveState::kNotSaved,
             "cannot write model.safetensors: No space left on device", true},
-      Offer{{{2, 1, 900, 0xfedcba9876543210}, {1, 4, 600, 5}}, "node-b: a file is torn"},
-      Reached{},
   };
 }
 
@@ -279,7 +247,6 @@ std::vector<Request> sample_requests() {
       {10, DeleteRequest{"first", "node-b"}},
       {11, FetchedRequest{"first", "node-b"}},
       {12, ExamineRequest{true, 3, 1000, 1'700'000'000'123}},
-      {13, ResumeRequest{"first", "steps = 2000\n", false, 900, true}},
   };
 }
 
@@ -309,9 +276,7 @@ std::vector<Reply> sample_replies() {
                      sample_outcome(1),
                      1'700'000'000'123,
                      "no peer answered",
-                     {{"node-a", 48}, {"node-b", 16}},
-                     0,
-                     900}},
+                     {{"node-a", 48}, {"node-b", 16}}}},
       {4, StopReply{"first", RunState::kStopping}},
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
       {6, VersionReply{"node-a", "0.1.0+0123456789ab", 4}},

@@ -55,14 +55,6 @@ Windows windows_of(const ImageShape& from, std::vector<Span> rows, std::vector<S
 
 }  // namespace
 
-std::unique_ptr<Stage> make(const StageContext& context, const AveragePooling& layer) {
-  const ImageShape &from = context.inputs[0].shape, &to = context.output.shape;
-  const Padding& pad = layer.window.padding;
-  return std::make_unique<AverageStage>(
-      context, windows_of(from, pooling_spans(from.height, to.height, pad.top, pad.bottom, layer),
-                          pooling_spans(from.width, to.width, pad.left, pad.right, layer)));
-}
-
 std::unique_ptr<Stage> make(const StageContext& context, const AdaptiveAverage& /*layer*/) {
   const ImageShape &from = context.inputs[0].shape, &to = context.output.shape;
   return std::make_unique<AverageStage>(

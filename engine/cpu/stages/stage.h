@@ -59,7 +59,6 @@ std::unique_ptr<Stage> make(const StageContext& context, const Convolution& laye
 std::unique_ptr<Stage> make(const StageContext& context, const BatchNormalization& layer);
 std::unique_ptr<Stage> make(const StageContext& context, const LocalResponseNormalization& layer);
 std::unique_ptr<Stage> make(const StageContext& context, const MaxPooling& layer);
-std::unique_ptr<Stage> make(const StageContext& context, const AveragePooling& layer);
 std::unique_ptr<Stage> make(const StageContext& context, const AdaptiveAverage& layer);
 std::unique_ptr<Stage> make(const StageContext& context, const Relu& layer);
 std::unique_ptr<Stage> make(const StageContext& context, const Dense& layer);

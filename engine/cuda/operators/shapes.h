@@ -36,10 +36,10 @@ struct PoolingShape {
   Window window;
 };
 
-// Spans of rows or columns (engine/cpu/windows.h makes them and their divisors), one for each output row or column;
+// Spans of rows or columns (engine/cpu/windows.h makes them), one for each output row or column;
 // both ends never decrease. Arrays on the device.
 struct Spans {
-  const int *first, *last, *divisor;
+  const int *first, *last;
 };
 struct AverageShape {
   int planes = 0;

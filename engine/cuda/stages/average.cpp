@@ -9,22 +9,21 @@ namespace {
 class SpansOnDevice {
  public:
   SpansOnDevice(Library& library, const std::vector<cpu::Span>& spans)
-      : count_(spans.size()), values_(3 * spans.size()) {
-    std::vector<int> values(3 * count_);
+      : count_(spans.size()), values_(2 * spans.size()) {
+    std::vector<int> values(2 * count_);
     for (std::size_t i = 0; i < count_; ++i) {
       values[i] = static_cast<int>(spans[i].first);
       values[count_ + i] = static_cast<int>(spans[i].last);
-      values[2 * count_ + i] = static_cast<int>(spans[i].divisor);
     }
     TG_CUDA(cudaMemcpyAsync(values_.data(), values.data(), values.size() * sizeof(int), cudaMemcpyHostToDevice,
                             library.compute()));
     library.wait();
   }
-  Spans spans() const { return {values_.data(), values_.data() + count_, values_.data() + 2 * count_}; }
+  Spans spans() const { return {values_.data(), values_.data() + count_}; }
 
  private:
   std::size_t count_;
-  kernels::cuda::DeviceArray<int> values_;  // all first, all last, all divisors
+  kernels::cuda::DeviceArray<int> values_;  // all first, all last
 };
 
 class AverageStage final : public Stage {
@@ -59,13 +58,6 @@ class AverageStage final : public Stage {
 };
 
 }  // namespace
-
-std::unique_ptr<Stage> make(const StageContext& context, const AveragePooling& layer) {
-  const ImageShape &from = context.inputs[0].shape, &to = context.output.shape;
-  const Padding& pad = layer.window.padding;
-  return std::make_unique<AverageStage>(context, cpu::pooling_spans(from.height, to.height, pad.top, pad.bottom, layer),
-                                        cpu::pooling_spans(from.width, to.width, pad.left, pad.right, layer));
-}
 
 std::unique_ptr<Stage> make(const StageContext& context, const AdaptiveAverage& /*layer*/) {
   const ImageShape &from = context.inputs[0].shape, &to = context.output.shape;

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <random>
 
-#include "engine/storage/safetensors.h"
 #include "tests/engine/data/support.h"
+#include "tests/engine/safetensors_files.h"
 
 namespace tg::engine::test {
 namespace {

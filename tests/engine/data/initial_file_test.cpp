@@ -11,6 +11,7 @@
 
 #include "engine/models/builder.h"
 #include "tests/engine/data/support.h"
+#include "tests/engine/safetensors_files.h"
 
 namespace tg::engine::test {
 namespace {

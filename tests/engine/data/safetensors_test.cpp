@@ -13,6 +13,7 @@
 #include "engine/storage/safetensors_header.h"
 #include "kernels/base/sha256.h"
 #include "tests/engine/data/support.h"
+#include "tests/engine/safetensors_files.h"
 
 namespace tg::engine::test {
 namespace {

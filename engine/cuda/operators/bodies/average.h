@@ -32,11 +32,12 @@ struct Average {
     const std::uint64_t row = place.quotient;
     const std::uint32_t column = place.remainder;
     const float* const image = x + plane.quotient * static_cast<std::uint64_t>(shape.input.height * shape.input.width);
+    const int top = shape.rows.first[row], bottom = shape.rows.last[row];
+    const int left = shape.columns.first[column], right = shape.columns.last[column];
     float sum = 0;
-    for (int r = shape.rows.first[row]; r < shape.rows.last[row]; ++r)
-      for (int c = shape.columns.first[column]; c < shape.columns.last[column]; ++c)
-        sum += image[r * shape.input.width + c];
-    y[thread] = sum / static_cast<float>(shape.rows.divisor[row] * shape.columns.divisor[column]);
+    for (int r = top; r < bottom; ++r)
+      for (int c = left; c < right; ++c) sum += image[r * shape.input.width + c];
+    y[thread] = sum / static_cast<float>((bottom - top) * (right - left));
   }
 };
 
@@ -68,7 +69,8 @@ struct AverageGradient {
     float sum = 0;
     for (int r = top; r < outputs && shape.rows.first[r] <= row; ++r)
       for (int c = left; c < side && shape.columns.first[c] <= column; ++c)
-        sum += image[r * side + c] / static_cast<float>(shape.rows.divisor[r] * shape.columns.divisor[c]);
+        sum += image[r * side + c] / static_cast<float>((shape.rows.last[r] - shape.rows.first[r]) *
+                                                        (shape.columns.last[c] - shape.columns.first[c]));
     dx[thread] = sum;
   }
 
