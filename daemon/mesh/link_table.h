@@ -43,6 +43,7 @@ struct Link {
   std::atomic<std::uint64_t> said{0};         // sequence of our last hello
   std::atomic<std::uint64_t> heard_hello{0};  // sequence of the peer's last hello
   std::atomic<bool> redial{false};            // our connection was refused, or only looks as if it stood
+  std::atomic<std::uint64_t> port_key{0};     // which key the peer's port has, by Keyring::mark(); 0 = none
   std::atomic<std::uint64_t> sent_bytes{0}, received_bytes{0};  // ZeroMQ framing included
 };
 
@@ -57,6 +58,8 @@ class LinkTable {
   std::uint16_t weight(Seat seat) const;
   std::uint64_t sent_bytes() const;  // to all
 
+  // Our mesh port is about to be bound with another key, and no link is up until it is.
+  std::atomic<bool> between_keys{false};
   // Frames that were refused: malformed ones of peers, and of whoever is no peer.
   std::atomic<std::uint64_t> malformed{0}, strangers{0};
 

@@ -37,6 +37,7 @@ void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   std::optional<Introduction> introduction;
   if (keyring_.has_keys()) {
     introduction = Introduction{keyring_.own(way.cluster), keyring_.node(way.cluster, address.name)};
+    links_[peer].port_key = Keyring::mark(introduction->server);
     ++way.cluster;
   }
   SocketOptions options = mesh_options(self_.config);
@@ -74,7 +75,7 @@ bool Outbound::push(Seat peer, const schema::SharedFrame& frame) {
 
 bool Outbound::say_hello(Seat peer) {
   Link& link = links_[peer];
-  const std::uint64_t connection = link.connection, heard = link.incarnation;
+  const std::uint64_t connection = link.connection, heard = links_.between_keys ? 0 : link.incarnation.load();
   const schema::Hello hello{schema::kProtocolVersion,
                             self_.build,
                             self_.config.node,

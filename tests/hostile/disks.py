@@ -7,7 +7,7 @@ import subprocess
 
 from mesh import Mesh
 
-DISK_MIB = 64
+DISK_MIB = 160  # a run of LeNet leaves 25
 FILLER = "filler"
 
 
