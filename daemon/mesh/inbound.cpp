@@ -114,7 +114,10 @@ bool Inbound::receive_one() {
 // --- our connections to the peers, and theirs to us ---
 
 void Inbound::take_monitors() {
-  for (auto& [peer, monitor] : outbound_.take_monitors()) peers_[peer].monitor = std::move(monitor);
+  for (Outbound::Watched& one : outbound_.take_monitors()) {
+    peers_[one.peer].monitor = std::move(one.monitor);
+    peers_[one.peer].dial = one.dial;
+  }
 }
 
 void Inbound::watch_connections() {
@@ -144,6 +147,7 @@ void Inbound::watch_connection(Seat seat) {
   Peer& peer = peers_[seat];
   Link& link = links_[seat];
   while (const std::optional<DialEvent> event = next_event(peer.monitor)) {
+    if (peer.dial != link.dials) continue;  // dialled anew meanwhile: the new connection has done nothing
     if (*event == DialEvent::kConnected) {
       link.connection = ++peer.connections;
       peer.echo_at = Clock::now();

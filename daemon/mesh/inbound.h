@@ -43,7 +43,8 @@ class Inbound {
     std::optional<Seat> seat;  // once its hello was taken
   };
   struct Peer {
-    zmq::socket_t monitor;  // says how our connection to it fares
+    zmq::socket_t monitor;   // says how our connection to it fares
+    std::uint64_t dial = 0;  // which one that is
     std::uint64_t connections = 0;
     std::string sender;            // its connection to us, "" = none
     Clock::time_point heard_at{};  // its last frame

@@ -39,6 +39,7 @@ struct Link {
   std::atomic<bool> up{false};
   std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello; 0 = none came
   std::atomic<std::uint16_t> weight{1};       // the same; 1 as long as none came
+  std::atomic<std::uint64_t> dials{0};        // of ours to the peer
   std::atomic<std::uint64_t> connection{0};   // counts our connections to the peer, 0 = none now
   std::atomic<std::uint64_t> said{0};         // sequence of our last hello
   std::atomic<std::uint64_t> heard_hello{0};  // sequence of the peer's last hello

@@ -32,6 +32,7 @@ void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   Way& way = ways_[peer];
   const schema::PeerAddress& address = self_.config.peers[peer];
   way.dialled_ms = now_ms;
+  const std::uint64_t dial = ++links_[peer].dials;  // first: what comes of the connection before counts no more
   links_[peer].redial = false;
   links_[peer].connection = 0;
   std::optional<Introduction> introduction;
@@ -46,10 +47,10 @@ void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   Dial::end_events(way.dealer);
   way.dealer = std::move(made.dealer);  // closes the previous one
   const std::lock_guard lock(mutex_);
-  monitors_.emplace_back(peer, std::move(made.monitor));
+  monitors_.push_back({peer, dial, std::move(made.monitor)});
 }
 
-std::vector<std::pair<Seat, zmq::socket_t>> Outbound::take_monitors() {
+std::vector<Outbound::Watched> Outbound::take_monitors() {
   const std::lock_guard lock(mutex_);
   return std::exchange(monitors_, {});
 }
