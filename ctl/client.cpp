@@ -3,6 +3,7 @@
 #include <linux/tcp.h>  // has more of tcp_info than glibc's
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -33,7 +34,9 @@ constexpr int kMostUnread = 8;  // answers that wait for us; the rest waits at t
 // libzmq bounds a message's parts, not their number: whatever comes beyond this before a message is whole is no answer.
 constexpr std::uint64_t kMostUnreadBytes = 2 * kMostUnread * schema::kMostControlBytes;
 constexpr int kWatchMs = 50;  // between two looks at it
-constexpr std::chrono::seconds kRotationTakes{1};
+// Of a rotation, from a key file's change until every port is bound with the key in use: nodes look each second.
+constexpr std::chrono::seconds kRotationTakes{2};
+constexpr std::chrono::seconds kRotationFresh{10};  // so long after a key file's change refusals may be of a rotation
 constexpr int kRotationPauseMs = 50;
 constexpr std::uint64_t kUnreadable = 0;  // the id of a reply to a request that the node could not read
 constexpr std::uint64_t kFirstId = 1;
@@ -68,11 +71,26 @@ bool is_address(const std::string& address) {
   return code == std::errc() && stop == end && port >= 1 && port <= 65535;
 }
 
-Result<schema::OperatorKeys> read_keys(const std::string& file) {
-  if (file.empty()) return schema::OperatorKeys{};
-  const Result<std::string> text = schema::read_key_file(file);
+struct KeysRead {
+  std::string text;  // of the file
+  schema::OperatorKeys keys;
+};
+
+Result<KeysRead> read_keys(const std::string& file) {
+  if (file.empty()) return KeysRead{};
+  Result<std::string> text = schema::read_key_file(file);
   if (!text) return text.error();
-  return schema::parse_operator_keys(*text, file);
+  Result<schema::OperatorKeys> keys = schema::parse_operator_keys(*text, file);
+  if (!keys) return keys.error();
+  return KeysRead{*std::move(text), *std::move(keys)};
+}
+
+bool changed_lately(const std::string& file) {
+  struct stat status {};
+  if (file.empty() || ::stat(file.c_str(), &status) != 0) return false;
+  const std::chrono::system_clock::duration changed =
+      std::chrono::seconds(status.st_ctim.tv_sec) + std::chrono::nanoseconds(status.st_ctim.tv_nsec);
+  return std::chrono::abs(std::chrono::system_clock::now().time_since_epoch() - changed) < kRotationFresh;
 }
 
 // Whether a node that gets it twice does the same as for one.
@@ -89,10 +107,11 @@ void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {
 }  // namespace
 
 struct Client::State {
-  State(std::string node_address, std::string operator_file, schema::OperatorKeys operator_keys)
+  State(std::string node_address, std::string operator_file, KeysRead operator_keys)
       : address(std::move(node_address)),
         key_file(std::move(operator_file)),
-        keys(std::move(operator_keys)),
+        key_text(std::move(operator_keys.text)),
+        keys(std::move(operator_keys.keys)),
         next_id(std::uint64_t{std::random_device{}()} + kFirstId) {
     dial();
   }
@@ -133,18 +152,30 @@ struct Client::State {
     socket.connect(is_local(address) ? "ipc://" + address : "tcp://" + address);
   }
 
-  // While keys are rotated (there are several then) the port may change its own between two tries.
+  // True if the key file has other keys by now.
+  bool read_keys_again() {
+    Result<KeysRead> now = read_keys(key_file);
+    if (!now || now->text == key_text) return false;
+    key_text = std::move(now->text);
+    keys = std::move(now->keys);
+    return true;
+  }
+
+  // While keys are rotated (there are several then, or the file is new) the port may change its own between two tries,
+  // and it does so after the file.
   bool try_next_key() {
     const bool all_tried = tried >= std::max<std::size_t>(keys.ways.size(), 1);
     if (tried == 1) first_refused = Clock::now();
-    if (all_tried && (keys.ways.size() < 2 || Clock::now() - first_refused >= kRotationTakes)) return false;
+    const bool rotating = keys.ways.size() > 1 || changed_lately(key_file);
+    if (all_tried && (!rotating || Clock::now() - first_refused >= kRotationTakes)) return false;
     if (all_tried) (void)sleep_unless_interrupted(kRotationPauseMs);
     dial();
     return true;
   }
 
-  // Handles events of the connection. Another key is tried as long as there is one. A port that has let us in and is
-  // bound with other keys now has cut us: then the key file is read again. What was asked is asked again.
+  // Handles events of the connection. Another key is tried as long as there is one; before a refusal is believed the
+  // key file is read again, for it may be another one since we read it, or since the port let us in. What was asked is
+  // asked again.
   void take_events(std::uint64_t id, const schema::RequestBody& body) {
     zmq::message_t event, place;
     bool failed = false, cut = false;
@@ -172,10 +203,9 @@ struct Client::State {
       lost = true;
       return;
     }
-    if (failed && accepted) {
-      if (Result<schema::OperatorKeys> now = read_keys(key_file)) keys = *std::move(now);
+    if (failed && (read_keys_again() || accepted)) {
+      rotated = rotated || accepted;
       accepted = refused = false;
-      rotated = true;
       tried = 0;
     }
     if (failed && !try_next_key()) {
@@ -251,6 +281,7 @@ struct Client::State {
                                 const Meanwhile* meanwhile = nullptr);
 
   const std::string address, key_file;
+  std::string key_text;  // of the file, as the keys were read
   schema::OperatorKeys keys;
   zmq::context_t context;
   zmq::socket_t socket, monitor;
@@ -325,7 +356,7 @@ Result<Client> Client::connect(const std::string& address, const std::string& ke
                      "\" is not an address of the form host:port, such as 127.0.0.1:7701 or [::1]:7701, and no path of "
                      "a node's local socket"};
   }
-  Result<schema::OperatorKeys> keys = read_keys(key_file);
+  Result<KeysRead> keys = read_keys(key_file);
   if (!keys) return keys.error();
   try {
     return Client(std::make_unique<State>(address, key_file, *std::move(keys)));

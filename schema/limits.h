@@ -168,7 +168,12 @@ inline constexpr std::size_t kMostRecordBytes = 256 * 1024;  // run.json; a larg
 inline constexpr std::size_t kMostPendingQuestions = 256;    // a control server's questions that are not yet answered
 inline constexpr std::size_t kMostUntakenBytes = 4u << 20;   // answers waiting for one client
 inline constexpr std::size_t kMostUntakenBytesInAll = 32u << 20;
-static_assert(2 * kMostControlBytes <= kMostUntakenBytes && kMostUntakenBytes <= kMostUntakenBytesInAll);
+// The last of it is for answers of this size, to who has taken all before.
+inline constexpr std::size_t kUntakenBytesOfReaders = 8u << 20;
+inline constexpr std::size_t kShortAnswerBytes = 256 * 1024;
+static_assert(2 * kMostControlBytes <= kMostUntakenBytes &&
+              kMostUntakenBytes <= kMostUntakenBytesInAll - kUntakenBytesOfReaders);
+static_assert(kShortAnswerBytes < kFileSliceBytes, "who asks for slices and reads nothing does not count as a reader");
 inline constexpr int kControlHighWaterMark = 64;  // messages per connection; beats beyond it are dropped
 inline constexpr int kMostMessagesPerTurn = 64;   // from one socket, before beats and liveness get their turn
 inline constexpr int kRelayReplyMs = kControlReplyMs - 500;  // a node waits this long for another's log or file

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <cstring>
 #include <utility>
 
 namespace tg::daemon {
@@ -56,6 +57,13 @@ std::optional<User> Keyring::user(const std::string& identity) const {
 const Key& Keyring::cluster(std::size_t which) const {
   TG_CHECK(has_keys());
   return keys_.file.clusters[which % keys_.file.clusters.size()];
+}
+
+std::uint64_t Keyring::mark(const Key& open) {
+  std::uint64_t mark = 0;
+  static_assert(sizeof mark <= sizeof open);
+  std::memcpy(&mark, open.data(), sizeof mark);
+  return mark;
 }
 
 std::size_t Keyring::clusters() const {

@@ -30,6 +30,8 @@ class Keyring {
   // cluster's. Nothing if the file has that key no longer. identity: User-Id of its messages, from identity_of().
   std::optional<User> user(const std::string& identity) const;
   static std::string identity_of(const schema::Key& open) { return schema::format_key(open); }
+  // Its first bytes: enough to tell two apart.
+  static std::uint64_t mark(const schema::Key& open);
 
   // The functions below need keys. `which` counts from 0, the cluster key in use, modulo their number: who dials tries
   // one after the other.

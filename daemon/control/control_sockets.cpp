@@ -165,6 +165,7 @@ struct ControlSockets::Impl {
   void watch(Seat peer);
   void watch_clients();
   void bind_keys_of_now();
+  Message receive_from(char kind) { return kind == kTcp ? receive(router) : local ? receive(local) : Message{}; }
   std::optional<User> user_of(const Message& message);
   bool send(zmq::socket_t& socket, const std::string& id, const Owed& owed, const std::string& bytes);
   void cut(const std::string& id, const std::string& why);
@@ -177,6 +178,7 @@ struct ControlSockets::Impl {
   Doorkeeper doorkeeper;
   const int wake_fd;
   zmq::socket_t router, local;
+  char next = kTcp;  // which of the two is asked first
   std::unique_ptr<Connections> connections;
   schema::KeyPair bound;                     // the pair that the ROUTER is bound with
   std::map<std::string, TcpClient> clients;  // open connections, by routing id
@@ -292,10 +294,12 @@ void ControlSockets::Impl::bind_keys_of_now() {
 }
 
 // Holds the port's bound: above it nothing is sent until what was sent before has been taken, or its connection is
-// gone.
+// gone. The last of it is for short answers to who has taken all before: beats, and clients that read.
 bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, const Owed& owed,
                                 const std::string& bytes) {
-  if (owed.all->bytes + bytes.size() > schema::kMostUntakenBytesInAll) return false;
+  const bool short_one = owed.client->bytes == 0 && bytes.size() <= schema::kShortAnswerBytes;
+  const std::size_t most = schema::kMostUntakenBytesInAll - (short_one ? 0 : schema::kUntakenBytesOfReaders);
+  if (owed.all->bytes + bytes.size() > most) return false;
   auto answer = std::make_unique<Untold>(Untold{bytes, owed});
   owed.client->bytes += bytes.size();
   owed.all->bytes += bytes.size();
@@ -323,10 +327,11 @@ void ControlSockets::Impl::cut(const std::string& id, const std::string& why) {
 // Cuts those who take the least, until the others leave room for so many bytes more. The room is there when libzmq has
 // seen that they are gone.
 void ControlSockets::Impl::make_room(std::size_t bytes) {
-  if (untaken->bytes + bytes <= schema::kMostUntakenBytesInAll) return;
+  constexpr std::size_t kMost = schema::kMostUntakenBytesInAll - schema::kUntakenBytesOfReaders;
+  if (untaken->bytes + bytes <= kMost) return;
   std::size_t of_open = bytes;
   for (const auto& [id, client] : clients) of_open += client.untaken->bytes;
-  while (of_open > schema::kMostUntakenBytesInAll) {
+  while (of_open > kMost) {
     const auto greediest = std::max_element(clients.begin(), clients.end(), [](const auto& a, const auto& b) {
       return a.second.untaken->bytes < b.second.untaken->bytes;
     });
@@ -399,12 +404,12 @@ void ControlSockets::tick() {
 
 std::optional<ClientMessage> ControlSockets::receive_client() {
   for (int taken = 0; taken < schema::kMostMessagesPerTurn; ++taken) {
-    Message received;
-    char kind = kLocal;
-    if (impl_->local) received = receive(impl_->local);
+    char kind = impl_->next;
+    Message received = impl_->receive_from(kind);
+    impl_->next = kind == kTcp ? kLocal : kTcp;  // nobody keeps the other socket waiting
     if (received.parts.empty()) {
-      kind = kTcp;
-      received = receive(impl_->router);
+      kind = impl_->next;
+      received = impl_->receive_from(kind);
     }
     if (received.parts.empty()) return std::nullopt;
     std::optional<User> user = User{User::Kind::kMember, "", schema::Rights::kFull};

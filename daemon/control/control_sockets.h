@@ -2,8 +2,8 @@
 // may open (state-dir/control.sock, mode 0600), one DEALER per peer, and an eventfd that wakes the owner. Only
 // control_sockets.cpp calls ZeroMQ for the control port; its exceptions end there.
 // One owner thread, except wake(). Sends never wait: what cannot be sent now is not sent. A client that does not take
-// its answers is cut off when kMostUntakenBytes wait for it, or when it has the most of kMostUntakenBytesInAll; above
-// that nobody is answered until it has fallen. What a cut client still has queued is dropped.
+// its answers is cut off when kMostUntakenBytes wait for it, or when it has the most of what may wait in all; above
+// that nobody but who reads is answered until it has fallen. What a cut client still has queued is dropped.
 #pragma once
 
 #include <cstdint>

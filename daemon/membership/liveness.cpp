@@ -9,8 +9,9 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::uint64_t kLateTickMs = 500;   // ticks come every 100 ms; a gap beyond this means that we did not run
-constexpr std::uint64_t kAliveMs = 3'000;    // for status
+constexpr std::uint64_t kLateTickMs = 500;  // ticks come every 100 ms; a gap beyond this means that we did not run
+constexpr std::uint64_t kAliveMs = 3'000;   // for status
+constexpr std::uint64_t kBeatlessFactor = 3;
 constexpr std::uint64_t kWaitingFactor = 2;  // so that the member that the others wait for is accused first
 
 // Idle inside a run: the member's own work is done and it waits for the others' reports.
@@ -38,8 +39,12 @@ void Liveness::heard(Seat peer, std::uint64_t now_ms) {
 
 void Liveness::beat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms) {
   heard(peer, now_ms);
-  if (!watching_ || beat.run_id != run_id_) return;
+  if (!watching_) return;
   Member& member = members_[peer];
+  if (beat.run_id != run_id_) {
+    member.elsewhere_ms = now_ms;
+    return;
+  }
   const bool moved = !member.beat || member.beat->phase != beat.phase || member.beat->step != beat.step ||
                      member.beat->progress != beat.progress;
   if (moved) member.progress_ms = std::max(member.progress_ms, now_ms);
@@ -61,6 +66,7 @@ void Liveness::watch(std::string run_id, std::uint64_t step_timeout_ms, std::uin
   watching_ = true;
   for (Member& member : members_) {
     member.quiet_ms = member.in_run_ms = member.progress_ms = now_ms;
+    member.elsewhere_ms = 0;
     member.beat.reset();
     member.accused = member.prepares = false;
   }
@@ -103,8 +109,12 @@ std::string Liveness::accusation(Seat seat, std::uint64_t now_ms) const {
   }
   // Data may arrive for a moment after the last beat: only a peer heard since then is up.
   const bool up = !passed(member.quiet_ms, options_.peer_timeout_ms / 2);
-  if (seat != options_.self && up && passed(member.in_run_ms, options_.peer_timeout_ms))
+  if (seat != options_.self && up && member.elsewhere_ms > member.in_run_ms &&
+      passed(member.in_run_ms, options_.peer_timeout_ms))
     return name + " is up, but not in run " + run_id_ + "; was it restarted?";
+  if (seat != options_.self && up && passed(member.in_run_ms, kBeatlessFactor * options_.peer_timeout_ms))
+    return name + " is up, but no beat of it has come for " + seconds_text(kBeatlessFactor * options_.peer_timeout_ms) +
+           "; does it reach the control port of " + options_.names[options_.self] + "?";
   // Preparation has a deadline of its own (Membership), which progress puts off.
   if (!member.beat || member.beat->phase == schema::Phase::kPrepare) return "";
   if (waits_for_others(member.beat->phase)) {

@@ -8,6 +8,9 @@
 //     "node-c got nothing in reduce of step 12 for 120 s"
 //   beats go on, but belong to no or another run for peer-timeout:
 //     "node-c is up, but not in run R; was it restarted?"
+//   its data arrive and no beat does, for three times peer-timeout (a control port that many ask, or that is bound with
+//   another key, takes none for a moment):
+//     "node-c is up, but no beat of it has come for 30 s; does it reach the control port of node-a?"
 // Waiting may end before that: a member that has waited 3/2 of step-timeout names whom it waits for (daemon/run), and
 // that is the limit that status shows. Our own compute counts as a member too. If our own ticks were late (the process
 // was stopped), every deadline moves by the gap: a node that wakes up does not accuse the others of its own sleep.
@@ -68,6 +71,7 @@ class Liveness {
     // Where deadlines start: the last such event, or when watching began, later by the time that we slept.
     std::uint64_t quiet_ms = 0;        // sign of life
     std::uint64_t in_run_ms = 0;       // beat of the watched run
+    std::uint64_t elsewhere_ms = 0;    // beat of no or another run, since watching began
     std::uint64_t progress_ms = 0;     // change of phase, step or progress
     std::optional<schema::Beat> beat;  // the last one of the watched run
     bool accused = false;

@@ -16,6 +16,8 @@ constexpr std::chrono::milliseconds kWatch{10};  // how soon it sees a broken co
 constexpr std::chrono::milliseconds kTick{250};  // links that only look up
 // Between runs, a link that was up and has been silent this long in one direction is dialled again.
 constexpr std::chrono::milliseconds kMostLinkSilence{4000};
+// From one node's port with a new key to all nodes': each looks at its file every second, and after its run.
+constexpr std::chrono::milliseconds kMostRebind{3000};
 constexpr std::uint64_t kMostSilenceMs = 30'000;  // of a connection, at least; every node says hello each second
 constexpr std::size_t kMostConnections = 4 * schema::kMostMembers;
 
@@ -112,7 +114,10 @@ bool Inbound::receive_one() {
 // --- our connections to the peers, and theirs to us ---
 
 void Inbound::take_monitors() {
-  for (auto& [peer, monitor] : outbound_.take_monitors()) peers_[peer].monitor = std::move(monitor);
+  for (Outbound::Watched& one : outbound_.take_monitors()) {
+    peers_[one.peer].monitor = std::move(one.monitor);
+    peers_[one.peer].dial = one.dial;
+  }
 }
 
 void Inbound::watch_connections() {
@@ -142,6 +147,7 @@ void Inbound::watch_connection(Seat seat) {
   Peer& peer = peers_[seat];
   Link& link = links_[seat];
   while (const std::optional<DialEvent> event = next_event(peer.monitor)) {
+    if (peer.dial != link.dials) continue;  // dialled anew meanwhile: the new connection has done nothing
     if (*event == DialEvent::kConnected) {
       link.connection = ++peer.connections;
       peer.echo_at = Clock::now();
@@ -152,10 +158,14 @@ void Inbound::watch_connection(Seat seat) {
     if (*event == DialEvent::kDisconnected) continue;
     link.redial = true;
     const schema::PeerAddress& address = self_.config.peers[seat];
-    links_.note_problem(seat, why_closed(*event, {.place = schema::host_and_port(address.host, address.port),
-                                                  .peer = name(seat),
-                                                  .own = self_.config.node,
-                                                  .has_keys = keyring_.has_keys()}));
+    const bool changes = key_changes(seat);
+    const ClosedDoor door{.place = schema::host_and_port(address.host, address.port),
+                          .peer = name(seat),
+                          .own = self_.config.node,
+                          .has_keys = keyring_.has_keys()};
+    links_.note_problem(
+        seat, changes ? name(seat) + " or " + door.own + " is changing its cluster key" : why_closed(*event, door),
+        changes);
   }
 }
 
@@ -169,7 +179,7 @@ void Inbound::lost(Seat peer) {
 void Inbound::tick(Clock::time_point now) {
   end_gone_keys();
   if (in_run_) return;  // Liveness and TCP decide then; a peer that stands still for a moment loses nothing
-  bind_keys_of_now();
+  if (has_another_key()) bind_keys_of_now();
   for (const Seat seat : peers_.places()) {
     const Peer& peer = peers_[seat];
     const bool mute = now - peer.heard_at >= kMostLinkSilence, deaf = now - peer.echo_at >= kMostLinkSilence;
@@ -190,10 +200,49 @@ void Inbound::end_gone_keys() {
       connections_->end(sender.descriptor, Keyring::kKeyGone);
 }
 
+void Inbound::set_in_run(bool in_run) {
+  if (in_run_.exchange(in_run) && !in_run && has_another_key()) leave_links();
+}
+
+bool Inbound::has_another_key() const {
+  if (!keyring_.has_keys()) return false;
+  const std::lock_guard lock(bound_mutex_);
+  return keyring_.own(0).open != bound_.open;
+}
+
+// Before they are cut: nobody begins what they could not carry to its end. The peers learn it from our hellos.
+void Inbound::leave_links() {
+  links_.between_keys = true;
+  for (const Seat seat : peers_.places()) {
+    if (!links_[seat].up.exchange(false)) continue;
+    links_.note_problem(seat, "the mesh port of " + self_.config.node + " is being bound with the new cluster key",
+                        true);
+    hooks_.connection(seat, false);
+  }
+}
+
+// A rotation is going on, or we had dialled before it: other keys are tried before anybody is told of a wrong one.
+bool Inbound::key_changes(Seat peer) const {
+  if (!keyring_.has_keys()) return false;
+  return Clock::now() - rebound_ < kMostRebind || has_another_key() ||
+         links_[peer].port_key != Keyring::mark(keyring_.node(0, name(peer)));
+}
+
+// Our port has its new key, and the peer's has the one before: the link will be cut once more, unless nobody has given
+// the peer the new key file.
+bool Inbound::binds_anew(Seat peer) const {
+  return !in_run_ && keyring_.has_keys() && Clock::now() - rebound_ < kMostRebind && !links_[peer].up &&
+         links_[peer].port_key != Keyring::mark(keyring_.node(0, name(peer)));
+}
+
 void Inbound::bind_keys_of_now() {
-  if (!keyring_.has_keys()) return;
+  leave_links();
   const schema::KeyPair own = keyring_.own(0);
-  if (own.open != bound_.open && doorkeeper_.rebind(router_, own)) bound_ = own;
+  if (!doorkeeper_.rebind(router_, own)) return;
+  const std::lock_guard lock(bound_mutex_);
+  bound_ = own;
+  rebound_ = Clock::now();
+  links_.between_keys = false;
 }
 
 // --- frames ---
@@ -334,8 +383,8 @@ void Inbound::join(const std::string& id, Sender& sender, Seat seat, const schem
     }
   }
   hooks_.heard(seat);
-  const bool up =
-      hello.heard == self_.incarnation && link.connection != 0 && peer.cut_off_incarnation != hello.incarnation;
+  const bool up = hello.heard == self_.incarnation && link.connection != 0 &&
+                  peer.cut_off_incarnation != hello.incarnation && !links_.between_keys && !binds_anew(seat);
   if (link.up.exchange(up) == up) return;
   if (up) links_.forget_problem(seat);
   log_.info(up ? "peer-connected" : "peer-disconnected", {{"peer", name(seat)}});

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -27,10 +28,11 @@ class Inbound {
   Inbound(const MeshSelf& self, LinkTable& links, zmq::context_t& context, Keyring& keyring, schema::FramePool& pool,
           Log& log, MeshHooks hooks, Outbound& outbound);
 
-  Status bind();                                      // throws zmq::error_t
-  void start();                                       // the thread
-  void stop();                                        // joins it, and closes the port
-  void set_in_run(bool in_run) { in_run_ = in_run; }  // any thread
+  Status bind();  // throws zmq::error_t
+  void start();   // the thread
+  void stop();    // joins it, and closes the port
+  // One thread. A port that has to be bound with another key is so after the run: its links are down at once.
+  void set_in_run(bool in_run);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -41,7 +43,8 @@ class Inbound {
     std::optional<Seat> seat;  // once its hello was taken
   };
   struct Peer {
-    zmq::socket_t monitor;  // says how our connection to it fares
+    zmq::socket_t monitor;   // says how our connection to it fares
+    std::uint64_t dial = 0;  // which one that is
     std::uint64_t connections = 0;
     std::string sender;            // its connection to us, "" = none
     Clock::time_point heard_at{};  // its last frame
@@ -60,6 +63,10 @@ class Inbound {
   void lost(Seat peer);
   void tick(Clock::time_point now);
   void end_gone_keys();
+  bool has_another_key() const;
+  void leave_links();
+  bool key_changes(Seat peer) const;
+  bool binds_anew(Seat peer) const;
   void bind_keys_of_now();
   Sender* sender_of(const std::string& id, zmq::message_t& body);
   void on_message(const std::string& id, std::shared_ptr<zmq::message_t> message);
@@ -84,11 +91,12 @@ class Inbound {
   Doorkeeper doorkeeper_;
   zmq::socket_t router_;
   std::unique_ptr<Connections> connections_;
+  mutable std::mutex bound_mutex_;
   schema::KeyPair bound_;  // the pair that the ROUTER is bound with
   Per<Seat, Peer> peers_;
   std::map<std::string, Seat> seat_of_;
   std::map<std::string, Sender> senders_;  // of the open connections, by routing id
-  Clock::time_point counted_{};
+  Clock::time_point counted_{}, rebound_ = Clock::now() - std::chrono::hours(1);
   Seldom strangers_;
   std::thread thread_;
   std::atomic<bool> stopping_{false}, in_run_{false};

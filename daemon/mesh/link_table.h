@@ -39,10 +39,12 @@ struct Link {
   std::atomic<bool> up{false};
   std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello; 0 = none came
   std::atomic<std::uint16_t> weight{1};       // the same; 1 as long as none came
+  std::atomic<std::uint64_t> dials{0};        // of ours to the peer
   std::atomic<std::uint64_t> connection{0};   // counts our connections to the peer, 0 = none now
   std::atomic<std::uint64_t> said{0};         // sequence of our last hello
   std::atomic<std::uint64_t> heard_hello{0};  // sequence of the peer's last hello
   std::atomic<bool> redial{false};            // our connection was refused, or only looks as if it stood
+  std::atomic<std::uint64_t> port_key{0};     // which key the peer's port has, by Keyring::mark(); 0 = none
   std::atomic<std::uint64_t> sent_bytes{0}, received_bytes{0};  // ZeroMQ framing included
 };
 
@@ -57,6 +59,8 @@ class LinkTable {
   std::uint16_t weight(Seat seat) const;
   std::uint64_t sent_bytes() const;  // to all
 
+  // Our mesh port is about to be bound with another key, and no link is up until it is.
+  std::atomic<bool> between_keys{false};
   // Frames that were refused: malformed ones of peers, and of whoever is no peer.
   std::atomic<std::uint64_t> malformed{0}, strangers{0};
 

@@ -32,11 +32,13 @@ void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   Way& way = ways_[peer];
   const schema::PeerAddress& address = self_.config.peers[peer];
   way.dialled_ms = now_ms;
+  const std::uint64_t dial = ++links_[peer].dials;  // first: what comes of the connection before counts no more
   links_[peer].redial = false;
   links_[peer].connection = 0;
   std::optional<Introduction> introduction;
   if (keyring_.has_keys()) {
     introduction = Introduction{keyring_.own(way.cluster), keyring_.node(way.cluster, address.name)};
+    links_[peer].port_key = Keyring::mark(introduction->server);
     ++way.cluster;
   }
   SocketOptions options = mesh_options(self_.config);
@@ -45,10 +47,10 @@ void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   Dial::end_events(way.dealer);
   way.dealer = std::move(made.dealer);  // closes the previous one
   const std::lock_guard lock(mutex_);
-  monitors_.emplace_back(peer, std::move(made.monitor));
+  monitors_.push_back({peer, dial, std::move(made.monitor)});
 }
 
-std::vector<std::pair<Seat, zmq::socket_t>> Outbound::take_monitors() {
+std::vector<Outbound::Watched> Outbound::take_monitors() {
   const std::lock_guard lock(mutex_);
   return std::exchange(monitors_, {});
 }
@@ -74,7 +76,7 @@ bool Outbound::push(Seat peer, const schema::SharedFrame& frame) {
 
 bool Outbound::say_hello(Seat peer) {
   Link& link = links_[peer];
-  const std::uint64_t connection = link.connection, heard = link.incarnation;
+  const std::uint64_t connection = link.connection, heard = links_.between_keys ? 0 : link.incarnation.load();
   const schema::Hello hello{schema::kProtocolVersion,
                             self_.build,
                             self_.config.node,

@@ -17,6 +17,12 @@ namespace tg::daemon {
 
 class Outbound {
  public:
+  // The events of a new connection.
+  struct Watched {
+    Seat peer;
+    std::uint64_t dial = 0;  // its Link::dials
+    zmq::socket_t monitor;
+  };
   Outbound(const MeshSelf& self, LinkTable& links, zmq::context_t& context, Keyring& keyring, schema::FramePool& pool,
            Log& log);
 
@@ -30,7 +36,7 @@ class Outbound {
 
   // --- any thread ---
   // How our newest connections fare (for next_event); each is taken once.
-  std::vector<std::pair<Seat, zmq::socket_t>> take_monitors();
+  std::vector<Watched> take_monitors();
 
  private:
   struct Way {
@@ -56,7 +62,7 @@ class Outbound {
   Log& log_;
   Per<Seat, Way> ways_;
   std::mutex mutex_;
-  std::vector<std::pair<Seat, zmq::socket_t>> monitors_;  // not taken yet
+  std::vector<Watched> monitors_;  // not taken yet
 };
 
 }  // namespace tg::daemon

@@ -535,6 +535,8 @@ void Node::carry_out(RecordEnd& action) {
 
 void Node::carry_out(EndRun& action) {
   context_.news.metrics.numbers().run_state = action.state;
+  // Before the end is shown: who sees it and starts a run finds the links as they are.
+  if (is_current(action.key)) context_.network.mesh.set_in_run(false);
   const bool begun = is_current(action.key) && run_->begun();
   std::string reason = action.reason;
   if (!begun && !schema::is_fact(action.state)) reason += absent_problems();

@@ -1,7 +1,10 @@
 // What the control port owes to those who do not read, and what a key may do that is gone.
 #include "daemon/control/control_sockets.h"
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "control_fixture.h"
 #include "daemon/access/dial.h"
@@ -79,6 +82,73 @@ TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
     return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value();
   }));
   EXPECT_LE(most_untaken_, schema::kMostUntakenBytesInAll);
+}
+
+// The port owes as much as it may: who reads its answers gets each of them, the first one too, and so do beats.
+TEST_F(Port, WhoReadsIsAnsweredAtOnceWhateverIsOwedToOthers) {
+  open();
+  std::vector<std::unique_ptr<tests::RawClient>> greedy;
+  for (std::size_t i = 0; i < 100; ++i) greedy.push_back(std::make_unique<tests::RawClient>(endpoint_, 2048));
+  for (auto& one : greedy) ASSERT_TRUE(one->let_in());
+  const auto fill = [&] {
+    for (auto& one : greedy) one->send(std::string("\0\1x", 3));
+    turn(schema::kFileSliceBytes);
+    turn(schema::kFileSliceBytes);
+  };
+  constexpr std::size_t kFull =
+      schema::kMostUntakenBytesInAll - schema::kUntakenBytesOfReaders - 2 * schema::kFileSliceBytes;
+  ASSERT_TRUE(tests::eventually([&] { return fill(), sockets_->untaken_bytes() > kFull; }));
+  Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
+  for (int question = 0; question < 20; ++question) {
+    ASSERT_TRUE(tests::eventually([&] { return fill(), sockets_->untaken_bytes() > kFull; }));
+    ASSERT_TRUE(tests::eventually(
+        [&] { return honest.dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait).has_value(); }));
+    // Its question comes in its turn, and is answered when it comes.
+    ASSERT_TRUE(tests::eventually([&] {
+      sockets_->wait(5);
+      while (const std::optional<ClientMessage> message = sockets_->receive_client()) {
+        const bool long_one = message->bytes != "y";
+        const bool sent = sockets_->send_client(
+            message->identity, std::string(long_one ? schema::kFileSliceBytes : schema::kShortAnswerBytes, 'x'));
+        if (!long_one) return sent;
+      }
+      return false;
+    })) << "question "
+        << question << " got no answer with " << sockets_->untaken_bytes() << " bytes untaken";
+    zmq::message_t answer;
+    ASSERT_TRUE(tests::eventually([&] { return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value(); }));
+    EXPECT_LE(sockets_->untaken_bytes(), schema::kMostUntakenBytesInAll);
+  }
+}
+
+// Whoever asks at the local socket without end, faster than it is answered, keeps no peer's beat waiting.
+TEST_F(Port, TheLocalSocketDoesNotKeepTheOtherWaiting) {
+  open();
+  constexpr int kMostBefore = 200;  // messages of the local socket that come before one of the other's
+  std::atomic<bool> done{false};
+  std::thread crowd([&] {
+    Dial local = dial(clients_, {}, std::nullopt, "ipc://" + directory_.path() + "/control.sock");
+    while (!done)
+      if (!local.dealer.send(zmq::str_buffer("x"), zmq::send_flags::dontwait)) std::this_thread::yield();
+  });
+  Dial remote = dial(clients_, {}, std::nullopt, endpoint_);
+  const auto next = [&] {
+    std::optional<ClientMessage> message;
+    EXPECT_TRUE(tests::eventually([&] { return (message = sockets_->receive_client()).has_value(); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // what an answer takes
+    return message ? message->bytes : "";
+  };
+  while (next() != "x") {
+  }
+  for (int beat = 0; beat < 5; ++beat) {
+    ASSERT_TRUE(tests::eventually(
+        [&] { return remote.dealer.send(zmq::str_buffer("beat"), zmq::send_flags::dontwait).has_value(); }));
+    int before = 0;
+    while (before <= kMostBefore && next() != "beat") ++before;
+    EXPECT_LE(before, kMostBefore);
+  }
+  done = true;
+  crowd.join();
 }
 
 TEST_F(Port, AReplacedKeyIsHeardNoMoreAndItsConnectionEnds) {

@@ -451,6 +451,33 @@ TEST_F(MeshWithKeys, AKeyThatIsGoneKeepsALinkUntilTheRunEndsAndNothingElse) {
   EXPECT_TRUE(b.sees(DialEvent::kKeyRefused));
 }
 
+// The port is bound with the new key after the run, and all links are cut then: at the run's end none counts as up,
+// here or at the peer, until it is done.
+TEST_F(MeshWithKeys, WhenARunEndsNoLinkIsUpBeforeThePortHasItsNewKey) {
+  auto config = configs(2);
+  const schema::Key before = schema::draw_cluster_key(), after = schema::draw_cluster_key();
+  config[0].key_file = key_file("a", {before});
+  config[1].key_file = key_file("b", {before});
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  ASSERT_TRUE(a.wait_until_up(kB));
+  ASSERT_TRUE(b.wait_until_up(kA));
+  for (Endpoint* one : {&a, &b}) one->set_in_run(true);
+  for (auto [node, name] : {std::pair{&a, "a"}, std::pair{&b, "b"}}) {
+    key_file(name, {after});
+    node->refresh();
+  }
+  EXPECT_TRUE(a.links()[kB].up) << "during the run";
+  a.set_in_run(false);
+  EXPECT_FALSE(a.links()[kB].up);
+  EXPECT_NE(a.problem(kB).find("the new cluster key"), std::string::npos) << a.problem(kB);
+  b.set_in_run(false);
+  EXPECT_FALSE(b.links()[kA].up);
+  EXPECT_TRUE(a.wait_until_up(kB));
+  EXPECT_TRUE(b.wait_until_up(kA));
+}
+
 std::size_t resident_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

@@ -136,6 +136,28 @@ TEST_F(LivenessTest, ARestartedNodeIsAliveButNotInTheRun) {
   EXPECT_EQ(verdicts, "c: node-c is up, but not in run run-1; was it restarted?");
 }
 
+// Its control port was bound anew, say: data arrive, and beats do not for a moment.
+TEST_F(LivenessTest, WhoseBeatsAreLateWhileItsDataComeIsNotAccused) {
+  const auto feed = [&](std::uint64_t silent_until) {
+    return [this, silent_until] {
+      beat(kB, Phase::kForward, now_ms_);
+      liveness_.heard(kC, now_ms_);
+      if (now_ms_ < 5'000 || now_ms_ >= silent_until) beat(kC, Phase::kForward, now_ms_);
+    };
+  };
+  EXPECT_EQ(run(60'000, feed(34'000)), "");
+}
+
+TEST_F(LivenessTest, DataWithoutBeatsAreNotEnoughForEver) {
+  const auto verdicts = run(60'000, [&] {
+    beat(kB, Phase::kForward, now_ms_);
+    liveness_.heard(kC, now_ms_);
+    if (now_ms_ < 5'000) beat(kC, Phase::kForward, now_ms_);
+  });
+  EXPECT_EQ(verdicts,
+            "c: node-c is up, but no beat of it has come for 30 s; does it reach the control port of node-a?");
+}
+
 TEST_F(LivenessTest, WhoSleptAccusesNobodyOfItsOwnSleep) {
   const auto feed = [&] {
     for (const Seat seat : {kA, kB, kC}) beat(seat, Phase::kForward, now_ms_);

@@ -1,0 +1,137 @@
+// A client during a rotation: key file and port change one after the other, and neither order is a wrong key.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <zmq.hpp>
+
+#include "ctl/client.h"
+#include "schema/control/control.h"
+#include "schema/keys/keys.h"
+#include "tests/ctl/tgctl_process.h"
+
+namespace tg::ctl {
+namespace {
+
+// A control port with keys, which lets everybody in who knows its key and answers each request with a version.
+class KeyedPort {
+ public:
+  explicit KeyedPort(const schema::Key& cluster) : socket_(context_, zmq::socket_type::router) {
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.set(zmq::sockopt::curve_server, 1);
+    use(cluster);
+    socket_.bind("tcp://127.0.0.1:*");
+    endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~KeyedPort() {
+    stopped_ = true;
+    thread_.join();
+  }
+  std::string address() const { return endpoint_.substr(endpoint_.rfind('/') + 1); }
+
+  // From now on it has that key: it is bound anew by its own thread, as soon as it has refused somebody.
+  void rotate_after_a_refusal(const schema::Key& cluster) {
+    next_ = cluster;
+    constexpr int kRefused = ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+    ASSERT_EQ(zmq_socket_monitor(socket_.handle(), "inproc://events", kRefused), 0);
+    refusals_ = zmq::socket_t(context_, zmq::socket_type::pair);
+    refusals_.set(zmq::sockopt::linger, 0);
+    refusals_.connect("inproc://events");
+    rotating_ = true;
+  }
+
+ private:
+  void use(const schema::Key& cluster) {
+    const schema::Key secret = schema::control_keys(cluster).secret;
+    ASSERT_EQ(zmq_setsockopt(socket_.handle(), ZMQ_CURVE_SECRETKEY, secret.data(), secret.size()), 0);
+  }
+  void rotate() {
+    zmq::message_t event;
+    if (!rotating_ || !refusals_.recv(event, zmq::recv_flags::dontwait)) return;
+    rotating_ = false;
+    zmq_socket_monitor(socket_.handle(), nullptr, 0);
+    socket_.unbind(endpoint_);
+    use(next_);
+    while (zmq_bind(socket_.handle(), endpoint_.c_str()) != 0 && !stopped_) std::this_thread::yield();
+  }
+  void serve() {
+    while (!stopped_) {
+      rotate();
+      zmq::pollitem_t item{socket_.handle(), 0, ZMQ_POLLIN, 0};
+      if (zmq::poll(&item, 1, std::chrono::milliseconds(10)) == 0) continue;
+      zmq::message_t client, bytes;
+      if (!socket_.recv(client) || !socket_.recv(bytes)) continue;
+      const Result<schema::Request> request = schema::decode_request({bytes.data<std::byte>(), bytes.size()});
+      ASSERT_TRUE(request.ok());
+      socket_.send(client, zmq::send_flags::sndmore);
+      const std::string reply = schema::encode_reply({request->id, schema::VersionReply{"node-a", "tgd"}});
+      socket_.send(zmq::buffer(reply), zmq::send_flags::none);
+    }
+  }
+
+  zmq::context_t context_;
+  zmq::socket_t socket_, refusals_;
+  std::string endpoint_;
+  schema::Key next_{};
+  std::atomic<bool> rotating_{false}, stopped_{false};
+  std::thread thread_;
+};
+
+class ClientKeys : public testing::Test {
+ protected:
+  // In place of the file, as tgctl keygen does it.
+  void write(const schema::Key& cluster) const {
+    const std::string beside = path_ + ".new";
+    std::ofstream(beside) << schema::format_cluster(cluster);
+    std::filesystem::permissions(beside, std::filesystem::perms::owner_read);
+    std::filesystem::rename(beside, path_);
+  }
+  Result<schema::VersionReply> ask(Client& client) const {
+    return client.ask_for<schema::VersionReply>(schema::VersionRequest{});
+  }
+
+  const TgctlProcess tgctl_{"client_keys_test"};
+  const std::string path_ = tgctl_.folder() + "/cluster.key";
+  const schema::Key before_ = schema::draw_cluster_key(), after_ = schema::draw_cluster_key();
+};
+
+// It had read the file before the rotation, and knocks after it.
+TEST_F(ClientKeys, ReadsItsFileAgainBeforeItBelievesARefusal) {
+  const KeyedPort port(after_);
+  write(before_);
+  Result<Client> client = Client::connect(port.address(), path_);
+  ASSERT_TRUE(client.ok());
+  write(after_);
+  const Result<schema::VersionReply> reply = ask(*client);
+  EXPECT_TRUE(reply.ok()) << reply.error().message;
+}
+
+// The file is there before the port has its key.
+TEST_F(ClientKeys, WaitsForThePortWhereTheFileIsNew) {
+  KeyedPort port(before_);
+  port.rotate_after_a_refusal(after_);
+  write(after_);
+  Result<Client> client = Client::connect(port.address(), path_);
+  ASSERT_TRUE(client.ok());
+  const Result<schema::VersionReply> reply = ask(*client);
+  EXPECT_TRUE(reply.ok()) << reply.error().message;
+}
+
+TEST_F(ClientKeys, SaysWhenItsKeyIsAnother) {
+  const KeyedPort port(before_);
+  write(after_);
+  Result<Client> client = Client::connect(port.address(), path_);
+  ASSERT_TRUE(client.ok());
+  const Result<schema::VersionReply> reply = ask(*client);
+  ASSERT_FALSE(reply.ok());
+  EXPECT_EQ(reply.error().kind, ErrorKind::kForbidden);
+  EXPECT_NE(reply.error().message.find("another cluster key"), std::string::npos) << reply.error().message;
+}
+
+}  // namespace
+}  // namespace tg::ctl
