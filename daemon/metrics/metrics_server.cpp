@@ -33,6 +33,13 @@ struct MetricsServer::State {
     return 1;  // CivetWeb writes no log itself: clients could fill it
   }
 
+  // CivetWeb's own answer to a request that it cannot read begins with the request's bytes.
+  static int refuse(mg_connection* connection, int status, const char* /*why*/) {
+    mg_printf(connection, "HTTP/1.1 %d %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status,
+              mg_get_response_code_text(connection, status));
+    return 0;  // it is answered
+  }
+
   // CivetWeb's own limit begins anew with every byte that is taken.
   static void write(mg_connection* connection, std::string_view body) {
     const auto end = Metrics::Clock::now() + std::chrono::milliseconds(kRequestMs);
@@ -99,6 +106,7 @@ Status MetricsServer::start(const std::string& host, std::uint16_t port) {
                                  nullptr};
   mg_callbacks callbacks{};
   callbacks.log_message = State::log;
+  callbacks.http_error = State::refuse;
   // mg_start2, which would tell the error, has another layout in Debian's library than in its header.
   state.server = mg_start(&callbacks, &state, const_cast<const char**>(options));
   if (state.server == nullptr) {

@@ -139,11 +139,12 @@ Row metrics_row() {
     config.metrics_host.clear();
     config.metrics_port = 0;
     if (value.empty()) return {};
-    const std::size_t colon = value.rfind(':');
-    const std::string host = value.substr(0, colon == std::string::npos ? 0 : colon);
+    const std::size_t colon = std::min(value.rfind(':'), value.size());
+    const std::string host = value.substr(0, colon);
     std::uint16_t port = 0;
-    const char *const first = value.data() + colon + 1, *const end = value.data() + value.size();
-    const bool is_port = colon != std::string::npos && std::from_chars(first, end, port).ptr == end && port > 0;
+    const char *const first = value.data() + std::min(colon + 1, value.size()), *const end =
+                                                                                    value.data() + value.size();
+    const bool is_port = std::from_chars(first, end, port).ptr == end && port > 0;
     if (!is_port || !is_literal(host) || (is_ipv6(host) && !host.starts_with('[')))
       return bad_value(value, "an address and a port such as 127.0.0.1:9770, 0.0.0.0:9770 or [::1]:9770");
     config.metrics_host = host;
