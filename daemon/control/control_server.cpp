@@ -312,7 +312,7 @@ void ControlServer::State::from_peer(Seat peer, const std::string& bytes) {
     if (who->node != names[peer]) return;
   }
   liveness.heard(peer, steady_ms());
-  answer(questions.peer_replied(peer, std::move(*reply), unix_time_ms()));
+  answer(questions.peer_replied(peer, std::move(*reply), bytes.size(), unix_time_ms()));
 }
 
 void ControlServer::State::handle(const Client& client, const schema::StatusRequest& request) {

@@ -12,7 +12,7 @@
 namespace tg::daemon {
 namespace {
 
-static_assert(MetricsServer::kThreads + MetricsServer::kMostWaiting <= schema::kMetricsDescriptors);
+static_assert(MetricsServer::kThreads + MetricsServer::kMostWaiting + 1 <= schema::kMetricsDescriptors);
 
 constexpr std::size_t kPieceBytes = 16 * 1024;
 constexpr unsigned kHasIpv6 = 8;  // of mg_check_feature
