@@ -15,9 +15,10 @@ namespace tg::ctl {
 namespace {
 
 constexpr int kPollMs = 500;
-constexpr std::int64_t kQuietMs = 1000;
-constexpr int kPreparationMs = 120'000;  // beyond start-timeout: loading data, building engines, measuring a step
-constexpr int kMostSilentPolls = 3;      // each of kControlReplyMs
+constexpr std::int64_t kQuietMs = 1000, kCountEveryMs = 10'000;
+constexpr const char* kNoRun = "no-run";  // asks a node about itself, and for no run's status
+constexpr int kPreparationMs = 120'000;   // beyond start-timeout: loading data, building engines, measuring a step
+constexpr int kMostSilentPolls = 3;       // each of kControlReplyMs
 constexpr int kWithdrawMs = 5000, kWithdrawPollMs = 100;
 
 int ended(const schema::RunStatus& run) {
@@ -74,8 +75,19 @@ class Talk {
     if (run.state == schema::RunState::kStarting && now_ms - began_ms_ < kQuietMs) return;
     if (terminal_) return live_.show(preparing_line(*mesh, run, now_ms, columns()));
     constexpr std::size_t kWhole = schema::kMostReasonBytes;
+    if (run.state == schema::RunState::kStarting && !run.reason.empty() && !count_due(now_ms)) return;
     if (std::string said = preparing_line(*mesh, run, 0, kWhole); said != std::exchange(said_, said))
       say(preparing_line(*mesh, run, now_ms, kWhole));
+  }
+  // A dry run is no run: the asked node says what it does.
+  void looking(const schema::ReplyBody& reply) {
+    const auto* mesh = std::get_if<schema::MeshStatus>(&reply);
+    if (mesh == nullptr) return;
+    const std::int64_t now_ms = unix_time_ms();
+    for (const schema::NodeStatus& node : mesh->nodes)
+      if (node.name == mesh->node && !node.problem.empty() && (terminal_ || count_due(now_ms)))
+        terminal_ ? live_.show(looking_line(node.problem, began_ms_, now_ms, columns()))
+                  : say(looking_line(node.problem, began_ms_, now_ms, columns()));
   }
   void running(const schema::RunStatus& run) {
     const std::int64_t now_ms = unix_time_ms();
@@ -94,8 +106,16 @@ class Talk {
     }
   }
 
+  // What is counted changes all the time: a pipe gets a line now and then.
+  bool count_due(std::int64_t now_ms) {
+    if (now_ms < next_count_ms_) return false;
+    next_count_ms_ = now_ms + kCountEveryMs;
+    return true;
+  }
+
   const bool terminal_ = LiveLine::possible();
   const std::int64_t began_ms_ = unix_time_ms();
+  std::int64_t next_count_ms_ = 0;
   std::string said_;  // by the last line of a start, without its time
   ProgressLine progress_;
   PlainPace pace_;
@@ -142,9 +162,11 @@ int start(Client& client, const Command& command, const schema::JobSpec& job) {
   Talk talk;
   const Meanwhile meanwhile{schema::StatusRequest{id, false},
                             [&talk](const schema::ReplyBody& reply) { talk.preparing(reply); }};
+  const Meanwhile looks{schema::StatusRequest{kNoRun, true},
+                        [&talk](const schema::ReplyBody& reply) { talk.looking(reply); }};
   const Result<schema::StartReply> plan = Client::as<schema::StartReply>(
       client.ask_patiently(schema::StartRequest{schema::canonical_job(job), id, command.dry_run}, timeout_ms,
-                           command.dry_run ? nullptr : &meanwhile));
+                           command.dry_run ? &looks : &meanwhile));
   talk.end();
   if (interrupted() && command.dry_run) return fail(plan ? Error{ErrorKind::kFailed, "interrupted"} : plan.error());
   if (interrupted()) return withdraw(client, id);

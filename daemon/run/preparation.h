@@ -24,6 +24,8 @@ struct PreparationOptions {
   std::string memory_dir = {};       // where to remember what was found out of pictures
   // A line of progress, now and then, while data are read; any thread.
   std::function<void(const std::string&)> say = [](const std::string&) {};
+  // The same after every image, and 0 of 0 at the end.
+  std::function<void(std::size_t done, std::size_t of)> images = [](std::size_t, std::size_t) {};
 };
 
 // On the thread that will train with what comes of it; takes seconds. compute outlives the kit. advance() is

@@ -45,9 +45,15 @@ Trainer::Prepare preparation(const RunContext& context, const std::string& id, c
                                    .unsaved_note = unsaved_note(context),
                                    .memory_bytes = memory_for_a_run(context),
                                    .memory_dir = context.self.config.state_dir + "/data",
-                                   .say = [&log = context.news.log, id](const std::string& line) {
-                                     log.info("preparing", {{"run", id}, {"progress", line}});
-                                   }};
+                                   .say =
+                                       [&log = context.news.log, id](const std::string& line) {
+                                         log.info("preparing", {{"run", id}, {"progress", line}});
+                                       },
+                                   .images =
+                                       [&progress = context.news.progress](std::size_t done, std::size_t of) {
+                                         progress.images_done = done;
+                                         progress.images = of;
+                                       }};
   return [options, &compute = context.machine.compute](const std::function<void()>& advance) {
     return prepare(options, compute, advance);
   };
