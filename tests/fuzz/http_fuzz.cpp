@@ -48,10 +48,20 @@ struct Port {
   const std::uint16_t port = free_port();
 };
 
+// One of many addresses: a port of one is not free again before a minute has passed.
+sockaddr_in next_source() {
+  constexpr std::uint32_t kPortsOfOne = 10'000, kAddresses = 200;
+  static std::uint32_t count = 0;
+  sockaddr_in source = loopback(0);
+  source.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + count++ / kPortsOfOne % kAddresses);
+  return source;
+}
+
 // What comes back for the bytes, once nothing more will be sent.
 std::string ask(std::uint16_t port, std::string_view bytes) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in address = loopback(port);
+  const sockaddr_in source = next_source(), address = loopback(port);
+  TG_CHECK(::bind(socket, reinterpret_cast<const sockaddr*>(&source), sizeof source) == 0);
   TG_CHECK(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   (void)!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   ::shutdown(socket, SHUT_WR);
