@@ -1,6 +1,7 @@
 # One interface target carries every flag of the house; each target of the project links it.
 option(TGD_WERROR "Warnings are errors" ON)
 set(TGD_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+option(TGD_LIBFUZZER "Link the fuzz entries with libFuzzer (clang only), see tests/fuzz/run" OFF)
 
 add_library(tgd_flags INTERFACE)
 target_include_directories(tgd_flags INTERFACE ${CMAKE_SOURCE_DIR})
@@ -17,6 +18,11 @@ target_compile_options(tgd_flags INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--p
 if(TGD_SANITIZE)
   target_compile_options(tgd_flags INTERFACE -fsanitize=${TGD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(tgd_flags INTERFACE -fsanitize=${TGD_SANITIZE})
+endif()
+if(TGD_LIBFUZZER)
+  # clang as a guest: it does not know all of g++'s warnings.
+  target_compile_options(tgd_flags INTERFACE -fsanitize=fuzzer-no-link -Wno-unknown-warning-option)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/cmake/clang16_strings.h>")
 endif()
 
 # Every object may be rebuilt from a cache shared by all checkouts.

@@ -47,12 +47,14 @@ Error misfit(const std::string& path, const Model& model, const std::string& wha
 
 // Reads all values of a tensor. A NaN could pass unseen through training (ReLU swallows it) into the model; so could
 // the root of a negative variance.
-Status check_values(const std::string& path, const TensorSource& tensor, std::size_t count, bool variance) {
+Status check_values(const std::string& path, const TensorSource& tensor, std::size_t count, bool variance,
+                    const std::function<void()>& advance) {
   std::vector<float> values(std::min(count, kValuesAtOnce));
   for (std::size_t first = 0; first < count; first += values.size()) {
     const std::span<float> part = std::span(values).first(std::min(values.size(), count - first));
     if (const Status read = tensor.read(first, part); !read)
       return Error{ErrorKind::kInvalidJob, "initial: " + read.error().message};
+    advance();
     const auto odd = std::ranges::find_if(
         part, [variance](float value) { return !std::isfinite(value) || (variance && value < 0); });
     if (odd == part.end()) continue;
@@ -87,7 +89,8 @@ std::string left_alone(const std::map<std::string, TensorSource>& tensors) {
 
 }  // namespace
 
-Result<InitialFile> InitialFile::open(const std::string& path, const Model& model, std::uint64_t seed) {
+Result<InitialFile> InitialFile::open(const std::string& path, const Model& model, std::uint64_t seed,
+                                      const std::function<void()>& advance) {
   Result<OpenTensors> file = open_safetensors(path);
   if (!file) return Error{ErrorKind::kInvalidJob, "initial: " + file.error().message};
   std::map<std::string, TensorSource> tensors;
@@ -114,7 +117,8 @@ Result<InitialFile> InitialFile::open(const std::string& path, const Model& mode
       source.read = {};
       drawn += (drawn.empty() ? "" : ", ") + segment.name + " (" + text_of(segment.shape) + ", in the file " +
                text_of(shape) + ")";
-    } else if (const Status good = check_values(path, found->second, segment.element_count, role == Role::kVariance);
+    } else if (const Status good =
+                   check_values(path, found->second, segment.element_count, role == Role::kVariance, advance);
                !good) {
       return good;
     }

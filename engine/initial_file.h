@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +20,10 @@ namespace tg::engine {
 
 class InitialFile {
  public:
-  // Reads the file once. Errors name the file, the tensor, and both shapes or the value.
-  static Result<InitialFile> open(const std::string& path, const Model& model, std::uint64_t seed);
+  // Reads the file once. Errors name the file, the tensor, and both shapes or the value. advance: called after each
+  // part; what it throws passes through.
+  static Result<InitialFile> open(
+      const std::string& path, const Model& model, std::uint64_t seed, const std::function<void()>& advance = [] {});
 
   // Elements [first, first + values.size()) of segment or statistic number `index`, padding 0. Throws
   // std::runtime_error naming the file if it cannot be read any more.

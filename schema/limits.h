@@ -120,20 +120,20 @@ static_assert(2 * (connections_of(descriptors_of(2), 2) - 2) == kReserveDescript
 static_assert(descriptors_of(kMostMembers) <= 4096, "the hard limit of open files is 4096 or more wherever we looked");
 
 // What others can make a node hold, and where that ends. Who takes nothing is cut, or its words are dropped; who sends
-// too much waits in its own TCP.
+// too much waits in its own TCP. tests/README.md names the test that asks for twice of each.
 //
 //   before a key is known              a message of the largest size per connection, for the handshake's 2 s
-//   connections, open files            512 at the control port (control/control_sockets.cpp), 4 x kMostMembers at
-//                                      the mesh port (mesh/inbound.cpp), kMetricsDescriptors
+//   connections, open files            512 at the control port, 4 x kMostMembers at the mesh port, kMetricsDescriptors
 //   parts of a message without end     kMostRequestBytes or kMostFrameBytes (access/connections.h)
 //   requests that nobody has read      8 of kMostRequestBytes per connection (control/control_sockets.cpp)
-//   requests that wait for an answer   kMostPendingQuestions of kMostRequestBytes
+//   requests that wait for an answer   kMostPendingQuestions of kMostRequestBytes; kMostGatheredBytes (questions.h)
 //   answers that nobody takes          kMostUntakenBytes for a client, kMostUntakenBytesInAll for a port: slices of
-//                                      logs, records, traces and models, statuses, examinations
+//                                      logs, records, traces, models; statuses, examinations. Encrypted ones as well
 //   a peer's frames                    kMostReceivedFrames, then kMostQueuedBytesPerPeer and kMostQueuedBytes
 //   doctor's streams                   64 frames of 64 KiB on their way (doctor/link_stream.h, mesh/probe/link_probe.h)
-//   lines of the log                   256 KiB that are not written yet (kernels/base/line_writer.h)
+//   lines of logs and of metrics.jsonl 256 KiB (base/line_writer.h), 1 MiB (store/line_file.h) that are not written yet
 //   spans of a trace                   200,000 (step/threads/timeline.h)
+//   records of past runs               kMostRunsKept and kMostUnbegunKept, each of kMostRecordBytes at most
 //   an HTTP request and its answer     4 KiB, half a second each (metrics/metrics_server.h)
 
 // Queues.

@@ -75,8 +75,13 @@ std::string preparing_line(const schema::MeshStatus& mesh, const schema::RunStat
                                                    : run.reason;
   return join_parts({to_word(run.state), span_since(run.since_ms, now_ms),
                      run.state == schema::RunState::kPending ? fit_line(waiting, columns > 20 ? columns - 20 : 0)
-                                                             : "nodes load data, build engines, measure links"},
+                     : run.reason.empty()                    ? "nodes load data, build engines, measure links"
+                                                             : run.reason},
                     columns);
+}
+
+std::string looking_line(const std::string& what, std::int64_t began_ms, std::int64_t now_ms, std::size_t columns) {
+  return join_parts({"dry run", span_since(began_ms, now_ms), what}, columns);
 }
 
 bool PlainPace::due(const schema::RunStatus& run, std::int64_t now_ms) {

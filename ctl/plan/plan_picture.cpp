@@ -53,9 +53,12 @@ std::string line(double x1, double y1, double x2, double y2, const char* style) 
          "/>\n";
 }
 
+// 0 where there is none. What no mesh does is none: the upright axis has a line for each power of ten, and a node that
+// lies may say a step of no time.
 double value_of(const Outcome& outcome, bool replay) {
-  if (replay) return outcome.step > 0 ? 1 / outcome.step : 0;
-  return outcome.samples_per_second;
+  constexpr double kLeast = 1e-9, kMost = schema::kMostReal;
+  const double value = !replay ? outcome.samples_per_second : outcome.step > 0 ? 1 / outcome.step : 0;
+  return value >= kLeast && value <= kMost ? value : 0;
 }
 
 struct Axes {

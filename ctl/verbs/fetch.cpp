@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -31,9 +32,10 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds kMembersEnd{10};
 constexpr int kPollMs = 100;
 constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 40;
-constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 28;  // no record has it; with all its spans, 40 MB
+constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 28;  // with all its spans, 40 MB
 constexpr const char* kRecordFile = "run.json";
 constexpr const char* kMetricsFile = "metrics.jsonl";
+constexpr const char* kTraceFile = "trace.json";
 constexpr const char* kModelFiles[] = {"model.safetensors", "model-raw.safetensors"};  // the same on all members
 constexpr const char* kDescriptionFile = "model.json";
 constexpr const char* kScriptFile = "predict.py";
@@ -138,7 +140,9 @@ class Fetcher {
     return fetch_traces();
   }
   Status keep() {
-    for (const char* name : kFiles) {  // those of another run do not stay
+    std::vector<std::string> names(std::begin(kFiles), std::end(kFiles));
+    for (const schema::MemberStatus& member : run_.members) names.push_back(timeline_of(member.node));
+    for (const std::string& name : names) {  // those of another run do not stay
       std::error_code code;
       if (!fetched(name)) fs::remove(fs::path(folder_) / name, code);
       if (code) return Error{ErrorKind::kIo, folder_ + "/" + name + " cannot be removed: " + code.message()};
@@ -155,6 +159,7 @@ class Fetcher {
   }
 
  private:
+  static std::string timeline_of(const std::string& node) { return "trace-" + node + ".json"; }
   PartFile part(const std::string& name) const { return PartFile((fs::path(folder_) / name).string()); }
   bool fetched(const std::string& name) const {
     return std::any_of(files_.begin(), files_.end(),
@@ -194,11 +199,10 @@ class Fetcher {
   }
 
   // One member's copy as far as it can be told to be what was written.
-  Status fetch_checked(const MemberRecord& record, const std::string& name, const std::optional<FileMark>& wanted,
-                       bool model, PartFile& file) {
+  Status fetch_checked(const std::string& node, const std::string& name, const std::optional<FileMark>& wanted,
+                       bool model, PartFile& file, std::uint64_t most = kMostFileBytes) {
     const std::optional<std::uint64_t> bytes = wanted ? std::optional(wanted->bytes) : std::nullopt;
-    if (Status status = fetch_file(client_, {run_.id, record.node, name, 0}, bytes, kMostFileBytes, file); !status)
-      return status;
+    if (Status status = fetch_file(client_, {run_.id, node, name, 0}, bytes, most, file); !status) return status;
     const Result<FileMark> received = mark_of(file.part_path());
     if (!received) return received.error();
     if (wanted)
@@ -215,7 +219,7 @@ class Fetcher {
         say(record.node + " recorded another " + name + " than the other members: SHA-256 " +
             record.mark(name)->sha256 + ", they " + wanted->sha256);
       PartFile file = part(name);
-      const Status good = fetch_checked(record, name, wanted, true, file);
+      const Status good = fetch_checked(record.node, name, wanted, true, file);
       if (good) {
         if (last) say("took " + record.node + "'s " + name);
         if (name == kModelFiles[0]) model_node_ = record.node;
@@ -237,7 +241,7 @@ class Fetcher {
       for (const MemberRecord& record : records_) {
         if (record.mark(kMetricsFile).has_value() != whole) continue;
         PartFile file = part(kMetricsFile);
-        const Status good = fetch_checked(record, kMetricsFile, record.mark(kMetricsFile), false, file);
+        const Status good = fetch_checked(record.node, kMetricsFile, record.mark(kMetricsFile), false, file);
         if (good) {
           if (!whole) say(record.node + " recorded no hash of its " + kMetricsFile + "; lines may be missing");
           files_.push_back(std::move(file));
@@ -284,20 +288,23 @@ class Fetcher {
     return add(kScriptFile, predict_script());
   }
 
-  // A run with trace = true has a timeline on every member; other runs have none.
+  // A run with trace = true has a timeline on every member; other runs have none. Only its writer's record knows its
+  // hash: of a member whose record was not taken, and of an older tgd, it comes as it is.
   Status fetch_traces() {
     if (std::none_of(records_.begin(), records_.end(), [](const MemberRecord& record) { return record.traced; }))
       return {};
     for (const schema::MemberStatus& member : run_.members) {
       if (member.digest == 0) continue;
-      PartFile file = part("trace-" + member.node + ".json");
-      const Status status = fetch_file(client_, {run_.id, member.node, "trace.json", 0}, {}, kMostTraceBytes, file);
-      if (status) {
+      PartFile file = part(timeline_of(member.node));
+      const auto record = std::ranges::find(records_, member.node, &MemberRecord::node);
+      const std::optional<FileMark> wanted = record == records_.end() ? std::nullopt : record->mark(kTraceFile);
+      const Status good = fetch_checked(member.node, kTraceFile, wanted, false, file, kMostTraceBytes);
+      if (good) {
         files_.push_back(std::move(file));
         continue;
       }
-      if (status.error().kind == ErrorKind::kIo) return status;
-      say("no timeline of " + member.node + ": " + status.error().message);
+      if (good.error().kind == ErrorKind::kIo) return good;
+      say("no timeline of " + member.node + ": " + complaint(member.node, kTraceFile, good.error()));
     }
     return {};
   }

@@ -11,7 +11,7 @@ namespace tg::ctl {
 namespace {
 
 constexpr int kPollMs = 500;
-constexpr std::int64_t kQuietMs = 1000;
+constexpr std::int64_t kQuietMs = 1000, kCountEveryMs = 10'000;
 constexpr int kMostSilentPolls = 3;  // each of kControlReplyMs
 constexpr int kWithdrawMs = 5000, kWithdrawPollMs = 100;
 
@@ -70,8 +70,25 @@ void Talk::preparing(const schema::ReplyBody& reply) {
   if (run.state == schema::RunState::kStarting && now_ms - began_ms_ < kQuietMs) return;
   if (terminal_) return live_.show(preparing_line(*mesh, run, now_ms, columns()));
   constexpr std::size_t kWhole = schema::kMostReasonBytes;
+  if (run.state == schema::RunState::kStarting && !run.reason.empty() && !count_due(now_ms)) return;
   if (std::string said = preparing_line(*mesh, run, 0, kWhole); said != std::exchange(said_, said))
     say(preparing_line(*mesh, run, now_ms, kWhole));
+}
+
+void Talk::looking(const schema::ReplyBody& reply) {
+  const auto* mesh = std::get_if<schema::MeshStatus>(&reply);
+  if (mesh == nullptr) return;
+  const std::int64_t now_ms = unix_time_ms();
+  for (const schema::NodeStatus& node : mesh->nodes)
+    if (node.name == mesh->node && !node.problem.empty() && (terminal_ || count_due(now_ms)))
+      terminal_ ? live_.show(looking_line(node.problem, began_ms_, now_ms, columns()))
+                : say(looking_line(node.problem, began_ms_, now_ms, columns()));
+}
+
+bool Talk::count_due(std::int64_t now_ms) {
+  if (now_ms < next_count_ms_) return false;
+  next_count_ms_ = now_ms + kCountEveryMs;
+  return true;
 }
 
 void Talk::running(const schema::RunStatus& run) {

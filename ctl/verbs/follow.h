@@ -14,14 +14,16 @@
 
 namespace tg::ctl {
 
-inline constexpr int kPreparationMs =
-    120'000;  // beyond start-timeout: loading data, building engines, measuring a step
+// Beyond start-timeout: loading data, building engines, measuring a step.
+inline constexpr int kPreparationMs = 120'000;
 
 // Where a run's progress goes: a line that changes on a terminal, else now and then a new one.
 class Talk {
  public:
   // A pipe gets a line when it says something else than the one before.
   void preparing(const schema::ReplyBody& reply);
+  // A dry run is no run: the asked node says what it does.
+  void looking(const schema::ReplyBody& reply);
   void running(const schema::RunStatus& run);
   void end() { live_.end(); }
 
@@ -29,9 +31,12 @@ class Talk {
   // The last column stays free: a terminal that wraps there would leave lines behind.
   std::size_t columns() const { return terminal_ ? talk_columns() - 1 : kColumns; }
   void tell(const schema::RunStatus& run, std::int64_t now_ms, const std::string& line);
+  // What is counted changes all the time: a pipe gets a line now and then.
+  bool count_due(std::int64_t now_ms);
 
   const bool terminal_ = LiveLine::possible();
   const std::int64_t began_ms_ = unix_time_ms();
+  std::int64_t next_count_ms_ = 0;
   std::string said_;  // by the last line of a start, without its time
   ProgressLine progress_;
   PlainPace pace_;

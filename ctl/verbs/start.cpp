@@ -11,6 +11,11 @@
 #include "schema/run_id.h"
 
 namespace tg::ctl {
+namespace {
+
+constexpr const char* kNoRun = "no-run";  // asks a node about itself, and for no run's status
+
+}  // namespace
 
 int start(Client& client, const Command& command, const schema::JobSpec& job) {
   // Named here, so that whoever is interrupted before the node answers can say which run to stop.
@@ -23,9 +28,11 @@ int start(Client& client, const Command& command, const schema::JobSpec& job) {
   Talk talk;
   const Meanwhile meanwhile{schema::StatusRequest{id, false},
                             [&talk](const schema::ReplyBody& reply) { talk.preparing(reply); }};
+  const Meanwhile looks{schema::StatusRequest{kNoRun, true},
+                        [&talk](const schema::ReplyBody& reply) { talk.looking(reply); }};
   const Result<schema::StartReply> plan = Client::as<schema::StartReply>(
       client.ask_patiently(schema::StartRequest{schema::canonical_job(job), id, command.dry_run}, timeout_ms,
-                           command.dry_run ? nullptr : &meanwhile));
+                           command.dry_run ? &looks : &meanwhile));
   talk.end();
   if (interrupted() && command.dry_run) return fail(plan ? Error{ErrorKind::kFailed, "interrupted"} : plan.error());
   if (interrupted()) return withdraw(client, id);

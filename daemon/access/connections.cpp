@@ -1,5 +1,6 @@
 #include "daemon/access/connections.h"
 
+#include <linux/sockios.h>
 #include <linux/tcp.h>  // has more of tcp_info than glibc's
 #include <malloc.h>
 #include <netdb.h>
@@ -158,6 +159,11 @@ void Connections::end(int descriptor, const std::string& why) {
   ::shutdown(descriptor, SHUT_RDWR);
   const std::optional<std::uint64_t> times = stranger ? cuts_.happened() : 1;
   if (times) log_.warning("connection-cut", {{"port", port_}, {"from", address}, {"why", why}, {"times", *times}});
+}
+
+bool Connections::all_arrived(int descriptor) {
+  int waiting = 0;
+  return ::ioctl(descriptor, SIOCOUTQ, &waiting) == 0 && waiting == 0;
 }
 
 std::string Connections::address(int descriptor) const {

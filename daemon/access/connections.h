@@ -49,6 +49,8 @@ class Connections {
   void end(int descriptor, const std::string& why);
   // host:port, "" if unknown.
   std::string address(int descriptor) const;
+  // Whether the other end has everything that libzmq gave to the kernel; false where there is no such connection.
+  static bool all_arrived(int descriptor);
   bool open(int descriptor) const { return connections_.contains(descriptor); }
   std::size_t size() const { return connections_.size(); }
 

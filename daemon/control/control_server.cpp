@@ -94,6 +94,7 @@ struct ControlServer::State {
   }
   void complain(const std::string& from, const std::string& what);
   std::string own_problem() const;
+  std::string reading() const;
 
   const NodeConfig config;
   const Per<Seat, std::string> names;
@@ -313,7 +314,7 @@ void ControlServer::State::from_peer(Seat peer, const std::string& bytes) {
     if (who->node != names[peer]) return;
   }
   liveness.heard(peer, steady_ms());
-  answer(questions.peer_replied(peer, std::move(*reply), unix_time_ms()));
+  answer(questions.peer_replied(peer, std::move(*reply), bytes.size(), unix_time_ms()));
 }
 
 void ControlServer::State::handle(const Client& client, const schema::StatusRequest& request) {
@@ -504,6 +505,7 @@ MeshStatus ControlServer::State::own_status() {
       node.problem = progress.left_behind.what();
       if (node.problem.empty()) node.problem = own_problem();
       if (node.problem.empty() && hooks.own_problem) node.problem = hooks.own_problem();
+      if (node.problem.empty() && watching.run_id.empty()) node.problem = reading();
       if (hooks.compute) node.compute = hooks.compute();
     } else {
       const LinkView link = hooks.link ? hooks.link(peer) : LinkView{};
@@ -521,6 +523,8 @@ MeshStatus ControlServer::State::own_status() {
   }
   for (schema::RunStatus& run : status.runs) {
     if (schema::has_ended(run.state)) continue;
+    if (run.state == schema::RunState::kStarting && run.id == watching.run_id)
+      if (std::string reads = reading(); !reads.empty()) run.reason = std::move(reads);
     for (schema::MemberStatus& member : run.members) {
       if (member.node == config.node) member.phase = progress.phase;
       const auto found = std::find(names.begin(), names.end(), member.node);
@@ -533,6 +537,12 @@ MeshStatus ControlServer::State::own_status() {
     }
   }
   return status;
+}
+
+// What this node reads for a start or a dry run; "" = nothing. Counting goes on between the two looks.
+std::string ControlServer::State::reading() const {
+  const std::uint64_t images = progress.images, done = progress.images_done;
+  return images == 0 ? "" : config.node + " reads " + images_text(std::min(done, images), images);
 }
 
 // Our own peer line leads elsewhere; reported as long as no peer has reached this node.

@@ -91,26 +91,50 @@ Message receive(zmq::socket_t& socket) {
   return message;
 }
 
-// Answers that wait for one client, or for all of a port.
-struct Untaken {
+// Answers that wait for all clients of a port.
+struct UntakenInAll {
   std::atomic<std::size_t> bytes{0};
 };
 
-// Where an answer counts until the connection has it.
-struct Owed {
-  std::shared_ptr<Untaken> client, all;
+// Answers that wait for one client; they count for all as well, until the connection has them. With keys libzmq
+// encrypts one answer of a connection ahead, into memory of its own: that one counts until the next is encrypted, until
+// everything given to the kernel has arrived (settle), or the connection is gone.
+class Untaken {
+ public:
+  Untaken(std::shared_ptr<UntakenInAll> all, bool encrypts) : all_(std::move(all)), encrypts_(encrypts) {}
+  ~Untaken() { settle(); }
+  Untaken(const Untaken&) = delete;
+
+  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes_in_all() const { return all_->bytes; }
+  void add(std::size_t bytes) {
+    bytes_ += bytes;
+    all_->bytes += bytes;
+  }
+  // libzmq has let go of an answer. On one of its threads.
+  void released(std::size_t bytes) { subtract(encrypts_ ? encrypted_.exchange(bytes) : bytes); }
+  void settle() { subtract(encrypted_.exchange(0)); }
+  bool encrypted_ahead() const { return encrypted_ > 0; }
+
+ private:
+  void subtract(std::size_t bytes) {
+    bytes_ -= bytes;
+    all_->bytes -= bytes;
+  }
+  const std::shared_ptr<UntakenInAll> all_;
+  const bool encrypts_;
+  std::atomic<std::size_t> bytes_{0}, encrypted_{0};
 };
 
 // One answer's bytes. Released on one of libzmq's threads.
 struct Untold {
   std::string bytes;
-  Owed owed;
+  std::shared_ptr<Untaken> untaken;
 };
 
 void release_answer(void*, void* hint) {
   const std::unique_ptr<Untold> answer(static_cast<Untold*>(hint));
-  answer->owed.client->bytes -= answer->bytes.size();
-  answer->owed.all->bytes -= answer->bytes.size();
+  answer->untaken->released(answer->bytes.size());
 }
 
 struct PeerLink {
@@ -125,7 +149,7 @@ struct PeerLink {
 struct TcpClient {
   int descriptor = -1;
   std::string identity;  // of its key
-  std::shared_ptr<Untaken> untaken = std::make_shared<Untaken>();
+  std::shared_ptr<Untaken> untaken;
 };
 
 std::string place_of(const schema::PeerAddress& peer) {
@@ -167,7 +191,9 @@ struct ControlSockets::Impl {
   void bind_keys_of_now();
   Message receive_from(char kind) { return kind == kTcp ? receive(router) : local ? receive(local) : Message{}; }
   std::optional<User> user_of(const Message& message);
-  bool send(zmq::socket_t& socket, const std::string& id, const Owed& owed, const std::string& bytes);
+  bool send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& untaken,
+            const std::string& bytes);
+  void settle();
   void cut(const std::string& id, const std::string& why);
   void make_room(std::size_t bytes);
 
@@ -183,7 +209,8 @@ struct ControlSockets::Impl {
   schema::KeyPair bound;                     // the pair that the ROUTER is bound with
   std::map<std::string, TcpClient> clients;  // open connections, by routing id
   std::deque<std::string> ended;             // routing ids that were cut: what they still have queued is dropped
-  const std::shared_ptr<Untaken> untaken = std::make_shared<Untaken>(), untaken_locally = std::make_shared<Untaken>();
+  const std::shared_ptr<UntakenInAll> untaken = std::make_shared<UntakenInAll>(),
+                                      untaken_locally = std::make_shared<UntakenInAll>();
   Per<Seat, PeerLink> links;  // our own is empty
   std::chrono::steady_clock::time_point looked{};
 };
@@ -271,6 +298,14 @@ void ControlSockets::Impl::watch_clients() {
     if (!keyring.user(client.identity)) gone.push_back(id);
   for (const std::string& id : gone) cut(id, Keyring::kKeyGone);
   std::erase_if(clients, [&](const auto& client) { return !connections->open(client.second.descriptor); });
+  settle();
+}
+
+// What a connection's client has taken is no more owed. (An answer that is encrypted and not yet given to the kernel is
+// missed here: there is one at most, the one that libzmq's thread is at.)
+void ControlSockets::Impl::settle() {
+  for (const auto& [id, client] : clients)
+    if (client.untaken->encrypted_ahead() && Connections::all_arrived(client.descriptor)) client.untaken->settle();
 }
 
 // Nothing if the message is not to be answered: it comes from a connection that was cut, or its key is gone.
@@ -279,6 +314,7 @@ std::optional<User> ControlSockets::Impl::user_of(const Message& message) {
   if (std::find(ended.begin(), ended.end(), id) != ended.end()) return std::nullopt;
   if (clients.size() > 2 * kMostConnections || !connections->open(message.descriptor)) watch_clients();
   TcpClient& client = clients[id];
+  if (!client.untaken) client.untaken = std::make_shared<Untaken>(untaken, keyring.has_keys());
   client.descriptor = message.descriptor;
   client.identity = message.user;
   const std::optional<User> user = keyring.user(message.user);
@@ -295,14 +331,13 @@ void ControlSockets::Impl::bind_keys_of_now() {
 
 // Holds the port's bound: above it nothing is sent until what was sent before has been taken, or its connection is
 // gone. The last of it is for short answers to who has taken all before: beats, and clients that read.
-bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, const Owed& owed,
+bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& owed,
                                 const std::string& bytes) {
-  const bool short_one = owed.client->bytes == 0 && bytes.size() <= schema::kShortAnswerBytes;
+  const bool short_one = owed->bytes() == 0 && bytes.size() <= schema::kShortAnswerBytes;
   const std::size_t most = schema::kMostUntakenBytesInAll - (short_one ? 0 : schema::kUntakenBytesOfReaders);
-  if (owed.all->bytes + bytes.size() > most) return false;
+  if (owed->bytes_in_all() + bytes.size() > most) return false;
   auto answer = std::make_unique<Untold>(Untold{bytes, owed});
-  owed.client->bytes += bytes.size();
-  owed.all->bytes += bytes.size();
+  owed->add(bytes.size());
   Untold* const hint = answer.release();
   zmq::message_t message(hint->bytes.data(), hint->bytes.size(), release_answer, hint);
   try {
@@ -329,14 +364,15 @@ void ControlSockets::Impl::cut(const std::string& id, const std::string& why) {
 void ControlSockets::Impl::make_room(std::size_t bytes) {
   constexpr std::size_t kMost = schema::kMostUntakenBytesInAll - schema::kUntakenBytesOfReaders;
   if (untaken->bytes + bytes <= kMost) return;
+  settle();
   std::size_t of_open = bytes;
-  for (const auto& [id, client] : clients) of_open += client.untaken->bytes;
+  for (const auto& [id, client] : clients) of_open += client.untaken->bytes();
   while (of_open > kMost) {
     const auto greediest = std::max_element(clients.begin(), clients.end(), [](const auto& a, const auto& b) {
-      return a.second.untaken->bytes < b.second.untaken->bytes;
+      return a.second.untaken->bytes() < b.second.untaken->bytes();
     });
     if (greediest == clients.end()) return;
-    of_open -= std::min<std::size_t>(of_open, greediest->second.untaken->bytes);
+    of_open -= std::min(of_open, greediest->second.untaken->bytes());
     cut(std::string(greediest->first), kReadsNothing);
   }
 }
@@ -438,18 +474,18 @@ std::optional<std::string> ControlSockets::receive_peer(Seat peer) {
 bool ControlSockets::send_client(const std::string& identity, const std::string& bytes) {
   const std::string id = identity.substr(1);
   if (identity[0] == kLocal) {
-    const auto& untaken = impl_->untaken_locally;
-    return impl_->send(impl_->local, id, {std::make_shared<Untaken>(), untaken}, bytes);
+    return impl_->send(impl_->local, id, std::make_shared<Untaken>(impl_->untaken_locally, false), bytes);
   }
   const auto client = impl_->clients.find(id);
   if (client == impl_->clients.end()) return false;
   const std::shared_ptr<Untaken> untaken = client->second.untaken;
-  if (untaken->bytes > 0 && untaken->bytes + bytes.size() > schema::kMostUntakenBytes) {
+  if (untaken->bytes() + bytes.size() > schema::kMostUntakenBytes) impl_->settle();
+  if (untaken->bytes() > 0 && untaken->bytes() + bytes.size() > schema::kMostUntakenBytes) {
     impl_->cut(id, kReadsNothing);
     return false;
   }
   impl_->make_room(bytes.size());
-  return impl_->send(impl_->router, id, {untaken, impl_->untaken}, bytes);
+  return impl_->send(impl_->router, id, untaken, bytes);
 }
 
 bool ControlSockets::send_peer(Seat peer, const std::string& bytes) {

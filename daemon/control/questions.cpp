@@ -10,12 +10,33 @@ namespace tg::daemon {
 using schema::MeshStatus;
 using schema::ReplyBody;
 
+namespace {
+
+// About the memory that a status takes.
+std::size_t bytes_of(const MeshStatus& status) {
+  std::size_t bytes = sizeof status + status.nodes.size() * sizeof(schema::NodeStatus);
+  for (const schema::RunStatus& run : status.runs)
+    bytes += sizeof run + run.reason.size() + run.members.size() * sizeof(schema::MemberStatus);
+  return bytes;
+}
+
+}  // namespace
+
 std::optional<std::uint64_t> Questions::add(Client client, std::uint64_t deadline_ms, Kind kind,
-                                            std::size_t outstanding) {
+                                            std::size_t outstanding, std::size_t bytes) {
   if (waiting_.size() >= schema::kMostPendingQuestions) return std::nullopt;
+  Question question{std::move(client), deadline_ms, std::move(kind), outstanding};
+  if (!hold(question, bytes)) return std::nullopt;
   const std::uint64_t token = ++last_token_;
-  waiting_.emplace(token, Question{std::move(client), deadline_ms, std::move(kind), outstanding});
+  waiting_.emplace(token, std::move(question));
   return token;
+}
+
+bool Questions::hold(Question& question, std::size_t bytes) {
+  if (bytes > 0 && gathered_bytes_ + bytes > kMostGatheredBytes) return false;
+  question.bytes += bytes;
+  gathered_bytes_ += bytes;
+  return true;
 }
 
 std::optional<std::uint64_t> Questions::call(Client client, std::uint64_t now_ms) {
@@ -24,10 +45,11 @@ std::optional<std::uint64_t> Questions::call(Client client, std::uint64_t now_ms
 
 std::optional<std::uint64_t> Questions::gather(Client client, schema::StatusRequest asked, MeshStatus own,
                                                const std::vector<Seat>& peers, std::uint64_t now_ms) {
+  const std::size_t bytes = bytes_of(own);
   Gather gather{std::move(asked), std::move(own), {}};
   for (const Seat peer : peers) gather.parts[peer];
   const std::size_t outstanding = gather.parts.size();
-  return add(std::move(client), now_ms + schema::kPeerStatusMs, std::move(gather), outstanding);
+  return add(std::move(client), now_ms + schema::kPeerStatusMs, std::move(gather), outstanding, bytes);
 }
 
 std::optional<std::uint64_t> Questions::survey(Client client, Survey survey, std::uint64_t now_ms) {
@@ -46,6 +68,7 @@ std::optional<std::uint64_t> Questions::relay(Client client, Seat peer, schema::
 
 Answer Questions::finish(Waiting::iterator at, ReplyBody body) {
   Answer answer{std::move(at->second.client), std::move(body)};
+  gathered_bytes_ -= at->second.bytes;
   waiting_.erase(at);
   return answer;
 }
@@ -93,7 +116,8 @@ std::optional<Answer> Questions::replied(std::uint64_t token, ReplyBody body) {
   return finish(at, std::move(body));
 }
 
-std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply, std::int64_t arrived_ms) {
+std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply, std::size_t bytes,
+                                              std::int64_t arrived_ms) {
   const auto at = waiting_.find(reply.id);
   if (at == waiting_.end()) return std::nullopt;
   if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
@@ -104,8 +128,10 @@ std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply, st
     }
     return finish(at, std::move(reply.body));
   }
-  if (std::holds_alternative<Surveying>(at->second.kind))
+  if (std::holds_alternative<Surveying>(at->second.kind)) {
+    if (!hold(at->second, bytes)) reply.body = Error{ErrorKind::kRefused, "too many questions wait; ask again"};
     return take_part(at, peer, part_of(reply.body, names_[peer], arrived_ms));
+  }
   Gather* gather = std::get_if<Gather>(&at->second.kind);
   if (gather == nullptr) return std::nullopt;
   const auto part = gather->parts.find(peer);
@@ -113,6 +139,7 @@ std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply, st
   MeshStatus* status = std::get_if<MeshStatus>(&reply.body);
   // A reply under another name is not from the node that the address should lead to.
   if (status == nullptr || status->node != names_[peer]) return not_asked(reply.id, peer);
+  if (!hold(at->second, bytes)) status->runs.clear();  // the others have most of them, too
   part->second = std::move(*status);
   if (--at->second.outstanding > 0) return std::nullopt;
   return finish_gather(at);

@@ -6,7 +6,8 @@
 //   relay   logs, fetch of another node: waits for it, or kRelayReplyMs  answered by what it said
 //
 // At most kMostPendingQuestions wait; every one has a deadline, and is answered once. A question asked of a peer
-// carries the token as its id; only that peer's reply counts.
+// carries the token as its id; only that peer's reply counts. What gathers and surveys hold until the last one answers
+// has the bound kMostGatheredBytes: above it no more are taken, and of a further part only the node itself is kept.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,13 @@
 
 #include "daemon/doctor/diagnose.h"
 #include "schema/control/control.h"
+#include "schema/limits.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
+
+inline constexpr std::size_t kMostGatheredBytes = 64u << 20;
+static_assert(16 * schema::kMostControlBytes <= kMostGatheredBytes, "16 nodes at once can say all that they may");
 
 struct Client {
   std::string identity;
@@ -51,8 +56,9 @@ class Questions {
   std::optional<std::uint64_t> relay(Client client, Seat peer, schema::RequestBody body, std::uint64_t now_ms);
 
   std::optional<Answer> replied(std::uint64_t token, schema::ReplyBody body);
-  // arrived_ms: Unix time, as an examination's.
-  std::optional<Answer> peer_replied(Seat peer, schema::Reply reply, std::int64_t arrived_ms = 0);
+  // bytes: of the reply, as it came. arrived_ms: Unix time, as an examination's.
+  std::optional<Answer> peer_replied(Seat peer, schema::Reply reply, std::size_t bytes = 0,
+                                     std::int64_t arrived_ms = 0);
   // A gather or a survey goes on without this peer.
   std::optional<Answer> not_asked(std::uint64_t token, Seat peer);
   // Relays that have not been sent so far; a peer that has just restarted is connected within moments.
@@ -63,6 +69,7 @@ class Questions {
   // The node shuts down: all waiting clients are told so.
   std::vector<Answer> end(const std::string& why);
   std::size_t pending() const { return waiting_.size(); }
+  std::size_t gathered_bytes() const { return gathered_bytes_; }
 
  private:
   struct Call {};
@@ -86,10 +93,13 @@ class Questions {
     std::uint64_t deadline_ms = 0;
     Kind kind;
     std::size_t outstanding = 0;  // nodes that a gather or a survey waits for
+    std::size_t bytes = 0;        // of the parts that it holds
   };
   using Waiting = std::map<std::uint64_t, Question>;
 
-  std::optional<std::uint64_t> add(Client client, std::uint64_t deadline_ms, Kind kind, std::size_t outstanding);
+  std::optional<std::uint64_t> add(Client client, std::uint64_t deadline_ms, Kind kind, std::size_t outstanding,
+                                   std::size_t bytes = 0);
+  bool hold(Question& question, std::size_t bytes);
   Answer finish(Waiting::iterator at, schema::ReplyBody body);
   Answer finish_gather(Waiting::iterator at);
   std::optional<Answer> take_part(Waiting::iterator at, Seat node, Part part);
@@ -97,6 +107,7 @@ class Questions {
   const Per<Seat, std::string> names_;
   std::uint64_t last_token_ = 0;
   Waiting waiting_;
+  std::size_t gathered_bytes_ = 0;
 };
 
 }  // namespace tg::daemon

@@ -138,27 +138,17 @@ bool has_set(const std::string& directory, const KnownSet& set) {
 
 // A folder of pictures is listed, not read: a start reads it. Nothing where none was meant.
 std::optional<schema::DataFacts> look_at_pictures(const std::string& directory) {
-  constexpr double kSomeShare = 0.5;  // any will do: it is not known which a job would hold back
   schema::DataFacts facts{to_word(DatasetKind::kFolder), 0, ""};
-  auto list = engine::list_folder(directory, 0, 1);
-  const bool has_test = list.ok();
-  if (!has_test) {
-    std::error_code unknown;
-    facts.problem = list.error().message;
-    const bool meant = std::filesystem::exists(directory + "/train", unknown) ||
-                       std::filesystem::exists(directory + "/train.txt", unknown);
-    list = engine::list_folder(directory, kSomeShare, 1);
-    if (!list) return meant ? std::optional(facts) : std::nullopt;
-    facts.problem.clear();
+  const auto looked = engine::look_at_listing(directory);
+  if (!looked) {
+    facts.problem = looked.error().message;
+    return facts;
   }
-  const auto [train, test] = std::pair(list->train.files.size(), list->test.files.size());
-  std::vector<std::string> names = list->train.files;
-  names.insert(names.end(), list->test.files.begin(), list->test.files.end());
-  std::ranges::sort(names);  // which are held back does not matter here
-  facts.hash = schema::hash_text(schema::joined(names));
-  const std::size_t classes = list->classes.size();
-  facts.seen = std::to_string(classes) + (classes == 1 ? " class, " : " classes, ") +
-               (has_test ? std::to_string(train) + " + " + std::to_string(test) : std::to_string(names.size())) +
+  const std::optional<engine::FolderSight>& sight = *looked;
+  if (!sight) return std::nullopt;
+  facts.hash = sight->names_hash;
+  facts.seen = std::to_string(sight->classes) + (sight->classes == 1 ? " class, " : " classes, ") +
+               std::to_string(sight->train) + (sight->has_test ? " + " + std::to_string(sight->test) : "") +
                " pictures";
   return facts;
 }

@@ -12,7 +12,7 @@
 namespace tg::daemon {
 namespace {
 
-static_assert(MetricsServer::kThreads + MetricsServer::kMostWaiting <= schema::kMetricsDescriptors);
+static_assert(MetricsServer::kThreads + MetricsServer::kMostWaiting + 1 <= schema::kMetricsDescriptors);
 
 constexpr std::size_t kPieceBytes = 16 * 1024;
 constexpr unsigned kHasIpv6 = 8;  // of mg_check_feature
@@ -31,6 +31,13 @@ struct MetricsServer::State {
     const std::lock_guard lock(state->mutex);
     if (state->complaint.empty()) state->complaint = message;
     return 1;  // CivetWeb writes no log itself: clients could fill it
+  }
+
+  // CivetWeb's own answer to a request that it cannot read begins with the request's bytes.
+  static int refuse(mg_connection* connection, int status, const char* /*why*/) {
+    mg_printf(connection, "HTTP/1.1 %d %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status,
+              mg_get_response_code_text(connection, status));
+    return 0;  // it is answered
   }
 
   // CivetWeb's own limit begins anew with every byte that is taken.
@@ -99,6 +106,7 @@ Status MetricsServer::start(const std::string& host, std::uint16_t port) {
                                  nullptr};
   mg_callbacks callbacks{};
   callbacks.log_message = State::log;
+  callbacks.http_error = State::refuse;
   // mg_start2, which would tell the error, has another layout in Debian's library than in its header.
   state.server = mg_start(&callbacks, &state, const_cast<const char**>(options));
   if (state.server == nullptr) {

@@ -147,8 +147,12 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
         record.files = *std::move(marks);
       }
     }
-    if (traced)
-      if (const Status written = timeline->write(directory + "/trace.json"); !written) failed(written.error());
+    if (traced) {
+      const Status written = timeline->write(directory + "/trace.json");
+      if (!written) failed(written.error());
+      if (const auto mark = engine::mark_of_file(directory + "/trace.json"); written && mark)
+        record.files["trace.json"] = *mark;
+    }
     // What is hashed is closed first. One that lacks lines gets no hash, so that whoever fetches it is told.
     if (const Status whole = metrics->close(); !whole) {
       context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", whole.error().message}});

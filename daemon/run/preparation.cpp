@@ -44,6 +44,17 @@ class NowAndThen {
   std::atomic<Clock::rep> next_{(Clock::now() + kSayEvery).time_since_epoch().count()};
 };
 
+// Also where advance() throws.
+class AtEnd {
+ public:
+  explicit AtEnd(std::function<void()> call) : call_(std::move(call)) {}
+  ~AtEnd() { call_(); }
+  AtEnd(const AtEnd&) = delete;
+
+ private:
+  const std::function<void()> call_;
+};
+
 bool replays(const schema::JobSpec& job) { return job.compute == schema::Compute::kReplay; }
 
 Error on_node(const PreparationOptions& options, const Error& error) {
@@ -82,9 +93,14 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared, c
   NowAndThen now_and_then;
   wanted.advanced = [&](std::size_t done, std::size_t of) {
     advance();
-    if (of > 0 && now_and_then.due()) options.say(std::to_string(done) + " of " + std::to_string(of) + " images");
+    if (of == 0) return;
+    options.images(done, of);
+    if (now_and_then.due()) options.say(images_text(done, of));
   };
-  const auto data = engine::load_dataset(wanted);
+  const auto data = [&] {
+    const AtEnd over([&] { options.images(0, 0); });
+    return engine::load_dataset(wanted);
+  }();
   if (!data.ok()) return data.error();
   Result<engine::Model> model = engine::make_model(model_options(job, (*data)->train.stored, (*data)->classes.size()));
   if (!model.ok()) return model.error();
@@ -170,14 +186,15 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
 }
 
 // Opens the initial file; nothing if the parameters are drawn.
-Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions& options, Prepared& prepared) {
+Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions& options, Prepared& prepared,
+                                                        const std::function<void()>& advance) {
   if (options.job.initial.empty()) return std::optional<engine::InitialFile>();
   if (options.data_dir.empty() && !options.job.initial.starts_with('/'))
     return Error{ErrorKind::kInvalidJob, "initial = " + options.job.initial +
                                              " begins at data-dir, and this node has none; set data-dir, or give a "
                                              "path that begins with /"};
   const std::string path = std::filesystem::path(options.data_dir) / options.job.initial;
-  Result<engine::InitialFile> file = engine::InitialFile::open(path, prepared.model, options.job.seed);
+  Result<engine::InitialFile> file = engine::InitialFile::open(path, prepared.model, options.job.seed, advance);
   if (!file.ok()) return file.error();
   prepared.initial_notes = {"parameters from " + path};
   prepared.initial_notes.insert(prepared.initial_notes.end(), file->notes().begin(), file->notes().end());
@@ -245,7 +262,7 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
   host_bytes = allowed_memory(options.memory_bytes);
   const bool restores = options.start && !options.start->from_the_beginning;
   const Result<std::optional<engine::InitialFile>> initial =
-      restores ? std::optional<engine::InitialFile>() : open_initial(options, *prepared);
+      restores ? std::optional<engine::InitialFile>() : open_initial(options, *prepared, advance);
   if (!initial.ok()) return initial.error();
   prepared->replica =
       std::make_shared<Replica>(compute.home(), prepared->model, engine::slot_count(optimizer_of(job).kind), job.seed,

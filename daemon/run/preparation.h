@@ -42,6 +42,8 @@ struct PreparationOptions {
   std::optional<SavedStart> start = {};
   // A line of progress, now and then, while data are read; any thread.
   std::function<void(const std::string&)> say = [](const std::string&) {};
+  // The same after every image, and 0 of 0 at the end.
+  std::function<void(std::size_t done, std::size_t of)> images = [](std::size_t, std::size_t) {};
 };
 
 // A member's part in a view.

@@ -41,6 +41,10 @@ PreparationOptions preparation(const RunContext& context, const RunIdentity& ide
           .start = start,
           .say = [&log = context.news.log, id = identity.id](const std::string& line) {
             log.info("preparing", {{"run", id}, {"progress", line}});
+          },
+          .images = [&progress = context.news.progress](std::size_t done, std::size_t of) {
+            progress.images_done = done;
+            progress.images = of;
           }};
 }
 

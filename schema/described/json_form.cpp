@@ -11,7 +11,7 @@
 namespace tg::schema {
 namespace {
 
-// The inverse of format_utc.
+// The inverse of format_utc: of nothing that it would write otherwise, or the text would not be read again.
 std::optional<std::int64_t> from_utc(const std::string& text) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, milli = 0, used = 0;
   const int read = std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ%n", &year, &month, &day, &hour, &minute,
@@ -20,11 +20,11 @@ std::optional<std::int64_t> from_utc(const std::string& text) {
   using namespace std::chrono;
   const year_month_day date{std::chrono::year{year}, std::chrono::month{static_cast<unsigned>(month)},
                             std::chrono::day{static_cast<unsigned>(day)}};
-  const bool in_range =
-      date.ok() && hour >= 0 && hour < 24 && minute >= 0 && minute < 60 && second >= 0 && second <= 60 && milli >= 0;
-  if (!in_range) return std::nullopt;
+  if (!date.ok()) return std::nullopt;
   const auto whole_days = sys_days{date}.time_since_epoch();
-  return duration_cast<milliseconds>(whole_days + hours{hour} + minutes{minute} + seconds{second}).count() + milli;
+  const std::int64_t unix_ms =
+      duration_cast<milliseconds>(whole_days + hours{hour} + minutes{minute} + seconds{second}).count() + milli;
+  return format_utc(unix_ms) == text ? std::optional(unix_ms) : std::nullopt;
 }
 
 }  // namespace

@@ -496,6 +496,13 @@ TEST(Progress, PreparingNamesWhoIsWaitedFor) {
   EXPECT_LE(schema::text_width(preparing_line(mesh, run, kNowMs, 80)), 80u);
   run.state = RunState::kStarting;
   EXPECT_EQ(preparing_line(mesh, run, kNowMs, 80), "STARTING  42s  nodes load data, build engines, measure links");
+  run.reason = "node-b reads 1,200 of 60,000 images";
+  EXPECT_EQ(preparing_line(mesh, run, kNowMs, 80), "STARTING  42s  node-b reads 1,200 of 60,000 images");
+}
+
+TEST(Progress, ADryRunSaysWhatItsNodeDoes) {
+  EXPECT_EQ(looking_line("node-a reads 7 of 9 images", kNowMs - 3000, kNowMs, 80),
+            "dry run  3s  node-a reads 7 of 9 images");
 }
 
 TEST(Progress, RateForgetsWhatIsLongAgo) {

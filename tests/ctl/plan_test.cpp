@@ -132,6 +132,20 @@ TEST(PlanJson, HasItsFields) {
   EXPECT_EQ(json["assumptions"][0], "all nodes are alike");
 }
 
+// A node that lies: steps of no time would be so many a second that the axis has no end.
+TEST(PlanPicture, WhatNoMeshDoesHasNoCurve) {
+  schema::ForecastReply reply = sample_forecast();
+  for (const schema::Compute compute : {schema::Compute::kReplay, schema::Compute::kTrain}) {
+    reply.compute = compute;
+    for (const double odd : {1e-320, 1e-300, 1e300}) {
+      for (schema::ForecastRow& row : reply.table) row.direct.step = row.direct.samples_per_second = odd;
+      const std::string svg = draw_forecast(reply);
+      EXPECT_LT(svg.size(), 20'000u) << odd;
+      EXPECT_EQ(svg.find("inf"), std::string::npos) << odd;
+    }
+  }
+}
+
 TEST(PlanPicture, IsOneSvgWithThreeCurves) {
   schema::ForecastReply reply = sample_forecast();
   reply.model = "a<b&c";

@@ -118,6 +118,44 @@ TEST_F(QuestionsTest, TooManyAreRefused) {
   EXPECT_TRUE(questions.call({"client", 1}, 0));
 }
 
+// Statuses of a node with a long history, asked for over and over while one peer is silent.
+TEST_F(QuestionsTest, WhatGathersHoldHasABoundAndEachIsAnswered) {
+  MeshStatus full = part("node-a");
+  full.runs.assign(schema::kMostRunsKept, {});
+  for (schema::RunStatus& run : full.runs) run.members.assign(schema::kMostMembers, {});
+  std::vector<std::uint64_t> tokens;
+  std::size_t refused = 0;
+  while (questions.pending() + refused < schema::kMostPendingQuestions) {
+    const auto token = questions.gather({"client", 1}, {}, full, {kB, kC}, 0);
+    token ? tokens.push_back(*token) : void(++refused);
+    ASSERT_LE(questions.gathered_bytes(), kMostGatheredBytes);
+  }
+  EXPECT_GT(refused, 0u) << "this test asks for too little";
+  EXPECT_FALSE(tokens.empty());
+  EXPECT_TRUE(questions.call({"other", 1}, 0)) << "others are still asked";
+  EXPECT_EQ(questions.expired(schema::kPeerStatusMs).size(), tokens.size());
+  EXPECT_EQ(questions.gathered_bytes(), 0u);
+}
+
+TEST_F(QuestionsTest, APartBeyondTheBoundLosesItsRunsAndNotItsNode) {
+  std::vector<std::uint64_t> tokens;
+  const std::size_t count = 2 * kMostGatheredBytes / schema::kMostControlBytes;
+  for (std::size_t i = 0; i < count; ++i) tokens.push_back(gather());
+  MeshStatus of_c = part("node-c");
+  of_c.runs.emplace_back().id = "run-1";
+  for (const std::uint64_t token : tokens) {
+    EXPECT_FALSE(questions.peer_replied(kC, {token, of_c}, schema::kMostControlBytes).has_value());
+    ASSERT_LE(questions.gathered_bytes(), kMostGatheredBytes);
+  }
+  const auto last = questions.peer_replied(kB, {tokens.back(), part("node-b")});
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(states(*last), "unreachable up up ");
+  EXPECT_TRUE(std::get<MeshStatus>(last->body).runs.empty());
+  const auto first = questions.peer_replied(kB, {tokens.front(), part("node-b")});
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(std::get<MeshStatus>(first->body).runs.size(), 1u);
+}
+
 TEST_F(QuestionsTest, EveryoneIsToldOfTheEnd) {
   gather();
   ASSERT_TRUE(questions.call({"other", 1}, 0));

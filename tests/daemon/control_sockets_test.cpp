@@ -1,6 +1,13 @@
 // What the control port owes to those who do not read, and what a key may do that is gone.
 #include "daemon/control/control_sockets.h"
 
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -149,6 +156,109 @@ TEST_F(Port, TheLocalSocketDoesNotKeepTheOtherWaiting) {
   }
   done = true;
   crowd.join();
+}
+
+// The connection that this process has accepted on that port.
+int accepted_on(std::uint16_t port) {
+  constexpr int kMostDescriptors = 4096;
+  for (int descriptor = 0; descriptor < kMostDescriptors; ++descriptor) {
+    sockaddr_in own{}, other{};
+    socklen_t size = sizeof own;
+    if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &size) != 0 || ntohs(own.sin_port) != port)
+      continue;
+    size = sizeof other;
+    if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&other), &size) == 0) return descriptor;
+  }
+  return -1;
+}
+
+// All that the kernel ever took to be sent on a connection.
+std::uint64_t given_to_kernel(int descriptor) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  int waiting = 0;
+  EXPECT_EQ(::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+  EXPECT_EQ(::ioctl(descriptor, SIOCOUTQ, &waiting), 0);
+  return info.tcpi_bytes_acked + static_cast<std::uint64_t>(waiting);
+}
+
+// With keys libzmq encrypts an answer ahead, into memory of its own, and lets go of ours.
+TEST_F(Port, AnAnswerThatIsEncryptedAheadIsOwedUntilTheClientHasIt) {
+  const schema::Key cluster = schema::draw_cluster_key();
+  const std::string path = directory_.path() + "/cluster.key";
+  tests::write_text(path, schema::format_cluster(cluster));
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  open(path);
+  Dial client = dial(clients_, {.received_messages = 1},
+                     Introduction{schema::member_keys(cluster), schema::control_keys(cluster).open}, endpoint_);
+  const auto port = static_cast<std::uint16_t>(std::stoi(endpoint_.substr(endpoint_.rfind(':') + 1)));
+  constexpr std::uint64_t kAnswer = schema::kFileSliceBytes;
+  int connection = -1;
+  std::uint64_t held = 0, asked = 0, given_before = 0, still = 0;
+  ASSERT_TRUE(tests::eventually([&] {
+    turn(kAnswer);
+    if (connection < 0) {
+      connection = accepted_on(port);
+      const int bytes = 16 * 1024;  // as to a slow client: of an answer the kernel takes a part
+      return connection >= 0 && ::setsockopt(connection, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes) != 0;
+    }
+    const std::uint64_t given = given_to_kernel(connection), answered = received_ * kAnswer;
+    const std::size_t untaken = sockets_->untaken_bytes();
+    pollfd room{connection, POLLOUT, 0};
+    const bool full = ::poll(&room, 1, 0) == 0;
+    still = full && given == std::exchange(given_before, given) ? still + 1 : 0;
+    held = answered - std::min(answered, given);
+    if (still >= 20 && held >= 2 * kAnswer) {  // libzmq has the rest of one, encrypted, and others behind it
+      EXPECT_GE(untaken, held);
+      return true;
+    }
+    if (received_ == asked && untaken < 4 * kAnswer)  // one at a time: more would have it cut
+      asked += client.dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait) ? 1 : 0;
+    return false;
+  })) << received_
+      << " answers, " << held << " bytes held";
+  zmq::message_t answer;
+  std::size_t taken = 0;
+  EXPECT_TRUE(tests::eventually([&] {
+    turn(kAnswer);
+    while (client.dealer.recv(answer, zmq::recv_flags::dontwait)) ++taken;
+    return taken == received_ && sockets_->untaken_bytes() == 0;
+  })) << taken
+      << " of " << received_ << " answers taken, " << sockets_->untaken_bytes() << " bytes owed";
+}
+
+// What libzmq has taken from the kernel of what came on a connection.
+std::uint64_t taken_from_kernel(int descriptor) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  int unread = 0;
+  EXPECT_EQ(::ioctl(descriptor, FIONREAD, &unread), 0);
+  EXPECT_EQ(::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+  return info.tcpi_bytes_received -
+         std::min<std::uint64_t>(info.tcpi_bytes_received, static_cast<std::uint64_t>(unread));
+}
+
+// Four times as many as the port takes of one connection, while nobody reads them, and then one after the other.
+TEST_F(Port, RequestsThatNobodyHasReadWaitAtTheirSender) {
+  open();
+  tests::RawClient client(endpoint_);
+  ASSERT_TRUE(client.let_in());
+  constexpr std::size_t kTaken = 8, kMore = 2;  // and the ones that libzmq puts together
+  constexpr std::uint64_t kRequest = schema::kMostRequestBytes;
+  const std::string head("\x02\0\0\0\0\0\1\0\0", 9);  // a message of 64 KiB
+  static_assert(kRequest == 0x10000);
+  std::thread sender([&] {
+    for (std::size_t i = 0; i < 4 * kTaken; ++i) EXPECT_TRUE(client.send(head + std::string(kRequest, 'x')));
+  });
+  const int connection = accepted_on(static_cast<std::uint16_t>(std::stoi(endpoint_.substr(endpoint_.rfind(':') + 1))));
+  EXPECT_TRUE(tests::eventually([&] { return taken_from_kernel(connection) >= kTaken * kRequest; }));
+  std::uint64_t read = 0;
+  EXPECT_TRUE(tests::eventually([&] {
+    EXPECT_LE(taken_from_kernel(connection), (read + kTaken + kMore) * kRequest);
+    read += sockets_->receive_client() ? 1 : 0;
+    return read == 4 * kTaken;
+  })) << read;
+  sender.join();
 }
 
 TEST_F(Port, AReplacedKeyIsHeardNoMoreAndItsConnectionEnds) {

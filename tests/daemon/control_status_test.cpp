@@ -49,6 +49,29 @@ TEST_F(ControlStatus, AnyNodeAnswersForAll) {
   }
 }
 
+// By the node that still reads, whichever is asked; for a dry run, which is no run, by the node itself.
+TEST_F(ControlStatus, WhoReadsPicturesSaysHowManyAreLeft) {
+  start_mesh();
+  for (const Seat seat : peers_.places()) {
+    daemon::RunRecord record = sample_record("run-1", peers_[seat].name, RunState::kStarting);
+    record.status.reason.clear();
+    ASSERT_TRUE(node(seat).store().write(record).ok());
+  }
+  wait_until_connected();
+  node(kB).progress().images = 60'000;
+  node(kB).progress().images_done = 1200;
+  const std::string reads = "node-b reads 1,200 of 60,000 images";
+  EXPECT_TRUE(eventually([&] { return status(kB).nodes[kB.index()].problem == reads; }));
+  for (const Seat seat : peers_.places()) node(seat).server().watch("run-1", 60'000);
+  for (const Seat asked : {kA, kB})
+    EXPECT_TRUE(eventually([&] {
+      const MeshStatus mesh = status(asked);
+      return mesh.runs.size() == 1 && mesh.runs[0].reason == reads && mesh.nodes[kB.index()].problem.empty();
+    })) << asked.index();
+  node(kB).progress().images = 0;
+  EXPECT_TRUE(eventually([&] { return status(kA).runs[0].reason.empty(); }));
+}
+
 TEST_F(ControlStatus, ARunIsFoundByPrefixWhereverItIsKnown) {
   start_mesh();
   ASSERT_TRUE(node(kC).store().write(sample_record("only-on-c", "node-c")).ok());

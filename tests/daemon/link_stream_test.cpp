@@ -62,6 +62,24 @@ TEST(LinkStream, ASlowLinkHasFewFramesUnderWay) {
   EXPECT_LT(until, 3.3);  // what was under way has come soon after the end
 }
 
+// A peer that answers at once until the window is as wide as it gets, says twice what it says, and then nothing more.
+TEST(LinkStream, AtMostSoManyFramesAreUnderWayWhateverThePeerSays) {
+  LinkStream stream;
+  LinkStream::Frames sent = stream.begin(0, 3);
+  std::uint64_t under_way = sent.count, most = under_way;
+  double now = 0;
+  std::uint32_t next = sent.first;
+  for (std::uint64_t answers = 0; answers < 4 * LinkStream::kMostFrames; ++answers) {
+    now += 1e-6;
+    under_way += stream.acknowledged(next, now).count;
+    --under_way;
+    under_way += stream.acknowledged(next, now).count + stream.acknowledged(next + 1'000'000, now).count;
+    ++next;
+    most = std::max(most, under_way);
+  }
+  EXPECT_EQ(most, LinkStream::kMostFrames);
+}
+
 TEST(LinkStream, WhatItDidNotSendIsNoAnswer) {
   LinkStream stream;
   const LinkStream::Frames first = stream.begin(0, 3);

@@ -246,6 +246,47 @@ class MetricsPort : public AnswersTest {
   MetricsServer server_{answers_};
 };
 
+TEST_F(MetricsPort, ARequestThatCannotBeReadIsAnsweredInOurWords) {
+  for (const std::string request : {"GET / HTM-TP/1.1\r\nHost: x\r\nTr`nsfer: y\r\n\r\n", "GET /\r\n\r\n",
+                                    "\x01\x02\r\n\r\n", "GET /metrics HTTP/9.9\r\nHost: x\r\n\r\n"}) {
+    Connection connection(port_);
+    connection.send(request);
+    EXPECT_FALSE(connection.open_after(std::chrono::milliseconds(tests::kPatienceMs)));
+    const std::string answer = connection.rest();
+    EXPECT_TRUE(answer.empty() || answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 5")) << answer;
+    EXPECT_EQ(answer.find("TP/1.1", 5), std::string::npos) << answer;
+  }
+}
+
+// Those that this process has accepted on that port.
+std::size_t accepted_on(std::uint16_t port) {
+  constexpr int kMostDescriptors = 4096;
+  std::size_t count = 0;
+  for (int descriptor = 0; descriptor < kMostDescriptors; ++descriptor) {
+    sockaddr_in own{}, other{};
+    socklen_t size = sizeof own;
+    if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &size) != 0 || ntohs(own.sin_port) != port)
+      continue;
+    size = sizeof other;
+    count += ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&other), &size) == 0 ? 1 : 0;
+  }
+  return count;
+}
+
+// Connections that say nothing, and come again as soon as they are cut.
+TEST_F(MetricsPort, TwiceAsManyConnectionsTakeNoMoreDescriptors) {
+  std::vector<std::unique_ptr<Connection>> silent(2 * schema::kMetricsDescriptors);
+  std::size_t most = 0;
+  for (int round = 0; round < 3; ++round)
+    for (auto& connection : silent) {
+      connection = std::make_unique<Connection>(port_);
+      most = std::max(most, accepted_on(port_));
+    }
+  EXPECT_GT(most, static_cast<std::size_t>(MetricsServer::kThreads));
+  EXPECT_LE(most, schema::kMetricsDescriptors);
+  EXPECT_TRUE(ask(port_, "/healthz").starts_with("HTTP/1.1 200"));
+}
+
 TEST_F(MetricsPort, AnswersOverHttp) {
   const std::string metrics = ask(port_, "/metrics");
   EXPECT_TRUE(metrics.starts_with("HTTP/1.1 200 OK\r\n")) << metrics;

@@ -131,6 +131,8 @@ TEST(RunRecord, AWrongTypeIsNamed) {
   EXPECT_EQ(with("digest", "12"), "field digest is not 16 hexadecimal digits");
   EXPECT_EQ(with("digest", "abcdef012345678g"), "field digest is not 16 hexadecimal digits");
   EXPECT_EQ(with("since", "2017-02-30T09:00:00.000Z"), "field since is not a time like 2017-12-04T09:00:00.000Z");
+  EXPECT_EQ(with("since", "1008-12-04T09:00:00.123Z"), "field since is not a time like 2017-12-04T09:00:00.000Z")
+      << "format_utc writes no such time";
   EXPECT_EQ(with("id", "../run-1"), "field id is not a run's id");
   EXPECT_EQ(with("members", {"node-a", "NODE \x1b[2J"}), "field members is not a list of names");
   EXPECT_EQ(with("members", nlohmann::json(std::vector<std::string>(schema::kMostMembers + 1, "node-a"))),

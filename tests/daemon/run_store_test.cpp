@@ -162,7 +162,7 @@ TEST_F(RunStoreTest, DamagedRecordsAreReportedAndLeftAlone) {
   write_text(run_file("cut", "run.json"), read_text(run_file("good", "run.json")).substr(0, 100));
   write_text(run_file("empty", "run.json"), "");
   write_text(run_file("moved", "run.json"), read_text(run_file("good", "run.json")));
-  write_text(run_file("huge", "run.json"), std::string(schema::kMostRecordBytes + 1, ' '));
+  write_text(run_file("huge", "run.json"), std::string(2 * schema::kMostRecordBytes, ' '));
   write_text(run_file("none", "log.txt"), "a line\n");
   std::filesystem::create_directories(run_file("folder", "run.json"));
   const std::string cut = read_text(run_file("cut", "run.json"));
@@ -274,7 +274,7 @@ TEST_F(RunStoreTest, ALogIsFinalOnlyWhenItsRunIs) {
 }
 
 TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
-  const std::size_t more = schema::kMostRunsKept + 3;
+  const std::size_t more = 2 * schema::kMostRunsKept, oldest = schema::kMostRunsKept;
   const auto put = [&](RunRecord record, std::int64_t started_ms) {
     record.status.started_ms = record.status.since_ms = started_ms;
     write_text(run_file(record.id, "run.json"), record_to_json(record));  // as write() would, without 200 fsyncs
@@ -284,7 +284,7 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   }
   open();
   EXPECT_EQ(store->statuses().size(), schema::kMostRunsKept);
-  EXPECT_TRUE(store->exists("run-2"));
+  EXPECT_TRUE(store->exists("run-" + std::to_string(oldest - 1)));
   RunRecord live = sample_record("live");
   live.status.started_ms = 1;
   ASSERT_TRUE(store->write(live).ok());
@@ -294,14 +294,15 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   EXPECT_EQ(store->statuses().size(), schema::kMostRunsKept + 1);
   EXPECT_EQ(store->statuses()[0].id, "run-" + std::to_string(more - 1));
   EXPECT_FALSE(store->exists("run-0"));
-  EXPECT_FALSE(store->exists("run-2"));
-  EXPECT_TRUE(store->exists("run-3"));
+  EXPECT_FALSE(store->exists("run-" + std::to_string(oldest - 1)));
+  EXPECT_TRUE(store->exists("run-" + std::to_string(oldest)));
   EXPECT_TRUE(store->exists("live")) << "a live run is kept, however old";
 }
 
 TEST_F(RunStoreTest, StartsThatNeverBeganPushNobodyOut) {
   open();
   ASSERT_TRUE(store->write(sample_record("trained", "node-a", RunState::kCompleted)).ok());
+  static_assert(220 > 2 * schema::kMostUnbegunKept);
   for (int i = 0; i < 220; ++i) {
     RunRecord record;
     record.id = record.status.id = "start-" + std::to_string(1000 + i);
@@ -315,6 +316,7 @@ TEST_F(RunStoreTest, StartsThatNeverBeganPushNobodyOut) {
   open();
   EXPECT_TRUE(store->exists("trained"));
   EXPECT_TRUE(store->exists("start-1219"));
+  EXPECT_EQ(store->statuses().size(), 1 + schema::kMostUnbegunKept);
   EXPECT_FALSE(store->exists("start-1199"));
   EXPECT_EQ(store->statuses().size(), 1 + schema::kMostUnbegunKept);
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -17,7 +18,9 @@
 #include "daemon/step/job_layout.h"
 #include "engine/compute_device.h"
 #include "engine/data/picture.h"
+#include "engine/storage/safetensors.h"
 #include "kernels/host_home.h"
+#include "temporary_directory.h"
 #include "tests/simulation/simulator/awkward_home.h"
 #include "tests/simulation/training/tiny_training.h"
 
@@ -313,6 +316,58 @@ TEST(Preparation, EndsAtEachOfItsWords) {
     EXPECT_THROW((void)prepare(options, compute, stop_there), Stopped) << last << " of " << words;
     EXPECT_EQ(said, last + 1);
   }
+}
+
+TEST(Preparation, EndsWhileItReadsParameters) {
+  const kernels::Kernels& kernels = *kernels::available().front();
+  kernels::HostHome host(kernels);
+  const engine::ComputeDevice compute(host);
+  const tests::TemporaryDirectory directory;
+  schema::JobSpec job;
+  job.data_train = job.data_test = 16;
+  job.global_batch = 8;
+  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .self = Rank(0), .weights = {1}, .node = ""};
+  std::size_t drawn = 0, read = 0;
+  const auto first = prepare(options, compute, [&] { ++drawn; });
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  const engine::SegmentTable& segments = first->prepared->model.segments;
+  options.job.initial = directory.path() + "/initial.safetensors";
+  const auto ones = [](std::size_t, std::span<float> values) -> Status {
+    std::ranges::fill(values, 0.01f);
+    return {};
+  };
+  ASSERT_TRUE(engine::write_safetensors(options.job.initial, engine::tensors_of(segments, ones), {}).ok());
+  const auto second = prepare(options, compute, [&] { ++read; });
+  ASSERT_TRUE(second.ok()) << second.error().message;
+  EXPECT_GE(read, drawn + segments.size()) << "a word for each tensor that is looked at";
+}
+
+// What a start shows while it waits.
+TEST(Preparation, TellsOfEachImageAndThatThereAreNoMore) {
+  const kernels::Kernels& kernels = *kernels::available().front();
+  kernels::HostHome host(kernels);
+  const engine::ComputeDevice compute(host);
+  schema::JobSpec job;
+  job.data_train = job.data_test = 16;
+  job.global_batch = 8;
+  std::vector<std::pair<std::size_t, std::size_t>> told;
+  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .self = Rank(0), .weights = {1}, .node = ""};
+  options.images = [&](std::size_t done, std::size_t of) { told.emplace_back(done, of); };
+  ASSERT_TRUE(prepare(options, compute, [] {}).ok());
+  ASSERT_GT(told.size(), 1u);
+  EXPECT_EQ(told.back(), std::pair(std::size_t{0}, std::size_t{0}));
+  told.pop_back();
+  EXPECT_EQ(told.back().second, 16u);
+  struct Stopped {};
+  EXPECT_THROW((void)prepare(options, compute, [] { throw Stopped{}; }), Stopped);
+  EXPECT_EQ(told.back(), std::pair(std::size_t{0}, std::size_t{0})) << "also where it is ended";
+}
+
+TEST(Progress, CountsOfImagesAreGrouped) {
+  EXPECT_EQ(images_text(0, 7), "0 of 7 images");
+  EXPECT_EQ(images_text(999, 1000), "999 of 1,000 images");
+  EXPECT_EQ(images_text(1200, 60000), "1,200 of 60,000 images");
+  EXPECT_EQ(images_text(1234567, 12345678), "1,234,567 of 12,345,678 images");
 }
 
 TEST(Trainer, AddsTheWeightDecayWhereTheGradientLives) {

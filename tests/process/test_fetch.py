@@ -131,6 +131,33 @@ class Verified(unittest.TestCase):
             self.assertEqual(json.load(file) | {"fetched": None}, mesh[1].record(run) | {"fetched": None})
 
 
+class Timelines(unittest.TestCase):
+    def test_a_damaged_one_is_named_and_left_out(self):
+        """Nobody else has a copy of it. One of an earlier fetch does not stay either."""
+        with Mesh(2) as mesh:
+            run = mesh.start({"trace": "true"})
+            mesh.wait_ended(run)
+            folder = mesh.fetch(run)
+            for node in mesh.nodes:
+                whole = content(node.run_file(run, "trace.json"))
+                self.assertEqual(node.record(run)["files"]["trace.json"], {"bytes": len(whole), "sha256": hashlib.sha256(whole).hexdigest()})
+                self.assertEqual(content(os.path.join(folder, f"trace-{node.name}.json")), whole)
+            path = mesh[0].run_file(run, "trace.json")
+            whole = content(path)
+            for damage in ("flipped", "cut", "empty", "gone"):
+                with self.subTest(damage=damage):
+                    spoil, words = DAMAGES[damage]
+                    if damage == "cut":
+                        spoil, words = (lambda name: os.truncate(name, 100)), "it has 100 bytes"
+                    spoil(path)
+                    answer = mesh.ctl_ok("fetch", run, "-o", folder, "--force")
+                    self.assertRegex(answer.err, f"no timeline of node-a: node-a's trace.json.*{words}")
+                    self.assertNotIn("trace-node-a.json", os.listdir(folder))
+                    self.assertIn("trace-node-b.json", os.listdir(folder))
+                    with open(path, "wb") as file:
+                        file.write(whole)
+
+
 class Folder(unittest.TestCase):
     def test_who_may_not_write_learns_whose_the_folder_is(self):
         with Mesh(1) as mesh, tempfile.TemporaryDirectory() as folder:

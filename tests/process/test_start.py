@@ -207,6 +207,13 @@ class Life(unittest.TestCase):
             speed_up = re.search(r"(\d+\.\d+) x as fast", warning)
             self.assertTrue(speed_up and float(speed_up[1]) < 1.2, slow)
 
+    def test_who_waits_sees_how_many_images_are_left(self):
+        with Mesh(1) as mesh:
+            # Drawing that many takes longer than the first look at it, for a dry run 0.2 s, for a start 1.2 s.
+            job = mesh.job_file({"data-train": 200000, "steps": 2})
+            self.assertRegex(mesh.ctl_ok("start", job, "--dry-run").err, r"dry run .*node-a reads [\d,]+ of 200,000 images")
+            self.assertRegex(mesh.ctl_ok("start", job).err, r"STARTING .*node-a reads [\d,]+ of 200,000 images")
+
     def test_shut_down_without_a_run(self):
         with Mesh(2) as mesh:
             for node in mesh.nodes:

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "daemon/step/threads/left_behind.h"
 #include "schema/control/control.h"
@@ -12,8 +13,19 @@ namespace tg::daemon {
 struct Progress {
   std::atomic<schema::Phase> phase{schema::Phase::kIdle};
   std::atomic<std::uint64_t> step{0};
-  std::atomic<std::uint64_t> count{0};  // grows whenever anything gets done
-  LeftBehind left_behind;               // of earlier runs
+  std::atomic<std::uint64_t> count{0};                   // grows whenever anything gets done
+  std::atomic<std::uint64_t> images_done{0}, images{0};  // while a set is read, for a run or a dry run; else 0 of 0
+  LeftBehind left_behind;                                // of earlier runs
 };
+
+// "1,200 of 60,000 images"
+inline std::string images_text(std::uint64_t done, std::uint64_t of) {
+  const auto grouped = [](std::uint64_t number) {
+    std::string digits = std::to_string(number);
+    for (std::size_t left = digits.size(); left > 3; left -= 3) digits.insert(left - 3, ",");
+    return digits;
+  };
+  return grouped(done) + " of " + grouped(of) + " images";
+}
 
 }  // namespace tg::daemon

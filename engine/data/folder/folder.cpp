@@ -87,7 +87,7 @@ Status check_facts(const std::vector<std::string>& files, const std::vector<Pict
 Result<FolderList> find_files(const DatasetOptions& options) {
   if (const Status status = check_directory(options.directory, options.kind, "a folder of pictures per class"); !status)
     return status.error();
-  return list_folder(options.directory, options.test_share, options.seed);
+  return list_folder(options.directory, options.test_share, options.seed, [&] { options.advanced(0, 0); });
 }
 
 // What pictures of these sizes are as samples.

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include "engine/data/content_hash.h"
 #include "engine/data/files/file_bytes.h"
 #include "engine/data/hold_out.h"
 #include "engine/data/limits.h"
@@ -40,17 +43,20 @@ struct File {
   bool operator<(const File& other) const { return name < other.name; }
 };
 using Files = std::vector<File>;
+using Advance = std::function<void()>;
 
 Error unlisted(const std::string& path, const std::error_code& code) {
   return invalid("cannot list " + path + ": " + code.message() + "; check its permissions");
 }
 
 // Adds the pictures of directory/class and of the folders in it.
-Status add_class(const std::string& directory, const std::string& prefix, const std::string& name, Files& files) {
+Status add_class(const std::string& directory, const std::string& prefix, const std::string& name,
+                 const Advance& advance, Files& files) {
   const std::string path = directory + "/" + prefix + name;
   std::error_code code;
   fs::recursive_directory_iterator at(path, code), end;
   for (; !code && at != end; at.increment(code)) {
+    advance();
     if (at->path().filename().string().starts_with('.')) {
       at.disable_recursion_pending();
       continue;
@@ -69,10 +75,11 @@ Status add_class(const std::string& directory, const std::string& prefix, const 
 }
 
 // The names of a folder's folders.
-Result<std::vector<std::string>> folders_of(const std::string& path) {
+Result<std::vector<std::string>> folders_of(const std::string& path, const Advance& advance) {
   std::vector<std::string> names;
   std::error_code code;
   for (fs::directory_iterator at(path, code), end; !code && at != end; at.increment(code)) {
+    advance();
     std::error_code ignored;
     const std::string name = at->path().filename().string();
     if (!name.starts_with('.') && at->is_directory(ignored)) names.push_back(name);
@@ -83,13 +90,13 @@ Result<std::vector<std::string>> folders_of(const std::string& path) {
 }
 
 // Lists files with a folder per class; prefix: "" or "train/".
-Result<Files> files_by_class(const std::string& directory, const std::string& prefix) {
-  const auto classes = folders_of(directory + "/" + prefix);
+Result<Files> files_by_class(const std::string& directory, const std::string& prefix, const Advance& advance) {
+  const auto classes = folders_of(directory + "/" + prefix, advance);
   if (!classes) return classes.error();
   Files files;
   for (const std::string& name : *classes) {
     const std::size_t before = files.size();
-    if (const Status added = add_class(directory, prefix, name, files); !added) return added.error();
+    if (const Status added = add_class(directory, prefix, name, advance, files); !added) return added.error();
     if (files.size() == before)
       return invalid(directory + "/" + prefix + name +
                      " counts as a class but holds no .jpg, .jpeg or .png; move it elsewhere");
@@ -98,11 +105,12 @@ Result<Files> files_by_class(const std::string& directory, const std::string& pr
   return files;
 }
 
-Result<Files> files_of_list(const std::string& path) {
+Result<Files> files_of_list(const std::string& path, const Advance& advance) {
   const auto lines = read_lines(path);
   if (!lines) return lines.error();
   Files files;
   for (std::size_t i = 0; i < lines->size(); ++i) {
+    advance();
     const std::string& line = (*lines)[i];
     if (line.empty()) continue;
     ListedFile listed = parse_listed_file(line);
@@ -127,14 +135,14 @@ struct Parts {
   std::string test_place;
 };
 
-Result<Parts> find_parts(const std::string& directory) {
+Result<Parts> find_parts(const std::string& directory, const Advance& advance) {
   const bool listed = exists(directory + "/train.txt");
   const auto read = [&](const std::string& name) {
-    return listed ? files_of_list(directory + "/" + name) : files_by_class(directory, name);
+    return listed ? files_of_list(directory + "/" + name, advance) : files_by_class(directory, name, advance);
   };
   Parts parts;
   // A folder train/ that holds pictures and no folders is a class like the others: railways.
-  const auto inside = folders_of(directory + "/train");
+  const auto inside = folders_of(directory + "/train", advance);
   const std::string train = listed ? "train.txt" : inside && !inside->empty() ? "train/" : "";
   auto files = read(train);
   if (!files) return files.error();
@@ -199,8 +207,36 @@ ListedFile parse_listed_file(const std::string& line) {
   return {line, fs::path(line).parent_path().filename().string()};
 }
 
-Result<FolderList> list_folder(const std::string& directory, double test_share, std::uint64_t seed) {
-  auto parts = find_parts(directory);
+Result<std::optional<FolderSight>> look_at_listing(const std::string& directory) {
+  constexpr double kSomeShare = 0.5;  // any will do
+  auto list = list_folder(directory, 0, 1);
+  FolderSight sight;
+  sight.has_test = list.ok();
+  if (!list) {
+    const Error problem = list.error();
+    list = list_folder(directory, kSomeShare, 1);
+    const bool meant = exists(directory + "/train") || exists(directory + "/train.txt");
+    if (!list && !meant) return std::optional<FolderSight>();
+    if (!list) return problem;
+  }
+  sight.classes = list->classes.size();
+  sight.train = list->train.files.size();
+  sight.test = list->test.files.size();
+  if (!sight.has_test) sight.train += std::exchange(sight.test, 0);
+  std::vector<std::string> names = std::move(list->train.files);
+  std::ranges::move(list->test.files, std::back_inserter(names));
+  std::ranges::sort(names);  // which are held back does not matter here
+  ContentHash hash;
+  for (const std::string& name : names) {
+    hash.add(std::span(reinterpret_cast<const std::uint8_t*>(name.data()), name.size()));
+  }
+  sight.names_hash = hash.value();
+  return std::optional(sight);
+}
+
+Result<FolderList> list_folder(const std::string& directory, double test_share, std::uint64_t seed,
+                               const std::function<void()>& advance) {
+  auto parts = find_parts(directory, advance);
   if (!parts) return parts.error();
   if (parts->train.empty())
     return invalid("data-dir " + directory +

@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +30,19 @@ struct FolderList {
   FolderPart train, test;
 };
 
-// Lists a folder. Errors say what was found and what to do.
-Result<FolderList> list_folder(const std::string& directory, double test_share, std::uint64_t seed);
+// Lists a folder. Errors say what was found and what to do. advance: called for each name that is met; what it throws
+// passes through.
+Result<FolderList> list_folder(
+    const std::string& directory, double test_share, std::uint64_t seed, const std::function<void()>& advance = [] {});
+
+// What a listing alone says, for where no job tells how much of it is held back for testing.
+struct FolderSight {
+  std::size_t classes = 0, train = 0, test = 0;  // pictures; without a test set of its own all are for training
+  bool has_test = false;
+  std::uint64_t names_hash = 0;  // of all pictures
+};
+// Nothing where it does not look as if it were meant to be one.
+Result<std::optional<FolderSight>> look_at_listing(const std::string& directory);
 
 // Parses a line of a list into the file and its class. `line` is not empty. Pure.
 struct ListedFile {

@@ -354,6 +354,7 @@ TEST(Folder, ReadingCanBeEndedAndGoesOnWhereItWas) {
   for (const std::size_t most : {3u, 8u}) {
     std::atomic<std::size_t> calls{0};
     options.advanced = [&](std::size_t, std::size_t of) {
+      if (of == 0) return;  // it lists
       EXPECT_EQ(of, 15u);
       if (++calls == most) throw Enough{};
     };
@@ -364,6 +365,30 @@ TEST(Folder, ReadingCanBeEndedAndGoesOnWhereItWas) {
   options.advanced = [](std::size_t, std::size_t) {};
   const auto data = load_dataset(options).value();
   EXPECT_THROW((void)make_recipe(*data, {3, 40, 32}, {}, 2, [] { throw Enough{}; }), Enough) << "measuring, too";
+}
+
+// Of many files, or far away, already their names take long.
+TEST(Folder, ListingCanBeEnded) {
+  const Folder by_folder, by_list;
+  write_part(by_folder / "train", 4);
+  write_part(by_folder / "test", 1);
+  const std::string list = "a.jpg\tape\nb.jpg\tbee\nc.jpg\tcow\nd.jpg\tape\n";
+  write_plain(by_list / "train.txt", Bytes(list.begin(), list.end()));
+  struct Enough {};
+  for (const Folder* const folder : {&by_folder, &by_list}) {
+    for (const int most : {1, 4}) {
+      DatasetOptions options = options_of(*folder);
+      options.threads = 1;
+      options.test_share = folder == &by_list ? 0.5 : 0;
+      int calls = 0;
+      options.advanced = [&](std::size_t, std::size_t of) {
+        EXPECT_EQ(of, 0u) << "nothing has been read yet";
+        if (++calls == most) throw Enough{};
+      };
+      EXPECT_THROW((void)load_dataset(options), Enough) << folder->path() << " " << most;
+      EXPECT_EQ(calls, most);
+    }
+  }
 }
 
 TEST(Folder, AFileThatChangesUnderARunIsAnError) {

@@ -94,6 +94,24 @@ TEST(InitialFile, GivesEverySegmentAndStatistic) {
     expect_values(filled(file, model.statistics[s], s, true), model.statistics[s], start);
 }
 
+// It is read whole before a run begins, and a stop need not wait for that.
+TEST(InitialFile, ReadingCanBeEndedAtEachTensor) {
+  const Folder folder;
+  const Model model = small(7);
+  write_model(folder / "a", model);
+  std::size_t parts = 0;
+  ASSERT_TRUE(InitialFile::open(folder / "a", model, kSeed, [&] { ++parts; }).ok());
+  EXPECT_GE(parts, model.segments.size() + model.statistics.size());
+  struct Enough {};
+  for (std::size_t last = 0; last < parts; ++last) {
+    std::size_t read = 0;
+    const auto stop_there = [&] {
+      if (read++ == last) throw Enough{};
+    };
+    EXPECT_THROW((void)InitialFile::open(folder / "a", model, kSeed, stop_there), Enough) << last;
+  }
+}
+
 TEST(InitialFile, HeadsOfOtherClassesAreDrawn) {
   const Folder folder;
   const Model model = small(3);

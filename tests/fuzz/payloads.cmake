@@ -1,1 +1,0 @@
-tgd_fuzz_target(tgd_fuzz_payloads payloads.cpp payloads_corpus tgd_kernels)
