@@ -18,9 +18,9 @@
 #include "daemon/step/job_layout.h"
 #include "engine/compute_device.h"
 #include "engine/data/picture.h"
-#include "engine/storage/safetensors.h"
 #include "kernels/host_home.h"
 #include "temporary_directory.h"
+#include "tests/engine/safetensors_files.h"
 #include "tests/simulation/simulator/awkward_home.h"
 #include "tests/simulation/training/tiny_training.h"
 
@@ -174,8 +174,11 @@ TrainingKit kit_in(kernels::Home& home, const schema::JobSpec& job) {
   prepared->recipe.floats = true;
   prepared->data = std::make_shared<const engine::Dataset>(std::move(data));
   prepared->replica = std::make_shared<Replica>(home, prepared->model, 0, job.seed);
+  const auto view = std::make_shared<PreparedView>();
+  view->run = prepared;
   TrainingKit kit;
   kit.prepared = prepared;
+  kit.view = view;
   kit.tensors = home.make_kernels();
   kit.gradients = kernels::HomeArray(home, tiny_segments().padded_count());
   kit.engine = std::make_unique<EngineAtHome>(home);
@@ -199,8 +202,8 @@ struct Trained {
     EXPECT_TRUE(told.try_acquire_for(kPatience));
   }
   Trainer::Hooks hooks() {
-    return {[this](Result<std::shared_ptr<const Prepared>> result) {
-              prepared = std::move(result).value();
+    return {[this](Result<std::shared_ptr<const PreparedView>> result) {
+              prepared = std::move(result).value()->run;
               told.release();
             },
             [this](StepEvent&& event) {
@@ -293,6 +296,8 @@ TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
   EXPECT_EQ(progress.left_behind.what(), "");
 }
 
+const ViewPart kAlone{.self = Rank(0), .weights = {1}, .global_batch = 8};
+
 // A preparation ends wherever its next word is due, and a pass over a large batch says a word for each layer.
 TEST(Preparation, EndsAtEachOfItsWords) {
   const kernels::Kernels& kernels = *kernels::available().front();
@@ -301,10 +306,9 @@ TEST(Preparation, EndsAtEachOfItsWords) {
   schema::JobSpec job;
   job.data_train = job.data_test = 16;
   job.global_batch = 8;
-  const PreparationOptions options{
-      .job = job, .data_dir = "", .threads = 1, .self = Rank(0), .weights = {1}, .global_batch = 8, .node = ""};
+  const PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .members = 1, .node = ""};
   std::size_t words = 0;
-  const auto kit = prepare(options, compute, [&] { ++words; });
+  const auto kit = prepare(options, kAlone, compute, [&] { ++words; });
   ASSERT_TRUE(kit.ok()) << kit.error().message;
   EXPECT_GT(words, 2 * kit->prepared->model.segments.size()) << "forward and backward, layer by layer";
   struct Stopped {};
@@ -313,7 +317,7 @@ TEST(Preparation, EndsAtEachOfItsWords) {
     const auto stop_there = [&] {
       if (said++ == last) throw Stopped{};
     };
-    EXPECT_THROW((void)prepare(options, compute, stop_there), Stopped) << last << " of " << words;
+    EXPECT_THROW((void)prepare(options, kAlone, compute, stop_there), Stopped) << last << " of " << words;
     EXPECT_EQ(said, last + 1);
   }
 }
@@ -326,9 +330,9 @@ TEST(Preparation, EndsWhileItReadsParameters) {
   schema::JobSpec job;
   job.data_train = job.data_test = 16;
   job.global_batch = 8;
-  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .self = Rank(0), .weights = {1}, .node = ""};
+  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .members = 1, .node = ""};
   std::size_t drawn = 0, read = 0;
-  const auto first = prepare(options, compute, [&] { ++drawn; });
+  const auto first = prepare(options, kAlone, compute, [&] { ++drawn; });
   ASSERT_TRUE(first.ok()) << first.error().message;
   const engine::SegmentTable& segments = first->prepared->model.segments;
   options.job.initial = directory.path() + "/initial.safetensors";
@@ -337,7 +341,7 @@ TEST(Preparation, EndsWhileItReadsParameters) {
     return {};
   };
   ASSERT_TRUE(engine::write_safetensors(options.job.initial, engine::tensors_of(segments, ones), {}).ok());
-  const auto second = prepare(options, compute, [&] { ++read; });
+  const auto second = prepare(options, kAlone, compute, [&] { ++read; });
   ASSERT_TRUE(second.ok()) << second.error().message;
   EXPECT_GE(read, drawn + segments.size()) << "a word for each tensor that is looked at";
 }
@@ -351,15 +355,15 @@ TEST(Preparation, TellsOfEachImageAndThatThereAreNoMore) {
   job.data_train = job.data_test = 16;
   job.global_batch = 8;
   std::vector<std::pair<std::size_t, std::size_t>> told;
-  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .self = Rank(0), .weights = {1}, .node = ""};
+  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .members = 1, .node = ""};
   options.images = [&](std::size_t done, std::size_t of) { told.emplace_back(done, of); };
-  ASSERT_TRUE(prepare(options, compute, [] {}).ok());
+  ASSERT_TRUE(prepare(options, kAlone, compute, [] {}).ok());
   ASSERT_GT(told.size(), 1u);
   EXPECT_EQ(told.back(), std::pair(std::size_t{0}, std::size_t{0}));
   told.pop_back();
   EXPECT_EQ(told.back().second, 16u);
   struct Stopped {};
-  EXPECT_THROW((void)prepare(options, compute, [] { throw Stopped{}; }), Stopped);
+  EXPECT_THROW((void)prepare(options, kAlone, compute, [] { throw Stopped{}; }), Stopped);
   EXPECT_EQ(told.back(), std::pair(std::size_t{0}, std::size_t{0})) << "also where it is ended";
 }
 

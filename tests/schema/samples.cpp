@@ -97,8 +97,22 @@ RunStatus sample_run() {
   run.digest_step = 12;
   run.initial_digest = 7;
   run.members = {{"node-a", RunState::kFailed, 12, 0xfedcba9876543210, 12, 0.1, Phase::kIdle},
-                 {"node-b", RunState::kRunning, 11, 3, 11, 0.9, Phase::kSave, 7, 9, SaveState::kNotSaved,
-                  "the disk is full", 48, 0.25}};
+                 {"node-b",
+                  RunState::kRunning,
+                  11,
+                  3,
+                  11,
+                  0.9,
+                  Phase::kSave,
+                  7,
+                  9,
+                  SaveState::kNotSaved,
+                  "the disk is full",
+                  48,
+                  0.25,
+                  {12, 8}}};
+  run.lineage = 3;
+  run.from_step = 8;
   return run;
 }
 
@@ -214,7 +228,10 @@ std::vector<FrameBody> sample_bodies() {
       Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 22, 33, 44, 55, "node-a, node-b", 3},
       Claim{"first"},
       Grant{false, "node-b is starting run second"},
-      Propose{"first", "model = lenet\nsteps = 5\n", {3, 1000, 1}},
+      Propose{"first",
+              "model = lenet\nsteps = 5\n",
+              {3, 1000, 1},
+              Resume{3, 900, true, StateId{2, 1, 900, 0xfedcba9876543210}}},
       Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, 6},
       Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
@@ -230,6 +247,8 @@ std::vector<FrameBody> sample_bodies() {
       Refusal{"node-b", "peer lines differ"},
       Ended{RunState::kCompleted, "", 1'700'000'000'123, 1000, 0xfedcba9876543210, 960, 4, SaveState::kNotSaved,
             "cannot write model.safetensors: No space left on device", true},
+      Offer{{{2, 1, 900, 0xfedcba9876543210}, {1, 4, 600, 5}}, "node-b: a file is torn"},
+      Reached{},
   };
 }
 
@@ -247,6 +266,7 @@ std::vector<Request> sample_requests() {
       {10, DeleteRequest{"first", "node-b"}},
       {11, FetchedRequest{"first", "node-b"}},
       {12, ExamineRequest{true, 3, 1000, 1'700'000'000'123}},
+      {13, ResumeRequest{"first", "steps = 2000\n", false, 900, true}},
   };
 }
 
