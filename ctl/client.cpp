@@ -301,6 +301,8 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
   const std::uint64_t id = next_id++;
   lost = false;
   if (!send(id, body)) return unreachable("");
+  // The port may be bound anew meanwhile, and other keys be tried: that is not the node's silence.
+  if (changed_lately(key_file)) timeout_ms += static_cast<int>(std::chrono::milliseconds(kRotationTakes).count());
   const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
   Clock::time_point heard = Clock::now();
   const std::chrono::milliseconds probe_every(meanwhile != nullptr ? kMeanwhileMs : kProbeMs);
