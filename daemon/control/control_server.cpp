@@ -384,7 +384,6 @@ void ControlServer::State::handle(const Client& client, schema::FetchedRequest r
   answer(client, schema::DoneReply{request.run, config.node, 0});
 }
 
-
 void ControlServer::State::handle(const Client& client, schema::VersionRequest) {
   answer(client, schema::VersionReply{config.node, build});
 }

@@ -9,8 +9,7 @@ namespace tg::daemon {
 
 void DryRun::begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job) {
   token_ = token;
-  run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job),
-                               View::of_all(context_.self.names.size()));
+  run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job), View::of_all(context_.self.names.size()));
 }
 
 void DryRun::tick(bool busy) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kTickMs = 20;
 constexpr int kGoodbyeLingerMs = 500;
-constexpr std::uint64_t kNobody = 0;       // the token of a call that nobody waits for
+constexpr std::uint64_t kNobody = 0;        // the token of a call that nobody waits for
 constexpr std::uint64_t kStoreMs = 60'000;  // between looks for runs that are too old, and for room to save one
 
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
@@ -217,8 +217,7 @@ void Node::on(FrameArrived& event) {
     return advisor_.on_probe_reply(header.run, event.from, *reply);
   }
   if (!of_a_step(body)) return membership_.frame(event.from, header, body, now_ms());
-  const bool takes =
-      is_current(header.run) && run_->view().is_prepared() && (!run_->begun() || run_->goes_on());
+  const bool takes = is_current(header.run) && run_->view().is_prepared() && (!run_->begun() || run_->goes_on());
   if (!takes || !run_->view().member().frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     ++rejected(Rejection::kOtherRun);
@@ -279,8 +278,8 @@ void Node::on(PeerLost& event) {
   const RunIdentity* current = membership_.current();
   if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;  // of a run that has ended
   if (event.peer == context_.self.config.seat() && run_ && run_->keeper().writes_state())    // our own disk hangs
-    return membership_.saved(run_->identity().key,
-                             run_->keeper().own_end(schema::SaveState::kNotSaved, event.message), now_ms());
+    return membership_.saved(run_->identity().key, run_->keeper().own_end(schema::SaveState::kNotSaved, event.message),
+                             now_ms());
   membership_.lost(event.peer, event.message, now_ms());
 }
 

@@ -105,9 +105,9 @@ class Node {
   ServiceManager& service_manager_;
   Membership membership_;
   std::unique_ptr<Run> run_;
-  Choice choice_;                 // of the current run
-  Advisor advisor_;    // bench and plan
-  DryRun dry_run_;     // what a start would do
+  Choice choice_;    // of the current run
+  Advisor advisor_;  // bench and plan
+  DryRun dry_run_;   // what a start would do
   Resumption resumption_;
   Examiner examiner_;  // doctor
   BurstMeter bursts_;

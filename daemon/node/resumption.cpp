@@ -37,13 +37,13 @@ Result<RunIdentity> Resumption::asked(const schema::ResumeRequest& request, std:
     return Error{ErrorKind::kNotFound,
                  "no run '" + request.run + "' on " + context_.self.config.node + "; list the runs: tgctl list"};
   if (!record->begun())
-    return Error{ErrorKind::kRefused, "run " + record->id + " never began: there is nothing to go on from; start it anew"};
+    return Error{ErrorKind::kRefused,
+                 "run " + record->id + " never began: there is nothing to go on from; start it anew"};
   const Result<schema::JobSpec> before = schema::parse_job(record->spec, "run.json");
   if (!before.ok()) return before.error();
   const Result<schema::JobSpec> job = schema::resumed_job(*before, request.settings);
   if (!job.ok()) return job.error();
-  const std::optional<std::uint64_t> from_step =
-      request.from_newest ? std::nullopt : std::optional(request.from_step);
+  const std::optional<std::uint64_t> from_step = request.from_newest ? std::nullopt : std::optional(request.from_step);
   if (const Status may = schema::may_resume(record->status, *job, from_step); !may.ok()) return may.error();
   Result<RunIdentity> run = identity_of(*record, *job, key);
   if (!run.ok()) return run;
@@ -61,8 +61,7 @@ Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schem
   // The members' shares of a batch stay what they were, whatever the nodes' configurations say now.
   run.weights.assign(names.size(), 1);
   for (std::size_t i = 0; i < record.weights.size(); ++i) run.weights[Seat(i)] = record.weights[i];
-  run.global_batch =
-      record.global_batch != 0 ? record.global_batch : schema::resolved_global_batch(job, names.size());
+  run.global_batch = record.global_batch != 0 ? record.global_batch : schema::resolved_global_batch(job, names.size());
   run.resume = schema::Resume{.lineage = record.status.lineage + 1, .from_step = {}};
   return run;
 }
@@ -89,8 +88,8 @@ std::string Resumption::why_none(const RunIdentity& run, const std::optional<Run
 std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t key) {
   if (now_ms < next_try_ms_) return std::nullopt;
   const std::vector<RunRecord> records = context_.disk.store.records();
-  const auto newest = std::ranges::max_element(
-      records, {}, [](const RunRecord& record) { return record.status.since_ms; });
+  const auto newest =
+      std::ranges::max_element(records, {}, [](const RunRecord& record) { return record.status.since_ms; });
   if (newest == records.end() || newest->status.state != schema::RunState::kInterrupted) return std::nullopt;
   const Result<schema::JobSpec> job = schema::parse_job(newest->spec, "run.json");
   if (!job.ok() || !job->auto_resume) return std::nullopt;

@@ -1,6 +1,6 @@
 // Going on with a run that has ended, as this node's record and disk see it: what a client asks for becomes a run to be
-// proposed, the states that are whole are found, and the chosen one is handed to the run. Who takes part, and which state
-// is chosen, Membership decides. Node's thread; the disk is read on the saver's.
+// proposed, the states that are whole are found, and the chosen one is handed to the run. Who takes part, and which
+// state is chosen, Membership decides. Node's thread; the disk is read on the saver's.
 #pragma once
 
 #include <cstdint>

@@ -121,8 +121,7 @@ void Journal::reported(const std::optional<Member::Evaluation>& evaluation) {
     status_.evaluation_step = evaluation->step;
     status_.evaluation_accuracy = static_cast<double>(evaluation->counts.correct) / total;
     // With five classes or fewer the right one is always among the five highest.
-    status_.evaluation_accuracy_5 =
-        classes > 5 ? static_cast<double>(evaluation->counts.correct_5) / total : 0;
+    status_.evaluation_accuracy_5 = classes > 5 ? static_cast<double>(evaluation->counts.correct_5) / total : 0;
     status_.evaluation_loss = evaluation->counts.loss_sum / total;
     Numbers& counted = context_.news.metrics.numbers();
     counted.observe(StepPart::kEvaluate, std::chrono::duration<double>(Clock::now() - evaluating_).count());

@@ -24,10 +24,10 @@ std::map<std::string, std::string> metadata(const RunRecord& record, const schem
   return all;
 }
 
-// This member had committed a state that it did not know to be confirmed. Others may have confirmed it: so that all have
-// one in common, it is kept as well.
-void write_ahead(const RunContext& context, const Prepared& prepared, RunRecord record,
-                 const schema::RunStatus& ahead, schema::StateId state, double ema) {
+// This member had committed a state that it did not know to be confirmed. Others may have confirmed it: so that all
+// have one in common, it is kept as well.
+void write_ahead(const RunContext& context, const Prepared& prepared, RunRecord record, const schema::RunStatus& ahead,
+                 schema::StateId state, double ema) {
   record.status = ahead;
   Replica& replica = *prepared.replica;
   try {
@@ -89,10 +89,9 @@ void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunSta
     if (const Status lines = metrics->sync(); !lines.ok())
       context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", lines.error().message}});
     const Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays, metadata);
-    Status written = artefacts
-                         ? daemon::write_checkpoint(context.disk.store.directory(record.id), state, record.from,
-                                                    artefacts->at(kStateFile))
-                         : Status(artefacts.error());
+    Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state, record.from,
+                                                          artefacts->at(kStateFile))
+                               : Status(artefacts.error());
     if (written.ok()) written = context.disk.store.keep(record);
     context.tell.checkpointed({key, state.step, written});
   });
@@ -125,9 +124,9 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
   for (const std::string& name : record_.member_names)
     if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
   const schema::StateId state{record_.status.lineage, record_.view, status.digest_step, status.digest};
-  context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, timeline, metrics = std::move(metrics),
-                            traced, state, ahead, ema = job_.ema, metadata = metadata(record_, state, *prepared_),
-                            record = record_]() mutable {
+  context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, timeline,
+                            metrics = std::move(metrics), traced, state, ahead, ema = job_.ema,
+                            metadata = metadata(record_, state, *prepared_), record = record_]() mutable {
     const std::string directory = context.disk.store.directory(record.id);
     const auto advance = [&context] { ++context.news.progress.count; };
     RunSaved outcome{key, schema::SaveState::kSaved, "", {}, nullptr};

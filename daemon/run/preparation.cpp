@@ -167,10 +167,10 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
                                                     const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
   if (replays(job))
-    return engine::make_replay_engine(model,
-                                      {job.seed, static_cast<std::uint32_t>(part.self.index()), job.replay_zeros,
-                                       job.replay_gradients.value_or("")},
-                                      compute.home());
+    return engine::make_replay_engine(
+        model,
+        {job.seed, static_cast<std::uint32_t>(part.self.index()), job.replay_zeros, job.replay_gradients.value_or("")},
+        compute.home());
   const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
   if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
   const bool on_device = compute.accelerator() != nullptr;  // the state lies there already
@@ -206,8 +206,8 @@ Status restore(const PreparationOptions& options, Prepared& prepared, const std:
   const SavedStart& start = *options.start;
   const Result<StateFile> file = open_state(start.directory, start.state);
   if (!file.ok()) return file.error();
-  const Result<StateArrays> arrays = arrays_in(*file, prepared.model, prepared.replica->slot_count(),
-                                               prepared.replica->keeps_average());
+  const Result<StateArrays> arrays =
+      arrays_in(*file, prepared.model, prepared.replica->slot_count(), prepared.replica->keeps_average());
   if (!arrays.ok()) return arrays.error();
   if (Status read = prepared.replica->restore(*arrays, start.state.step, advance); !read.ok()) return read;
   prepared.initial_notes = {"the state of step " + std::to_string(start.state.step) + " from " + file->path};
@@ -309,10 +309,9 @@ std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& option
                                                 const Prepared& prepared, kernels::Home& home) {
   if (replays(options.job)) return nullptr;
   return std::make_unique<engine::BatchSource>(
-      prepared.data,
-      engine::BatchSource::Options{options.job.seed, part.global_batch, share_of(part),
-                                   prepared.replica->committed_steps(), options.job.steps, prepared.recipe,
-                                   data_threads(prepared), &home});
+      prepared.data, engine::BatchSource::Options{options.job.seed, part.global_batch, share_of(part),
+                                                  prepared.replica->committed_steps(), options.job.steps,
+                                                  prepared.recipe, data_threads(prepared), &home});
 }
 
 // What lasts for a view, beside what lasts for the run.
@@ -326,7 +325,8 @@ Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPa
   TrainingKit kit;
   kit.tensors = home.make_kernels();
   kit.gradients = kernels::HomeArray(home, model.segments.padded_count());
-  Result<std::unique_ptr<engine::Engine>> engine = make_engine(options, part, model, share.count, host_bytes, compute, advance);
+  Result<std::unique_ptr<engine::Engine>> engine =
+      make_engine(options, part, model, share.count, host_bytes, compute, advance);
   if (!engine.ok()) {
     const Error& error = engine.error();
     return Error{error.kind, error.message + (error.kind == ErrorKind::kRefused ? options.unsaved_note : "")};

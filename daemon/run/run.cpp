@@ -39,13 +39,15 @@ PreparationOptions preparation(const RunContext& context, const RunIdentity& ide
           .memory_bytes = memory_for_a_run(context),
           .memory_dir = context.self.config.state_dir + "/data",
           .start = start,
-          .say = [&log = context.news.log, id = identity.id](const std::string& line) {
-            log.info("preparing", {{"run", id}, {"progress", line}});
-          },
-          .images = [&progress = context.news.progress](std::size_t done, std::size_t of) {
-            progress.images_done = done;
-            progress.images = of;
-          }};
+          .say =
+              [&log = context.news.log, id = identity.id](const std::string& line) {
+                log.info("preparing", {{"run", id}, {"progress", line}});
+              },
+          .images =
+              [&progress = context.news.progress](std::size_t done, std::size_t of) {
+                progress.images_done = done;
+                progress.images = of;
+              }};
 }
 
 // The compute thread of the run, which prepares at once; its reports are events of this run.
@@ -255,8 +257,7 @@ void Run::log_beginning(const schema::StartReply& facts) const {
                            {"activation-bytes", fitted_->activation_bytes},
                            {"device-bytes", fitted_->device_bytes},
                            {"initial-digest", hex_digest(prepared_->initial_digest)}});
-  for (const std::string& note : prepared_->initial_notes)
-    log.info("initial", {{"run", identity_.id}, {"what", note}});
+  for (const std::string& note : prepared_->initial_notes) log.info("initial", {{"run", identity_.id}, {"what", note}});
   if (const std::string uneven = schema::uneven_shares(view_.shares()); !uneven.empty())
     log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});
 }

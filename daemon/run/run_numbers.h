@@ -29,10 +29,10 @@ class RunNumbers {
   // The own engine, in the step in progress.
   void waited_for_data(double seconds) { data_wait_seconds_ += seconds; }
 
-  std::vector<schema::MemberStatus> rows() const;           // of the members, before the first step
-  void show(schema::RunStatus& status) const;               // rates and shares, the members' rows among them
+  std::vector<schema::MemberStatus> rows() const;  // of the members, before the first step
+  void show(schema::RunStatus& status) const;      // rates and shares, the members' rows among them
   std::string line(const schema::RunStatus& status, bool evaluated) const;  // of metrics.jsonl, of the last commit
-  std::optional<double> nonzero_ratio() const;              // of the last step's codes
+  std::optional<double> nonzero_ratio() const;                              // of the last step's codes
   std::uint64_t own_samples() const { return shares_[self_].samples; }
   std::uint64_t global_batch() const { return global_batch_; }
   double median_step_seconds() const;  // of the last steps; 0 before the first

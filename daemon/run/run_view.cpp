@@ -50,10 +50,10 @@ Status RunView::begin(const schema::Commit& choice) {
   } catch (const std::exception& error) {
     return Error{ErrorKind::kRunFailed, std::string("the engine failed: ") + error.what()};
   }
-  crew_ = std::make_unique<Crew>(std::move(workers), run_.timeline,
-                                 [&context, key = run_.identity.key](StepEvent&& event) {
-                                   context.tell.happened({key, std::move(event)});
-                                 });
+  crew_ =
+      std::make_unique<Crew>(std::move(workers), run_.timeline, [&context, key = run_.identity.key](StepEvent&& event) {
+        context.tell.happened({key, std::move(event)});
+      });
   return {};
 }
 
@@ -141,8 +141,8 @@ void RunView::tick() {
   member_->fail(member_->members().cause(
       first, phase,
       run_.context.self.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " +
-          member_->members().names[first] + " in " + phase + " of step " +
-          std::to_string(run_.journal.status().step) + ": it is alive but its frames do not come"));
+          member_->members().names[first] + " in " + phase + " of step " + std::to_string(run_.journal.status().step) +
+          ": it is alive but its frames do not come"));
 }
 
 }  // namespace tg::daemon

@@ -259,9 +259,7 @@ std::optional<RunRecord> RunStore::find(const std::string& id_or_unique_prefix) 
   return state_->index.find(id_or_unique_prefix);
 }
 
-std::optional<RunRecord> RunStore::recorded(const std::string& id) const {
-  return state_->index.written(id);
-}
+std::optional<RunRecord> RunStore::recorded(const std::string& id) const { return state_->index.written(id); }
 
 std::vector<RunStatus> RunStore::statuses() const { return state_->index.statuses(); }
 

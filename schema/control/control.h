@@ -141,9 +141,9 @@ void fields(Is<ResumeRequest> auto& it, auto&& field) {
   field("any_build", it.any_build);
 }
 
-using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
-                                 Beat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest,
-                                 ResumeRequest>;
+using RequestBody =
+    std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest, Beat,
+                 BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest, ResumeRequest>;
 struct Request {
   std::uint64_t id = 0;
   RequestBody body;

@@ -123,10 +123,10 @@ struct MemberStatus {
   // What it does, for how long it has got nothing done, and after what time of that the run ends; limit 0 = not known.
   Phase phase = Phase::kIdle;
   std::uint64_t phase_ms = 0, phase_limit_ms = 0;
-  SaveState save = SaveState::kNone;  // of the state at digest_step, once the run has ended
-  std::string problem = {};           // why it is not saved
-  std::uint32_t samples = 0;          // of each step that are its share; 0 = not known
-  double data_wait_share = 0;         // share of its time that its engine waits for samples
+  SaveState save = SaveState::kNone;       // of the state at digest_step, once the run has ended
+  std::string problem = {};                // why it is not saved
+  std::uint32_t samples = 0;               // of each step that are its share; 0 = not known
+  double data_wait_share = 0;              // share of its time that its engine waits for samples
   std::vector<std::uint64_t> states = {};  // steps of the states on its disk that a resume may begin at, newest first
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;

@@ -22,9 +22,7 @@ capnp::uint count_of(std::size_t count, std::size_t most) {
   return static_cast<capnp::uint>(count);
 }
 
-void put(wire::StateId::Builder to, const StateId& state) {
-  fields(state, PutWire(capnp::DynamicStruct::Builder(to)));
-}
+void put(wire::StateId::Builder to, const StateId& state) { fields(state, PutWire(capnp::DynamicStruct::Builder(to))); }
 
 void put(wire::Frame::Builder frame, const Propose& propose) {
   wire::Propose::Builder to = frame.initPropose();
