@@ -27,14 +27,14 @@ MESH = {"peer-timeout": f"{int(PEER_TIMEOUT * 1000)}ms"}
 
 
 class Death(unittest.TestCase):
-    def see_failed(self, mesh, run, victim, since, elapsed, limit, watches, expect):
-        """Every watched node records and says FAILED in time, with `expect` in its reason; how long each took."""
+    def see_failed(self, mesh, run, victim, since, elapsed, limit, watches, expect, state="FAILED"):
+        """Every watched node records and says FAILED (or that state) in time, with `expect` in its reason; how long each took."""
         took = []
         for watch in watches:
             result = watch.result(limit + 30)
             where = f"run {run}, {watch.node.name} (log {watch.node.log}), {victim.name} (log {victim.log})"
-            self.assertEqual(result.state, "FAILED", where)
-            wait_until(f"{where}: its record says FAILED", lambda: watch.node.record(run)["state"] == "FAILED")
+            self.assertEqual(result.state, state, where)
+            wait_until(f"{where}: its record says {state}", lambda: watch.node.record(run)["state"] == state)
             recorded = datetime.datetime.fromisoformat(watch.node.record(run)["since"].replace("Z", "+00:00"))
             seconds, shown = recorded.timestamp() - since, result.seen_at - since
             took.append(f"{watch.node.name} {seconds:.2f} s (status {shown:.2f} s)")
@@ -164,11 +164,11 @@ class Silent(Death):
             watches = [Watch(mesh, i, run) for i in (0, 2, 3)]
             mesh[1].signal(signal.SIGTERM)
             told, elapsed = time.time(), Elapsed()
-            report = self.see_failed(mesh, run, mesh[1], told, elapsed, 1.0, watches, ["node-b was shut down"])
+            report = self.see_failed(mesh, run, mesh[1], told, elapsed, 1.0, watches, ["node-b was shut down"], "INTERRUPTED")
             print(f"shut down: {report}")
-            follower.finish().ends(5, mesh[1].name)
+            follower.finish().ends(10, mesh[1].name, f"tgctl resume {run}")
             self.assertEqual(mesh[1].wait(), 0, f"log {mesh[1].log}")
-            self.assertEqual(mesh[1].record(run)["state"], "FAILED")
+            self.assertEqual(mesh[1].record(run)["state"], "INTERRUPTED")
             self.assertTrue(os.path.exists(mesh[1].run_file(run, "model-raw.safetensors")), "its state was not written")
 
 

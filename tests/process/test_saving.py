@@ -186,7 +186,7 @@ class Checkpoints(Saving):
                 kept = [name for name in os.listdir(os.path.dirname(node.run_file(run, ""))) if name.endswith(".safetensors")]
                 self.assertIn(len(kept), (1, 2, 3), kept)  # the third one's elder was about to go
             self.heal(mesh)
-            self.one_truth(mesh, run, "FAILED", ("saved", "saved", "saved"))
+            self.one_truth(mesh, run, "INTERRUPTED", ("saved", "saved", "saved"))
             folder = self.fetch_everywhere(mesh, run, "--partial")
             tensors, metadata = read_safetensors(os.path.join(folder, MODELS[1]))
             steps = int(metadata["step"])
@@ -205,7 +205,8 @@ class Checkpoints(Saving):
             mesh.wait_ended(run)
             self.one_truth(mesh, run, "STOPPED", ("saved", "saved"))
             for node in mesh.nodes:  # the end has replaced them
-                self.assertFalse([name for name in os.listdir(os.path.dirname(node.run_file(run, ""))) if "checkpoint" in name])
+                kept = [name for name in os.listdir(os.path.dirname(node.run_file(run, ""))) if "checkpoint" in name]
+                self.assertLessEqual(len(kept), 2, kept)  # to go on from
 
 
 if __name__ == "__main__":
