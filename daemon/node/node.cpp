@@ -436,8 +436,10 @@ void Node::carry_out(SendFrame& action) {
 }
 
 void Node::carry_out(FindStates& action) {
-  if (const Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal"); job.ok())
+  if (const Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal"); job.ok()) {
     show(action.run, *job, schema::RunState::kStarting);
+    control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it looks, too
+  }
   save_held();  // a state that is only in memory is one as well, once it is on the disk
   resumption_.find(action.run);
 }
@@ -502,8 +504,8 @@ void Node::carry_out(BeginRun& action) {
 }
 
 void Node::carry_out(DropRun& action) {
+  control_.unwatch();
   if (is_current(action.key)) {
-    control_.unwatch();
     context_.news.progress.phase = schema::Phase::kIdle;
     run_.reset();
   }
@@ -556,10 +558,6 @@ void Node::carry_out(EndRun& action) {
 }
 
 Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
-  // A resume that came to nothing changes nothing.
-  context_.disk.store.forget(action.id);
-  if (const auto before = context_.disk.store.find(action.id); before && before->id == action.id && before->begun())
-    return {};
   RunRecord record;
   record.id = record.status.id = action.id;
   record.node = context_.self.config.node;
