@@ -28,7 +28,7 @@ void Network::restart(Seat seat, Machine* machine) {
   for (const Seat peer : machines_.places()) {
     if (peer == seat) continue;
     if (link(peer, seat).told_up) tell(peer, seat, false);
-    ++pair(peer, seat).epoch;
+    lose(peer, seat);
     connect(peer, seat, random_.between(10'000, 500'000));
   }
 }
@@ -77,7 +77,7 @@ void Network::deliver(Seat from, Seat to) {
 }
 
 void Network::arrive(Seat from, Seat to, std::uint64_t epoch) {
-  if (pair(from, to).epoch != epoch) return;  // lost with the connection, counted there
+  if (pair(from, to).epoch != epoch) return;  // lost
   Link& one = link(from, to);
   if (one.blocked) {
     ++one.held;
@@ -135,16 +135,21 @@ void Network::connect_all() {
       connect(a, b, random_.between(0, 200'000));
 }
 
+// What is under way between the two: none of it arrives, and none of it waits before what is sent later.
+void Network::lose(Seat a, Seat b) {
+  ++pair(a, b).epoch;
+  for (Link* one : {&link(a, b), &link(b, a)}) {
+    one->waiting.clear();
+    one->held = 0;
+  }
+}
+
 void Network::disconnect(Seat a, Seat b, bool tell_a, bool tell_b) {
   Pair& both = pair(a, b);
   if (!both.connected) return;
   both.connected = false;
   both.keeps = random_.one_in(2);
-  ++both.epoch;
-  for (Link* one : {&link(a, b), &link(b, a)}) {
-    one->waiting.clear();
-    one->held = 0;
-  }
+  lose(a, b);
   if (tell_a) tell(a, b, false);
   if (tell_b) tell(b, a, false);
 }

@@ -122,6 +122,7 @@ class Network {
   void arrive(Seat from, Seat to, std::uint64_t epoch);
   void flush(Seat from, Seat to);
   void connect(Seat a, Seat b, std::uint64_t delay_us);
+  void lose(Seat a, Seat b);
   void disconnect(Seat a, Seat b, bool tell_a, bool tell_b);
   void tell(Seat seat, Seat peer, bool up);
 
