@@ -74,7 +74,7 @@ class OneDisk(Saving):
         self.one_bad_disk(f"full@write:{BEGIN_WRITES + 1}", "No space left on device")
 
     def test_fsync(self):
-        self.one_bad_disk("fail@fsync:3", "Input/output error")
+        self.one_bad_disk("fail@rename:2", "Input/output error")
 
     def test_rename(self):
         self.one_bad_disk("fail@rename:2", "Input/output error")
@@ -196,7 +196,7 @@ class Checkpoints(Saving):
             self.assertEqual(expected, tensors, f"the checkpoint of step {steps} is another state than that of a run of {steps}")
 
     def test_a_disk_that_fails_once_costs_one_checkpoint(self):
-        with Mesh(2, per_node={0: {"fault": "fail@fsync:3"}}) as mesh:
+        with Mesh(2, per_node={0: {"fault": "fail@rename:2"}}) as mesh:
             run = mesh.detach(self.LONG)
             wait_until("a checkpoint fails", lambda: "event=checkpoint-failed" in mesh[0].log_text())
             failed_at = mesh[0].log_text().count("event=checkpoint ")
