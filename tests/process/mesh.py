@@ -21,7 +21,7 @@ import unittest
 from addresses import free_port_pair, own_loopback_address, with_port
 from asking import FINAL, TGCTL, Answer, Follower
 from node import Node
-from patience import PATIENCE, wait_until
+from patience import PATIENCE, communicate, wait_until
 
 # A small honest job: a step of it takes some milliseconds per node.
 SMALL_JOB = {
@@ -179,19 +179,17 @@ class Mesh:
         """tgctl, asking that node: exit code, stdout, stderr."""
         patience = PATIENCE if patience is None else patience
         command = self._node(node).prefix + [TGCTL, *map(str, arguments)]
-        try:
-            done = subprocess.run(
-                command,
-                env=self._environment(node),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=patience,
-            )
-        except subprocess.TimeoutExpired as late:
-            raise AssertionError(f"{' '.join(command)} did not end within {patience:g} s: {late.stdout} {late.stderr}") from None
-        return Answer(done.returncode, done.stdout, done.stderr)
+        with subprocess.Popen(
+            command,
+            env=self._environment(node),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        ) as process:
+            out, err = communicate(process, patience)
+        return Answer(process.returncode, out, err)
 
     def ctl_ok(self, *arguments, node=0, patience=None):
         answer = self.ctl(*arguments, node=node, patience=patience)

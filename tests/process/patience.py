@@ -1,6 +1,7 @@
 """Waiting for what the programs themselves say, with a deadline; nothing sleeps and hopes."""
 
 import os
+import subprocess
 import time
 
 # Seconds until something that normally takes moments counts as a failure; sanitizers need more.
@@ -44,3 +45,16 @@ def wait_until(what, condition, patience=None):
         if elapsed.seconds() > patience:
             raise AssertionError(f"{what() if callable(what) else what}: not within {patience:g} s")
         time.sleep(POLL_SECONDS)
+
+
+def communicate(process, patience):
+    """What it has said when it ends; killed, with what it said so far in the error, when it has had that time to run."""
+    elapsed = Elapsed()
+    while True:
+        try:
+            return process.communicate(timeout=1)
+        except subprocess.TimeoutExpired:
+            if elapsed.seconds() > patience:
+                process.kill()
+                out, err = process.communicate()
+                raise AssertionError(f"{' '.join(process.args)} did not end within {patience:g} s: {out} {err}") from None

@@ -14,13 +14,17 @@ from node import TGD
 from patience import PATIENCE, wait_until
 
 NOT_WELL, FORBIDDEN, UNREACHABLE = 9, 7, 3
+TRIES = 5  # on a machine that is busy with other things
 FAKETIME = ("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1", "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1")
 
 
 def examined(mesh, *options, node=0, code=None, bandwidth=False):
-    """tgctl doctor --json: exit code, and what was found. The table is printed: it is what people see."""
+    """tgctl doctor --json: exit code, and what was found. Asked again where a node got no processor for its checks."""
     options = [*options, *([] if bandwidth else ["--no-bandwidth"])]
-    answer = mesh.ctl("doctor", "--json", *options, node=node, patience=PATIENCE + 60)
+    for _ in range(TRIES):
+        answer = mesh.ctl("doctor", "--json", *options, node=node, patience=PATIENCE + 60)
+        if "did not end in time" not in answer.out:
+            break
     if code is not None and answer.code != code:
         raise AssertionError(f"exit code {code} expected: {answer}")
     return answer.code, json.loads(answer.out)
@@ -174,7 +178,7 @@ class OneMachine(Doctor):
             bob = os.path.join(mesh.folder, "bob.key")
             wait_until("the nodes know bob", lambda: all("operators=1" in node.log_text() for node in mesh.nodes))
             mesh.ctl("--key", bob, "doctor").ends(FORBIDDEN, "operator bob may only read", "doctor --no-bandwidth")
-            mesh.ctl_ok("--key", bob, "doctor", "--no-bandwidth")
+            self.assertIn("FROM \\ TO", mesh.ctl("--key", bob, "doctor", "--no-bandwidth").out)
 
     def test_a_full_disk(self):
         folder = tempfile.mkdtemp(prefix="tgd-disk-")
