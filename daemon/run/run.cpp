@@ -236,6 +236,7 @@ Status Run::begin(const schema::Commit& choice) {
 bool Run::evaluates_first() const {
   if (!start_ || start_->from_the_beginning || prepared_->data->test.labels.empty()) return false;
   const std::uint64_t step = start_->state.step;
+  if (step == 0) return false;  // nobody evaluates what has learned nothing
   const bool due = step == job_.steps || (job_.evaluate_every > 0 && step % job_.evaluate_every == 0);
   return due && !(start_->counters.evaluated && start_->counters.evaluation_step == step);
 }

@@ -69,17 +69,22 @@ class Ways(unittest.TestCase):
     """What a resume may begin with."""
 
     def test_before_the_first_checkpoint(self):
-        job = {"steps": 60, "checkpoint-every": "0s"}
+        """Twice: the second time the beginning is a file."""
+        job = {"steps": 120, "checkpoint-every": "0s", "evaluate-every": 10}
         with Mesh(2) as mesh:
             digest = whole(mesh, mesh.start(job))
             follower = mesh.follow("start", mesh.job_file(job))
             run = follower.first_line()
-            mesh.wait_for_step(run, 5)
-            kill_all(mesh)
-            follower.finish()
-            start_all(mesh)
-            mesh.ctl_ok("resume", run)
+            for _ in range(2):
+                mesh.wait_for_step(run, 5)
+                kill_all(mesh)
+                follower.finish()
+                start_all(mesh)
+                follower = mesh.follow("resume", run)
+                self.assertEqual(follower.first_line(), run)
+            follower.finish().ends(0)
             self.assertEqual(whole(mesh, run), digest)
+            self.assertEqual([line["from"]["step"] for line in stretches(mesh[0], run)], [0, 0, 0])
 
     def test_shut_down_train_on_and_back(self):
         with Mesh(3) as mesh:
