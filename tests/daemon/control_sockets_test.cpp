@@ -98,7 +98,11 @@ TEST_F(Port, WhoReadsIsAnsweredAtOnceWhateverIsOwedToOthers) {
   for (std::size_t i = 0; i < 100; ++i) greedy.push_back(std::make_unique<tests::RawClient>(endpoint_, 2048));
   for (auto& one : greedy) ASSERT_TRUE(one->let_in());
   const auto fill = [&] {
-    for (auto& one : greedy) one->send(std::string("\0\1x", 3));
+    for (auto& one : greedy) {
+      if (one->send(std::string("\0\1x", 3))) continue;
+      one = std::make_unique<tests::RawClient>(endpoint_, 2048);  // the one before was cut, and comes again
+      EXPECT_TRUE(one->let_in());
+    }
     turn(schema::kFileSliceBytes);
     turn(schema::kFileSliceBytes);
   };
