@@ -1,6 +1,7 @@
 #include "engine/micro_batches.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "kernels/home_array.h"
@@ -8,18 +9,25 @@
 namespace tg::engine {
 namespace {
 
+constexpr std::size_t kMostLastBuild = 80;  // bytes: a build is one of several in messages of limited length
+
+int part_count(int batch, const PartSizes& sizes) { return batch / sizes.each + (sizes.last > 0 ? 1 : 0); }
+
 class MicroBatches final : public Engine {
  public:
-  MicroBatches(std::unique_ptr<Engine> engine, kernels::Home& home, const MicroBatchOptions& options)
+  MicroBatches(std::unique_ptr<Engine> engine, std::unique_ptr<Engine> last, kernels::Home& home,
+               const MicroBatchOptions& options)
       : engine_(std::move(engine)),
+        last_(std::move(last)),
         options_(options),
-        parts_(options.batch / options.micro_batch),
+        sizes_(part_sizes(options.batch, options.micro_batch)),
+        parts_(part_count(options.batch, sizes_)),
         tensors_(home.make_kernels()),
         sum_(home, parts_ > 1 ? segments().padded_count() : 0),
         part_gradient_(home, parts_ > 2 ? segments().padded_count() : 0),
         measured_(statistics().padded_count()),
         part_measured_(statistics().padded_count()) {
-    TG_CHECK(parts_ * options.micro_batch == options.batch, options.batch, options.micro_batch);
+    TG_CHECK((last_ != nullptr) == (sizes_.last > 0), options.batch, options.micro_batch);
   }
 
   const SegmentTable& segments() const override { return engine_->segments(); }
@@ -27,24 +35,39 @@ class MicroBatches final : public Engine {
   using Engine::forward;
   double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) override;
   void backward(float factor, float* gradients, const SegmentSink& sink) override;
-  void prefetch(const Batch& next) override { prefetch_part(next, 0); }
-  void forget_prefetch() override { engine_->forget_prefetch(); }
+  void prefetch(const Batch& next) override {
+    forget_last_prefetch();
+    prefetch_part(next, 0);
+  }
+  void forget_prefetch() override {
+    engine_->forget_prefetch();
+    forget_last_prefetch();
+  }
   void read_statistics(float* measured) const override;
   using Engine::evaluate;
   EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override {
     return engine_->evaluate(parameters, statistics, batch);
   }
-  std::string build() const override { return engine_->build(); }
-  std::string choices() const override { return engine_->choices(); }
+  std::string build() const override;
+  std::string choices() const override;
   std::size_t activation_bytes() const override {
-    return engine_->activation_bytes() + (sum_.size() + part_gradient_.size()) * sizeof(float);
+    return engine_->activation_bytes() + (last_ ? last_->activation_bytes() : 0) +
+           (sum_.size() + part_gradient_.size()) * sizeof(float);
   }
 
  private:
+  Engine& engine_of(int part) const { return last_ && part + 1 == parts_ ? *last_ : *engine_; }
+  int samples_of(int part) const { return last_ && part + 1 == parts_ ? sizes_.last : sizes_.each; }
+  // A part's weight in the mean over the parts: 1 if all are equal, which leaves every bit.
+  int weight_of(int part) const { return last_ ? samples_of(part) : 1; }
+  // Only a step that threw has left one.
+  void forget_last_prefetch() {
+    if (last_) last_->forget_prefetch();
+  }
   void take_part(const Batch& batch, int part);
   void prefetch_part(const Batch& batch, int part) {
     take_part(batch, part);
-    engine_->prefetch(samples_[next_]);
+    engine_of(part).prefetch(samples_[next_]);
   }
   void add_gradient(const Batch& batch, int part);
   void add_statistics(int part);
@@ -55,13 +78,14 @@ class MicroBatches final : public Engine {
     tensors_->add_scaled(what.subspan(begin, count), factor, target.subspan(begin, count));
   }
 
-  const std::unique_ptr<Engine> engine_;
+  const std::unique_ptr<Engine> engine_, last_;  // last_: null unless the last part is shorter
   const MicroBatchOptions options_;
+  const PartSizes sizes_;
   const int parts_;
   const std::unique_ptr<kernels::TensorKernels> tensors_;
   kernels::HomeArray sum_, part_gradient_;  // the sum of all parts before the last, and one part's
   AlignedArray<float> measured_, part_measured_;
-  // Views into the batch's memory: the part of the engine's last forward, and the next one.
+  // Views into the batch's memory: the part of the last forward, and the next one.
   Batch samples_[2];
   std::size_t next_ = 0;
 };
@@ -69,9 +93,10 @@ class MicroBatches final : public Engine {
 // Makes the next part for the engine. It may have been made before, for the prefetch.
 void MicroBatches::take_part(const Batch& batch, int part) {
   const std::size_t elements = batch.images.size() / static_cast<std::size_t>(batch.count);
-  const auto count = static_cast<std::size_t>(options_.micro_batch), first = static_cast<std::size_t>(part) * count;
+  const auto count = static_cast<std::size_t>(samples_of(part)), each = static_cast<std::size_t>(sizes_.each),
+             first = static_cast<std::size_t>(part) * each;
   Batch& taken = samples_[next_];
-  taken.count = options_.micro_batch;
+  taken.count = samples_of(part);
   taken.first_position = batch.first_position + first;
   taken.images = batch.images.part(first * elements, count * elements);
   taken.labels.assign(batch.labels.begin() + static_cast<std::ptrdiff_t>(first),
@@ -80,11 +105,12 @@ void MicroBatches::take_part(const Batch& batch, int part) {
 
 double MicroBatches::forward(const float* parameters, const Batch& batch, const SegmentGate& gate) {
   TG_CHECK(batch.count == options_.batch, batch.count, options_.batch);
+  forget_last_prefetch();
   double loss = 0;
   for (int part = 0; part < parts_; ++part) {
     take_part(batch, part);
     const Batch& taken = samples_[std::exchange(next_, 1 - next_)];
-    loss += engine_->forward(parameters, taken, part == 0 ? gate : SegmentGate());
+    loss += engine_of(part).forward(parameters, taken, part == 0 ? gate : SegmentGate());
     add_statistics(part);
     if (part + 1 < parts_) add_gradient(batch, part);
     options_.advanced();
@@ -103,14 +129,17 @@ void MicroBatches::add_gradient(const Batch& batch, int part) {
 
 void MicroBatches::add_statistics(int part) {
   if (measured_.size() == 0) return;
-  engine_->read_statistics(part == 0 ? measured_.data() : part_measured_.data());
+  AlignedArray<float>& taken = part == 0 ? measured_ : part_measured_;
+  engine_of(part).read_statistics(taken.data());
+  const auto weight = static_cast<float>(weight_of(part));
+  for (float& each : taken) each *= weight;
   if (part == 0) return;
-  for (std::size_t i = 0; i < measured_.size(); ++i) measured_[i] += part_measured_[i];
+  for (std::size_t i = 0; i < measured_.size(); ++i) measured_[i] += taken[i];
 }
 
 void MicroBatches::backward(float factor, float* gradients, const SegmentSink& sink) {
   const kernels::Floats target{gradients, segments().padded_count()};
-  engine_->backward(factor, gradients, [&](std::size_t first, std::size_t last) {
+  engine_of(parts_ - 1).backward(factor, gradients, [&](std::size_t first, std::size_t last) {
     if (parts_ > 1) add(std::as_const(sum_).floats(), factor, target, first, last);
     sink(first, last);
   });
@@ -118,21 +147,49 @@ void MicroBatches::backward(float factor, float* gradients, const SegmentSink& s
 }
 
 void MicroBatches::read_statistics(float* measured) const {
+  const auto weights = static_cast<float>(last_ ? options_.batch : parts_);
   for (const Segment& segment : statistics().segments())
     for (std::size_t i = segment.offset; i < segment.offset + segment.element_count; ++i)
-      measured[i] = measured_[i] / static_cast<float>(parts_);
+      measured[i] = measured_[i] / weights;
+}
+
+// Of the last engine's build what the other's has not: a device's algorithms.
+std::string MicroBatches::build() const {
+  const std::string each = engine_->build(), last = last_ ? last_->build() : each;
+  const std::string told = ", " + each + ", ";
+  std::string more;
+  for (std::size_t begin = 0, end = 0; begin < last.size(); begin = end + 2) {
+    end = std::min(last.find(", ", begin), last.size());
+    const std::string item = last.substr(begin, end - begin);
+    if (told.find(", " + item + ", ") == told.npos) more += (more.empty() ? "" : ", ") + item;
+  }
+  return each + (more.empty() ? "" : "; last part: " + more.substr(0, kMostLastBuild));
+}
+
+std::string MicroBatches::choices() const {
+  const std::string each = engine_->choices(), last = last_ ? last_->choices() : each;
+  if (each == last) return each;
+  std::string text = each, line;
+  for (std::istringstream lines(last); std::getline(lines, line);)
+    text += (text.empty() ? "last part, " : "\nlast part, ") + line;
+  return text;
 }
 
 }  // namespace
 
+PartSizes part_sizes(int batch, int micro_batch) {
+  const int each = micro_batch == 0 ? batch : std::min(batch, micro_batch);
+  return {each, batch % each};
+}
+
 std::uint64_t micro_batch_bytes(const Model& model, int batch, int micro_batch) {
-  return static_cast<std::uint64_t>(std::min(batch / micro_batch - 1, 2)) * model.segments.padded_count() *
-         sizeof(float);
+  const int parts = part_count(batch, part_sizes(batch, micro_batch));
+  return static_cast<std::uint64_t>(std::min(parts - 1, 2)) * model.segments.padded_count() * sizeof(float);
 }
 
 std::unique_ptr<Engine> make_micro_batches(std::unique_ptr<Engine> engine, kernels::Home& home,
-                                           const MicroBatchOptions& options) {
-  return std::make_unique<MicroBatches>(std::move(engine), home, options);
+                                           const MicroBatchOptions& options, std::unique_ptr<Engine> last) {
+  return std::make_unique<MicroBatches>(std::move(engine), std::move(last), home, options);
 }
 
 }  // namespace tg::engine

@@ -126,14 +126,6 @@ engine::Share share_of(const ViewPart& part) {
   return engine::split(part.global_batch, part.weights)[part.self.index()];
 }
 
-Error no_divisor(int micro_batch, int batch) {
-  int divisor = std::min(micro_batch, batch);
-  while (batch % divisor != 0) --divisor;
-  return {ErrorKind::kInvalidJob, "micro-batch = " + std::to_string(micro_batch) + " does not divide this node's " +
-                                      std::to_string(batch) + " samples of a step; set it to what divides every " +
-                                      "member's, such as " + std::to_string(divisor) + " here, or change global-batch"};
-}
-
 // Two training batches, of which one is filled while the other is trained on, and one to evaluate.
 std::uint64_t sample_bytes(const engine::Model& model, int batch) {
   return static_cast<std::uint64_t>(2 * batch + evaluation_samples(model.input)) * model.input.elements() *
@@ -159,8 +151,9 @@ Status check_whole_run(const PreparationOptions& options, const Prepared& prepar
   return check_device_memory(home_bytes(options.job, model), kept, compute);
 }
 
-// The one place that chooses the engine. Its activations get the memory that everything else leaves. host_bytes: that
-// the whole run may take of the host's.
+// The one place that chooses the engine. Its activations get the memory that everything else leaves; where the last
+// part of a batch is shorter, its engine is made first, since the other one evaluates too, with as many samples at once
+// as the rest allows. host_bytes: that the whole run may take of the host's.
 Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const ViewPart& part,
                                                     const engine::Model& model, int batch, std::uint64_t host_bytes,
                                                     const engine::ComputeDevice& compute,
@@ -171,18 +164,27 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
         model,
         {job.seed, static_cast<std::uint32_t>(part.self.index()), job.replay_zeros, job.replay_gradients.value_or("")},
         compute.home());
-  const int micro_batch = job.micro_batch == 0 ? batch : static_cast<int>(job.micro_batch);
-  if (batch % micro_batch != 0) return no_divisor(micro_batch, batch);
+  const engine::MicroBatchOptions in_parts{batch, static_cast<int>(job.micro_batch), advance};
+  const engine::PartSizes sizes = engine::part_sizes(batch, in_parts.micro_batch);
   const bool on_device = compute.accelerator() != nullptr;  // the state lies there already
   const std::uint64_t others = (on_device ? device_reserve(job, model, options.members, options.threads)
                                           : least_bytes(options, model, false) + sample_bytes(model, batch)) +
-                               engine::micro_batch_bytes(model, batch, micro_batch);
+                               engine::micro_batch_bytes(model, batch, in_parts.micro_batch);
   const std::uint64_t allowed = on_device ? compute.memory().free : host_bytes;
+  const auto make = [&](int samples, int evaluated, std::uint64_t taken) {
+    return compute.make_engine(model, {static_cast<int>(options.threads), samples, evaluated, job.seed,
+                                       allowed > others + taken ? allowed - others - taken : 1, "", advance});
+  };
+  std::unique_ptr<engine::Engine> last;
+  if (sizes.last > 0) {
+    Result<std::unique_ptr<engine::Engine>> made = make(sizes.last, 1, 0);
+    if (!made.ok()) return made;
+    last = std::move(made).value();
+  }
   Result<std::unique_ptr<engine::Engine>> engine =
-      compute.make_engine(model, {static_cast<int>(options.threads), micro_batch, evaluation_samples(model.input),
-                                  job.seed, allowed > others ? allowed - others : 1, "", advance});
-  if (!engine.ok() || micro_batch == batch) return engine;
-  return engine::make_micro_batches(std::move(engine).value(), compute.home(), {batch, micro_batch, advance});
+      make(sizes.each, evaluation_samples(model.input), last ? last->activation_bytes() : 0);
+  if (!engine.ok() || sizes.each == batch) return engine;
+  return engine::make_micro_batches(std::move(engine).value(), compute.home(), in_parts, std::move(last));
 }
 
 // Opens the initial file; nothing if the parameters are drawn.

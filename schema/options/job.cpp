@@ -50,7 +50,7 @@ void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(
       whole_row("micro-batch", &JobSpec::micro_batch, {0, kMostBatch},
                 "Samples that a member computes at once, adding up their gradients: for models that would not fit "
-                "its memory otherwise. Must divide every member's part of a step; 0 = all at once."));
+                "its memory otherwise. The last of a member's part of a step may be fewer; 0 = all at once."));
 }
 
 // The value that is not a path.

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/models/builder.h"
 #include "kernels/host_home.h"
@@ -14,7 +17,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr int kBatch = 12, kMicroBatch = 4, kParts = kBatch / kMicroBatch;
+constexpr int kBatch = 12, kMicroBatch = 4;
 constexpr std::uint64_t kSeed = 42, kPosition = 77;
 constexpr float kFactor = 0.3F;
 
@@ -28,7 +31,19 @@ std::unique_ptr<Engine> whole_engine(const Model& model, int batch = kBatch) {
 }
 
 std::unique_ptr<Engine> in_parts(const Model& model, int batch = kBatch, int micro_batch = kMicroBatch) {
-  return make_micro_batches(whole_engine(model, micro_batch), host(), {.batch = batch, .micro_batch = micro_batch});
+  const PartSizes sizes = part_sizes(batch, micro_batch);
+  return make_micro_batches(whole_engine(model, sizes.each), host(), {.batch = batch, .micro_batch = micro_batch},
+                            sizes.last > 0 ? whole_engine(model, sizes.last) : nullptr);
+}
+
+// A share and the samples of a part.
+struct Split {
+  int batch, micro_batch;
+};
+constexpr Split kSplits[] = {{kBatch, kMicroBatch}, {5, 2}, {7, 3}, {3, 4}};
+
+std::string text(const Split& split) {
+  return std::to_string(split.batch) + " in parts of " + std::to_string(split.micro_batch);
 }
 
 Model with_dropout() {
@@ -54,21 +69,26 @@ Model with_normalization() {
       .value();
 }
 
-Batch some_batch(const Model& model) {
-  Batch batch = random_batch(model, kBatch, 4);
+Batch some_batch(const Model& model, int count = kBatch) {
+  Batch batch = random_batch(model, count, 4);
   batch.first_position = kPosition;
   return batch;
 }
 
-Batch part_of(const Batch& batch, int part) {
-  const std::size_t elements = batch.images.size() / kBatch, first = static_cast<std::size_t>(part) * kMicroBatch;
-  Batch one;
-  one.count = kMicroBatch;
-  one.first_position = batch.first_position + first;
-  one.images = AlignedArray<float>(kMicroBatch * elements);
-  std::copy_n(batch.images.begin() + first * elements, one.images.size(), one.images.begin());
-  one.labels.assign(batch.labels.begin() + part * kMicroBatch, batch.labels.begin() + (part + 1) * kMicroBatch);
-  return one;
+// Written without what the engine in parts uses.
+std::vector<Batch> parts_of(const Batch& batch, int micro_batch) {
+  std::vector<Batch> parts;
+  const std::size_t elements = batch.images.size() / static_cast<std::size_t>(batch.count);
+  for (int first = 0; first < batch.count; first += micro_batch) {
+    Batch& one = parts.emplace_back();
+    one.count = std::min(micro_batch, batch.count - first);
+    one.first_position = batch.first_position + static_cast<std::uint64_t>(first);
+    one.images = AlignedArray<float>(static_cast<std::size_t>(one.count) * elements);
+    std::copy_n(batch.images.begin() + static_cast<std::size_t>(first) * elements, one.images.size(),
+                one.images.begin());
+    one.labels.assign(batch.labels.begin() + first, batch.labels.begin() + first + one.count);
+  }
+  return parts;
 }
 
 struct Step {
@@ -86,73 +106,139 @@ Step step_of(Engine& engine, const Model& model, const Batch& batch, float facto
   return step;
 }
 
+TEST(MicroBatches, PartsAreEqualButForAShorterLastOne) {
+  const auto expect_sizes = [](int batch, int micro_batch, int each, int last) {
+    EXPECT_EQ(part_sizes(batch, micro_batch).each, each) << text({batch, micro_batch});
+    EXPECT_EQ(part_sizes(batch, micro_batch).last, last) << text({batch, micro_batch});
+  };
+  expect_sizes(12, 4, 4, 0);
+  expect_sizes(5, 2, 2, 1);
+  expect_sizes(7, 3, 3, 1);
+  expect_sizes(8, 3, 3, 2);
+  expect_sizes(3, 4, 3, 0);
+  expect_sizes(3, 3, 3, 0);
+  expect_sizes(6, 0, 6, 0);
+}
+
 TEST(MicroBatches, GiveTheGradientAndLossOfTheWholeBatch) {
   constexpr double kTolerance = 1e-5;  // the same float32 products in another order
   const Model model = with_dropout();
-  const Batch batch = some_batch(model);
-  const Step whole = step_of(*whole_engine(model), model, batch, kFactor);
-  const auto engine = in_parts(model);
-  for (int repeat = 0; repeat < 2; ++repeat) {  // nothing of a step is left in the next one
-    const Step parts = step_of(*engine, model, batch, kFactor);
-    EXPECT_NEAR(parts.loss / whole.loss, 1, kTolerance);
-    for (const Segment& segment : model.segments.segments()) {
-      double largest = 0;
-      for (std::size_t i = 0; i < segment.element_count; ++i)
-        largest = std::max(largest, std::abs(double{whole.gradient[segment.offset + i]}));
-      EXPECT_GT(largest, 0) << segment.name;
-      for (std::size_t i = 0; i < segment.padded_count(); ++i)
-        ASSERT_NEAR(parts.gradient[segment.offset + i], whole.gradient[segment.offset + i], kTolerance * largest)
-            << segment.name << " " << i;
+  for (const Split& split : kSplits) {
+    const Batch batch = some_batch(model, split.batch);
+    const Step whole = step_of(*whole_engine(model, split.batch), model, batch, kFactor);
+    const auto engine = in_parts(model, split.batch, split.micro_batch);
+    for (int repeat = 0; repeat < 2; ++repeat) {  // nothing of a step is left in the next one
+      const Step parts = step_of(*engine, model, batch, kFactor);
+      EXPECT_NEAR(parts.loss / whole.loss, 1, kTolerance) << text(split);
+      for (const Segment& segment : model.segments.segments()) {
+        double largest = 0;
+        for (std::size_t i = 0; i < segment.element_count; ++i)
+          largest = std::max(largest, std::abs(double{whole.gradient[segment.offset + i]}));
+        EXPECT_GT(largest, 0) << segment.name;
+        for (std::size_t i = 0; i < segment.padded_count(); ++i)
+          ASSERT_NEAR(parts.gradient[segment.offset + i], whole.gradient[segment.offset + i], kTolerance * largest)
+              << text(split) << " " << segment.name << " " << i;
+      }
     }
   }
 }
 
 // Bit for bit: hence every sample has the mask of its position.
 TEST(MicroBatches, AddTheirPartsInOrder) {
-  const Model model = with_dropout();
-  const Batch batch = some_batch(model);
-  const auto part_engine = whole_engine(model, kMicroBatch);
-  std::vector<float> sum(model.segments.padded_count());
-  double loss = 0;
-  for (int part = 0; part < kParts; ++part) {
-    const bool last = part + 1 == kParts;
-    const Step one = step_of(*part_engine, model, part_of(batch, part), last ? kFactor : 1);
-    for (std::size_t i = 0; i < sum.size(); ++i)
-      sum[i] = last ? one.gradient[i] + kFactor * sum[i] : sum[i] + one.gradient[i];
-    loss += one.loss;
-  }
-  const Step parts = step_of(*in_parts(model), model, batch, kFactor);
-  EXPECT_EQ(parts.gradient, sum);
-  EXPECT_EQ(parts.loss, loss);
+  for (const Model& model : {with_dropout(), with_normalization()})
+    for (const Split& split : kSplits) {
+      const Batch batch = some_batch(model, split.batch);
+      const std::vector<Batch> parts = parts_of(batch, split.micro_batch);
+      std::vector<float> sum(model.segments.padded_count());
+      double loss = 0;
+      for (const Batch& part : parts) {
+        const bool first = &part == &parts.front(), last = &part == &parts.back();
+        const Step one = step_of(*whole_engine(model, part.count), model, part, last ? kFactor : 1);
+        for (std::size_t i = 0; i < sum.size(); ++i)
+          sum[i] = first ? one.gradient[i] : last ? one.gradient[i] + kFactor * sum[i] : sum[i] + one.gradient[i];
+        loss += one.loss;
+      }
+      const Step step = step_of(*in_parts(model, split.batch, split.micro_batch), model, batch, kFactor);
+      EXPECT_EQ(step.gradient, sum) << text(split);
+      EXPECT_EQ(step.loss, loss) << text(split);
+    }
 }
 
-TEST(MicroBatches, StatisticsAreTheMeanOfTheParts) {
+TEST(MicroBatches, StatisticsAreTheMeanOfTheSamplesParts) {
   const Model model = with_normalization();
-  const Batch batch = some_batch(model);
   const AlignedArray<float> parameters = random_parameters(model, 0.5F, 3);
-  const auto part_engine = whole_engine(model, kMicroBatch);
-  AlignedArray<float> sum(model.statistics.padded_count()), measured(sum.size());
-  for (int part = 0; part < kParts; ++part) {
-    part_engine->forward(parameters.data(), part_of(batch, part));
-    part_engine->read_statistics(measured.data());
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += measured[i];
+  for (const Split& split : kSplits) {
+    const Batch batch = some_batch(model, split.batch);
+    const std::vector<Batch> parts = parts_of(batch, split.micro_batch);
+    const bool equal = parts.front().count == parts.back().count;  // then weights would cost bits
+    AlignedArray<float> sum(model.statistics.padded_count()), measured(sum.size());
+    for (const Batch& part : parts) {
+      const auto part_engine = whole_engine(model, part.count);
+      part_engine->forward(parameters.data(), part);
+      part_engine->read_statistics(measured.data());
+      const float weight = equal ? 1 : static_cast<float>(part.count);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += weight * measured[i];
+    }
+    const auto weights = static_cast<float>(equal ? static_cast<int>(parts.size()) : split.batch);
+    const auto engine = in_parts(model, split.batch, split.micro_batch);
+    engine->forward(parameters.data(), batch);
+    for (float& each : measured) each = 77;
+    engine->read_statistics(measured.data());
+    for (const Segment& segment : model.statistics.segments())
+      for (std::size_t i = 0; i < segment.padded_count(); ++i)
+        EXPECT_EQ(measured[segment.offset + i], i < segment.element_count ? sum[segment.offset + i] / weights : 77)
+            << text(split) << " " << segment.name << " " << i;
   }
-  const auto engine = in_parts(model);
-  engine->forward(parameters.data(), batch);
-  for (float& each : measured) each = 77;
-  engine->read_statistics(measured.data());
-  for (const Segment& segment : model.statistics.segments())
-    for (std::size_t i = 0; i < segment.padded_count(); ++i)
-      EXPECT_EQ(measured[segment.offset + i], i < segment.element_count ? sum[segment.offset + i] / float{kParts} : 77)
-          << segment.name << " " << i;
 }
 
-TEST(MicroBatches, SegmentsAreAskedForOnceAndAreCompleteWhenTold) {
+// As an engine on a device, whose text depends on the batch.
+class Told final : public Engine {
+ public:
+  Told(std::unique_ptr<Engine> engine, std::string build, std::string choices)
+      : engine_(std::move(engine)), build_(std::move(build)), choices_(std::move(choices)) {}
+  const SegmentTable& segments() const override { return engine_->segments(); }
+  const SegmentTable& statistics() const override { return engine_->statistics(); }
+  double forward(const float*, const Batch&, const SegmentGate&) override { return 0; }
+  void backward(float, float*, const SegmentSink&) override {}
+  void read_statistics(float*) const override {}
+  EvaluationCounts evaluate(const float*, const float*, const Batch& batch) override {
+    return {static_cast<std::uint64_t>(batch.count), static_cast<std::uint64_t>(batch.count)};
+  }
+  std::string build() const override { return build_; }
+  std::string choices() const override { return choices_; }
+  std::size_t activation_bytes() const override { return 1000; }
+
+ private:
+  const std::unique_ptr<Engine> engine_;
+  const std::string build_, choices_;
+};
+
+TEST(MicroBatches, TellOfBothEngines) {
   const Model model = with_dropout();
-  const Batch batch = some_batch(model);
+  const auto told = [&](const char* build, const char* choices) {
+    return make_micro_batches(
+        std::make_unique<Told>(whole_engine(model, 2), "cuDNN 9, a GPU, choices 12", "fc1: 1\nfc2: 2"), host(),
+        {.batch = 3, .micro_batch = 2}, std::make_unique<Told>(whole_engine(model, 1), build, choices));
+  };
+  const auto other = told("cuDNN 9, a GPU, choices 1", "fc1: 1\nfc2: 3");
+  EXPECT_EQ(other->build(), "cuDNN 9, a GPU, choices 12; last part: choices 1");
+  EXPECT_EQ(other->choices(), "fc1: 1\nfc2: 2\nlast part, fc1: 1\nlast part, fc2: 3");
+  EXPECT_EQ(other->activation_bytes(), 2000 + model.segments.padded_count() * sizeof(float));
+  EXPECT_EQ(micro_batch_bytes(model, 3, 2), model.segments.padded_count() * sizeof(float));
+  EXPECT_EQ(micro_batch_bytes(model, 5, 2), 2 * model.segments.padded_count() * sizeof(float));
+  EXPECT_EQ(micro_batch_bytes(model, 2, 3), 0u);
+  const auto same = told("cuDNN 9, a GPU, choices 12", "fc1: 1\nfc2: 2");
+  EXPECT_EQ(same->build(), "cuDNN 9, a GPU, choices 12");
+  EXPECT_EQ(same->choices(), "fc1: 1\nfc2: 2");
+}
+
+void expect_asked_once(const Split& split) {
+  const Model model = with_dropout();
+  const Batch batch = some_batch(model, split.batch);
   const AlignedArray<float> parameters = random_parameters(model, 0.5F, 3);
-  const std::vector<float> expected = step_of(*in_parts(model), model, batch, kFactor).gradient;
-  const auto engine = in_parts(model);
+  const std::vector<float> expected =
+      step_of(*in_parts(model, split.batch, split.micro_batch), model, batch, kFactor).gradient;
+  const auto engine = in_parts(model, split.batch, split.micro_batch);
   std::size_t asked = 0;
   engine->forward(parameters.data(), batch, [&asked](std::size_t first, std::size_t last) {
     EXPECT_EQ(first, asked);
@@ -169,6 +255,10 @@ TEST(MicroBatches, SegmentsAreAskedForOnceAndAreCompleteWhenTold) {
         std::equal(expected.begin() + static_cast<std::ptrdiff_t>(begin), expected.end(), gradient.begin() + begin));
   });
   EXPECT_EQ(complete_from, 0u);
+}
+
+TEST(MicroBatches, SegmentsAreAskedForOnceAndAreCompleteWhenTold) {
+  for (const Split& split : kSplits) expect_asked_once(split);
 }
 
 TEST(MicroBatches, ForwardMayBeCalledAgainAfterTheGateThrew) {

@@ -267,14 +267,40 @@ TEST_P(Prefetching, LeavesEveryStepItsBits) {
 }
 
 TEST_P(Prefetching, LeavesStepsInPartsTheirBits) {
-  constexpr int kBatch = 9;
   kernels::HostHome home(*kernels::available().back());
-  const auto in_parts = [&] {
-    return make_micro_batches(make_engine(model_), home, {.batch = kBatch, .micro_batch = 3});
+  for (const int batch : {9, 8}) {  // in parts of 3, the last of which is shorter
+    const auto in_parts = [&] {
+      return make_micro_batches(
+          make_engine(model_), home, {.batch = batch, .micro_batch = 3},
+          batch % 3 == 0 ? nullptr : make_engine(model_, {.batch = batch % 3, .evaluation_batch = 1, .seed = 5}));
+    };
+    std::vector<Step> expected;
+    for (std::uint64_t k = 0; k < kSteps; ++k) expected.push_back(step_of(*in_parts(), k, batch));
+    expect_steps(*in_parts(), batch, expected);
+  }
+}
+
+TEST_P(Prefetching, OfAShorterLastPartEndsWithItsStep) {
+  constexpr int kBatch = 8;
+  kernels::HostHome home(*kernels::available().back());
+  bool ends = false;
+  int parts = 0;
+  const auto in_parts = [&](const std::function<void()>& advanced) {
+    return make_micro_batches(make_engine(model_), home, {.batch = kBatch, .micro_batch = 3, .advanced = advanced},
+                              make_engine(model_, {.batch = 2, .evaluation_batch = 1, .seed = 5}));
   };
-  std::vector<Step> expected;
-  for (std::uint64_t k = 0; k < kSteps; ++k) expected.push_back(step_of(*in_parts(), k, kBatch));
-  expect_steps(*in_parts(), kBatch, expected);
+  const Step expected = step_of(*in_parts([] {}), 2, kBatch);
+  const auto engine = in_parts([&] {
+    if (ends && ++parts == 2) throw std::runtime_error("the order is abandoned");
+  });
+  Batch batch = locked_batch(model_, 1, kBatch);
+  batch.first_position = 2 * kBatch;  // that of the next one
+  ends = true;
+  EXPECT_THROW(engine->forward(parameters_.data(), batch), std::runtime_error);  // the last part is on its way
+  ends = false;
+  fill(model_, 2, batch);
+  std::fill(room_.begin(), room_.end(), 0.0F);
+  expect_same(take_step(*engine, parameters_, batch, room_), expected, 2);
 }
 
 TEST_P(Prefetching, IsOfNoUseToAnotherBatch) {
