@@ -9,13 +9,13 @@
 
 namespace tg::daemon {
 
-void Announcements::begin_step(const Layout& layout, std::uint64_t step, std::uint32_t rate_bits) {
+void Announcements::begin_round(const Layout& layout, Round round, std::uint32_t rate_bits) {
   layout_ = &layout;
-  step_ = step;
+  round_ = round;
   rate_bits_ = rate_bits;
   step_frames_.assign(members_.count(), std::nullopt);
   buckets_.assign(layout.buckets.size(), Bucket{Per<Rank, bool>(members_.count()), 0});
-  scalers_.begin_step();
+  scalers_.begin_round();
 }
 
 void Announcements::clip_own(std::size_t bucket, const std::vector<float>& bounds) {
@@ -24,7 +24,7 @@ void Announcements::clip_own(std::size_t bucket, const std::vector<float>& bound
 }
 
 Announcements::Wrong Announcements::take(Rank from, const schema::StepFrame& frame) {
-  const std::string step = std::to_string(step_);
+  const std::string step = std::to_string(round_.value());
   if (step_frames_[from].has_value())
     return members_.cause(from, "scaler wait", members_.names[from] + " sent two step frames in step " + step);
   if (frame.rate_bits != rate_bits_)
@@ -52,7 +52,7 @@ Announcements::Wrong Announcements::take(Rank from, const schema::Scalers& frame
   if (!step_frames_[from])
     return members_.cause(from, "scaler wait",
                           members_.names[from] + " sent scalers of bucket " + std::to_string(frame.bucket) +
-                              " before its step frame of step " + std::to_string(step_));
+                              " before its step frame of step " + std::to_string(round_.value()));
   return announce(from, frame.bucket, frame.flags, frame.non_finite_segment, frame.scalers);
 }
 
@@ -64,7 +64,7 @@ Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std:
     const bool measured = non_finite_segment >= layout_->bucket_of_segment.size();
     return members_.cause(from, "backward",
                           (measured ? "" : "the gradient of ") + members_.segment(non_finite_segment) + " on " +
-                              members_.names[from] + " is not finite in step " + std::to_string(step_) +
+                              members_.names[from] + " is not finite in step " + std::to_string(round_.value()) +
                               "; lower the learning rate or look at that node's data");
   }
   if (state.by[from] || scalers.size() != segments.size())
@@ -78,27 +78,27 @@ Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std:
   return std::nullopt;
 }
 
-// Bounded: of the next step, every member can have sent one step frame and one scaler frame per bucket. They are
-// checked when that step begins.
-Announcements::Wrong Announcements::keep(NextStepFrame frame) {
+// Bounded: of the next round, every member can have sent one step frame and one scaler frame per bucket. They are
+// checked when that round begins.
+Announcements::Wrong Announcements::keep(NextRoundFrame frame) {
   const bool is_step_frame = std::holds_alternative<schema::StepFrame>(frame.body);
-  if (is_step_frame && std::any_of(next_step_frames_.begin(), next_step_frames_.end(), [&](const NextStepFrame& e) {
+  if (is_step_frame && std::any_of(next_round_frames_.begin(), next_round_frames_.end(), [&](const NextRoundFrame& e) {
         return e.from == frame.from && std::holds_alternative<schema::StepFrame>(e.body);
       }))
     return members_.cause(
         frame.from, "scaler wait",
         members_.names[frame.from] + " sent two step frames in step " + std::to_string(frame.header.step));
-  const auto theirs = std::count_if(next_step_frames_.begin(), next_step_frames_.end(),
-                                    [&](const NextStepFrame& e) { return e.from == frame.from; });
+  const auto theirs = std::count_if(next_round_frames_.begin(), next_round_frames_.end(),
+                                    [&](const NextRoundFrame& e) { return e.from == frame.from; });
   if (theirs > static_cast<std::ptrdiff_t>(schema::kMostBuckets))
     return members_.cause(frame.from, "exchange",
                           members_.names[frame.from] + " sends more frames of the next step than it has buckets");
-  next_step_frames_.push_back(std::move(frame));
+  next_round_frames_.push_back(std::move(frame));
   return std::nullopt;
 }
 
-std::vector<Announcements::NextStepFrame> Announcements::take_next_step_frames() {
-  return std::exchange(next_step_frames_, {});
+std::vector<Announcements::NextRoundFrame> Announcements::take_next_round_frames() {
+  return std::exchange(next_round_frames_, {});
 }
 
 std::optional<std::uint32_t> Announcements::flags() const {
@@ -126,7 +126,7 @@ Announcements::Wrong Announcements::compare_digests() const {
   Per<Rank, std::vector<std::uint64_t>> digests;
   for (const auto& frame : step_frames_) digests.push_back(frame->digests);
   return daemon::compare_digests(members_.names, members_.segment_names, digests,
-                                 "before step " + std::to_string(step_));
+                                 "before step " + std::to_string(round_.value()));
 }
 
 }  // namespace tg::daemon

@@ -1,7 +1,7 @@
-// The members' announcements in one step: step frames (with the scalers of bucket 0), scalers of later buckets.
+// The members' announcements in one round: step frames (with the scalers of bucket 0), scalers of later buckets.
 //
 // These frames are the gates of the exchange: nobody sends a chunk of a bucket before every member announced that
-// bucket in that step. So members differ by at most one step. Only announcements of the next step can come before it
+// bucket in that round. So members differ by at most one round. Only announcements of the next round can come before it
 // begins here; they are kept. Pure; owned by the thread that owns the Exchange.
 //
 // Functions that take a peer's frame return the cause that ends the run, if something is wrong with the frame.
@@ -29,20 +29,20 @@ class Announcements {
         batch_statistics_(std::move(statistics)),
         scalers_(members.count(), members.segment_names.size()) {}
 
-  // rate_bits: this member's learning rate in the step.
-  void begin_step(const Layout& layout, std::uint64_t step, std::uint32_t rate_bits);
+  // rate_bits: this member's learning rate in the round.
+  void begin_round(const Layout& layout, Round round, std::uint32_t rate_bits);
   void clip_own(std::size_t bucket, const std::vector<float>& bounds);  // by ternary segment, before it is announced
   Wrong take(Rank from, const schema::StepFrame& frame);
   Wrong take(Rank from, const schema::Scalers& frame);
 
-  // A frame of the next step, kept until that step begins.
-  struct NextStepFrame {
+  // A frame of the next round, kept until that round begins.
+  struct NextRoundFrame {
     Rank from;
     schema::FrameHeader header;
     schema::FrameBody body;
   };
-  Wrong keep(NextStepFrame frame);
-  std::vector<NextStepFrame> take_next_step_frames();
+  Wrong keep(NextRoundFrame frame);
+  std::vector<NextRoundFrame> take_next_round_frames();
 
   // --- state ---
   bool complete(std::size_t bucket) const { return buckets_[bucket].count == members_.count(); }
@@ -67,12 +67,12 @@ class Announcements {
   const Members& members_;
   const BatchStatistics batch_statistics_;
   const Layout* layout_ = nullptr;
-  std::uint64_t step_ = 0;
+  Round round_;
   std::uint32_t rate_bits_ = 0;
   Per<Rank, std::optional<schema::StepFrame>> step_frames_;
   std::vector<Bucket> buckets_;
   Scalers scalers_;
-  std::vector<NextStepFrame> next_step_frames_;
+  std::vector<NextRoundFrame> next_round_frames_;
 };
 
 }  // namespace tg::daemon

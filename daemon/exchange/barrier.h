@@ -1,6 +1,6 @@
-// The barrier after certain commits: before an evaluation, at the last step, at a stop. Each member says that it has
-// reached the state; when all have, the state is confirmed without a step after it. Pure; owned by the thread that owns
-// the Member.
+// The barrier after certain commits: before an evaluation, at the last round, at a stop. Each member says that it has
+// reached the state; when all have, the state is confirmed without a round after it. Pure; owned by the thread that
+// owns the Member.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ class Barrier {
  public:
   explicit Barrier(const Members& members) : members_(members) {}
 
-  // The member holds the state of so many steps. Why that ends the run, if it does. committed: this member's own steps;
-  // the word is about that state or the next.
-  std::optional<schema::Fail> take(Rank from, std::uint64_t step, std::uint64_t committed);
-  // This many steps are committed: words about older states are dropped.
-  void forget_before(std::uint64_t step) { by_step_.erase(by_step_.begin(), by_step_.lower_bound(step)); }
-  std::vector<Rank> missing(std::uint64_t step) const;
+  // The member holds the state of so many rounds. Why that ends the run, if it does. committed: this member's own
+  // rounds; the word is about that state or the next.
+  std::optional<schema::Fail> take(Rank from, Round round, Round committed);
+  // This many rounds are committed: words about older states are dropped.
+  void forget_before(Round round) { by_round_.erase(by_round_.begin(), by_round_.lower_bound(round)); }
+  std::vector<Rank> missing(Round round) const;
 
  private:
   const Members& members_;
-  std::map<std::uint64_t, Per<Rank, bool>> by_step_;  // at most two steps
+  std::map<Round, Per<Rank, bool>> by_round_;  // at most two rounds
 };
 
 }  // namespace tg::daemon

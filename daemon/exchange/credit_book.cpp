@@ -8,7 +8,7 @@
 
 namespace tg::daemon {
 
-void CreditBook::begin_step(std::size_t members, std::size_t window, std::size_t every) {
+void CreditBook::begin_round(std::size_t members, std::size_t window, std::size_t every) {
   links_.assign(members, Link{});
   window_ = window;
   every_ = every;

@@ -1,6 +1,6 @@
-// Credit between this member and each other one, in payload bytes of the step in progress: what may still be sent to
-// whom, and when to tell a peer what was taken from it. A member that announces the next step has taken everything of
-// this one, so the book starts afresh with every step. Pure; owned by one thread.
+// Credit between this member and each other one, in payload bytes of the round in progress: what may still be sent to
+// whom, and when to tell a peer what was taken from it. A member that announces the next round has taken everything of
+// this one, so the book starts afresh with every round. Pure; owned by one thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class CreditBook {
  public:
   // window: bytes that may be on their way to one peer, of totals more; payloads that are being made may overshoot it.
   // every: a peer is told after so many.
-  void begin_step(std::size_t members, std::size_t window, std::size_t every);
+  void begin_round(std::size_t members, std::size_t window, std::size_t every);
 
   // --- what we send ---
   bool lasts(Rank to) const { return on_their_way(to) < window_; }
@@ -29,7 +29,7 @@ class CreditBook {
   // A payload of about `expected` bytes is being made; sent() gives its real size once it has left.
   void reserve(const std::vector<Rank>& to, std::size_t expected);
   void sent(const std::vector<Rank>& to, std::size_t bytes, std::size_t expected);
-  // The peer says how many bytes it took in this step. False if that cannot be: more than were sent, or fewer than it
+  // The peer says how many bytes it took in this round. False if that cannot be: more than were sent, or fewer than it
   // said before.
   bool granted(Rank from, std::uint64_t taken_bytes);
   std::uint64_t sent_to(Rank to) const { return links_[to].sent; }
@@ -53,7 +53,7 @@ class CreditBook {
 };
 
 // How often a member that gets so many payloads of so many bytes together, all of one size, tells their sender what it
-// took: for predictions. Not after the last one, with which the step's sender is done.
+// took: for predictions. Not after the last one, with which the round's sender is done.
 double expected_credits(double payloads, double bytes, std::size_t every);
 
 }  // namespace tg::daemon

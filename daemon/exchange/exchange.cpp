@@ -9,28 +9,28 @@
 namespace tg::daemon {
 
 Exchange::Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip,
-                   BatchStatistics statistics, std::uint64_t first_step)
+                   BatchStatistics statistics, Round first_round)
     : members_(members),
       announcements_(members, std::move(statistics)),
       statistics_(segments, clip),
       transfers_(members),
-      next_step_(first_step) {
-  local_.step = first_step;
+      next_round_(first_round) {
+  local_.round = first_round;
 }
 
-// --- a step, from its beginning to its commit ---
+// --- a round, from its beginning to its commit ---
 
-void Exchange::begin_step(const Layout& layout, LocalStep local) {
-  TG_CHECK(layout_ == nullptr && local.step == next_step_, local.step, next_step_);
+void Exchange::begin_round(const Layout& layout, LocalRound local) {
+  TG_CHECK(layout_ == nullptr && local.round == next_round_, local.round.value(), next_round_.value());
   layout_ = &layout;
   local_ = std::move(local);
   local_.flags |= std::exchange(next_flags_, 0);
   step_frame_sent_ = false;
   ready_buckets_ = announced_buckets_ = 0;
-  announcements_.begin_step(layout, local_.step, local_.rate_bits);
-  statistics_.begin_step(layout);
-  transfers_.begin_step(layout, local_.step);
-  for (Announcements::NextStepFrame& kept : announcements_.take_next_step_frames())
+  announcements_.begin_round(layout, local_.round, local_.rate_bits);
+  statistics_.begin_round(layout);
+  transfers_.begin_round(layout, local_.round);
+  for (Announcements::NextRoundFrame& kept : announcements_.take_next_round_frames())
     frame(kept.from, kept.header, kept.body, nullptr);
 }
 
@@ -65,7 +65,7 @@ void Exchange::announce(LocalBucket local) {
   } else {
     body = schema::Scalers{static_cast<std::uint32_t>(local.bucket), flags, segment, std::move(local.scalers)};
   }
-  if (members_.count() > 1) actions_.push_back(Send{members_.others(), members_.header(local_.step), body});
+  if (members_.count() > 1) actions_.push_back(Send{members_.others(), members_.header(local_.round), body});
   announcement(members_.self, body);
 }
 
@@ -82,7 +82,7 @@ void Exchange::announcement(Rank from, const schema::FrameBody& body) {
   const std::size_t bucket = step_frame != nullptr ? 0 : scalers->bucket;
   if (failed_) return;
   if (step_frame != nullptr)
-    if (const std::optional<std::uint32_t> all = flags()) actions_.emplace_back(ConfirmState{local_.step, *all});
+    if (const std::optional<std::uint32_t> all = flags()) actions_.emplace_back(ConfirmState{local_.round, *all});
   if (announcements_.complete(bucket)) transfers_.open(bucket);
 }
 
@@ -90,16 +90,17 @@ void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema:
                      std::shared_ptr<const void> keep) {
   TG_CHECK(from.index() < members_.count() && from != members_.self, from.index());
   if (failed_) return;
-  const std::uint64_t now = layout_ != nullptr ? local_.step : next_step_;
-  if (header.step < now) return;  // a late answer to what is over
+  const Round now = layout_ != nullptr ? local_.round : next_round_;
+  const Round of(header.step);
+  if (of < now) return;  // a late answer to what is over
   const bool announces =
       std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body);
-  const bool is_next = layout_ != nullptr ? header.step == now + 1 : header.step == now;
+  const bool is_next = layout_ != nullptr ? of == now.next() : of == now;
   if (is_next && announces) return fail(announcements_.keep({from, header, body}));
-  if (layout_ == nullptr || header.step != now)
+  if (layout_ == nullptr || of != now)
     return fail(members_.cause(from, "exchange",
                                members_.names[from] + " is in step " + std::to_string(header.step) + " while " +
-                                   members_.own_name() + " is in step " + std::to_string(now) +
+                                   members_.own_name() + " is in step " + std::to_string(now.value()) +
                                    ": members may differ by one step at most"));
   if (announces) return announcement(from, body);
   if (const auto* credit = std::get_if<schema::Credit>(&body)) return fail(transfers_.take(from, *credit));
@@ -111,7 +112,7 @@ void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema:
 }
 
 void Exchange::give_credit(Rank to, std::optional<std::uint64_t> taken_bytes) {
-  if (taken_bytes) actions_.push_back(Send{{to}, members_.header(local_.step), schema::Credit{*taken_bytes}});
+  if (taken_bytes) actions_.push_back(Send{{to}, members_.header(local_.round), schema::Credit{*taken_bytes}});
 }
 
 std::optional<Piece> Exchange::next_piece(Taker taker) {
@@ -144,10 +145,10 @@ void Exchange::applied(std::size_t chunk) {
 void Exchange::try_commit() {
   if (failed_ || !transfers_.all_applied()) return;
   const std::optional<std::uint32_t> flags = announcements_.flags();
-  TG_CHECK(flags.has_value(), local_.step);
-  actions_.emplace_back(CommitStep{local_.step, *flags, announcements_.loss_sum(), announcements_.statistics()});
+  TG_CHECK(flags.has_value(), local_.round.value());
+  actions_.emplace_back(CommitRound{local_.round, *flags, announcements_.loss_sum(), announcements_.statistics()});
   layout_ = nullptr;
-  next_step_ = local_.step + 1;
+  next_round_ = local_.round.next();
 }
 
 // --- flags, causes, waiting ---
@@ -172,7 +173,7 @@ void Exchange::fail(std::optional<schema::Fail> cause) {
 void Exchange::bad_payload(std::size_t chunk, Rank from) {
   fail(members_.cause(from, "reduce",
                       "the payload of chunk " + std::to_string(chunk) + " from " + members_.names[from] +
-                          " breaks its format in step " + std::to_string(local_.step)));
+                          " breaks its format in step " + std::to_string(local_.round.value())));
 }
 
 std::vector<ExchangeAction> Exchange::take_actions() { return std::exchange(actions_, {}); }

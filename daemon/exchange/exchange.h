@@ -1,24 +1,24 @@
-// The exchange of one member: the meaning of each frame, what may be done now, and when a step is committed.
+// The exchange of one member: the meaning of each frame, what may be done now, and when a round is committed.
 //
 // Pure: events in (a bucket's gradient is complete, a frame came, a piece is done), pieces and actions out. It knows no
 // clock, socket or thread and touches no gradient: Workers execute pieces with kernels, and the same two drive real
 // runs and the simulator. Owned by one thread.
 //
-// One step, bucket by bucket:
+// One round, bucket by bucket:
 //   gradient_ready -> Measure pieces -> measured: the local scalers go to all (bucket 0's inside the step frame)
-//   N step frames in -> ConfirmState: all members have committed the state that the step begins with
+//   N step frames in -> ConfirmState: all members have committed the state that the round begins with
 //   N announcements in -> eq. (4): s = max -> the bucket is open, its chunks may go (transfers.h):
 //       Contribute -> contributed;  Reduce -> total_sent, applied;  Apply -> applied
-//   every chunk applied and N step frames in -> CommitStep
+//   every chunk applied and N step frames in -> CommitRound
 //
-// A state is confirmed before any chunk of its step can be applied here: a step frame precedes its sender's other
+// A state is confirmed before any chunk of its round can be applied here: a step frame precedes its sender's other
 // announcements. So until then the state before it is whole, and the commit can be undone (replica.h).
 //
 // Small answers are actions at once (take_actions); the heavy ones are pieces that wait until they are asked for
 // (next_piece), so that frames are never kept waiting behind a bucket.
 //
-// The announcements also settle the credit of a step: a member that announces step k+1 has taken everything of step k.
-// So a peer whose last chunk of a step has come gets no credit for it.
+// The announcements also settle the credit of a round: a member that announces round k+1 has taken everything of round
+// k. So a peer whose last chunk of a round has come gets no credit for it.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@
 namespace tg::daemon {
 
 // The contents of our own step frame, except for the scalers of bucket 0 and the results of the forward pass.
-struct LocalStep {
-  std::uint64_t step = 0;
+struct LocalRound {
+  Round round;
   std::uint32_t rate_bits = 0;
   std::uint32_t flags = 0;
   std::vector<std::uint64_t> digests;  // of the committed state, one per segment and statistic, when due
@@ -48,16 +48,16 @@ struct LocalStep {
 
 class Exchange {
  public:
-  // segments and members must outlive it. first_step: the one that it begins with.
+  // segments and members must outlive it. first_round: the one that it begins with.
   Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip,
-           BatchStatistics statistics = {}, std::uint64_t first_step = 0);
+           BatchStatistics statistics = {}, Round first_round = {});
 
-  // Sets the elements of a Measure (GradientStatistics::kSlice by default). Call before the first step.
+  // Sets the elements of a Measure (GradientStatistics::kSlice by default). Call before the first round.
   void measure_by(std::size_t elements) { statistics_.measure_by(elements); }
 
   // --- events ---
-  // Enters step local.step with this layout (it stays alive and unchanged until the commit). Steps ascend by one.
-  void begin_step(const Layout& layout, LocalStep local);
+  // Enters round local.round with this layout (it stays alive and unchanged until the commit). Rounds ascend by one.
+  void begin_round(const Layout& layout, LocalRound local);
   // Backward has completed this bucket. Buckets come in order. The results of the forward pass are used with bucket 0:
   // the sum of the losses, and what batch normalizations measured, without padding.
   void gradient_ready(std::size_t bucket, double loss_sum, std::vector<float> statistics = {});
@@ -78,12 +78,12 @@ class Exchange {
   std::optional<Piece> next_piece(Taker taker);
 
   // --- state ---
-  bool in_step() const { return layout_ != nullptr; }
-  bool broken() const { return failed_; }             // FailRun has been issued
-  std::uint64_t step() const { return local_.step; }  // in progress, or the last one
+  bool in_round() const { return layout_ != nullptr; }
+  bool broken() const { return failed_; }       // FailRun has been issued
+  Round round() const { return local_.round; }  // in progress, or the last one
   const Scalers& scalers() const { return announcements_.scalers(); }
   std::uint64_t bytes_on_their_way() const { return transfers_.bytes_on_their_way(); }
-  // The union of the members' flags, once every step frame of this step is in.
+  // The union of the members' flags, once every step frame of this round is in.
   std::optional<std::uint32_t> flags() const;
   // Backward has all buckets.
   bool gradient_complete() const { return layout_ != nullptr && ready_buckets_ == layout_->buckets.size(); }
@@ -106,12 +106,12 @@ class Exchange {
   bool failed_ = false;
 
   const Layout* layout_ = nullptr;
-  LocalStep local_;
+  LocalRound local_;
   std::vector<float> measured_;   // batch normalizations' results, until our own step frame leaves
   std::uint32_t next_flags_ = 0;  // requested after our own step frame had left
   bool step_frame_sent_ = false;
   std::size_t ready_buckets_ = 0, announced_buckets_ = 0;  // completed by backward; measured and announced
-  std::uint64_t next_step_;
+  Round next_round_;
 };
 
 }  // namespace tg::daemon

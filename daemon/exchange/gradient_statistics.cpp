@@ -13,7 +13,7 @@ constexpr float kLargestFloat16 = 65504;
 
 }  // namespace
 
-void GradientStatistics::begin_step(const Layout& layout) {
+void GradientStatistics::begin_round(const Layout& layout) {
   layout_ = &layout;
   open_.clear();
   to_measure_.clear();

@@ -48,7 +48,7 @@ class GradientStatistics {
 
   GradientStatistics(const engine::SegmentTable& segments, const ClipRule& rule) : segments_(segments), rule_(rule) {}
 
-  void begin_step(const Layout& layout);
+  void begin_round(const Layout& layout);
   void ready(std::size_t bucket, double loss_sum);
   bool has_next() const { return !to_measure_.empty(); }
   Measure next();  // about as many elements as measure_by() said

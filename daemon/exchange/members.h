@@ -12,6 +12,7 @@
 #include "kernels/base/check.h"
 #include "schema/frame/frame.h"
 #include "schema/place.h"
+#include "schema/step.h"
 
 namespace tg::daemon {
 
@@ -44,8 +45,8 @@ struct Members {
   std::string segment(std::size_t index) const {
     return index < segment_names.size() ? segment_names[index] : std::to_string(index);
   }
-  schema::FrameHeader header(std::uint64_t step) const {
-    return {run_key, view.number(), static_cast<std::uint32_t>(step)};
+  schema::FrameHeader header(Round round) const {
+    return {run_key, view.number(), static_cast<std::uint32_t>(round.value())};
   }
   schema::Fail cause(Rank about, std::string_view phase, std::string message) const {
     return {ErrorKind::kRunFailed, names[about], std::string(phase), std::move(message)};

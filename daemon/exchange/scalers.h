@@ -18,7 +18,7 @@ class Scalers {
   Scalers(std::size_t members, std::size_t segments)
       : shared_(segments), clips_(segments), own_(members, std::vector<float>(segments)) {}
 
-  void begin_step() {
+  void begin_round() {
     std::fill(shared_.begin(), shared_.end(), 0.0f);
     for (std::vector<float>& member : own_) std::fill(member.begin(), member.end(), 0.0f);
   }

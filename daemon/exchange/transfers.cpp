@@ -33,8 +33,8 @@ std::size_t expected_bytes(const ChunkLayout& chunk, bool total) {
 
 }  // namespace
 
-void Transfers::begin_step(const Layout& layout, std::uint64_t step) {
-  TG_CHECK(to_apply_.empty(), step);
+void Transfers::begin_round(const Layout& layout, Round round) {
+  TG_CHECK(to_apply_.empty(), round.value());
   layout_ = &layout;
   const std::size_t count = members_.count();
   buckets_.assign(layout.buckets.size(), Bucket{false, Per<Rank, std::size_t>(count), {}, {}});
@@ -45,7 +45,7 @@ void Transfers::begin_step(const Layout& layout, std::uint64_t step) {
   peers_.assign(count, Peer{});
   applied_count_ = 0;
   count_frames();
-  credit_.begin_step(count, layout.window_bytes, layout.credit_every_bytes());
+  credit_.begin_round(count, layout.window_bytes, layout.credit_every_bytes());
 }
 
 // In the sharded exchange, codes come for the chunks summed here, and totals for the others.

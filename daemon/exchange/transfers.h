@@ -1,4 +1,4 @@
-// The chunks of one step: what has come, what is still to be sent, summed and applied, and who waits for whom.
+// The chunks of one round: what has come, what is still to be sent, summed and applied, and who waits for whom.
 //
 //   direct   contribute: codes to all;      N-1 contributions in -> reduce: sum all, apply
 //   sharded  contribute: codes to the owner; owner: N-1 contributions in -> reduce: sum all, sums to all, apply
@@ -46,7 +46,7 @@ class Transfers {
 
   explicit Transfers(const Members& members) : members_(members) {}
 
-  void begin_step(const Layout& layout, std::uint64_t step);
+  void begin_round(const Layout& layout, Round round);
   // All members have announced the bucket: its chunks may go.
   void open(std::size_t bucket);
 
@@ -94,11 +94,11 @@ class Transfers {
     bool total_came = false;
     bool applied = false;
   };
-  // Counts for one other member, updated when a step and its buckets begin and as chunks come and go, because waiting()
-  // is called each time a node has nothing else to do.
+  // Counts for one other member, updated when a round and its buckets begin and as chunks come and go, because
+  // waiting() is called each time a node has nothing else to do.
   struct Peer {
     std::size_t contributions_owed = 0, totals_owed = 0;  // still missing in open buckets
-    std::size_t to_come = 0;                              // chunk frames of the step still to come
+    std::size_t to_come = 0;                              // chunk frames of the round still to come
     std::size_t to_contribute = 0;                        // chunks that are queued for it
   };
 

@@ -12,6 +12,7 @@
 
 #include "schema/frame/frame.h"
 #include "schema/place.h"
+#include "schema/step.h"
 
 namespace tg::daemon {
 
@@ -73,12 +74,12 @@ struct Send {
   schema::FrameHeader header;
   schema::FrameBody body;
 };
-struct ConfirmState {  // every member's step frame of this step is in: all of them hold the state before it
-  std::uint64_t step = 0;
+struct ConfirmState {  // every member's step frame of this round is in: all of them hold the state before it
+  Round round;
   std::uint32_t flags = 0;  // union over members (schema::StepFlags)
 };
-struct CommitStep {
-  std::uint64_t step = 0;
+struct CommitRound {
+  Round round;
   std::uint32_t flags = 0;  // union over members (schema::StepFlags)
   double loss_sum = 0;      // over the global batch, added in rank order
   // What batch normalizations measured, the mean over the global batch; without padding, empty for models without.
@@ -87,6 +88,6 @@ struct CommitStep {
 struct FailRun {
   schema::Fail cause;
 };
-using ExchangeAction = std::variant<Send, ConfirmState, CommitStep, FailRun>;
+using ExchangeAction = std::variant<Send, ConfirmState, CommitRound, FailRun>;
 
 }  // namespace tg::daemon

@@ -32,8 +32,8 @@ void write_ahead(const RunContext& context, const Prepared& prepared, RunRecord 
   Replica& replica = *prepared.replica;
   try {
     replica.redo();
-    replica.confirm(engine::average_rate(ema, replica.committed_steps()));
-    state.step = replica.confirmed_steps();
+    replica.confirm(engine::average_rate(ema, replica.committed_rounds().value()));
+    state.step = replica.confirmed_rounds().value();
     state.digest = Replica::combine(replica.segment_digests());
   } catch (const std::exception& error) {
     return context.news.log.warning("digest-failed", {{"run", record.id}, {"error", error.what()}});

@@ -211,7 +211,7 @@ Status restore(const PreparationOptions& options, Prepared& prepared, const std:
   const Result<StateArrays> arrays =
       arrays_in(*file, prepared.model, prepared.replica->slot_count(), prepared.replica->keeps_average());
   if (!arrays.ok()) return arrays.error();
-  if (Status read = prepared.replica->restore(*arrays, start.state.step, advance); !read.ok()) return read;
+  if (Status read = prepared.replica->restore(*arrays, Round(start.state.step), advance); !read.ok()) return read;
   prepared.initial_notes = {"the state of step " + std::to_string(start.state.step) + " from " + file->path};
   return {};
 }
@@ -312,7 +312,7 @@ std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& option
   if (replays(options.job)) return nullptr;
   return std::make_unique<engine::BatchSource>(
       prepared.data, engine::BatchSource::Options{options.job.seed, part.global_batch, share_of(part),
-                                                  prepared.replica->committed_steps(), options.job.steps,
+                                                  prepared.replica->committed_rounds().value(), options.job.steps,
                                                   prepared.recipe, data_threads(prepared), &home});
 }
 

@@ -133,7 +133,7 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.memory_bytes = member_bytes(job_, prepared_->model, layouts, workers_for(context_.threads_for(job_))) +
                        fitted_->activation_bytes - fitted_->device_bytes;
   reply.device_bytes = fitted_->device_bytes + fitted_->device_reserve;
-  reply.from_step = prepared_->replica->committed_steps();
+  reply.from_step = prepared_->replica->committed_rounds().value();
   return reply;
 }
 
@@ -286,9 +286,9 @@ void Run::checkpointed(const CheckpointWritten& outcome) {
 // --- its end ---
 
 void Run::begin_save(schema::RunState state, const std::string& reason) {
-  const std::uint64_t committed = prepared_->replica->committed_steps();
+  const Round committed = prepared_->replica->committed_rounds();
   view_.member().rest();
-  const bool one_ahead = prepared_->replica->committed_steps() < committed;
+  const bool one_ahead = prepared_->replica->committed_rounds() < committed;
   read_digests();
   journal_.state(state, reason);
   const std::optional<schema::RunStatus> ahead = one_ahead ? journal_.take_unconfirmed() : std::nullopt;
@@ -298,7 +298,8 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
 // Of the last state. A device that has failed no longer says them: the last known ones stay, with their step.
 void Run::read_digests() {
   try {
-    journal_.digest(Replica::combine(prepared_->replica->segment_digests()), prepared_->replica->confirmed_steps());
+    journal_.digest(Replica::combine(prepared_->replica->segment_digests()),
+                    prepared_->replica->confirmed_rounds().value());
   } catch (const std::exception& error) {
     context_.news.log.warning("digest-failed", {{"run", identity_.id}, {"error", error.what()}});
   }

@@ -32,7 +32,7 @@ void RunView::prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_
                                                      .job = run_.job,
                                                      .has_test_data = has_test_data,
                                                      .global_batch = run_.identity.global_batch,
-                                                     .first_step = prepared_->replica->committed_steps(),
+                                                     .first_round = prepared_->replica->committed_rounds(),
                                                      .evaluates_first = evaluates_first},
                                      prepared_->model, static_cast<Member::Delegate&>(*this));
 }
@@ -67,35 +67,35 @@ void RunView::send(const std::vector<Seat>& to, const schema::SharedFrame& frame
                  name + " takes no frames any more: " + std::to_string(kMostWaitingFrames) + " wait for it"});
 }
 
-void RunView::train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) {
+void RunView::train(Step step, const Layout& layout, kernels::ConstFloats parameters, bool early) {
   run_.trainer.train({view_.number(), step}, layout, parameters, early);
 }
 
 void RunView::segment_ready(std::size_t segment) { run_.trainer.segment_ready(segment); }
 
-void RunView::evaluate(std::uint64_t step) {
+void RunView::evaluate(Step step) {
   run_.journal.evaluation_began();
   run_.trainer.evaluate({view_.number(), step});
 }
 
-void RunView::reached(schema::Phase phase, std::uint64_t step) { run_.context.machine.fault.reached(phase, step); }
+void RunView::reached(schema::Phase phase, Step step) { run_.context.machine.fault.reached(phase, step.value()); }
 
 // One clock for all: that of the lowest rank.
-void RunView::step_begins(std::uint64_t step) {
-  run_.journal.step_began(step);
+void RunView::step_begins(Step step) {
+  run_.journal.step_began(step.value());
   if (self_ == Rank(0) && run_.keeper.checkpoint_is_due()) member_->request_checkpoint();
   const RunContext& context = run_.context;
-  if (!context.machine.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step)) return;
+  if (!context.machine.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step.value())) return;
   prepared_->replica->flip_bit(prepared_->model.segments[0].offset);
   context.news.log.warning("fault-injected",
-                           {{"kind", "flip"}, {"segment", prepared_->model.segments[0].name}, {"step", step}});
+                           {{"kind", "flip"}, {"segment", prepared_->model.segments[0].name}, {"step", step.value()}});
 }
 
-bool RunView::may_start_early(std::uint64_t step) {
-  return !run_.context.machine.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step);
+bool RunView::may_start_early(Step step) {
+  return !run_.context.machine.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step.value());
 }
 
-bool RunView::work() { return crew_ && !run_.keeper.holds(member_->step()) && crew_->work(*member_); }
+bool RunView::work() { return crew_ && !run_.keeper.holds(member_->step().value()) && crew_->work(*member_); }
 
 // --- its news ---
 
@@ -103,25 +103,25 @@ void RunView::computed(const GradientReady& last) { run_.journal.computed(last);
 
 void RunView::committed(const Member::Committed& committed) { run_.journal.committed(committed); }
 
-void RunView::confirmed(std::uint64_t step, bool checkpoint) {
-  if (run_.journal.status().step < step) run_.journal.confirmed(step);  // else before its report
+void RunView::confirmed(Step step, bool checkpoint) {
+  if (run_.journal.status().step < step.value()) run_.journal.confirmed(step.value());  // else before its report
   if (!checkpoint) return;
   const std::uint64_t digest = Replica::combine(prepared_->replica->segment_digests());
-  run_.keeper.write_checkpoint({run_.identity.lineage(), view_.number(), step, digest}, run_.journal.refreshed(),
-                               run_.journal.metrics());
+  run_.keeper.write_checkpoint({run_.identity.lineage(), view_.number(), step.value(), digest},
+                               run_.journal.refreshed(), run_.journal.metrics());
 }
 
 void RunView::reported(const std::optional<Member::Evaluation>& evaluation) { run_.journal.reported(evaluation); }
 
 void RunView::state_digests(const std::vector<std::uint64_t>& digests) {
-  run_.journal.digest(Replica::combine(digests), prepared_->replica->confirmed_steps());
+  run_.journal.digest(Replica::combine(digests), prepared_->replica->confirmed_rounds().value());
 }
 
 void RunView::waited(const Waiting& waiting, Clock::time_point since) {
   const Clock::time_point now = Clock::now();
   if (now - since > Standstill::kOwnSleep) return;  // this process was stopped: nobody else is to blame
   run_.journal.waited(view_, waiting, std::chrono::duration<double>(now - since).count());
-  if (run_.timeline->on()) run_.timeline->add(Timeline::Track::kNode, "wait", member_->step(), since, now);
+  if (run_.timeline->on()) run_.timeline->add(Timeline::Track::kNode, "wait", member_->step().value(), since, now);
 }
 
 // --- watching ---

@@ -68,15 +68,15 @@ class RunView : private Member::Delegate {
 
   // Member::Delegate
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
-  void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) override;
+  void train(Step step, const Layout& layout, kernels::ConstFloats parameters, bool early) override;
   void segment_ready(std::size_t segment) override;
-  void evaluate(std::uint64_t step) override;
-  void reached(schema::Phase phase, std::uint64_t step) override;
-  void step_begins(std::uint64_t step) override;
-  bool may_start_early(std::uint64_t step) override;
+  void evaluate(Step step) override;
+  void reached(schema::Phase phase, Step step) override;
+  void step_begins(Step step) override;
+  bool may_start_early(Step step) override;
   void computed(const GradientReady& last) override;
   void committed(const Member::Committed& committed) override;
-  void confirmed(std::uint64_t step, bool checkpoint) override;
+  void confirmed(Step step, bool checkpoint) override;
   void reported(const std::optional<Member::Evaluation>& evaluation) override;
   void state_digests(const std::vector<std::uint64_t>& digests) override;
 

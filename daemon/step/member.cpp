@@ -9,6 +9,12 @@
 namespace tg::daemon {
 namespace {
 
+// A round is one step (DESIGN.md, section 4b). As numbers: the step whose gradient a round exchanges, and the round
+// that exchanges a step's; as counts: the steps in so many rounds, and the rounds of so many steps. Nobody else turns
+// one into the other.
+Step step_of(Round round) { return Step(round.value()); }
+Round round_of(Step step) { return Round(step.value()); }
+
 ClipRule clip_rule(const schema::JobSpec& job) { return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo}; }
 
 // Elements of the average that are moved at a time: 0.2 ms, so that no event waits for longer.
@@ -36,13 +42,15 @@ BatchStatistics batch_statistics(const engine::Model& model, std::uint64_t batch
 
 // State k is committed. The compute thread makes the gradient of step k, unless it began early.
 void Member::begin_step() {
-  const std::uint64_t step = resources_->replica.committed_steps();
+  const Round round = resources_->replica.committed_rounds();
+  const Step step = step_of(round);
   delegate_.step_begins(step);
   const schema::JobSpec& job = options_.job;
-  learning_rate_ = engine::learning_rate(optimizer_.schedule, step);
-  LocalStep local{step, std::bit_cast<std::uint32_t>(learning_rate_), 0, {}};
-  if (job.digest_every > 0 && step % job.digest_every == 0) local.digests = resources_->replica.segment_digests();
-  if (options_.has_test_data && job.evaluate_every > 0 && (step + 1) % job.evaluate_every == 0)
+  learning_rate_ = engine::learning_rate(optimizer_.schedule, step.value());
+  LocalRound local{round, std::bit_cast<std::uint32_t>(learning_rate_), 0, {}};
+  if (job.digest_every > 0 && round.value() % job.digest_every == 0)
+    local.digests = resources_->replica.segment_digests();
+  if (options_.has_test_data && job.evaluate_every > 0 && step.next().value() % job.evaluate_every == 0)
     local.flags |= schema::kEvaluateAfterStep;
   const Layout& layout = layout_of(step);
   open_chunks_.assign(segments_.size(), 0);
@@ -50,8 +58,9 @@ void Member::begin_step() {
     for (const ChunkPart& part : chunk.parts) ++open_chunks_[part.segment];
   traffic_ = {};
   TG_CHECK(under_way_ == 0, under_way_);
-  shared_.begin_step(segments_, layout, step, resources_->gradients, engine::update_for_step(optimizer_, step));
-  exchange_.begin_step(layout, std::move(local));
+  shared_.begin_round(segments_, layout, round, resources_->gradients,
+                      engine::update_for_step(optimizer_, step.value()));
+  exchange_.begin_round(layout, std::move(local));
   if (!std::exchange(early_, false)) delegate_.train(step, layout, resources_->replica.parameters(), false);
   carry_out_all();
 }
@@ -60,7 +69,7 @@ void Member::begin_step() {
 void Member::on(const GradientReady& event) {
   if (!is_ours(event.of)) return;
   if (event.backward_seconds > 0) delegate_.computed(event);
-  if (failed_ || !exchange_.in_step() || event.of.step != exchange_.step()) return;
+  if (failed_ || !exchange_.in_round() || event.of.step != step()) return;
   guarded([&] {
     exchange_.gradient_ready(event.bucket, event.loss_sum, event.statistics);
     start_early();
@@ -75,10 +84,10 @@ bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::F
   if (failed_ || finished_) return true;
   guarded([&] {
     if (const auto* of_state = std::get_if<schema::Report>(&body)) {
-      if (auto wrong = reports_.take(*from, header.step, *of_state, committed_steps())) fail(*std::move(wrong));
+      if (auto wrong = reports_.take(*from, Round(header.step), *of_state, committed_rounds())) fail(*std::move(wrong));
       finish_reports();
     } else if (std::holds_alternative<schema::Reached>(body)) {
-      if (auto wrong = barrier_.take(*from, header.step, committed_steps())) fail(*std::move(wrong));
+      if (auto wrong = barrier_.take(*from, Round(header.step), committed_rounds())) fail(*std::move(wrong));
       finish_barrier();
     } else {
       exchange_.frame(*from, header, body, std::move(keep));
@@ -96,8 +105,8 @@ std::optional<Piece> Member::next_piece(Taker taker) {
   guarded([this] { carry_out_all(); });
   if (!piece) return std::nullopt;
   ++under_way_;
-  if (std::holds_alternative<Reduce>(*piece)) delegate_.reached(schema::Phase::kReduce, exchange_.step());
-  if (std::holds_alternative<Apply>(*piece)) delegate_.reached(schema::Phase::kGather, exchange_.step());
+  if (std::holds_alternative<Reduce>(*piece)) delegate_.reached(schema::Phase::kReduce, step());
+  if (std::holds_alternative<Apply>(*piece)) delegate_.reached(schema::Phase::kGather, step());
   return piece;
 }
 
@@ -134,16 +143,16 @@ void Member::applied(std::size_t chunk, const std::optional<Rank>& broken) {
   if (broken) return exchange_.bad_payload(chunk, *broken);
   exchange_.applied(chunk);
   if (exchange_.broken()) return;
-  for (const ChunkPart& part : layout_of(resources_->replica.committed_steps()).chunks[chunk].parts)
+  for (const ChunkPart& part : layout_of(step_of(resources_->replica.committed_rounds())).chunks[chunk].parts)
     if (--open_chunks_[part.segment] == 0 && early_) delegate_.segment_ready(part.segment);
 }
 
 void Member::start_early() {
   if (early_ || failed_ || !exchange_.gradient_complete()) return;
-  const std::uint64_t next = exchange_.step() + 1;
+  const Step next = step().next();
   const std::optional<std::uint32_t> flags = exchange_.flags();
   if (!flags || (*flags & (schema::kStopAfterStep | schema::kEvaluateAfterStep)) != 0) return;
-  if (next >= options_.job.steps || stopping_ || !delegate_.may_start_early(next)) return;
+  if (next.value() >= options_.job.steps || stopping_ || !delegate_.may_start_early(next)) return;
   early_ = true;
   delegate_.train(next, layout_of(next), resources_->replica.next_parameters(), true);
   for (std::size_t s = 0; s < open_chunks_.size(); ++s)
@@ -152,18 +161,19 @@ void Member::start_early() {
 
 // Everybody has committed the state that this step began with.
 void Member::carry_out(const ConfirmState& action) {
-  if (resources_->replica.confirmed_steps() < action.step) {
+  if (resources_->replica.confirmed_rounds() < action.round) {
     confirming_ = action;
-  } else if (action.step > options_.first_step && (action.flags & schema::kCheckpoint) != 0) {
-    delegate_.confirmed(action.step, true);  // it was confirmed before its report
+  } else if (action.round > options_.first_round && (action.flags & schema::kCheckpoint) != 0) {
+    delegate_.confirmed(step_of(action.round), true);  // it was confirmed before its report
   }
 }
 
 // By so many elements of the average.
 void Member::confirm(std::size_t most_elements) {
-  if (!resources_->replica.confirm(engine::average_rate(options_.job.ema, confirming_->step), most_elements)) return;
+  if (!resources_->replica.confirm(engine::average_rate(options_.job.ema, confirming_->round.value()), most_elements))
+    return;
   const ConfirmState done = *std::exchange(confirming_, std::nullopt);
-  delegate_.confirmed(done.step, (done.flags & schema::kCheckpoint) != 0);
+  delegate_.confirmed(step_of(done.round), (done.flags & schema::kCheckpoint) != 0);
 }
 
 bool Member::use_idle_time() {
@@ -172,43 +182,43 @@ bool Member::use_idle_time() {
   return true;
 }
 
-void Member::carry_out(const CommitStep& action) {
+void Member::carry_out(const CommitRound& action) {
   if (confirming_) confirm(SIZE_MAX);
-  const std::uint64_t step = action.step + 1;  // committed steps from now on
+  const Round round = action.round.next();  // committed rounds from now on
   resources_->replica.commit(action.statistics);
-  const bool last = step == options_.job.steps;
+  const bool last = round == round_of(Step(options_.job.steps));
   const bool stopped = !last && (action.flags & schema::kStopAfterStep) != 0;
   const bool evaluate =
       !stopped && options_.has_test_data && (last || (action.flags & schema::kEvaluateAfterStep) != 0);
   if ((action.flags & schema::kStopAfterStep) != 0) stopping_ = true;
   const bool ends = last || stopped || evaluate;
-  TG_CHECK(!(ends && early_), step);
-  barrier_.forget_before(step);
-  reports_.forget_before(step);
-  delegate_.committed({step, action.loss_sum, learning_rate_, traffic_, ends});
+  TG_CHECK(!(ends && early_), round.value());
+  barrier_.forget_before(round);
+  reports_.forget_before(round);
+  delegate_.committed({step_of(round).value(), action.loss_sum, learning_rate_, traffic_, ends});
   if (!ends) return begin_step();
-  pending_ = Pending{step, last || stopped, stopped, evaluate};
+  pending_ = Pending{round, last || stopped, stopped, evaluate};
   if (members_.count() > 1)
-    send(members_.others(), schema::encode_frame(members_.header(step), schema::Reached{}, resources_->pool));
-  if (auto wrong = barrier_.take(members_.self, step, step)) return fail(*std::move(wrong));
+    send(members_.others(), schema::encode_frame(members_.header(round), schema::Reached{}, resources_->pool));
+  if (auto wrong = barrier_.take(members_.self, round, round)) return fail(*std::move(wrong));
   finish_barrier();
 }
 
 // --- after a step that ends with a report ---
 
 void Member::finish_barrier() {
-  if (!pending_ || pending_->confirmed || failed_ || !barrier_.missing(pending_->step).empty()) return;
+  if (!pending_ || pending_->confirmed || failed_ || !barrier_.missing(pending_->round).empty()) return;
   pending_->confirmed = true;
-  confirming_ = ConfirmState{pending_->step, 0};
+  confirming_ = ConfirmState{pending_->round, 0};
   confirm(SIZE_MAX);
   if (pending_->evaluates)
-    delegate_.evaluate(pending_->step);
+    delegate_.evaluate(step_of(pending_->round));
   else
     report({});
 }
 
 void Member::on(const Evaluated& event) {
-  if (!is_ours(event.of) || !pending_ || event.of.step != pending_->step || failed_) return;
+  if (!is_ours(event.of) || !pending_ || event.of.step != step_of(pending_->round) || failed_) return;
   guarded([&] {
     report(event.counts);
     carry_out_all();
@@ -220,19 +230,20 @@ void Member::report(const engine::EvaluationCounts& counts) {
                            counts.total,   counts.loss_sum, resources_->replica.segment_digests()};
   delegate_.state_digests(own.digests);
   if (members_.count() > 1)
-    send(members_.others(), schema::encode_frame(members_.header(pending_->step), own, resources_->pool));
-  if (auto wrong = reports_.take(members_.self, pending_->step, own, pending_->step)) return fail(*std::move(wrong));
+    send(members_.others(), schema::encode_frame(members_.header(pending_->round), own, resources_->pool));
+  if (auto wrong = reports_.take(members_.self, pending_->round, own, pending_->round)) return fail(*std::move(wrong));
   finish_reports();
 }
 
 void Member::finish_reports() {
   if (!pending_ || failed_) return;
-  std::optional<Reports::Sum> sum = reports_.take_sum(pending_->step);
+  std::optional<Reports::Sum> sum = reports_.take_sum(pending_->round);
   if (!sum) return;
   const Pending pending = *std::exchange(pending_, std::nullopt);
   if (sum->difference) return fail(*std::move(sum->difference));
   std::optional<Evaluation> evaluation;
-  if (sum->total > 0) evaluation = Evaluation{pending.step, {sum->correct, sum->total, sum->loss_sum, sum->correct_5}};
+  if (sum->total > 0)
+    evaluation = Evaluation{step_of(pending.round).value(), {sum->correct, sum->total, sum->loss_sum, sum->correct_5}};
   delegate_.reported(evaluation);
   if (!pending.last) return begin_step();
   finished_ = pending.stopped ? schema::RunState::kStopped : schema::RunState::kCompleted;
@@ -247,24 +258,24 @@ Member::Member(Options options, const engine::Model& model, Delegate& delegate)
       delegate_(delegate),
       optimizer_(optimizer_of(options_.job)),
       exchange_(members_, segments_, clip_rule(options_.job),
-                batch_statistics(model, options_.global_batch, options_.weights), options_.first_step),
+                batch_statistics(model, options_.global_batch, options_.weights), options_.first_round),
       barrier_(members_),
       reports_(members_) {
   TG_CHECK(options_.global_batch > 0);
 }
 
 void Member::begin(const schema::Commit& choice, const Resources& resources) {
-  TG_CHECK(!begun() && resources.replica.confirmed_steps() == options_.first_step, options_.first_step);
+  TG_CHECK(!begun() && resources.replica.confirmed_rounds() == options_.first_round, options_.first_round.value());
   resources_.emplace(resources);
   layouts_ = layouts_of(options_.job, segments_, members_.count(), choice);
   exchange_.measure_by(resources_->home.addressable() ? GradientStatistics::kSlice : GradientStatistics::kWholeBucket);
   worker_ = make_worker();
-  const bool last = options_.first_step == options_.job.steps;  // only its end is missing
+  const bool last = options_.first_round == round_of(Step(options_.job.steps));  // only its end is missing
   const bool evaluates = options_.evaluates_first && options_.has_test_data;
   if (!last && !evaluates) return begin_step();
-  pending_ = Pending{.step = options_.first_step, .last = last, .evaluates = evaluates, .confirmed = true};
+  pending_ = Pending{.round = options_.first_round, .last = last, .evaluates = evaluates, .confirmed = true};
   if (evaluates)
-    delegate_.evaluate(options_.first_step);
+    delegate_.evaluate(step_of(options_.first_round));
   else
     report({});
 }
@@ -272,7 +283,7 @@ void Member::begin(const schema::Commit& choice, const Resources& resources) {
 std::unique_ptr<Worker> Member::make_worker() {
   const schema::JobSpec& job = options_.job;
   Worker::Options options;
-  options.header = members_.header(0);
+  options.header = members_.header(Round());
   options.self = members_.self;
   options.seat = static_cast<std::uint32_t>(options_.self.index());
   options.members = members_.count();
@@ -298,14 +309,14 @@ void Member::rest() {
     if (confirming_) confirm(SIZE_MAX);
   });
   const Replica& replica = resources_->replica;
-  if (!confirming_ && replica.committed_steps() > replica.confirmed_steps()) resources_->replica.undo();
+  if (!confirming_ && replica.committed_rounds() > replica.confirmed_rounds()) resources_->replica.undo();
 }
 
 void Member::on(const EngineFailed& event) {
   if (!is_ours(event.of)) return;
   fail(members_.cause(
       members_.self, "compute",
-      members_.own_name() + " step " + std::to_string(exchange_.step()) + ": the engine failed: " + event.message));
+      members_.own_name() + " step " + std::to_string(step().value()) + ": the engine failed: " + event.message));
 }
 
 void Member::fail(schema::Fail cause) {
@@ -334,7 +345,7 @@ void Member::carry_out_all() {
 
 void Member::carry_out(const Send& action) {
   send(action.to, schema::encode_frame(action.header, action.body, resources_->pool));
-  delegate_.reached(schema::Phase::kScalerWait, action.header.step);
+  delegate_.reached(schema::Phase::kScalerWait, step_of(Round(action.header.step)));
 }
 
 void Member::send(const std::vector<Rank>& to, const schema::SharedFrame& frame) {
@@ -343,16 +354,18 @@ void Member::send(const std::vector<Rank>& to, const schema::SharedFrame& frame)
   delegate_.send(seats, frame);
 }
 
-std::uint64_t Member::committed_steps() const {
-  return begun() ? resources_->replica.committed_steps() : options_.first_step;
+Round Member::committed_rounds() const {
+  return begun() ? resources_->replica.committed_rounds() : options_.first_round;
 }
+
+Step Member::step() const { return step_of(exchange_.round()); }
 
 Waiting Member::waiting() const {
   if (!begun() || failed_ || finished_ || under_way_ > 0) return {};
   if (!pending_) return exchange_.waiting();
-  if (!pending_->confirmed) return {schema::Phase::kIdle, barrier_.missing(pending_->step)};
-  if (!reports_.has(pending_->step, members_.self)) return {};  // our own is not done
-  return {schema::Phase::kIdle, reports_.missing(pending_->step)};
+  if (!pending_->confirmed) return {schema::Phase::kIdle, barrier_.missing(pending_->round)};
+  if (!reports_.has(pending_->round, members_.self)) return {};  // our own is not done
+  return {schema::Phase::kIdle, reports_.missing(pending_->round)};
 }
 
 }  // namespace tg::daemon

@@ -42,6 +42,7 @@
 #include "engine/optimizer.h"
 #include "kernels/home.h"
 #include "schema/options/job.h"
+#include "schema/step.h"
 
 namespace tg::daemon {
 
@@ -56,11 +57,11 @@ class Member {
     schema::JobSpec job;
     bool has_test_data = false;      // without it evaluations are left out
     std::uint64_t global_batch = 0;  // of the run
-    std::uint64_t first_step = 0;    // committed steps of the state that it begins with; confirmed already
+    Round first_round = {};          // committed rounds of the state that it begins with; confirmed already
     bool evaluates_first = false;    // that state's evaluation is due
   };
   struct Committed {
-    std::uint64_t step = 0;  // committed steps
+    std::uint64_t step = 0;  // committed steps: news are integers
     double loss_sum = 0;     // of the step's global batch
     float learning_rate = 0;
     StepTraffic traffic;
@@ -76,20 +77,20 @@ class Member {
     virtual ~Delegate() = default;
     virtual void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) = 0;
     // Forward and backward of a step, with these parameters; early: segment by segment as segment_ready tells.
-    virtual void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats parameters, bool early) = 0;
+    virtual void train(Step step, const Layout& layout, kernels::ConstFloats parameters, bool early) = 0;
     virtual void segment_ready(std::size_t segment) = 0;
-    virtual void evaluate(std::uint64_t step) = 0;
+    virtual void evaluate(Step step) = 0;
     // Faults are injected here: it may not return; before a step it may spoil the committed state.
-    virtual void reached(schema::Phase, std::uint64_t /*step*/) {}
-    virtual void step_begins(std::uint64_t /*step*/) {}
-    virtual bool may_start_early(std::uint64_t /*step*/) { return true; }
+    virtual void reached(schema::Phase, Step /*step*/) {}
+    virtual void step_begins(Step /*step*/) {}
+    virtual bool may_start_early(Step /*step*/) { return true; }
     // News.
     virtual void computed(const GradientReady& /*last*/) {}  // the own gradient is whole: what it took
     virtual void committed(const Committed&) {}
     // All members hold this state, and the average is its own; a state that was begun with is not told of. checkpoint:
     // a member asks all to keep a copy of it. It stays unchanged during the call. Once for each state, and once more
     // where a checkpoint is asked for only after its report.
-    virtual void confirmed(std::uint64_t /*step*/, bool /*checkpoint*/) {}
+    virtual void confirmed(Step /*step*/, bool /*checkpoint*/) {}
     virtual void reported(const std::optional<Evaluation>&) {}                       // of all, after a confirmed step
     virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // of a report
   };
@@ -142,20 +143,20 @@ class Member {
   // --- state ---
   bool begun() const { return worker_ != nullptr; }
   bool reporting() const { return pending_.has_value(); }
-  std::uint64_t step() const { return exchange_.step(); }
+  Step step() const;                                                  // in progress, or the last one
   Origin origin() const { return {members_.view.number(), step()}; }  // of the pieces that are given out now
   const Members& members() const { return members_; }
   Waiting waiting() const;
 
  private:
   struct Pending {  // what follows a commit before the next step
-    std::uint64_t step = 0;
+    Round round;
     bool last = false, stopped = false, evaluates = false;
     bool confirmed = false;  // all have reached it
   };
 
-  const Layout& layout_of(std::uint64_t step) const {
-    return step < options_.job.float_steps ? *layouts_.of_float_steps : layouts_.layout;
+  const Layout& layout_of(Step step) const {
+    return step.value() < options_.job.float_steps ? *layouts_.of_float_steps : layouts_.layout;
   }
   // Wraps calls of the tensor kernels: if they fail the run ends, but not the node.
   template <class Call>
@@ -177,14 +178,14 @@ class Member {
   void carry_out_all();
   void carry_out(const Send& action);
   void carry_out(const ConfirmState& action);
-  void carry_out(const CommitStep& action);
+  void carry_out(const CommitRound& action);
   void carry_out(const FailRun& action) { fail(action.cause); }
   void confirm(std::size_t most_elements);
   void finish_barrier();
   void report(const engine::EvaluationCounts& counts);
   void finish_reports();
   void send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
-  std::uint64_t committed_steps() const;
+  Round committed_rounds() const;
 
   const Options options_;
   const engine::SegmentTable& segments_;

@@ -73,9 +73,9 @@ Status Replica::fill(const engine::ReadFloats& from, kernels::Floats to, const s
   return {};
 }
 
-Status Replica::restore(const StateArrays& arrays, std::uint64_t step, const std::function<void()>& advance) {
+Status Replica::restore(const StateArrays& arrays, Round round, const std::function<void()>& advance) {
   if (arrays.slots.size() != halves_[0].slots.size() || (keeps_average_ && !arrays.average))
-    return Error{ErrorKind::kCorrupt, "the state of step " + std::to_string(step) + " has " +
+    return Error{ErrorKind::kCorrupt, "the state of step " + std::to_string(round.value()) + " has " +
                                           std::to_string(arrays.slots.size()) + " slots" +
                                           (keeps_average_ && !arrays.average ? " and no average" : "") +
                                           " where the optimizer has " + std::to_string(slot_count_)};
@@ -87,7 +87,7 @@ Status Replica::restore(const StateArrays& arrays, std::uint64_t step, const std
     if (Status filled = fill(arrays.average, average_.floats(), advance); !filled.ok()) return filled;
   if (half.statistics.size() > 0)
     if (Status read = arrays.statistics(0, half.statistics.span()); !read.ok()) return read;
-  committed_steps_ = confirmed_steps_ = step;
+  committed_rounds_ = confirmed_rounds_ = round;
   averaged_ = 0;
   undone_ = false;
   return {};
@@ -110,19 +110,19 @@ kernels::StateFloats Replica::next(std::size_t begin, std::size_t count) {
 }
 
 void Replica::commit(std::span<const float> measured) {
-  TG_CHECK(confirmed_steps_ == committed_steps_, confirmed_steps_, committed_steps_);
+  TG_CHECK(confirmed_rounds_ == committed_rounds_, confirmed_rounds_.value(), committed_rounds_.value());
   AlignedArray<float>& next = halves_[1 - current_].statistics;
   AlignedArray<float> target(next.size());
   engine::spread(model_.statistics, measured, target.span());
   std::ranges::copy(statistics(), next.begin());
   engine::follow_statistics(model_, target.span(), next.span());
   current_ = 1 - current_;
-  ++committed_steps_;
+  committed_rounds_ = committed_rounds_.next();
   undone_ = false;
 }
 
 bool Replica::confirm(float average_rate, std::size_t most_elements) {
-  TG_CHECK(committed_steps_ == confirmed_steps_ + 1, committed_steps_, confirmed_steps_);
+  TG_CHECK(committed_rounds_ == confirmed_rounds_.next(), committed_rounds_.value(), confirmed_rounds_.value());
   const std::size_t count = std::min(most_elements, average_.size() - averaged_);
   if (count > 0)
     tensors_->average(parameters().subspan(averaged_, count), average_rate,
@@ -130,21 +130,22 @@ bool Replica::confirm(float average_rate, std::size_t most_elements) {
   averaged_ += count;
   if (averaged_ < average_.size()) return false;
   averaged_ = 0;
-  ++confirmed_steps_;
+  confirmed_rounds_ = committed_rounds_;
   return true;
 }
 
 void Replica::undo() {
-  TG_CHECK(committed_steps_ == confirmed_steps_ + 1 && averaged_ == 0, committed_steps_, confirmed_steps_, averaged_);
+  TG_CHECK(committed_rounds_ == confirmed_rounds_.next() && averaged_ == 0, committed_rounds_.value(),
+           confirmed_rounds_.value(), averaged_);
   current_ = 1 - current_;
-  --committed_steps_;
+  committed_rounds_ = confirmed_rounds_;
   undone_ = true;
 }
 
 void Replica::redo() {
-  TG_CHECK(std::exchange(undone_, false), committed_steps_);
+  TG_CHECK(std::exchange(undone_, false), committed_rounds_.value());
   current_ = 1 - current_;
-  ++committed_steps_;
+  committed_rounds_ = committed_rounds_.next();
 }
 
 std::vector<std::uint64_t> Replica::segment_digests() const {

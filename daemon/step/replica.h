@@ -4,7 +4,7 @@
 //   next() of every part -> commit(): this member holds the state -> confirm(): all members hold it -> next() ...
 //                                                                 or undo()
 //
-// Step k+1 is written beside step k; commit() swaps the two, so an interrupted step is dropped for free, and undo()
+// State k+1 is written beside state k; commit() swaps the two, so an interrupted step is dropped for free, and undo()
 // swaps them back. The average is no half: it moves once a state is confirmed, which cannot be undone. Owns its
 // arrays, which lie in the run's home: they are read and written only through tensor kernels. Only statistics are in
 // host memory, as the engine wants them. Shapes are those of the model's tables (flat, padded). Written by the
@@ -24,6 +24,7 @@
 #include "engine/model.h"
 #include "kernels/base/aligned_array.h"
 #include "kernels/home_array.h"
+#include "schema/step.h"
 
 namespace tg::daemon {
 
@@ -37,10 +38,10 @@ class Replica {
       kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed, bool keeps_average = true,
       const engine::InitialFile* initial = nullptr, const std::function<void()>& advance = [] {});
 
-  // Takes over the state of so many steps, which is confirmed. Errors as of the arrays; they have what this replica
+  // Takes over the state of so many rounds, which is confirmed. Errors as of the arrays; they have what this replica
   // has: slots, an average if it keeps one. After an error the state is a mixture. advance: as above.
   Status restore(
-      const StateArrays& arrays, std::uint64_t step, const std::function<void()>& advance = [] {});
+      const StateArrays& arrays, Round round, const std::function<void()>& advance = [] {});
 
   kernels::ConstStateFloats committed(std::size_t begin, std::size_t count) const;
   kernels::StateFloats next(std::size_t begin, std::size_t count);
@@ -66,8 +67,8 @@ class Replica {
   // takes that back, as long as nothing was written since.
   void undo();
   void redo();
-  std::uint64_t committed_steps() const { return committed_steps_; }
-  std::uint64_t confirmed_steps() const { return confirmed_steps_; }  // committed_steps() or one less
+  Round committed_rounds() const { return committed_rounds_; }
+  Round confirmed_rounds() const { return confirmed_rounds_; }  // committed_rounds() or one less
 
   // One hash per segment over parameters, slots and average, then one per running statistic; combine() is their sum.
   std::vector<std::uint64_t> segment_digests() const;
@@ -96,7 +97,7 @@ class Replica {
   Half halves_[2];
   kernels::HomeArray average_;
   std::size_t current_ = 0;
-  std::uint64_t committed_steps_ = 0, confirmed_steps_ = 0;
+  Round committed_rounds_, confirmed_rounds_;
   std::size_t averaged_ = 0;  // elements of the average that have moved to the committed state
   bool undone_ = false;
 };

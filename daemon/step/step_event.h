@@ -11,12 +11,13 @@
 
 #include "daemon/step/worker.h"
 #include "engine/engine.h"
+#include "schema/step.h"
 
 namespace tg::daemon {
 
 struct Origin {
   std::uint32_t view = 0;
-  std::uint64_t step = 0;
+  Step step;  // a piece: the one whose gradient is exchanged
 };
 
 struct GradientReady {  // backward has this bucket

@@ -29,15 +29,15 @@ void StepTraffic::add(const StepTraffic& other) {
 
 // --- inputs ---
 
-void SharedStep::begin_step(const engine::SegmentTable& segments, const Layout& layout_of_step, std::uint64_t number,
-                            kernels::ConstFloats gradient, const kernels::Update& rule) {
-  if (layout != &layout_of_step) {
-    const std::size_t words = keeps_codes(layout_of_step) ? segments.padded_count() / kernels::kWordBits : 0;
+void SharedStep::begin_round(const engine::SegmentTable& segments, const Layout& layout_of_round, Round number,
+                             kernels::ConstFloats gradient, const kernels::Update& rule) {
+  if (layout != &layout_of_round) {
+    const std::size_t words = keeps_codes(layout_of_round) ? segments.padded_count() / kernels::kWordBits : 0;
     nonzero = AlignedArray<std::uint64_t>(words);
     negative = AlignedArray<std::uint64_t>(words);
   }
-  layout = &layout_of_step;
-  step = number;
+  layout = &layout_of_round;
+  round = number;
   gradients = gradient;
   update = rule;
   update.past_caches = gradients.size() >= kernels::kPastCaches;
@@ -108,7 +108,7 @@ template <class Write>
 MadeFrame Worker::make_frame(std::size_t index, schema::ChunkPhase phase, const std::vector<Rank>& to,
                              std::size_t bound, Write write) {
   schema::FrameHeader header = options_.header;
-  header.step = static_cast<std::uint32_t>(shared_.step);
+  header.step = static_cast<std::uint32_t>(shared_.round.value());
   schema::ChunkFrameBuilder builder(header, static_cast<std::uint32_t>(index), phase, bound, pool_);
   const PayloadCodec::Written written = write(builder.payload());
   return {index, to, builder.finish(written.bytes, written.format), written.bytes};
@@ -201,7 +201,7 @@ kernels::Planes Worker::ternarize(const ChunkLayout& chunk, StepTraffic& traffic
         layout_->shared_scalers ? scalers_.shared(part.segment) : scalers_.of(options_.self, part.segment);
     const kernels::Scale scale{options_.repo_recipe ? scaler : scalers_.clip(part.segment), scaler};
     const kernels::DrawKey key{options_.seed, options_.seat, static_cast<std::uint32_t>(part.segment),
-                               static_cast<std::uint32_t>(shared_.step)};
+                               static_cast<std::uint32_t>(shared_.round.value())};
     const std::size_t first = (part.begin - chunk.begin) / kernels::kWordBits, count = part.count / kernels::kWordBits;
     tensors_->ternarize(shared_.gradients.subspan(part.begin, part.count), part.first_in_segment, key, scale,
                         {codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)});

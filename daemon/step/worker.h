@@ -30,6 +30,7 @@
 #include "kernels/codec_kernels.h"
 #include "kernels/tensor_kernels.h"
 #include "schema/frame/frame.h"
+#include "schema/step.h"
 
 namespace tg::daemon {
 
@@ -72,14 +73,14 @@ struct PieceResult {
 // chunk are written by its contribute and read by its reduce.
 struct SharedStep {
   const Layout* layout = nullptr;
-  std::uint64_t step = 0;
+  Round round;
   kernels::ConstFloats gradients;
   kernels::Update update;  // scale and weight_decay are each part's own
   // Own codes of the whole model between contribute and reduce, in a direct exchange of several.
   AlignedArray<std::uint64_t> nonzero, negative;
 
-  void begin_step(const engine::SegmentTable& segments, const Layout& layout, std::uint64_t step,
-                  kernels::ConstFloats gradients, const kernels::Update& update);
+  void begin_round(const engine::SegmentTable& segments, const Layout& layout, Round round,
+                   kernels::ConstFloats gradients, const kernels::Update& update);
   static std::size_t bytes(const engine::SegmentTable& segments, const Layout& layout);
 };
 

@@ -132,16 +132,16 @@ struct Node : Member::Delegate {
       });
   }
   // An early forward pass reads each segment as it becomes final, while helpers write others.
-  void train(std::uint64_t step, const Layout& layout, kernels::ConstFloats from, bool early) override {
+  void train(Step of, const Layout& layout, kernels::ConstFloats from, bool early) override {
     parameters = from;
     segments_missing = early ? tiny_segments().size() : 0;
     early_steps += early ? 1 : 0;
-    compute = [this, step, buckets = layout.buckets.size()] {
+    compute = [this, step = of.value(), buckets = layout.buckets.size()] {
       simulation::draw_gradient(job.seed, self.index(), step, drawn.span());
       tensors->copy_in(std::as_bytes(drawn.span()), gradient.floats());
       for (std::size_t b = 0; b < buckets; ++b)
         calls.post([this, step, b] {
-          GradientReady event{{View::kFirst, step}, b, 0};
+          GradientReady event{{View::kFirst, Step(step)}, b, 0};
           if (b == 0) event.statistics = simulation::draw_statistics(job.seed, self.index(), step);
           member->on(event);
         });
@@ -155,7 +155,7 @@ struct Node : Member::Delegate {
     for (const float value : values) read += static_cast<double>(value);
     if (--segments_missing == 0) compute();
   }
-  void evaluate(std::uint64_t) override {}
+  void evaluate(Step) override {}
 
   void begin(const schema::Commit& choice, std::size_t helpers) {
     member->begin(choice, {*home, counting_kernels(), replica, gradient.floats(), pool});

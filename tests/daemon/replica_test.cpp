@@ -104,11 +104,11 @@ TEST(Replica, ACommitIsUndoneAndRedoneAsLongAsItIsNotConfirmed) {
   write_next(replica, *tensors, 2);
   replica.commit(simulation::draw_statistics(1, 0, 1));
   const std::vector<std::uint64_t> after = replica.segment_digests();
-  EXPECT_EQ(replica.committed_steps(), 2u);
-  EXPECT_EQ(replica.confirmed_steps(), 1u);
+  EXPECT_EQ(replica.committed_rounds(), Round(2));
+  EXPECT_EQ(replica.confirmed_rounds(), Round(1));
   replica.undo();
   EXPECT_EQ(replica.segment_digests(), before);
-  EXPECT_EQ(replica.committed_steps(), 1u);
+  EXPECT_EQ(replica.committed_rounds(), Round(1));
   replica.redo();
   EXPECT_EQ(replica.segment_digests(), after);
   replica.undo();
@@ -117,7 +117,7 @@ TEST(Replica, ACommitIsUndoneAndRedoneAsLongAsItIsNotConfirmed) {
   EXPECT_EQ(replica.segment_digests(), after) << "made once more";
   EXPECT_TRUE(replica.confirm(0.25F));
   EXPECT_NE(replica.segment_digests(), after) << "the average has moved";
-  EXPECT_EQ(replica.confirmed_steps(), 2u);
+  EXPECT_EQ(replica.confirmed_rounds(), Round(2));
 }
 
 TEST(Replica, TheAverageMovesInPartsToTheSameBits) {
@@ -132,7 +132,7 @@ TEST(Replica, TheAverageMovesInPartsToTheSameBits) {
   std::size_t calls = 1;
   while (!parts.confirm(0.3F, 3 * kernels::kBlock)) {
     ++calls;
-    EXPECT_EQ(parts.confirmed_steps(), 0u);
+    EXPECT_EQ(parts.confirmed_rounds(), Round(0));
   }
   EXPECT_GT(calls, 3u);
   EXPECT_EQ(parts.segment_digests(), whole.segment_digests());
@@ -151,11 +151,11 @@ TEST(Replica, TakesOverACopyOfAnother) {
     const StateArrays copy = copy_of(replica, count);
     Replica another(*home, tiny_model(), 1, 8, average);
     std::size_t advanced = 0;
-    ASSERT_TRUE(another.restore(copy, 41, [&] { ++advanced; }).ok());
+    ASSERT_TRUE(another.restore(copy, Round(41), [&] { ++advanced; }).ok());
     EXPECT_EQ(advanced, average ? 3u : 2u);
     EXPECT_EQ(another.segment_digests(), replica.segment_digests());
-    EXPECT_EQ(another.committed_steps(), 41u);
-    EXPECT_EQ(another.confirmed_steps(), 41u);
+    EXPECT_EQ(another.committed_rounds(), Round(41));
+    EXPECT_EQ(another.confirmed_rounds(), Round(41));
     for (Replica* one : {&replica, &another}) {
       write_next(*one, *tensors, 2);
       one->commit(simulation::draw_statistics(1, 0, 1));
@@ -163,7 +163,7 @@ TEST(Replica, TakesOverACopyOfAnother) {
     }
     EXPECT_EQ(another.segment_digests(), replica.segment_digests());
     Replica two_slots(*home, tiny_model(), 2, 7, average);
-    EXPECT_NE(two_slots.restore(copy, 41).error().message.find("has 1 slots where the optimizer has 2"),
+    EXPECT_NE(two_slots.restore(copy, Round(41)).error().message.find("has 1 slots where the optimizer has 2"),
               std::string::npos);
   }
 }

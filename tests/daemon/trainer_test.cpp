@@ -227,7 +227,7 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
   Trained run(job);
   const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
   ASSERT_GT(layout.buckets.size(), 1u);
-  run.trainer.train({1, 0}, layout, run.prepared->replica->parameters(), false);
+  run.trainer.train({1, Step(0)}, layout, run.prepared->replica->parameters(), false);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
 
   const std::vector<float> parameters = run.copy_of(run.prepared->replica->parameters());
@@ -436,13 +436,13 @@ struct Prefetched {
     return kit;
   }
   void train(std::uint64_t step) {
-    run.trainer.train({1, step}, layout, run.prepared->replica->parameters(), false);
+    run.trainer.train({1, Step(step)}, layout, run.prepared->replica->parameters(), false);
     for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
   }
   // Once the step is over on the compute thread too.
   std::vector<std::string> asked_in(std::uint64_t step) {
     train(step);
-    run.trainer.evaluate({1, step});
+    run.trainer.evaluate({1, Step(step)});
     EXPECT_TRUE(run.told.try_acquire_for(kPatience));
     return asked->taken();
   }
@@ -532,25 +532,25 @@ TEST(Trainer, CarriesOutTheOrderAfterAnAbandonedOne) {
   const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
   const kernels::ConstFloats parameters = run.prepared->replica->parameters();
   run.trainer.abandon();
-  run.trainer.train({1, 7}, layout, parameters, true);  // its parameters never come
+  run.trainer.train({1, Step(7)}, layout, parameters, true);  // its parameters never come
   run.trainer.abandon();
   held->in_backward = true;
-  run.trainer.train({2, 7}, layout, parameters, false);
+  run.trainer.train({2, Step(7)}, layout, parameters, false);
   ASSERT_TRUE(held->came.try_acquire_for(kPatience));
-  run.trainer.train({2, 8}, layout, parameters, true);  // waits
+  run.trainer.train({2, Step(8)}, layout, parameters, true);  // waits
   held->in_backward = false;
   run.trainer.abandon();
-  run.trainer.train({3, 6}, layout, parameters, false);
+  run.trainer.train({3, Step(6)}, layout, parameters, false);
   held->goes_on.release();
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
-  run.trainer.evaluate({3, 7});
+  run.trainer.evaluate({3, Step(7)});
   ASSERT_TRUE(run.told.try_acquire_for(kPatience));
   ASSERT_EQ(run.events.size(), layout.buckets.size() + 1);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
     const auto& ready = std::get<GradientReady>(run.events[b]);
     EXPECT_EQ(ready.bucket, b);
     EXPECT_EQ(ready.of.view, 3u);
-    EXPECT_EQ(ready.of.step, 6u);
+    EXPECT_EQ(ready.of.step, Step(6));
   }
   EXPECT_EQ(std::get<Evaluated>(run.events.back()).of.view, 3u);
 }
@@ -570,7 +570,7 @@ TEST(Trainer, EvaluatesWithTheAverageAndTheRunningStatistics) {
   Replica& replica = *run.prepared->replica;
   replica.commit(simulation::draw_statistics(1, 0, 0));
   replica.confirm(0.25F);
-  run.trainer.evaluate({1, 1});
+  run.trainer.evaluate({1, Step(1)});
   ASSERT_TRUE(run.told.try_acquire_for(kPatience));
   const auto& evaluated = std::get<Evaluated>(run.events[0]);
   EXPECT_EQ(evaluated.counts.total, 1u);

@@ -46,7 +46,7 @@ bool Crew::work(Member& member) {
 bool Crew::work_here(Member& member) {
   std::optional<Piece> piece = member.next_piece(Taker::kOnlyThread);
   if (!piece) return member.use_idle_time();
-  const std::uint64_t step = member.step();
+  const std::uint64_t step = member.step().value();
   const char* const name = piece_name(*piece);
   Timeline::Detail detail = detail_of(*piece, 0);
   const Timeline::Clock::time_point begin = Timeline::Clock::now();
@@ -86,8 +86,8 @@ void Crew::help(std::size_t index) {
         post_(TotalMade{of, std::move(total)});
       });
       if (timeline_->on())
-        timeline_->add(Timeline::helper(index), piece_name(given.piece), given.of.step, begin, Timeline::Clock::now(),
-                       detail_of(given.piece, result.sent_bytes));
+        timeline_->add(Timeline::helper(index), piece_name(given.piece), given.of.step.value(), begin,
+                       Timeline::Clock::now(), detail_of(given.piece, result.sent_bytes));
       outcome = PieceDone{given.of, std::move(given.piece), std::move(result)};
     } catch (const std::exception& error) {
       outcome = EngineFailed{given.of, error.what()};

@@ -218,7 +218,7 @@ bool Trainer::State::make_kit() {
 }
 
 void Trainer::State::train(const Train& asked) {
-  const std::uint64_t step = asked.of.step;
+  const std::uint64_t step = asked.of.step.value();
   enter(schema::Phase::kForward, step);
   if (kit.batches && kit.batches->next_step() != step) {  // an order was abandoned
     kit.engine->forget_prefetch();
@@ -311,8 +311,8 @@ void Trainer::State::wait_for_segments(std::uint64_t step, std::size_t first, st
 }
 
 void Trainer::State::evaluate(const Evaluate& asked) {
-  enter(schema::Phase::kEvaluate, asked.of.step);
-  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "evaluate", asked.of.step);
+  enter(schema::Phase::kEvaluate, asked.of.step.value());
+  const TimelineSpan span(*timeline, Timeline::Track::kCompute, "evaluate", asked.of.step.value());
   const Prepared& prepared = *kit.prepared;
   const engine::Share part = engine::split(prepared.data->test.count(), options.weights)[options.self.index()];
   engine::EvaluationCounts counts;

@@ -27,7 +27,7 @@ struct Alone {
       : layout(make(kind, window, names.size())),
         members(Members::of(77, View::of_all(names.size()), Seat(0), names, simulation::tiny_segment_names())),
         exchange(members, simulation::tiny_segments(), ClipRule{}) {
-    exchange.begin_step(layout, {});
+    exchange.begin_round(layout, {});
     while (ready < std::min(open, layout.buckets.size())) bucket_ready();
     measure_all(exchange);
     for (std::size_t b = 0; b < ready; ++b) announced_by_peers(b);

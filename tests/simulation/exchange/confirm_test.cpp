@@ -29,7 +29,7 @@ TEST(Confirm, ByTheLastStepFrameAndBeforeAnythingIsApplied) {
   node.from(Rank(2), schema::StepFrame{0, 0, 0, 0, {}, scalers});
   const std::vector<ConfirmState> all = confirmed();
   ASSERT_EQ(all.size(), 1u);
-  EXPECT_EQ(all[0].step, 0u);
+  EXPECT_EQ(all[0].round, Round(0));
   EXPECT_EQ(all[0].flags, schema::kCheckpoint | schema::kEvaluateAfterStep);
   EXPECT_TRUE(node.exchange.next_piece(Taker::kOnlyThread));
 }
@@ -38,13 +38,13 @@ TEST(Confirm, AnExchangeMayBeginAtAnyStep) {
   const Members members =
       Members::of(77, View::of_all(2), Seat(0), {"node-a", "node-b"}, simulation::tiny_segment_names());
   const Layout layout = Alone::make(schema::ExchangeKind::kDirect, 1 << 20, 2);
-  Exchange exchange(members, simulation::tiny_segments(), ClipRule{}, {}, 41);
-  EXPECT_EQ(exchange.step(), 41u);
+  Exchange exchange(members, simulation::tiny_segments(), ClipRule{}, {}, Round(41));
+  EXPECT_EQ(exchange.round(), Round(41));
   const std::vector<float> scalers(layout.buckets[0].ternary_segments.size(), 1.0f);
   exchange.frame(Rank(1), {77, 1, 40}, schema::Credit{1}, nullptr);  // late
   exchange.frame(Rank(1), {77, 1, 41}, schema::StepFrame{0, 0, 0, 0, {}, scalers}, nullptr);
   EXPECT_TRUE(exchange.take_actions().empty());
-  exchange.begin_step(layout, {41, 0, 0, {}});
+  exchange.begin_round(layout, {Round(41), 0, 0, {}});
   exchange.gradient_ready(0, 0);
   std::optional<Piece> piece = exchange.next_piece(Taker::kIdleThread);
   for (; piece && std::holds_alternative<Measure>(*piece); piece = exchange.next_piece(Taker::kIdleThread)) {
@@ -54,7 +54,7 @@ TEST(Confirm, AnExchangeMayBeginAtAnyStep) {
   EXPECT_TRUE(piece) << "the bucket is open";
   std::size_t confirmed = 0;
   for (const ExchangeAction& action : exchange.take_actions())
-    if (const auto* one = std::get_if<ConfirmState>(&action)) confirmed += one->step == 41;
+    if (const auto* one = std::get_if<ConfirmState>(&action)) confirmed += one->round == Round(41);
   EXPECT_EQ(confirmed, 1u);
   exchange.frame(Rank(1), {77, 1, 43}, schema::StepFrame{0, 0, 0, 0, {}, scalers}, nullptr);
   EXPECT_TRUE(exchange.broken()) << "two steps ahead";
@@ -63,16 +63,16 @@ TEST(Confirm, AnExchangeMayBeginAtAnyStep) {
 TEST(Confirm, ByAllWordsAtTheBarrier) {
   const Members members = Members::of(77, View::of_all(3), Seat(0), kNames, {});
   Barrier barrier(members);
-  EXPECT_EQ(barrier.missing(8).size(), 3u);
-  EXPECT_FALSE(barrier.take(Rank(2), 8, 7)) << "a member ahead is waited for by nobody";
-  EXPECT_FALSE(barrier.take(Rank(2), 8, 7)) << "said twice";
-  barrier.forget_before(8);
-  EXPECT_FALSE(barrier.take(Rank(0), 8, 8));
-  EXPECT_EQ(barrier.missing(8), std::vector<Rank>{Rank(1)});
-  EXPECT_FALSE(barrier.take(Rank(1), 8, 8));
-  EXPECT_TRUE(barrier.missing(8).empty());
+  EXPECT_EQ(barrier.missing(Round(8)).size(), 3u);
+  EXPECT_FALSE(barrier.take(Rank(2), Round(8), Round(7))) << "a member ahead is waited for by nobody";
+  EXPECT_FALSE(barrier.take(Rank(2), Round(8), Round(7))) << "said twice";
+  barrier.forget_before(Round(8));
+  EXPECT_FALSE(barrier.take(Rank(0), Round(8), Round(8)));
+  EXPECT_EQ(barrier.missing(Round(8)), std::vector<Rank>{Rank(1)});
+  EXPECT_FALSE(barrier.take(Rank(1), Round(8), Round(8)));
+  EXPECT_TRUE(barrier.missing(Round(8)).empty());
   for (const std::uint64_t step : {6u, 7u, 10u}) {
-    const std::optional<schema::Fail> wrong = barrier.take(Rank(1), step, 8);
+    const std::optional<schema::Fail> wrong = barrier.take(Rank(1), Round(step), Round(8));
     ASSERT_TRUE(wrong) << step;
     EXPECT_EQ(wrong->node, "node-b");
   }

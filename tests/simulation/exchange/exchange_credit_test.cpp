@@ -255,7 +255,7 @@ TEST(ExchangeCredit, TotalsNeedRoomForAllTogetherAndNoMoreThanTwoWindowsForEach)
 
 TEST(CreditBook, OneOtherMemberHasOneWindow) {
   CreditBook book;
-  book.begin_step(2, 100, 25);
+  book.begin_round(2, 100, 25);
   book.reserve({Rank(1)}, 99);
   EXPECT_TRUE(book.lasts_for_totals());
   book.reserve({Rank(1)}, 1);
@@ -269,7 +269,7 @@ TEST(CreditBook, TellsAsOftenAsPredicted) {
     for (const std::size_t bytes : {1u, 40u, 99u, 100u, 101u, 250u, 1000u})
       for (const std::size_t every : {100u, 1000u, 5000u}) {
         CreditBook book;
-        book.begin_step(2, 4 * every, every);
+        book.begin_round(2, 4 * every, every);
         std::size_t told = 0;
         for (std::size_t i = 1; i <= payloads; ++i)
           told += book.took(Rank(1), bytes).has_value() && i < payloads ? 1 : 0;

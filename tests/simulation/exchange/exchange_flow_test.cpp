@@ -61,7 +61,7 @@ struct Mesh {
           std::make_unique<const Members>(Members::of(77, View::of_all(count), seat, names, {"one", "two", "three"})));
       exchanges.push_back(std::make_unique<Exchange>(*members.back(), segments(), ClipRule{}));
     }
-    for (const auto& exchange : exchanges) exchange->begin_step(layout, {});
+    for (const auto& exchange : exchanges) exchange->begin_round(layout, {});
   }
   auto ranks() const { return exchanges.places(); }
   static Layout make(std::size_t count, schema::ExchangeKind kind, std::size_t window) {
@@ -79,7 +79,7 @@ struct Mesh {
       for (const ExchangeAction& action : actions) {
         if (const auto* send = std::get_if<Send>(&action)) {
           for (const Rank to : send->to) links[self][to].push_back({send->header, send->body});
-        } else if (std::holds_alternative<CommitStep>(action)) {
+        } else if (std::holds_alternative<CommitRound>(action)) {
           ++committed[self];
         } else if (std::holds_alternative<FailRun>(action)) {
           ADD_FAILURE() << std::get<FailRun>(action).cause.message;

@@ -100,14 +100,15 @@ void ExchangeNode::committed(const daemon::Member::Committed& committed) {
 
 // --- steps ---
 
-void ExchangeNode::step_begins(std::uint64_t step) {
-  step_ = step;
+void ExchangeNode::step_begins(Step step) {
+  step_ = step.value();
   phase_ = schema::Phase::kBackward;
-  if (faults_.flip_bit != step) return;
+  if (faults_.flip_bit != step.value()) return;
   for (std::size_t i = 0; i < kFlippedElements; ++i) replica_->flip_bit(tiny_segments()[kFaultySegment].offset + i);
 }
 
-void ExchangeNode::train(std::uint64_t step, const daemon::Layout& layout, kernels::ConstFloats, bool) {
+void ExchangeNode::train(Step of, const daemon::Layout& layout, kernels::ConstFloats, bool) {
+  const std::uint64_t step = of.value();
   draw_gradient(job_.seed, seat().index(), step, drawn_.span());
   if (faults_.not_a_number == step)
     drawn_[tiny_segments()[kFaultySegment].offset + 7] = std::numeric_limits<float>::quiet_NaN();
@@ -123,7 +124,7 @@ void ExchangeNode::train(std::uint64_t step, const daemon::Layout& layout, kerne
 void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
   if (!trains(key)) return;
   ++progress_;
-  daemon::GradientReady event{{daemon::View::kFirst, step}, bucket, draw_loss(job_.seed, seat().index(), step)};
+  daemon::GradientReady event{{daemon::View::kFirst, Step(step)}, bucket, draw_loss(job_.seed, seat().index(), step)};
   if (bucket == 0) event.statistics = draw_statistics(job_.seed, seat().index(), step);
   if (bucket == 0 && faults_.odd_statistic == step) event.statistics.back() = -std::numeric_limits<float>::infinity();
   member_->on(event);
@@ -134,7 +135,7 @@ void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t buck
 void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   schema::Frame frame = schema::decode_frame(message->bytes->bytes()).value();
   if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
-  if (member_->begun() && frame.header.step == member_->step() + 1) ++next_step_frames_;
+  if (member_->begun() && frame.header.step == member_->step().next().value()) ++next_step_frames_;
   member_->frame(from, frame.header, frame.body, message);
   const auto* report = std::get_if<schema::Report>(&frame.body);
   if (report != nullptr && report->last) membership_.peer_finished(from);

@@ -35,7 +35,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
 
   const daemon::Replica& replica() const { return *replica_; }
   bool has_state() const { return replica_ != nullptr; }
-  std::uint64_t committed_steps() const { return replica_ ? replica_->committed_steps() : 0; }
+  std::uint64_t committed_steps() const { return replica_ ? replica_->committed_rounds().value() : 0; }
   kernels::Home& home() const { return *home_; }
   std::uint64_t digest() const;
   double last_loss() const { return last_loss_; }
@@ -56,12 +56,12 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
  private:
   // Member::Delegate
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
-  void train(std::uint64_t step, const daemon::Layout& layout, kernels::ConstFloats parameters, bool early) override;
+  void train(Step step, const daemon::Layout& layout, kernels::ConstFloats parameters, bool early) override;
   void segment_ready(std::size_t) override {}
-  void evaluate(std::uint64_t) override {}
-  void step_begins(std::uint64_t step) override;
+  void evaluate(Step) override {}
+  void step_begins(Step step) override;
   // A drawn gradient has no use for parameters: the step is computed when the one before is committed.
-  bool may_start_early(std::uint64_t) override { return false; }
+  bool may_start_early(Step) override { return false; }
   void committed(const daemon::Member::Committed& committed) override;
 
   void ready(std::uint64_t key, std::uint64_t step, std::size_t bucket);

@@ -35,7 +35,7 @@ struct Gradient : testing::Test {
     for (const engine::Segment& one : segments().segments())
       for (std::size_t i = 0; i < one.element_count; ++i)
         values[one.offset + i] = static_cast<float>(random.unit() - 0.5);
-    statistics.begin_step(layout);
+    statistics.begin_round(layout);
     for (std::size_t b = 0; b < layout.buckets.size(); ++b) statistics.ready(b, static_cast<double>(b));
     while (statistics.has_next()) works.push_back(statistics.next());
   }
@@ -70,7 +70,7 @@ TEST_F(Gradient, SlicesCoverEverySegmentOnce) {
 TEST_F(Gradient, ABucketInOnePieceHasTheSameSlices) {
   GradientStatistics whole(segments(), {});
   whole.measure_by(GradientStatistics::kWholeBucket);
-  whole.begin_step(layout);
+  whole.begin_round(layout);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) whole.ready(b, 0);
   std::vector<std::size_t> begins, pieces_begin;
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {

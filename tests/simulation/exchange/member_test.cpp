@@ -12,9 +12,9 @@ namespace {
 
 struct Nobody : Member::Delegate {
   void send(const std::vector<Seat>&, const schema::SharedFrame&) override {}
-  void train(std::uint64_t, const Layout&, kernels::ConstFloats, bool) override {}
+  void train(Step, const Layout&, kernels::ConstFloats, bool) override {}
   void segment_ready(std::size_t) override {}
-  void evaluate(std::uint64_t) override {}
+  void evaluate(Step) override {}
 };
 
 TEST(Member, FramesOfAnotherViewChangeNothing) {
@@ -57,7 +57,7 @@ TEST(Member, LateResultsOfAnotherViewChangeNothing) {
                 model, world);
   member.begin({}, {home, kernels, replica, gradient.floats(), pool});
   EXPECT_EQ(member.origin().view, 5u);
-  const Origin before{4, 0};
+  const Origin before{4, Step(0)};
   GradientReady ready{before, 0, 1.5};
   ready.statistics = simulation::draw_statistics(1, 0, 0);
   ready.backward_seconds = 1;

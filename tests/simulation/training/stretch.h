@@ -67,12 +67,12 @@ class StretchNode : public Member::Delegate {
               StretchCounts& counts, bool plants_fault)
       : job_(job),
         self_(options.self),
-        first_step_(options.first_step),
+        first_step_(options.first_round.value()),
         state_(state),
         random_(random),
         counts_(counts),
         plants_fault_(plants_fault),
-        next_confirmed_(options.first_step + 1),
+        next_confirmed_(options.first_round.value() + 1),
         member_(options, tiny_model(), *this) {}
 
   void begin(const schema::Commit& choice) {
@@ -124,10 +124,10 @@ class StretchNode : public Member::Delegate {
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override {
     for (const Seat seat : to) sent_.emplace_back(seat, frame);
   }
-  void train(std::uint64_t step, const daemon::Layout& layout, kernels::ConstFloats, bool early) override {
+  void train(Step step, const daemon::Layout& layout, kernels::ConstFloats, bool early) override {
     counts_.early += early ? 1 : 0;
     segments_missing_ = early ? tiny_segments().size() : 0;
-    compute_ = [this, step, buckets = layout.buckets.size()] {
+    compute_ = [this, step = step.value(), buckets = layout.buckets.size()] {
       for (std::size_t bucket = 0; bucket < buckets; ++bucket)
         computing_.push_back([this, step, bucket] { ready(step, bucket); });
     };
@@ -142,27 +142,28 @@ class StretchNode : public Member::Delegate {
       state_.tensors->copy_in(std::as_bytes(state_.drawn.span()), state_.gradient.floats());
     }
     daemon::GradientReady event{
-        {member_.members().view.number(), step}, bucket, draw_loss(job_.seed, self_.index(), step)};
+        {member_.members().view.number(), Step(step)}, bucket, draw_loss(job_.seed, self_.index(), step)};
     if (bucket == 0) event.statistics = draw_statistics(job_.seed, self_.index(), step);
     member_.on(event);
   }
-  void evaluate(std::uint64_t step) override {
+  void evaluate(Step step) override {
     ++counts_.evaluations;
-    EXPECT_EQ(state_.replica->confirmed_steps(), step);
+    EXPECT_EQ(state_.replica->confirmed_rounds(), Round(step.value()));
     computing_.push_back([this, step] {
       member_.on(daemon::Evaluated{{member_.members().view.number(), step}, {1, 2, 0.5, 1}});
     });
   }
-  bool may_start_early(std::uint64_t) override { return random_.one_in(2); }
+  bool may_start_early(Step) override { return random_.one_in(2); }
   void committed(const Member::Committed& committed) override {
     if (plants_fault_ && !committed.ends) state_.replica->confirm(engine::average_rate(job_.ema, committed.step));
   }
-  void step_begins(std::uint64_t) override {
+  void step_begins(Step) override {
     if (random_.one_in(12)) member_.request_checkpoint();
   }
-  void confirmed(std::uint64_t step, bool checkpoint) override {
-    EXPECT_EQ(state_.replica->committed_steps(), step);
-    EXPECT_EQ(state_.replica->confirmed_steps(), step);
+  void confirmed(Step confirmed, bool checkpoint) override {
+    const std::uint64_t step = confirmed.value();
+    EXPECT_EQ(state_.replica->committed_rounds(), Round(step));
+    EXPECT_EQ(state_.replica->confirmed_rounds(), Round(step));
     EXPECT_GT(step, first_step_);
     if (checkpoint) {
       EXPECT_TRUE(checkpoints_.insert(step).second) << "told twice";
@@ -220,7 +221,7 @@ class Stretch {
                           .job = job,
                           .has_test_data = true,
                           .global_batch = kBatch,
-                          .first_step = first_step,
+                          .first_round = Round(first_step),
                           .evaluates_first = first_step > 0 && first_step % job.evaluate_every == 0},
           *states[view.seat(rank)], random, counts, plants_fault));
     for (const auto& node : nodes_) {

@@ -100,13 +100,13 @@ struct CutRun {
     std::set<std::uint64_t> asked;
     for (std::size_t i = 0; i < seats.size(); ++i) {
       Replica& replica = *states[seats[i]]->replica;
-      const std::uint64_t before = replica.committed_steps();
+      const Round before = replica.committed_rounds();
       stretch.node(Rank(i)).member().rest();
-      EXPECT_EQ(replica.committed_steps(), replica.confirmed_steps());
-      counts.undone += replica.committed_steps() < before;
+      EXPECT_EQ(replica.committed_rounds(), replica.confirmed_rounds());
+      counts.undone += replica.committed_rounds() < before;
       const std::uint64_t digest = Replica::combine(replica.segment_digests());
-      EXPECT_EQ(digests.emplace(replica.confirmed_steps(), digest).first->second, digest)
-          << "of step " << replica.confirmed_steps();
+      EXPECT_EQ(digests.emplace(replica.confirmed_rounds().value(), digest).first->second, digest)
+          << "of step " << replica.confirmed_rounds().value();
     }
     EXPECT_LE(digests.rbegin()->first, digests.begin()->first + 1);
     first_step = digests.begin()->first;
@@ -123,7 +123,7 @@ struct CutRun {
       NodeState& state = *states[seat];
       state.make_replica(job);
       state.disk[first_step] = copy;
-      EXPECT_TRUE(state.replica->restore(copy, first_step).ok());
+      EXPECT_TRUE(state.replica->restore(copy, Round(first_step)).ok());
       EXPECT_EQ(Replica::combine(state.replica->segment_digests()), digests.begin()->second);
     }
   }
@@ -131,23 +131,23 @@ struct CutRun {
   // Of the states that the members hold the oldest: at most one step back. Some of them go on.
   void cut_in_place(StretchCounts& counts) {
     first_step = UINT64_MAX;
-    for (const Seat seat : seats) first_step = std::min(first_step, states[seat]->replica->committed_steps());
+    for (const Seat seat : seats) first_step = std::min(first_step, states[seat]->replica->committed_rounds().value());
     std::optional<std::uint64_t> digest;
     for (const Seat seat : seats) {
       Replica& replica = *states[seat]->replica;
-      EXPECT_LE(replica.committed_steps(), first_step + 1);
-      if (replica.confirmed_steps() > first_step) {
+      EXPECT_LE(replica.committed_rounds().value(), first_step + 1);
+      if (replica.confirmed_rounds().value() > first_step) {
         ++counts.moved_too_early;
         return;
       }
-      if (replica.committed_steps() > first_step) {
+      if (replica.committed_rounds().value() > first_step) {
         const std::vector<std::uint64_t> before = replica.segment_digests();
         replica.undo();
         replica.redo();
         EXPECT_EQ(replica.segment_digests(), before);
         replica.undo();
         ++counts.undone;
-      } else if (replica.confirmed_steps() < first_step) {
+      } else if (replica.confirmed_rounds().value() < first_step) {
         replica.confirm(engine::average_rate(job.ema, first_step));
         ++counts.confirmed_late;
       }
