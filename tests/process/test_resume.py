@@ -117,7 +117,7 @@ class Ways(unittest.TestCase):
         with Mesh(2) as mesh:
             digest = whole(mesh, mesh.start(job))
             run = interrupt(mesh, job, after=20)
-            mesh.ctl_ok("wait", run, "--timeout", "60s")
+            wait_until(lambda: f"{run} goes on by itself: {mesh.run(run)}", lambda: mesh.run(run)["state"] == "COMPLETED", 120)
             self.assertEqual(whole(mesh, run), digest)
 
 
