@@ -26,9 +26,8 @@ std::map<std::string, std::string> metadata(const RunRecord& record, const schem
 
 // This member had committed a state that it did not know to be confirmed. Others may have confirmed it: so that all
 // have one in common, it is kept as well.
-void write_ahead(const RunContext& context, const Prepared& prepared, RunRecord record, const schema::RunStatus& ahead,
-                 schema::StateId state, double ema) {
-  record.status = ahead;
+void write_ahead(const RunContext& context, const Prepared& prepared, const RunRecord& record, schema::StateId state,
+                 double ema) {
   Replica& replica = *prepared.replica;
   try {
     replica.redo();
@@ -166,8 +165,10 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
     if (outcome.save == schema::SaveState::kSaved) {
       if (record.status.state == schema::RunState::kCompleted)
         delete_checkpoints(directory);  // any other run may go on from one that all members have
-      else if (ahead)
-        write_ahead(context, *prepared, record, *ahead, state, ema);
+      if (ahead && record.status.state != schema::RunState::kCompleted) {
+        record.status = *ahead;
+        write_ahead(context, *prepared, record, state, ema);
+      }
     }
     outcome.files = record.files;
     context.tell.saved(std::move(outcome));
