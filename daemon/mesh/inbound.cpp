@@ -150,6 +150,7 @@ void Inbound::watch_connection(Seat seat) {
     if (peer.dial != link.dials) continue;  // dialled anew meanwhile: the new connection has done nothing
     if (*event == DialEvent::kConnected) {
       link.connection = ++peer.connections;
+      link.redial = false;  // libzmq has tried again by itself
       peer.echo_at = Clock::now();
       continue;
     }
