@@ -6,7 +6,7 @@ import shutil
 import signal
 import unittest
 
-from files import read_metrics, write_cifar10
+from files import write_cifar10
 from mesh import Mesh
 from patience import wait_until
 from resuming import RECIPES, job_of, kill_all, start_all, stretches, wait_for_checkpoint, whole
@@ -35,6 +35,52 @@ def end_all(mesh):
 def checkpoints(node, run):
     """The newest first."""
     return sorted(glob.glob(node.run_file(run, "checkpoint-*.safetensors")), reverse=True)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def step_of(name):
+    return int(name.split("-")[-1].split(".")[0])
+
+
+def tear(path):
+    """As a writer leaves it that was killed."""
+    os.truncate(path, os.path.getsize(path) // 2)
+    os.rename(path, path + ".partial")
+
+
+def flip(path):
+    with open(path, "r+b") as file:
+        file.seek(-100, os.SEEK_END)
+        byte = file.read(1)
+        file.seek(-100, os.SEEK_END)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def blank_the_end(path):
+    """As a file system may leave it that lost its power."""
+    with open(path, "r+b") as file:
+        file.truncate(os.path.getsize(path) - 4096)
+        file.truncate(os.path.getsize(path) + 4096)
+
+
+def exchange_with_an_older_one(path):
+    shutil.copy(sorted(glob.glob(os.path.join(os.path.dirname(path), "checkpoint-*.safetensors")))[0], path)
+
+
+# What may have happened to a checkpoint, and what is said of it after its name.
+ON_THE_DISK = [
+    (tear, ".partial was abandoned while it was written"),
+    (lambda path: os.truncate(path, os.path.getsize(path) // 2), " is damaged: "),
+    (lambda path: os.truncate(path, 0), " is damaged: "),
+    (blank_the_end, " is damaged: its values have another hash"),
+    (flip, " is damaged: its values have another hash"),
+    (exchange_with_an_older_one, " has another state than its name says"),
+    (os.unlink, ""),
+]
 
 
 class Killed(unittest.TestCase):
@@ -125,38 +171,82 @@ class Damage(unittest.TestCase):
     """Nothing is lost by what cannot be read, and the message says what to do."""
 
     def test_files(self):
+        """Each kind alone: a state that is asked for is refused by name, and all stays as it was. All at once: what is older
+        and whole is taken."""
         with Mesh(2) as mesh:
-            run = interrupt(mesh, SLOW, after=20)
-            common = set(map(os.path.basename, checkpoints(mesh[0], run))) & set(map(os.path.basename, checkpoints(mesh[1], run)))
-            if len(common) < 2:
-                self.skipTest(f"the nodes have {common} in common, and the damage takes one")
-            newest = sorted(common)[-1]
-            damages = {"cut short": lambda path: os.truncate(path, os.path.getsize(path) // 2), "flipped": self.flip, "foreign": lambda path: self.foreign(mesh, path)}
-            path = mesh[1].run_file(run, newest)
-            shutil.copy(path, mesh.folder)
-            for what, damage in damages.items():
-                with self.subTest(what=what):
-                    shutil.copy(os.path.join(mesh.folder, newest), path)
-                    damage(path)
-                    reply = mesh.ctl_ok("resume", run, "--detach")
-                    wait_until(f"{newest} is refused by name", lambda: newest in mesh[1].log_text().split("event=state-refused")[-1])
-                    self.assertIn(run, reply.out)
-                    mesh.ctl_ok("stop", run)
-                    mesh.wait_ended(run)
-                    break  # it has gone on from the older one
+            other = mesh.start({"steps": 3, "seed": 9})
+            run, kept = self.interrupt_with_many(mesh, len(ON_THE_DISK) + 1)
+            newest, before = kept[-1], step_of(kept[-2])
+            for damage, why in ON_THE_DISK:
+                with self.subTest(why=why):
+                    damage(mesh[1].run_file(run, newest))
+                    self.refuses(mesh, run, step_of(newest), f"node-b has step {before}", newest + why if why else "")
+                    if os.path.exists(mesh[1].run_file(run, newest + ".partial")):
+                        os.unlink(mesh[1].run_file(run, newest + ".partial"))
+                    self.put_back(mesh, run, newest)
+            foreign = mesh[1].run_file(run, "checkpoint-000001-000001-0000000003.safetensors")
+            shutil.copy(mesh[1].run_file(other, "state.safetensors"), foreign)
+            self.refuses(mesh, run, 3, f"{os.path.basename(foreign)} is of another run, {other}")
+            os.unlink(foreign)
+            damaged = list(zip(reversed(kept), ON_THE_DISK))
+            for name, (damage, _) in damaged:
+                damage(mesh[1].run_file(run, name))
+            said = len(mesh[1].log_text())
+            mesh.ctl_ok("resume", run, "--detach")
+            refused = "".join(line for line in mesh[1].log_text()[said:].splitlines() if "event=state-refused" in line)
+            for name, (_, why) in damaged:
+                self.assertEqual(name in refused, bool(why), f"{name}, {why}: {refused}")
+            whole_one = step_of(kept[-1 - len(ON_THE_DISK)])
+            mesh.wait_for_step(run, whole_one + 1)
+            kill_all(mesh)
+            # What was further, of the lineage before, was given up with that.
+            self.put_back(mesh, run, newest)
+            start_all(mesh)
+            self.assertEqual(stretches(mesh[1], run)[-1]["from"]["step"], whole_one)
+            self.refuses(mesh, run, step_of(newest), f"{newest} was given up when the run went back behind it")
+
+    def refuses(self, mesh, run, step, *words):
+        """A resume from that step, with these words, a way out, and without any change."""
+        def all_files():
+            return [read(node.run_file(run, name)) for node in mesh.nodes for name in ("run.json", "views.jsonl")]
+
+        before = all_files()
+        mesh.ctl("resume", run, "--from", step).ends(4, f"not every node has the state of step {step}", "choose with --from", *words)
+        wait_until("the run is again what it was", lambda: mesh.run(run)["state"] == "INTERRUPTED")
+        self.assertEqual(all_files(), before)
+
+    def interrupt_with_many(self, mesh, count):
+        """A run that all nodes were killed in, with so many checkpoints that all have, more than a node keeps; their names."""
+        follower = mesh.follow("start", mesh.job_file(SLOW))
+        run = follower.first_line()
+
+        def names():
+            for node in mesh.nodes:
+                folder = os.path.join(mesh.folder, "kept", node.name)
+                os.makedirs(folder, exist_ok=True)
+                for path in checkpoints(node, run):
+                    try:
+                        os.link(path, os.path.join(folder, os.path.basename(path)))
+                    except (FileExistsError, FileNotFoundError):
+                        pass  # it is kept already, or has just gone
+            return sorted(set.intersection(*(set(os.listdir(os.path.join(mesh.folder, "kept", node.name))) for node in mesh.nodes)))
+
+        wait_until(lambda: f"{count} checkpoints that all have, not {names()}", lambda: len(names()) >= count)
+        kill_all(mesh)
+        follower.finish()
+        kept = names()
+        for node in mesh.nodes:
+            for path in checkpoints(node, run):
+                os.unlink(path)
+        for name in kept:
+            self.put_back(mesh, run, name)
+        start_all(mesh)
+        return run, kept
 
     @staticmethod
-    def flip(path):
-        with open(path, "r+b") as file:
-            file.seek(-100, os.SEEK_END)
-            byte = file.read(1)
-            file.seek(-100, os.SEEK_END)
-            file.write(bytes([byte[0] ^ 1]))
-
-    @staticmethod
-    def foreign(mesh, path):
-        other = mesh.start({"steps": 3, "seed": 9})
-        shutil.copy(mesh[0].run_file(other, "state.safetensors"), path)
+    def put_back(mesh, run, name):
+        for node in mesh.nodes:
+            shutil.copy(os.path.join(mesh.folder, "kept", node.name, name), node.run_file(run, name))
 
     def test_what_is_not_as_it_was(self):
         with Mesh(2) as mesh:
