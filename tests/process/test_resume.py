@@ -167,6 +167,52 @@ class Ways(unittest.TestCase):
             self.assertEqual(whole(mesh, run), digest)
 
 
+class KilledAgain(unittest.TestCase):
+    """A node is killed while its run is about to go on: that is said, nothing is lost, and the next resume ends as ever."""
+
+    JOB = {"steps": 160, "checkpoint-every": "50ms"}
+
+    def test_at_every_moment(self):
+        with Mesh(2) as mesh:
+            digest = whole(mesh, mesh.start(self.JOB))
+            run = interrupt(mesh, self.JOB, after=20)
+            # Proposed, and not heard yet: node-b is stopped.
+            mesh[1].signal(signal.SIGSTOP)
+            follower = mesh.follow("resume", run)
+            wait_until("it is proposed", lambda: mesh.run(run)["state"] == "STARTING")
+            mesh[1].kill()
+            follower.finish().ends(1, "node-a lost the connection to node-b")
+            self.come_back(mesh, 1, run, "INTERRUPTED")
+            # While they prepare it: a member, and the one that was asked.
+            for victim, said in ((1, (1, "node-a lost the connection to node-b")), (0, (3, "no tgd answers at ", " any longer"))):
+                mesh.configure(victim, fault="kill@prepare:0")
+                mesh.restart([victim])
+                follower = mesh.follow("resume", run)
+                self.assertEqual(mesh[victim].wait(), -signal.SIGKILL)
+                follower.finish().ends(*said)
+                self.come_back(mesh, victim, run, "INTERRUPTED")
+            # In its first steps.
+            begins = min(step_of(checkpoints(node, run)[0]) for node in mesh.nodes)
+            mesh.configure(1, fault=f"kill@reduce:{begins + 1}")
+            mesh.restart([1])
+            follower = mesh.follow("resume", run)
+            self.assertEqual(follower.first_line(), run)
+            self.assertEqual(mesh[1].wait(), -signal.SIGKILL)
+            follower.finish().ends(5, f"run {run} FAILED", "node-b")
+            self.come_back(mesh, 1, run, "FAILED")
+            mesh.ctl_ok("resume", run)
+            self.assertEqual(whole(mesh, run), digest)
+
+    def come_back(self, mesh, victim, run, state):
+        """Nothing was lost: every node says so, and how to go on."""
+        mesh.configure(victim, fault=None)
+        mesh[victim].start()
+        mesh.wait_ready()
+        for index, node in enumerate(mesh.nodes):
+            wait_until(lambda: f"{node.name} says {state}: {mesh.run(run, node=index)}", lambda: mesh.run(run, node=index)["state"] == state)
+            self.assertIn("can resume at ", mesh.ctl_ok("status", run, node=index).out)
+
+
 class Damage(unittest.TestCase):
     """Nothing is lost by what cannot be read, and the message says what to do."""
 
