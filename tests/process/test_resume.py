@@ -6,6 +6,7 @@ import shutil
 import signal
 import unittest
 
+from disks import SmallDisks
 from files import write_cifar10
 from mesh import Mesh
 from patience import wait_until
@@ -315,3 +316,50 @@ class Damage(unittest.TestCase):
             mesh.ctl("resume", run).ends(4, "node-b has no run")
             self.assertEqual(mesh.run(run)["state"], "INTERRUPTED")
             self.assertTrue(checkpoints(mesh[0], run))
+
+
+class FullDisks(unittest.TestCase):
+    """A disk that is full costs checkpoints, and neither the run nor a state that it has."""
+
+    JOB = {"steps": 160, "checkpoint-every": "50ms"}
+
+    def test_training_goes_on(self):
+        with SmallDisks(2) as mesh:
+            if mesh.why_not:
+                self.skipTest(mesh.why_not)
+            run = mesh.detach(self.JOB | {"steps": 100000})
+            wait_for_checkpoint(mesh, run)
+            mesh.fill(mesh[1])
+            wait_until("node-a tells what node-b warns of", lambda: "node-b did not write the checkpoint of step" in mesh.run(run)["reason"])
+            self.assertIn("No space left on device", mesh.run(run)["reason"])
+            self.assertIn("event=checkpoint-failed", mesh[1].log_text())
+            kept = {path: read(path) for path in checkpoints(mesh[1], run)}
+            at = mesh.run(run)["step"]
+            mesh.wait_for_step(run, at + 20)
+            self.assertEqual({path: read(path) for path in checkpoints(mesh[1], run)}, kept)
+            mesh.free(mesh[1])
+            wait_until("nobody warns any more", lambda: not mesh.run(run)["reason"])
+            wait_until("the next one is written", lambda: not set(kept) & set(checkpoints(mesh[1], run)))
+            mesh.ctl_ok("stop", run)
+            # A run that has room for none comes to its end, too.
+            mesh.wait_ended(run)
+            mesh.fill(mesh[1], room=2 << 20)
+            run = mesh.ctl("start", mesh.job_file(self.JOB)).ends(6, "COMPLETED", "node-b could not save", "No space left on device").out.strip()
+            self.assertEqual(mesh.run(run)["state"], "COMPLETED")
+            self.assertEqual(mesh[1].log_text().count("event=checkpoint run=" + run), 0)
+
+    def test_resume(self):
+        with SmallDisks(2) as mesh:
+            if mesh.why_not:
+                self.skipTest(mesh.why_not)
+            digest = whole(mesh, mesh.start(self.JOB))
+            run = interrupt(mesh, self.JOB, after=20)
+            mesh.fill(mesh[1])
+            kept = {path: read(path) for path in checkpoints(mesh[1], run)}
+            for _ in range(2):  # a second one has the same to go on from
+                mesh.ctl("resume", run).ends(5, "node-b: cannot write", "No space left on device")
+                mesh.wait_ended(run)
+            self.assertEqual({path: read(path) for path in checkpoints(mesh[1], run)}, kept)
+            mesh.free(mesh[1])
+            mesh.ctl_ok("resume", run)
+            self.assertEqual(whole(mesh, run), digest)
