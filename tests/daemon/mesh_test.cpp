@@ -471,9 +471,11 @@ TEST_F(MeshWithKeys, WhenARunEndsNoLinkIsUpBeforeThePortHasItsNewKey) {
   EXPECT_TRUE(a.links()[kB].up) << "during the run";
   a.set_in_run(false);
   EXPECT_FALSE(a.links()[kB].up);
+  EXPECT_TRUE(a.links()[kB].rekeys);
   EXPECT_NE(a.problem(kB).find("the new cluster key"), std::string::npos) << a.problem(kB);
   b.set_in_run(false);
   EXPECT_FALSE(b.links()[kA].up);
+  EXPECT_TRUE(b.links()[kA].rekeys);
   EXPECT_TRUE(a.wait_until_up(kB));
   EXPECT_TRUE(b.wait_until_up(kA));
 }
