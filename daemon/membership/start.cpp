@@ -66,9 +66,9 @@ void Start::disconnected(Seat peer) {
 
 // Whoever gets another key has not voted, and votes when it is connected to all.
 void Start::rekeys(Seat peer, std::uint64_t now_ms) {
+  right_.left(peer);
   if (takes_part() && peer != proposer_) return;
   if (!proposes() || now_ms >= give_up_ms_) return disconnected(peer);
-  right_.left(peer);
   propose_anew({ErrorKind::kUnreachable, name(peer), "prepare",
                 "the link between " + own_name() + " and " + name(peer) + " gets another cluster key"},
                now_ms);
