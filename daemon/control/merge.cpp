@@ -80,9 +80,9 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
     merged.since_ms = since_ms;
     merged.reason = std::move(reason);
   }
-  // What it still reads, where the others have done so.
-  if (merged.state == RunState::kStarting && view.state == RunState::kStarting && merged.reason.empty())
-    merged.reason = view.reason;
+  // What it still reads, where the others have done so; what it warns of while it trains.
+  const bool goes_on = merged.state == RunState::kStarting || merged.state == RunState::kRunning;
+  if (goes_on && view.state == merged.state && merged.reason.empty()) merged.reason = view.reason;
   for (const MemberStatus& row : view.members) {
     MemberStatus* known = row_of(merged, row.node);
     if (row.node != node) {  // about the others it knows how long it waited for them

@@ -53,11 +53,15 @@ struct AnswerStart {  // to the client that asked for a start, or for a resume
   std::string run_id;
   Status status;  // ok: the run is RUNNING
 };
+struct StartAnew {  // nobody has the proposal any more: start it again, with another key
+  std::uint64_t token = 0;
+  RunIdentity run;
+};
 struct AskStop {  // set the stop flag in the next step frame
   std::uint64_t key = 0;
 };
 using MembershipAction = std::variant<SendFrame, FindStates, PrepareRun, BeginRun, DropRun, SaveRun, EndRun, RecordEnd,
-                                      AnswerStart, AskStop>;
+                                      AnswerStart, StartAnew, AskStop>;
 
 class Outbox {
  public:

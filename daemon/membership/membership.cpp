@@ -24,7 +24,7 @@ std::optional<schema::RunState> Membership::state() const {
   return start_.current() == nullptr ? std::nullopt : std::optional(start_.state());
 }
 
-void Membership::connection(Seat peer, bool up, std::uint64_t now_ms) {
+void Membership::connection(Seat peer, bool up, std::uint64_t now_ms, bool rekeys) {
   TG_CHECK(peers_.is_other(peer), peer.index());
   if (peers_.connected(peer) == up) return;
   peers_.set_connected(peer, up);
@@ -32,7 +32,7 @@ void Membership::connection(Seat peer, bool up, std::uint64_t now_ms) {
     end_.aftermath().connected(peer);
     return start_.connected(now_ms);
   }
-  start_.disconnected(peer);
+  rekeys ? start_.rekeys(peer, now_ms) : start_.disconnected(peer);
   end_.lost(peer, Cause::kLostConnection, peers_.own_name() + " lost the connection to " + peers_.name(peer), now_ms);
 }
 

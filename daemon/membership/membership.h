@@ -41,8 +41,9 @@ class Membership {
   Membership& operator=(const Membership&) = delete;
 
   // --- events ---
-  void connection(Seat peer, bool up, std::uint64_t now_ms);  // both directions work, or no longer
-  void weighs(Seat peer, std::uint16_t weight);               // as its hello says; before it is connected
+  // Both directions work, or no longer. rekeys: it will be up again, with other keys.
+  void connection(Seat peer, bool up, std::uint64_t now_ms, bool rekeys = false);
+  void weighs(Seat peer, std::uint16_t weight);  // as its hello says; before it is connected
   // Waiting will not help with this peer: another build, another mesh, a wrong key. Called again as long as it lasts; a
   // pending start that waits for the peer ends after kHopelessMs, since the trouble might have been momentary.
   void cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms);

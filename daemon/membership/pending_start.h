@@ -24,6 +24,7 @@ class PendingStart {
 
   std::uint64_t token() const { return token_; }
   const RunIdentity& run() const { return run_; }
+  std::uint64_t deadline_ms() const { return deadline_ms_; }
   bool claiming() const { return claimed_ms_.has_value(); }  // else it waits for members
 
   void claim(std::uint64_t now_ms) { claimed_ms_ = now_ms; }

@@ -64,6 +64,16 @@ void Start::disconnected(Seat peer) {
   lost(peer, own_name() + " lost the connection to " + name(peer));
 }
 
+// Whoever gets another key has not voted, and votes when it is connected to all.
+void Start::rekeys(Seat peer, std::uint64_t now_ms) {
+  right_.left(peer);
+  if (takes_part() && peer != proposer_) return;
+  if (!proposes() || now_ms >= give_up_ms_) return disconnected(peer);
+  propose_anew({ErrorKind::kUnreachable, name(peer), "prepare",
+                "the link between " + own_name() + " and " + name(peer) + " gets another cluster key"},
+               now_ms);
+}
+
 void Start::cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms) {
   if (!pending_ || pending_->claiming() || peers_.connected(peer) || !pending_->hopeless(now_ms)) return;
   end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, name(peer) + " cannot join: " + why);
@@ -219,6 +229,7 @@ void Start::propose(std::uint64_t now_ms) {
   reserve(finds ? Phase::kFinding : Phase::kProposing, start.run(), peers_.self(), now_ms + timeouts_.prepare_ms);
   if (!finds) run_.weights = peers_.weights();
   token_ = start.token();
+  give_up_ms_ = start.deadline_ms();
   send_proposal(now_ms);
   find_or_prepare();
 }
@@ -265,6 +276,16 @@ void Start::fail_proposal(const schema::Fail& cause) {
   send(peers_.others(), run_.key, cause);
   out_.emit(AnswerStart{token_, run_.id, Error{cause.kind, cause.message}});
   drop();
+}
+
+// All drop the proposal. Another key is drawn, so that nobody takes what still comes of this one for the next one's.
+void Start::propose_anew(const schema::Fail& cause, std::uint64_t now_ms) {
+  send(peers_.others(), run_.key, cause);
+  RunIdentity run = run_;
+  run.start_timeout_ms = give_up_ms_ - now_ms;
+  if (run.resume) run.resume->start.reset();
+  drop();
+  out_.emit(StartAnew{token_, std::move(run)});
 }
 
 void Start::commit() {

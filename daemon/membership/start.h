@@ -22,7 +22,9 @@
 // waits for the verdict; if the commit had already left, the run begins there and fails at once, so that all members
 // agree on what happened. A commit that reaches a node which no longer waits for it is answered with Fail. A proposer
 // proposes again every kProposeAgainMs until it decides: one that beats on, but is stuck, holds its members for
-// proposer_timeout_ms at most. A member that was asked to stop waits claim_timeout_ms for the verdict.
+// proposer_timeout_ms at most. A node binds its port with another cluster key only while it has nothing prepared: that
+// costs its links, and the proposer proposes anew once they are back. A member that was asked to stop waits
+// claim_timeout_ms for the verdict.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +69,7 @@ class Start {
   void start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms);
   void connected(std::uint64_t now_ms);  // to one more peer
   void disconnected(Seat peer);
+  void rekeys(Seat peer, std::uint64_t now_ms);  // disconnected, for one of both gets another cluster key
   void cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms);
   void lost(Seat peer, const std::string& message);
   void offered(std::uint64_t key, schema::Offer offer, std::uint32_t known_lineage, std::uint64_t now_ms);
@@ -116,6 +119,7 @@ class Start {
   void take_offer(Seat from, schema::Offer offer, std::uint64_t now_ms);
   void take_vote(Seat from, const schema::Vote& vote);
   void fail_proposal(const schema::Fail& cause);
+  void propose_anew(const schema::Fail& cause, std::uint64_t now_ms);
   void commit();
   std::vector<Seat> missing() const;  // whose offer or vote
   // member
@@ -141,6 +145,7 @@ class Start {
   std::uint64_t deadline_ms_ = 0;         // of the phase
   std::uint64_t proposed_ms_ = 0;         // the proposal was sent last, or heard last
   std::uint64_t token_ = 0;               // of a proposer: the client that waits for an answer
+  std::uint64_t give_up_ms_ = 0;          // the same: its start-timeout
   Offers offers_;                         // a proposer has all, a member its own
   Votes votes_;                           // of a proposer
   std::optional<schema::Vote> own_vote_;  // a member's, held until it is connected to all

@@ -150,6 +150,7 @@ void Inbound::watch_connection(Seat seat) {
     if (peer.dial != link.dials) continue;  // dialled anew meanwhile: the new connection has done nothing
     if (*event == DialEvent::kConnected) {
       link.connection = ++peer.connections;
+      link.redial = false;  // libzmq has tried again by itself
       peer.echo_at = Clock::now();
       continue;
     }
@@ -171,6 +172,8 @@ void Inbound::watch_connection(Seat seat) {
 
 // Frames may be lost: even if the connection comes back, a step in progress cannot.
 void Inbound::lost(Seat peer) {
+  if (!links_[peer].up) return;
+  links_[peer].rekeys = key_changes(peer);
   if (!links_[peer].up.exchange(false)) return;
   log_.warning("connection-lost", {{"peer", name(peer)}});
   hooks_.connection(peer, false);
@@ -214,6 +217,7 @@ bool Inbound::has_another_key() const {
 void Inbound::leave_links() {
   links_.between_keys = true;
   for (const Seat seat : peers_.places()) {
+    if (links_[seat].up) links_[seat].rekeys = true;
     if (!links_[seat].up.exchange(false)) continue;
     links_.note_problem(seat, "the mesh port of " + self_.config.node + " is being bound with the new cluster key",
                         true);
@@ -385,6 +389,7 @@ void Inbound::join(const std::string& id, Sender& sender, Seat seat, const schem
   hooks_.heard(seat);
   const bool up = hello.heard == self_.incarnation && link.connection != 0 &&
                   peer.cut_off_incarnation != hello.incarnation && !links_.between_keys && !binds_anew(seat);
+  if (!up && link.up) link.rekeys = hello.heard == 0 && before == hello.incarnation;  // as its leave_links() says
   if (link.up.exchange(up) == up) return;
   if (up) links_.forget_problem(seat);
   log_.info(up ? "peer-connected" : "peer-disconnected", {{"peer", name(seat)}});

@@ -44,6 +44,7 @@ struct Link {
   std::atomic<std::uint64_t> said{0};         // sequence of our last hello
   std::atomic<std::uint64_t> heard_hello{0};  // sequence of the peer's last hello
   std::atomic<bool> redial{false};            // our connection was refused, or only looks as if it stood
+  std::atomic<bool> rekeys{false};            // it went down last for one of us gets another cluster key
   std::atomic<std::uint64_t> port_key{0};     // which key the peer's port has, by Keyring::mark(); 0 = none
   std::atomic<std::uint64_t> sent_bytes{0}, received_bytes{0};  // ZeroMQ framing included
 };

@@ -264,7 +264,8 @@ void Node::on(RunPrepared& event) {
 void Node::on(ConnectionChanged& event) {
   membership_.weighs(event.peer, context_.network.mesh.links().weight(event.peer));
   if (event.up && last_words_.came_back(event.peer)) return;
-  if (event.up || !run_ || !run_->begun()) return membership_.connection(event.peer, event.up, now_ms());
+  if (event.up || !run_ || !run_->begun())
+    return membership_.connection(event.peer, event.up, now_ms(), context_.network.mesh.links()[event.peer].rekeys);
   last_words_.broke(event.peer,
                     context_.self.config.node + " lost the connection to " + context_.self.names[event.peer] + " in " +
                         std::string(to_word(context_.news.progress.phase.load())) + " of step " +
@@ -587,6 +588,11 @@ void Node::carry_out(AnswerStart& action) {
   if (error.kind == ErrorKind::kUnreachable) error.kind = ErrorKind::kFailed;  // a peer is; this node has answered
   context_.disk.store.forget(action.run_id);  // a start that was refused; one that FAILED has been written
   control_.reply(action.token, std::move(error));
+}
+
+void Node::carry_out(StartAnew& action) {
+  action.run.key = draw();
+  propose(action.token, action.run);
 }
 
 void Node::carry_out(AskStop& action) {

@@ -87,6 +87,7 @@ class Node {
   void carry_out(EndRun& action);
   void carry_out(RecordEnd& action);
   void carry_out(AnswerStart& action);
+  void carry_out(StartAnew& action);
   void carry_out(AskStop& action);
   Status save_unbegun(const EndRun& action, const std::string& reason);
   std::string absent_problems() const;

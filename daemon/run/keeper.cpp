@@ -108,7 +108,8 @@ std::optional<std::string> Keeper::checkpointed(const CheckpointWritten& outcome
   }
   const std::string& why = outcome.status.error().message;
   context_.news.log.warning("checkpoint-failed", {{"run", id}, {"step", outcome.step}, {"error", why}});
-  return "the checkpoint of step " + std::to_string(outcome.step) + " is not written, the one before stays: " + why;
+  return context_.self.config.node + " did not write the checkpoint of step " + std::to_string(outcome.step) +
+         ", the one before stays: " + why;
 }
 
 // --- the end ---

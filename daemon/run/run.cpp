@@ -226,7 +226,8 @@ Status Run::begin(const schema::Commit& choice) {
                              journal_.refreshed(), journal_.metrics());
   log_beginning(facts);
   if (job_.checkpoint_every_ms > 0 && !copies) {
-    journal_.note("no memory for a copy: training waits while a checkpoint is written");
+    journal_.note(context_.self.config.node +
+                  " has no memory for a copy: training waits while a checkpoint is written");
     context_.news.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", journal_.status().reason}});
   }
   return view_.begin(choice);
@@ -280,7 +281,9 @@ void Run::tick() {
 
 void Run::checkpointed(const CheckpointWritten& outcome) {
   const std::optional<std::string> problem = keeper_.checkpointed(outcome);
-  if (problem && !keeper_.saving()) journal_.note(*problem);
+  if (keeper_.saving()) return;
+  if (problem || lacks_checkpoint_) journal_.note(problem.value_or(""));
+  lacks_checkpoint_ = problem.has_value();
 }
 
 // --- its end ---

@@ -80,6 +80,7 @@ class Run {
   const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with their threads
   Journal journal_;
   Keeper keeper_;
+  bool lacks_checkpoint_ = false;  // the last one that was due, and its reason says so
   Candidate candidate_;
   std::shared_ptr<const Prepared> prepared_;
   std::shared_ptr<const PreparedView> fitted_;  // for the present view

@@ -107,6 +107,15 @@ TEST(Merge, WhoCouldNotSaveIsNamedInTheReason) {
   EXPECT_EQ(reason(), "node-c was lost") << "that says it already";
 }
 
+TEST(Merge, WhatANodeWarnsOfIsSaidWhereTheAskedOneHasNothingToSay) {
+  RunStatus own = told("node-a", "r", RunState::kRunning), other = told("node-b", "r", RunState::kStopping);
+  own.reason.clear();
+  const auto reason = [&] { return merge_statuses(mesh("node-a", {own}), {mesh("node-b", {other})}).runs[0].reason; };
+  EXPECT_EQ(reason(), "") << "of another state";
+  other.state = RunState::kRunning;
+  EXPECT_EQ(reason(), "says node-b");
+}
+
 TEST(Merge, EveryNodeTellsItsOwnRow) {
   const MeshStatus merged = merge_statuses(mesh("node-b", {told("node-b", "r", RunState::kRunning)}),
                                            {mesh("node-a", {told("node-a", "r", RunState::kRunning)}),

@@ -471,11 +471,37 @@ TEST_F(MeshWithKeys, WhenARunEndsNoLinkIsUpBeforeThePortHasItsNewKey) {
   EXPECT_TRUE(a.links()[kB].up) << "during the run";
   a.set_in_run(false);
   EXPECT_FALSE(a.links()[kB].up);
+  EXPECT_TRUE(a.links()[kB].rekeys);
   EXPECT_NE(a.problem(kB).find("the new cluster key"), std::string::npos) << a.problem(kB);
   b.set_in_run(false);
   EXPECT_FALSE(b.links()[kA].up);
+  EXPECT_TRUE(b.links()[kA].rekeys);
   EXPECT_TRUE(a.wait_until_up(kB));
   EXPECT_TRUE(b.wait_until_up(kA));
+}
+
+// A port that refuses a key may be about to be bound with it: libzmq's next try gets in, and that connection stays.
+TEST_F(MeshWithKeys, AConnectionThatGetsInAfterARefusalIsNotDialledAgain) {
+  auto config = configs(2);
+  const schema::Key before = schema::draw_cluster_key(), after = schema::draw_cluster_key();
+  config[0].key_file = key_file("a", {before});
+  config[1].key_file = key_file("b", {after});
+  Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
+  a.set_in_run(true);  // its port keeps its key
+  ASSERT_TRUE(a.start().ok());
+  ASSERT_TRUE(b.start().ok());
+  const Link& link = b.links()[kA];
+  // Refused a moment after a dial: the next one is most of a second away.
+  ASSERT_TRUE(tests::eventually([&] { return link.dials > 1 && link.redial; }));
+  key_file("a", {after});
+  a.refresh();
+  a.set_in_run(false);
+  ASSERT_TRUE(tests::eventually([&] { return link.connection != 0; }));
+  const std::uint64_t dials = link.dials;
+  ASSERT_TRUE(b.wait_until_up(kA));
+  const std::uint64_t said = link.said;
+  ASSERT_TRUE(tests::eventually([&] { return link.said > said + 2; }));  // one each second
+  EXPECT_EQ(link.dials, dials);
 }
 
 std::size_t resident_bytes() {

@@ -498,20 +498,23 @@ TEST_F(RunStoreTest, ACheckpointOfTheVersionBeforeStandsForTheState) {
 
 // The room that a run's record reserved is given back when the last record finds none.
 TEST_F(RunStoreTest, TheLastRecordTakesTheRoomThatWasReserved) {
-  open();
-  ASSERT_TRUE(store->write(sample_record("run-1")).ok());
-  const std::string reserve = run_file("run-1", "reserve");
-  ASSERT_TRUE(std::filesystem::exists(reserve));
-  engine::set_disk_fault([reserve](engine::DiskCall call) {
-    return call == engine::DiskCall::kWrite && std::filesystem::exists(reserve) ? ENOSPC : 0;
-  });
-  const Status written = store->write(sample_record("run-1", "node-a", RunState::kFailed));
-  engine::set_disk_fault({});
-  EXPECT_TRUE(written.ok()) << written.error().message;
-  open();
-  EXPECT_TRUE(warnings.empty());
-  EXPECT_EQ(store->find("run-1")->status.state, RunState::kFailed);
-  EXPECT_EQ(store->find("run-1")->status.reason, "a \"reason\"") << "the record before it stands for it";
+  for (const int fitting : {0, 1}) {  // not even the stretch's line; the line, and not the record
+    const std::string id = "run-" + std::to_string(fitting);
+    open();
+    ASSERT_TRUE(store->write(sample_record(id)).ok());
+    const std::string reserve = run_file(id, "reserve");
+    ASSERT_TRUE(std::filesystem::exists(reserve));
+    engine::set_disk_fault([reserve, left = fitting](engine::DiskCall call) mutable {
+      return call == engine::DiskCall::kWrite && std::filesystem::exists(reserve) && left-- <= 0 ? ENOSPC : 0;
+    });
+    const Status written = store->write(sample_record(id, "node-a", RunState::kFailed));
+    engine::set_disk_fault({});
+    EXPECT_TRUE(written.ok()) << fitting << ": " << written.error().message;
+    open();
+    EXPECT_TRUE(warnings.empty());
+    EXPECT_EQ(store->find(id)->status.state, RunState::kFailed);
+    EXPECT_EQ(store->find(id)->status.reason, "a \"reason\"") << "the record before it stands for it";
+  }
 }
 
 TEST_F(RunStoreTest, AStateInMemoryStaysUntilItIsDeleted) {

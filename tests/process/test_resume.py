@@ -6,7 +6,8 @@ import shutil
 import signal
 import unittest
 
-from files import read_metrics, write_cifar10
+from disks import SmallDisks
+from files import write_cifar10
 from mesh import Mesh
 from patience import wait_until
 from resuming import RECIPES, job_of, kill_all, start_all, stretches, wait_for_checkpoint, whole
@@ -35,6 +36,52 @@ def end_all(mesh):
 def checkpoints(node, run):
     """The newest first."""
     return sorted(glob.glob(node.run_file(run, "checkpoint-*.safetensors")), reverse=True)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def step_of(name):
+    return int(name.split("-")[-1].split(".")[0])
+
+
+def tear(path):
+    """As a writer leaves it that was killed."""
+    os.truncate(path, os.path.getsize(path) // 2)
+    os.rename(path, path + ".partial")
+
+
+def flip(path):
+    with open(path, "r+b") as file:
+        file.seek(-100, os.SEEK_END)
+        byte = file.read(1)
+        file.seek(-100, os.SEEK_END)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def blank_the_end(path):
+    """As a file system may leave it that lost its power."""
+    with open(path, "r+b") as file:
+        file.truncate(os.path.getsize(path) - 4096)
+        file.truncate(os.path.getsize(path) + 4096)
+
+
+def exchange_with_an_older_one(path):
+    shutil.copy(sorted(glob.glob(os.path.join(os.path.dirname(path), "checkpoint-*.safetensors")))[0], path)
+
+
+# What may have happened to a checkpoint, and what is said of it after its name.
+ON_THE_DISK = [
+    (tear, ".partial was abandoned while it was written"),
+    (lambda path: os.truncate(path, os.path.getsize(path) // 2), " is damaged: "),
+    (lambda path: os.truncate(path, 0), " is damaged: "),
+    (blank_the_end, " is damaged: its values have another hash"),
+    (flip, " is damaged: its values have another hash"),
+    (exchange_with_an_older_one, " has another state than its name says"),
+    (os.unlink, ""),
+]
 
 
 class Killed(unittest.TestCase):
@@ -121,42 +168,132 @@ class Ways(unittest.TestCase):
             self.assertEqual(whole(mesh, run), digest)
 
 
+class KilledAgain(unittest.TestCase):
+    """A node is killed while its run is about to go on: that is said, nothing is lost, and the next resume ends as ever."""
+
+    JOB = {"steps": 160, "checkpoint-every": "50ms"}
+
+    def test_at_every_moment(self):
+        with Mesh(2) as mesh:
+            digest = whole(mesh, mesh.start(self.JOB))
+            run = interrupt(mesh, self.JOB, after=20)
+            # Proposed, and not heard yet: node-b is stopped.
+            mesh[1].signal(signal.SIGSTOP)
+            follower = mesh.follow("resume", run)
+            wait_until("it is proposed", lambda: mesh.run(run)["state"] == "STARTING")
+            mesh[1].kill()
+            follower.finish().ends(1, "node-a lost the connection to node-b")
+            self.come_back(mesh, 1, run, "INTERRUPTED")
+            # While they prepare it: a member, and the one that was asked.
+            for victim, said in ((1, (1, "node-a lost the connection to node-b")), (0, (3, "no tgd answers at ", " any longer"))):
+                mesh.configure(victim, fault="kill@prepare:0")
+                mesh.restart([victim])
+                follower = mesh.follow("resume", run)
+                self.assertEqual(mesh[victim].wait(), -signal.SIGKILL)
+                follower.finish().ends(*said)
+                self.come_back(mesh, victim, run, "INTERRUPTED")
+            # In its first steps.
+            begins = min(step_of(checkpoints(node, run)[0]) for node in mesh.nodes)
+            mesh.configure(1, fault=f"kill@reduce:{begins + 1}")
+            mesh.restart([1])
+            follower = mesh.follow("resume", run)
+            self.assertEqual(follower.first_line(), run)
+            self.assertEqual(mesh[1].wait(), -signal.SIGKILL)
+            follower.finish().ends(5, f"run {run} FAILED", "node-b")
+            self.come_back(mesh, 1, run, "FAILED")
+            mesh.ctl_ok("resume", run)
+            self.assertEqual(whole(mesh, run), digest)
+
+    def come_back(self, mesh, victim, run, state):
+        """Nothing was lost: every node says so, and how to go on."""
+        mesh.configure(victim, fault=None)
+        mesh[victim].start()
+        mesh.wait_ready()
+        for index, node in enumerate(mesh.nodes):
+            wait_until(lambda: f"{node.name} says {state}: {mesh.run(run, node=index)}", lambda: mesh.run(run, node=index)["state"] == state)
+            self.assertIn("can resume at ", mesh.ctl_ok("status", run, node=index).out)
+
+
 class Damage(unittest.TestCase):
     """Nothing is lost by what cannot be read, and the message says what to do."""
 
     def test_files(self):
+        """Each kind alone: a state that is asked for is refused by name, and all stays as it was. All at once: what is older
+        and whole is taken."""
         with Mesh(2) as mesh:
-            run = interrupt(mesh, SLOW, after=20)
-            common = set(map(os.path.basename, checkpoints(mesh[0], run))) & set(map(os.path.basename, checkpoints(mesh[1], run)))
-            if len(common) < 2:
-                self.skipTest(f"the nodes have {common} in common, and the damage takes one")
-            newest = sorted(common)[-1]
-            damages = {"cut short": lambda path: os.truncate(path, os.path.getsize(path) // 2), "flipped": self.flip, "foreign": lambda path: self.foreign(mesh, path)}
-            path = mesh[1].run_file(run, newest)
-            shutil.copy(path, mesh.folder)
-            for what, damage in damages.items():
-                with self.subTest(what=what):
-                    shutil.copy(os.path.join(mesh.folder, newest), path)
-                    damage(path)
-                    reply = mesh.ctl_ok("resume", run, "--detach")
-                    wait_until(f"{newest} is refused by name", lambda: newest in mesh[1].log_text().split("event=state-refused")[-1])
-                    self.assertIn(run, reply.out)
-                    mesh.ctl_ok("stop", run)
-                    mesh.wait_ended(run)
-                    break  # it has gone on from the older one
+            other = mesh.start({"steps": 3, "seed": 9})
+            run, kept = self.interrupt_with_many(mesh, len(ON_THE_DISK) + 1)
+            newest, before = kept[-1], step_of(kept[-2])
+            for damage, why in ON_THE_DISK:
+                with self.subTest(why=why):
+                    damage(mesh[1].run_file(run, newest))
+                    self.refuses(mesh, run, step_of(newest), f"node-b has step {before}", newest + why if why else "")
+                    if os.path.exists(mesh[1].run_file(run, newest + ".partial")):
+                        os.unlink(mesh[1].run_file(run, newest + ".partial"))
+                    self.put_back(mesh, run, newest)
+            foreign = mesh[1].run_file(run, "checkpoint-000001-000001-0000000003.safetensors")
+            shutil.copy(mesh[1].run_file(other, "state.safetensors"), foreign)
+            self.refuses(mesh, run, 3, f"{os.path.basename(foreign)} is of another run, {other}")
+            os.unlink(foreign)
+            damaged = list(zip(reversed(kept), ON_THE_DISK))
+            for name, (damage, _) in damaged:
+                damage(mesh[1].run_file(run, name))
+            said = len(mesh[1].log_text())
+            mesh.ctl_ok("resume", run, "--detach")
+            refused = "".join(line for line in mesh[1].log_text()[said:].splitlines() if "event=state-refused" in line)
+            for name, (_, why) in damaged:
+                self.assertEqual(name in refused, bool(why), f"{name}, {why}: {refused}")
+            whole_one = step_of(kept[-1 - len(ON_THE_DISK)])
+            mesh.wait_for_step(run, whole_one + 1)
+            kill_all(mesh)
+            # What was further, of the lineage before, was given up with that.
+            self.put_back(mesh, run, newest)
+            start_all(mesh)
+            self.assertEqual(stretches(mesh[1], run)[-1]["from"]["step"], whole_one)
+            self.refuses(mesh, run, step_of(newest), f"{newest} was given up when the run went back behind it")
+
+    def refuses(self, mesh, run, step, *words):
+        """A resume from that step, with these words, a way out, and without any change."""
+        def all_files():
+            return [read(node.run_file(run, name)) for node in mesh.nodes for name in ("run.json", "views.jsonl")]
+
+        before = all_files()
+        mesh.ctl("resume", run, "--from", step).ends(4, f"not every node has the state of step {step}", "choose with --from", *words)
+        wait_until("the run is again what it was", lambda: mesh.run(run)["state"] == "INTERRUPTED")
+        self.assertEqual(all_files(), before)
+
+    def interrupt_with_many(self, mesh, count):
+        """A run that all nodes were killed in, with so many checkpoints that all have, more than a node keeps; their names."""
+        follower = mesh.follow("start", mesh.job_file(SLOW))
+        run = follower.first_line()
+
+        def names():
+            for node in mesh.nodes:
+                folder = os.path.join(mesh.folder, "kept", node.name)
+                os.makedirs(folder, exist_ok=True)
+                for path in checkpoints(node, run):
+                    try:
+                        os.link(path, os.path.join(folder, os.path.basename(path)))
+                    except (FileExistsError, FileNotFoundError):
+                        pass  # it is kept already, or has just gone
+            return sorted(set.intersection(*(set(os.listdir(os.path.join(mesh.folder, "kept", node.name))) for node in mesh.nodes)))
+
+        wait_until(lambda: f"{count} checkpoints that all have, not {names()}", lambda: len(names()) >= count)
+        kill_all(mesh)
+        follower.finish()
+        kept = names()
+        for node in mesh.nodes:
+            for path in checkpoints(node, run):
+                os.unlink(path)
+        for name in kept:
+            self.put_back(mesh, run, name)
+        start_all(mesh)
+        return run, kept
 
     @staticmethod
-    def flip(path):
-        with open(path, "r+b") as file:
-            file.seek(-100, os.SEEK_END)
-            byte = file.read(1)
-            file.seek(-100, os.SEEK_END)
-            file.write(bytes([byte[0] ^ 1]))
-
-    @staticmethod
-    def foreign(mesh, path):
-        other = mesh.start({"steps": 3, "seed": 9})
-        shutil.copy(mesh[0].run_file(other, "state.safetensors"), path)
+    def put_back(mesh, run, name):
+        for node in mesh.nodes:
+            shutil.copy(os.path.join(mesh.folder, "kept", node.name, name), node.run_file(run, name))
 
     def test_what_is_not_as_it_was(self):
         with Mesh(2) as mesh:
@@ -179,3 +316,50 @@ class Damage(unittest.TestCase):
             mesh.ctl("resume", run).ends(4, "node-b has no run")
             self.assertEqual(mesh.run(run)["state"], "INTERRUPTED")
             self.assertTrue(checkpoints(mesh[0], run))
+
+
+class FullDisks(unittest.TestCase):
+    """A disk that is full costs checkpoints, and neither the run nor a state that it has."""
+
+    JOB = {"steps": 160, "checkpoint-every": "50ms"}
+
+    def test_training_goes_on(self):
+        with SmallDisks(2) as mesh:
+            if mesh.why_not:
+                self.skipTest(mesh.why_not)
+            run = mesh.detach(self.JOB | {"steps": 100000})
+            wait_for_checkpoint(mesh, run)
+            mesh.fill(mesh[1])
+            wait_until("node-a tells what node-b warns of", lambda: "node-b did not write the checkpoint of step" in mesh.run(run)["reason"])
+            self.assertIn("No space left on device", mesh.run(run)["reason"])
+            self.assertIn("event=checkpoint-failed", mesh[1].log_text())
+            kept = {path: read(path) for path in checkpoints(mesh[1], run)}
+            at = mesh.run(run)["step"]
+            mesh.wait_for_step(run, at + 20)
+            self.assertEqual({path: read(path) for path in checkpoints(mesh[1], run)}, kept)
+            mesh.free(mesh[1])
+            wait_until("nobody warns any more", lambda: not mesh.run(run)["reason"])
+            wait_until("the next one is written", lambda: not set(kept) & set(checkpoints(mesh[1], run)))
+            mesh.ctl_ok("stop", run)
+            # A run that has room for none comes to its end, too.
+            mesh.wait_ended(run)
+            mesh.fill(mesh[1], room=2 << 20)
+            run = mesh.ctl("start", mesh.job_file(self.JOB)).ends(6, "COMPLETED", "node-b could not save", "No space left on device").out.strip()
+            self.assertEqual(mesh.run(run)["state"], "COMPLETED")
+            self.assertEqual(mesh[1].log_text().count("event=checkpoint run=" + run), 0)
+
+    def test_resume(self):
+        with SmallDisks(2) as mesh:
+            if mesh.why_not:
+                self.skipTest(mesh.why_not)
+            digest = whole(mesh, mesh.start(self.JOB))
+            run = interrupt(mesh, self.JOB, after=20)
+            mesh.fill(mesh[1])
+            kept = {path: read(path) for path in checkpoints(mesh[1], run)}
+            for _ in range(2):  # a second one has the same to go on from
+                mesh.ctl("resume", run).ends(5, "node-b: cannot write", "No space left on device")
+                mesh.wait_ended(run)
+            self.assertEqual({path: read(path) for path in checkpoints(mesh[1], run)}, kept)
+            mesh.free(mesh[1])
+            mesh.ctl_ok("resume", run)
+            self.assertEqual(whole(mesh, run), digest)

@@ -55,6 +55,16 @@ TEST(Resume, AMemberOffersPreparesAndVotes) {
   EXPECT_EQ(b.hears(kC, Commit{}), "begin run-1 again at 600, direct");
 }
 
+TEST(Resume, IsProposedAnewWithoutAChosenStateWhenALinkGetsAnotherKey) {
+  Machine a = finding();
+  EXPECT_EQ(a.hears(kB, states({900})), "");
+  EXPECT_EQ(a.hears(kC, states({900})), "");
+  EXPECT_EQ(a.offers(states({900})), kFound);
+  EXPECT_EQ(a.rekeys(kC),
+            "fail to b c: node-c, unreachable: the link between node-a and node-c gets another cluster key\ndrop\n"
+            "start run-1 again anew within 30000 ms");
+}
+
 TEST(Resume, WhoIsAskedAgainAnswersAgain) {
   Machine b = offering();
   EXPECT_EQ(b.hears(kC, to_go_on()), "offer to c: 900 600");

@@ -101,6 +101,22 @@ TEST(Membership, DifferingDataNameCountsAndTheFile) {
                            "differ); give every node the same files"));
 }
 
+TEST(Membership, AProposalIsMadeAnewWhenALinkGetsAnotherKey) {
+  Machine a = proposing();
+  EXPECT_EQ(a.waits(2'000), "");
+  EXPECT_EQ(a.rekeys(kC),
+            "fail to b c: node-c, unreachable: the link between node-a and node-c gets another cluster key\ndrop\n"
+            "start run-1 anew within 28000 ms");
+  EXPECT_TRUE(a->idle());
+  Machine b = voted();
+  EXPECT_EQ(b.rekeys(kA), "") << "node-a has not voted yet, and does so when it is connected to all";
+  EXPECT_EQ(b.rekeys(kC), "drop");
+  Machine late = proposing();
+  EXPECT_EQ(late.waits(30'000), "propose run-1 to b c");
+  EXPECT_EQ(late.rekeys(kC), proposal_fails("node-c", "unreachable", "node-a lost the connection to node-c"))
+      << "longer than its start-timeout";
+}
+
 TEST(Membership, VotesHaveADeadlineThatNamesTheMissing) {
   Machine a = proposing();
   EXPECT_EQ(a.hears(kB, yes()), "");

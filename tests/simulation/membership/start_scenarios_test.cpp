@@ -188,6 +188,32 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
   });
 }
 
+// Nodes bind their ports anew while they have nothing prepared, and that costs their links.
+TEST(StartScenarios, WhoGetsAnotherKeyMeanwhileDelaysAStartAndDoesNotEndIt) {
+  for_each_seed(400, {2, 32}, [](std::uint64_t seed, std::size_t nodes) {
+    NodeOptions options;
+    options.links_rekey = true;
+    Cluster cluster({nodes, seed}, options);
+    cluster.network().connect_all();
+    cluster.network().run_for(300);
+    const Seat proposer = cluster.any();
+    cluster.start(proposer, "run-1");
+    for (int rotation = 0; rotation < 2; ++rotation) {
+      const std::uint64_t after_frames = cluster.network().delivered() + cluster.random().between(0, nodes);
+      cluster.run_until([&] { return cluster.network().delivered() >= after_frames; }, 2'000);
+      const Seat one = cluster.any();
+      if (cluster.node(one).membership().state().value_or(schema::RunState::kPending) != schema::RunState::kPending)
+        continue;
+      for (const Seat peer : cluster.seats())
+        if (peer != one) cluster.network().break_connection(one, peer);
+    }
+    EXPECT_TRUE(cluster.runs_within(10'000));
+    ASSERT_NE(cluster.answer(proposer), nullptr);
+    EXPECT_TRUE(cluster.answer(proposer)->status.ok()) << cluster.answer(proposer)->status.error().message;
+    EXPECT_FALSE(cluster.two_runs_at_once());
+  });
+}
+
 // Its control thread beats on, its node's thread does nothing any more.
 TEST(StartScenarios, AProposerThatNeverDecidesHoldsNobodyForLong) {
   for_each_seed(300, {3, 32}, [](std::uint64_t seed, std::size_t nodes) {

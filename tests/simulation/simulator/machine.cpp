@@ -118,6 +118,11 @@ std::string words(const AnswerStart& action) {
       action.status.ok() ? "RUNNING" : kind_name(action.status.error().kind) + ": " + action.status.error().message;
   return "answer " + action.run_id + ": " + answer;
 }
+std::string words(const StartAnew& action) {
+  EXPECT_EQ(action.token, kToken);
+  return "start " + action.run.id + resume_of(action.run.resume) + " anew within " +
+         std::to_string(action.run.start_timeout_ms) + " ms";
+}
 std::string words(const AskStop& action) { return "ask to stop" + key_of(action.key); }
 
 }  // namespace
@@ -172,6 +177,9 @@ std::string Machine::cannot_join(Seat peer, const std::string& why) {
 }
 std::string Machine::disconnects(Seat peer) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.connection(peer, false, now_ms); });
+}
+std::string Machine::rekeys(Seat peer) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.connection(peer, false, now_ms, true); });
 }
 std::string Machine::hears(Seat from, const schema::FrameBody& body, std::uint64_t key, std::uint32_t view) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.frame(from, {key, view, 0}, body, now_ms); });

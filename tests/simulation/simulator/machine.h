@@ -33,6 +33,7 @@ class Machine {
   std::string resumes(const schema::Resume& resume, const std::string& id = "run-1", std::uint64_t key = kKey);
   std::string connects(Seat peer, std::uint16_t weight = 1);
   std::string disconnects(Seat peer);
+  std::string rekeys(Seat peer);  // disconnects, for one of both gets another cluster key
   std::string cannot_join(Seat peer, const std::string& why);
   std::string hears(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
                     std::uint32_t view = View::kFirst);

@@ -92,7 +92,7 @@ void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
 }
 
 void VirtualNode::on_connection(Seat peer, bool up) {
-  membership_.connection(peer, up, network_.now_ms());
+  membership_.connection(peer, up, network_.now_ms(), options_.links_rekey);
   carry_out_all();
 }
 
@@ -253,6 +253,12 @@ void VirtualNode::carry_out(const daemon::EndRun& action) {
 void VirtualNode::carry_out(const daemon::AnswerStart& action) {
   TG_CHECK(!answers_.contains(action.token), action.token);
   answers_[action.token] = {action.run_id, action.status, network_.now_ms()};
+}
+
+void VirtualNode::carry_out(const daemon::StartAnew& action) {
+  daemon::RunIdentity run = action.run;
+  run.key = network_.random().word();
+  membership_.start(action.token, run, network_.now_ms());
 }
 
 void VirtualNode::carry_out(const daemon::AskStop& action) {

@@ -43,6 +43,7 @@ struct NodeOptions {
   std::uint64_t least_prepare_ms = 1, most_prepare_ms = 200;
   std::uint64_t least_save_ms = 1, most_save_ms = 20;
   std::shared_ptr<VirtualDisk> disk = std::make_shared<VirtualDisk>();
+  bool links_rekey = false;  // every connection that breaks does so for one of both gets another key
   std::uint64_t run_ms = 0;  // then COMPLETED; 0 = until something ends it
   std::function<void(Seat, std::uint64_t key, bool begin)> on_begin_or_end;
   schema::Vote vote{true, ErrorKind::kFailed, "", 11, 22, 33, 44, 0.01, 16};
@@ -131,6 +132,7 @@ class VirtualNode : public Machine {
   void carry_out(const daemon::EndRun& action);
   void carry_out(const daemon::RecordEnd& action);
   void carry_out(const daemon::AnswerStart& action);
+  void carry_out(const daemon::StartAnew& action);
   void carry_out(const daemon::AskStop& action);
 
   struct BeforeRun {

@@ -45,15 +45,17 @@ class SmallDisks(Mesh):
         for node in self.nodes:
             subprocess.run(["umount", "--lazy", node.state_dir], capture_output=True)
 
-    def fill(self, node):
-        """To the last byte."""
+    def fill(self, node, room=0):
+        """To the last byte, but for so many."""
+        path = os.path.join(node.state_dir, FILLER)
         try:
-            with open(os.path.join(node.state_dir, FILLER), "ab", buffering=0) as file:
+            with open(path, "ab", buffering=0) as file:
                 while True:
                     file.write(bytes(1 << 20))
         except OSError as full:
             if full.errno != errno.ENOSPC:
                 raise
+        os.truncate(path, os.path.getsize(path) - room)
 
     def free(self, node):
         try:
