@@ -17,11 +17,9 @@ SLOW = {"steps": 2000, "checkpoint-every": "50ms"}  # nobody waits for its end
 
 def interrupt(mesh, job, after=1, how=kill_all):
     """A run of this job, killed after all have a checkpoint of that step; all nodes are back. Its id."""
-    follower = mesh.follow("start", mesh.job_file(job))
-    run = follower.first_line()
+    run = mesh.detach(job)
     wait_for_checkpoint(mesh, run, after)
     how(mesh)
-    follower.finish()
     start_all(mesh)
     return run
 
@@ -264,8 +262,7 @@ class Damage(unittest.TestCase):
 
     def interrupt_with_many(self, mesh, count):
         """A run that all nodes were killed in, with so many checkpoints that all have, more than a node keeps; their names."""
-        follower = mesh.follow("start", mesh.job_file(SLOW))
-        run = follower.first_line()
+        run = mesh.detach(SLOW)
 
         def names():
             for node in mesh.nodes:
@@ -280,7 +277,6 @@ class Damage(unittest.TestCase):
 
         wait_until(lambda: f"{count} checkpoints that all have, not {names()}", lambda: len(names()) >= count)
         kill_all(mesh)
-        follower.finish()
         kept = names()
         for node in mesh.nodes:
             for path in checkpoints(node, run):
