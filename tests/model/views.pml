@@ -24,6 +24,7 @@
      Who proposes has read all that there are (not to have read one is the same as its being made later). After the proposal
      nobody promises that ballot: to accept says as much.
    - Facts of a change are forgotten once none of its voters can read them.
+   - Of the last view, V, nothing is looked at but that it is installed: what would happen in it can break nothing.
    - At learning a Decide, recording it and installing the view are one action: a crash between the two is the same as a crash
      before, after which it is recorded by a process that is no member.
 
@@ -152,6 +153,8 @@ byte committed[N];
 byte fed[N];       /* a newcomer's state k of view[i]: k + 1 */
 byte up;
 
+byte rising; /* is down, and will be started again */
+
 byte crashes, wipes, holds, kills, suspicions;
 
 hidden byte x, y, z, k, ok, w, c;
@@ -238,7 +241,7 @@ inline forget_old() {
 
 inline commit(i) {
   d_step {
-    has[i] && committed[i] < S && !FROZEN(i) && GATE_OPEN(i) && !HELD(i) ->
+    has[i] && has[i] < V && committed[i] < S && !FROZEN(i) && GATE_OPEN(i) && !HELD(i) ->
     committed[i]++;
     REACHED(has[i], committed[i]) = REACHED(has[i], committed[i]) | BIT(i);
     printf("= %c commits state %d of view %d\n", NAME(i), committed[i], has[i]);
@@ -254,7 +257,7 @@ inline commit(i) {
 
 inline keep(i, step) {
   d_step {
-    L > 1 && has[i] && step >= start[has[i]] && (committed[i] == step || committed[i] == step + 1) && MAY_KEEP(i, step) && 4 * has[i] + step > kept[i] ->
+    L > 1 && has[i] && has[i] < V && step >= start[has[i]] && (committed[i] == step || committed[i] == step + 1) && MAY_KEEP(i, step) && 4 * has[i] + step > kept[i] ->
     kept[i] = 4 * has[i] + step;
     printf("= %c stores a checkpoint: view %d, state %d\n", NAME(i), has[i], step)
   }
@@ -583,12 +586,12 @@ inline accept(i, b) {
 #define CONCERNED(i, u) ((view[i] && VOTER(i, view[i])) || OF_VOTER(i, u))
 #endif
 
-#if defined(MUTANT_newcomer_keeps_nothing) || defined(MUTANT_checkpoint_newer_than_memory)
+#if defined(MUTANT_newcomer_keeps_nothing) || defined(MUTANT_checkpoint_newer_than_memory) || defined(MUTANT_checkpoint_of_any_key)
 #define STORE_ANEW(i, u) skip
 #else
 #define STORE_ANEW(i, u) kept[i] = (L > 1 -> 4 * u + start[u] : 0)
 #endif
-#ifdef MUTANT_checkpoint_newer_than_memory
+#if defined(MUTANT_checkpoint_newer_than_memory) || defined(MUTANT_checkpoint_of_any_key)
 #define STORE_UNDER_KEY(i, u) skip
 #else
 #define STORE_UNDER_KEY(i, u) kept[i] = 4 * u + start[u]
@@ -641,6 +644,7 @@ inline learn(i, u) {
     promised[i] = 0;
     accepted[i] = 0;
     fed[i] = 0;
+    if :: u == V -> has[i] = 0; committed[i] = 0; kept[i] = 0; REACHED(u, start[u]) = 0 :: else fi;
     forget_old()
   }
 }
@@ -713,24 +717,42 @@ inline restarted(i) {
   skip
 }
 
+/* Without PROGRESS a restart is at once, for nobody has to act. */
+#ifdef PROGRESS
+#define WORTH_IT(i) (view[i] < V)
+#define GOES_DOWN(i) up = up & ~BIT(i); rising = rising | BIT(i)
+#else
 #define WORTH_IT(i) (has[i] || fed[i] || promised[i]) /* others have nothing to lose */
+#define GOES_DOWN(i) skip
+#endif
 
 inline crash(i) {
   d_step {
     C && HAS(up, i) && crashes < C && WORTH_IT(i) ->
     crashes++;
     restarted(i);
-    printf("= %c crashes and is started again\n", NAME(i))
+    GOES_DOWN(i);
+    printf("= %c crashes\n", NAME(i))
   }
 }
 
-inline die(i) {
+inline rise(i) {
   d_step {
-    C && HAS(up, i) && crashes < C ->
+    HAS(rising, i) ->
+    up = up | BIT(i);
+    rising = rising & ~BIT(i);
+    printf("= %c is started again\n", NAME(i))
+  }
+}
+
+inline stay_away(i) {
+  d_step {
+    C && (HAS(up, i) || HAS(rising, i)) && crashes < C ->
     crashes++;
-    restarted(i);
+    if :: HAS(up, i) -> restarted(i) :: else fi;
     up = up & ~BIT(i);
-    printf("= %c dies\n", NAME(i))
+    rising = rising & ~BIT(i);
+    printf("= %c is gone for good\n", NAME(i))
   }
 }
 
@@ -740,6 +762,7 @@ inline wipe(i) {
     crashes++;
     wipes++;
     restarted(i);
+    GOES_DOWN(i);
     view[i] = 0;
     promised[i] = 0;
     accepted[i] = 0;
@@ -754,8 +777,8 @@ inline kill_all() {
   d_step {
     KA && kills < KA ->
     kills++;
-    for (x : 0 .. N - 1) { if :: HAS(up, x) -> restarted(x) :: else fi }
-    printf("= all are killed and started again\n")
+    for (x : 0 .. N - 1) { if :: HAS(up, x) && view[x] < V -> restarted(x); GOES_DOWN(x) :: else fi }
+    printf("= all are killed\n")
   }
 }
 
@@ -833,8 +856,11 @@ end:
 #if C > 0
   :: crash(me)
 #ifdef PROGRESS
-  :: die(me)
+  :: stay_away(me)
 #endif
+#endif
+#ifdef PROGRESS
+  :: rise(me)
 #endif
 #if W > 0
   :: wipe(me)
