@@ -699,7 +699,7 @@ inline feed(i, v) {
 
 inline restarted(i) {
 #ifdef MUTANT_decide_not_recorded
-  if :: view[i] > 1 && !promised[i] && has[i] -> view[i]--; accepted[i] = 0 :: else fi;
+  if :: view[i] > 1 && !promised[i] -> view[i]-- :: else fi;
 #endif
   has[i] = 0;
   committed[i] = 0;
@@ -722,7 +722,11 @@ inline restarted(i) {
 #define WORTH_IT(i) (view[i] < V)
 #define GOES_DOWN(i) up = up & ~BIT(i); rising = rising | BIT(i)
 #else
+#ifdef MUTANT_decide_not_recorded
+#define WORTH_IT(i) 1
+#else
 #define WORTH_IT(i) (has[i] || fed[i] || promised[i]) /* others have nothing to lose */
+#endif
 #define GOES_DOWN(i) skip
 #endif
 
@@ -879,7 +883,12 @@ end:
 
 #ifdef PROGRESS
 /* Nothing can happen any more. Of the newest view known to the living: if its voters that are up are a quorum (all, where nobody
-   has memory), its members are up and have finished. Not where a bound was used up. */
+   has memory and no person orders it), its members are up and have finished. Not where a bound was used up. */
+#ifdef ORDER
+#define ENOUGH(set, v) QUORUM(set, v)
+#else
+#define ENOUGH(set, v) ((set) == members[v])
+#endif
 inline look_at_the_end() {
   w = 0;
   for (x : 0 .. N - 1) { if :: HAS(up, x) && view[x] > w -> w = view[x] :: else fi }
@@ -894,7 +903,7 @@ inline look_at_the_end() {
   if
   :: w == 0 || w == V -> skip
   :: w && w < V && owner[AT(w, B)] -> skip
-  :: w && w < V && !owner[AT(w, B)] && (z -> QUORUM(y, w) : (y == members[w] && key[w] < L)) ->
+  :: w && w < V && !owner[AT(w, B)] && (z -> QUORUM(y, w) : (ENOUGH(y, w) && key[w] < L)) ->
     assert(P5_members_go_on || ok)
   :: else -> skip
   fi
