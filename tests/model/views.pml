@@ -335,8 +335,9 @@ inline promise_now(i, b) {
 #else
 #define REASON(i, v) (ANY(MISSING_ONE, v, 0) || ANY(FROZEN_ONE, v, 0) || NEWCOMER_WAITS(i, v))
 #endif
-#define CLAIM(i, v, b) ((b == 1 || owner[AT(v, b - (b > 1))]) && (suspicions < SP || (!ANY(BEFORE, v, i) && !ANY_LIVE(v) && REASON(i, v))))
+/* The most senior voter that is up, where no coordinator is at work; ballots are taken in their order. */
 #define FOR_A_REASON(i, v) (!ANY(BEFORE, v, i) && !ANY_LIVE(v) && REASON(i, v))
+#define CLAIM(i, v, b) ((b == 1 || owner[AT(v, b - (b > 1))]) && (suspicions < SP || FOR_A_REASON(i, v)))
 /* The coordinator waits for every voter that it hears. */
 #define WAITED_FOR(i, v, b) (HAS(up, i) && VOTER(i, v) && view[i] <= v && !HAS(got[AT(v, b)], i) && !(view[i] == v && promised[i] > b))
 #define HEARD_ALL(v, b) (!ANY(WAITED_FOR, v, b))
@@ -602,6 +603,12 @@ inline accept(i, b) {
 #define STORES(i, u) OF_VOTER(i, u)
 #endif
 
+#ifdef MUTANT_no_undo
+#define GOES_ON_AT(i, u) committed[i]
+#else
+#define GOES_ON_AT(i, u) start[u]
+#endif
+
 /* Records a Decide and installs the view. */
 inline learn(i, u) {
   d_step {
@@ -617,12 +624,7 @@ inline learn(i, u) {
         assert(P6_member_has_the_state || has[i] == u - 1);
         assert(P3_undo_by_one || committed[i] == start[u] || committed[i] == start[u] + 1);
         assert(P3_undo_by_one || committed[i] == start[u] || !CONFIRMED(u - 1, committed[i]));
-#ifdef MUTANT_no_undo
-        start[u] = start[u];
-        same_line(u - 1, u, committed[i]);
-        assert(P2_one_state_a_step || ok);
-#endif
-        same_line(u - 1, u, start[u]);
+        same_line(u - 1, u, GOES_ON_AT(i, u));
         assert(P2_one_state_a_step || ok)
       :: else -> /* the newcomer */
         assert(P6_member_has_the_state || (view[i] == u - 1 && fed[i] == start[u] + 1));
