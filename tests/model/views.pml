@@ -1,0 +1,948 @@
+/* View changes (DESIGN 6b), checked with Spin: tests/model/run.
+
+   What is here. Each seat is one process. A change of view v -> v+1 is one decision of Paxos among the voters of v, whose
+   votes (view, promised ballot, accepted ballot) and newest checkpoint lie on disk; a crash loses the rest, a wiped directory
+   loses all. Who promises reads its committed step and freezes in the same action. Members go back by one state at most.
+   Newcomers are held for, fed, and become members and voters by one change. Where nobody has memory the voters go on from
+   a checkpoint under a new run key.
+
+   What it leaves out. Links and one-way cuts (LEAVEOUT stands for any choice of members), timers, Goodbye and a planned leave
+   (it would be one more reason for a ballot: see CLAIM), ends of a run, flags, digests, weights, torn files, forced resume
+   without a quorum, more than four seats.
+
+   How it is said.
+   - A message is a fact that stays. It is told at once and read at any time or never: so there are no actions for announcing
+     a step, reporting it, confirming it or lifting a hold, and nothing is lost but by never being read.
+   - A process that does nothing any more is dead, or cut off. A crash is a restart with what is on disk (PROGRESS: or the end).
+   - What a state is made of: E(v, k), state k in view v, is the list of the views that made its steps 1 to k. Views are told
+     apart by their number alone, for P1 holds; so each start decided says what E is, and no seat needs to carry it. Whoever
+     takes over a state has to find that E is the same before and after.
+   - The half that a member does not stand on is taken as torn as soon as the gate of its step is open (the worst case): an
+     undone step must not be confirmed.
+   - Ballots are numbers; whose one is, is written where it is claimed: any order of owners is possible.
+   - The promises of one ballot are summed up as they come: sets, steps, the highest accepted ballot, the newest checkpoint.
+     Who proposes has read all that there are (not to have read one is the same as its being made later). After the proposal
+     nobody promises that ballot: to accept says as much.
+   - Facts of a change are forgotten once none of its voters can read them.
+   - Of the last view, V, nothing is looked at but that it is installed: what would happen in it can break nothing.
+   - At learning a Decide, recording it and installing the view are one action: a crash between the two is the same as a crash
+     before, after which it is recorded by a process that is no member.
+
+   Bounds. N seats, of which the first M are the first view; V views; B ballots a change; S steps; C crashes of one, W of them
+   with the directory wiped; J holds; KA kills of all; L run keys; LEAVEOUT: one promiser may be left out; ORDER: a person
+   orders `tgctl resume`. PROGRESS: what has to happen happens; SP: ballots without a reason (without PROGRESS they are free).
+
+   Properties: P1 to P6 of DESIGN 6b, each assertion with its name. P5 under PROGRESS: facts only grow, so every run ends (np
+   cycles are looked for too), and what stands at the end is looked at.
+
+   MUTANT_*: a rule left out, which has to break a property. */
+
+#ifndef N
+#define N 2
+#endif
+#ifndef M
+#define M N
+#endif
+#ifndef V
+#define V 2
+#endif
+#ifndef B
+#define B 1
+#endif
+#ifndef S
+#define S 1
+#endif
+#ifndef C
+#define C 0
+#endif
+#ifndef W
+#define W 0
+#endif
+#ifndef J
+#define J 0
+#endif
+#ifndef KA
+#define KA 0
+#endif
+#ifndef L
+#define L 1
+#endif
+#ifndef SP
+#define SP 0
+#endif
+
+#define BIT(i) (1 << (i))
+#define HAS(set, i) (((set) >> (i)) & 1)
+#define COUNT(set) (((set) & 1) + (((set) >> 1) & 1) + (((set) >> 2) & 1) + (((set) >> 3) & 1))
+#define WITHIN(part, whole) (((part) & ~(whole)) == 0)
+#define PAIR(word, i) (((word) >> (2 * (i))) & 3) /* two bits for each seat */
+#define ALL_SEATS ((1 << N) - 1)
+#define NAME(i) (65 + (i))
+
+#if N == 2
+#define ANY(F, v, b) (F(0, v, b) || F(1, v, b))
+#elif N == 3
+#define ANY(F, v, b) (F(0, v, b) || F(1, v, b) || F(2, v, b))
+#else
+#define ANY(F, v, b) (F(0, v, b) || F(1, v, b) || F(2, v, b) || F(3, v, b))
+#endif
+
+/* The names of what is claimed; always false. A broken one is printed with its assertion. */
+hidden byte P1_one_view_a_number;
+hidden byte P2_one_state_a_step;
+hidden byte P3_start_covers_confirmed;
+hidden byte P3_undo_by_one;
+hidden byte P3_on_the_line_of_v;
+hidden byte P3_nobody_with_state_lives;
+hidden byte P4_a_vote_stands;
+hidden byte P5_something_is_offered;
+hidden byte P5_members_go_on;
+hidden byte P6_member_has_the_state;
+hidden byte P6_joins_by_a_hold;
+
+/* Views that are decided: facts. View v's member i is process PAIR(incarnations[v], i) of its seat. */
+byte newest;
+byte members[V + 1];
+byte incarnations[V + 1];
+byte start[V + 1];
+byte key[V + 1];
+byte since[(V + 1) * N]; /* the view from which on a seat has been a member */
+byte senior[V + 1];
+#define SINCE(v, i) since[(v) * N + (i)]
+
+/* Steps: who has announced state k in view v. Held at k: hold[v] = k + 1. What the newcomer told: seat, incarnation, k + 1. */
+byte reached[(V + 1) * (S + 2)];
+#define REACHED(v, k) reached[(v) * (S + 2) + (k)]
+#define CONFIRMED(v, k) WITHIN(members[v], REACHED(v, k))
+byte hold[V + 1];
+byte told[V + 1];
+#define TOLD_SEAT(v) (told[v] & 3)
+#define TOLD_INCARNATION(v) ((told[v] >> 2) & 3)
+#define TOLD_STATE(v) (told[v] >> 4)
+
+/* Ballot b of the change from view v: facts. */
+#define AT(v, b) (((v) - 1) * B + (b) - 1)
+#define BALLOTS ((V - 1) * B)
+byte owner[BALLOTS];   /* 16 + seat + 4 * incarnation */
+byte got[BALLOTS];     /* who promised, */
+byte memory[BALLOTS];  /* with state of v in memory, */
+byte steps[BALLOTS];   /* committed steps of these, */
+byte present[BALLOTS]; /* as which incarnations, */
+byte adopt[BALLOTS];   /* the highest ballot that one of them had accepted, */
+byte offer[BALLOTS];   /* the newest checkpoint offered: 4 * view + step, */
+byte offering[BALLOTS];/* by whom */
+byte value_members[BALLOTS];
+byte value_incarnations[BALLOTS];
+byte value_how[BALLOTS]; /* start, + 4: from a checkpoint, + 8: by a person's order */
+byte agreed[BALLOTS];    /* who accepted */
+#define OWNER(c) (owner[c] & 3)
+#define OWNER_INCARNATION(c) ((owner[c] >> 2) & 3)
+#define TICKET(i) (16 + (i) + 4 * incarnation[i])
+
+/* A seat's disk. */
+byte view[N];     /* newest Decide recorded; 0: none */
+byte promised[N]; /* in that view */
+byte accepted[N];
+byte kept[N];     /* newest checkpoint: 4 * view + step; 0: none */
+byte born[N];     /* the incarnation that made the directory */
+
+/* A seat's process. */
+byte incarnation[N];
+byte has[N];       /* the view whose state is in memory; 0: none */
+byte committed[N];
+byte fed[N];       /* a newcomer's state k of view[i]: k + 1 */
+byte up;
+
+byte rising; /* is down, and will be started again */
+
+byte crashes, wipes, holds, kills, suspicions;
+
+hidden byte x, y, z, k, ok, w, c;
+
+#define OF_VOTER(i, v) (HAS(members[v], i) && born[i] <= PAIR(incarnations[v], i))
+#ifdef MUTANT_wiped_votes
+#define VOTER(i, v) HAS(members[v], i)
+#else
+#define VOTER(i, v) OF_VOTER(i, v)
+#endif
+#ifdef MUTANT_join_without_incarnation
+#define MEMBER(i, v) (HAS(members[v], i) && (PAIR(incarnations[v], i) == incarnation[i] || !HAS(members[v - 1], i)))
+#else
+#define MEMBER(i, v) (HAS(members[v], i) && PAIR(incarnations[v], i) == incarnation[i])
+#endif
+#define VOTES(i) (HAS(up, i) && view[i] && view[i] < V && VOTER(i, view[i]))
+#ifdef MUTANT_any_half
+#define QUORUM(set, v) (2 * COUNT(set) >= COUNT(members[v]))
+#else
+#define QUORUM(set, v) (2 * COUNT(set) > COUNT(members[v]) || (2 * COUNT(set) == COUNT(members[v]) && HAS(set, senior[v])))
+#endif
+
+/* ok = whether E(a, step) and E(b, step) are the same. */
+inline same_line(a, b, step) {
+  ok = 1;
+  for (k : 1 .. step) {
+    x = a;
+    do :: start[x] >= k -> x-- :: else -> break od;
+    y = b;
+    do :: start[y] >= k -> y-- :: else -> break od;
+    ok = ok && x == y
+  }
+}
+
+/* What is confirmed in v is not below the start of v + 1. */
+inline check_confirmed(v) {
+  if
+  :: v < newest && key[v + 1] == key[v] ->
+    for (k : start[v + 1] + 1 .. S) { assert(P3_start_covers_confirmed || !CONFIRMED(v, k)) }
+  :: else
+  fi
+}
+
+/* Facts of changes that no voter can read any more. */
+inline forget_old() {
+#ifndef MUTANT_decide_not_recorded
+  for (x : 1 .. V - 1) {
+    ok = x < newest;
+    for (y : 0 .. N - 1) { ok = ok && !(VOTER(y, x) && view[y] <= x) }
+    if
+    :: ok ->
+      for (y : 1 .. B) {
+        c = AT(x, y);
+        owner[c] = 0; got[c] = 0; value_members[c] = 0; value_incarnations[c] = 0; value_how[c] = 0; agreed[c] = 0;
+        memory[c] = 0; steps[c] = 0; present[c] = 0; adopt[c] = 0; offer[c] = 0; offering[c] = 0
+      }
+      for (y : 0 .. S) { REACHED(x, y) = 0 }
+      hold[x] = 0;
+      told[x] = 0
+    :: else
+    fi
+  }
+#endif
+  skip
+}
+
+/* --- Steps --- */
+
+#ifdef MUTANT_no_gate
+#define GATE_OPEN(i) 1
+#else
+#define GATE_OPEN(i) CONFIRMED(has[i], committed[i])
+#endif
+#ifdef MUTANT_hold_ignored
+#define HELD(i) 0
+#else
+#define HELD(i) (hold[has[i]] == committed[i] + 1)
+#endif
+#ifdef MUTANT_no_freeze
+#define FROZEN(i) 0
+#else
+#define FROZEN(i) (promised[i] > 0)
+#endif
+
+inline commit(i) {
+  d_step {
+    has[i] && has[i] < V && committed[i] < S && !FROZEN(i) && GATE_OPEN(i) && !HELD(i) ->
+    committed[i]++;
+    REACHED(has[i], committed[i]) = REACHED(has[i], committed[i]) | BIT(i);
+    printf("= %c commits state %d of view %d\n", NAME(i), committed[i], has[i]);
+    check_confirmed(has[i])
+  }
+}
+
+#ifdef MUTANT_checkpoint_at_commit
+#define MAY_KEEP(i, step) 1
+#else
+#define MAY_KEEP(i, step) CONFIRMED(has[i], step)
+#endif
+
+inline keep(i, step) {
+  d_step {
+    L > 1 && has[i] && has[i] < V && step >= start[has[i]] && (committed[i] == step || committed[i] == step + 1) && MAY_KEEP(i, step) && 4 * has[i] + step > kept[i] ->
+    kept[i] = 4 * has[i] + step;
+    printf("= %c stores a checkpoint: view %d, state %d\n", NAME(i), has[i], step)
+  }
+}
+
+/* --- A change of view --- */
+
+#if defined(MUTANT_checkpoint_of_any_key) || defined(MUTANT_checkpoint_newer_than_memory)
+#define OFFERED(i) 1
+#else
+#define OFFERED(i) (key[kept[i] / 4] == key[view[i]])
+#endif
+#ifdef MUTANT_checkpoint_newer_than_memory
+#define NEWER(a, b) ((a) && (!(b) || (a) % 4 > (b) % 4))
+#else
+#define NEWER(a, b) ((a) > (b))
+#endif
+
+/* The promise, the committed step and the freeze: one action. */
+inline promise_now(i, b) {
+  c = AT(view[i], b);
+#ifndef NO_P4
+  for (x : 1 .. B) {
+    y = AT(view[i], x);
+    assert(P4_a_vote_stands || x <= b || (!HAS(got[y], i) && !HAS(agreed[y], i)));
+    assert(P4_a_vote_stands || x <= accepted[i] || !HAS(agreed[y], i))
+  }
+#endif
+  promised[i] = b;
+  got[c] = got[c] | BIT(i);
+  present[c] = present[c] | (incarnation[i] << (2 * i));
+  if
+  :: has[i] ->
+    memory[c] = memory[c] | BIT(i);
+    steps[c] = steps[c] | (committed[i] << (2 * i))
+  :: else
+  fi;
+  adopt[c] = (accepted[i] > adopt[c] -> accepted[i] : adopt[c]);
+  if
+  :: kept[i] && OFFERED(i) ->
+    if
+    :: NEWER(kept[i], offer[c]) -> offer[c] = kept[i]; offering[c] = BIT(i)
+    :: kept[i] == offer[c] -> offering[c] = offering[c] | BIT(i)
+    :: else
+    fi
+  :: else
+  fi;
+  assert(P5_something_is_offered || L == 1 || got[c] != members[view[i]] || memory[c] || adopt[c] || offer[c])
+}
+
+#ifdef PROGRESS
+/* A member's process is gone; its newer one is not the member. */
+#define MISSING_ONE(i, v, b) (HAS(members[v], i) && !(HAS(up, i) && PAIR(incarnations[v], i) == incarnation[i]))
+#define FROZEN_ONE(i, v, b) (HAS(up, i) && VOTER(i, v) && view[i] == v && promised[i])
+#define ABOVE(i, v, b) (HAS(up, i) && VOTER(i, v) && view[i] == v && promised[i] > b)
+#define LIVE(v, b) (owner[AT(v, b)] && HAS(up, OWNER(AT(v, b))) && incarnation[OWNER(AT(v, b))] == OWNER_INCARNATION(AT(v, b)) && \
+  view[OWNER(AT(v, b))] == v && promised[OWNER(AT(v, b))] == b && !ANY(ABOVE, v, b))
+#if B == 1
+#define ANY_LIVE(v) LIVE(v, 1)
+#elif B == 2
+#define ANY_LIVE(v) (LIVE(v, 1) || LIVE(v, 2))
+#elif B == 3
+#define ANY_LIVE(v) (LIVE(v, 1) || LIVE(v, 2) || LIVE(v, 3))
+#elif B == 4
+#define ANY_LIVE(v) (LIVE(v, 1) || LIVE(v, 2) || LIVE(v, 3) || LIVE(v, 4))
+#else
+#define ANY_LIVE(v) (LIVE(v, 1) || LIVE(v, 2) || LIVE(v, 3) || LIVE(v, 4) || LIVE(v, 5))
+#endif
+/* j comes before i and may begin in its stead. */
+#define BEFORE(j, v, i) (HAS(up, j) && VOTER(j, v) && (SINCE(v, j) < SINCE(v, i) || (SINCE(v, j) == SINCE(v, i) && j < i)))
+#define NEWCOMER_LIVES(v) (told[v] && HAS(up, TOLD_SEAT(v)) && incarnation[TOLD_SEAT(v)] == TOLD_INCARNATION(v))
+#define NEWCOMER_WAITS(i, v) (i == senior[v] && has[i] == v && hold[v] && NEWCOMER_LIVES(v))
+#ifdef MUTANT_no_takeover
+#define REASON(i, v) (!promised[i] && (ANY(MISSING_ONE, v, 0) || NEWCOMER_WAITS(i, v)))
+#else
+#define REASON(i, v) (ANY(MISSING_ONE, v, 0) || ANY(FROZEN_ONE, v, 0) || NEWCOMER_WAITS(i, v))
+#endif
+/* The most senior voter that is up, where no coordinator is at work; ballots are taken in their order. */
+#define FOR_A_REASON(i, v) (!ANY(BEFORE, v, i) && !ANY_LIVE(v) && REASON(i, v))
+#define CLAIM(i, v, b) ((b == 1 || owner[AT(v, b - (b > 1))]) && (suspicions < SP || FOR_A_REASON(i, v)))
+/* The coordinator waits for every voter that it hears. */
+#define WAITED_FOR(i, v, b) (HAS(up, i) && VOTER(i, v) && view[i] <= v && !HAS(got[AT(v, b)], i) && !(view[i] == v && promised[i] > b))
+#define HEARD_ALL(v, b) (!ANY(WAITED_FOR, v, b))
+#else
+#define CLAIM(i, v, b) 1
+#define HEARD_ALL(v, b) 1
+#endif
+
+#ifdef MUTANT_ballot_reused
+#define REUSED(i, c) (OWNER(c) == i && OWNER_INCARNATION(c) != incarnation[i])
+#else
+#define REUSED(i, c) 0
+#endif
+
+/* Coordinator: a ballot above all in its own file; its own promise first. */
+inline claim(i, b) {
+  d_step {
+    VOTES(i) && promised[i] < b && (!owner[AT(view[i], b)] || REUSED(i, AT(view[i], b))) && CLAIM(i, view[i], b) ->
+#ifdef PROGRESS
+    if :: FOR_A_REASON(i, view[i]) :: else -> suspicions++ fi;
+#endif
+    printf("= %c begins ballot %d of view %d with its own promise: %d in memory, committed %d\n", NAME(i), b, view[i], has[i] > 0, committed[i]);
+    c = AT(view[i], b);
+    owner[c] = TICKET(i);
+    got[c] = 0; value_members[c] = 0; value_incarnations[c] = 0; value_how[c] = 0;
+    promise_now(i, b)
+  }
+}
+inline promise(i, b) {
+  d_step {
+    VOTES(i) && promised[i] < b && owner[AT(view[i], b)] && !value_members[AT(view[i], b)] ->
+    printf("= %c promises ballot %d of view %d: %d in memory, committed %d, accepted ballot %d\n", NAME(i), b, view[i], has[i] > 0, committed[i], accepted[i]);
+    promise_now(i, b)
+  }
+}
+
+#define PROPOSES(i, b) (VOTES(i) && promised[i] == b && owner[AT(view[i], b)] == TICKET(i) && !value_members[AT(view[i], b)] && \
+  QUORUM(got[AT(view[i], b)], view[i]) && HEARD_ALL(view[i], b))
+
+inline proposed(i, b) {
+  printf("= %c proposes in ballot %d of view %d: members %d, start %d, from a checkpoint %d\n", NAME(i), b, view[i], value_members[c], value_how[c] & 3, value_how[c] / 4);
+  memory[c] = 0; steps[c] = 0; present[c] = 0; adopt[c] = 0; offer[c] = 0; offering[c] = 0
+}
+
+#ifdef MUTANT_max_start
+#define START_BEGINS 0
+#define START_OF(step, best) (step > best)
+#else
+#define START_BEGINS 3
+#define START_OF(step, best) (step < best)
+#endif
+
+/* Value of the set z of members: start at the least of their steps. */
+inline value_of(set) {
+  value_members[c] = set;
+  value_incarnations[c] = 0;
+  ok = START_BEGINS;
+  for (x : 0 .. N - 1) {
+    if
+    :: HAS(set, x) ->
+      value_incarnations[c] = value_incarnations[c] | (PAIR(present[c], x) << (2 * x));
+      if :: HAS(memory[c], x) && START_OF(PAIR(steps[c], x), ok) -> ok = PAIR(steps[c], x) :: else fi
+    :: else
+    fi
+  }
+  value_how[c] = ok
+}
+
+inline value_of_checkpoint(v, how) {
+  same_line(v, offer[c] / 4, offer[c] % 4);
+  assert(P3_on_the_line_of_v || ok);
+  value_members[c] = offering[c];
+  value_incarnations[c] = 0;
+  for (x : 0 .. N - 1) {
+    if
+    :: HAS(offering[c], x) -> value_incarnations[c] = value_incarnations[c] | (PAIR(present[c], x) << (2 * x))
+    :: else
+    fi
+  }
+  value_how[c] = offer[c] % 4 + how
+}
+
+#ifdef MUTANT_no_adoption
+#define ADOPT(c) 0
+#else
+#define ADOPT(c) adopt[c]
+#endif
+
+/* An accepted value; else who has memory, all of them (LEAVEOUT: but one). */
+inline propose(i, b, left_out) {
+  d_step {
+    PROPOSES(i, b) && (ADOPT(AT(view[i], b)) -> left_out == 0 : (memory[AT(view[i], b)] & ~left_out) && WITHIN(left_out, memory[AT(view[i], b)])) ->
+    c = AT(view[i], b);
+    if
+    :: ADOPT(c) ->
+      y = AT(view[i], adopt[c]);
+      value_members[c] = value_members[y];
+      value_incarnations[c] = value_incarnations[y];
+      value_how[c] = value_how[y]
+    :: else ->
+#ifdef MUTANT_value_with_silent
+      z = members[view[i]];
+      for (x : 0 .. N - 1) { if :: !HAS(got[c], x) -> present[c] = present[c] | (PAIR(incarnations[view[i]], x) << (2 * x)) :: else fi }
+#else
+      z = memory[c] & ~left_out;
+#endif
+      value_of(z)
+    fi;
+    proposed(i, b)
+  }
+}
+
+/* The same list and the newcomer, at the held step. */
+#ifdef MUTANT_join_before_fed
+#define NEWCOMER_FED(v) 1
+#else
+#define NEWCOMER_FED(v) (TOLD_STATE(v) == hold[v])
+#endif
+inline propose_newcomer(i, b) {
+  d_step {
+    PROPOSES(i, b) && !adopt[AT(view[i], b)] && memory[AT(view[i], b)] == members[view[i]] && hold[view[i]] && NEWCOMER_FED(view[i]) ->
+    c = AT(view[i], b);
+#ifdef MUTANT_join_before_fed
+    for (x : 0 .. N - 1) {
+      if :: !told[view[i]] && !HAS(members[view[i]], x) -> told[view[i]] = x + 4 * incarnation[x] + 16 * hold[view[i]] :: else fi
+    }
+#endif
+    value_of(memory[c]);
+    z = TOLD_SEAT(view[i]);
+    value_members[c] = value_members[c] | BIT(z);
+    value_incarnations[c] = value_incarnations[c] | (TOLD_INCARNATION(view[i]) << (2 * z));
+    value_how[c] = hold[view[i]] - 1;
+    proposed(i, b)
+  }
+}
+
+/* From a checkpoint under a new run key: nobody has memory, and all voters promised, or a person orders it. */
+#ifdef MUTANT_checkpoint_beside_memory
+#define NO_MEMORY(c) 1
+#elif defined(MUTANT_checkpoint_newer_than_memory)
+#define STEP_BELOW(i, v, c) (HAS(memory[c], i) && PAIR(steps[c], i) >= offer[c] % 4)
+#define NO_MEMORY(c) (!ANY(STEP_BELOW, 0, c))
+#else
+#define NO_MEMORY(c) (!memory[c])
+#endif
+#ifdef MUTANT_goes_on_without_all
+#define ALL_PROMISED(c, v) 1
+#else
+#define ALL_PROMISED(c, v) (got[c] == members[v])
+#endif
+inline propose_checkpoint(i, b) {
+  d_step {
+    PROPOSES(i, b) && NO_MEMORY(AT(view[i], b)) && !adopt[AT(view[i], b)] && offer[AT(view[i], b)] && key[view[i]] < L && ALL_PROMISED(AT(view[i], b), view[i]) ->
+    c = AT(view[i], b);
+    value_of_checkpoint(view[i], 4);
+    proposed(i, b)
+  }
+}
+inline propose_by_order(i, b) {
+  d_step {
+    PROPOSES(i, b) && NO_MEMORY(AT(view[i], b)) && !adopt[AT(view[i], b)] && offer[AT(view[i], b)] && key[view[i]] < L && got[AT(view[i], b)] != members[view[i]] ->
+    c = AT(view[i], b);
+    value_of_checkpoint(view[i], 12);
+    proposed(i, b)
+  }
+}
+
+inline decide(v) {
+  if
+  :: v < newest ->
+    assert(P1_one_view_a_number || (members[v + 1] == value_members[c] && incarnations[v + 1] == value_incarnations[c] &&
+      start[v + 1] == (value_how[c] & 3) && key[v + 1] == key[v] + (value_how[c] >= 4)))
+  :: else ->
+    printf("= view %d is decided\n", v + 1);
+    newest = v + 1;
+    members[v + 1] = value_members[c];
+    incarnations[v + 1] = value_incarnations[c];
+    start[v + 1] = value_how[c] & 3;
+    key[v + 1] = key[v] + (value_how[c] >= 4);
+    z = 0; /* the senior's since */
+    for (x : 0 .. N - 1) {
+      if
+      :: HAS(members[v + 1], x) ->
+        SINCE(v + 1, x) = (HAS(members[v], x) -> SINCE(v, x) : v + 1);
+        if :: z == 0 || SINCE(v + 1, x) < z -> z = SINCE(v + 1, x); senior[v + 1] = x :: else fi
+      :: else
+      fi;
+      assert(P3_nobody_with_state_lives || value_how[c] / 4 != 1 || has[x] != v)
+    }
+    assert(P6_joins_by_a_hold || WITHIN(members[v + 1], members[v]) || (hold[v] == start[v + 1] + 1 && COUNT(members[v + 1]) == COUNT(members[v]) + 1));
+    check_confirmed(v)
+  fi
+}
+
+inline accept(i, b) {
+  d_step {
+    VOTES(i) && value_members[AT(view[i], b)] && promised[i] <= b && accepted[i] != b ->
+    c = AT(view[i], b);
+#ifndef NO_P4
+    for (x : b + 1 .. B) { assert(P4_a_vote_stands || (!HAS(got[AT(view[i], x)], i) && !HAS(agreed[AT(view[i], x)], i))) }
+#endif
+    promised[i] = b;
+    accepted[i] = b;
+    agreed[c] = agreed[c] | BIT(i);
+    printf("= %c accepts in ballot %d of view %d\n", NAME(i), b, view[i]);
+    if :: QUORUM(agreed[c], view[i]) -> decide(view[i]) :: else fi
+  }
+}
+
+/* Who may know of view u. */
+#ifdef PROGRESS
+#define HOLDER(j, u, i) (HAS(up, j) && view[j] == u && PASSES(j, u, i))
+#define COUNTED(i, b) (owner[AT(view[i], b)] == TICKET(i) && value_members[AT(view[i], b)] && QUORUM(agreed[AT(view[i], b)], view[i]))
+#if B == 1
+#define COUNTED_ANY(i) COUNTED(i, 1)
+#elif B == 2
+#define COUNTED_ANY(i) (COUNTED(i, 1) || COUNTED(i, 2))
+#elif B == 3
+#define COUNTED_ANY(i) (COUNTED(i, 1) || COUNTED(i, 2) || COUNTED(i, 3))
+#elif B == 4
+#define COUNTED_ANY(i) (COUNTED(i, 1) || COUNTED(i, 2) || COUNTED(i, 3) || COUNTED(i, 4))
+#else
+#define COUNTED_ANY(i) (COUNTED(i, 1) || COUNTED(i, 2) || COUNTED(i, 3) || COUNTED(i, 4) || COUNTED(i, 5))
+#endif
+#ifdef MUTANT_decide_not_passed_on
+/* The coordinator alone tells it. */
+#define PASSES(j, u, i) (ANY_OWNED(j, u - 1))
+#define OWNED(j, v, b) (owner[AT(v, b)] == TICKET(j) && QUORUM(agreed[AT(v, b)], v))
+#if B == 1
+#define ANY_OWNED(j, v) (v && OWNED(j, v, 1))
+#elif B == 2
+#define ANY_OWNED(j, v) (v && (OWNED(j, v, 1) || OWNED(j, v, 2)))
+#else
+#define ANY_OWNED(j, v) (v && (OWNED(j, v, 1) || OWNED(j, v, 2) || OWNED(j, v, 3)))
+#endif
+#else
+#define PASSES(j, u, i) 1
+#endif
+#define KNOWN(i, u) (ANY(HOLDER, u, i) || (view[i] == u - 1 && view[i] && COUNTED_ANY(i)))
+#else
+#define KNOWN(i, u) 1
+#endif
+
+#ifdef MUTANT_wiped_votes
+#define CONCERNED(i, u) HAS(members[u], i)
+#else
+#define CONCERNED(i, u) ((view[i] && VOTER(i, view[i])) || OF_VOTER(i, u))
+#endif
+
+#if defined(MUTANT_newcomer_keeps_nothing) || defined(MUTANT_checkpoint_newer_than_memory) || defined(MUTANT_checkpoint_of_any_key)
+#define STORE_ANEW(i, u) skip
+#else
+#define STORE_ANEW(i, u) kept[i] = (L > 1 -> 4 * u + start[u] : 0)
+#endif
+#if defined(MUTANT_checkpoint_newer_than_memory) || defined(MUTANT_checkpoint_of_any_key)
+#define STORE_UNDER_KEY(i, u) skip
+#else
+#define STORE_UNDER_KEY(i, u) kept[i] = 4 * u + start[u]
+#endif
+#ifdef MUTANT_only_members_store
+#define STORES(i, u) MEMBER(i, u)
+#else
+#define STORES(i, u) OF_VOTER(i, u)
+#endif
+
+#ifdef MUTANT_no_undo
+#define GOES_ON_AT(i, u) committed[i]
+#else
+#define GOES_ON_AT(i, u) start[u]
+#endif
+
+/* Records a Decide and installs the view. */
+inline learn(i, u) {
+  d_step {
+    HAS(up, i) && u <= newest && view[i] < u && CONCERNED(i, u) && KNOWN(i, u) ->
+    printf("= %c records view %d\n", NAME(i), u);
+    if
+    :: u > 1 && MEMBER(i, u) ->
+      if
+      :: key[u] != key[u - 1] -> /* goes on from its checkpoint */
+        same_line(kept[i] / 4, u, start[u]);
+        assert(P6_member_has_the_state || (ok && kept[i] && kept[i] % 4 == start[u]))
+      :: key[u] == key[u - 1] && HAS(members[u - 1], i) ->
+        assert(P6_member_has_the_state || has[i] == u - 1);
+        assert(P3_undo_by_one || committed[i] == start[u] || committed[i] == start[u] + 1);
+        assert(P3_undo_by_one || committed[i] == start[u] || !CONFIRMED(u - 1, committed[i]));
+        same_line(u - 1, u, GOES_ON_AT(i, u));
+        assert(P2_one_state_a_step || ok)
+      :: else -> /* the newcomer */
+        assert(P6_member_has_the_state || (view[i] == u - 1 && fed[i] == start[u] + 1));
+        STORE_ANEW(i, u)
+      fi;
+      has[i] = u;
+      committed[i] = start[u];
+      REACHED(u, start[u]) = REACHED(u, start[u]) | BIT(i)
+    :: else ->
+      has[i] = 0;
+      committed[i] = 0
+    fi;
+    /* Whose voter goes on from its checkpoint stores it under the new key, whatever became of the process. */
+    if
+    :: u > 1 && key[u] != key[u - 1] && STORES(i, u) -> STORE_UNDER_KEY(i, u)
+    :: else
+    fi;
+    view[i] = u;
+    promised[i] = 0;
+    accepted[i] = 0;
+    fed[i] = 0;
+    if :: u == V -> has[i] = 0; committed[i] = 0; kept[i] = 0; REACHED(u, start[u]) = 0 :: else fi;
+    forget_old()
+  }
+}
+
+/* --- A newcomer --- */
+
+#define CANDIDATE(i, v, b) (HAS(up, i) && !HAS(members[v], i) && view[i] <= v)
+#define DONOR(i, v, step) (HAS(up, i) && has[i] == v && committed[i] == step)
+
+/* The senior has not announced its state yet, so nobody is beyond it. */
+inline begin_hold(i) {
+  d_step {
+    J && has[i] && i == senior[has[i]] && !promised[i] && !hold[has[i]] && holds < J && has[i] < V && !REACHED(has[i], committed[i] + 1) && ANY(CANDIDATE, has[i], 0) ->
+    holds++;
+    hold[has[i]] = committed[i] + 1;
+    told[has[i]] = 0;
+    printf("= %c holds all at state %d of view %d\n", NAME(i), committed[i], has[i])
+  }
+}
+
+#ifdef PROGRESS
+#define ENDS_HOLD(v) (told[v] -> !NEWCOMER_LIVES(v) : !ANY(CANDIDATE, v, 0))
+#else
+#define ENDS_HOLD(v) 1
+#endif
+inline end_hold(i) {
+  d_step {
+    J && has[i] && i == senior[has[i]] && !promised[i] && hold[has[i]] && ENDS_HOLD(has[i]) ->
+    hold[has[i]] = 0;
+    told[has[i]] = 0;
+    printf("= %c ends the hold\n", NAME(i))
+  }
+}
+
+/* The newcomer learns the newest view by asking. */
+inline feed(i, v) {
+  d_step {
+    J && v <= newest && CANDIDATE(i, v, 0) && hold[v] && !told[v] && CONFIRMED(v, hold[v] - 1) && ANY(DONOR, v, hold[v] - 1) ->
+    view[i] = v;
+    promised[i] = 0;
+    accepted[i] = 0;
+    has[i] = 0;
+    committed[i] = 0;
+    fed[i] = hold[v];
+    told[v] = i + 4 * incarnation[i] + 16 * hold[v];
+    printf("= %c is fed state %d of view %d\n", NAME(i), hold[v] - 1, v);
+    forget_old()
+  }
+}
+
+/* --- Deaths --- */
+
+inline restarted(i) {
+#ifdef MUTANT_decide_not_recorded
+  if :: view[i] > 1 && !promised[i] -> view[i]-- :: else fi;
+#endif
+  has[i] = 0;
+  committed[i] = 0;
+  fed[i] = 0;
+  incarnation[i]++;
+#ifdef MUTANT_ballot_reused
+  if :: promised[i] > accepted[i] && OWNER(AT(view[i], promised[i])) == i -> promised[i] = accepted[i] :: else fi;
+#endif
+#if defined(MUTANT_forget_vote) || defined(MUTANT_forget_promise)
+  promised[i] = 0;
+#endif
+#ifdef MUTANT_forget_vote
+  accepted[i] = 0;
+#endif
+  skip
+}
+
+/* Without PROGRESS a restart is at once, for nobody has to act. */
+#ifdef PROGRESS
+#define WORTH_IT(i) (view[i] < V)
+#define GOES_DOWN(i) up = up & ~BIT(i); rising = rising | BIT(i)
+#else
+#ifdef MUTANT_decide_not_recorded
+#define WORTH_IT(i) 1
+#else
+#define WORTH_IT(i) (has[i] || fed[i] || promised[i]) /* others have nothing to lose */
+#endif
+#define GOES_DOWN(i) skip
+#endif
+
+inline crash(i) {
+  d_step {
+    C && HAS(up, i) && crashes < C && WORTH_IT(i) ->
+    crashes++;
+    restarted(i);
+    GOES_DOWN(i);
+    printf("= %c crashes\n", NAME(i))
+  }
+}
+
+inline rise(i) {
+  d_step {
+    HAS(rising, i) ->
+    up = up | BIT(i);
+    rising = rising & ~BIT(i);
+    printf("= %c is started again\n", NAME(i))
+  }
+}
+
+inline stay_away(i) {
+  d_step {
+    C && (HAS(up, i) || HAS(rising, i)) && crashes < C ->
+    crashes++;
+    if :: HAS(up, i) -> restarted(i) :: else fi;
+    up = up & ~BIT(i);
+    rising = rising & ~BIT(i);
+    printf("= %c is gone for good\n", NAME(i))
+  }
+}
+
+inline wipe(i) {
+  d_step {
+    W && HAS(up, i) && crashes < C && wipes < W && view[i] ->
+    crashes++;
+    wipes++;
+    restarted(i);
+    GOES_DOWN(i);
+    view[i] = 0;
+    promised[i] = 0;
+    accepted[i] = 0;
+    kept[i] = 0;
+    born[i] = incarnation[i];
+    printf("= %c crashes, its directory is wiped\n", NAME(i));
+    forget_old()
+  }
+}
+
+inline kill_all() {
+  d_step {
+    KA && kills < KA ->
+    kills++;
+    for (x : 0 .. N - 1) { if :: HAS(up, x) && view[x] < V -> restarted(x); GOES_DOWN(x) :: else fi }
+    printf("= all are killed\n")
+  }
+}
+
+/* --- The seats --- */
+
+#define ORDINARY(i, b) :: propose(i, b, 0)
+#ifdef LEAVEOUT
+#define SHORTER(i, b) :: propose(i, b, 1) :: propose(i, b, 2) SHORTER3(i, b)
+#if N > 2
+#define SHORTER3(i, b) :: propose(i, b, 4)
+#else
+#define SHORTER3(i, b)
+#endif
+#else
+#define SHORTER(i, b)
+#endif
+#ifdef ORDER
+#define ORDERED(i, b) :: propose_by_order(i, b)
+#else
+#define ORDERED(i, b)
+#endif
+#define BALLOT(i, b) :: claim(i, b) :: promise(i, b) ORDINARY(i, b) SHORTER(i, b) :: propose_newcomer(i, b) :: propose_checkpoint(i, b) ORDERED(i, b) :: accept(i, b)
+
+proctype seat(byte me) {
+end:
+  do
+  :: commit(me)
+  BALLOT(me, 1)
+#if B > 1
+  BALLOT(me, 2)
+#endif
+#if B > 2
+  BALLOT(me, 3)
+#endif
+#if B > 3
+  BALLOT(me, 4)
+#endif
+#if B > 4
+  BALLOT(me, 5)
+#endif
+#if W > 0
+  :: learn(me, 1)
+#endif
+  :: learn(me, 2)
+#if V > 2
+  :: learn(me, 3)
+#endif
+#if V > 3
+  :: learn(me, 4)
+#endif
+#if V > 4
+  :: learn(me, 5)
+#endif
+#if L > 1
+  :: keep(me, 0)
+  :: keep(me, 1)
+#if S > 1
+  :: keep(me, 2)
+#endif
+#endif
+#if J > 0
+  :: begin_hold(me)
+  :: end_hold(me)
+  :: feed(me, 1)
+#if V > 2
+  :: feed(me, 2)
+#endif
+#if V > 3
+  :: feed(me, 3)
+#endif
+#if V > 4
+  :: feed(me, 4)
+#endif
+#endif
+#if C > 0
+  :: crash(me)
+#ifdef PROGRESS
+  :: stay_away(me)
+#endif
+#endif
+#ifdef PROGRESS
+  :: rise(me)
+#endif
+#if W > 0
+  :: wipe(me)
+#endif
+  od
+}
+
+#if KA > 0
+proctype power() {
+end:
+  do
+  :: kill_all()
+  od
+}
+#endif
+
+#ifdef PROGRESS
+/* Nothing can happen any more. Of the newest view known to the living: if its voters that are up are a quorum (all, where nobody
+   has memory and no person orders it), its members are up and have finished. Not where a bound was used up. */
+#ifdef ORDER
+#define ENOUGH(set, v) QUORUM(set, v)
+#else
+#define ENOUGH(set, v) ((set) == members[v])
+#endif
+inline look_at_the_end() {
+  w = 0;
+  for (x : 0 .. N - 1) { if :: HAS(up, x) && view[x] > w -> w = view[x] :: else fi }
+  y = 0; /* voters that are up */
+  z = 0; /* members that are up, with state */
+  ok = 1;
+  for (x : 0 .. N - 1) {
+    if :: HAS(up, x) && VOTER(x, w) -> y = y | BIT(x) :: else fi;
+    if :: HAS(up, x) && has[x] == w -> z = z | BIT(x) :: else fi;
+    ok = ok && (!HAS(members[w], x) || (HAS(up, x) && has[x] == w && committed[x] == S && !promised[x]))
+  }
+  if
+  :: w == 0 || w == V -> skip
+  :: w && w < V && owner[AT(w, B)] -> skip
+  :: w && w < V && !owner[AT(w, B)] && (z -> QUORUM(y, w) : (ENOUGH(y, w) && key[w] < L)) ->
+    assert(P5_members_go_on || ok)
+  :: else -> skip
+  fi
+}
+#endif
+
+init {
+  d_step {
+    newest = 1;
+    members[1] = (1 << M) - 1;
+    key[1] = 1;
+    up = ALL_SEATS;
+    for (x : 0 .. M - 1) {
+      view[x] = 1;
+      has[x] = 1;
+      SINCE(1, x) = 1;
+      kept[x] = (L > 1 -> 4 : 0)
+    }
+    REACHED(1, 0) = (1 << M) - 1;
+    x = 0
+  }
+  atomic {
+    run seat(0);
+    run seat(1);
+#if N > 2
+    run seat(2);
+#endif
+#if N > 3
+    run seat(3);
+#endif
+#if KA > 0
+    run power();
+#endif
+    skip
+  }
+#ifdef PROGRESS
+  timeout;
+  d_step { look_at_the_end() }
+#endif
+}
