@@ -133,6 +133,9 @@ struct Beat {
   step @4 :UInt64;
   progress @5 :UInt64;
   # Grows whenever the sender's run gets anything done; the same number for long means stuck.
+
+  view @6 :UInt32;
+  # The view of that run that the sender is in, 0 without one.
 }
 
 struct Reply {

@@ -115,6 +115,7 @@ struct Beat {  // one way, node to node
   Phase phase = Phase::kIdle;
   std::uint64_t step = 0;
   std::uint64_t progress = 0;  // grows whenever the member gets anything done
+  std::uint32_t view = 0;      // of that run
 };
 void fields(Is<Beat> auto& it, auto&& field) {
   field("node", it.node, node_name());
@@ -123,6 +124,7 @@ void fields(Is<Beat> auto& it, auto&& field) {
   field("phase", it.phase);
   field("step", it.step);
   field("progress", it.progress);
+  field("view", it.view);
 }
 
 // Goes on with a run that has ended, from a state that all its members have.
