@@ -28,7 +28,7 @@ ROOMS = {
     "daemon/access": set(),
     "daemon/mesh": {"daemon/access"},
     "daemon/mesh/probe": {"daemon/mesh"},
-    "daemon/store": {"daemon/step/replica.h", "daemon/step/state_arrays.h"},
+    "daemon/store": {"daemon/membership/voter.h", "daemon/step/replica.h", "daemon/step/state_arrays.h"},
     "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/access", "daemon/step/threads/progress.h", "daemon/doctor/diagnose.h"},
     "daemon/doctor": {"daemon/mesh", "daemon/membership/choose_exchange.h", "daemon/run/memory_check.h", "daemon/access", "daemon/step/job_layout.h"},
     "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/metrics", "daemon/store"},
