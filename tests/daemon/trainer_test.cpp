@@ -177,6 +177,7 @@ TrainingKit kit_in(kernels::Home& home, const schema::JobSpec& job) {
   const auto view = std::make_shared<PreparedView>();
   view->run = prepared;
   TrainingKit kit;
+  kit.part = {Rank(0), {1}, schema::resolved_global_batch(job, 1)};
   kit.prepared = prepared;
   kit.view = view;
   kit.tensors = home.make_kernels();
@@ -189,21 +190,25 @@ TrainingKit kit_in(kernels::Home& home, const schema::JobSpec& job) {
 struct Trained {
   const std::unique_ptr<kernels::Home> home = simulation::home_under_test(*kernels::available().front());
   std::shared_ptr<const Prepared> prepared;
+  std::vector<std::pair<std::uint32_t, Result<std::shared_ptr<const PreparedView>>>> fitted;
   std::vector<StepEvent> events;
   std::counting_semaphore<> told{0};
   Progress progress;
   Trainer trainer;
 
-  explicit Trained(const schema::JobSpec& job, const MakeKit& make_kit = kit_in)
-      : trainer(
-            {job, Rank(0), {1}, schema::resolved_global_batch(job, 1)},
-            [this, job, make_kit](const std::function<void()>&) { return make_kit(*home, job); }, progress,
-            FaultInjection(), std::make_shared<Timeline>(), hooks()) {
+  explicit Trained(const schema::JobSpec& job, const MakeKit& make_kit = kit_in, const Trainer::Refit& refit = {})
+      : trainer({.job = job},
+                {[this, job, make_kit](const std::function<void()>&) { return make_kit(*home, job); }, refit}, progress,
+                FaultInjection(), std::make_shared<Timeline>(), hooks()) {
     EXPECT_TRUE(told.try_acquire_for(kPatience));
   }
   Trainer::Hooks hooks() {
     return {[this](Result<std::shared_ptr<const PreparedView>> result) {
               prepared = std::move(result).value()->run;
+              told.release();
+            },
+            [this](std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result) {
+              fitted.emplace_back(view, std::move(result));
               told.release();
             },
             [this](StepEvent&& event) {
@@ -256,14 +261,14 @@ TEST(Trainer, EndsPreparingWhenItGoes) {
   };
   Progress progress;
   {
-    const Trainer trainer(
-        {schema::JobSpec(), Rank(0), {1}, 64},
-        [prepares, ended](const std::function<void()>& advance) -> Result<TrainingKit> {
-          const AtEnd at_end{ended};
-          prepares->release();
-          while (true) advance();
-        },
-        progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
+    const Trainer trainer({},
+                          {[prepares, ended](const std::function<void()>& advance) -> Result<TrainingKit> {
+                             const AtEnd at_end{ended};
+                             prepares->release();
+                             while (true) advance();
+                           },
+                           {}},
+                          progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
     ASSERT_TRUE(prepares->try_acquire_for(kPatience));
   }
   EXPECT_TRUE(ended->try_acquire_for(kPatience));
@@ -275,16 +280,16 @@ TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
              goes_on = std::make_shared<std::binary_semaphore>(0);
   Progress progress;
   {
-    const Trainer trainer(
-        {schema::JobSpec(), Rank(0), {1}, 64, "run-1"},
-        [prepares, goes_on](const std::function<void()>& advance) -> Result<TrainingKit> {
-          prepares->release();
-          goes_on->acquire();
-          advance();
-          ADD_FAILURE() << "nobody needs this any more";
-          return Error{ErrorKind::kFailed, ""};
-        },
-        progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
+    const Trainer trainer({.job = {}, .run = "run-1"},
+                          {[prepares, goes_on](const std::function<void()>& advance) -> Result<TrainingKit> {
+                             prepares->release();
+                             goes_on->acquire();
+                             advance();
+                             ADD_FAILURE() << "nobody needs this any more";
+                             return Error{ErrorKind::kFailed, ""};
+                           },
+                           {}},
+                          progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
     ASSERT_TRUE(prepares->try_acquire_for(kPatience));
     EXPECT_EQ(progress.left_behind.what(), "");
   }
@@ -306,7 +311,7 @@ TEST(Preparation, EndsAtEachOfItsWords) {
   schema::JobSpec job;
   job.data_train = job.data_test = 16;
   job.global_batch = 8;
-  const PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .members = 1, .node = ""};
+  const PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .node = ""};
   std::size_t words = 0;
   const auto kit = prepare(options, kAlone, compute, [&] { ++words; });
   ASSERT_TRUE(kit.ok()) << kit.error().message;
@@ -330,7 +335,7 @@ TEST(Preparation, EndsWhileItReadsParameters) {
   schema::JobSpec job;
   job.data_train = job.data_test = 16;
   job.global_batch = 8;
-  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .members = 1, .node = ""};
+  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .node = ""};
   std::size_t drawn = 0, read = 0;
   const auto first = prepare(options, kAlone, compute, [&] { ++drawn; });
   ASSERT_TRUE(first.ok()) << first.error().message;
@@ -355,7 +360,7 @@ TEST(Preparation, TellsOfEachImageAndThatThereAreNoMore) {
   job.data_train = job.data_test = 16;
   job.global_batch = 8;
   std::vector<std::pair<std::size_t, std::size_t>> told;
-  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .members = 1, .node = ""};
+  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .node = ""};
   options.images = [&](std::size_t done, std::size_t of) { told.emplace_back(done, of); };
   ASSERT_TRUE(prepare(options, kAlone, compute, [] {}).ok());
   ASSERT_GT(told.size(), 1u);
