@@ -314,7 +314,10 @@ Run::Standing Run::freeze() {
   if (!member.frozen()) {
     if (unfit_.empty()) unfit_ = view_->stuck();
     member.freeze();
-    if (view_->begun()) trainer_->abandon();  // an engine that is being made is of use to the next view too
+    if (view_->begun()) {  // else an engine is being made, which is of use to the next view too
+      trainer_->abandon();
+      context_.news.progress.phase = schema::Phase::kIdle;
+    }
   }
   if (unfit_.empty()) unfit_ = member.unfit();
   return {prepared_->replica->committed_rounds().value(), unfit_};

@@ -234,7 +234,7 @@ void Trainer::State::give_up_engine() {
 void Trainer::State::refit(const Fit& asked) {
   Status fitted;
   try {
-    set_phase(schema::Phase::kPrepare);
+    set_phase(schema::Phase::kForward);  // the others wait for it: it has a step's deadline
     advance();
     fitted = makers.refit(kit, asked.part, asked.first, [this] { advance(); });
   } catch (const Abandoned&) {
