@@ -599,6 +599,18 @@ void Node::carry_out(AskStop& action) {
   if (is_current(action.key)) run_->request_stop();
 }
 
+void Node::carry_out(Freeze& action) { membership_.stands(action.key, {}, now_ms()); }
+
+void Node::carry_out(WriteVote& action) { membership_.voted(action.key, true, now_ms()); }
+
+void Node::carry_out(InstallView& action) {
+  context_.news.log.info("view-decided", {{"view", action.next.number}, {"why", action.next.why}});
+}
+
+void Node::carry_out(LeaveView& action) {
+  context_.news.log.info("left-out", {{"view", action.next.number}, {"why", action.next.why}});
+}
+
 // One line, as `systemctl status` shows it.
 std::string Node::service_status() const {
   std::size_t up = 1;

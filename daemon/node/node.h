@@ -89,6 +89,10 @@ class Node {
   void carry_out(RecordEnd& action);
   void carry_out(AnswerStart& action);
   void carry_out(AskStop& action);
+  void carry_out(Freeze& action);
+  void carry_out(WriteVote& action);
+  void carry_out(InstallView& action);
+  void carry_out(LeaveView& action);
   Status save_unbegun(const EndRun& action, const std::string& reason);
   std::string absent_problems() const;
   std::string service_status() const;
