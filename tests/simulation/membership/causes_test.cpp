@@ -58,8 +58,8 @@ std::string happens(Cause cause) {
       return b.stops();
     case Cause::kLostOutsider:
       b.hears(kA, schema::Decide{next_view({kA, kB})});
-      EXPECT_EQ(b.hears(kC, an_end(RunState::kInterrupted, 1, "node-c was left out")), "");
-      EXPECT_EQ(b.hears(kC, an_end(RunState::kFailed, 1, "something")), "");
+      EXPECT_EQ(b.hears(kC, an_end(RunState::kInterrupted, 1, "node-c was left out"), kKey, 2), "");
+      EXPECT_EQ(b.hears(kC, an_end(RunState::kFailed, 1, "something"), kKey, 2), "");
       EXPECT_EQ(b.hears(kC, Fail{ErrorKind::kRunFailed, "node-c", "", "why"}, kKey, 2), "");
       EXPECT_EQ(b.loses(kC, "no sign of life from node-c for 10 s"), "");
       return b.disconnects(kC);

@@ -117,6 +117,8 @@ class World {
   void send(Seat from, Seat to, const schema::FrameHeader& header, const schema::FrameBody& body);
   void send(Seat from, Seat to, const Announce& announce);
   void tell_goodbye(Seat from);
+  bool strikes() { return strikes_ && random_.one_in(30); }
+  void strike(Seat seat);
 
   // --- the promises ---
   void wrote(Seat seat, const VoterState& vote);
@@ -159,6 +161,8 @@ class World {
   void look_for_strangers(Seat seat);
 
   Random random_;
+  bool strikes_ = true;  // until it is calm
+  std::uint64_t frames_for_one_lost_ = 20, most_delay_ms_ = 20;
   std::uint64_t now_ms_ = 1'000, sequence_ = 0, incarnations_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Per<Seat, std::string> names_;
@@ -230,7 +234,10 @@ void Process::carry_out(const WriteVote& action) {
       world_.wrote(self_, write.vote);
       disk_.vote = write.vote;
     }
+    // Where it hurts most: what it has written is told by nobody, or by nobody to anybody.
+    if (world_.strikes()) return world_.strike(self_);
     event([&](ViewChange& change) { change.voted(!full, world_.now_ms()); });
+    if (world_.strikes()) world_.strike(self_);
   });
 }
 
@@ -325,6 +332,11 @@ void Process::tick() {
 // --- the world ---
 
 World::World(std::uint64_t seed, std::size_t nodes) : random_(seed) {
+  // Half of the seeds have a network on which ballots overlap.
+  if (random_.one_in(2)) {
+    frames_for_one_lost_ = random_.between(2, 6);
+    most_delay_ms_ = random_.between(20, 1'500);
+  }
   names_.resize(nodes);
   disks_.resize(nodes);
   processes_.resize(nodes);
@@ -393,9 +405,9 @@ void World::look_for_strangers(Seat seat) {
 
 // A frame of a change: lost at times, and in any order.
 void World::send(Seat from, Seat to, const schema::FrameHeader& header, const schema::FrameBody& body) {
-  if (!up(from, to) || random_.one_in(20)) return;
+  if (!up(from, to) || random_.one_in(frames_for_one_lost_)) return;
   const std::uint64_t epoch = line(from, to).epoch;
-  at(now_ms_ + random_.between(1, 20), [=, this] {
+  at(now_ms_ + random_.between(1, most_delay_ms_), [=, this] {
     if (epoch != line(from, to).epoch || blocked(from, to)) return;
     if (Process* const one = process(to))
       one->event([&](ViewChange& change) { change.frame(from, header, body, now_ms_); });
@@ -546,8 +558,21 @@ void World::disturb() {
   }
 }
 
+// It is gone, or cut off without knowing it.
+void World::strike(Seat seat) {
+  if (random_.one_in(2)) return kill(seat, random_.one_in(3));
+  const bool both_ways = random_.one_in(2);
+  for (const Seat peer : seats()) {
+    if (peer == seat) continue;
+    block(seat, peer);
+    if (both_ways) block(peer, seat);
+  }
+}
+
 void World::calm_down() {
   heal();
+  frames_for_one_lost_ = most_delay_ms_ = 20;
+  strikes_ = false;
   for (Disk& disk : disks_) disk.full = false;
   const bool all = random_.one_in(2);
   for (const Seat seat : seats())
