@@ -82,8 +82,9 @@ class ChangingRun {
     // Who promises later may do what the frames on their way let it do.
     shuffle(promisers);
     std::uint64_t start = UINT64_MAX, newest = 0;
+    const std::uint64_t between_promises = random.one_in(2) ? 0 : 60, between_installs = random.one_in(2) ? 0 : 40;
     for (const Seat seat : promisers) {
-      run(random.between(0, 60));
+      run(random.between(0, between_promises));
       is_fact_ = somebody_has_finished();
       if (over() || testing::Test::HasFailure()) return;
       for (int ballot = 0; ballot < 2; ++ballot) node(seat).member().freeze();
@@ -99,7 +100,7 @@ class ChangingRun {
     begin_view(view_ + 1, start);
     shuffle(living);
     for (const Seat seat : living) {
-      run(random.between(0, 40));
+      run(random.between(0, between_installs));
       install(seat);
     }
   }
