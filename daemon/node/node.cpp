@@ -656,7 +656,16 @@ void Node::carry_out(Freeze& action) {
 void Node::carry_out(WriteVote& action) {
   const auto run = voted_in_.find(action.key);
   TG_CHECK(run != voted_in_.end(), action.key);
-  const Status written = write_vote(context_.disk.store.directory(run->second), action.vote);
+  const VoterState& vote = action.vote;
+  const FaultInjection& fault = context_.machine.fault;
+  const bool decides = vote.promised.count == 0;  // the view is new, and nobody has asked about the next one
+  const std::uint64_t changed = decides ? vote.view.number - 1 : vote.view.number;
+  if (decides) fault.reached(schema::ChangePoint::kDecide, changed);
+  const Status written = write_vote(context_.disk.store.directory(run->second), vote);
+  fault.reached(decides                             ? schema::ChangePoint::kDecided
+                : vote.accepted_in == vote.promised ? schema::ChangePoint::kAccept
+                                                    : schema::ChangePoint::kPromise,
+                changed);
   if (!written.ok())
     context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
   membership_.voted(action.key, written.ok(), now_ms());
@@ -664,6 +673,7 @@ void Node::carry_out(WriteVote& action) {
 
 void Node::carry_out(InstallView& action) {
   if (!is_current(action.key) || !run_->goes_on()) return;
+  context_.machine.fault.reached(schema::ChangePoint::kInstall, action.next.number - 1);
   const std::uint64_t now = now_ms();
   const View next(action.next);
   const ChangeTimes& times = action.times;
