@@ -120,7 +120,10 @@ void ViewChange::suspect(Seat seat, const std::string& why, std::uint64_t now_ms
 
 void ViewChange::on(Seat from, const schema::Suspect& frame, std::uint64_t now_ms) {
   const Seat seat(frame.seat);
-  if (seat == from && voices_[from].presence == Presence::kHere) voices_[from].presence = Presence::kCannot;
+  if (seat == from && voices_[from].presence == Presence::kHere) {
+    voices_[from].presence = Presence::kCannot;
+    voices_[from].why = frame.why;
+  }
   if (view_.has(seat)) suspect(seat, frame.why, now_ms, false);
 }
 
@@ -324,7 +327,11 @@ void ViewChange::tell(const After& after, const Standing& standing, std::uint64_
                           standing.step,
                           standing.unfit.empty() ? unfit_ : standing.unfit,
                           leaves_ || standing.leaves};
-  for (const Seat seat : standing.hears) promise.hears.push_back(static_cast<std::uint32_t>(seat.index()));
+  for (const Seat seat : standing.hears) {
+    promise.hears.push_back(static_cast<std::uint32_t>(seat.index()));
+    // A silence that has ended: who is lost from now on is lost in the next view, too.
+    if (voices_[seat].presence == Presence::kAway) voices_[seat].presence = Presence::kHere;
+  }
   promise.accepted_in = vote_.accepted_in;
   promise.accepted = vote_.accepted;
   if (!is_self(after.to)) return send({after.to}, std::move(promise));
@@ -374,9 +381,10 @@ void ViewChange::act(std::uint64_t now_ms) {
   }
   out_.emit(InstallView{vote_.key, vote_.view, decision_times_});
   for (const Seat seat : view_.seats()) {
-    Presence& presence = voices_[seat].presence;
-    if (presence == Presence::kCannot) presence = Presence::kHere;  // it promised, or says so again
-    if (presence != Presence::kHere) suspect(seat, std::string(voices_[seat].why), now_ms, true);
+    Voice& one = voices_[seat];
+    if (one.presence == Presence::kHere) continue;
+    suspect(seat, std::string(one.why), now_ms, true);
+    if (one.presence == Presence::kCannot) one.presence = Presence::kHere;  // if it is so its next promise says it
   }
   if (!unfit_.empty()) suspect(peers_.self(), unfit_, now_ms, true);
   proceed(now_ms);

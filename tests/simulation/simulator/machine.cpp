@@ -165,9 +165,11 @@ std::string words(const LeaveView& action) { return "leave for " + words_of(acti
 Machine::Machine(Seat self, std::size_t members, bool connected, std::uint16_t weight)
     : options_{first_names(members), self, weight, directory_of(self), incarnation_of(self)},
       machine_(std::make_unique<Membership>(options_)) {
-  for (const Seat seat : places<Seat>(connected ? members : 0))
-    if (seat != self)
+  for (const Seat seat : places<Seat>(members)) {
+    if (!connected) circumstances_.deaf_to.insert(seat);
+    if (connected && seat != self)
       after([seat](Membership& machine, std::uint64_t now_ms) { machine.connection(seat, true, now_ms); });
+  }
 }
 
 Machine::Machine(const Machine& other) : options_(other.options_), machine_(std::make_unique<Membership>(options_)) {
@@ -206,6 +208,13 @@ void Machine::answer(const MembershipAction& action, std::uint64_t now_ms) {
   }
 }
 
+ChangeTimes Machine::installed() const {
+  for (const MembershipAction& action : actions_)
+    if (const auto* install = std::get_if<InstallView>(&action)) return install->times;
+  ADD_FAILURE() << "it has installed nothing";
+  return {};
+}
+
 std::string Machine::after(Happens event) {
   event(*machine_, now_ms_);
   past_.push_back({std::move(event), now_ms_, circumstances_});
@@ -233,6 +242,7 @@ std::string Machine::resumes(const schema::Resume& resume, const std::string& id
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.start(kToken, run, now_ms); });
 }
 std::string Machine::connects(Seat peer, std::uint16_t weight) {
+  circumstances_.deaf_to.erase(peer);
   return after([=](Membership& machine, std::uint64_t now_ms) {
     machine.weighs(peer, weight);
     machine.connection(peer, true, now_ms);
@@ -242,6 +252,7 @@ std::string Machine::cannot_join(Seat peer, const std::string& why) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.cannot_join(peer, why, now_ms); });
 }
 std::string Machine::disconnects(Seat peer) {
+  circumstances_.deaf_to.insert(peer);
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.connection(peer, false, now_ms); });
 }
 // Votes and commits say of whom they are, as all nodes' do.
@@ -265,6 +276,7 @@ std::string Machine::gets_on(Seat seat) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.prepares(seat, now_ms); });
 }
 std::string Machine::loses(Seat peer, const std::string& message) {
+  circumstances_.deaf_to.insert(peer);
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.lost(peer, message, now_ms); });
 }
 std::string Machine::fails(const schema::Fail& cause) {

@@ -31,7 +31,7 @@ class Machine {
  public:
   Machine(Seat self, std::size_t members, bool connected = true, std::uint16_t weight = 1);
   Machine(const Machine& other);  // at the same point: it has seen the same events
-  // How it will stand when it is asked. It hears whom it is connected to, but for these.
+  // How it will stand when it is asked. It hears whom it is connected to and has not lost, but for these.
   Machine& has_committed(std::uint64_t step);
   Machine& does_not_hear(Seat peer);
   Machine& disk_is_full(bool full = true);
@@ -101,6 +101,7 @@ class Machine {
 
  public:
   const VoterState& vote() const { return vote_; }  // on its disk
+  ChangeTimes installed() const;                    // of the view that it installed at the last event
 };
 
 // The first view of run-1 of so many.
