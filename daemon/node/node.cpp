@@ -645,8 +645,10 @@ void Node::carry_out(AskStop& action) {
 void Node::carry_out(Freeze& action) {
   Standing standing;
   standing.leaves = leaving_;
+  const std::chrono::milliseconds silence(context_.self.config.peer_timeout_ms);
   for (const Seat seat : context_.self.names.places())
-    if (seat != context_.self.config.seat() && context_.network.mesh.links().up(seat)) standing.hears.push_back(seat);
+    if (seat != context_.self.config.seat() && context_.network.mesh.links().hears(seat, silence))
+      standing.hears.push_back(seat);
   if (is_current(action.key) && run_->goes_on()) {
     const Run::Standing own = run_->freeze();
     standing.has_state = true;
