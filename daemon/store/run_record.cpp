@@ -102,11 +102,13 @@ schema::MemberStatus& RunRecord::own_row() {
 
 Stretch stretch_of(const RunRecord& record) {
   const schema::RunStatus& status = record.status;
+  // Of a run that went on without this node, the status may have what the others came to.
+  const auto own = std::ranges::find(status.members, record.node, &MemberStatus::node);
   return {.lineage = status.lineage,
           .key = record.key,
           .view = record.view,
           .from = record.from,
-          .to_step = status.step,
+          .to_step = own == status.members.end() ? status.step : std::min(own->step, status.step),
           .members = record.member_names,
           .weights = record.weights,
           .builds = record.builds,
