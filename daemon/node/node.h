@@ -55,7 +55,7 @@ class Node {
   void on(ConnectionChanged& event);
   void on(PeerLost& event);
   void on(PeerPrepares& event);
-  void on(PeerBeats& event) { membership_.beats(event.peer, event.run_id, event.view, now_ms()); }
+  void on(PeerBeats& event);
   void on(ControlCall& event);
   void on(RunPrepared& event);
   void on(RunFitted& event);
@@ -128,6 +128,7 @@ class Node {
   std::map<std::uint64_t, std::string> voted_in_;  // runs whose votes are written here, by key
   std::optional<RunFitted> fitted_;                // kept until the view may begin
   std::uint64_t begins_ms_ = 0;                    // the present view, not before
+  std::uint64_t on_elsewhere_until_ms_ = 0;        // a run is on without this node: none can be begun
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_store_ms_ = 0;
 };
 
