@@ -18,8 +18,9 @@ namespace {
 
 constexpr std::uint64_t kTickMs = 20;
 constexpr int kGoodbyeLingerMs = 500;
-constexpr std::uint64_t kNobody = 0;        // the token of a call that nobody waits for
-constexpr std::uint64_t kStoreMs = 60'000;  // between looks for runs that are too old, and for room to save one
+constexpr std::uint64_t kNobody = 0;           // the token of a call that nobody waits for
+constexpr std::uint64_t kElsewhereMs = 5'000;  // after the last beat of a run that is on without this node
+constexpr std::uint64_t kStoreMs = 60'000;     // between looks for runs that are too old, and for room to save one
 
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
   return static_cast<std::uint64_t>(
@@ -321,6 +322,11 @@ void Node::on(PeerPrepares& event) {
   if (current != nullptr && current->id == event.run_id) membership_.prepares(event.peer, now_ms());
 }
 
+void Node::on(PeerBeats& event) {
+  on_elsewhere_until_ms_ = now_ms() + kElsewhereMs;
+  membership_.beats(event.peer, event.run_id, event.view, now_ms());
+}
+
 void Node::on(ShutDown&) {
   advisor_.give_way(context_.self.config.node + " is being shut down");
   examiner_.give_way("it is being shut down");
@@ -394,6 +400,7 @@ void Node::propose(std::uint64_t token, const RunIdentity& identity) {
 // The first node speaks for all, once all are there.
 void Node::resume_by_itself(std::uint64_t now) {
   if (context_.self.config.seat() != Seat(0) || leaving_ || busy() || !membership_.idle()) return;
+  if (now < on_elsewhere_until_ms_) return;
   const LinkTable& links = context_.network.mesh.links();
   for (const Seat seat : context_.self.names.places())
     if (seat != Seat(0) && !(links.up(seat) && control_.up(seat))) return;
@@ -718,7 +725,8 @@ void Node::tell_change(bool begun) {
 void Node::carry_out(LeaveView& action) {
   if (!is_current(action.key)) return;
   tell_change(false);
-  context_.news.log.warning("left-out", {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
+  context_.news.log.warning("left-out",
+                            {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
   run_->leave(Round(action.next.start));
 }
 

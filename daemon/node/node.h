@@ -56,7 +56,7 @@ class Node {
   void on(ConnectionChanged& event);
   void on(PeerLost& event);
   void on(PeerPrepares& event);
-  void on(PeerBeats& event) { membership_.beats(event.peer, event.run_id, event.view, now_ms()); }
+  void on(PeerBeats& event);
   void on(ControlCall& event);
   void on(RunPrepared& event);
   void on(RunFitted& event);
@@ -130,6 +130,7 @@ class Node {
   std::optional<InstallView> changed_;             // not in the log yet: its first step has not begun
   std::optional<RunFitted> fitted_;                // kept until the view may begin
   std::uint64_t begins_ms_ = 0;                    // the present view, not before
+  std::uint64_t on_elsewhere_until_ms_ = 0;        // a run is on without this node: none can be begun
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_store_ms_ = 0;
 };
 

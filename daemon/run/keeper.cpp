@@ -32,6 +32,7 @@ void write_ahead(const RunContext& context, const Prepared& prepared, const RunR
   try {
     replica.redo();
     replica.confirm(engine::average_rate(ema, replica.committed_rounds().value()));
+    state.view = record.view;
     state.step = replica.confirmed_rounds().value();
     state.digest = Replica::combine(replica.segment_digests());
   } catch (const std::exception& error) {
@@ -112,6 +113,13 @@ void Keeper::change_view(const schema::RunStatus& status, const NextView& next, 
   });
 }
 
+schema::StateId Keeper::name_of(std::uint64_t step, std::uint64_t digest) const {
+  const schema::StateId& from = record_.from;
+  const std::uint32_t lineage = record_.status.lineage;
+  const bool begins_here = from.lineage == lineage && from.step == step;
+  return {lineage, begins_here ? from.view : record_.view, step, digest};
+}
+
 void Keeper::fitted(const PreparedView& view, bool copies) {
   copies_ = copies_ && copies;  // what is being read now stays as it is
   record_.own.engine_build = record_.builds[record_.node] = view.engine_build;
@@ -144,7 +152,7 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
   record_.status = status;
   for (const std::string& name : record_.member_names)
     if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
-  const schema::StateId state{record_.status.lineage, record_.view, status.digest_step, status.digest};
+  const schema::StateId state = name_of(status.digest_step, status.digest);
   context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, timeline,
                             metrics = std::move(metrics), traced, state, ahead, ema = job_.ema, from = lineage_from_,
                             metadata = metadata(record_, state, *prepared_), record = record_]() mutable {

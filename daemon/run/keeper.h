@@ -47,6 +47,8 @@ class Keeper {
     schema::StateId from;                   // what it begins with
   };
   void change_view(const schema::RunStatus& status, const NextView& next, const std::string& ended);
+  // The name of a confirmed state. What a view begins with is the last state of the one before, whoever saves it when.
+  schema::StateId name_of(std::uint64_t step, std::uint64_t digest) const;
   // What computes in it here; copies: as of begin().
   void fitted(const PreparedView& view, bool copies);
   // Why the last one was not written; nothing if it was.

@@ -339,7 +339,7 @@ Status Run::change_view(View next, Round start, const std::string& why) {
   read_digests();
   const bool reports = is_evaluated(start.value()) || start.value() == job_.steps;
   if (!reports) journal_.write_without_report();
-  const schema::StateId from{identity_.lineage(), view_->view().number(), start.value(), journal_.status().digest};
+  const schema::StateId from = keeper_.name_of(start.value(), journal_.status().digest);
   const std::string ended = "CHANGED: " + (why.empty() ? difference(view_->view(), next, context_.self.names) : why);
   view_.emplace(parts(), std::move(next));
   journal_.enter(view_->numbers());

@@ -75,6 +75,13 @@ std::vector<Stretch> stretches_in(const std::string& path) {
   return stretches;
 }
 
+std::optional<Stretch> first_view_in(const std::string& path, std::uint32_t lineage) {
+  const std::vector<Stretch> all = stretches_in(path);
+  const auto first =
+      std::ranges::find_if(all, [&](const Stretch& one) { return one.lineage == lineage && one.view == 1; });
+  return first == all.end() ? std::nullopt : std::optional(*first);
+}
+
 Result<std::uint64_t> add_stretch(const std::string& path, const Stretch& stretch) {
   const Result<std::string> content = content_of(path);
   if (!content) return content.error();

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ Result<Stretch> stretch_from_line(const std::string& line);
 inline constexpr std::uint64_t kMostViewsBytes = std::uint64_t{64} << 20;
 // The stretches in that file, the oldest first; none without a file. A line that is torn or damaged is left out.
 std::vector<Stretch> stretches_in(const std::string& path);
+// Of all nodes of that lineage: its first view; nothing if its line is not there.
+std::optional<Stretch> first_view_in(const std::string& path, std::uint32_t lineage);
 // Adds a line; one of the same stretch at the end of the file is replaced. Returns how many lines there are then.
 Result<std::uint64_t> add_stretch(const std::string& path, const Stretch& stretch);
 

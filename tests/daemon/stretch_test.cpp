@@ -80,6 +80,19 @@ TEST_F(StretchTest, LinesAreAddedAndTheSameStretchIsOneLine) {
             stretch_to_line(stretch(1)) + "\n" + stretch_to_line(stretch(1, 2)) + "\n" + stretch_to_line(ended) + "\n");
 }
 
+TEST_F(StretchTest, TheFirstViewOfALineageHasAllItsNodes) {
+  EXPECT_FALSE(first_view_in(path, 1));
+  Stretch smaller = stretch(2, 2);
+  smaller.members = {"node-b"};
+  smaller.weights = {3};
+  for (const Stretch& one : {stretch(1), stretch(2), smaller, stretch(3)}) add(one);
+  const std::optional<Stretch> first = first_view_in(path, 2);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->members, (std::vector<std::string>{"node-a", "node-b"}));
+  EXPECT_EQ(first->key, 72u);
+  EXPECT_FALSE(first_view_in(path, 4));
+}
+
 TEST_F(StretchTest, ATornLastLineIsDroppedAndWrittenAnew) {
   const std::string line = stretch_to_line(stretch(2));
   for (std::size_t length = 0; length <= line.size(); ++length) {
