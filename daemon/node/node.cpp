@@ -180,6 +180,13 @@ void Node::publish_metrics() {
   Numbers& numbers = context_.news.metrics.numbers();
   const LinkTable& links = context_.network.mesh.links();
   if (const auto state = membership_.state()) numbers.run_state = state;
+  numbers.members_away = 0;
+  if (run_ && run_->begun()) {
+    const View& view = run_->view().view();
+    for (const Seat seat : view.seats())
+      if (seat != context_.self.config.seat() && !links.up(seat)) ++numbers.members_away;
+    numbers.members_away += run_->left();
+  }
   for (const Seat seat : context_.self.names.places()) {
     PeerNumbers& peer = numbers.peers[seat];
     peer.sent_bytes = links[seat].sent_bytes;

@@ -73,9 +73,12 @@ Result<RunRecord> from_json(const OrderedJson& root) {
   for (const char* const key : {"id", "state"})
     if (!root.contains(key)) take.complain(key, "there");
   fields(record, take);
+  record.status.view = record.view;
   record.status.evaluated = root.contains("evaluation") && root["evaluation"].is_object();
   for (const std::string& name : record.member_names)  // a bad one would make the peers refuse the whole status
     if (!schema::is_node_name(name)) take.complain("members", "a list of names");
+  for (const schema::Departure& one : record.status.left)
+    if (!schema::is_node_name(one.node)) take.complain("left", "a list of departures");
   for (const auto& [name, end] : record.others)
     if (!schema::is_node_name(name) || record.others.size() > schema::kMostMembers)
       take.complain("others", "an object of nodes");
