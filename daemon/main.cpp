@@ -227,6 +227,7 @@ MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, Contro
 
 RunContext::Tell run_hooks(EventQueue& queue) {
   return {.prepared = [&queue](RunPrepared event) { queue.post(std::move(event)); },
+          .fitted = [&queue](RunFitted event) { queue.post(std::move(event)); },
           .happened = [&queue](StepHappened&& event) { queue.post(std::move(event)); },
           .saved = [&queue](RunSaved event) { queue.post(std::move(event)); },
           .checkpointed = [&queue](CheckpointWritten event) { queue.post(std::move(event)); }};

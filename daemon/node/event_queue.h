@@ -60,7 +60,7 @@ struct StatesFound {  // of a run that is to go on, on this node's disk
   bool known = true;  // false: it is no run of this node's, found.refused says why
 };
 struct ShutDown {};
-using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, ControlCall, RunPrepared,
+using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, ControlCall, RunPrepared, RunFitted,
                            StepHappened, RunSaved, CheckpointWritten, Benched, DataSeen, StatesFound, ShutDown>;
 
 class EventQueue {

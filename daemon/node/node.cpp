@@ -261,6 +261,12 @@ void Node::on(RunPrepared& event) {
   if (is_current(event.key)) run_->prepared(std::move(event.result));
 }
 
+void Node::on(RunFitted& event) {
+  if (!is_current(event.key)) return;
+  if (const Status goes_on = run_->fitted(event.view, std::move(event.result)); !goes_on.ok())
+    membership_.failed({goes_on.error().kind, context_.self.config.node, "prepare", goes_on.error().message}, now_ms());
+}
+
 void Node::on(ConnectionChanged& event) {
   membership_.weighs(event.peer, context_.network.mesh.links().weight(event.peer));
   if (event.up && last_words_.came_back(event.peer)) return;

@@ -57,6 +57,7 @@ class Node {
   void on(PeerPrepares& event);
   void on(ControlCall& event);
   void on(RunPrepared& event);
+  void on(RunFitted& event);
   void on(StepHappened& event);
   void on(RunSaved& event);
   void on(CheckpointWritten& event);

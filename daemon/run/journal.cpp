@@ -114,7 +114,8 @@ void Journal::log_damaged() {
 }
 
 void Journal::reported(const std::optional<Member::Evaluation>& evaluation) {
-  if (evaluation) {
+  const bool known = status_.evaluated && evaluation && status_.evaluation_step == evaluation->step;
+  if (evaluation && !known) {
     const int classes = prepared_->model.classes;
     const auto total = static_cast<double>(evaluation->counts.total);
     status_.evaluated = true;

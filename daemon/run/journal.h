@@ -37,12 +37,17 @@ class Journal {
   void committed(const Member::Committed& committed);
   void confirmed(std::uint64_t step);
   void evaluation_began() { evaluating_ = Clock::now(); }
+  // Told once more where the view changed before all had taken it: that is no news.
   void reported(const std::optional<Member::Evaluation>& evaluation);
   void waited(const View& view, const Waiting& waiting, double seconds);
 
   // The commit that was told last and never confirmed, as its status would have been; its line is written. Nothing if
   // there is none.
   std::optional<schema::RunStatus> take_unconfirmed();
+  // It was undone: nothing is told of it.
+  void drop_unconfirmed() { unconfirmed_.reset(); }
+  // The line of the state that is shown, where a report was to come with it and does not.
+  void write_without_report() { write_metrics(false); }
 
   // --- the run ---
   void state(schema::RunState state, const std::string& reason);

@@ -1,6 +1,6 @@
 // Prepares a run on this node: once the data, the model, the state that it begins with and the hashes that members
 // compare; for a view the engine for this member's share, and how long a step takes here. Whether everything fits into
-// memory is checked before anything is allocated.
+// memory is checked before anything is allocated. The part of a view is done again with each view (refit).
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,6 @@ struct PreparationOptions {
   schema::JobSpec job;
   std::string data_dir;  // job.data_dir, or the node's
   std::uint64_t threads = 1;
-  std::size_t members = 1;         // at the beginning
   std::string node;                // for messages
   std::string unsaved_note = {};   // for the error that less is left than is configured
   std::uint64_t memory_bytes = 0;  // that the run may take at most; 0 = what is left on this machine
@@ -46,17 +45,16 @@ struct PreparationOptions {
   std::function<void(std::size_t done, std::size_t of)> images = [](std::size_t, std::size_t) {};
 };
 
-// A member's part in a view.
-struct ViewPart {
-  Rank self;
-  Per<Rank, std::uint16_t> weights;  // of all members' shares of a batch
-  std::uint64_t global_batch = 0;
-};
-
 // On the thread that will train with what comes of it; takes seconds. compute outlives the kit. advance() is
 // called whenever something got done, and may throw something that is no std::exception to end it; nothing else is
 // thrown. Errors name the node where it is to blame.
 Result<TrainingKit> prepare(const PreparationOptions& options, const ViewPart& part,
                             const engine::ComputeDevice& compute, const std::function<void()>& advance);
+
+// On the same thread, later: what the kit lacks for another part of the batch, from this step on. Nothing is timed. An
+// engine for as many samples as before stays; where they are more, the old one makes room first. After an error the kit
+// may have no engine. advance: as above.
+Status refit(const PreparationOptions& options, TrainingKit& kit, const ViewPart& part, Step first,
+             const engine::ComputeDevice& compute, const std::function<void()>& advance);
 
 }  // namespace tg::daemon

@@ -130,10 +130,18 @@ std::uint64_t RunView::step_timeout_ms() const {
   return std::max(run_.job.step_timeout_ms, static_cast<std::uint64_t>(10'000 * numbers_.median_step_seconds()));
 }
 
+// The others' deadline for this node has passed by then, or is about to.
+std::string RunView::stuck() const {
+  if (stood_still_ < std::chrono::milliseconds(step_timeout_ms() * 3 / 4) || !member_->waiting().ranks.empty())
+    return "";
+  return "it is stuck in " + std::string(to_word(run_.context.news.progress.phase.load()));
+}
+
 // Everybody alive, nobody stuck in its own work, and still nothing comes: a frame was lost on the way.
 void RunView::tick() {
   const auto limit = std::chrono::milliseconds(step_timeout_ms() * 3 / 2);
-  const bool stands_still = standstill_.tick(Clock::now(), run_.context.news.progress.count) >= limit;
+  stood_still_ = standstill_.tick(Clock::now(), run_.context.news.progress.count);
+  const bool stands_still = stood_still_ >= limit;
   const Waiting waits = member_->waiting();
   if (!stands_still || waits.ranks.empty()) return;
   const std::string phase = member_->reporting() ? "evaluate" : std::string(to_word(waits.phase));
