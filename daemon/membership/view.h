@@ -21,8 +21,7 @@ class View {
 
   View() = default;
   // members ascend by seat: a member's rank is its place among them.
-  View(std::uint32_t number, std::vector<schema::ViewMember> members)
-      : number_(number), members_(std::move(members)) {}
+  View(std::uint32_t number, std::vector<schema::ViewMember> members) : number_(number), members_(std::move(members)) {}
   explicit View(const schema::NextView& decided) : View(decided.number, decided.members) {}
   // Of members that nothing more is known of.
   View(std::uint32_t number, const std::vector<Seat>& seats) : number_(number) {
@@ -30,8 +29,9 @@ class View {
   }
   // The first view of a run of all nodes.
   static View of_all(std::size_t nodes) {
-    const auto seats = places<Seat>(nodes);
-    return {kFirst, std::vector<Seat>(seats.begin(), seats.end())};
+    std::vector<Seat> seats;
+    for (const Seat seat : places<Seat>(nodes)) seats.push_back(seat);
+    return {kFirst, seats};
   }
 
   std::uint32_t number() const { return number_; }
