@@ -30,6 +30,7 @@
 #include "daemon/node/service_manager.h"
 #include "daemon/simulate/recompute.h"
 #include "daemon/step/threads/fault_injection.h"
+#include "daemon/store/directory_id.h"
 #include "daemon/store/run_store.h"
 #include "engine/compute_device.h"
 #include "engine/resources/descriptors.h"
@@ -202,6 +203,10 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
               [&queue](Seat seat, const std::string& run) {
                 queue.post(PeerPrepares{seat, run});
               },
+          .beats =
+              [&queue](Seat seat, const std::string& run, std::uint32_t view) {
+                queue.post(PeerBeats{seat, run, view});
+              },
           .link = link,
           .own_problem = [&metrics_problem] { return metrics_problem; },
           .compute = [&device] { return device.status(); },
@@ -296,6 +301,8 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   Log log(config.node, config.log_level);
   Result<std::unique_ptr<RunStore>> store = open_store(config, log);
   if (!store.ok()) return fail(store.error());
+  const Result<std::uint64_t> directory = directory_id(config.state_dir);
+  if (!directory.ok()) return fail(directory.error());
   for (const std::string& warning : config_warnings) log.warning("configuration", {{"what", warning}});
   log_device(lasting.compute, lasting.device.status(), log);
 
@@ -311,7 +318,11 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   Mesh mesh(config, links, incarnation, build, **keyring, pool, log, mesh_hooks(config, queue, control, log));
   Saver saver;
   const RunContext context{
-      .self = {.config = config, .names = config.names(), .build = build},
+      .self = {.config = config,
+               .names = config.names(),
+               .build = build,
+               .directory = *directory,
+               .incarnation = incarnation},
       .machine = {.kernels = lasting.kernels, .compute = lasting.compute, .threads = threads, .fault = fault},
       .network = {.mesh = mesh, .pool = pool},
       .disk = {.store = **store, .saver = saver},

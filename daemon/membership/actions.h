@@ -69,8 +69,8 @@ struct WriteVote {
   std::uint64_t key = 0;
   VoterState vote;
 };
-// The run goes on in this view, from next.start: who is a step ahead goes back, who stands there confirms it. next.waits:
-// with the first step after kGraceMs only (ViewChange).
+// The run goes on in this view, from next.start: who is a step ahead goes back, who stands there confirms it.
+// next.waits: with the first step after kGraceMs only (ViewChange).
 struct InstallView {
   std::uint64_t key = 0;
   schema::NextView next;

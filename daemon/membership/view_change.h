@@ -11,7 +11,8 @@
 //                      more, whatever becomes of the ballot. So of all who promised, the least that one has committed
 //                      is what all have, or can go back to by one step
 //   Accept, Accepted   the next view, on disk at a quorum (view.h): a value that an earlier ballot may have decided,
-//                      else who promised, has a state, can go on and hears the others (choose_view.h). It freezes as well
+//                      else who promised, has a state, can go on and hears the others (choose_view.h). It freezes as
+//                      well
 //   Decide             on disk, then told to all voters of v and v+1, then done: InstallView or LeaveView
 //
 // What looks odd closes a hole:
@@ -46,9 +47,9 @@ namespace tg::daemon {
 class ViewChange {
  public:
   static constexpr std::uint64_t kViewTimeoutMs = 1'000, kMostViewTimeoutMs = 16'000;  // silence of who leads
-  static constexpr std::uint64_t kAgainMs = 1'000;   // between repeats, and between attempts to write a decision
-  static constexpr std::uint64_t kAnswerMs = 100;    // between two answers to a peer that speaks of an older view
-  static constexpr std::uint64_t kGraceMs = 1'000;   // before the first step of a view that waits (NextView::waits)
+  static constexpr std::uint64_t kAgainMs = 1'000;    // between repeats, and between attempts to write a decision
+  static constexpr std::uint64_t kAnswerMs = 100;     // between two answers to a peer that speaks of an older view
+  static constexpr std::uint64_t kGraceMs = 1'000;    // before the first step of a view that waits (NextView::waits)
   static constexpr std::uint64_t kLeavingMs = 2'000;  // how long who is shut down waits for a decision without it
 
   struct Self {
@@ -62,10 +63,11 @@ class ViewChange {
   // --- events ---
   void connected(Seat peer, std::uint64_t now_ms);
   enum class Loss : std::uint8_t { kNotHeard, kLeaves };
-  void lost(Seat peer, Loss loss, const std::string& why, std::uint64_t now_ms);  // costs nothing: it is no member
-  void unfit(const std::string& why, std::uint64_t now_ms);                       // this node cannot go on
-  void leaves() { leaves_ = true; }                                               // this node is being shut down
-  void drop_state();  // it has no part in the run any more, but its vote counts
+  // is_needed: it is a reason for a change, if the peer is a member.
+  void lost(Seat peer, Loss loss, const std::string& why, std::uint64_t now_ms, bool is_needed = true);
+  void unfit(const std::string& why, std::uint64_t now_ms);  // this node cannot go on
+  void leaves() { leaves_ = true; }                          // this node is being shut down
+  void drop_state();                                         // it has no part in the run any more, but its vote counts
   void frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   void speaks(Seat from, std::uint32_t view, std::uint64_t now_ms);  // any other frame, or a beat, of this view
   void stands(const Standing& standing, std::uint64_t now_ms);       // the answer to Freeze
@@ -92,8 +94,9 @@ class ViewChange {
 
  private:
   enum class Phase : std::uint8_t { kNone, kPreparing, kGathering, kAccepting };  // of the own ballot
-  enum class Presence : std::uint8_t { kHere, kPassive, kAway };  // passive: it votes, but is not waited for
-  struct Voice {                                                  // a node, as this one hears it
+  // Who cannot go on says so; it votes, as who leaves does, but neither leads or is waited for.
+  enum class Presence : std::uint8_t { kHere, kCannot, kLeaves, kAway };
+  struct Voice {  // a node, as this one hears it
     Presence presence = Presence::kHere;
     std::string why;         // it is not just here
     bool suspected = false;  // in this view
@@ -122,6 +125,10 @@ class ViewChange {
   void send_decision(std::vector<Seat> to) {
     out_.send(std::move(to), vote_.key, view_.number() - 1, schema::Decide{vote_.view});
   }
+  void say_that_it_cannot(std::vector<Seat> to) {
+    send(std::move(to), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()),
+                                        peers_.own_name() + " has no state of the run in memory"});
+  }
   void suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool tell);
   std::string why() const;
   bool due(std::uint64_t now_ms) const;
@@ -132,7 +139,8 @@ class ViewChange {
   void count(std::uint64_t now_ms);
   void heard(const schema::Ballot& ballot, std::uint64_t now_ms);
   bool is_written(const After& after) const;
-  void answer(After::What what, const schema::Ballot& ballot, Seat to);
+  bool is_next(const schema::NextView& next) const;
+  void answer(After::What what, const schema::Ballot& ballot, Seat to, std::uint64_t now_ms);
   void write(After after);
   void ask(const After& after, std::uint64_t now_ms);
   void tell(const After& after, const Standing& standing, std::uint64_t now_ms);
@@ -149,9 +157,9 @@ class ViewChange {
   const Peers& peers_;
   Outbox& out_;
   const Self self_;
-  VoterState vote_;  // as it was handed to the disk last
-  View view_;        // that of the vote
-  View before_;      // the view that this node was in
+  VoterState vote_;         // as it was handed to the disk last
+  View view_;               // that of the vote
+  View before_;             // the view that this node was in
   std::uint32_t acted_on_;  // number of the view that is installed, or left; the vote's is newer until that is written
   std::deque<After> writes_, asks_;  // that were not answered yet, in order
   schema::Ballot promise_written_, accept_written_;

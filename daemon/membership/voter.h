@@ -12,10 +12,10 @@ namespace tg::daemon {
 
 // The vote: on disk before anybody is told of it. It outlives the process.
 struct VoterState {
-  std::uint64_t key = 0;            // of the run
-  schema::NextView view;            // the newest that was decided; the first one is that of the Commit
-  schema::Ballot promised;          // about the view after it; count 0: none
-  schema::Ballot accepted_in;       // count 0: nothing was accepted
+  std::uint64_t key = 0;       // of the run
+  schema::NextView view;       // the newest that was decided; the first one is that of the Commit
+  schema::Ballot promised;     // about the view after it; count 0: none
+  schema::Ballot accepted_in;  // count 0: nothing was accepted
   schema::NextView accepted;
   bool operator==(const VoterState&) const = default;
 };

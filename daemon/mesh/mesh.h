@@ -48,6 +48,7 @@ class Mesh {
   std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);  // hellos, frames that waited
   void forget_waiting();            // drops the frames of a run that ended
+  void forget_waiting(Seat peer);   // that is no member any more
   // Between runs silent links are dialled again, and keys that changed are bound.
   void set_in_run(bool in_run);
   void close(int linger_ms);  // closes the sending half

@@ -152,6 +152,8 @@ void Outbound::forget_waiting() {
   for (Way& way : ways_) way.waiting.clear();
 }
 
+void Outbound::forget_waiting(Seat peer) { ways_[peer].waiting.clear(); }
+
 void Outbound::end_events() {
   for (Way& way : ways_) Dial::end_events(way.dealer);
 }

@@ -31,6 +31,7 @@ class Outbound {
   std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);
   void forget_waiting();
+  void forget_waiting(Seat peer);
   void end_events();  // of all monitors, before they are closed
   void close(int linger_ms);
 

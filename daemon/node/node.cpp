@@ -7,6 +7,7 @@
 
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/run/recorded_end.h"
+#include "daemon/store/vote_file.h"
 #include "kernels/base/check.h"
 #include "schema/limits.h"
 #include "schema/run_id.h"
@@ -36,7 +37,10 @@ bool of_a_step(const schema::FrameBody& body) {
 MembershipOptions membership_options(const RunContext& context) {
   MembershipOptions options{.names = context.self.names,
                             .self = context.self.config.seat(),
-                            .weight = static_cast<std::uint16_t>(context.self.config.weight)};
+                            .weight = static_cast<std::uint16_t>(context.self.config.weight),
+                            .directory = context.self.directory,
+                            .incarnation = context.self.incarnation,
+                            .peer_timeout_ms = context.self.config.peer_timeout_ms};
   options.proposer_timeout_ms =
       std::max(options.proposer_timeout_ms, context.self.config.peer_timeout_ms + options.claim_timeout_ms);
   return options;
@@ -62,10 +66,23 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       bursts_(context.self.names.size()) {
   std::int64_t newest_ms = 0;
   for (const RunRecord& record : context.disk.store.records()) {
-    membership_.remember(record.key, past_run(record, context.self.names, context.self.config.seat()));
+    remember(record);
     if (record.status.started_ms < newest_ms) continue;
     newest_ms = record.status.started_ms;
     context.news.metrics.numbers().run_state = record.status.state;
+  }
+}
+
+// What this node knows of a run that it was in before it was started, its vote among it.
+void Node::remember(const RunRecord& record) {
+  membership_.remember(record.key, past_run(record, context_.self.names, context_.self.config.seat()));
+  if (schema::is_final(record.status.state)) return;
+  Result<VoterState> vote = read_vote(context_.disk.store.directory(record.id));
+  if (vote.ok() && vote->key == record.key) {
+    voted_in_[record.key] = record.id;
+    membership_.remember_voter(*std::move(vote), record.id);
+  } else if (!vote.ok() && vote.error().kind != ErrorKind::kNotFound) {
+    context_.news.log.warning("vote", {{"run", record.id}, {"what", vote.error().message}});
   }
 }
 
@@ -144,6 +161,11 @@ void Node::tick() {
     save_held();
   }
   if (!run_ || !run_->begun()) return;
+  if (fitted_ && now >= begins_ms_) {
+    RunFitted fitted = *std::exchange(fitted_, std::nullopt);
+    on(fitted);
+  }
+  run_->pause(membership_.paused());
   run_->tick();
   const std::uint64_t timeout = run_->view().step_timeout_ms();
   if (timeout == step_timeout_ms_) return;
@@ -221,7 +243,7 @@ void Node::on(FrameArrived& event) {
   if (!takes || !run_->view().member().frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     ++rejected(Rejection::kOtherRun);
-    return;
+    return membership_.speaks(event.from, header.run, header.view, now_ms());
   }
   ++context_.news.progress.count;
   const auto* report = std::get_if<schema::Report>(&body);
@@ -263,8 +285,12 @@ void Node::on(RunPrepared& event) {
 
 void Node::on(RunFitted& event) {
   if (!is_current(event.key)) return;
+  if (now_ms() < begins_ms_) {
+    fitted_ = std::move(event);
+    return;
+  }
   if (const Status goes_on = run_->fitted(event.view, std::move(event.result)); !goes_on.ok())
-    membership_.failed({goes_on.error().kind, context_.self.config.node, "prepare", goes_on.error().message}, now_ms());
+    membership_.lost(context_.self.config.seat(), goes_on.error().message, now_ms());
 }
 
 void Node::on(ConnectionChanged& event) {
@@ -432,9 +458,19 @@ void Node::take_outcome() {
   const Member& member = run_->view().member();
   if (member.stopping()) membership_.stopping();
   if (member.failed())
-    membership_.failed(*member.failed(), now_ms());
+    cannot_go_on(*member.failed());
   else if (member.finished())
     membership_.finished(*member.finished(), "", now_ms());
+}
+
+// The causes that end a run for all are told as such; what fails here, or a member that is not heard, costs a member.
+void Node::cannot_go_on(const schema::Fail& cause) {
+  const Member& member = run_->view().member();
+  if (member.frozen()) return;  // another view follows
+  if (!member.unfit().empty()) return membership_.lost(context_.self.config.seat(), member.unfit(), now_ms());
+  if (cause.kind != ErrorKind::kUnreachable) return membership_.failed(cause, now_ms());
+  for (const Seat seat : context_.self.names.places())
+    if (context_.self.names[seat] == cause.node) membership_.lost(seat, cause.message, now_ms());
 }
 
 void Node::carry_out(SendFrame& action) {
@@ -493,8 +529,10 @@ void Node::carry_out(BeginRun& action) {
   TG_CHECK(is_current(action.run.key));
   choice_ = action.choice;
   shown_id_.clear();
-  step_timeout_ms_ = 0;
-  control_.watch(action.run.id, run_->view().step_timeout_ms());
+  step_timeout_ms_ = begins_ms_ = 0;
+  fitted_.reset();
+  voted_in_[action.run.key] = action.run.id;
+  watch(action.run.id);
   const std::string directory = context_.disk.store.directory(action.run.id);
   std::error_code ignored;  // begin() writes there and says what is wrong
   std::filesystem::create_directories(directory, ignored);
@@ -503,7 +541,7 @@ void Node::carry_out(BeginRun& action) {
           std::string_view line) { run_log->write(std::string(line)); });
   if (!choice_.why.empty()) context_.news.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
   if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
-    membership_.failed({begun.error().kind, context_.self.config.node, "prepare",
+    membership_.failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare",
                         context_.self.config.node + ": " + begun.error().message},
                        now_ms());
   }
@@ -597,6 +635,69 @@ void Node::carry_out(AnswerStart& action) {
 
 void Node::carry_out(AskStop& action) {
   if (is_current(action.key)) run_->request_stop();
+}
+
+// --- a view change ---
+
+void Node::carry_out(Freeze& action) {
+  Standing standing;
+  standing.leaves = leaving_;
+  for (const Seat seat : context_.self.names.places())
+    if (seat != context_.self.config.seat() && context_.network.mesh.links().up(seat)) standing.hears.push_back(seat);
+  if (is_current(action.key) && run_->goes_on()) {
+    const Run::Standing own = run_->freeze();
+    standing.has_state = true;
+    standing.step = own.step;
+    standing.unfit = own.unfit;
+  }
+  membership_.stands(action.key, standing, now_ms());
+}
+
+void Node::carry_out(WriteVote& action) {
+  const auto run = voted_in_.find(action.key);
+  TG_CHECK(run != voted_in_.end(), action.key);
+  const Status written = write_vote(context_.disk.store.directory(run->second), action.vote);
+  if (!written.ok())
+    context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
+  membership_.voted(action.key, written.ok(), now_ms());
+}
+
+void Node::carry_out(InstallView& action) {
+  if (!is_current(action.key) || !run_->goes_on()) return;
+  const std::uint64_t now = now_ms();
+  const View next(action.next);
+  const ChangeTimes& times = action.times;
+  const auto until = [](std::uint64_t from, std::uint64_t to) { return from == 0 || to < from ? 0 : to - from; };
+  context_.news.log.warning("view-changed", {{"run", run_->identity().id},
+                                             {"view", next.number()},
+                                             {"members", next.size()},
+                                             {"from-step", action.next.start},
+                                             {"why", action.next.why},
+                                             {"promised-ms", until(times.noticed_ms, times.promised_ms)},
+                                             {"decided-ms", until(times.noticed_ms, times.decided_ms)}});
+  for (const Seat seat : context_.self.names.places())
+    if (seat != context_.self.config.seat() && !next.has(seat)) context_.network.mesh.forget_waiting(seat);
+  begins_ms_ = action.next.waits ? now + ViewChange::kGraceMs : 0;
+  fitted_.reset();
+  run_->pause("");
+  const Status goes_on = run_->change_view(next, Round(action.next.start), action.next.why);
+  watch(run_->identity().id);
+  if (!goes_on.ok()) membership_.lost(context_.self.config.seat(), goes_on.error().message, now);
+}
+
+void Node::carry_out(LeaveView& action) {
+  if (!is_current(action.key)) return;
+  context_.news.log.warning("left-out", {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
+  run_->leave(Round(action.next.start));
+}
+
+// The members of the run's present view.
+void Node::watch(const std::string& run) {
+  const View& view = run_->view().view();
+  Per<Seat, bool> members(context_.self.names.size(), false);
+  for (const Seat seat : view.seats()) members[seat] = true;
+  context_.news.progress.view = view.number();
+  control_.watch(run, run_->view().step_timeout_ms(), members);
 }
 
 // One line, as `systemctl status` shows it.

@@ -55,6 +55,7 @@ class Node {
   void on(ConnectionChanged& event);
   void on(PeerLost& event);
   void on(PeerPrepares& event);
+  void on(PeerBeats& event) { membership_.beats(event.peer, event.run_id, event.view, now_ms()); }
   void on(ControlCall& event);
   void on(RunPrepared& event);
   void on(RunFitted& event);
@@ -74,6 +75,9 @@ class Node {
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   Status nothing_left_behind() const;
   void give_up(const LastWords::Gone& gone);
+  void remember(const RunRecord& record);
+  void watch(const std::string& run);
+  void cannot_go_on(const schema::Fail& cause);
   void save_held();
 
   // --- what Membership has decided ---
@@ -89,6 +93,10 @@ class Node {
   void carry_out(RecordEnd& action);
   void carry_out(AnswerStart& action);
   void carry_out(AskStop& action);
+  void carry_out(Freeze& action);
+  void carry_out(WriteVote& action);
+  void carry_out(InstallView& action);
+  void carry_out(LeaveView& action);
   Status save_unbegun(const EndRun& action, const std::string& reason);
   std::string absent_problems() const;
   std::string service_status() const;
@@ -117,6 +125,9 @@ class Node {
   std::string shown_id_;              // of a run that status shows and that has not begun
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
   bool leaving_ = false, stopped_ = false;
+  std::map<std::uint64_t, std::string> voted_in_;  // runs whose votes are written here, by key
+  std::optional<RunFitted> fitted_;                // kept until the view may begin
+  std::uint64_t begins_ms_ = 0;                    // the present view, not before
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_store_ms_ = 0;
 };
 

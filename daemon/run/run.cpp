@@ -296,7 +296,8 @@ void Run::request_stop() {
 
 void Run::tick() {
   if (!goes_on() || view_->member().failed()) return;
-  if (view_->member().stopping()) journal_.state(schema::RunState::kStopping, journal_.status().reason);
+  if (view_->member().stopping() && journal_.status().state == schema::RunState::kRunning)
+    journal_.state(schema::RunState::kStopping, journal_.status().reason);
   journal_.publish(false);  // a run that stands still shows where
   if (!view_->member().frozen()) view_->tick();
 }
@@ -350,6 +351,25 @@ Status Run::change_view(View next, Round start, const std::string& why) {
   if (!unfit_.empty()) return unfit(Error{ErrorKind::kRunFailed, unfit_});
   trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start.value()));
   return {};
+}
+
+void Run::leave(Round start) {
+  if (!goes_on()) return;
+  freeze();
+  view_->end_helpers();
+  const Round committed = prepared_->replica->committed_rounds();
+  if (committed != start && committed != start.next()) return;
+  view_->member().install(start);
+  if (committed != start) journal_.drop_unconfirmed();
+}
+
+void Run::pause(const std::string& why) {
+  const schema::RunStatus& status = journal_.status();
+  const bool paused = status.state == schema::RunState::kPaused;
+  if (!goes_on() || (why.empty() ? !paused : paused && status.reason == why)) return;
+  const bool stops = view_->member().stopping();
+  const schema::RunState goes_on = stops ? schema::RunState::kStopping : schema::RunState::kRunning;
+  journal_.state(why.empty() ? goes_on : schema::RunState::kPaused, why);
 }
 
 Status Run::fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result) {

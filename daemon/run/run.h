@@ -67,6 +67,11 @@ class Run {
   // nothing.
   Status fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result);
 
+  // Too few members are there to go on: why, and the way out; "" = that is over.
+  void pause(const std::string& why);
+  // The others go on without this node, from these rounds: if it stands there, or one ahead, that is its state.
+  void leave(Round start);
+
   // --- its end ---
   // No step is taken any more. Writes the confirmed state and what a crash from then on leaves, on the saver's thread;
   // context.tell.saved() tells.

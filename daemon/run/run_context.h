@@ -57,6 +57,8 @@ struct RunContext {
     const schema::NodeConfig& config;
     Per<Seat, std::string> names;  // of all nodes
     std::string build;
+    std::uint64_t directory = 0;    // number of the state directory (store/directory_id.h)
+    std::uint64_t incarnation = 0;  // of this process
   };
   struct Machine {
     const kernels::Kernels& kernels;

@@ -63,7 +63,7 @@ void RunView::send(const std::vector<Seat>& to, const schema::SharedFrame& frame
   const std::optional<Seat> full = run_.context.network.mesh.send(to, frame);
   if (!full) return;
   const std::string& name = run_.context.self.names[*full];
-  member_->fail({ErrorKind::kRunFailed, name, "send",
+  member_->fail({ErrorKind::kUnreachable, name, "send",
                  name + " takes no frames any more: " + std::to_string(kMostWaitingFrames) + " wait for it"});
 }
 
@@ -146,11 +146,11 @@ void RunView::tick() {
   if (!stands_still || waits.ranks.empty()) return;
   const std::string phase = member_->reporting() ? "evaluate" : std::string(to_word(waits.phase));
   const Rank first = waits.ranks.front();
-  member_->fail(member_->members().cause(
-      first, phase,
-      run_.context.self.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " +
-          member_->members().names[first] + " in " + phase + " of step " + std::to_string(run_.journal.status().step) +
-          ": it is alive but its frames do not come"));
+  const std::string& name = member_->members().names[first];
+  member_->fail({ErrorKind::kUnreachable, name, phase,
+                 run_.context.self.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " + name +
+                     " in " + phase + " of step " + std::to_string(run_.journal.status().step) +
+                     ": it is alive but its frames do not come"});
 }
 
 }  // namespace tg::daemon

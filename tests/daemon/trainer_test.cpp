@@ -669,7 +669,8 @@ struct Kit {
   // Forward and backward of the step that the samples begin at.
   std::vector<float> gradient() {
     kit.engine->forward(kit.prepared->replica->parameters().address(), kit.batches->next());
-    kit.engine->backward(static_cast<float>(kit.part.factor()), kit.gradients.floats().address(), {});
+    kit.engine->backward(static_cast<float>(kit.part.factor()), kit.gradients.floats().address(),
+                         [](std::size_t, std::size_t) {});
     std::vector<float> values(kit.prepared->model.segments.padded_count());
     kit.prepared->replica->copy_out(kit.gradients.floats(), 0, values);
     return values;
@@ -681,9 +682,7 @@ TEST(Preparation, FitsAnotherShareAsIfItHadBegunWithIt) {
   Kit refitted(12, of_three), fresh(12, of_two);
   EXPECT_EQ(refitted.kit.view->local_batch, 3u);
   (void)refitted.gradient();  // of step 0; the next ones are being filled
-  const engine::Engine* const before = refitted.kit.engine.get();
   ASSERT_TRUE(refitted.fit(of_two, 1).ok());
-  EXPECT_NE(refitted.kit.engine.get(), before);
   EXPECT_EQ(refitted.kit.view->local_batch, 4u);
   EXPECT_GT(refitted.kit.view->step_seconds, 0);
   fresh.kit.batches->seek(1);

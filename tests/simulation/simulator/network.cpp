@@ -164,6 +164,12 @@ void Network::block(Seat from, Seat to, bool on) {
   if (!on) flush(from, to);
 }
 
+bool Network::linked(Seat a, Seat b) const {
+  const auto place = [this](Seat from, Seat to) { return from.index() * size() + to.index(); };
+  return pairs_[place(std::min(a, b), std::max(a, b))].connected && !links_[place(a, b)].blocked &&
+         !links_[place(b, a)].blocked;
+}
+
 void Network::kill(Seat seat, bool silent) {
   Slot& slot = machines_[seat];
   TG_CHECK(!slot.dead, seat.index());

@@ -74,6 +74,7 @@ class Network {
   void block(Seat from, Seat to, bool on);  // one direction
   void kill(Seat seat, bool silent);        // silent: the machine, so that no connection is closed; else the process
   void pause(Seat seat, bool on);
+  bool linked(Seat a, Seat b) const;  // frames come through both ways
   bool dead(Seat seat) const { return machines_[seat].dead; }
   bool paused(Seat seat) const { return machines_[seat].paused; }
 

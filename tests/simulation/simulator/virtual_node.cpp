@@ -9,8 +9,14 @@ namespace {
 
 constexpr std::uint64_t kBeatTicks = 5;
 
-daemon::MembershipOptions membership_options(const NodeOptions& options) {
-  return {options.names, options.self, 1, options.claim_timeout_ms, options.prepare_timeout_ms};
+daemon::MembershipOptions membership_options(const NodeOptions& options, std::uint64_t incarnation) {
+  daemon::MembershipOptions made{.names = options.names, .self = options.self};
+  made.directory = options.disk->directory;
+  made.incarnation = incarnation;
+  made.peer_timeout_ms = options.peer_timeout_ms;
+  made.claim_timeout_ms = options.claim_timeout_ms;
+  made.prepare_timeout_ms = options.prepare_timeout_ms;
+  return made;
 }
 
 }  // namespace
@@ -18,7 +24,7 @@ daemon::MembershipOptions membership_options(const NodeOptions& options) {
 VirtualNode::VirtualNode(Network& network, NodeOptions options)
     : network_(network),
       options_(std::move(options)),
-      membership_(membership_options(options_)),
+      membership_(membership_options(options_, network.random().word())),
       liveness_({options_.names, options_.self, options_.peer_timeout_ms}) {
   for (auto& [key, record] : options_.disk->runs) {
     const std::size_t nodes = options_.names.size();
@@ -37,6 +43,8 @@ VirtualNode::VirtualNode(Network& network, NodeOptions options)
     record.end = run.end;
     ids_[key] = record.id;
     membership_.remember(key, std::move(run));
+    if (const auto vote = options_.disk->votes.find(key); vote != options_.disk->votes.end())
+      membership_.remember_voter(vote->second, record.id);
   }
 }
 
@@ -96,7 +104,12 @@ void VirtualNode::on_connection(Seat peer, bool up) {
   carry_out_all();
 }
 
-void VirtualNode::on_beat(Seat from, const schema::Beat& beat) { liveness_.beat(from, beat, network_.now_ms()); }
+void VirtualNode::on_beat(Seat from, const schema::Beat& beat) {
+  liveness_.beat(from, beat, network_.now_ms());
+  if (stuck_ || beat.view == 0) return;
+  membership_.beats(from, beat.run_id, beat.view, network_.now_ms());
+  carry_out_all();
+}
 
 void VirtualNode::on_tick() {
   const std::uint64_t now_ms = network_.now_ms();
@@ -108,7 +121,8 @@ void VirtualNode::on_tick() {
                             membership_.current() != nullptr ? membership_.current()->id : "",
                             phase_,
                             step_,
-                            progress_};
+                            progress_,
+                            running_ ? membership_.view().number() : 0};
     for (const Seat peer : others()) network_.send_beat(options_.self, peer, beat);
     liveness_.beat(options_.self, beat, now_ms);
   }
@@ -265,6 +279,22 @@ void VirtualNode::finish(schema::RunState state, const std::string& reason) {
   carry_out_all();
 }
 
+void VirtualNode::carry_out(const daemon::Freeze& action) {
+  daemon::Standing standing{running_key() == action.key, step_, "", false, {}};
+  for (const Seat peer : others())
+    if (network_.linked(options_.self, peer)) standing.hears.push_back(peer);
+  membership_.stands(action.key, standing, network_.now_ms());
+}
+
+void VirtualNode::carry_out(const daemon::WriteVote& action) {
+  options_.disk->votes[action.key] = action.vote;
+  membership_.voted(action.key, true, network_.now_ms());
+}
+
+void VirtualNode::carry_out(const daemon::InstallView& action) {
+  outcomes_[ids_[action.key]].views.push_back(action.next);
+}
+
 // --- the clockwork in the place of a run ---
 
 void VirtualNode::run_begins(const schema::Commit&) {
@@ -274,8 +304,10 @@ void VirtualNode::run_begins(const schema::Commit&) {
   });
 }
 
-void VirtualNode::run_frame(Seat, const SharedMessage& message) {
+void VirtualNode::run_frame(Seat from, const SharedMessage& message) {
   if (running_key() != message->header.run) return;
+  if (message->header.view != membership_.view().number())
+    return membership_.speaks(from, message->header.run, message->header.view, network_.now_ms());
   const auto* step = std::get_if<schema::StepFrame>(&message->body);
   if (step == nullptr || (step->flags & schema::kStopAfterStep) == 0) return;
   membership_.stopping();
@@ -288,7 +320,7 @@ void VirtualNode::run_asked_to_stop() {
   schema::StepFrame step;
   step.flags = schema::kStopAfterStep;
   const auto message = std::make_shared<const Message>(
-      Message{schema::FrameHeader{running_->key, daemon::View::kFirst, 0}, step, nullptr});
+      Message{schema::FrameHeader{running_->key, membership_.view().number(), 0}, step, nullptr});
   send(others(), message);
   run_frame(options_.self, message);
 }

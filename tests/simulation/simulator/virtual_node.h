@@ -23,6 +23,8 @@ struct VirtualDisk {
     daemon::RunEnd end;
     std::uint32_t lineage = 1;
   };
+  std::uint64_t directory = 0;
+  std::map<std::uint64_t, daemon::VoterState> votes;           // by key
   std::map<std::uint64_t, Record> runs;                        // by key
   std::map<std::string, std::vector<schema::StateId>> states;  // by id of the run, newest first
   std::uint32_t lineage_of(const std::string& id) const {      // 0 = no record of it
@@ -57,6 +59,7 @@ struct Outcome {
   std::optional<daemon::RunEnd> verdict;
   std::vector<schema::RunState> told;   // every end that status has shown, in order, since it last began
   std::optional<schema::StateId> from;  // where it last began
+  std::vector<schema::NextView> views;  // that it went on in
   std::uint64_t end_ms = 0;
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
 };
@@ -132,6 +135,10 @@ class VirtualNode : public Machine {
   void carry_out(const daemon::RecordEnd& action);
   void carry_out(const daemon::AnswerStart& action);
   void carry_out(const daemon::AskStop& action);
+  void carry_out(const daemon::Freeze& action);
+  void carry_out(const daemon::WriteVote& action);
+  void carry_out(const daemon::InstallView& action);
+  void carry_out(const daemon::LeaveView&) {}
 
   struct BeforeRun {
     Seat from;
