@@ -14,6 +14,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/reports.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/transfers.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/simulate/simulated_view.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/float_payload.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/job_layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/member.cpp

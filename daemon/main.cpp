@@ -28,6 +28,7 @@
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
 #include "daemon/node/service_manager.h"
+#include "daemon/simulate/recompute.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/directory_id.h"
 #include "daemon/store/run_store.h"
@@ -40,6 +41,7 @@
 #include "kernels/kernels.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
+#include "schema/options/recompute_command.h"
 #include "schema/text.h"
 #include "schema/version.h"
 
@@ -365,10 +367,22 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   leave(run_node(lasting, end_signals, config_warnings));
 }
 
+// No node: it computes a run that has ended, and a signal ends it at once.
+int recompute(int argc, char** argv) {
+  const Result<schema::RecomputeCommand> command = schema::parse_recompute_command(argc, argv);
+  if (!command.ok()) return fail(command.error());
+  if (!command->help.empty()) return print(command->help);
+  make_openmp_passive(argv);
+  const Status same = daemon::recompute({command->directory, command->data_dir, command->threads},
+                                        [](const std::string& line) { print(line + "\n"); });
+  return same.ok() ? 0 : fail(same.error());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   keep_standard_streams();
+  if (argc > 1 && argv[1] == schema::kRecomputeCommand) leave(recompute(argc, argv));
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);

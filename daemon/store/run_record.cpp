@@ -6,6 +6,8 @@
 #include "kernels/base/sha256.h"
 #include "schema/described/json_form.h"
 #include "schema/limits.h"
+#include "schema/options/job.h"
+#include "schema/options/options.h"
 #include "schema/text.h"
 
 namespace tg::daemon {
@@ -47,6 +49,16 @@ void spec_from_json(const OrderedJson& spec, RunRecord& record, TakeJson& take) 
   }
   for (const auto& [key, value] : lines) record.spec += key + " = " + value + "\n";
   if (record.spec.size() > schema::kMostSpecBytes) take.complain("spec", "of a job's size");
+}
+
+// What a resume may change of the job, as it is now.
+std::map<std::string, std::string> settings_of(const std::string& spec) {
+  std::map<std::string, std::string> settings;
+  const Result<schema::JobSpec> job = schema::parse_job(spec, "run.json");
+  if (!job) return settings;
+  for (const schema::Option<schema::JobSpec>& option : schema::job_options())
+    if (option.resumable) settings[option.name] = option.get(*job);
+  return settings;
 }
 
 const OrderedJson& object_of(const OrderedJson& root, const char* key, TakeJson& take) {
@@ -115,6 +127,7 @@ Stretch stretch_of(const RunRecord& record) {
           .members = record.member_names,
           .weights = record.weights,
           .builds = record.builds,
+          .settings = settings_of(record.spec),
           .ended = to_word(status.state) + (status.reason.empty() ? "" : ": " + status.reason)};
 }
 

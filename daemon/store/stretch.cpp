@@ -49,8 +49,9 @@ std::string stretch_to_line(const Stretch& stretch) {
 
 Result<Stretch> stretch_from_line(const std::string& line) {
   try {
-    const OrderedJson json = OrderedJson::parse(line);
+    OrderedJson json = OrderedJson::parse(line);
     if (!json.is_object()) return Error{ErrorKind::kCorrupt, "not a JSON object"};
+    if (!json.contains("settings")) json["settings"] = OrderedJson::object();  // an older tgd wrote it
     std::string problem;
     Stretch stretch;
     schema::TakeJson take(json, problem, schema::TakeJson::Absent::kIsOff);

@@ -28,7 +28,9 @@ struct Stretch {
   std::vector<std::string> members;           // by rank
   std::vector<std::uint16_t> weights;         // the same
   std::map<std::string, std::string> builds;  // of engines, by member, as far as they are known
-  std::string ended;                          // how and why: "COMPLETED", "FAILED: node-b ..."
+  // The keys of the job that a resume may change, as they were; empty in an older file.
+  std::map<std::string, std::string> settings;
+  std::string ended;  // how and why: "COMPLETED", "FAILED: node-b ..."
 
   bool same_as(const Stretch& other) const {
     return lineage == other.lineage && key == other.key && view == other.view;
@@ -44,6 +46,7 @@ void fields(schema::Is<Stretch> auto& it, auto&& field) {
   field("weights", it.weights,
         schema::list(schema::kMostMembers, schema::up_to(schema::kMostWeight)).noun("a list of weights"));
   field("builds", it.builds, schema::line(schema::kMostBuildBytes).noun("an object of builds"));
+  field("settings", it.settings, schema::line(schema::kMostReasonBytes).noun("an object of strings"));
   field("ended", it.ended, schema::line(schema::kMostReasonBytes));
 }
 

@@ -102,7 +102,7 @@ class Verified(unittest.TestCase):
         for node in mesh.nodes:
             self.assertIn(f"{node.name}'s metrics.jsonl is damaged: it has 100 bytes", answer.err)
         self.assertIn("no metrics.jsonl: no member that answers has a good one", answer.err)
-        self.assertEqual(sorted(os.listdir(folder)), sorted(["model.json", "predict.py", "run.json", *MODELS]))
+        self.assertEqual(sorted(os.listdir(folder)), sorted(["members.json", "model.json", "predict.py", "run.json", "views.jsonl", *MODELS]))
         for node in mesh.nodes:
             os.truncate(node.run_file(run, "run.json"), 100)
         answer = mesh.ctl_ok("fetch", run, "-o", folder, "--force")
