@@ -43,7 +43,7 @@ struct Watch {               // the run that the node's thread wants watched
   std::uint64_t number = 0;  // of the request, 0 = none so far
   std::string run_id;        // "" = nothing
   std::uint64_t step_timeout_ms = 0;
-  Per<Seat, bool> members;   // empty = all
+  Per<Seat, bool> members;  // empty = all
 
   bool has(Seat seat) const { return members.empty() || members[seat]; }
 };
@@ -66,7 +66,7 @@ struct ControlServer::State {
   void from_peer(Seat peer, const std::string& bytes);
   void handle(const Client& client, const schema::StatusRequest& request);
   void handle(const Client& client, schema::StartRequest request) { pass_on(client, std::move(request)); }
-  void handle(const Client& client, schema::StopRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, schema::StopRequest request);
   void handle(const Client& client, schema::ResumeRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::BenchRequest request) { pass_on(client, request); }
   void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
@@ -115,7 +115,7 @@ struct ControlServer::State {
   // Owned by the control thread.
   std::unique_ptr<ControlSockets> sockets;
   Liveness liveness;
-  Per<Seat, std::string> runs_of_peers;  // as their last beats said; "" = none
+  Per<Seat, std::string> runs_of_peers;   // as their last beats said; "" = none
   Per<Seat, std::uint64_t> told_view_ms;  // when the node was told last of its beats in another view
   Questions questions;
   Watch watching;
@@ -369,6 +369,12 @@ void ControlServer::State::handle(const Client& client, schema::FetchRequest req
   slice(client, std::move(request), file, schema::kFileSliceBytes);
 }
 
+void ControlServer::State::handle(const Client& client, schema::StopRequest request) {
+  const std::string node = std::exchange(request.node, "");
+  if (!node.empty() && node != config.node) return relay(client, node, std::move(request));
+  pass_on(client, std::move(request));
+}
+
 void ControlServer::State::handle(const Client& client, schema::DeleteRequest request) {
   if (!request.node.empty() && request.node != config.node) {
     const std::string node = std::exchange(request.node, "");
@@ -415,7 +421,7 @@ std::string ControlServer::State::still_in_a_run(Seat seat, const std::vector<sc
   if (seat != self) {
     const std::string& its = runs_of_peers[seat];
     const bool over = its != ours && std::any_of(runs.begin(), runs.end(), [&](const schema::RunStatus& run) {
-                        return run.id == its && schema::has_ended(run.state);
+                        return run.id == its && schema::is_final(run.state);  // who is INTERRUPTED may have left it
                       });
     return over ? "it has not ended run " + its + " yet, which is over" : "";
   }

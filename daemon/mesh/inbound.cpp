@@ -14,8 +14,6 @@ constexpr int kFramesPerTurn = 64;               // then the thread looks around
 constexpr std::chrono::milliseconds kPoll{50};   // how soon the thread sees that it should stop
 constexpr std::chrono::milliseconds kWatch{10};  // how soon it sees a broken connection while frames come
 constexpr std::chrono::milliseconds kTick{250};  // links that only look up
-// Between runs, a link that was up and has been silent this long in one direction is dialled again.
-constexpr std::chrono::milliseconds kMostLinkSilence{4000};
 // From one node's port with a new key to all nodes': each looks at its file every second, and after its run.
 constexpr std::chrono::milliseconds kMostRebind{3000};
 constexpr std::uint64_t kMostSilenceMs = 30'000;  // of a connection, at least; every node says hello each second
@@ -150,7 +148,7 @@ void Inbound::watch_connection(Seat seat) {
     if (peer.dial != link.dials) continue;  // dialled anew meanwhile: the new connection has done nothing
     if (*event == DialEvent::kConnected) {
       link.connection = ++peer.connections;
-      peer.echo_at = Clock::now();
+      link.echo_at = Clock::now();
       continue;
     }
     link.connection = 0;
@@ -181,9 +179,10 @@ void Inbound::tick(Clock::time_point now) {
   if (in_run_) return;  // Liveness and TCP decide then; a peer that stands still for a moment loses nothing
   if (has_another_key()) bind_keys_of_now();
   for (const Seat seat : peers_.places()) {
-    const Peer& peer = peers_[seat];
-    const bool mute = now - peer.heard_at >= kMostLinkSilence, deaf = now - peer.echo_at >= kMostLinkSilence;
-    if (!links_[seat].up || (!mute && !deaf)) continue;
+    const Link& link = links_[seat];
+    const bool mute = now - link.heard_at.load() >= kMostLinkSilence,
+               deaf = now - link.echo_at.load() >= kMostLinkSilence;
+    if (!link.up || (!mute && !deaf)) continue;
     links_.note_problem(seat,
                         mute ? "nothing comes from " + name(seat) + " over its mesh connection"
                              : "nothing arrives at the mesh port of " + name(seat),
@@ -276,7 +275,7 @@ void Inbound::on_message(const std::string& id, std::shared_ptr<zmq::message_t> 
   if (!sender->seat || peers_[*sender->seat].sender != id) return;  // no valid hello yet, or a connection of before
   const Seat seat = *sender->seat;
   if (peers_[seat].cut_off_incarnation == links_[seat].incarnation) return;
-  peers_[seat].heard_at = Clock::now();
+  links_[seat].heard_at = Clock::now();
   hooks_.heard(seat);
   hooks_.frame(seat, std::move(frame).value(), std::move(message));
 }
@@ -367,12 +366,12 @@ void Inbound::join(const std::string& id, Sender& sender, Seat seat, const schem
   Link& link = links_[seat];
   sender.seat = seat;
   peer.sender = id;
-  peer.heard_at = Clock::now();
+  link.heard_at = Clock::now();
   link.heard_hello = hello.sequence;
   link.weight = hello.weight;
   if (hello.heard == self_.incarnation && hello.echo > peer.echo) {
     peer.echo = hello.echo;
-    peer.echo_at = peer.heard_at;
+    link.echo_at = link.heard_at.load();
   }
   const std::uint64_t before = link.incarnation.exchange(hello.incarnation);
   if (before != hello.incarnation) {
@@ -399,7 +398,7 @@ bool Inbound::is_rival(Seat seat, const std::string& id, const schema::Hello& he
   // Who has heard us is the one at the address of the peer line, and no other can be.
   if (hello.heard == self_.incarnation) return false;
   return link.connection != 0 && !peer.sender.empty() &&
-         Clock::now() - peer.heard_at < std::chrono::milliseconds(self_.config.peer_timeout_ms);
+         Clock::now() - link.heard_at.load() < std::chrono::milliseconds(self_.config.peer_timeout_ms);
 }
 
 void Inbound::on_rival(const std::string& id, Seat seat, const std::string& from, const schema::Hello& hello) {

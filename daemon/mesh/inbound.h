@@ -46,10 +46,8 @@ class Inbound {
     zmq::socket_t monitor;   // says how our connection to it fares
     std::uint64_t dial = 0;  // which one that is
     std::uint64_t connections = 0;
-    std::string sender;            // its connection to us, "" = none
-    Clock::time_point heard_at{};  // its last frame
-    Clock::time_point echo_at{};   // when it last told of a newer hello of ours
-    std::uint64_t echo = 0;        // which one
+    std::string sender;      // its connection to us, "" = none
+    std::uint64_t echo = 0;  // which one
     int bad_frames = 0;
     std::uint64_t cut_off_incarnation = 0;
     std::uint64_t rival = 0;  // the incarnation of another process that goes by its name

@@ -180,6 +180,13 @@ void Node::publish_metrics() {
   Numbers& numbers = context_.news.metrics.numbers();
   const LinkTable& links = context_.network.mesh.links();
   if (const auto state = membership_.state()) numbers.run_state = state;
+  numbers.members_away = 0;
+  if (run_ && run_->begun()) {
+    const View& view = run_->view().view();
+    for (const Seat seat : view.seats())
+      if (seat != context_.self.config.seat() && !links.up(seat)) ++numbers.members_away;
+    numbers.members_away += run_->left();
+  }
   for (const Seat seat : context_.self.names.places()) {
     PeerNumbers& peer = numbers.peers[seat];
     peer.sent_bytes = links[seat].sent_bytes;
@@ -291,7 +298,8 @@ void Node::on(RunFitted& event) {
     return;
   }
   if (const Status goes_on = run_->fitted(event.view, std::move(event.result)); !goes_on.ok())
-    membership_.lost(context_.self.config.seat(), goes_on.error().message, now_ms());
+    return membership_.lost(context_.self.config.seat(), goes_on.error().message, now_ms());
+  if (run_->view().begun()) tell_change(true);
 }
 
 void Node::on(ConnectionChanged& event) {
@@ -538,6 +546,7 @@ void Node::carry_out(BeginRun& action) {
   shown_id_.clear();
   step_timeout_ms_ = begins_ms_ = 0;
   fitted_.reset();
+  changed_.reset();
   voted_in_[action.run.key] = action.run.id;
   watch(action.run.id);
   const std::string directory = context_.disk.store.directory(action.run.id);
@@ -586,6 +595,7 @@ void Node::carry_out(RecordEnd& action) {
 }
 
 void Node::carry_out(EndRun& action) {
+  if (is_current(action.key)) tell_change(false);
   context_.news.metrics.numbers().run_state = action.state;
   // Before the end is shown: who sees it and starts a run finds the links as they are.
   if (is_current(action.key)) context_.network.mesh.set_in_run(false);
@@ -649,8 +659,10 @@ void Node::carry_out(AskStop& action) {
 void Node::carry_out(Freeze& action) {
   Standing standing;
   standing.leaves = leaving_;
+  const std::chrono::milliseconds silence(context_.self.config.peer_timeout_ms);
   for (const Seat seat : context_.self.names.places())
-    if (seat != context_.self.config.seat() && context_.network.mesh.links().up(seat)) standing.hears.push_back(seat);
+    if (seat != context_.self.config.seat() && context_.network.mesh.links().hears(seat, silence))
+      standing.hears.push_back(seat);
   if (is_current(action.key) && run_->goes_on()) {
     const Run::Standing own = run_->freeze();
     standing.has_state = true;
@@ -663,24 +675,28 @@ void Node::carry_out(Freeze& action) {
 void Node::carry_out(WriteVote& action) {
   const auto run = voted_in_.find(action.key);
   TG_CHECK(run != voted_in_.end(), action.key);
-  const Status written = write_vote(context_.disk.store.directory(run->second), action.vote);
-  if (!written.ok()) context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
+  const VoterState& vote = action.vote;
+  const FaultInjection& fault = context_.machine.fault;
+  const bool decides = vote.promised.count == 0;  // the view is new, and nobody has asked about the next one
+  const std::uint64_t changed = decides ? vote.view.number - 1 : vote.view.number;
+  if (decides) fault.reached(schema::ChangePoint::kDecide, changed);
+  const Status written = write_vote(context_.disk.store.directory(run->second), vote);
+  fault.reached(decides                             ? schema::ChangePoint::kDecided
+                : vote.accepted_in == vote.promised ? schema::ChangePoint::kAccept
+                                                    : schema::ChangePoint::kPromise,
+                changed);
+  if (!written.ok())
+    context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
   membership_.voted(action.key, written.ok(), now_ms());
 }
 
 void Node::carry_out(InstallView& action) {
   if (!is_current(action.key) || !run_->goes_on()) return;
+  context_.machine.fault.reached(schema::ChangePoint::kInstall, action.next.number - 1);
   const std::uint64_t now = now_ms();
   const View next(action.next);
-  const ChangeTimes& times = action.times;
-  const auto until = [](std::uint64_t from, std::uint64_t to) { return from == 0 || to < from ? 0 : to - from; };
-  context_.news.log.warning("view-changed", {{"run", run_->identity().id},
-                                             {"view", next.number()},
-                                             {"members", next.size()},
-                                             {"from-step", action.next.start},
-                                             {"why", action.next.why},
-                                             {"promised-ms", until(times.noticed_ms, times.promised_ms)},
-                                             {"decided-ms", until(times.noticed_ms, times.decided_ms)}});
+  tell_change(false);
+  changed_ = action;
   for (const Seat seat : context_.self.names.places())
     if (seat != context_.self.config.seat() && !next.has(seat)) context_.network.mesh.forget_waiting(seat);
   begins_ms_ = action.next.waits ? now + ViewChange::kGraceMs : 0;
@@ -691,8 +707,31 @@ void Node::carry_out(InstallView& action) {
   if (!goes_on.ok()) membership_.lost(context_.self.config.seat(), goes_on.error().message, now);
 }
 
+// One line for each: when this node had promised, learned what was decided, and began the first step, after it had
+// noticed that there was a reason.
+void Node::tell_change(bool begun) {
+  const std::optional<InstallView> change = std::exchange(changed_, std::nullopt);
+  if (!change) return;
+  const ChangeTimes& times = change->times;
+  const std::uint64_t noticed_ms = times.noticed_ms > 0    ? times.noticed_ms
+                                   : times.promised_ms > 0 ? times.promised_ms
+                                                           : times.decided_ms;
+  const auto after = [&](std::uint64_t ms) {
+    return ms < noticed_ms || ms == 0 ? std::string("-") : std::to_string(ms - noticed_ms);
+  };
+  context_.news.log.warning("view-changed", {{"run", run_->identity().id},
+                                             {"view", change->next.number},
+                                             {"members", change->next.members.size()},
+                                             {"from-step", change->next.start},
+                                             {"why", change->next.why},
+                                             {"promised-ms", after(times.promised_ms)},
+                                             {"decided-ms", after(times.decided_ms)},
+                                             {"rebuilt-ms", begun ? after(now_ms()) : "-"}});
+}
+
 void Node::carry_out(LeaveView& action) {
   if (!is_current(action.key)) return;
+  tell_change(false);
   context_.news.log.warning("left-out",
                             {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
   run_->leave(Round(action.next.start));

@@ -48,6 +48,7 @@ class Node {
   void take_votes();
   void look_at_links(std::uint64_t now);
   void publish_metrics();
+  void tell_change(bool begun);
   bool busy() const;  // nothing can be measured now
 
   // --- events ---
@@ -126,6 +127,7 @@ class Node {
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
   bool leaving_ = false, stopped_ = false;
   std::map<std::uint64_t, std::string> voted_in_;  // runs whose votes are written here, by key
+  std::optional<InstallView> changed_;             // not in the log yet: its first step has not begun
   std::optional<RunFitted> fitted_;                // kept until the view may begin
   std::uint64_t begins_ms_ = 0;                    // the present view, not before
   std::uint64_t on_elsewhere_until_ms_ = 0;        // a run is on without this node: none can be begun

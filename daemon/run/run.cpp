@@ -82,12 +82,19 @@ std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdenti
                                    context.machine.fault, timeline, hooks);
 }
 
+// Members of a view that are none of the next one.
+std::vector<std::string> who_left(const View& before, const View& next, const Per<Seat, std::string>& names) {
+  std::vector<std::string> left;
+  for (const Seat seat : before.seats())
+    if (!next.has(seat)) left.push_back(names[seat]);
+  return left;
+}
+
 // What people read of the end of a view.
-std::string difference(const View& before, const View& next, const Per<Seat, std::string>& names) {
-  std::string left;
-  for (const Rank rank : places<Rank>(before.size()))
-    if (const Seat seat = before.seat(rank); !next.rank(seat)) left += (left.empty() ? "" : ", ") + names[seat];
-  return left.empty() ? "the same members go on" : "without " + left;
+std::string difference(const std::vector<std::string>& left) {
+  std::string names;
+  for (const std::string& name : left) names += (names.empty() ? "" : ", ") + name;
+  return left.empty() ? "the same members go on" : "without " + names;
 }
 
 }  // namespace
@@ -186,6 +193,9 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   status.parameters = facts.parameters;
   status.initial_digest = status.digest = prepared_->initial_digest;
   status.lineage = identity_.lineage();
+  status.view = view_->view().number();
+  status.view_step = facts.from_step;
+  status.view_since_ms = status.since_ms;
   if (!start_) return status;
   const schema::RunStatus& before = start_->record->status;
   status.started_ms = before.started_ms;
@@ -340,12 +350,14 @@ Status Run::change_view(View next, Round start, const std::string& why) {
   const bool reports = is_evaluated(start.value()) || start.value() == job_.steps;
   if (!reports) journal_.write_without_report();
   const schema::StateId from = keeper_.name_of(start.value(), journal_.status().digest);
-  const std::string ended = "CHANGED: " + (why.empty() ? difference(view_->view(), next, context_.self.names) : why);
+  const std::vector<std::string> left = who_left(view_->view(), next, context_.self.names);
+  const std::string words = why.empty() ? difference(left) : why;
   view_.emplace(parts(), std::move(next));
   journal_.enter(view_->numbers());
+  journal_.change_view(view_->view().number(), start.value(), left, words);
   view_->prepared(prepared_, is_evaluated(start.value()));
   keeper_.change_view(journal_.refreshed(), {view_->view().number(), view_->member_names(), view_->weights(), from},
-                      ended);
+                      "CHANGED: " + words);
   if (stops) view_->member().request_stop();
   journal_.publish(true);
   if (!unfit_.empty()) return unfit(Error{ErrorKind::kRunFailed, unfit_});
@@ -364,12 +376,11 @@ void Run::leave(Round start) {
 }
 
 void Run::pause(const std::string& why) {
-  const schema::RunStatus& status = journal_.status();
-  const bool paused = status.state == schema::RunState::kPaused;
-  if (!goes_on() || (why.empty() ? !paused : paused && status.reason == why)) return;
-  const bool stops = view_->member().stopping();
-  const schema::RunState goes_on = stops ? schema::RunState::kStopping : schema::RunState::kRunning;
-  journal_.state(why.empty() ? goes_on : schema::RunState::kPaused, why);
+  if (!goes_on()) return;
+  const bool paused = journal_.status().state == schema::RunState::kPaused;
+  if (!why.empty()) return paused ? journal_.note(why) : journal_.state(schema::RunState::kPaused, why);
+  if (!paused) return;
+  journal_.state(view_->member().stopping() ? schema::RunState::kStopping : schema::RunState::kRunning, "");
 }
 
 Status Run::fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result) {

@@ -7,6 +7,17 @@
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
+namespace {
+
+// By rank, 1 = the most senior.
+std::vector<std::uint32_t> seniority_in(const View& view) {
+  std::vector<std::uint32_t> places(view.size());
+  std::uint32_t place = 0;
+  for (const Seat seat : view.by_seniority()) places[view.rank(seat)->index()] = ++place;
+  return places;
+}
+
+}  // namespace
 
 RunView::RunView(const Parts& parts, View view)
     : run_(parts),
@@ -14,7 +25,7 @@ RunView::RunView(const Parts& parts, View view)
       self_(view_.rank(parts.context.self.config.seat()).value()),
       weights_(by_rank(view_, parts.identity.weights)),
       shares_(member_shares(view_, parts.context.self.names, parts.identity.weights, parts.identity.global_batch)),
-      numbers_(shares_, self_, parts.identity.global_batch) {}
+      numbers_(shares_, seniority_in(view_), self_, parts.identity.global_batch) {}
 
 RunView::~RunView() = default;
 
@@ -148,8 +159,8 @@ void RunView::tick() {
   const Rank first = waits.ranks.front();
   const std::string& name = member_->members().names[first];
   member_->fail({ErrorKind::kUnreachable, name, phase,
-                 run_.context.self.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " + name +
-                     " in " + phase + " of step " + std::to_string(run_.journal.status().step) +
+                 run_.context.self.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " +
+                     name + " in " + phase + " of step " + std::to_string(run_.journal.status().step) +
                      ": it is alive but its frames do not come"});
 }
 

@@ -73,9 +73,12 @@ Result<RunRecord> from_json(const OrderedJson& root) {
   for (const char* const key : {"id", "state"})
     if (!root.contains(key)) take.complain(key, "there");
   fields(record, take);
+  record.status.view = record.view;
   record.status.evaluated = root.contains("evaluation") && root["evaluation"].is_object();
   for (const std::string& name : record.member_names)  // a bad one would make the peers refuse the whole status
     if (!schema::is_node_name(name)) take.complain("members", "a list of names");
+  for (const schema::Departure& one : record.status.left)
+    if (!schema::is_node_name(one.node)) take.complain("left", "a list of departures");
   for (const auto& [name, end] : record.others)
     if (!schema::is_node_name(name) || record.others.size() > schema::kMostMembers)
       take.complain("others", "an object of nodes");
@@ -102,11 +105,13 @@ schema::MemberStatus& RunRecord::own_row() {
 
 Stretch stretch_of(const RunRecord& record) {
   const schema::RunStatus& status = record.status;
+  // Of a run that went on without this node, the status may have what the others came to.
+  const auto own = std::ranges::find(status.members, record.node, &MemberStatus::node);
   return {.lineage = status.lineage,
           .key = record.key,
           .view = record.view,
           .from = record.from,
-          .to_step = status.step,
+          .to_step = own == status.members.end() ? status.step : std::min(own->step, status.step),
           .members = record.member_names,
           .weights = record.weights,
           .builds = record.builds,

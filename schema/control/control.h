@@ -60,8 +60,12 @@ void fields(Is<StartRequest> auto& it, auto&& field) {
 
 struct StopRequest {
   std::string run;
+  std::string node = {};  // empty = the asked one
 };
-void fields(Is<StopRequest> auto& it, auto&& field) { field("run", it.run, run_id()); }
+void fields(Is<StopRequest> auto& it, auto&& field) {
+  field("run", it.run, run_id());
+  field("node", it.node, node_name_or_not());
+}
 
 struct LogsRequest {
   std::string run;

@@ -130,6 +130,29 @@ class Endpoint {
   std::thread ticker_;
 };
 
+TEST(LinkTable, HearsWhoIsHeardOfLateBothWays) {
+  using std::chrono::milliseconds;
+  schema::NodeConfig config;
+  config.node = "node-a";
+  config.peers.push_back({"node-a", "127.0.0.1", 7700});
+  config.peers.push_back({"node-b", "127.0.0.1", 7702});
+  Log log("node-a", LogLevel::kError);
+  LinkTable links(config, log);
+  const Seat peer(1);
+  const auto now = std::chrono::steady_clock::now();
+  links[peer].heard_at = links[peer].echo_at = now;
+  EXPECT_FALSE(links.hears(peer, milliseconds(10'000)));  // not up
+  links[peer].up = true;
+  EXPECT_TRUE(links.hears(peer, milliseconds(10'000)));
+  links[peer].heard_at = now - milliseconds(10'000);
+  EXPECT_FALSE(links.hears(peer, milliseconds(10'000)));
+  links[peer].heard_at = now;
+  links[peer].echo_at = now - milliseconds(10'000);  // it may hear nothing of us
+  EXPECT_FALSE(links.hears(peer, milliseconds(10'000)));
+  links[peer].echo_at = now - milliseconds(2'000);  // the next hello is about to come
+  EXPECT_TRUE(links.hears(peer, milliseconds(2'000)));
+}
+
 // A process of our own making: it speaks the protocol, and is no node.
 class Stranger {
  public:

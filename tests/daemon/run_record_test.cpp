@@ -82,6 +82,12 @@ TEST(RunRecord, TellsOfItsStretch) {
   EXPECT_EQ(stretch.ended, "FAILED: a \"reason\"");
 }
 
+TEST(RunRecord, OfWhoLeftTheStretchEndsWhereItLeft) {
+  RunRecord record = sample_record("run-1", "node-a", schema::RunState::kCompleted);
+  record.own_row().step = 80;
+  EXPECT_EQ(stretch_of(record).to_step, 80u);
+}
+
 TEST(RunRecord, IsReadableForPeople) {
   const auto json = nlohmann::json::parse(record_to_json(sample_record("run-1")));
   EXPECT_EQ(json["schema_version"], 1);

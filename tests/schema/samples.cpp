@@ -110,8 +110,13 @@ RunStatus sample_run() {
                   "the disk is full",
                   48,
                   0.25,
-                  {12, 8}}};
+                  {12, 8},
+                  2}};
   run.lineage = 3;
+  run.view = 2;
+  run.view_step = 9;
+  run.view_since_ms = 1'700'000'000'100;
+  run.left = {{"node-c", 1'700'000'000'100, 9, "node-c was shut down"}};
   run.from_step = 8;
   return run;
 }
@@ -277,7 +282,7 @@ std::vector<Request> sample_requests() {
   return {
       {1, StatusRequest{"fir", true, Pick::kNewestEnded}},
       {2, StartRequest{"model = lenet\n", "first", true}},
-      {3, StopRequest{"first"}},
+      {3, StopRequest{"first", "node-b"}},
       {4, LogsRequest{"first", "node-b", 65536}},
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
       {6, VersionRequest{}},
