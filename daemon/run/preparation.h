@@ -1,6 +1,6 @@
 // Prepares a run on this node: once the data, the model, the state that it begins with and the hashes that members
 // compare; for a view the engine for this member's share, and how long a step takes here. Whether everything fits into
-// memory is checked before anything is allocated. The part of a view is done again with each view (refit).
+// memory is checked before anything is allocated. What is a view's is done again with each: fitting.h.
 #pragma once
 
 #include <cstdint>
@@ -50,11 +50,5 @@ struct PreparationOptions {
 // thrown. Errors name the node where it is to blame.
 Result<TrainingKit> prepare(const PreparationOptions& options, const ViewPart& part,
                             const engine::ComputeDevice& compute, const std::function<void()>& advance);
-
-// On the same thread, later: what the kit lacks for another part of the batch, from this step on. Nothing is timed. An
-// engine for as many samples as before stays; where they are more, the old one makes room first. After an error the kit
-// may have no engine. advance: as above.
-Status refit(const PreparationOptions& options, TrainingKit& kit, const ViewPart& part, Step first,
-             const engine::ComputeDevice& compute, const std::function<void()>& advance);
 
 }  // namespace tg::daemon

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "daemon/membership/choose_exchange.h"
+#include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/run/preparation.h"
 #include "daemon/run/shares.h"

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/run/preparation.h"
 #include "daemon/step/job_layout.h"
