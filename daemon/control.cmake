@@ -4,6 +4,7 @@ add_library(tgd_control STATIC
   ${CMAKE_CURRENT_LIST_DIR}/control/control_sockets.cpp
   ${CMAKE_CURRENT_LIST_DIR}/control/merge.cpp
   ${CMAKE_CURRENT_LIST_DIR}/control/questions.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/simulate/recorded_run.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/artefacts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/checkpoints.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/directory_id.cpp

@@ -27,6 +27,7 @@ namespace tg::daemon {
 namespace {
 
 constexpr std::chrono::seconds kSayEvery{10};
+constexpr std::uint64_t kWindowBytes = 256u << 10;  // to a peer: no link has to be kept busy
 constexpr const char* kHere = "this machine";
 
 std::string joined(const std::vector<std::string>& names) {
@@ -53,6 +54,7 @@ class Recomputation {
       : options_(options), run_(run), compute_(compute), codec_(codec), say_(say) {
     nodes_.resize(run.names.size());
     choice_.exchange = from_word<schema::ExchangeKind>(run.record.status.exchange).value_or(choice_.exchange);
+    choice_.window_bytes = kWindowBytes;
     choice_.coding = from_word<schema::Coding>(run.record.status.coding).value_or(choice_.coding);
     global_batch_ = run.record.global_batch != 0 ? run.record.global_batch
                                                  : schema::resolved_global_batch(run.job, run.names.size());

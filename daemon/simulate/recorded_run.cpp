@@ -59,9 +59,11 @@ Result<std::map<std::string, MemberRecord>> members_in(const std::string& direct
   if (!text && text.error().kind != ErrorKind::kNotFound) return text.error();
   try {
     const auto json = text ? schema::OrderedJson::parse(*text) : schema::OrderedJson::object();
+    if (!json.is_object()) return Error{ErrorKind::kCorrupt, path + " is damaged: it is no object of nodes"};
     for (const auto& [node, own] : json.items()) {
       std::string problem;
       MemberRecord member;
+      if (!own.is_object()) return Error{ErrorKind::kCorrupt, path + " is damaged: " + node + " is no object"};
       fields(member, schema::TakeJson(own, problem));
       if (!problem.empty()) return Error{ErrorKind::kCorrupt, path + " is damaged: " + problem};
       members[node] = std::move(member);

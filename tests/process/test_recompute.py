@@ -9,7 +9,7 @@ import unittest
 
 from files import write_cifar10
 from mesh import Mesh
-from patience import PATIENCE
+from patience import PATIENCE, wait_until
 from resuming import kill_all, start_all, stretches, wait_for_checkpoint
 
 TGD = os.environ["TGD"]
@@ -137,14 +137,13 @@ class Recompute(unittest.TestCase):
             start_all(mesh)
             mesh.ctl_ok("resume", run)
             mesh.ctl_ok("resume", run, "--set", "steps=20")
-            mesh.ctl_ok("resume", run, "--from", "16", "--set", "steps=18")
             folder = mesh.fetch(run)
             lines = stretches(mesh[0], run)
-            self.assertEqual([line["lineage"] for line in lines], [1, 2, 3, 4])
-            self.assertEqual([line["settings"]["steps"] for line in lines], ["16", "16", "20", "18"])
+            self.assertEqual([line["lineage"] for line in lines], [1, 2, 3])
+            self.assertEqual([line["settings"]["steps"] for line in lines], ["16", "16", "20"])
             out = self.equal(folder, mesh.run(run)["digest"])
-            self.assertIn("steps 17 to 18 of", out)
-            self.assertNotIn("to 20 of", out)
+            self.assertIn(f"steps 1 to {lines[1]['from']['step']} of node-a, node-b, node-c: digest {lines[1]['from']['digest']}, as recorded", out)
+            self.assertIn("steps 17 to 20 of", out)
             # Its data, elsewhere and nowhere.
             moved = os.path.join(mesh.folder, "moved")
             os.rename(data, moved)
@@ -160,6 +159,32 @@ class Recompute(unittest.TestCase):
             code, _, err = recompute(folder, "--data-dir", moved)
             self.assertEqual(code, 1)
             self.assertIn("the data are not those of the run", err)
+
+    def test_what_was_given_up(self):
+        with Mesh(2) as mesh:
+            run = mesh.start({"steps": 12})
+            mesh.ctl_ok("resume", run, "--from", "0", "--set", "steps=10", "--set", "learning-rate=0.02")
+            folder = mesh.fetch(run)
+            self.assertEqual([line["lineage"] for line in stretches(mesh[0], run)], [1, 2])
+            self.assertEqual(self.equal(folder, mesh.run(run)["digest"]).count("steps 1 to 10 of"), 1)
+
+    def test_members_that_were_lost(self):
+        """Two of four die, one after the other: three views."""
+        with Mesh(4, per_node={3: {"weight": 2}}) as mesh:
+            follower = mesh.follow("start", mesh.job_file({"steps": 400, "optimizer": "momentum", "evaluate-every": 50}))
+            run = follower.first_line()
+            for index, step in ((1, 20), (2, 60)):
+                mesh.wait_for_step(run, step)
+                kill_all(mesh, [mesh[index]])
+                wait_until(lambda: f"{run} goes on without node {index}: {mesh.run(run)}", lambda: mesh.run(run)["state"] == "RUNNING" and mesh.run(run)["step"] > step + 10)
+            follower.finish()
+            self.assertEqual(mesh.run(run)["state"], "COMPLETED")
+            folder = mesh.fetch(run)
+            self.assertEqual([line["view"] for line in stretches(mesh[0], run)], [1, 2, 3])
+            out = self.equal(folder, mesh.run(run)["digest"])
+            self.assertIn("what node-b, node-c computed with is not recorded here", out)
+            self.assertIn(" of node-a, node-c, node-d: digest", out)
+            self.assertIn("to 400 of node-a, node-d: digest", out)
 
     def test_interrupted(self):
         with Mesh(2) as mesh:

@@ -143,8 +143,9 @@ class Room {
       SimulatedNode& node = nodes[seat];
       const auto replica = std::make_shared<Replica>(*home, tiny_model(), engine::slot_count(job.optimizer), job.seed,
                                                      daemon::keeps_average(job));
-      if (newest)
+      if (newest) {
         EXPECT_TRUE(replica->restore(daemon::copy_of(*newest, tiny_segments().padded_count()), Round(first)).ok());
+      }
       node = {replica, kernels::HomeArray(*home, tiny_segments().padded_count())};
     }
     learning->view = daemon::View(number, seats);
@@ -165,7 +166,9 @@ class Room {
     const Status done = view.run();
     newest = nodes[part.seats.front()].replica;
     for (const SimulatedNode* member : members)
-      if (done) EXPECT_EQ(member->replica->confirmed_rounds(), Round(part.last));
+      if (done) {
+        EXPECT_EQ(member->replica->confirmed_rounds(), Round(part.last));
+      }
     return done;
   }
 
