@@ -10,6 +10,8 @@ bool hears(const schema::Promise& promise, Seat seat) {
   return std::ranges::find(promise.hears, seat.index()) != promise.hears.end();
 }
 
+bool can_go_on(const schema::Promise& promise) { return promise.has_state && promise.unfit.empty() && !promise.leaves; }
+
 bool linked(const Promises::value_type& a, const Promises::value_type& b) {
   return hears(a.second, b.first) && hears(b.second, a.first);
 }
@@ -58,7 +60,7 @@ std::optional<schema::NextView> choose_view(const View& view, const Promises& pr
     next.waits = next.waits || promise.leaves;
     if (!promise.has_state) continue;
     next.start = std::min(next.start, promise.step);
-    if (promise.unfit.empty() && !promise.leaves) members.push_back(one);
+    if (can_go_on(promise)) members.push_back(one);
   }
   drop_unlinked(view, members);
   if (members.empty()) return std::nullopt;
@@ -66,6 +68,14 @@ std::optional<schema::NextView> choose_view(const View& view, const Promises& pr
     if (std::ranges::find(members, Seat(member.seat), &Promises::value_type::first) != members.end())
       next.members.push_back(member);
   return next;
+}
+
+bool all_linked(const Promises& promises) {
+  for (const auto& one : promises)
+    for (const auto& other : promises)
+      if (one.first < other.first && can_go_on(one.second) && can_go_on(other.second) && !linked(one, other))
+        return false;
+  return true;
 }
 
 std::string words_of_absence(const View& view, const std::vector<Seat>& away, const Peers& peers) {

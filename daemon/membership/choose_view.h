@@ -20,6 +20,9 @@ using Promises = std::vector<std::pair<Seat, schema::Promise>>;
 // left.
 std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why);
 
+// Whether all who could go on hear each other: else somebody would be left out for that.
+bool all_linked(const Promises& promises);
+
 // "2 of 4 members are away; the run goes on as soon as node-a or node-c is back"
 std::string words_of_absence(const View& view, const std::vector<Seat>& away, const Peers& peers);
 

@@ -114,7 +114,7 @@ void Membership::connection(Seat peer, bool up, std::uint64_t now_ms) {
 }
 
 void Membership::costs_a_member(Seat peer, ViewChange::Loss loss, const std::string& why, std::uint64_t now_ms) {
-  end_.lost(peer, now_ms);
+  if (loss == ViewChange::Loss::kNotHeard) end_.lost(peer, now_ms);  // else its word follows
   for_each_change([&](ViewChange& change) { change.lost(peer, loss, why, now_ms, end_.needs(peer)); });
 }
 

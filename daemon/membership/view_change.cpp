@@ -80,7 +80,8 @@ void ViewChange::connected(Seat peer, std::uint64_t now_ms) {
   if (view_.number() > View::kFirst && acted_on_ == view_.number()) send_decision({peer});
   if (!view_.has(peer) || !votes()) return;
   if (!has_state_) say_that_it_cannot({peer});
-  if (phase_ == Phase::kGathering) send({peer}, schema::Prepare{ballot_});
+  linked_ms_ = now_ms;
+  if (phase_ == Phase::kGathering) return repeat(now_ms);  // all are asked anew whom they hear
   if (phase_ == Phase::kAccepting) send({peer}, schema::Accept{ballot_, value_});
   proceed(now_ms);
 }
@@ -151,7 +152,7 @@ void ViewChange::proceed(std::uint64_t now_ms) {
 void ViewChange::lead(std::uint64_t now_ms) {
   phase_ = Phase::kPreparing;
   ballot_ = {heard_.count + 1, static_cast<std::uint32_t>(peers_.self().index())};
-  began_ms_ = sent_ms_ = now_ms;
+  began_ms_ = sent_ms_ = linked_ms_ = now_ms;
   late_ = false;
   for (Voice& one : voices_) {
     one.promise.reset();
@@ -163,7 +164,10 @@ void ViewChange::lead(std::uint64_t now_ms) {
 
 void ViewChange::repeat(std::uint64_t now_ms) {
   sent_ms_ = now_ms;
-  if (phase_ == Phase::kGathering) send(others(), schema::Prepare{ballot_});
+  if (phase_ == Phase::kGathering) {
+    send(others(), schema::Prepare{ballot_});
+    ask({After::What::kPromise, ballot_, peers_.self(), view_.number()}, now_ms);
+  }
   if (phase_ == Phase::kAccepting) send(others(), schema::Accept{ballot_, value_});
 }
 
@@ -188,6 +192,7 @@ void ViewChange::try_to_choose(std::uint64_t now_ms) {
     const std::string& one = voices_[seat].promise->unfit;
     if (!one.empty() && unfit.find(one) == std::string::npos) unfit += (unfit.empty() ? "" : "; ") + one;
   }
+  if (!all_linked(promises) && now_ms < linked_ms_ + kLinksMs) return;
   std::optional<schema::NextView> next = choose_view(view_, promises, why());
   if (!next) {
     late_ = true;
@@ -335,10 +340,12 @@ void ViewChange::tell(const After& after, const Standing& standing, std::uint64_
   promise.accepted_in = vote_.accepted_in;
   promise.accepted = vote_.accepted;
   if (!is_self(after.to)) return send({after.to}, std::move(promise));
-  if (phase_ != Phase::kPreparing || ballot_ != after.ballot) return;
+  if (ballot_ != after.ballot) return;
   voices_[after.to].promise = std::move(promise);
-  phase_ = Phase::kGathering;
-  repeat(now_ms);
+  if (phase_ == Phase::kPreparing) {
+    phase_ = Phase::kGathering;
+    send(others(), schema::Prepare{ballot_});
+  }
   try_to_choose(now_ms);
 }
 

@@ -20,6 +20,7 @@
 //   higher ballot after a time that grows, also if nobody seems lost any more: who promised cannot go back. Beats do
 //   not count: they come from a thread of their own.
 // - It waits for everybody whom it hears, though a quorum is enough: else each change would throw out the slow.
+// - Where two of them do not hear each other it asks again for a while, before one is left out: connections come back.
 // - A new process of a voter votes, but it has no state, so it is in no value and never leads. Nor is it waited for, or
 //   who says of itself that it cannot go on.
 // - Who speaks of an older view is told the newest Decide, and on a new connection that comes first: a Decide may have
@@ -48,6 +49,7 @@ class ViewChange {
  public:
   static constexpr std::uint64_t kViewTimeoutMs = 1'000, kMostViewTimeoutMs = 16'000;  // silence of who leads
   static constexpr std::uint64_t kAgainMs = 1'000;    // between repeats, and between attempts to write a decision
+  static constexpr std::uint64_t kLinksMs = 1'500;    // for two to hear each other again; more than one repeat
   static constexpr std::uint64_t kAnswerMs = 100;     // between two answers to a peer that speaks of an older view
   static constexpr std::uint64_t kGraceMs = 1'000;    // before the first step of a view that waits (NextView::waits)
   static constexpr std::uint64_t kLeavingMs = 2'000;  // how long who is shut down waits for a decision without it
@@ -177,7 +179,8 @@ class ViewChange {
   schema::Ballot ballot_;
   schema::NextView value_;
   std::uint64_t began_ms_ = 0, sent_ms_ = 0;
-  bool late_ = false;  // it has waited for peer-timeout
+  std::uint64_t linked_ms_ = 0;  // the last connection came, or the ballot began
+  bool late_ = false;            // it has waited for peer-timeout
 };
 
 }  // namespace tg::daemon

@@ -27,7 +27,7 @@ TEST(Membership, TheFirstSeatProposesAtOnceAndCommitsWithTheLastVote) {
   EXPECT_EQ(a.connects(kC), "propose run-1 to b c\nprepare run-1 with a b c");
   EXPECT_EQ(a.hears(kC, yes()), "");
   EXPECT_EQ(a.prepares(yes()), "");
-  EXPECT_EQ(a.hears(kB, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING");
+  EXPECT_EQ(a.hears(kB, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING\nwrite view 1");
   EXPECT_EQ(a->state(), RunState::kRunning);
 }
 
@@ -76,7 +76,7 @@ TEST(Membership, TheFirstVoteOfANodeCounts) {
   other.data_hash = 0x12ab;
   EXPECT_EQ(a.hears(kB, other), "");
   EXPECT_EQ(a.prepares(yes()), "");
-  EXPECT_EQ(a.hears(kC, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING");
+  EXPECT_EQ(a.hears(kC, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING\nwrite view 1");
 }
 
 // Which files differ is told by those who have them, so it waits for the own names.

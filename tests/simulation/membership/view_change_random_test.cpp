@@ -235,7 +235,8 @@ void Process::carry_out(const WriteVote& action) {
       disk_.vote = write.vote;
     }
     // Where it hurts most: what it has written is told by nobody, or by nobody to anybody.
-    if (world_.strikes()) return world_.strike(self_);
+    if (world_.strikes()) world_.strike(self_);
+    if (world_.process(self_) != this) return;
     event([&](ViewChange& change) { change.voted(!full, world_.now_ms()); });
     if (world_.strikes()) world_.strike(self_);
   });
