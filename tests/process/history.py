@@ -124,7 +124,7 @@ class History:
                     continue
                 goes_on = (stretch.key, stretch.view + 1) in own
                 told = [row["step"] for row in story.metrics]
-                confirmed = stretch.to_step if stretch.to_step is not None else max(told, default=0)
+                confirmed = max([stretch.to_step or 0, *told])
                 if not goes_on and confirmed > following.start:
                     yield f"P3: {story.name} has confirmed step {confirmed} in view {stretch.view}; view {following.view} begins with {following.start}"
                 if goes_on and stretch.to_step is not None and stretch.to_step != following.start:
@@ -139,12 +139,9 @@ class History:
                 missing = sorted(set(range(1, max(steps, default=0) + 1)) - set(steps))
                 twice = sorted(step for step, count in collections.Counter(steps).items() if count > 1)
                 yield f"metrics.jsonl of {story.name}: of {len(steps)} lines, missing steps {missing}, twice {twice}, in order: {steps == sorted(steps)}"
-            if story.record["state"] == "COMPLETED" and "COMPLETED" == self._ended(story) and len(steps) != story.record["step"]:
+            was_there_at_its_end = max(self.views()) in {(stretch.key, stretch.view) for stretch in story.past}
+            if story.record["state"] in ("COMPLETED", "STOPPED") and was_there_at_its_end and len(steps) != story.record["step"]:
                 yield f"metrics.jsonl of {story.name} has {len(steps)} lines, the run came to step {story.record['step']}"
-
-    @staticmethod
-    def _ended(story):
-        return story.past[-1].ended.split(":")[0] if story.past else ""
 
     def _files(self):
         for story in self.stories:
