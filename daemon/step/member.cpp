@@ -49,7 +49,7 @@ void Member::begin_step() {
   learning_rate_ = engine::learning_rate(optimizer_.schedule, step.value());
   LocalRound local{round, std::bit_cast<std::uint32_t>(learning_rate_), 0, {}};
   const bool digests_due = job.digest_every > 0 && round.value() % job.digest_every == 0;
-  const bool after_change = members_.view.number() > View::kFirst && round == options_.first_round;
+  const bool after_change = members_.view.number() > View::kFirst && round < options_.first_round;
   if (digests_due || after_change) local.digests = resources_->replica.segment_digests();
   if (options_.has_test_data && job.evaluate_every > 0 && step.next().value() % job.evaluate_every == 0)
     local.flags |= schema::kEvaluateAfterStep;
