@@ -9,7 +9,7 @@ import signal
 import time
 import unittest
 
-from changes import changes, check_whole, wait_for_change, wait_recorded
+from changes import changes, check_end, wait_for_change, wait_recorded
 from files import read_safetensors
 from mesh import Mesh
 from network import Network, NetworkUnavailable
@@ -52,7 +52,7 @@ class Death(unittest.TestCase):
         """It is stopped: who follows it sees a good end. The victim, who is back by then, tells the same. The views' lines."""
         mesh.ctl_ok("stop", run, node=survivors[0])
         follower.finish().ends(0, "STOPPED")
-        lines = check_whole(survivors, run)
+        lines = check_end(survivors, run)
         self.assertEqual([one["members"] for one in lines], [[node.name for node in mesh.nodes], [node.name for node in survivors]])
         end = survivors[0].record(run)
         known = wait_recorded(victim, run, "STOPPED")
