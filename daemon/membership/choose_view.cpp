@@ -6,10 +6,6 @@
 namespace tg::daemon {
 namespace {
 
-bool hears(const schema::Promise& promise, Seat seat) {
-  return std::ranges::find(promise.hears, seat.index()) != promise.hears.end();
-}
-
 bool can_go_on(const schema::Promise& promise) { return promise.has_state && promise.unfit.empty() && !promise.leaves; }
 
 bool linked(const Promises::value_type& a, const Promises::value_type& b) {
@@ -45,6 +41,10 @@ std::string any_of(const std::vector<Seat>& seats, const Peers& peers) {
 }
 
 }  // namespace
+
+bool hears(const schema::Promise& promise, Seat seat) {
+  return std::ranges::find(promise.hears, seat.index()) != promise.hears.end();
+}
 
 std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why) {
   const schema::Promise* bound = nullptr;

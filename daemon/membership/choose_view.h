@@ -20,6 +20,8 @@ using Promises = std::vector<std::pair<Seat, schema::Promise>>;
 // left.
 std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why);
 
+bool hears(const schema::Promise& promise, Seat seat);
+
 // Whether all who could go on hear each other: else somebody would be left out for that.
 bool all_linked(const Promises& promises);
 

@@ -46,6 +46,10 @@ std::vector<Seat> ViewChange::others() const {
   return seats;
 }
 
+bool ViewChange::can_decide() const {
+  return is_quorum(view_, voters([](const Voice& one) { return one.presence != Presence::kAway; }));
+}
+
 bool ViewChange::alone() const {
   return voters([](const Voice& one) { return one.presence == Presence::kHere; }).size() <= (votes() ? 1 : 0);
 }
@@ -62,7 +66,7 @@ std::string ViewChange::paused() const {
   if (!has_state_ || !in_change()) return "";
   const std::string stop = frozen_ ? "; `tgctl stop` keeps step " + std::to_string(standing_.step) : "";
   if (unwritten_) return peers_.own_name() + " cannot write its vote; make room on its disk" + stop;
-  const bool asked = phase_ == Phase::kGathering && late_;
+  const bool asked = phase_ == Phase::kGathering && late_ && can_decide();
   const std::vector<Seat> away =
       voters([&](const Voice& one) { return asked ? !one.promise : one.presence == Presence::kAway; });
   const std::vector<Seat> here =
@@ -76,13 +80,13 @@ std::string ViewChange::paused() const {
 // --- reasons ---
 
 void ViewChange::connected(Seat peer, std::uint64_t now_ms) {
+  const bool in_vain = !can_decide();
   voices_[peer].presence = Presence::kHere;
+  if (in_vain) began_ms_ = heard_ms_ = now_ms;
   if (view_.number() > View::kFirst && acted_on_ == view_.number()) send_decision({peer});
   if (!view_.has(peer) || !votes()) return;
   if (!has_state_) say_that_it_cannot({peer});
-  linked_ms_ = now_ms;
-  if (phase_ == Phase::kGathering) return repeat(now_ms);  // all are asked anew whom they hear
-  if (phase_ == Phase::kAccepting) send({peer}, schema::Accept{ballot_, value_});
+  if (leads()) return repeat(now_ms);  // all are asked anew whom they hear
   proceed(now_ms);
 }
 
@@ -152,7 +156,7 @@ void ViewChange::proceed(std::uint64_t now_ms) {
 void ViewChange::lead(std::uint64_t now_ms) {
   phase_ = Phase::kPreparing;
   ballot_ = {heard_.count + 1, static_cast<std::uint32_t>(peers_.self().index())};
-  began_ms_ = sent_ms_ = linked_ms_ = now_ms;
+  began_ms_ = sent_ms_ = now_ms;
   late_ = false;
   for (Voice& one : voices_) {
     one.promise.reset();
@@ -162,13 +166,12 @@ void ViewChange::lead(std::uint64_t now_ms) {
   answer(After::What::kPromise, ballot_, peers_.self(), now_ms);
 }
 
+// Who hears too few to decide anything keeps still: he may be deaf, and the others able to decide without him.
 void ViewChange::repeat(std::uint64_t now_ms) {
   sent_ms_ = now_ms;
-  if (phase_ == Phase::kGathering) {
-    send(others(), schema::Prepare{ballot_});
-    ask({After::What::kPromise, ballot_, peers_.self(), view_.number()}, now_ms);
-  }
-  if (phase_ == Phase::kAccepting) send(others(), schema::Accept{ballot_, value_});
+  if (phase_ == Phase::kGathering && can_decide()) send(others(), schema::Prepare{ballot_});
+  if (phase_ == Phase::kGathering) ask({After::What::kPromise, ballot_, peers_.self(), view_.number()}, now_ms);
+  if (phase_ == Phase::kAccepting && can_decide()) send(others(), schema::Accept{ballot_, value_});
 }
 
 void ViewChange::tick(std::uint64_t now_ms) {
@@ -182,8 +185,8 @@ void ViewChange::try_to_choose(std::uint64_t now_ms) {
   if (phase_ != Phase::kGathering) return;
   late_ = now_ms >= began_ms_ + self_.peer_timeout_ms;
   const std::vector<Seat> promised = voters([](const Voice& one) { return one.promise.has_value(); });
-  const std::vector<Seat> awaited =
-      voters([](const Voice& one) { return !one.promise && one.presence == Presence::kHere; });
+  std::vector<Seat> awaited = voters([](const Voice& one) { return !one.promise && one.presence == Presence::kHere; });
+  std::erase_if(awaited, [&](Seat seat) { return !hears(*voices_[peers_.self()].promise, seat); });
   if (!is_quorum(view_, promised) || !(awaited.empty() || late_)) return;
   Promises promises;
   std::string unfit;
@@ -192,7 +195,7 @@ void ViewChange::try_to_choose(std::uint64_t now_ms) {
     const std::string& one = voices_[seat].promise->unfit;
     if (!one.empty() && unfit.find(one) == std::string::npos) unfit += (unfit.empty() ? "" : "; ") + one;
   }
-  if (!all_linked(promises) && now_ms < linked_ms_ + kLinksMs) return;
+  if (!all_linked(promises) && now_ms < began_ms_ + kLinksMs) return;
   std::optional<schema::NextView> next = choose_view(view_, promises, why());
   if (!next) {
     late_ = true;
@@ -344,7 +347,7 @@ void ViewChange::tell(const After& after, const Standing& standing, std::uint64_
   voices_[after.to].promise = std::move(promise);
   if (phase_ == Phase::kPreparing) {
     phase_ = Phase::kGathering;
-    send(others(), schema::Prepare{ballot_});
+    if (can_decide()) send(others(), schema::Prepare{ballot_});
   }
   try_to_choose(now_ms);
 }

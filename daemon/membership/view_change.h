@@ -18,7 +18,8 @@
 // What looks odd closes a hole:
 // - The leader repeats its Prepare or Accept every second. Where that falls silent the next most senior one begins a
 //   higher ballot after a time that grows, also if nobody seems lost any more: who promised cannot go back. Beats do
-//   not count: they come from a thread of their own.
+//   not count: they come from a thread of their own. Who hears too few for a quorum asks nobody until they are back:
+//   he may only be deaf, and would keep those from it who could decide.
 // - It waits for everybody whom it hears, though a quorum is enough: else each change would throw out the slow.
 // - Where two of them do not hear each other it asks again for a while, before one is left out: connections come back.
 // - A new process of a voter votes, but it has no state, so it is in no value and never leads. Nor is it waited for, or
@@ -29,7 +30,7 @@
 // - Another state directory at the same seat is no voter; what it says does not count.
 // - A vote that cannot be written is not given: this node takes no part and says so (Suspect, of itself).
 //
-// Not enough voters for a quorum: the leader goes on asking, paused() says who is missing. It ends by itself.
+// Not enough voters for a quorum: paused() says who is missing. It ends by itself when they are back.
 #pragma once
 
 #include <cstdint>
@@ -84,7 +85,8 @@ class ViewChange {
   bool alone() const;
   // Who is away and what helps, if too few are there; "" otherwise.
   std::string paused() const;
-  std::uint64_t step() const { return standing_.step; }  // once it is frozen: what is committed
+  // What is committed, once it is frozen.
+  std::optional<std::uint64_t> step() const { return frozen_ ? std::optional(standing_.step) : std::nullopt; }
   // Nobody can go on, ever: why.
   const std::string& hopeless() const { return hopeless_; }
   // What InstallView or LeaveView was emitted for since this was last asked.
@@ -136,6 +138,7 @@ class ViewChange {
   bool due(std::uint64_t now_ms) const;
   void proceed(std::uint64_t now_ms);
   void lead(std::uint64_t now_ms);
+  bool can_decide() const;
   void repeat(std::uint64_t now_ms);
   void try_to_choose(std::uint64_t now_ms);
   void count(std::uint64_t now_ms);
@@ -179,8 +182,7 @@ class ViewChange {
   schema::Ballot ballot_;
   schema::NextView value_;
   std::uint64_t began_ms_ = 0, sent_ms_ = 0;
-  std::uint64_t linked_ms_ = 0;  // the last connection came, or the ballot began
-  bool late_ = false;            // it has waited for peer-timeout
+  bool late_ = false;  // it has waited for peer-timeout
 };
 
 }  // namespace tg::daemon

@@ -1,5 +1,6 @@
 // Starts on a virtual network: many seeds, many sizes, everything that can go wrong on the way to a run.
 #include <algorithm>
+#include <map>
 
 #include "tests/simulation/simulator/cluster.h"
 
