@@ -5,8 +5,8 @@
 //   begin -> (write_checkpoint ... checkpointed) ... -> begin_save ... saved -> ended
 //
 // A checkpoint is written from a copy. Where there is no memory for one, the state itself is read, and training holds
-// before the step that would overwrite it: holds(). So it does where the disk has not written the one before: each
-// member keeps every state that all were asked for, so that all have one in common.
+// until it is written: holds(). So it does where the disk has not written the one before: each member keeps every state
+// that all were asked for, so that all have one in common.
 #pragma once
 
 #include <chrono>
@@ -36,14 +36,16 @@ class Keeper {
   // --- while it goes on ---
   // By this node's clock: the member of the lowest rank asks all for one then.
   bool checkpoint_is_due() const;
-  // All members have committed this state, and nobody writes it before the next commit. metrics: on the disk before it.
+  // All members have committed this state, and nothing of the step after it has been applied: holds() it from now on.
+  // metrics: on the disk before it.
   void write_checkpoint(const schema::StateId& state, const schema::RunStatus& status,
                         const std::shared_ptr<LineFile>& metrics);
   // Why the last one was not written; nothing if it was.
   std::optional<std::string> checkpointed(const CheckpointWritten& outcome);
-  // The work of this step has to wait: it would overwrite what is being read, or is to be copied yet.
+  // The work of this step has to wait: with its commit the state that is being read, or is to be copied yet, would no
+  // longer be the committed one, and its average would move.
   bool holds(std::uint64_t step) const {
-    return (writes_ && !copies_ && step > *writes_) || (due_ && step >= due_->state.step);
+    return (writes_ && !copies_ && step >= *writes_) || (due_ && step >= due_->state.step);
   }
 
   // --- its end ---

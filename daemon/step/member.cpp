@@ -159,10 +159,12 @@ void Member::start_early() {
     if (open_chunks_[s] == 0) delegate_.segment_ready(s);
 }
 
-// Everybody has committed the state that this step began with.
+// Everybody has committed the state that this step began with. A checkpoint of it is asked for now, while no chunk of
+// the step has been applied: whoever makes it can hold this step, and finds the state as it is.
 void Member::carry_out(const ConfirmState& action) {
   if (resources_->replica.confirmed_rounds() < action.round) {
     confirming_ = action;
+    if ((action.flags & schema::kCheckpoint) != 0) confirm(SIZE_MAX);
   } else if (action.round > options_.first_round && (action.flags & schema::kCheckpoint) != 0) {
     delegate_.confirmed(step_of(action.round), true);  // it was confirmed before its report
   }

@@ -88,8 +88,8 @@ class Member {
     virtual void computed(const GradientReady& /*last*/) {}  // the own gradient is whole: what it took
     virtual void committed(const Committed&) {}
     // All members hold this state, and the average is its own; a state that was begun with is not told of. checkpoint:
-    // a member asks all to keep a copy of it. It stays unchanged during the call. Once for each state, and once more
-    // where a checkpoint is asked for only after its report.
+    // a member asks all to keep a copy of it; it stays unchanged until another piece is asked for. Once for each state,
+    // and once more where a checkpoint is asked for only after its report.
     virtual void confirmed(Step /*step*/, bool /*checkpoint*/) {}
     virtual void reported(const std::optional<Evaluation>&) {}                       // of all, after a confirmed step
     virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // of a report

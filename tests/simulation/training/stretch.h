@@ -99,11 +99,20 @@ class StretchNode : public Member::Delegate {
 
  private:
   void work() {
+    if (held_ && !random_.one_in(8)) {
+      member_.use_idle_time();
+      return;
+    }
+    if (held_) {
+      EXPECT_EQ(state_.replica->committed_rounds(), Round(held_->step));
+      EXPECT_EQ(Replica::combine(state_.replica->segment_digests()), held_->digest) << "while it was read";
+      held_.reset();
+    }
     const bool alone = random_.one_in(2);
     std::optional<daemon::Piece> piece =
         member_.next_piece(alone ? daemon::Taker::kOnlyThread : daemon::Taker::kIdleThread);
     if (!piece) {
-      member_.use_idle_time();
+      if (random_.one_in(8)) member_.use_idle_time();  // a node may have none in a whole step
     } else if (alone) {
       member_.execute(*std::move(piece));
     } else {
@@ -168,6 +177,7 @@ class StretchNode : public Member::Delegate {
     if (checkpoint) {
       EXPECT_TRUE(checkpoints_.insert(step).second) << "told twice";
       ++counts_.checkpoints;
+      held_ = Held{step, Replica::combine(state_.replica->segment_digests())};
       if (step + 1 == next_confirmed_) return;  // after its report
     }
     EXPECT_EQ(step, next_confirmed_++);
@@ -194,6 +204,10 @@ class StretchNode : public Member::Delegate {
   std::vector<Given> under_way_;
   std::deque<std::pair<Seat, schema::SharedFrame>> sent_;
   std::set<std::uint64_t> checkpoints_;
+  struct Held {  // until this state has been read no piece is asked for
+    std::uint64_t step, digest;
+  };
+  std::optional<Held> held_;
 };
 
 // The members of one stretch and what is on its way between them.
