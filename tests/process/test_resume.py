@@ -219,7 +219,6 @@ class Damage(unittest.TestCase):
         """Each kind alone: a state that is asked for is refused by name, and all stays as it was. All at once: what is older
         and whole is taken."""
         with Mesh(2) as mesh:
-            other = mesh.start({"steps": 3, "seed": 9})
             run, kept = self.interrupt_with_many(mesh, len(ON_THE_DISK) + 1)
             newest, before = kept[-1], step_of(kept[-2])
             for damage, why in ON_THE_DISK:
@@ -229,9 +228,11 @@ class Damage(unittest.TestCase):
                     if os.path.exists(mesh[1].run_file(run, newest + ".partial")):
                         os.unlink(mesh[1].run_file(run, newest + ".partial"))
                     self.put_back(mesh, run, newest)
-            foreign = mesh[1].run_file(run, "checkpoint-000001-000001-0000000003.safetensors")
+            steps = min(set(range(1, 100)) - set(map(step_of, kept)))
+            other = mesh.start({"steps": steps, "seed": 9})
+            foreign = mesh[1].run_file(run, f"checkpoint-000001-000001-{steps:010}.safetensors")
             shutil.copy(mesh[1].run_file(other, "state.safetensors"), foreign)
-            self.refuses(mesh, run, 3, f"{os.path.basename(foreign)} is of another run, {other}")
+            self.refuses(mesh, run, steps, f"{os.path.basename(foreign)} is of another run, {other}")
             os.unlink(foreign)
             damaged = list(zip(reversed(kept), ON_THE_DISK))
             for name, (damage, _) in damaged:
