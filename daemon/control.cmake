@@ -4,8 +4,10 @@ add_library(tgd_control STATIC
   ${CMAKE_CURRENT_LIST_DIR}/control/control_sockets.cpp
   ${CMAKE_CURRENT_LIST_DIR}/control/merge.cpp
   ${CMAKE_CURRENT_LIST_DIR}/control/questions.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/simulate/recorded_run.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/artefacts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/checkpoints.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/store/directory_id.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/found_states.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/held_states.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/line_file.cpp
@@ -17,7 +19,8 @@ add_library(tgd_control STATIC
   ${CMAKE_CURRENT_LIST_DIR}/store/run_store.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/saved_arrays.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/state_facts.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/store/stretch.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/store/stretch.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/store/vote_file.cpp)
 target_link_libraries(tgd_control
   PUBLIC tgd_flags tgd_base tgd_schema tgd_daemon_core tgd_access
   PRIVATE tgd_engine cppzmq nlohmann_json::nlohmann_json Threads::Threads)

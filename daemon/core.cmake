@@ -14,6 +14,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/reports.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/transfers.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/simulate/simulated_view.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/float_payload.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/job_layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/member.cpp
@@ -27,12 +28,15 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/membership/aftermath.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_state.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/choose_view.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/end.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/last_words.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/proposal_right.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/run_end.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/start.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/view_change.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/votes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/machine.cpp

@@ -28,7 +28,9 @@
 #include "daemon/node/event_queue.h"
 #include "daemon/node/node.h"
 #include "daemon/node/service_manager.h"
+#include "daemon/simulate/recompute.h"
 #include "daemon/step/threads/fault_injection.h"
+#include "daemon/store/directory_id.h"
 #include "daemon/store/run_store.h"
 #include "engine/compute_device.h"
 #include "engine/resources/descriptors.h"
@@ -39,6 +41,7 @@
 #include "kernels/kernels.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
+#include "schema/options/recompute_command.h"
 #include "schema/text.h"
 #include "schema/version.h"
 
@@ -200,6 +203,10 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
               [&queue](Seat seat, const std::string& run) {
                 queue.post(PeerPrepares{seat, run});
               },
+          .beats =
+              [&queue](Seat seat, const std::string& run, std::uint32_t view) {
+                queue.post(PeerBeats{seat, run, view});
+              },
           .link = link,
           .own_problem = [&metrics_problem] { return metrics_problem; },
           .compute = [&device] { return device.status(); },
@@ -227,6 +234,7 @@ MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, Contro
 
 RunContext::Tell run_hooks(EventQueue& queue) {
   return {.prepared = [&queue](RunPrepared event) { queue.post(std::move(event)); },
+          .fitted = [&queue](RunFitted event) { queue.post(std::move(event)); },
           .happened = [&queue](StepHappened&& event) { queue.post(std::move(event)); },
           .saved = [&queue](RunSaved event) { queue.post(std::move(event)); },
           .checkpointed = [&queue](CheckpointWritten event) { queue.post(std::move(event)); }};
@@ -293,6 +301,8 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   Log log(config.node, config.log_level);
   Result<std::unique_ptr<RunStore>> store = open_store(config, log);
   if (!store.ok()) return fail(store.error());
+  const Result<std::uint64_t> directory = directory_id(config.state_dir);
+  if (!directory.ok()) return fail(directory.error());
   for (const std::string& warning : config_warnings) log.warning("configuration", {{"what", warning}});
   log_device(lasting.compute, lasting.device.status(), log);
 
@@ -308,7 +318,11 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   Mesh mesh(config, links, incarnation, build, **keyring, pool, log, mesh_hooks(config, queue, control, log));
   Saver saver;
   const RunContext context{
-      .self = {.config = config, .names = config.names(), .build = build},
+      .self = {.config = config,
+               .names = config.names(),
+               .build = build,
+               .directory = *directory,
+               .incarnation = incarnation},
       .machine = {.kernels = lasting.kernels, .compute = lasting.compute, .threads = threads, .fault = fault},
       .network = {.mesh = mesh, .pool = pool},
       .disk = {.store = **store, .saver = saver},
@@ -353,10 +367,22 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   leave(run_node(lasting, end_signals, config_warnings));
 }
 
+// No node: it computes a run that has ended, and a signal ends it at once.
+int recompute(int argc, char** argv) {
+  const Result<schema::RecomputeCommand> command = schema::parse_recompute_command(argc, argv);
+  if (!command.ok()) return fail(command.error());
+  if (!command->help.empty()) return print(command->help);
+  make_openmp_passive(argv);
+  const Status same = daemon::recompute({command->directory, command->data_dir, command->threads},
+                                        [](const std::string& line) { print(line + "\n"); });
+  return same.ok() ? 0 : fail(same.error());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   keep_standard_streams();
+  if (argc > 1 && argv[1] == schema::kRecomputeCommand) leave(recompute(argc, argv));
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);

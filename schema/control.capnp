@@ -77,6 +77,9 @@ struct ResumeRequest {
 struct StopRequest {
   run @0 :Text;
   # As in StatusRequest, not empty.
+
+  node @1 :Text;
+  # Who stops it: a node name, or empty for the asked node. Each part of a PAUSED run is stopped for itself.
 }
 
 struct LogsRequest {
@@ -133,6 +136,9 @@ struct Beat {
   step @4 :UInt64;
   progress @5 :UInt64;
   # Grows whenever the sender's run gets anything done; the same number for long means stuck.
+
+  view @6 :UInt32;
+  # The view of that run that the sender is in, 0 without one.
 }
 
 struct Reply {
@@ -276,6 +282,24 @@ struct Run {
 
   fromStep @30 :UInt64;
   # The step at which it began last.
+
+  view @31 :UInt32 = 1;
+  # Number of the present list of members; viewStep and viewSinceMs: with which committed steps it began, and when.
+
+  viewStep @32 :UInt64;
+  viewSinceMs @33 :Int64;
+  left @34 :List(Departure);
+  # Who was a member once and is none now, in the order of names, at most kMostMembers.
+}
+
+struct Departure {
+  node @0 :Text;
+  sinceMs @1 :Int64;
+  step @2 :UInt64;
+  # With so many committed steps the others went on.
+
+  why @3 :Text;
+  # At most kMostProblemBytes.
 }
 
 struct Member {
@@ -294,7 +318,7 @@ struct Member {
 
   phaseMs @7 :UInt64;
   phaseLimitMs @8 :UInt64;
-  # For how long it has got nothing done there, and after what time of that the run ends; limit 0 = not known.
+  # For how long it has got nothing done there, and after what time of that it is left out; limit 0 = not known.
 
   save @9 :UInt16;
   # tg::schema::SaveState of the state at digestStep.
@@ -310,6 +334,9 @@ struct Member {
 
   states @13 :List(UInt64);
   # Steps of the states on its disk that a resume may begin at, newest first; at most kMostStates.
+
+  seniority @14 :UInt32;
+  # Its place in the present view, 1 = who has been a member longest; 0 = not known.
 }
 
 struct Plan {

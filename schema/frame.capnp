@@ -1,5 +1,5 @@
 @0x858646799c79a334;
-# Frames of the mesh, version 8 of the protocol. Every field is described from the sender's side: what it means, its
+# Frames of the mesh, version 9 of the protocol. Every field is described from the sender's side: what it means, its
 # unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
 # and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
 # Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
@@ -13,7 +13,8 @@ struct Frame {
   # drops frames of a run that it does not take part in: they are stragglers, not faults.
 
   view @1 :UInt32;
-  # Number of the view the sender is in, from 1; 0 outside a run. Another view's frame is counted and dropped.
+  # Number of the view the sender is in, from 1; 0 outside a run. Another view's frame is counted and dropped; one of an
+  # older view is answered with the Decide of the newest.
 
   step @2 :UInt32;
   # The step the sender is in, from 0. The exchange accepts its own step and the next one.
@@ -39,6 +40,14 @@ struct Frame {
     offer @20 :Offer;
     reached @21 :Void;
     # The sender has committed the state of `step`, before an evaluation or at the end of a run.
+    suspect @22 :Suspect;
+    prepare @23 :Prepare;
+    promise @24 :Promise;
+    outvoted @25 :Outvoted;
+    accept @26 :Accept;
+    accepted @27 :Accepted;
+    decide @28 :Decide;
+    # The change from the header's view to the next one.
   }
   # An unknown member is dropped.
 }
@@ -177,6 +186,10 @@ struct Vote {
 
   workers @10 :UInt16;
   # Threads of the sender's exchange, 1 to kMostExchangeThreads. Else drop.
+
+  directory @11 :UInt64;
+  incarnation @12 :UInt64;
+  # The sender's, as in ViewMember.
 }
 
 struct Commit {
@@ -191,6 +204,9 @@ struct Commit {
 
   chunkParameters @3 :UInt64;
   # The most parameters of a chunk, unless the job says how many; kSmallChunkParameters to kLargeChunkParameters. Else drop.
+
+  members @4 :List(ViewMember);
+  # Of the first view, by seat, at most kMostMembers. Else drop.
 }
 
 struct Fail {
@@ -347,4 +363,112 @@ struct Ended {
   heldStep @8 :UInt64;
   heldDigest @9 :UInt64;
   # The state that the sender has, or had; 0 = none.
+}
+
+struct ViewMember {
+  # A member of a view. Its seat and directory together are a voter: it outlives the process.
+  seat @0 :UInt32;
+  # Place among all nodes; below kMostMembers. Else drop.
+
+  since @1 :UInt32;
+  # Number of the view that it has been a member from; 1: from the beginning. Who has been one longest is the most senior;
+  # of equals the lowest seat.
+
+  weight @2 :UInt16 = 1;
+  # Of its share of a batch; 1 to kMostWeight. Else drop.
+
+  incarnation @3 :UInt64;
+  # Of its process, as in Hello.
+
+  directory @4 :UInt64;
+  # Drawn when its state directory was made.
+}
+
+struct NextView {
+  # What the voters of a view decide about the next one.
+  number @0 :UInt32;
+  # Of the next view, from 2; that of the header is one less. Else drop.
+
+  members @1 :List(ViewMember);
+  # By seat, ascending, at most kMostMembers. Else drop.
+
+  start @2 :UInt64;
+  # Committed steps of the state that it begins with.
+
+  waits @3 :Bool;
+  # True: members let some time pass before the first step, for others may be about to leave as well.
+
+  why @4 :Text;
+  # Why the view changed, for people; printable, at most kMostReasonBytes. Else drop.
+}
+
+struct Ballot {
+  # An attempt to decide. Its owner has never used the number before, not before a restart either.
+  count @0 :UInt32;
+  # From 1; 0 = none.
+
+  seat @1 :UInt32;
+  # Whose it is; below kMostMembers. Else drop.
+}
+
+struct Suspect {
+  # The sender does not hear this member of the view any more, or cannot go on itself.
+  seat @0 :UInt32;
+  # Below kMostMembers. Else drop.
+
+  why @1 :Text;
+  # Printable, at most kMostReasonBytes. Else drop.
+}
+
+struct Prepare {
+  ballot @0 :Ballot;
+}
+
+struct Promise {
+  # Answer to Prepare. The sender commits nothing in this view any more, and takes part in no lower ballot.
+  ballot @0 :Ballot;
+  # Which it answers.
+
+  directory @1 :UInt64;
+  incarnation @2 :UInt64;
+  # The sender's, as in ViewMember.
+
+  hasState @3 :Bool;
+  step @4 :UInt64;
+  # It has the state of so many committed steps in memory.
+
+  unfit @5 :Text;
+  # Why it cannot go on in the next view, or empty; printable, at most kMostReasonBytes. Else drop.
+
+  leaves @6 :Bool;
+  # It is being shut down.
+
+  hears @7 :List(UInt32);
+  # The seats whose frames come to the sender, and who hear its own; ascending, at most kMostMembers. Else drop.
+
+  acceptedIn @8 :Ballot;
+  accepted @9 :NextView;
+  # What it has accepted, and in which ballot; count 0: nothing.
+}
+
+struct Outvoted {
+  # Answer to Prepare and Accept: the sender has promised this higher ballot.
+  ballot @0 :Ballot;
+}
+
+struct Accept {
+  ballot @0 :Ballot;
+  view @1 :NextView;
+}
+
+struct Accepted {
+  # Answer to Accept.
+  ballot @0 :Ballot;
+  directory @1 :UInt64;
+  # The sender's, as in ViewMember.
+}
+
+struct Decide {
+  # The next view, decided.
+  view @0 :NextView;
 }

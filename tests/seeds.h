@@ -1,4 +1,5 @@
 // The seeds of tests that draw. A failure prints TGD_SEED=N, and TGD_SEED=N in the environment runs that one again.
+// TGD_SEEDS=N: so many, whatever the test would draw.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,6 +22,7 @@ inline std::optional<std::uint64_t> seed_asked_for() {
 // 1 to count: the same in every run.
 inline std::vector<std::uint64_t> seeds(std::size_t count) {
   if (const auto one = seed_asked_for()) return {*one};
+  if (const char* const many = std::getenv("TGD_SEEDS"); many != nullptr) count = std::strtoull(many, nullptr, 10);
   std::vector<std::uint64_t> all;
   for (std::uint64_t seed = 1; seed <= count; ++seed) all.push_back(seed);
   return all;

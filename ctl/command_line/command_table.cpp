@@ -137,7 +137,7 @@ const std::vector<VerbRow>& verb_rows() {
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
        "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches; the run continues. "
        "Exits with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it, 10 "
-       "when it is INTERRUPTED.",
+       "when it is INTERRUPTED. A PAUSED run is followed until it goes on.",
        {"set", "id", "detach", "dry-run", "address", "key", "help"}},
       {Verb::kResume,
        "resume",
@@ -147,7 +147,8 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN is an id, a beginning that only one run has, or @last. All nodes must be up. They go on from the newest "
        "state that all of them have; tgctl status RUN shows which are there. The run keeps its id and its data, and "
        "its "
-       "bits are those of a run that was never interrupted. --set changes steps, the learning rate and some more keys "
+       "bits are those of a run that was never interrupted, if no member had left it. --set changes steps, the "
+       "learning rate and some more keys "
        "(tgctl help job says which); with more steps a COMPLETED run is trained on. --any-build is for nodes that have "
        "changed since: then the bits may differ. Exits as start does.",
        {"set", "from", "any-build", "detach", "address", "key", "help"}},
@@ -166,7 +167,9 @@ const std::vector<VerbRow>& verb_rows() {
        "end a run after its current step; its state is kept",
        {"tgctl stop first", "tgctl stop f"},
        "RUN is an id, a beginning that only one run has, or @last. Waits until the run has ended (60 s) and prints its "
-       "state. It is no error if the run has already ended.",
+       "state. It is no error if the run has already ended. A PAUSED run is left: it is INTERRUPTED here, the exit "
+       "code "
+       "is 10, and tgctl resume goes on when all nodes are back.",
        {"address", "key", "help"}},
       {Verb::kFetch,
        "fetch",
@@ -175,7 +178,8 @@ const std::vector<VerbRow>& verb_rows() {
        {"tgctl fetch first -o first-model", "tgctl fetch @last -o rescued --partial"},
        "RUN is an id, @last, or a beginning: of several runs that begin so, the newest that has ended. Checks that all "
        "members agree on the state, then writes model.safetensors (moving average), "
-       "model-raw.safetensors, metrics.jsonl, run.json, model.json (network, preprocessing, classes, accuracy) and "
+       "model-raw.safetensors, metrics.jsonl, run.json, views.jsonl (who trained which steps), members.json (what each "
+       "computed with), model.json (network, preprocessing, classes, accuracy) and "
        "predict.py, which runs the model in PyTorch, and prints their paths.",
        {"output", "partial", "force", "address", "key", "help"}},
       {Verb::kDelete,

@@ -35,6 +35,20 @@ Result<MemberRecord> parse_member_record(const std::string& node, std::string js
   return record;
 }
 
+std::string members_json(const std::vector<MemberRecord>& records) {
+  // What a member's bits depend on; the rest is in run.json.
+  constexpr const char* kKeys[] = {"engine_build", "threads", "kernels", "engine", "device", "math", "engine_choices"};
+  nlohmann::ordered_json members = nlohmann::ordered_json::object();
+  for (const MemberRecord& record : records) {
+    const auto root = nlohmann::ordered_json::parse(record.json, nullptr, false);
+    if (!root.is_object() || !root.contains("own")) continue;
+    nlohmann::ordered_json& member = members[record.node];
+    for (const char* const key : kKeys)
+      if (root["own"].contains(key)) member[key] = root["own"][key];
+  }
+  return members.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 std::optional<FileMark> common_mark(const std::vector<MemberRecord>& records, const std::string& file) {
   std::optional<FileMark> common;
   std::ptrdiff_t most = 0;

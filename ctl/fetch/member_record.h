@@ -30,6 +30,10 @@ struct MemberRecord {
 // Never throws, whatever the text; an error (kCorrupt) completes "NODE's run.json is damaged: ".
 Result<MemberRecord> parse_member_record(const std::string& node, std::string json, const std::string& run);
 
+// What the members computed with, for `tgd recompute`: an object of the records' own parts, by node. The text of
+// members.json; records without text are left out.
+std::string members_json(const std::vector<MemberRecord>& records);
+
 // What most records say about a file that is the same on all members; the first of equally common values.
 std::optional<FileMark> common_mark(const std::vector<MemberRecord>& records, const std::string& file);
 

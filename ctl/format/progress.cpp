@@ -41,18 +41,27 @@ std::string span_since(std::int64_t since_ms, std::int64_t now_ms) {
 
 std::optional<double> seconds_left(const schema::RunStatus& run, std::int64_t now_ms) {
   const bool on = run.state == schema::RunState::kRunning;
-  if (!on || run.step <= run.from_step || run.step > run.steps || run.since_ms <= 0 || now_ms <= run.since_ms)
+  const std::int64_t since_ms = std::max(run.since_ms, run.view_since_ms);
+  const std::uint64_t from_step = std::max(run.from_step, run.view_step);
+  if (!on || run.step <= from_step || run.step > run.steps || run.since_ms <= 0 || now_ms <= since_ms)
     return std::nullopt;
-  const double seconds = static_cast<double>(now_ms - run.since_ms) / 1000;
-  return seconds * static_cast<double>(run.steps - run.step) / static_cast<double>(run.step - run.from_step);
+  const double seconds = static_cast<double>(now_ms - since_ms) / 1000;
+  return seconds * static_cast<double>(run.steps - run.step) / static_cast<double>(run.step - from_step);
 }
 
 std::string ProgressLine::update(const schema::RunStatus& run, std::int64_t now_ms, std::size_t columns) {
+  if (std::exchange(view_, run.view) != run.view) window_.clear();
   window_.push_back({now_ms, run.step});
   while (window_.size() > 2 && now_ms - window_.front().at_ms > kWindowMs) window_.pop_front();
 
   std::vector<std::string> parts{to_word(run.state),
                                  "step " + std::to_string(run.step) + "/" + std::to_string(run.steps)};
+  if (run.state == schema::RunState::kPaused) {
+    window_.clear();
+    const std::size_t taken = schema::text_width(parts[0]) + schema::text_width(parts[1]) + 4;
+    parts.push_back(fit_line(run.reason, columns > taken ? columns - taken : 0));
+    return join_parts(parts, columns);
+  }
   const Observation& first = window_.front();
   const double seconds = static_cast<double>(now_ms - first.at_ms) / 1000;
   if (!schema::has_ended(run.state) && run.step > first.step && now_ms - first.at_ms >= kLeastWindowMs) {
@@ -60,11 +69,29 @@ std::string ProgressLine::update(const schema::RunStatus& run, std::int64_t now_
     const std::uint64_t left = run.steps > run.step ? run.steps - run.step : 0;
     parts.push_back(format_span(static_cast<double>(left) / rate) + " left");
   }
+  if (!schema::has_ended(run.state)) parts.push_back(members_text(run));
   if (evaluating(run)) parts.emplace_back("evaluating");
   if (run.step > 0) parts.push_back("loss " + format_fixed(run.loss, 4));
   if (run.evaluated) parts.push_back("accuracy " + format_percent(run.evaluation_accuracy, 2));
   if (run.step > 0) parts.push_back(format_fixed(run.samples_per_second, 0) + " samples/s");
   return join_parts(parts, columns);
+}
+
+std::string RunNews::update(const schema::RunStatus& run) {
+  std::string left;
+  for (const schema::Departure& one : run.left) {
+    if (std::ranges::count(left_, one.node) > 0) continue;
+    left_.push_back(one.node);
+    left += (left.empty() ? "" : ", ") + departure_text(one);
+  }
+  const bool first = std::exchange(first_, false);
+  const bool changed = std::exchange(view_, run.view) != run.view && !first;
+  const bool paused = run.state == schema::RunState::kPaused;
+  const bool newly = !std::exchange(paused_, paused) && paused;
+  if (newly) return paused_text(run);
+  if (!changed || paused || schema::has_ended(run.state)) return "";
+  return "run " + run.id + " goes on at step " + std::to_string(run.view_step) + " with " +
+         (left.empty() ? "the same members" : members_text(run) + ": " + left);
 }
 
 std::string preparing_line(const schema::MeshStatus& mesh, const schema::RunStatus& run, std::int64_t now_ms,
@@ -85,6 +112,10 @@ std::string looking_line(const std::string& what, std::int64_t began_ms, std::in
 }
 
 bool PlainPace::due(const schema::RunStatus& run, std::int64_t now_ms) {
+  if (run.state == schema::RunState::kPaused) {
+    last_state_ = run.state;
+    return false;
+  }
   const bool evaluates = evaluating(run);
   const bool due = first_ || run.state != last_state_ || evaluates != evaluated_ || now_ms - last_ms_ >= kPlainMs ||
                    run.step >= last_step_ + kPlainSteps;

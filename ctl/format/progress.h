@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "schema/control/control.h"
 
@@ -25,6 +26,18 @@ class ProgressLine {
     std::uint64_t step;
   };
   std::deque<Observation> window_;  // the last kWindowMs, to tell the rate
+  std::uint32_t view_ = 1;          // of these members
+};
+
+// What whoever follows a run is told once, when it happens: that it is PAUSED, that it goes on with other members.
+class RunNews {
+ public:
+  std::string update(const schema::RunStatus& run);  // "" = nothing new
+
+ private:
+  bool first_ = true, paused_ = false;
+  std::uint32_t view_ = 1;
+  std::vector<std::string> left_;  // told, or known from the beginning
 };
 
 // The same before a run has begun: who is waited for, or that the members prepare.
@@ -34,7 +47,8 @@ std::string preparing_line(const schema::MeshStatus& mesh, const schema::RunStat
 // The same of a dry run, with what the asked node says that it does.
 std::string looking_line(const std::string& what, std::int64_t began_ms, std::int64_t now_ms, std::size_t columns);
 
-// Whether a plain line is due: the first, every 10 s, every 100 steps, and when the state or what is done changed.
+// Whether a plain line is due: the first, every 10 s, every 100 steps, and when the state or what is done changed. None
+// while the run is PAUSED, which RunNews says.
 class PlainPace {
  public:
   bool due(const schema::RunStatus& run, std::int64_t now_ms);

@@ -30,6 +30,16 @@ std::string left(const schema::RunStatus& run, std::int64_t now_ms) {
   return seconds ? format_span(*seconds) : std::string(kNothing);
 }
 
+// "2, from step 203 on, node-a is the most senior member"; "" where the members are those of the beginning.
+std::string view(const schema::RunStatus& run) {
+  if (run.view <= 1) return "";
+  std::string text = std::to_string(run.view) + ", from step " + std::to_string(run.view_step) + " on";
+  if (!run.left.empty()) text += ", " + members_text(run);
+  for (const schema::MemberStatus& member : run.members)
+    if (member.seniority == 1) text += ", " + member.node + " is the most senior";
+  return text;
+}
+
 // Why it is in its state, and the way out.
 std::string note(const schema::RunStatus& run) {
   if (run.state != schema::RunState::kInterrupted) return run.reason;
@@ -55,7 +65,7 @@ std::string states(const schema::RunStatus& run) {
 
 std::string digest(std::uint64_t value) { return value == 0 ? std::string(kNothing) : hex_digest(value); }
 
-// "backward 12 s of 60 s": for how long it has got nothing done there, and after what time the run ends.
+// "backward 12 s of 60 s": for how long it has got nothing done there, and after what time it is left out.
 std::string phase(const schema::MemberStatus& member) {
   if (schema::has_ended(member.state)) return std::string(kNothing);
   if (member.phase_limit_ms == 0) return to_word(member.phase);
@@ -85,6 +95,20 @@ std::string batch(const schema::StartReply& plan) {
 std::string interrupted_text(const schema::RunStatus& run) {
   return "run " + run.id + " is INTERRUPTED at step " + std::to_string(run.step) +
          (run.reason.empty() ? "" : ": " + run.reason) + "; tgctl resume " + run.id + " goes on";
+}
+
+std::string paused_text(const schema::RunStatus& run) {
+  return "run " + run.id + " is PAUSED at step " + std::to_string(run.step) + ": " + run.reason;
+}
+
+std::string members_text(const schema::RunStatus& run) {
+  if (run.left.empty()) return "";
+  return std::to_string(run.members.size()) + " of " + std::to_string(run.members.size() + run.left.size()) +
+         " members";
+}
+
+std::string departure_text(const schema::Departure& one) {
+  return one.node + " left at step " + std::to_string(one.step) + ": " + one.why;
 }
 
 std::string nodes_away(const schema::MeshStatus& mesh) {
@@ -130,7 +154,8 @@ std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t
     rows.push_back({run.id, std::string(to_word(run.state)), age(run.since_ms, now_ms), left(run, now_ms),
                     std::to_string(run.step) + "/" + std::to_string(run.steps),
                     when_stepped(run, format_fixed(run.loss, 4)), accuracy(run)});
-    notes.push_back(note(run));
+    const std::string members = schema::has_ended(run.state) ? "" : members_text(run), why = note(run);
+    notes.push_back(members + (members.empty() || why.empty() ? "" : "; ") + why);
   }
   return format_list(std::move(rows), notes, columns);
 }
@@ -165,6 +190,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
   if (const std::string uneven = schema::uneven_shares(shares_of(run)); !uneven.empty())
     rows.push_back({"samples a step", uneven});
   rows.push_back({"step", std::to_string(run.step) + " of " + std::to_string(run.steps)});
+  if (const std::string members = view(run); !members.empty()) rows.push_back({"view", members});
   if (run.lineage > 1)
     rows.push_back({"resumed", std::to_string(run.lineage - 1) + (run.lineage == 2 ? " time" : " times") +
                                    ", last from step " + std::to_string(run.from_step)});
@@ -198,6 +224,12 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
                        digest(member.digest), ended ? std::string(to_word(member.save)) : phase(member),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
+  }
+  for (const schema::Departure& one : run.left) {
+    const std::string nothing(kNothing);
+    members.push_back({one.node, "left", std::to_string(one.step), nothing, nothing, nothing});
+    notes.push_back("left at step " + std::to_string(one.step) + ", " + or_nothing(format_second(one.since_ms)) + ": " +
+                    one.why);
   }
   return format_table(rows, {}, columns) + "\n" + format_table(members, notes, columns);
 }

@@ -15,6 +15,12 @@ namespace tg::ctl {
 std::string nodes_away(const schema::MeshStatus& mesh);
 // One sentence of a run that is INTERRUPTED, with the way out.
 std::string interrupted_text(const schema::RunStatus& run);
+// The same of one that is PAUSED: its reason has the way out.
+std::string paused_text(const schema::RunStatus& run);
+// "3 of 4 members", "" if all that ever were members are.
+std::string members_text(const schema::RunStatus& run);
+// "node-c left at step 203: no sign of life from node-c for 10 s"
+std::string departure_text(const schema::Departure& one);
 // Nodes, then runs.
 std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms, std::size_t columns = kColumns);
 // One run: its numbers, then its members.

@@ -35,12 +35,14 @@ constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 28;  // with all its spans, 40 MB
 constexpr const char* kRecordFile = "run.json";
 constexpr const char* kMetricsFile = "metrics.jsonl";
+constexpr const char* kViewsFile = "views.jsonl";
+constexpr const char* kMembersFile = "members.json";
 constexpr const char* kTraceFile = "trace.json";
 constexpr const char* kModelFiles[] = {"model.safetensors", "model-raw.safetensors"};  // the same on all members
 constexpr const char* kDescriptionFile = "model.json";
 constexpr const char* kScriptFile = "predict.py";
-constexpr const char* kFiles[] = {kModelFiles[0], kModelFiles[1],   kMetricsFile,
-                                  kRecordFile,    kDescriptionFile, kScriptFile};
+constexpr const char* kFiles[] = {kModelFiles[0], kModelFiles[1], kMetricsFile,     kViewsFile,
+                                  kRecordFile,    kMembersFile,   kDescriptionFile, kScriptFile};
 
 // Where permission is lacking: who may write there, or in the next folder above it that is there.
 Error refused_folder(const std::string& what, const std::string& folder, std::error_code cause) {
@@ -125,7 +127,7 @@ Result<schema::MeshStatus> ask_ended_run(Client& client, std::string name) {
 
 // Fetches one run from those who have it, checks every file, and takes another member's copy of one that is not what
 // its writer wrote. Nothing takes its place before everything is there. The model is what it comes for: of the records
-// of the run (run.json, metrics.jsonl, timelines) it takes those that are good, and says which are not.
+// of the run (run.json, metrics.jsonl, views.jsonl, timelines) it takes those that are good, and says which are not.
 class Fetcher {
  public:
   Fetcher(Client& client, const schema::RunStatus& run, const FetchSource& source, std::string folder)
@@ -256,7 +258,22 @@ class Fetcher {
     return add_record();
   }
 
-  Status add_record() { return record_->json.empty() ? Status() : add(kRecordFile, record_->json); }
+  // With the record its past (a view a line), and what the members computed with: `tgd recompute` reads all three.
+  Status add_record() {
+    if (record_->json.empty()) return {};
+    if (Status status = add(kRecordFile, record_->json); !status) return status;
+    if (Status status = add(kMembersFile, members_json(records_)); !status) return status;
+    if (!record_->mark(kViewsFile)) return {};  // an older tgd wrote none
+    PartFile file = part(kViewsFile);
+    const Status good = fetch_checked(record_->node, kViewsFile, record_->mark(kViewsFile), false, file);
+    if (good)
+      files_.push_back(std::move(file));
+    else if (good.error().kind == ErrorKind::kIo)
+      return good;
+    else
+      say(std::string("no ") + kViewsFile + ": " + complaint(record_->node, kViewsFile, good.error()));
+    return {};
+  }
 
   Status add(const std::string& name, std::string_view text) {
     PartFile file = part(name);

@@ -93,6 +93,10 @@ bool Talk::count_due(std::int64_t now_ms) {
 
 void Talk::running(const schema::RunStatus& run) {
   const std::int64_t now_ms = unix_time_ms();
+  if (const std::string news = news_.update(run); !news.empty()) {
+    live_.end();
+    say(news);
+  }
   tell(run, now_ms, progress_.update(run, now_ms, columns()));
 }
 

@@ -39,6 +39,7 @@ class Talk {
   std::int64_t next_count_ms_ = 0;
   std::string said_;  // by the last line of a start, without its time
   ProgressLine progress_;
+  RunNews news_;
   PlainPace pace_;
   LiveLine live_;
 };

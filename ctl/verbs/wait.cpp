@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "ctl/format/progress.h"
 #include "ctl/format/status_text.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
@@ -21,6 +22,7 @@ int wait(Client& client, const Command& command) {
   if (!goal) return fail(goal.error());
   const Clock::time_point begin = Clock::now();
   std::string id = command.operand;
+  RunNews news;
   while (true) {
     const Result<schema::RunStatus> run = ask_run(client, id, schema::Pick::kNewest);
     if (!run) return fail(run.error());
@@ -46,6 +48,7 @@ int wait(Client& client, const Command& command) {
             command.until);
         return kError;
       case WaitOutcome::kWaiting:
+        if (const std::string text = news.update(*run); !text.empty()) say(text);
         break;
     }
     const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();

@@ -69,7 +69,7 @@ bool Doorkeeper::rebind(zmq::socket_t& socket, const schema::KeyPair& own) {
   try {
     socket.bind(unbound_);
   } catch (const zmq::error_t& error) {
-    if (error.num() != EADDRINUSE) throw;
+    if (error.num() != EADDRINUSE) log_.warning("bind-failed", {{"port", port_}, {"error", error.what()}});
     return false;
   }
   unbound_.clear();

@@ -86,9 +86,14 @@ Key Keyring::node(std::size_t which, const std::string& name) const {
   return schema::node_keys(cluster(which), name).open;
 }
 
-Key Keyring::control_of_all(std::size_t which) const {
+Keyring::Ends Keyring::to_node(std::size_t which, const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  return schema::control_keys(cluster(which)).open;
+  return {schema::node_keys(cluster(which), node_), schema::node_keys(cluster(which), name).open};
+}
+
+Keyring::Ends Keyring::to_control(std::size_t which) const {
+  const std::lock_guard lock(mutex_);
+  return {schema::node_keys(cluster(which), node_), schema::control_keys(cluster(which)).open};
 }
 
 void Keyring::refresh(Log& log) {

@@ -39,7 +39,13 @@ class Keyring {
   schema::KeyPair own(std::size_t which) const;
   schema::KeyPair control() const;  // of this node's control port
   schema::Key node(std::size_t which, const std::string& name) const;
-  schema::Key control_of_all(std::size_t which) const;
+  // For a dial: the own pair, and the key of the port there. The file may change between two calls.
+  struct Ends {
+    schema::KeyPair own;
+    schema::Key port;
+  };
+  Ends to_node(std::size_t which, const std::string& name) const;
+  Ends to_control(std::size_t which) const;
 
   // Reads the file again if it has changed. An unusable file is logged and leaves the keys as they are.
   void refresh(Log& log);

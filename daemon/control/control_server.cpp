@@ -25,6 +25,7 @@ using schema::ReplyBody;
 // The least time between two lines about bad messages: of different kinds, and of the same kind.
 constexpr std::uint64_t kComplaintMs = 1000, kSameComplaintMs = 60'000;
 constexpr std::uint64_t kAskNamesMs = 1000;
+constexpr std::uint64_t kTellViewMs = 1000;
 
 std::uint64_t steady_ms() {
   using namespace std::chrono;
@@ -42,6 +43,9 @@ struct Watch {               // the run that the node's thread wants watched
   std::uint64_t number = 0;  // of the request, 0 = none so far
   std::string run_id;        // "" = nothing
   std::uint64_t step_timeout_ms = 0;
+  Per<Seat, bool> members;  // empty = all
+
+  bool has(Seat seat) const { return members.empty() || members[seat]; }
 };
 
 struct NodeReply {
@@ -62,7 +66,7 @@ struct ControlServer::State {
   void from_peer(Seat peer, const std::string& bytes);
   void handle(const Client& client, const schema::StatusRequest& request);
   void handle(const Client& client, schema::StartRequest request) { pass_on(client, std::move(request)); }
-  void handle(const Client& client, schema::StopRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, schema::StopRequest request);
   void handle(const Client& client, schema::ResumeRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::BenchRequest request) { pass_on(client, request); }
   void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
@@ -111,7 +115,8 @@ struct ControlServer::State {
   // Owned by the control thread.
   std::unique_ptr<ControlSockets> sockets;
   Liveness liveness;
-  Per<Seat, std::string> runs_of_peers;  // as their last beats said; "" = none
+  Per<Seat, std::string> runs_of_peers;   // as their last beats said; "" = none
+  Per<Seat, std::uint64_t> told_view_ms;  // when the node was told last of its beats in another view
   Questions questions;
   Watch watching;
   std::uint64_t bad_messages = 0, bad_messages_told = 0, last_complaint_ms = 0, names_asked_ms = 0;
@@ -145,6 +150,7 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
       hooks(std::move(own_hooks)),
       liveness({names, self, node_config.peer_timeout_ms}),
       runs_of_peers(names.size()),
+      told_view_ms(names.size(), 0),
       questions(names),
       heard(names.size()),
       reached(names.size()) {}
@@ -189,10 +195,10 @@ void ControlServer::heard(Seat peer) {
   if (peer.index() < state_->heard.size()) state_->heard[peer].store(true, std::memory_order_relaxed);
 }
 
-void ControlServer::watch(const std::string& run_id, std::uint64_t step_timeout_ms) {
+void ControlServer::watch(const std::string& run_id, std::uint64_t step_timeout_ms, const Per<Seat, bool>& members) {
   {
     const std::lock_guard lock(state_->mutex);
-    state_->wanted = {state_->wanted.number + 1, run_id, step_timeout_ms};
+    state_->wanted = {state_->wanted.number + 1, run_id, step_timeout_ms, members};
   }
   if (state_->sockets) state_->sockets->wake();
 }
@@ -260,7 +266,7 @@ void ControlServer::State::follow_node() {
     if (now_wanted.run_id.empty()) {
       liveness.unwatch();
     } else {
-      liveness.watch(now_wanted.run_id, now_wanted.step_timeout_ms, steady_ms());
+      liveness.watch(now_wanted.run_id, now_wanted.step_timeout_ms, steady_ms(), now_wanted.members);
     }
   } else if (now_wanted.step_timeout_ms != watching.step_timeout_ms) {
     liveness.set_step_timeout(now_wanted.step_timeout_ms);
@@ -363,6 +369,12 @@ void ControlServer::State::handle(const Client& client, schema::FetchRequest req
   slice(client, std::move(request), file, schema::kFileSliceBytes);
 }
 
+void ControlServer::State::handle(const Client& client, schema::StopRequest request) {
+  const std::string node = std::exchange(request.node, "");
+  if (!node.empty() && node != config.node) return relay(client, node, std::move(request));
+  pass_on(client, std::move(request));
+}
+
 void ControlServer::State::handle(const Client& client, schema::DeleteRequest request) {
   if (!request.node.empty() && request.node != config.node) {
     const std::string node = std::exchange(request.node, "");
@@ -396,6 +408,10 @@ void ControlServer::State::handle(const Client& client, const schema::Beat& beat
   if (peer == self) return complain(beat.node, "a beat under our own name: are two nodes called " + beat.node + "?");
   runs_of_peers[peer] = beat.run_id;
   liveness.beat(peer, beat, steady_ms());
+  if (beat.view == 0 || (beat.run_id == watching.run_id && beat.view == progress.view)) return;
+  if (!hooks.beats || steady_ms() < told_view_ms[peer] + kTellViewMs) return;
+  told_view_ms[peer] = steady_ms();
+  hooks.beats(peer, beat.run_id, beat.view);
 }
 
 // A node that slept wakes up in a run that the others have ended. Until it has ended it too, nothing can be started. ""
@@ -405,12 +421,12 @@ std::string ControlServer::State::still_in_a_run(Seat seat, const std::vector<sc
   if (seat != self) {
     const std::string& its = runs_of_peers[seat];
     const bool over = its != ours && std::any_of(runs.begin(), runs.end(), [&](const schema::RunStatus& run) {
-                        return run.id == its && schema::has_ended(run.state);
+                        return run.id == its && schema::is_final(run.state);  // who is INTERRUPTED may have left it
                       });
     return over ? "it has not ended run " + its + " yet, which is over" : "";
   }
   for (const Seat peer : names.places())
-    if (peer != self && runs_of_peers[peer] != ours && liveness.phase_time(peer, steady_ms()))
+    if (peer != self && watching.has(peer) && runs_of_peers[peer] != ours && liveness.phase_time(peer, steady_ms()))
       return "it has not ended run " + ours + " yet, which " + names[peer] + " has left";
   return "";
 }
@@ -459,6 +475,7 @@ void ControlServer::State::send_beats(std::uint64_t now_ms) {
   beat.phase = progress.phase;
   beat.step = progress.step;
   beat.progress = progress.count;
+  beat.view = beat.run_id.empty() ? 0 : progress.view.load();
   const std::string bytes = schema::encode_request({0, beat});
   for (const Seat peer : names.places()) {
     // A beat that cannot be sent now is useless later.

@@ -44,7 +44,9 @@ class ControlServer {
     std::function<void(ControlCall)> call;
     std::function<void(Verdict)> lost;
     std::function<void(Seat, const std::string& run_id)> prepares = {};  // it got on with preparing that run
-    std::function<LinkView(Seat)> link;                                  // of the mesh; without it every link is up
+    // Its beats are of that view, which is not this node's; said once a second at most.
+    std::function<void(Seat, const std::string& run_id, std::uint32_t view)> beats = {};
+    std::function<LinkView(Seat)> link;                   // of the mesh; without it every link is up
     std::function<std::string()> own_problem = {};        // what else is wrong with this node, "" if nothing is
     std::function<schema::ComputeStatus()> compute = {};  // the device that trains here
     // How the node at a peer's address calls itself; asked while the link is down.
@@ -60,7 +62,8 @@ class ControlServer {
   bool up(Seat peer) const;  // it lives, and its control port is reached
   void reply(std::uint64_t token, schema::ReplyBody body);
   void heard(Seat peer);  // mesh data arrived: counts as life
-  void watch(const std::string& run_id, std::uint64_t step_timeout_ms);
+  // members: by seat; empty = all nodes.
+  void watch(const std::string& run_id, std::uint64_t step_timeout_ms, const Per<Seat, bool>& members = {});
   void set_step_timeout(std::uint64_t step_timeout_ms);
   void unwatch();
   std::uint64_t turns() const;  // of its thread, which goes round every kLivenessTickMs at least

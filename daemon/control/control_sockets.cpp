@@ -259,7 +259,8 @@ void ControlSockets::Impl::dial(Seat peer) {
   link.redial = false;
   std::optional<Introduction> introduction;
   if (keyring.has_keys()) {
-    introduction = Introduction{keyring.own(link.cluster), keyring.control_of_all(link.cluster)};
+    const Keyring::Ends ends = keyring.to_control(link.cluster);
+    introduction = Introduction{ends.own, ends.port};
     ++link.cluster;
   }
   SocketOptions options = socket_options(0, link.io_threads, schema::kMostControlBytes);

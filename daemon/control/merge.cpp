@@ -60,12 +60,25 @@ int weight_of(RunState end) {
   return end == RunState::kFailed ? 1 : 0;
 }
 
+// Whose word about the run counts more. A later beginning and a later view know more; of one view, who goes on knows
+// more than who left it (INTERRUPTED).
+bool is_nearer(const RunStatus& one, const RunStatus& other) {
+  if (one.lineage != other.lineage) return one.lineage > other.lineage;
+  const bool ended = has_ended(one.state), other_ended = has_ended(other.state);
+  if (ended && other_ended && weight_of(one.state) != weight_of(other.state))
+    return weight_of(one.state) > weight_of(other.state);
+  if (one.view != other.view) return one.view > other.view;
+  return !ended && other.state == RunState::kInterrupted;
+}
+
 void add_view(RunStatus& merged, const std::string& node, const RunStatus& view) {
-  const bool same = view.lineage == merged.lineage;
+  const bool same = view.lineage == merged.lineage && view.view == merged.view;
   const bool both_ended = same && has_ended(merged.state) && has_ended(view.state);
-  if (view.lineage > merged.lineage || (both_ended && weight_of(view.state) > weight_of(merged.state))) {
+  if (is_nearer(view, merged)) {
     std::vector<MemberStatus> rows = std::move(merged.members);
     merged = told_by(node, view);
+    for (const MemberStatus& row : merged.members)
+      if (std::ranges::find(rows, row.node, &MemberStatus::node) == rows.end()) rows.push_back(row);
     merged.members = std::move(rows);
   } else if (both_ended && view.state == merged.state && !is_fact(merged.state)) {
     const RunStatus& first = view.since_ms < merged.since_ms ? view : merged;
@@ -150,10 +163,10 @@ void add_hearsay(MeshStatus& own, const MeshStatus& answer) {
 
 MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers) {
   std::map<std::string, RunStatus> merged;
-  std::map<std::string, std::size_t> views;  // by run: how many nodes reported it
+  std::map<std::string, std::vector<std::string>> tellers;  // by run: the nodes that reported it
   for (const RunStatus& run : own.runs) {
     merged.emplace(run.id, told_by(own.node, run));
-    ++views[run.id];
+    tellers[run.id].push_back(own.node);
   }
   for (const MeshStatus& answer : answers) {
     schema::NodeStatus* const node = row_of(own, answer.node);
@@ -164,7 +177,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
       node->state = node->problem.empty() ? schema::NodeState::kUp : schema::NodeState::kNoLink;
     if (node != nullptr && told != nullptr && node->problem.empty()) node->problem = told->problem;
     for (const RunStatus& run : answer.runs) {
-      ++views[run.id];
+      tellers[run.id].push_back(answer.node);
       const auto [at, is_new] = merged.try_emplace(run.id);
       if (is_new) {
         at->second = told_by(answer.node, run);
@@ -177,8 +190,11 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   own.runs.clear();
   for (auto& [id, run] : merged) {
     // Each row holds the sum of what the other members' views say of it; a member says nothing of itself.
-    const auto others = static_cast<double>(std::max<std::size_t>(views[id], 2) - 1);
+    const auto views = std::ranges::count_if(tellers[id], [&](const std::string& one) { return !run.has_left(one); });
+    const auto others = static_cast<double>(std::max<std::ptrdiff_t>(views, 2) - 1);
     for (MemberStatus& row : run.members) row.wait_share /= others;
+    // Who left has its own idea of the run.
+    std::erase_if(run.members, [&](const MemberStatus& row) { return run.has_left(row.node); });
     std::sort(run.members.begin(), run.members.end(),
               [](const MemberStatus& a, const MemberStatus& b) { return a.node < b.node; });
     if (const std::string problem = schema::is_final(run.state) ? unsaved(run) : ""; !problem.empty())

@@ -1,10 +1,10 @@
 // Merges what several nodes say about runs into one answer. Pure; any thread.
 //
-// One RunStatus per id: the asked node's own view where it has one, else the first answer's. members[] takes each
-// node's own row, except wait_share, which is the mean of what the others say; the row of a node that did not answer
-// stays, without a digest. STOPPED and COMPLETED are facts: a node that still says FAILED has not heard of it. If
-// several say FAILED, the earliest `since` is shown with its reason: the first cause. The reason also says which member
-// could not save.
+// One RunStatus per id: of whoever knows most (a later view; who goes on before who has left); of equals the asked
+// node's. members[] takes each node's own row, except wait_share, which is the mean of what the others say; the row of
+// a node that did not answer stays, without a digest. STOPPED and COMPLETED are facts: a node that still says FAILED
+// has not heard of it. If several say FAILED, the earliest `since` is shown with its reason: the first cause. The
+// reason also says which member could not save.
 #pragma once
 
 #include <string>

@@ -16,7 +16,8 @@ namespace {
 std::size_t bytes_of(const MeshStatus& status) {
   std::size_t bytes = sizeof status + status.nodes.size() * sizeof(schema::NodeStatus);
   for (const schema::RunStatus& run : status.runs)
-    bytes += sizeof run + run.reason.size() + run.members.size() * sizeof(schema::MemberStatus);
+    bytes += sizeof run + run.reason.size() + run.members.size() * sizeof(schema::MemberStatus) +
+             run.left.size() * sizeof(schema::Departure);
   return bytes;
 }
 
@@ -123,7 +124,8 @@ std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply, st
   if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
     if (relay->peer != peer) return std::nullopt;
     if (!std::holds_alternative<schema::SliceReply>(reply.body) &&
-        !std::holds_alternative<schema::DoneReply>(reply.body) && !std::holds_alternative<Error>(reply.body)) {
+        !std::holds_alternative<schema::DoneReply>(reply.body) &&
+        !std::holds_alternative<schema::StopReply>(reply.body) && !std::holds_alternative<Error>(reply.body)) {
       return std::nullopt;
     }
     return finish(at, std::move(reply.body));

@@ -3,7 +3,7 @@
 //   call    start, stop, bench, plan: waits for the node's thread        answered by reply(token)
 //   gather  status: waits for every asked peer, or kPeerStatusMs         answered by the merged parts
 //   survey  examine: waits for every asked node, the own one too          answered by the diagnosis (daemon/doctor)
-//   relay   logs, fetch of another node: waits for it, or kRelayReplyMs  answered by what it said
+//   relay   logs, fetch, stop of another: it, or kRelayReplyMs            answered by what it said
 //
 // At most kMostPendingQuestions wait; every one has a deadline, and is answered once. A question asked of a peer
 // carries the token as its id; only that peer's reply counts. What gathers and surveys hold until the last one answers

@@ -12,6 +12,7 @@
 #include "daemon/membership/run_end.h"
 #include "daemon/membership/run_identity.h"
 #include "daemon/membership/view.h"
+#include "daemon/membership/voter.h"
 #include "kernels/base/status.h"
 #include "schema/control/control.h"
 #include "schema/frame/frame.h"
@@ -60,8 +61,33 @@ struct StartAnew {  // nobody has the proposal any more: start it again, with an
 struct AskStop {  // set the stop flag in the next step frame
   std::uint64_t key = 0;
 };
+// --- a view change (view_change.h) ---
+
+// The run commits nothing in its view from now on, whatever else waits to be handled. Answer with stands() before any
+// other event: what is committed is read in the same breath.
+struct Freeze {
+  std::uint64_t key = 0;
+};
+// On disk, synced, before the answer voted(). Also of runs that are not the current one. Answers come in this order.
+struct WriteVote {
+  std::uint64_t key = 0;
+  VoterState vote;
+};
+// The run goes on in this view, from next.start: who is a step ahead goes back, who stands there confirms it.
+// next.waits: with the first step after kGraceMs only (ViewChange).
+struct InstallView {
+  std::uint64_t key = 0;
+  schema::NextView next;
+  ChangeTimes times;
+};
+// The run goes on without this node; SaveRun follows. Who is a step ahead of next.start goes back, so that all who left
+// at that time have one state.
+struct LeaveView {
+  std::uint64_t key = 0;
+  schema::NextView next;
+};
 using MembershipAction = std::variant<SendFrame, FindStates, PrepareRun, BeginRun, DropRun, SaveRun, EndRun, RecordEnd,
-                                      AnswerStart, StartAnew, AskStop>;
+                                      AnswerStart, StartAnew, AskStop, Freeze, WriteVote, InstallView, LeaveView>;
 
 class Outbox {
  public:
@@ -69,6 +95,7 @@ class Outbox {
   void send(std::vector<Seat> to, std::uint64_t key, std::uint32_t view, schema::FrameBody body) {
     if (!to.empty()) emit(SendFrame{std::move(to), schema::FrameHeader{key, view, 0}, std::move(body)});
   }
+  bool empty() const { return actions_.empty(); }
   std::vector<MembershipAction> take() { return std::exchange(actions_, {}); }
 
  private:

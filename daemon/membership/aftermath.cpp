@@ -41,6 +41,11 @@ void Aftermath::heard(Seat from, std::uint64_t key, const schema::Ended& ended) 
   if (!to.empty()) tell(to, key, run, false);
 }
 
+void Aftermath::asked(Seat from, std::uint64_t key) {
+  const PastRun* const run = find(key);
+  if (run != nullptr && schema::is_final(run->end.truth.state)) tell({from}, key, *run, false);
+}
+
 void Aftermath::saved(std::uint64_t key, const schema::Ended& own) {
   const auto found = runs_.find(key);
   if (found == runs_.end()) return;

@@ -44,6 +44,11 @@ class Aftermath {
   void connected(Seat peer);  // asks it what is not known of it, tells it what it does not know
   void heard(Seat from, std::uint64_t key, const schema::Ended& ended);
   void saved(std::uint64_t key, const schema::Ended& own);  // more became of the own state
+  void asked(Seat from, std::uint64_t key);                 // it goes on with a run whose end is known here
+  const PastRun* find(std::uint64_t key) const {
+    const auto found = runs_.find(key);
+    return found == runs_.end() ? nullptr : &found->second;
+  }
   std::vector<AftermathAction> take_actions() { return std::exchange(actions_, {}); }
 
  private:

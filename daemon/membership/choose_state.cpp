@@ -36,6 +36,16 @@ std::vector<StateId> shared(const Per<Seat, Offer>& offers) {
   return places;
 }
 
+// The beginning, which needs no file, though some went on in a later view or lineage: whoever is not there lacks what
+// the others have since, and nobody gives up so much without being asked.
+bool gives_up_all(const StateId& chosen, const Per<Seat, Offer>& offers) {
+  const auto is_later = [&](const StateId& one) {
+    return one.step > 0 && (one.lineage > 1 || one.view > 1) && place_of(one) > place_of(chosen);
+  };
+  return chosen.step == 0 &&
+         std::ranges::any_of(offers, [&](const Offer& offer) { return std::ranges::any_of(offer.states, is_later); });
+}
+
 // "900, 600", the largest first
 std::string steps_of(const std::vector<StateId>& states) {
   std::set<std::uint64_t, std::greater<>> steps;
@@ -78,6 +88,20 @@ NoState nothing(const std::string& run_id, const schema::Resume& asked, const st
                                      holdings(offers, names) + "; " + way}};
 }
 
+NoState only_the_beginning(const std::string& run_id, const Per<Seat, Offer>& offers,
+                           const Per<Seat, std::string>& names) {
+  StateId newest;
+  for (const Offer& offer : offers)
+    for (const StateId& one : offer.states) newest = std::max(newest, one);
+  const auto lacks = std::ranges::find_if(offers, [&](const Offer& offer) { return find(offer, newest) == nullptr; });
+  return {names[Seat(static_cast<std::size_t>(lacks - offers.begin()))],
+          {ErrorKind::kNotFound,
+           "run " + run_id + " cannot go on: some nodes went on without the others, and all have its beginning only: " +
+               holdings(offers, names) +
+               "; copy the newest state's file from one node's folder of this run to the others, or begin again with "
+               "--from 0"}};
+}
+
 }  // namespace
 
 ChosenState choose_state(const std::string& run_id, const schema::Resume& asked, const Per<Seat, Offer>& offers,
@@ -86,6 +110,7 @@ ChosenState choose_state(const std::string& run_id, const schema::Resume& asked,
   const auto chosen = std::ranges::find_if(
       places, [&](const StateId& one) { return !asked.from_step || one.step == *asked.from_step; });
   if (chosen == places.end()) return nothing(run_id, asked, places, offers, names);
+  if (!asked.from_step && gives_up_all(*chosen, offers)) return only_the_beginning(run_id, offers, names);
   for (const Seat seat : offers.places()) {
     for (const StateId& one : offers[seat].states) {
       if (!same_place(one, *chosen) || one.digest == chosen->digest) continue;

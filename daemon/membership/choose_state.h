@@ -2,7 +2,8 @@
 //
 // States are ordered by (lineage, view, step): after a resume from an earlier state the newer one has fewer steps. With
 // from_step it is the newest of that step. A state has one digest: where two members' differ, nothing is chosen, and
-// both are named; older states are there for who asks for one.
+// both are named; older states are there for who asks for one. The run's beginning, which all have always, is not
+// chosen unasked where members went on in a later view without the others: it would give up all they have done.
 #pragma once
 
 #include <string>

@@ -39,16 +39,22 @@ void End::peer_finished(Seat peer) {
   if (runs()) finished_[peer] = true;
 }
 
-void End::lost(Seat peer, Cause cause, const std::string& message, std::uint64_t now_ms) {
-  if (!active()) return;
-  gone_[peer] = peer != peers_.self();
-  if (phase_ == Phase::kSaving) return settle(now_ms);
-  if (!finished_[peer]) fail(cause, {ErrorKind::kRunFailed, peers_.name(peer), "", message});
+// Last reports count in their view only. The flag that asks for a stop may have been in the step that was thrown away.
+void End::install(View view) {
+  if (!runs()) return;
+  view_ = std::move(view);
+  finished_.assign(peers_.size(), false);
+  if (stop_asked_ || phase_ == Phase::kStopping) out_.emit(AskStop{run_.key});
 }
 
-// Which of the two causes it is makes no difference yet.
-void End::failed(const schema::Fail& cause) {
-  if (runs()) fail(cause.kind == ErrorKind::kRunFailed ? Cause::kTraining : Cause::kOwnError, cause);
+void End::connected(Seat peer) {
+  if (runs()) gone_[peer] = false;
+}
+
+void End::lost(Seat peer, std::uint64_t now_ms) {
+  if (!active()) return;
+  gone_[peer] = peer != peers_.self();
+  if (phase_ == Phase::kSaving) settle(now_ms);
 }
 
 void End::finished(schema::RunState state, const std::string& reason) {
@@ -56,16 +62,30 @@ void End::finished(schema::RunState state, const std::string& reason) {
   if (runs()) end(state, reason);
 }
 
+void End::failed(Cause cause, const schema::Fail& what) {
+  if (!runs()) return;
+  send(peers_.others(), what);
+  end(row_of(cause).end.value(), what.message, what.node);
+}
+
+void End::leaves() {
+  shut_down_ = true;
+  if (runs()) send(peers_.others(), schema::Goodbye{peers_.own_name() + " was shut down"});
+}
+
+// Who goes on has no word of an end. Where all are shut down they have.
+void End::interrupted(Cause cause, const std::string& reason) {
+  if (!runs()) return;
+  if (cause != Cause::kOwnShutDown) gone_.assign(peers_.size(), true);
+  end(row_of(cause).end.value(), reason);
+}
+
 void End::end(schema::RunState state, const std::string& reason, const std::string& blamed) {
   was_stopping_ = phase_ == Phase::kStopping;
   phase_ = Phase::kSaving;
   blamed_ = blamed;
+  ended_as_ = state;
   out_.emit(SaveRun{run_.key, run_.id, state, reason});
-}
-
-void End::fail(Cause cause, const schema::Fail& what) {
-  send(peers_.others(), what);
-  end(cause, what.message, what.node);
 }
 
 void End::saved(std::uint64_t key, const schema::Ended& own, std::uint64_t now_ms) {
@@ -83,11 +103,7 @@ void End::saved(std::uint64_t key, const schema::Ended& own, std::uint64_t now_m
 
 void End::shut_down(std::uint64_t now_ms) {
   shut_down_ = true;
-  if (phase_ == Phase::kSaving) return settle(now_ms);  // and the goodbye follows the verdict
-  if (!runs()) return;
-  const std::string reason = peers_.own_name() + " was shut down";
-  send(peers_.others(), schema::Goodbye{reason});  // first: saving takes its time
-  end(Cause::kOwnShutDown, reason);
+  if (phase_ == Phase::kSaving) settle(now_ms);  // and the goodbye follows the verdict
 }
 
 void End::tick(std::uint64_t now_ms) {
@@ -99,7 +115,7 @@ void End::settle(std::uint64_t now_ms) {
   if (!ends_[peers_.self()]) return;
   const bool leaves = shut_down_ && now_ms >= saved_ms_ + timeouts_.leaving_ms;
   for (const Seat peer : peers_.others()) {
-    if (ends_[peer] || gone_[peer] || leaves) continue;
+    if (ends_[peer] || gone_[peer] || leaves || !view_.has(peer)) continue;
     if (peers_.name(peer) != blamed_ || now_ms < saved_ms_ + timeouts_.blamed_ms) return;
   }
   phase_ = Phase::kNone;
@@ -112,12 +128,8 @@ void End::settle(std::uint64_t now_ms) {
     if (peers_.connected(peer)) aftermath_.connected(peer);
 }
 
-void End::on_fail(const schema::Fail& cause) {
-  if (runs()) end(Cause::kHeardFailure, cause.message, cause.node);
-}
-
-void End::on_goodbye(Seat from) {
-  if (runs() && !finished_[from]) end(Cause::kGoodbye, peers_.name(from) + " was shut down");  // its own word follows
+void End::on_fail(Seat from, const schema::Fail& cause) {
+  if (runs() && view_.has(from)) end(row_of(Cause::kHeardFailure).end.value(), cause.message, cause.node);
 }
 
 void End::on_ended(Seat from, std::uint64_t key, const schema::Ended& ended, std::uint64_t now_ms) {
@@ -126,13 +138,18 @@ void End::on_ended(Seat from, std::uint64_t key, const schema::Ended& ended, std
   ends_[from]->asks = false;
   if (runs()) {
     if (schema::is_fact(ended.state)) return end(ended.state, ended.reason);
-    if (ended.state == schema::RunState::kFailed) return end(Cause::kHeardFailure, ended.reason);
-    if (!finished_[from]) end(Cause::kHeardInterruption, ended.reason);
+    if (ended.state == schema::RunState::kFailed && view_.has(from))
+      end(row_of(Cause::kHeardFailure).end.value(), ended.reason);
     return;
   }
   const std::optional<schema::Ended>& own = ends_[peers_.self()];
   if (ended.asks && own) send({from}, *own);
   settle(now_ms);
+}
+
+void End::asked(Seat from, std::uint64_t key) {
+  if (!is(key)) return aftermath_.asked(from, key);
+  if (phase_ == Phase::kSaving && ends_[peers_.self()]) send({from}, *ends_[peers_.self()]);
 }
 
 }  // namespace tg::daemon

@@ -60,15 +60,18 @@ std::vector<Seat> Liveness::take_preparing() {
   return seats;
 }
 
-void Liveness::watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms) {
+void Liveness::watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms,
+                     const Per<Seat, bool>& members) {
   run_id_ = std::move(run_id);
   step_timeout_ms_ = step_timeout_ms;
   watching_ = true;
-  for (Member& member : members_) {
+  for (const Seat seat : members_.places()) {
+    Member& member = members_[seat];
     member.quiet_ms = member.in_run_ms = member.progress_ms = now_ms;
     member.elsewhere_ms = 0;
     member.beat.reset();
-    member.accused = member.prepares = false;
+    member.accused = !members.empty() && !members[seat];
+    member.prepares = false;
   }
 }
 

@@ -42,7 +42,7 @@ struct Verdict {
 struct PhaseTime {
   schema::Phase phase = schema::Phase::kIdle;
   std::uint64_t ms = 0;        // time without progress
-  std::uint64_t limit_ms = 0;  // time after which the run ends
+  std::uint64_t limit_ms = 0;  // after so much it is left out
 };
 
 class Liveness {
@@ -54,8 +54,10 @@ class Liveness {
   // Who has got on with preparing the watched run since this was last asked.
   std::vector<Seat> take_preparing();
   // Watching begins with a run (deadlines start now) and ends with it; without a run nobody is accused. Called at
-  // PrepareRun it also finds a member that dies while it prepares; called again at BeginRun it starts anew.
-  void watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms);
+  // PrepareRun it also finds a member that dies while it prepares; called again at BeginRun, and with each view of the
+  // run, it starts anew. members: by seat, who may be accused; empty = all nodes.
+  void watch(std::string run_id, std::uint64_t step_timeout_ms, std::uint64_t now_ms,
+             const Per<Seat, bool>& members = {});
   void set_step_timeout(std::uint64_t step_timeout_ms);
   void unwatch();
   // Gives at most one verdict per member and watch. Call at least every 100 ms.
@@ -74,8 +76,8 @@ class Liveness {
     std::uint64_t elsewhere_ms = 0;    // beat of no or another run, since watching began
     std::uint64_t progress_ms = 0;     // change of phase, step or progress
     std::optional<schema::Beat> beat;  // the last one of the watched run
-    bool accused = false;
-    bool prepares = false;  // and has got on with it
+    bool accused = false;              // or nobody to be accused
+    bool prepares = false;             // and has got on with it
   };
 
   std::string accusation(Seat seat, std::uint64_t now_ms) const;  // "" = none

@@ -5,23 +5,94 @@
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
+namespace {
+
+bool is_of_a_change(const schema::FrameBody& body) {
+  return std::holds_alternative<schema::Suspect>(body) || std::holds_alternative<schema::Prepare>(body) ||
+         std::holds_alternative<schema::Promise>(body) || std::holds_alternative<schema::Outvoted>(body) ||
+         std::holds_alternative<schema::Accept>(body) || std::holds_alternative<schema::Accepted>(body) ||
+         std::holds_alternative<schema::Decide>(body);
+}
+
+}  // namespace
 
 Membership::Membership(MembershipOptions options)
     : peers_(std::move(options.names), options.self),
       end_(peers_, out_, {options.blamed_timeout_ms, options.leaving_timeout_ms}),
-      start_(peers_, out_, end_, {options.claim_timeout_ms, options.prepare_timeout_ms, options.proposer_timeout_ms}) {
+      start_(peers_, out_, end_, {options.claim_timeout_ms, options.prepare_timeout_ms, options.proposer_timeout_ms},
+             {options.directory, options.incarnation}),
+      self_{options.directory, options.incarnation, options.peer_timeout_ms} {
   peers_.set_weight(options.self, options.weight);
 }
 
 std::vector<MembershipAction> Membership::take_actions() {
   for (AftermathAction& action : end_.aftermath().take_actions())
     std::visit([this](auto& one) { out_.emit(std::move(one)); }, action);
-  return out_.take();
+  std::vector<MembershipAction> actions = out_.take();
+  // Nobody needs a vote about what follows an end that all can know.
+  for (const MembershipAction& action : actions) {
+    if (const auto* news = std::get_if<RecordEnd>(&action); news && schema::is_final(news->end.truth.state))
+      voters_.erase(news->key);
+    if (const auto* end = std::get_if<EndRun>(&action); end && schema::is_final(end->state)) voters_.erase(end->key);
+  }
+  return actions;
 }
 
 std::optional<schema::RunState> Membership::state() const {
-  if (end_.active()) return end_.state();
+  if (end_.active()) return paused().empty() ? end_.state() : schema::RunState::kPaused;
   return start_.current() == nullptr ? std::nullopt : std::optional(start_.state());
+}
+
+ViewChange* Membership::change_of(std::uint64_t key) {
+  if (change_ && end_.is(key)) return change_.get();
+  const auto found = voters_.find(key);
+  return found == voters_.end() ? nullptr : found->second.change.get();
+}
+
+template <class Event>
+void Membership::for_each_change(Event event) {
+  if (change_) event(*change_);
+  for (auto& [key, voter] : voters_) event(*voter.change);
+}
+
+// What a view change has come to, and what became of the run.
+void Membership::follow(std::uint64_t now_ms) {
+  if (end_.runs() && !change_) {
+    std::erase_if(voters_, [this](const auto& voter) { return voter.second.run_id == end_.run().id; });
+    const View& view = end_.view();
+    change_ = std::make_unique<ViewChange>(
+        peers_, out_, self_, VoterState{end_.run().key, {view.number(), view.members()}, {}, {}, {}}, true);
+    change_->record();
+    if (const std::optional<schema::Fail> trouble = start_.take_trouble()) {
+      const std::optional<Seat> who = peers_.seat_of(trouble->node);
+      if (trouble->kind == ErrorKind::kUnreachable && who && peers_.is_other(*who))
+        costs_a_member(*who, ViewChange::Loss::kNotHeard, trouble->message, now_ms);
+      else
+        failed(*trouble, now_ms);
+    }
+  }
+  if (!change_) return;
+  if (const auto outcome = change_->take_outcome()) {
+    if (outcome->stays)
+      end_.install(change_->view());
+    else
+      end_.interrupted(Cause::kLeftOut, shut_down_ ? peers_.own_name() + " was shut down"
+                                                   : peers_.own_name() + " was left out: " + outcome->next.why +
+                                                         "; the run goes on without it");
+  }
+  if (!change_->hopeless().empty())
+    end_.failed(Cause::kNobodyFit, {ErrorKind::kRunFailed, "", "", change_->hopeless()});
+  if (shut_down_ && end_.runs()) {
+    const std::string reason = peers_.own_name() + " was shut down";
+    if (change_->alone()) end_.interrupted(Cause::kOwnShutDown, reason);
+    if (now_ms >= leaving_ms_ + ViewChange::kLeavingMs) end_.interrupted(Cause::kLeftOut, reason);
+  }
+  if (end_.runs()) return;
+  if (end_.left()) {
+    change_->drop_state();
+    voters_[end_.run().key] = {end_.run().id, std::move(change_)};
+  }
+  change_.reset();
 }
 
 void Membership::connection(Seat peer, bool up, std::uint64_t now_ms, bool rekeys) {
@@ -29,11 +100,36 @@ void Membership::connection(Seat peer, bool up, std::uint64_t now_ms, bool rekey
   if (peers_.connected(peer) == up) return;
   peers_.set_connected(peer, up);
   if (up) {
-    end_.aftermath().connected(peer);
-    return start_.connected(now_ms);
+    came(peer, now_ms);
+  } else {
+    rekeys ? start_.rekeys(peer, now_ms) : start_.disconnected(peer);
+    costs_a_member(peer, ViewChange::Loss::kNotHeard,
+                   peers_.own_name() + " lost the connection to " + peers_.name(peer), now_ms);
   }
-  rekeys ? start_.rekeys(peer, now_ms) : start_.disconnected(peer);
-  end_.lost(peer, Cause::kLostConnection, peers_.own_name() + " lost the connection to " + peers_.name(peer), now_ms);
+  follow(now_ms);
+}
+
+void Membership::gave_up(Seat peer, const std::string& message, bool up_again, std::uint64_t now_ms) {
+  TG_CHECK(peers_.is_other(peer), peer.index());
+  start_.lost(peer, message);
+  start_.disconnected(peer);
+  peers_.set_connected(peer, up_again);
+  costs_a_member(peer, up_again ? ViewChange::Loss::kBack : ViewChange::Loss::kNotHeard, message, now_ms);
+  if (up_again) came(peer, now_ms);
+  follow(now_ms);
+}
+
+void Membership::came(Seat peer, std::uint64_t now_ms) {
+  // First: nobody hears a frame of a view that he does not know yet.
+  for_each_change([&](ViewChange& change) { change.connected(peer, now_ms); });
+  end_.connected(peer);
+  end_.aftermath().connected(peer);
+  start_.connected(now_ms);
+}
+
+void Membership::costs_a_member(Seat peer, ViewChange::Loss loss, const std::string& why, std::uint64_t now_ms) {
+  if (loss != ViewChange::Loss::kLeaves) end_.lost(peer, now_ms);  // else its word follows
+  for_each_change([&](ViewChange& change) { change.lost(peer, loss, why, now_ms, end_.needs(peer)); });
 }
 
 void Membership::weighs(Seat peer, std::uint16_t weight) {
@@ -57,6 +153,7 @@ void Membership::offered(std::uint64_t key, schema::Offer offer, std::uint32_t k
 void Membership::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms,
                           const engine::EachName& names) {
   start_.prepared(key, vote, now_ms, names);
+  follow(now_ms);
 }
 
 void Membership::prepares(Seat seat, std::uint64_t now_ms) {
@@ -66,9 +163,38 @@ void Membership::prepares(Seat seat, std::uint64_t now_ms) {
 
 void Membership::frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
                        std::uint64_t now_ms) {
+  if (!peers_.is_other(from)) return;
+  if (is_of_a_change(body)) {
+    if (ViewChange* const change = change_of(header.run))
+      change->frame(from, header, body, now_ms);
+    else
+      end_.asked(from, header.run);
+  } else {
+    run_frame(from, header, body, now_ms);
+  }
+  follow(now_ms);
+}
+
+void Membership::run_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
+                           std::uint64_t now_ms) {
   const std::uint64_t key = header.run;
-  if (!peers_.is_other(from) || header.view != view_number(key)) return;
   const bool begun = end_.is(key);
+  // The words about a run's end, and of who leaves it, count in any view.
+  if (const auto* cause = std::get_if<schema::Fail>(&body)) {
+    start_.on_fail(from, key, *cause);
+    if (begun) end_.on_fail(from, *cause);
+  }
+  if (std::holds_alternative<schema::Goodbye>(body)) {
+    start_.on_goodbye(from, key);
+    if (begun) costs_a_member(from, ViewChange::Loss::kLeaves, peers_.name(from) + " was shut down", now_ms);
+  }
+  // Of a run that is about to begin: its begin is on its way, or the reservation falls with a timeout.
+  if (const auto* ended = std::get_if<schema::Ended>(&body); ended && !start_.is(key)) {
+    end_.on_ended(from, key, *ended, now_ms);
+    if (begun && ended->state == schema::RunState::kInterrupted)
+      costs_a_member(from, ViewChange::Loss::kLeaves, ended->reason, now_ms);
+  }
+  if (header.view != view_number(key)) return speaks(from, key, header.view, now_ms);
   if (const auto* claim = std::get_if<schema::Claim>(&body)) start_.on_claim(from, key, *claim, now_ms);
   if (const auto* grant = std::get_if<schema::Grant>(&body); grant && from == ProposalRight::kGranter)
     start_.on_grant(key, *grant, now_ms);
@@ -78,39 +204,67 @@ void Membership::frame(Seat from, const schema::FrameHeader& header, const schem
   if (const auto* vote = std::get_if<schema::Vote>(&body)) start_.on_vote(from, key, *vote);
   if (const auto* verdict = std::get_if<schema::Commit>(&body); verdict && !begun)
     start_.on_commit(from, key, *verdict);
-  if (const auto* cause = std::get_if<schema::Fail>(&body)) {
-    start_.on_fail(from, key, *cause);
-    if (begun) end_.on_fail(*cause);
-  }
-  if (std::holds_alternative<schema::Goodbye>(body)) {
-    start_.on_goodbye(from, key);
-    if (begun) end_.on_goodbye(from);
-  }
-  // Of a run that is about to begin: its begin is on its way, or the reservation falls with a timeout.
-  if (const auto* ended = std::get_if<schema::Ended>(&body); ended && !start_.is(key))
-    end_.on_ended(from, key, *ended, now_ms);
+}
+
+void Membership::speaks(Seat from, std::uint64_t key, std::uint32_t view, std::uint64_t now_ms) {
+  if (!peers_.is_other(from)) return;
+  if (ViewChange* const change = change_of(key)) change->speaks(from, view, now_ms);
+}
+
+void Membership::beats(Seat from, const std::string& run_id, std::uint32_t view, std::uint64_t now_ms) {
+  if (change_ && end_.run().id == run_id) return speaks(from, end_.run().key, view, now_ms);
+  for (const auto& [key, voter] : voters_)
+    if (voter.run_id == run_id) return speaks(from, key, view, now_ms);
+}
+
+void Membership::stands(std::uint64_t key, const Standing& standing, std::uint64_t now_ms) {
+  if (ViewChange* const change = change_of(key)) change->stands(standing, now_ms);
+  follow(now_ms);
+}
+
+void Membership::voted(std::uint64_t key, bool ok, std::uint64_t now_ms) {
+  if (ViewChange* const change = change_of(key)) change->voted(ok, now_ms);
+  follow(now_ms);
 }
 
 void Membership::lost(Seat peer, const std::string& message, std::uint64_t now_ms) {
   TG_CHECK(peers_.knows(peer), peer.index());
   start_.lost(peer, message);
-  end_.lost(peer, Cause::kSilence, message, now_ms);
+  if (peer != peers_.self())
+    costs_a_member(peer, ViewChange::Loss::kNotHeard, message, now_ms);
+  else if (change_)
+    change_->unfit(message, now_ms);
+  follow(now_ms);
 }
 
 Status Membership::stop(const std::string& run_id, std::uint64_t now_ms) {
   if (idle() || current()->id != run_id)
     return Error{ErrorKind::kNotFound, "no run " + run_id + " is in progress on " + peers_.own_name()};
-  end_.active() ? end_.stop() : start_.stop(now_ms);
+  if (!paused().empty()) {
+    end_.interrupted(Cause::kStopWhilePaused,
+                     (change_->step() ? "left at step " + std::to_string(*change_->step()) : "left") +
+                         ": it was stopped here while it was PAUSED");
+    follow(now_ms);
+  } else if (end_.active()) {
+    end_.stop();
+  } else {
+    start_.stop(now_ms);
+  }
   return {};
 }
 
-void Membership::failed(const schema::Fail& cause, std::uint64_t /*now_ms*/) {
+void Membership::failed(const schema::Fail& cause, std::uint64_t now_ms) {
   start_.failed(cause);
-  end_.failed(cause);
+  if (cause.kind == ErrorKind::kRunFailed)
+    end_.failed(Cause::kTraining, cause);
+  else if (change_)
+    change_->unfit(cause.message, now_ms);
+  follow(now_ms);
 }
 
-void Membership::finished(schema::RunState state, const std::string& reason, std::uint64_t /*now_ms*/) {
+void Membership::finished(schema::RunState state, const std::string& reason, std::uint64_t now_ms) {
   end_.finished(state, reason);
+  follow(now_ms);
 }
 
 void Membership::saved(std::uint64_t key, const schema::Ended& own, std::uint64_t now_ms) {
@@ -118,6 +272,15 @@ void Membership::saved(std::uint64_t key, const schema::Ended& own, std::uint64_
 }
 
 void Membership::remember(std::uint64_t key, PastRun run) { end_.aftermath().add(key, std::move(run)); }
+
+void Membership::remember_voter(VoterState vote, std::string run_id) {
+  const PastRun* const past = end_.aftermath().find(vote.key);
+  if (past != nullptr && schema::is_final(past->end.truth.state)) return;
+  // Of another mesh's nodes nothing can be said here.
+  if (vote.view.members.empty() || !peers_.knows(Seat(vote.view.members.back().seat))) return;
+  const std::uint64_t key = vote.key;
+  voters_[key] = {std::move(run_id), std::make_unique<ViewChange>(peers_, out_, self_, std::move(vote), false)};
+}
 
 void Membership::stopping() { end_.stopping(); }
 
@@ -128,16 +291,24 @@ void Membership::peer_finished(Seat peer) {
 
 void Membership::shut_down(std::uint64_t now_ms) {
   if (std::exchange(shut_down_, true)) return;
+  leaving_ms_ = now_ms;
   const std::uint64_t key = idle() ? 0 : current()->key;
   const bool begun = end_.active();
   start_.shut_down();
+  if (change_) {
+    end_.leaves();
+    change_->leaves();
+    return follow(now_ms);
+  }
   end_.shut_down(now_ms);
   if (!begun) out_.send(peers_.others(), key, View::kFirst, schema::Goodbye{peers_.own_name() + " was shut down"});
 }
 
 void Membership::tick(std::uint64_t now_ms) {
   start_.tick(now_ms);
+  for_each_change([&](ViewChange& change) { change.tick(now_ms); });
   end_.tick(now_ms);
+  follow(now_ms);
 }
 
 }  // namespace tg::daemon

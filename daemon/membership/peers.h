@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,12 @@ class Peers {
   bool is_other(Seat seat) const { return knows(seat) && seat != self_; }
   const std::string& name(Seat seat) const { return names_[seat]; }
   const std::string& own_name() const { return names_[self_]; }
+
+  std::optional<Seat> seat_of(const std::string& name) const {
+    for (const Seat seat : names_.places())
+      if (names_[seat] == name) return seat;
+    return std::nullopt;
+  }
 
   bool connected(Seat peer) const { return connected_[peer]; }
   void set_connected(Seat peer, bool up) { connected_[peer] = up; }

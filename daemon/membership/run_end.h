@@ -1,9 +1,9 @@
 // How a run ended: what each member said about it, and the truth that follows. Pure.
 //
 // COMPLETED and STOPPED are facts: a member that has all last reports knows that everybody reached that state. FAILED
-// is what is left where nobody knows one, and INTERRUPTED where nobody saw it fail: members were shut down, or died
-// with all the others. Of several causes the first is the cause. So everybody who has heard the same words tells the
-// same end, in whatever order they came.
+// is what is left where nobody knows one, and INTERRUPTED where nobody saw it fail: members were shut down,
+// left out, or died with all the others. Of several causes the first is the cause. So everybody who has heard the same
+// words tells the same end, in whatever order they came.
 #pragma once
 
 #include <optional>

@@ -47,7 +47,14 @@ void Start::drop() {
 
 void Start::hand_over(Choice choice) {
   phase_ = Phase::kNone;
-  end_.begin(run_, view_, proposer_, std::move(choice));
+  const View view(View::kFirst, choice.commit.members);
+  end_.begin(run_, view, proposer_, std::move(choice));
+}
+
+// All nodes, this one with the directory that it voted with.
+bool Start::names_all(const schema::Commit& commit) const {
+  const View view(View::kFirst, commit.members);
+  return view.seats() == view_.seats() && view.has_voter(peers_.self(), self_.directory);
 }
 
 // --- events ---
@@ -291,6 +298,7 @@ void Start::propose_anew(const schema::Fail& cause, std::uint64_t now_ms) {
 void Start::commit() {
   Result<Choice> choice = votes_.decide(run_.spec);
   if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
+  choice->commit.members = votes_.members(run_.weights);
   votes_.clear();
   send(peers_.others(), run_.key, choice->commit);
   hand_over(*std::move(choice));
@@ -375,9 +383,12 @@ void Start::offered(std::uint64_t key, schema::Offer offer, std::uint32_t known_
 void Start::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms, const engine::EachName& names) {
   if (phase_ == Phase::kNone || run_.key != key) return;
   votes_.know(names);
-  if (phase_ == Phase::kProposing) return take_vote(peers_.self(), vote);
+  schema::Vote own = vote;
+  own.directory = self_.directory;
+  own.incarnation = self_.incarnation;
+  if (phase_ == Phase::kProposing) return take_vote(peers_.self(), own);
   if (phase_ != Phase::kPreparing || own_vote_ || stop_asked_) return;
-  own_vote_ = vote;
+  own_vote_ = std::move(own);
   // Members connect to each other at their own pace; the proposer's word is only about its own connections.
   deadline_ms_ = now_ms + timeouts_.claim_ms;
   try_to_vote(now_ms);
@@ -406,17 +417,15 @@ void Start::take_back_vote(schema::Fail cause) {
 
 void Start::on_commit(Seat from, std::uint64_t key, const schema::Commit& commit) {
   // A node that refused has nothing prepared, whatever the proposer says.
-  const bool waits = phase_ == Phase::kVoted && run_.key == key && own_vote_ && own_vote_->accepted;
+  const bool waits =
+      phase_ == Phase::kVoted && run_.key == key && own_vote_ && own_vote_->accepted && names_all(commit);
   if (!waits) {
     const std::string late = own_name() + " had given up waiting for the run to begin";
     return send({from}, key, schema::Fail{ErrorKind::kRunFailed, own_name(), "prepare", late});
   }
   if (from != proposer_) return;
   hand_over({commit, "", 0});
-  if (trouble_)
-    end_.failed(*trouble_);
-  else if (stop_asked_)
-    end_.stop();
+  if (!trouble_ && stop_asked_) end_.stop();
 }
 
 }  // namespace tg::daemon

@@ -15,15 +15,16 @@
 // Whoever has begun the run under a later key than the proposer knows votes no. A resume that comes to nothing changes
 // nothing.
 //
-// The proposal carries the weights of all nodes, of a new run as the proposer knows them, so that all members split a
-// batch by one list.
+// A vote says which process of which state directory it is of, and the commit names them all: the members of the first
+// view. The proposal carries the weights of all nodes, of a new run as the proposer knows them, so that all members
+// split a batch by one list.
 //
 // Until the commit only the proposer decides: a member that has voted and then sees trouble takes its vote back and
-// waits for the verdict; if the commit had already left, the run begins there and fails at once, so that all members
-// agree on what happened. A commit that reaches a node which no longer waits for it is answered with Fail. A proposer
-// proposes again every kProposeAgainMs until it decides: one that beats on, but is stuck, holds its members for
-// proposer_timeout_ms at most. A node binds its port with another cluster key only while it has nothing prepared: that
-// costs its links, and the proposer proposes anew once they are back. A member that was asked to stop waits
+// waits for the verdict; if the commit had already left, the run begins there as well, and what was seen costs a
+// member, or ends the run (causes.h). A commit that reaches a node which no longer waits for it is answered with Fail.
+// A proposer proposes again every kProposeAgainMs until it decides: one that beats on, but is stuck, holds its members
+// for proposer_timeout_ms at most. A node binds its port with another cluster key only while it has nothing prepared:
+// that costs its links, and the proposer proposes anew once they are back. A member that was asked to stop waits
 // claim_timeout_ms for the verdict.
 #pragma once
 
@@ -48,8 +49,12 @@ class Start {
   struct Timeouts {
     std::uint64_t claim_ms, prepare_ms, proposer_ms;
   };
-  Start(const Peers& peers, Outbox& out, End& end, const Timeouts& timeouts)
+  struct Voter {  // this node, as in schema::ViewMember
+    std::uint64_t directory, incarnation;
+  };
+  Start(const Peers& peers, Outbox& out, End& end, const Timeouts& timeouts, const Voter& self)
       : timeouts_(timeouts),
+        self_(self),
         peers_(peers),
         out_(out),
         end_(end),
@@ -64,6 +69,9 @@ class Start {
   std::vector<Seat> waited_for() const {
     return pending_ && !pending_->claiming() ? peers_.disconnected() : std::vector<Seat>{};
   }
+
+  // What a member has seen between its vote and the beginning.
+  std::optional<schema::Fail> take_trouble() { return std::exchange(trouble_, std::nullopt); }
 
   // --- events; those that come too late change nothing ---
   void start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms);
@@ -105,6 +113,7 @@ class Start {
   void drop();
   void find_or_prepare();
   void hand_over(Choice choice);
+  bool names_all(const schema::Commit& commit) const;
   void told(Seat from, const schema::Fail& cause);
 
   // a pending start
@@ -129,6 +138,7 @@ class Start {
   void take_back_vote(schema::Fail cause);
 
   const Timeouts timeouts_;
+  const Voter self_;
   const Peers& peers_;
   Outbox& out_;
   End& end_;

@@ -1,5 +1,6 @@
 // The members of a run, and the number of that list, which every frame of the run carries. Every sum depends on it.
-// Immutable; any thread.
+// A member's seat and the number of its state directory together are a voter: who may decide about the next view,
+// also when its process is another one by then (view_change.h). Immutable; any thread.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "schema/frame/view_frames.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
@@ -18,28 +20,60 @@ class View {
   static constexpr std::uint32_t kFirst = 1;  // number of a run's first view
 
   View() = default;
-  // seats ascend: a member's rank is its place among them.
-  View(std::uint32_t number, std::vector<Seat> seats) : number_(number), seats_(std::move(seats)) {}
+  // members ascend by seat: a member's rank is its place among them.
+  View(std::uint32_t number, std::vector<schema::ViewMember> members) : number_(number), members_(std::move(members)) {}
+  explicit View(const schema::NextView& decided) : View(decided.number, decided.members) {}
+  // Of members that nothing more is known of.
+  View(std::uint32_t number, const std::vector<Seat>& seats) : number_(number) {
+    for (const Seat seat : seats) members_.push_back({.seat = static_cast<std::uint32_t>(seat.index())});
+  }
   // The first view of a run of all nodes.
   static View of_all(std::size_t nodes) {
     std::vector<Seat> seats;
     for (const Seat seat : places<Seat>(nodes)) seats.push_back(seat);
-    return {kFirst, std::move(seats)};
+    return {kFirst, seats};
   }
 
   std::uint32_t number() const { return number_; }
-  std::size_t size() const { return seats_.size(); }
-  Seat seat(Rank rank) const { return seats_[rank.index()]; }
+  std::size_t size() const { return members_.size(); }
+  const std::vector<schema::ViewMember>& members() const { return members_; }  // by rank
+  Seat seat(Rank rank) const { return Seat(members_[rank.index()].seat); }
   // The node's rank; nothing if it is not a member.
   std::optional<Rank> rank(Seat seat) const {
-    const auto found = std::lower_bound(seats_.begin(), seats_.end(), seat);
-    if (found == seats_.end() || *found != seat) return std::nullopt;
-    return Rank(static_cast<std::size_t>(found - seats_.begin()));
+    const auto found = std::ranges::lower_bound(members_, seat.index(), {}, &schema::ViewMember::seat);
+    if (found == members_.end() || found->seat != seat.index()) return std::nullopt;
+    return Rank(static_cast<std::size_t>(found - members_.begin()));
+  }
+  bool has(Seat seat) const { return rank(seat).has_value(); }
+  // Whether this node votes: its state directory is that of the member.
+  bool has_voter(Seat seat, std::uint64_t directory) const {
+    const std::optional<Rank> place = rank(seat);
+    return place && members_[place->index()].directory == directory;
+  }
+  std::vector<Seat> seats() const { return seats_of(members_); }  // by rank
+  // Who has been a member longest first; of equals the lowest seat.
+  std::vector<Seat> by_seniority() const {
+    std::vector<schema::ViewMember> members = members_;
+    std::ranges::stable_sort(members, {}, &schema::ViewMember::since);
+    return seats_of(members);
   }
 
  private:
+  static std::vector<Seat> seats_of(const std::vector<schema::ViewMember>& members) {
+    std::vector<Seat> seats;
+    for (const schema::ViewMember& member : members) seats.emplace_back(member.seat);
+    return seats;
+  }
+
   std::uint32_t number_ = kFirst;
-  std::vector<Seat> seats_;  // by rank
+  std::vector<schema::ViewMember> members_;  // by rank
 };
+
+// Whether so many may decide what follows the view: more than half of its voters, or exactly half with the most senior
+// one. Any two such sets share a voter.
+inline bool is_quorum(const View& view, const std::vector<Seat>& voters) {
+  if (2 * voters.size() != view.size()) return 2 * voters.size() > view.size();
+  return view.size() > 0 && std::ranges::find(voters, view.by_seniority().front()) != voters.end();
+}
 
 }  // namespace tg::daemon

@@ -1,5 +1,6 @@
 #include "daemon/membership/votes.h"
 
+#include "daemon/membership/view.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
 #include "schema/options/job.h"
@@ -72,6 +73,19 @@ std::vector<Seat> Votes::missing() const {
   for (const Seat seat : votes_.places())
     if (!votes_[seat]) seats.push_back(seat);
   return seats;
+}
+
+std::vector<schema::ViewMember> Votes::members(const Per<Seat, std::uint16_t>& weights) const {
+  std::vector<schema::ViewMember> members;
+  for (const Seat seat : votes_.places()) {
+    TG_CHECK(votes_[seat], seat.index());
+    members.push_back({.seat = static_cast<std::uint32_t>(seat.index()),
+                       .since = View::kFirst,
+                       .weight = weights[seat],
+                       .incarnation = votes_[seat]->incarnation,
+                       .directory = votes_[seat]->directory});
+  }
+  return members;
 }
 
 Result<Choice> Votes::decide(const std::string& spec) const {

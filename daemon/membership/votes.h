@@ -29,7 +29,9 @@ class Votes {
   // train the same thing; it names both nodes and both values.
   std::optional<schema::Fail> take(Seat from, const schema::Vote& vote);
   std::vector<Seat> missing() const;
-  // Once none is missing. spec: the job that was voted on; an error if it is none.
+  // Once none is missing: the members of the first view.
+  std::vector<schema::ViewMember> members(const Per<Seat, std::uint16_t>& weights) const;
+  // The same. spec: the job that was voted on; an error if it is none.
   Result<Choice> decide(const std::string& spec) const;
 
  private:

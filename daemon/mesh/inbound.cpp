@@ -10,13 +10,12 @@
 namespace tg::daemon {
 namespace {
 
-constexpr int kFramesPerTurn = 64;               // then the thread looks around
-constexpr std::chrono::milliseconds kPoll{50};   // how soon the thread sees that it should stop
-constexpr std::chrono::milliseconds kWatch{10};  // how soon it sees a broken connection while frames come
-constexpr std::chrono::milliseconds kTick{250};  // links that only look up
-// Between runs, a link that was up and has been silent this long in one direction is dialled again.
-constexpr std::chrono::milliseconds kMostLinkSilence{4000};
-// From one node's port with a new key to all nodes': each looks at its file every second, and after its run.
+constexpr int kFramesPerTurn = 64;                     // then the thread looks around
+constexpr std::chrono::milliseconds kPoll{50};         // how soon the thread sees that it should stop
+constexpr std::chrono::milliseconds kWatch{10};        // how soon it sees a broken connection while frames come
+constexpr std::chrono::milliseconds kTick{250};        // links that only look up
+constexpr std::chrono::milliseconds kMostPause{2000};  // between two of them, else this process stood still
+// From one node's port with a new key to all nodes': each looks at its file every second.
 constexpr std::chrono::milliseconds kMostRebind{3000};
 constexpr std::uint64_t kMostSilenceMs = 30'000;  // of a connection, at least; every node says hello each second
 constexpr std::size_t kMostConnections = 4 * schema::kMostMembers;
@@ -136,6 +135,7 @@ void Inbound::watch_connections() {
     }
     if (const std::optional<Seat> seat = at->second.seat; seat && peers_[*seat].sender == at->first) {
       peers_[*seat].sender.clear();
+      peers_[*seat].hears_us = false;
       lost(*seat);
     }
     at = senders_.erase(at);
@@ -151,11 +151,15 @@ void Inbound::watch_connection(Seat seat) {
     if (*event == DialEvent::kConnected) {
       link.connection = ++peer.connections;
       link.redial = false;  // libzmq has tried again by itself
-      peer.echo_at = Clock::now();
+      link.echo_at = Clock::now();
+      // The peer's next hello may be a second away. A machine that was switched off is silent for longer.
+      if (!link.up && Clock::now() - link.heard_at.load() < kMostLinkSilence) settle(seat);
       continue;
     }
     link.connection = 0;
     lost(seat);
+    // Of two cluster keys libzmq would try the one that the port had.
+    if (*event == DialEvent::kDisconnected && keyring_.has_keys() && keyring_.clusters() > 1) link.redial = true;
     if (*event == DialEvent::kDisconnected) continue;
     link.redial = true;
     const schema::PeerAddress& address = self_.config.peers[seat];
@@ -170,10 +174,11 @@ void Inbound::watch_connection(Seat seat) {
   }
 }
 
-// Frames may be lost: even if the connection comes back, a step in progress cannot.
+// Frames may be lost: even if the connection comes back, the view cannot go on, and the next one makes it good.
 void Inbound::lost(Seat peer) {
   if (!links_[peer].up) return;
-  links_[peer].rekeys = key_changes(peer);
+  // As long as the file holds both keys of a rotation it may be that.
+  links_[peer].rekeys = key_changes(peer) || (keyring_.has_keys() && keyring_.clusters() > 1);
   if (!links_[peer].up.exchange(false)) return;
   log_.warning("connection-lost", {{"peer", name(peer)}});
   hooks_.connection(peer, false);
@@ -181,12 +186,19 @@ void Inbound::lost(Seat peer) {
 
 void Inbound::tick(Clock::time_point now) {
   end_gone_keys();
-  if (in_run_) return;  // Liveness and TCP decide then; a peer that stands still for a moment loses nothing
-  if (has_another_key()) bind_keys_of_now();
+  if (!prepares_ && has_another_key()) bind_keys_of_now();
+  // Who stood still himself has heard nobody, and may find all that was sent before him.
+  if (now - std::exchange(ticked_, now) > kMostPause) {
+    for (const Seat seat : peers_.places()) links_[seat].heard_at = links_[seat].echo_at = now;
+    return;
+  }
+  const auto most = most_silence();
   for (const Seat seat : peers_.places()) {
-    const Peer& peer = peers_[seat];
-    const bool mute = now - peer.heard_at >= kMostLinkSilence, deaf = now - peer.echo_at >= kMostLinkSilence;
-    if (!links_[seat].up || (!mute && !deaf)) continue;
+    const Link& link = links_[seat];
+    // A hello that was not said has no echo.
+    const bool mute = now - link.heard_at.load() >= most,
+               deaf = now - link.echo_at.load() >= most && link.said >= peers_[seat].echo + 2;
+    if (!link.up || (!mute && !deaf)) continue;
     links_.note_problem(seat,
                         mute ? "nothing comes from " + name(seat) + " over its mesh connection"
                              : "nothing arrives at the mesh port of " + name(seat),
@@ -196,15 +208,16 @@ void Inbound::tick(Clock::time_point now) {
   }
 }
 
-// During a run the links stay: a step that loses frames cannot go on.
-void Inbound::end_gone_keys() {
-  for (const auto& [id, sender] : senders_)
-    if (!(in_run_ && sender.seat) && !keyring_.user(sender.identity))
-      connections_->end(sender.descriptor, Keyring::kKeyGone);
+// A link that is dialled anew loses frames, and costs a run a view change. So during a run it may be silent for as long
+// as a member.
+std::chrono::milliseconds Inbound::most_silence() const {
+  const std::chrono::milliseconds peer_timeout(self_.config.peer_timeout_ms);
+  return in_run_ ? std::max(peer_timeout, kMostLinkSilence) : kMostLinkSilence;
 }
 
-void Inbound::set_in_run(bool in_run) {
-  if (in_run_.exchange(in_run) && !in_run && has_another_key()) leave_links();
+void Inbound::end_gone_keys() {
+  for (const auto& [id, sender] : senders_)
+    if (!keyring_.user(sender.identity)) connections_->end(sender.descriptor, Keyring::kKeyGone);
 }
 
 bool Inbound::has_another_key() const {
@@ -233,7 +246,7 @@ bool Inbound::key_changes(Seat peer) const {
 }
 
 // Our port has its new key, and the peer's has the one before: the link will be cut once more, unless nobody has given
-// the peer the new key file.
+// the peer the new key file. A run does not wait for that.
 bool Inbound::binds_anew(Seat peer) const {
   return !in_run_ && keyring_.has_keys() && Clock::now() - rebound_ < kMostRebind && !links_[peer].up &&
          links_[peer].port_key != Keyring::mark(keyring_.node(0, name(peer)));
@@ -280,7 +293,7 @@ void Inbound::on_message(const std::string& id, std::shared_ptr<zmq::message_t> 
   if (!sender->seat || peers_[*sender->seat].sender != id) return;  // no valid hello yet, or a connection of before
   const Seat seat = *sender->seat;
   if (peers_[seat].cut_off_incarnation == links_[seat].incarnation) return;
-  peers_[seat].heard_at = Clock::now();
+  links_[seat].heard_at = Clock::now();
   hooks_.heard(seat);
   hooks_.frame(seat, std::move(frame).value(), std::move(message));
 }
@@ -331,9 +344,7 @@ void Inbound::on_hello(const std::string& id, Sender& sender, const schema::Hell
   const std::optional<User> user = keyring_.user(sender.identity);
   if (user && !user->may_be(hello.node))
     return turn_away("it says that it is " + hello.node + ", but its key is of " + format_user(*user));
-  // A link of a run was proven when it came up.
-  if (!user && !(in_run_ && sender.seat && name(*sender.seat) == hello.node))
-    return connections_->end(sender.descriptor, Keyring::kKeyGone);
+  if (!user) return connections_->end(sender.descriptor, Keyring::kKeyGone);
   if (hello.node == config.node)
     return turn_away("two nodes are called " + config.node + ": the one at " + config.self().host + ", and one at " +
                      from);
@@ -369,27 +380,37 @@ std::optional<std::string> Inbound::foreign(const schema::Hello& hello) const {
 void Inbound::join(const std::string& id, Sender& sender, Seat seat, const schema::Hello& hello) {
   Peer& peer = peers_[seat];
   Link& link = links_[seat];
+  if (!peer.sender.empty() && peer.sender != id) lost(seat);  // with what was on its way over the connection of before
   sender.seat = seat;
   peer.sender = id;
-  peer.heard_at = Clock::now();
+  link.heard_at = Clock::now();
   link.heard_hello = hello.sequence;
   link.weight = hello.weight;
   if (hello.heard == self_.incarnation && hello.echo > peer.echo) {
     peer.echo = hello.echo;
-    peer.echo_at = peer.heard_at;
+    link.echo_at = link.heard_at.load();
   }
   const std::uint64_t before = link.incarnation.exchange(hello.incarnation);
   if (before != hello.incarnation) {
     peer.bad_frames = 0;
     if (before != 0) {
+      link.rekeys = false;
       if (link.up.exchange(false)) hooks_.connection(seat, false);
       hooks_.misbehaved(seat, name(seat) + " was restarted");
     }
   }
   hooks_.heard(seat);
-  const bool up = hello.heard == self_.incarnation && link.connection != 0 &&
-                  peer.cut_off_incarnation != hello.incarnation && !links_.between_keys && !binds_anew(seat);
-  if (!up && link.up) link.rekeys = hello.heard == 0 && before == hello.incarnation;  // as its leave_links() says
+  peer.hears_us = hello.heard == self_.incarnation;
+  if (!peer.hears_us && link.up)
+    link.rekeys = hello.heard == 0 && before == hello.incarnation;  // as its leave_links() says
+  settle(seat);
+}
+
+// Whether the link is up, by what is known of both its directions.
+void Inbound::settle(Seat seat) {
+  Link& link = links_[seat];
+  const bool up = peers_[seat].hears_us && link.connection != 0 &&
+                  peers_[seat].cut_off_incarnation != link.incarnation && !links_.between_keys && !binds_anew(seat);
   if (link.up.exchange(up) == up) return;
   if (up) links_.forget_problem(seat);
   log_.info(up ? "peer-connected" : "peer-disconnected", {{"peer", name(seat)}});
@@ -404,7 +425,7 @@ bool Inbound::is_rival(Seat seat, const std::string& id, const schema::Hello& he
   // Who has heard us is the one at the address of the peer line, and no other can be.
   if (hello.heard == self_.incarnation) return false;
   return link.connection != 0 && !peer.sender.empty() &&
-         Clock::now() - peer.heard_at < std::chrono::milliseconds(self_.config.peer_timeout_ms);
+         Clock::now() - link.heard_at.load() < std::chrono::milliseconds(self_.config.peer_timeout_ms);
 }
 
 void Inbound::on_rival(const std::string& id, Seat seat, const std::string& from, const schema::Hello& hello) {

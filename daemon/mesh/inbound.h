@@ -31,8 +31,10 @@ class Inbound {
   Status bind();  // throws zmq::error_t
   void start();   // the thread
   void stop();    // joins it, and closes the port
-  // One thread. A port that has to be bound with another key is so after the run: its links are down at once.
-  void set_in_run(bool in_run);
+  void set_in_run(bool in_run, bool prepares) {
+    prepares_ = prepares;
+    in_run_ = in_run;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -46,10 +48,9 @@ class Inbound {
     zmq::socket_t monitor;   // says how our connection to it fares
     std::uint64_t dial = 0;  // which one that is
     std::uint64_t connections = 0;
-    std::string sender;            // its connection to us, "" = none
-    Clock::time_point heard_at{};  // its last frame
-    Clock::time_point echo_at{};   // when it last told of a newer hello of ours
-    std::uint64_t echo = 0;        // which one
+    std::string sender;      // its connection to us, "" = none
+    std::uint64_t echo = 0;  // which one
+    bool hears_us = false;   // says its last hello over it
     int bad_frames = 0;
     std::uint64_t cut_off_incarnation = 0;
     std::uint64_t rival = 0;  // the incarnation of another process that goes by its name
@@ -61,7 +62,9 @@ class Inbound {
   void watch_connections();
   void watch_connection(Seat peer);
   void lost(Seat peer);
+  void settle(Seat peer);
   void tick(Clock::time_point now);
+  std::chrono::milliseconds most_silence() const;
   void end_gone_keys();
   bool has_another_key() const;
   void leave_links();
@@ -96,10 +99,10 @@ class Inbound {
   Per<Seat, Peer> peers_;
   std::map<std::string, Seat> seat_of_;
   std::map<std::string, Sender> senders_;  // of the open connections, by routing id
-  Clock::time_point counted_{}, rebound_ = Clock::now() - std::chrono::hours(1);
+  Clock::time_point ticked_{}, counted_{}, rebound_ = Clock::now() - std::chrono::hours(1);
   Seldom strangers_;
   std::thread thread_;
-  std::atomic<bool> stopping_{false}, in_run_{false};
+  std::atomic<bool> stopping_{false}, in_run_{false}, prepares_{false};
 };
 
 }  // namespace tg::daemon

@@ -1,5 +1,7 @@
 #include "daemon/mesh/link_table.h"
 
+#include <algorithm>
+
 #include "schema/text.h"
 
 namespace tg::daemon {
@@ -18,6 +20,13 @@ MeshSelf::MeshSelf(const schema::NodeConfig& c, std::uint64_t i, std::string b)
 
 LinkTable::LinkTable(const schema::NodeConfig& config, Log& log)
     : config_(config), log_(log), links_(config.peers.size()), name_watch_(config.hosts()) {}
+
+bool LinkTable::hears(Seat peer, std::chrono::milliseconds silence) const {
+  const Link& link = links_[peer];
+  const auto now = std::chrono::steady_clock::now();
+  return link.up && now - link.heard_at.load() < silence &&
+         now - link.echo_at.load() < std::max(silence, kMostLinkSilence);
+}
 
 std::uint16_t LinkTable::weight(Seat seat) const {
   return seat == config_.seat() ? static_cast<std::uint16_t>(config_.weight) : links_[seat].weight.load();

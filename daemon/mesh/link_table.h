@@ -17,6 +17,9 @@
 namespace tg::daemon {
 
 inline constexpr std::size_t kMostWaitingFrames = 65536;  // for a connection to one peer
+// A link that was up and has been silent this long in one direction is dialled again; during a run only after
+// peer-timeout, if that is longer. Hellos, which say what was heard of ours, come each second.
+inline constexpr std::chrono::milliseconds kMostLinkSilence{4000};
 
 struct LinkProblem {
   std::string why;             // names the peer or what it refuses; for people
@@ -36,6 +39,7 @@ struct MeshSelf {
 };
 
 struct Link {
+  using Time = std::chrono::steady_clock::time_point;
   std::atomic<bool> up{false};
   std::atomic<std::uint64_t> incarnation{0};  // the peer's, from its hello; 0 = none came
   std::atomic<std::uint16_t> weight{1};       // the same; 1 as long as none came
@@ -43,6 +47,8 @@ struct Link {
   std::atomic<std::uint64_t> connection{0};   // counts our connections to the peer, 0 = none now
   std::atomic<std::uint64_t> said{0};         // sequence of our last hello
   std::atomic<std::uint64_t> heard_hello{0};  // sequence of the peer's last hello
+  std::atomic<Time> heard_at{Time()};         // the peer's last frame came
+  std::atomic<Time> echo_at{Time()};          // it told of a newer hello of ours
   std::atomic<bool> redial{false};            // our connection was refused, or only looks as if it stood
   std::atomic<bool> rekeys{false};            // it went down last for one of us gets another cluster key
   std::atomic<std::uint64_t> port_key{0};     // which key the peer's port has, by Keyring::mark(); 0 = none
@@ -57,6 +63,8 @@ class LinkTable {
   const Link& operator[](Seat peer) const { return links_[peer]; }
 
   bool up(Seat seat) const { return seat == config_.seat() || links_[seat].up; }
+  // Up, and in both directions it has not been silent for that long.
+  bool hears(Seat peer, std::chrono::milliseconds silence) const;
   std::uint16_t weight(Seat seat) const;
   std::uint64_t sent_bytes() const;  // to all
 

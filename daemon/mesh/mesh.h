@@ -8,9 +8,10 @@
 // the links (link_table.h).
 //
 // A link is up when both directions have been seen to work: the peer's hello came, and it says that it heard ours. It
-// is down as soon as TCP says so: a killed process is seen at once, without waiting for peer-timeout. Between runs it
-// is down, too, and dialled again, when one direction has been silent for some seconds. A second process under a peer's
-// name is refused, and told so, as long as the first one answers; the one that our own connection reaches always wins.
+// is down as soon as TCP says so: a killed process is seen at once, without waiting for peer-timeout. It is
+// down, too, and dialled again, when one direction has been silent for kMostLinkSilence (link_table.h). A second
+// process under a peer's name is refused, and told so, as long as the first one answers; the one that our own
+// connection reaches always wins.
 //
 // A sender of malformed frames is counted, named and, after kMostBadFrames, ignored until it restarts. Connections that
 // say nothing or never end a message are cut (daemon/access/connections.h).
@@ -48,8 +49,10 @@ class Mesh {
   std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);  // hellos, frames that waited
   void forget_waiting();            // drops the frames of a run that ended
-  // Between runs silent links are dialled again, and keys that changed are bound.
-  void set_in_run(bool in_run);
+  void forget_waiting(Seat peer);   // that is no member any more
+  // Silent links are dialled again: sooner between runs.
+  // A port keeps its key while a start is being prepared.
+  void set_in_run(bool in_run, bool prepares = false);
   void close(int linger_ms);  // closes the sending half
 
   // --- any thread ---

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kHelloMs = 1000;           // to a connected peer
 constexpr std::uint64_t kHelloConnectingMs = 200;  // until both directions work
-constexpr std::uint64_t kRedialMs = 1000;          // between two dials of one peer
+constexpr std::uint64_t kRedialMs = 1000;          // between two dials of one peer, once each key was tried
 
 }  // namespace
 
@@ -27,7 +27,8 @@ void Outbound::dial_all() {
     if (peer != self_.config.seat()) dial(peer, 0);
 }
 
-// Replaces the connection to the peer by a new one, with the next of our keys.
+// Replaces the connection to the peer by a new one, with the next of our keys. Where the port had the key in use and
+// was cut off, it has the other one by now.
 void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   Way& way = ways_[peer];
   const schema::PeerAddress& address = self_.config.peers[peer];
@@ -37,8 +38,13 @@ void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   links_[peer].connection = 0;
   std::optional<Introduction> introduction;
   if (keyring_.has_keys()) {
-    introduction = Introduction{keyring_.own(way.cluster), keyring_.node(way.cluster, address.name)};
-    links_[peer].port_key = Keyring::mark(introduction->server);
+    if (way.tried == 0) way.cluster = 0;
+    Keyring::Ends ends = keyring_.to_node(way.cluster, address.name);
+    if (way.tried == 0 && Keyring::mark(ends.port) == links_[peer].port_key)
+      ends = keyring_.to_node(++way.cluster, address.name);
+    ++way.tried;
+    introduction = Introduction{ends.own, ends.port};
+    links_[peer].port_key = Keyring::mark(ends.port);
     ++way.cluster;
   }
   SocketOptions options = mesh_options(self_.config);
@@ -131,7 +137,9 @@ void Outbound::tick(std::uint64_t now_ms) {
     Way& way = ways_[peer];
     try {
       take_refusals(peer);
-      if (link.redial && now_ms - way.dialled_ms >= kRedialMs) dial(peer, now_ms);
+      if (link.connection != 0) way.tried = 0;
+      const bool has_another_key = keyring_.has_keys() && way.tried < keyring_.clusters();
+      if (link.redial && (has_another_key || now_ms - way.dialled_ms >= kRedialMs)) dial(peer, now_ms);
     } catch (const zmq::error_t& error) {
       log_.warning("dial-failed", {{"peer", self_.config.peers[peer].name}, {"error", error.what()}});
       way.dialled_ms = now_ms;
@@ -151,6 +159,8 @@ void Outbound::tick(std::uint64_t now_ms) {
 void Outbound::forget_waiting() {
   for (Way& way : ways_) way.waiting.clear();
 }
+
+void Outbound::forget_waiting(Seat peer) { ways_[peer].waiting.clear(); }
 
 void Outbound::end_events() {
   for (Way& way : ways_) Dial::end_events(way.dealer);

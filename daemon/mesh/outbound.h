@@ -31,6 +31,7 @@ class Outbound {
   std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);
   void forget_waiting();
+  void forget_waiting(Seat peer);
   void end_events();  // of all monitors, before they are closed
   void close(int linger_ms);
 
@@ -45,7 +46,7 @@ class Outbound {
     std::uint64_t last_hello_ms = 0, dialled_ms = 0;
     std::uint64_t greeted = 0;             // the incarnation that our last hello said to have heard
     std::uint64_t greeted_connection = 0;  // the connection that our last hello went out on
-    std::size_t cluster = 0;               // which cluster key we dial with next
+    std::size_t cluster = 0, tried = 0;    // which cluster key we dial with next, dials since it was connected
   };
   void dial(Seat peer, std::uint64_t now_ms);
   bool say_hello(Seat peer);

@@ -65,9 +65,11 @@ struct Numbers {
   Per<Seat, PeerNumbers> peers;               // the own seat's says nothing
   std::optional<schema::RunState> run_state;  // of the present run, or of the last one
   std::uint64_t run_step = 0;
-  double run_started = 0;       // when it was committed; 0 = there was none
-  double checkpoint_every = 0;  // of that run; 0 = it writes none
-  double saved = 0;             // when a state was last written whole: a checkpoint, or a run's last one; 0 = none was
+  std::uint64_t view_changes = 0;  // that this node went on after
+  std::uint64_t members_away = 0;  // of the present run: who left it, and who is not heard now
+  double run_started = 0;          // when it was committed; 0 = there was none
+  double checkpoint_every = 0;     // of that run; 0 = it writes none
+  double saved = 0;  // when a state was last written whole: a checkpoint, or a run's last one; 0 = none was
 
   void observe(StepPart part, double seconds) { step_parts[static_cast<std::size_t>(part)].observe(seconds); }
 };

@@ -77,6 +77,10 @@ void add_run(Families& families, const Numbers& numbers) {
   for (const char* const word : words_of(schema::RunState()))
     families.add(numbers.run_state && std::string_view(to_word(*numbers.run_state)) == word ? 1 : 0, {{"state", word}});
   families.one("tgd_run_step", Gauge, "Committed steps of that run.", static_cast<double>(numbers.run_step));
+  families.one("tgd_view_changes_total", Counter, "Changes of a run's members that this node went on after.",
+               static_cast<double>(numbers.view_changes));
+  families.one("tgd_members_away", Gauge, "Nodes that were members of the present run and left it, or are not heard.",
+               static_cast<double>(numbers.members_away));
   if (numbers.run_started > 0)
     families.one("tgd_run_started_timestamp_seconds", Gauge, "When that run was committed.", numbers.run_started);
   families.one("tgd_checkpoint_interval_seconds", Gauge, "Seconds between that run's checkpoints; 0 = none.",

@@ -45,6 +45,11 @@ struct PeerPrepares {  // it, or this node, got on with preparing this run
   Seat peer;
   std::string run_id;
 };
+struct PeerBeats {  // in another view, or run, than this node
+  Seat peer;
+  std::string run_id;
+  std::uint32_t view = 0;
+};
 struct Benched {
   std::uint64_t key = 0;
   Result<schema::BenchReply> result;
@@ -60,8 +65,9 @@ struct StatesFound {  // of a run that is to go on, on this node's disk
   bool known = true;  // false: it is no run of this node's, found.refused says why
 };
 struct ShutDown {};
-using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, ControlCall, RunPrepared,
-                           StepHappened, RunSaved, CheckpointWritten, Benched, DataSeen, StatesFound, ShutDown>;
+using Event =
+    std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,
+                 RunFitted, StepHappened, RunSaved, CheckpointWritten, Benched, DataSeen, StatesFound, ShutDown>;
 
 class EventQueue {
  public:

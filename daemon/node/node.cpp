@@ -7,6 +7,7 @@
 
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/run/recorded_end.h"
+#include "daemon/store/vote_file.h"
 #include "kernels/base/check.h"
 #include "schema/limits.h"
 #include "schema/run_id.h"
@@ -17,8 +18,10 @@ namespace {
 
 constexpr std::uint64_t kTickMs = 20;
 constexpr int kGoodbyeLingerMs = 500;
-constexpr std::uint64_t kNobody = 0;        // the token of a call that nobody waits for
-constexpr std::uint64_t kStoreMs = 60'000;  // between looks for runs that are too old, and for room to save one
+constexpr std::uint64_t kNobody = 0;                              // the token of a call that nobody waits for
+constexpr std::uint64_t kFirstBeatsMs = 2 * schema::kMostBeatMs;  // of all, once all are there
+constexpr std::uint64_t kElsewhereMs = 5'000;  // after the last beat of a run that is on without this node
+constexpr std::uint64_t kStoreMs = 60'000;     // between looks for runs that are too old, and for room to save one
 
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
   return static_cast<std::uint64_t>(
@@ -36,7 +39,10 @@ bool of_a_step(const schema::FrameBody& body) {
 MembershipOptions membership_options(const RunContext& context) {
   MembershipOptions options{.names = context.self.names,
                             .self = context.self.config.seat(),
-                            .weight = static_cast<std::uint16_t>(context.self.config.weight)};
+                            .weight = static_cast<std::uint16_t>(context.self.config.weight),
+                            .directory = context.self.directory,
+                            .incarnation = context.self.incarnation,
+                            .peer_timeout_ms = context.self.config.peer_timeout_ms};
   options.proposer_timeout_ms =
       std::max(options.proposer_timeout_ms, context.self.config.peer_timeout_ms + options.claim_timeout_ms);
   return options;
@@ -62,10 +68,23 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       bursts_(context.self.names.size()) {
   std::int64_t newest_ms = 0;
   for (const RunRecord& record : context.disk.store.records()) {
-    membership_.remember(record.key, past_run(record, context.self.names, context.self.config.seat()));
+    remember(record);
     if (record.status.started_ms < newest_ms) continue;
     newest_ms = record.status.started_ms;
     context.news.metrics.numbers().run_state = record.status.state;
+  }
+}
+
+// What this node knows of a run that it was in before it was started, its vote among it.
+void Node::remember(const RunRecord& record) {
+  membership_.remember(record.key, past_run(record, context_.self.names, context_.self.config.seat()));
+  if (schema::is_final(record.status.state)) return;
+  Result<VoterState> vote = read_vote(context_.disk.store.directory(record.id));
+  if (vote.ok() && vote->key == record.key) {
+    voted_in_[record.key] = record.id;
+    membership_.remember_voter(*std::move(vote), record.id);
+  } else if (!vote.ok() && vote.error().kind != ErrorKind::kNotFound) {
+    context_.news.log.warning("vote", {{"run", record.id}, {"what", vote.error().message}});
   }
 }
 
@@ -98,7 +117,10 @@ void Node::take_events() {
     return event.has_value();
   };
   std::size_t taken = 0;
-  while (!stopped_ && taken < (run_ ? run_->view().events_at_once() : 1) && take(std::chrono::milliseconds(0))) ++taken;
+  while (!stopped_ && taken < (run_ ? run_->view().events_at_once() : 1) && take(std::chrono::milliseconds(0))) {
+    ++taken;
+    if (membership_.has_actions()) return;  // the next frame may be of the view that this one has decided
+  }
   if (run_ && run_->work()) {
     ++context_.news.progress.count;
     return;
@@ -126,12 +148,10 @@ void Node::tick() {
   if (now - last_tick_ms_ < kTickMs) return;
   last_tick_ms_ = now;
   service_manager_.tick(now, control_.turns(), [this] { return service_status(); });
-  context_.network.mesh.set_in_run(run_ != nullptr);
+  context_.network.mesh.set_in_run(run_ != nullptr, run_ && !run_->begun());
   context_.network.mesh.tick(now);
-  for (const LastWords::Gone& gone : last_words_.take_due(now)) {
-    membership_.lost(gone.peer, gone.message, now);
-    give_up(gone);
-  }
+  for (const LastWords::Gone& gone : last_words_.take_due(now))
+    membership_.gave_up(gone.peer, gone.message, gone.up_again, now);
   look_at_links(now);
   membership_.tick(now);
   advisor_.tick(busy());
@@ -144,6 +164,12 @@ void Node::tick() {
     save_held();
   }
   if (!run_ || !run_->begun()) return;
+  if (fitted_ && now >= begins_ms_) {
+    RunFitted fitted = *std::exchange(fitted_, std::nullopt);
+    on(fitted);
+  }
+  run_->pause(membership_.paused());
+  if (run_->view().is_prepared() && run_->view().member().frozen()) ++context_.news.progress.count;  // it waits
   run_->tick();
   const std::uint64_t timeout = run_->view().step_timeout_ms();
   if (timeout == step_timeout_ms_) return;
@@ -157,6 +183,13 @@ void Node::publish_metrics() {
   Numbers& numbers = context_.news.metrics.numbers();
   const LinkTable& links = context_.network.mesh.links();
   if (const auto state = membership_.state()) numbers.run_state = state;
+  numbers.members_away = 0;
+  if (run_ && run_->begun()) {
+    const View& view = run_->view().view();
+    for (const Seat seat : view.seats())
+      if (seat != context_.self.config.seat() && !links.up(seat)) ++numbers.members_away;
+    numbers.members_away += run_->left();
+  }
   for (const Seat seat : context_.self.names.places()) {
     PeerNumbers& peer = numbers.peers[seat];
     peer.sent_bytes = links[seat].sent_bytes;
@@ -193,11 +226,6 @@ void Node::save_held() {
   }
 }
 
-void Node::give_up(const LastWords::Gone& gone) {
-  membership_.connection(gone.peer, false, now_ms());
-  if (gone.up_again) membership_.connection(gone.peer, true, now_ms());
-}
-
 // --- events ---
 
 void Node::on(FrameArrived& event) {
@@ -218,10 +246,14 @@ void Node::on(FrameArrived& event) {
   }
   if (!of_a_step(body)) return membership_.frame(event.from, header, body, now_ms());
   const bool takes = is_current(header.run) && run_->view().is_prepared() && (!run_->begun() || run_->goes_on());
+  if (takes && !view_links_.whole(event.from) && header.view == run_->view().view().number()) {
+    ++dropped_frames_;
+    return;
+  }
   if (!takes || !run_->view().member().frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     ++rejected(Rejection::kOtherRun);
-    return;
+    return membership_.speaks(event.from, header.run, header.view, now_ms());
   }
   ++context_.news.progress.count;
   const auto* report = std::get_if<schema::Report>(&body);
@@ -261,16 +293,28 @@ void Node::on(RunPrepared& event) {
   if (is_current(event.key)) run_->prepared(std::move(event.result));
 }
 
+void Node::on(RunFitted& event) {
+  if (!is_current(event.key)) return;
+  if (now_ms() < begins_ms_) {
+    fitted_ = std::move(event);
+    return;
+  }
+  if (const Status goes_on = run_->fitted(event.view, std::move(event.result)); !goes_on.ok())
+    return membership_.lost(context_.self.config.seat(), goes_on.error().message, now_ms());
+  if (run_->view().begun()) tell_change(true);
+}
+
 void Node::on(ConnectionChanged& event) {
   membership_.weighs(event.peer, context_.network.mesh.links().weight(event.peer));
   if (event.up && last_words_.came_back(event.peer)) return;
   if (event.up || !run_ || !run_->begun())
     return membership_.connection(event.peer, event.up, now_ms(), context_.network.mesh.links()[event.peer].rekeys);
+  view_links_.broke(event.peer);
   last_words_.broke(event.peer,
                     context_.self.config.node + " lost the connection to " + context_.self.names[event.peer] + " in " +
                         std::string(to_word(context_.news.progress.phase.load())) + " of step " +
                         std::to_string(context_.news.progress.step),
-                    now_ms());
+                    now_ms(), context_.network.mesh.links()[event.peer].rekeys);
 }
 
 void Node::on(PeerLost& event) {
@@ -287,6 +331,11 @@ void Node::on(PeerLost& event) {
 void Node::on(PeerPrepares& event) {
   const RunIdentity* current = membership_.current();
   if (current != nullptr && current->id == event.run_id) membership_.prepares(event.peer, now_ms());
+}
+
+void Node::on(PeerBeats& event) {
+  on_elsewhere_until_ms_ = now_ms() + kElsewhereMs;
+  membership_.beats(event.peer, event.run_id, event.view, now_ms());
 }
 
 void Node::on(ShutDown&) {
@@ -362,9 +411,12 @@ void Node::propose(std::uint64_t token, const RunIdentity& identity) {
 // The first node speaks for all, once all are there.
 void Node::resume_by_itself(std::uint64_t now) {
   if (context_.self.config.seat() != Seat(0) || leaving_ || busy() || !membership_.idle()) return;
+  if (now < on_elsewhere_until_ms_) return;
   const LinkTable& links = context_.network.mesh.links();
-  for (const Seat seat : context_.self.names.places())
-    if (seat != Seat(0) && !(links.up(seat) && control_.up(seat))) return;
+  const auto away = [&](Seat seat) { return seat != Seat(0) && !(links.up(seat) && control_.up(seat)); };
+  // A run that goes on without this node is told by the first beats.
+  if (std::ranges::any_of(context_.self.names.places(), away)) all_up_ms_ = now;
+  if (now < all_up_ms_ + kFirstBeatsMs) return;
   const std::optional<RunIdentity> run = resumption_.due(now, draw());
   if (!run) return;
   context_.news.log.info("auto-resume", {{"run", run->id}});
@@ -427,9 +479,19 @@ void Node::take_outcome() {
   const Member& member = run_->view().member();
   if (member.stopping()) membership_.stopping();
   if (member.failed())
-    membership_.failed(*member.failed(), now_ms());
+    cannot_go_on(*member.failed());
   else if (member.finished())
     membership_.finished(*member.finished(), "", now_ms());
+}
+
+// The causes that end a run for all are told as such; what fails here, or a member that is not heard, costs a member.
+void Node::cannot_go_on(const schema::Fail& cause) {
+  const Member& member = run_->view().member();
+  if (member.frozen()) return;  // another view follows
+  if (!member.unfit().empty()) return membership_.lost(context_.self.config.seat(), member.unfit(), now_ms());
+  if (cause.kind != ErrorKind::kUnreachable) return membership_.failed(cause, now_ms());
+  for (const Seat seat : context_.self.names.places())
+    if (context_.self.names[seat] == cause.node) membership_.lost(seat, cause.message, now_ms());
 }
 
 void Node::carry_out(SendFrame& action) {
@@ -488,8 +550,12 @@ void Node::carry_out(BeginRun& action) {
   TG_CHECK(is_current(action.run.key));
   choice_ = action.choice;
   shown_id_.clear();
-  step_timeout_ms_ = 0;
-  control_.watch(action.run.id, run_->view().step_timeout_ms());
+  step_timeout_ms_ = begins_ms_ = 0;
+  fitted_.reset();
+  changed_.reset();
+  view_links_.begin_view();
+  voted_in_[action.run.key] = action.run.id;
+  watch(action.run.id);
   const std::string directory = context_.disk.store.directory(action.run.id);
   std::error_code ignored;  // begin() writes there and says what is wrong
   std::filesystem::create_directories(directory, ignored);
@@ -498,7 +564,7 @@ void Node::carry_out(BeginRun& action) {
           std::string_view line) { run_log->write(std::string(line)); });
   if (!choice_.why.empty()) context_.news.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
   if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
-    membership_.failed({begun.error().kind, context_.self.config.node, "prepare",
+    membership_.failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare",
                         context_.self.config.node + ": " + begun.error().message},
                        now_ms());
   }
@@ -536,9 +602,8 @@ void Node::carry_out(RecordEnd& action) {
 }
 
 void Node::carry_out(EndRun& action) {
+  if (is_current(action.key)) tell_change(false);
   context_.news.metrics.numbers().run_state = action.state;
-  // Before the end is shown: who sees it and starts a run finds the links as they are.
-  if (is_current(action.key)) context_.network.mesh.set_in_run(false);
   const bool begun = is_current(action.key) && run_->begun();
   std::string reason = action.reason;
   if (!begun && !schema::is_fact(action.state)) reason += absent_problems();
@@ -555,7 +620,8 @@ void Node::carry_out(EndRun& action) {
   context_.news.progress.phase = schema::Phase::kIdle;
   if (is_current(action.key)) run_.reset();
   shown_id_.clear();
-  for (const LastWords::Gone& gone : last_words_.take_all()) give_up(gone);  // the next run has nothing to do with them
+  for (const LastWords::Gone& gone : last_words_.take_all())  // the next run has nothing to do with them
+    membership_.gave_up(gone.peer, gone.message, gone.up_again, now_ms());
 }
 
 Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
@@ -597,6 +663,100 @@ void Node::carry_out(StartAnew& action) {
 
 void Node::carry_out(AskStop& action) {
   if (is_current(action.key)) run_->request_stop();
+}
+
+// --- a view change ---
+
+void Node::carry_out(Freeze& action) {
+  Standing standing;
+  standing.leaves = leaving_;
+  const std::chrono::milliseconds silence(context_.self.config.peer_timeout_ms);
+  for (const Seat seat : context_.self.names.places())
+    if (seat != context_.self.config.seat() && context_.network.mesh.links().hears(seat, silence))
+      standing.hears.push_back(seat);
+  if (is_current(action.key) && run_->goes_on()) {
+    const Run::Standing own = run_->freeze();
+    standing.has_state = true;
+    standing.step = own.step;
+    standing.unfit = own.unfit;
+    standing.goes_back = own.goes_back;
+  }
+  membership_.stands(action.key, standing, now_ms());
+}
+
+void Node::carry_out(WriteVote& action) {
+  const auto run = voted_in_.find(action.key);
+  TG_CHECK(run != voted_in_.end(), action.key);
+  const VoterState& vote = action.vote;
+  const FaultInjection& fault = context_.machine.fault;
+  const bool decides = vote.promised.count == 0;  // the view is new, and nobody has asked about the next one
+  const std::uint64_t changed = decides ? vote.view.number - 1 : vote.view.number;
+  if (decides) fault.reached(schema::ChangePoint::kDecide, changed);
+  const Status written = write_vote(context_.disk.store.directory(run->second), vote);
+  fault.reached(decides                             ? schema::ChangePoint::kDecided
+                : vote.accepted_in == vote.promised ? schema::ChangePoint::kAccept
+                                                    : schema::ChangePoint::kPromise,
+                changed);
+  if (!written.ok()) context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
+  membership_.voted(action.key, written.ok(), now_ms());
+}
+
+void Node::carry_out(InstallView& action) {
+  if (!is_current(action.key) || !run_->goes_on()) return;
+  context_.machine.fault.reached(schema::ChangePoint::kInstall, action.next.number - 1);
+  const std::uint64_t now = now_ms();
+  const View next(action.next);
+  tell_change(false);
+  changed_ = action;
+  for (const Seat seat : context_.self.names.places())
+    if (seat != context_.self.config.seat() && !next.has(seat)) context_.network.mesh.forget_waiting(seat);
+  view_links_.begin_view();
+  for (const Seat seat : last_words_.broken()) view_links_.broke(seat);
+  begins_ms_ = action.next.waits ? now + ViewChange::kGraceMs : 0;
+  fitted_.reset();
+  run_->pause("");
+  const Status goes_on = run_->change_view(next, Round(action.next.start), action.next.why);
+  watch(run_->identity().id);
+  if (!goes_on.ok()) membership_.lost(context_.self.config.seat(), goes_on.error().message, now);
+}
+
+// One line for each: when this node had promised, learned what was decided, and began the first step, after it had
+// noticed that there was a reason.
+void Node::tell_change(bool begun) {
+  const std::optional<InstallView> change = std::exchange(changed_, std::nullopt);
+  if (!change) return;
+  const ChangeTimes& times = change->times;
+  const std::uint64_t noticed_ms = times.noticed_ms > 0    ? times.noticed_ms
+                                   : times.promised_ms > 0 ? times.promised_ms
+                                                           : times.decided_ms;
+  const auto after = [&](std::uint64_t ms) {
+    return ms < noticed_ms || ms == 0 ? std::string("-") : std::to_string(ms - noticed_ms);
+  };
+  context_.news.log.warning("view-changed", {{"run", run_->identity().id},
+                                             {"view", change->next.number},
+                                             {"members", change->next.members.size()},
+                                             {"from-step", change->next.start},
+                                             {"why", change->next.why},
+                                             {"promised-ms", after(times.promised_ms)},
+                                             {"decided-ms", after(times.decided_ms)},
+                                             {"rebuilt-ms", begun ? after(now_ms()) : "-"}});
+}
+
+void Node::carry_out(LeaveView& action) {
+  if (!is_current(action.key)) return;
+  tell_change(false);
+  context_.news.log.warning("left-out",
+                            {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
+  run_->leave(Round(action.next.start));
+}
+
+// The members of the run's present view.
+void Node::watch(const std::string& run) {
+  const View& view = run_->view().view();
+  Per<Seat, bool> members(context_.self.names.size(), false);
+  for (const Seat seat : view.seats()) members[seat] = true;
+  context_.news.progress.view = view.number();
+  control_.watch(run, run_->view().step_timeout_ms(), members);
 }
 
 // One line, as `systemctl status` shows it.

@@ -21,12 +21,13 @@
 
 #include "daemon/control/control_server.h"
 #include "daemon/doctor/examiner.h"
+#include "daemon/membership/last_words.h"
 #include "daemon/membership/membership.h"
+#include "daemon/membership/view_links.h"
 #include "daemon/mesh/probe/burst_meter.h"
 #include "daemon/node/advisor.h"
 #include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
-#include "daemon/node/last_words.h"
 #include "daemon/node/resumption.h"
 #include "daemon/node/service_manager.h"
 #include "daemon/run/run.h"
@@ -48,6 +49,7 @@ class Node {
   void take_votes();
   void look_at_links(std::uint64_t now);
   void publish_metrics();
+  void tell_change(bool begun);
   bool busy() const;  // nothing can be measured now
 
   // --- events ---
@@ -55,8 +57,10 @@ class Node {
   void on(ConnectionChanged& event);
   void on(PeerLost& event);
   void on(PeerPrepares& event);
+  void on(PeerBeats& event);
   void on(ControlCall& event);
   void on(RunPrepared& event);
+  void on(RunFitted& event);
   void on(StepHappened& event);
   void on(RunSaved& event);
   void on(CheckpointWritten& event);
@@ -72,7 +76,9 @@ class Node {
   void examine(std::uint64_t token, const schema::ExamineRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   Status nothing_left_behind() const;
-  void give_up(const LastWords::Gone& gone);
+  void remember(const RunRecord& record);
+  void watch(const std::string& run);
+  void cannot_go_on(const schema::Fail& cause);
   void save_held();
 
   // --- what Membership has decided ---
@@ -89,6 +95,10 @@ class Node {
   void carry_out(AnswerStart& action);
   void carry_out(StartAnew& action);
   void carry_out(AskStop& action);
+  void carry_out(Freeze& action);
+  void carry_out(WriteVote& action);
+  void carry_out(InstallView& action);
+  void carry_out(LeaveView& action);
   Status save_unbegun(const EndRun& action, const std::string& reason);
   std::string absent_problems() const;
   std::string service_status() const;
@@ -113,10 +123,17 @@ class Node {
   Examiner examiner_;  // doctor
   BurstMeter bursts_;
   LastWords last_words_;
+  ViewLinks view_links_;
   std::string waits_;                 // for whom a pending start waits, as status shows it
   std::string shown_id_;              // of a run that status shows and that has not begun
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
   bool leaving_ = false, stopped_ = false;
+  std::map<std::uint64_t, std::string> voted_in_;  // runs whose votes are written here, by key
+  std::optional<InstallView> changed_;             // not in the log yet: its first step has not begun
+  std::optional<RunFitted> fitted_;                // kept until the view may begin
+  std::uint64_t begins_ms_ = 0;                    // the present view, not before
+  std::uint64_t on_elsewhere_until_ms_ = 0;        // a run is on without this node: none can be begun
+  std::uint64_t all_up_ms_ = 0;                    // the nodes that were away last are there
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_store_ms_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/membership/view.h"
+#include "daemon/store/stretch.h"
 #include "schema/options/job.h"
 #include "schema/options/resumed_job.h"
 #include "schema/text.h"
@@ -19,6 +20,13 @@ std::string joined(const std::vector<std::string>& names) {
 
 // State 0 of the first lineage.
 schema::StateId beginning_of(const RunRecord& record) { return {1, View::kFirst, 0, record.initial_digest}; }
+
+// Who began that lineage, and with which weights: all nodes. Members may have left it since.
+Stretch beginners(const RunRecord& record, const std::string& directory) {
+  Stretch now = stretch_of(record);
+  if (record.view == View::kFirst) return now;
+  return first_view_in(directory + "/" + kViewsFile, record.status.lineage).value_or(std::move(now));
+}
 
 // A key that no resume may change, and that differs; "" if there is none.
 std::string changed_past(const schema::JobSpec& then, const schema::JobSpec& now) {
@@ -60,7 +68,8 @@ Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schem
   if (const std::string why = why_none(run, record); !why.empty()) return Error{ErrorKind::kRefused, why};
   // The members' shares of a batch stay what they were, whatever the nodes' configurations say now.
   run.weights.assign(names.size(), 1);
-  for (std::size_t i = 0; i < record.weights.size(); ++i) run.weights[Seat(i)] = record.weights[i];
+  const std::vector<std::uint16_t> weights = beginners(record, context_.disk.store.directory(record.id)).weights;
+  for (std::size_t i = 0; i < weights.size(); ++i) run.weights[Seat(i)] = weights[i];
   run.global_batch = record.global_batch != 0 ? record.global_batch : schema::resolved_global_batch(job, names.size());
   run.resume = schema::Resume{.lineage = record.status.lineage + 1, .from_step = {}};
   return run;
@@ -72,7 +81,7 @@ std::string Resumption::why_none(const RunIdentity& run, const std::optional<Run
   if (!record || !record->begun())
     return node + " has no run " + run.id + ": its state directory is another one, or was emptied";
   const std::vector<std::string> all(context_.self.names.begin(), context_.self.names.end());
-  const std::vector<std::string> members(record->member_names.begin(), record->member_names.end());
+  const std::vector<std::string> members = beginners(*record, context_.disk.store.directory(record->id)).members;
   if (members != all)
     return "run " + run.id + " was trained by " + joined(members) + ", and the nodes of this mesh are " + joined(all) +
            "; a run goes on with the members it had";

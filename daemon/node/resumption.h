@@ -10,7 +10,7 @@
 
 #include "daemon/membership/run_identity.h"
 #include "daemon/node/event_queue.h"
-#include "daemon/run/preparation.h"
+#include "daemon/run/preparation_options.h"
 #include "daemon/run/run_context.h"
 #include "daemon/store/found_states.h"
 #include "schema/control/control.h"

@@ -5,6 +5,8 @@
 
 #include "daemon/store/run_files.h"
 #include "kernels/base/check.h"
+#include "schema/limits.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 namespace {
@@ -20,6 +22,17 @@ void Journal::enter(RunNumbers& numbers) {
   numbers_ = &numbers;
   numbers_->start_counting(context_.network.mesh.links().sent_bytes());  // what was sent before is not this view's
   status_.members = numbers_->rows();
+}
+
+void Journal::change_view(std::uint32_t number, std::uint64_t step, const std::vector<std::string>& left,
+                          const std::string& why) {
+  status_.view = number;
+  status_.view_step = step;
+  status_.view_since_ms = unix_time_ms();
+  for (const std::string& node : left)
+    status_.left.push_back({node, status_.view_since_ms, step, schema::clip_text(why, schema::kMostProblemBytes)});
+  std::ranges::sort(status_.left, {}, &schema::Departure::node);
+  ++context_.news.metrics.numbers().view_changes;
 }
 
 void Journal::begin(schema::RunStatus first, const std::shared_ptr<const Prepared>& prepared,
@@ -114,7 +127,8 @@ void Journal::log_damaged() {
 }
 
 void Journal::reported(const std::optional<Member::Evaluation>& evaluation) {
-  if (evaluation) {
+  const bool known = status_.evaluated && evaluation && status_.evaluation_step == evaluation->step;
+  if (evaluation && !known) {
     const int classes = prepared_->model.classes;
     const auto total = static_cast<double>(evaluation->counts.total);
     status_.evaluated = true;
@@ -166,13 +180,21 @@ std::optional<schema::RunStatus> Journal::take_unconfirmed() {
 
 void Journal::state(schema::RunState state, const std::string& reason) {
   if (status_.state == state) return;
+  const std::int64_t now_ms = unix_time_ms();
+  Log& log = context_.news.log;
+  if (state == schema::RunState::kPaused) {
+    log.warning("paused", {{"run", run_}, {"step", status_.step}, {"why", reason}});
+  } else if (status_.state == schema::RunState::kPaused) {
+    log.info("pause-ended", {{"run", run_}, {"state", to_word(state)}, {"after-ms", now_ms - status_.since_ms}});
+  }
   status_.state = state;
   status_.reason = reason;
-  status_.since_ms = unix_time_ms();
+  status_.since_ms = now_ms;
   publish(true);
 }
 
 void Journal::note(const std::string& reason) {
+  if (status_.reason == reason) return;
   status_.reason = reason;
   publish(true);
 }

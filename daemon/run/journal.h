@@ -26,6 +26,9 @@ class Journal {
   // --- its beginnings ---
   // From now on these members take part: the numbers are the view's, and outlive it here.
   void enter(RunNumbers& numbers);
+  // Another view: the run went on at this step, without these for this reason.
+  void change_view(std::uint32_t number, std::uint64_t step, const std::vector<std::string>& left,
+                   const std::string& why);
   // The run begins with this status, and goes on with the metrics file where there is one.
   void begin(schema::RunStatus first, const std::shared_ptr<const Prepared>& prepared, double checkpoint_seconds);
   // Goes on after the line of that step with a file that is there.
@@ -37,16 +40,21 @@ class Journal {
   void committed(const Member::Committed& committed);
   void confirmed(std::uint64_t step);
   void evaluation_began() { evaluating_ = Clock::now(); }
+  // Told once more where the view changed before all had taken it: that is no news.
   void reported(const std::optional<Member::Evaluation>& evaluation);
   void waited(const View& view, const Waiting& waiting, double seconds);
 
   // The commit that was told last and never confirmed, as its status would have been; its line is written. Nothing if
   // there is none.
   std::optional<schema::RunStatus> take_unconfirmed();
+  // It was undone: nothing is told of it.
+  void drop_unconfirmed() { unconfirmed_.reset(); }
+  // The line of the state that is shown, where a report was to come with it and does not.
+  void write_without_report() { write_metrics(false); }
 
   // --- the run ---
-  void state(schema::RunState state, const std::string& reason);
-  void note(const std::string& reason);  // what people should know while it goes on
+  void state(schema::RunState state, const std::string& reason);  // PAUSED and its end are in the log as well
+  void note(const std::string& reason);                           // what people should know while it goes on
   void digest(std::uint64_t digest, std::uint64_t step);
   void publish(bool now);  // as status shows it; else at most every kPublishEvery
   const std::shared_ptr<LineFile>& metrics() const { return metrics_; }

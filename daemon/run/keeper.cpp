@@ -26,12 +26,13 @@ std::map<std::string, std::string> metadata(const RunRecord& record, const schem
 
 // This member had committed a state that it did not know to be confirmed. Others may have confirmed it: so that all
 // have one in common, it is kept as well.
-void write_ahead(const RunContext& context, const Prepared& prepared, const RunRecord& record, schema::StateId state,
-                 double ema) {
+void write_ahead(const RunContext& context, const Prepared& prepared, const RunRecord& record,
+                 const schema::StateId& lineage_from, schema::StateId state, double ema) {
   Replica& replica = *prepared.replica;
   try {
     replica.redo();
     replica.confirm(engine::average_rate(ema, replica.committed_rounds().value()));
+    state.view = record.view;
     state.step = replica.confirmed_rounds().value();
     state.digest = Replica::combine(replica.segment_digests());
   } catch (const std::exception& error) {
@@ -40,7 +41,7 @@ void write_ahead(const RunContext& context, const Prepared& prepared, const RunR
   const Result<Artefacts> artefacts =
       artefacts_of(prepared.model, arrays_of(replica), metadata(record, state, prepared));
   const Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state,
-                                                              record.from, artefacts->at(kStateFile))
+                                                              lineage_from, artefacts->at(kStateFile))
                                    : Status(artefacts.error());
   if (!written.ok())
     context.news.log.warning("checkpoint-failed",
@@ -51,6 +52,7 @@ void write_ahead(const RunContext& context, const Prepared& prepared, const RunR
 
 Status Keeper::begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies) {
   record_ = std::move(first);
+  lineage_from_ = record_.from;
   prepared_ = std::move(prepared);
   copies_ = copies;
   checkpointed_ = Clock::now();
@@ -83,17 +85,45 @@ void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunSta
                                      : arrays_of(*prepared_->replica, advance);
   metrics->flush();
   context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, arrays, state, metrics,
-                            metadata = metadata(record, state, *prepared_), record] {
+                            from = lineage_from_, metadata = metadata(record, state, *prepared_), record] {
     // Lines that the disk does not take are missing later on; a state is worth more than they are.
     if (const Status lines = metrics->sync(); !lines.ok())
       context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", lines.error().message}});
     const Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays, metadata);
-    Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state, record.from,
+    Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state, from,
                                                           artefacts->at(kStateFile))
                                : Status(artefacts.error());
     if (written.ok()) written = context.disk.store.keep(record);
     context.tell.checkpointed({key, state.step, written});
   });
+}
+
+void Keeper::change_view(const schema::RunStatus& status, const NextView& next, const std::string& ended) {
+  record_.status = status;
+  Stretch before = stretch_of(record_);
+  before.ended = schema::clip_text(ended, schema::kMostReasonBytes);
+  record_.view = next.number;
+  record_.member_names = next.member_names;
+  record_.weights = next.weights;
+  record_.from = next.from;
+  std::erase_if(record_.builds, [&](const auto& one) { return !std::ranges::count(next.member_names, one.first); });
+  context_.disk.saver.post([&context = context_, before = std::move(before), record = record_] {
+    if (const Status written = context.disk.store.change_view(record, before); !written.ok())
+      context.news.log.warning("view-not-recorded", {{"run", record.id}, {"error", written.error().message}});
+  });
+}
+
+schema::StateId Keeper::name_of(std::uint64_t step, std::uint64_t digest) const {
+  const schema::StateId& from = record_.from;
+  const std::uint32_t lineage = record_.status.lineage;
+  const bool begins_here = from.lineage == lineage && from.step == step;
+  return {lineage, begins_here ? from.view : record_.view, step, digest};
+}
+
+void Keeper::fitted(const PreparedView& view, bool copies) {
+  copies_ = copies_ && copies;  // what is being read now stays as it is
+  record_.own.engine_build = record_.builds[record_.node] = view.engine_build;
+  record_.own.engine_choices = view.engine_choices;
 }
 
 std::optional<std::string> Keeper::checkpointed(const CheckpointWritten& outcome) {
@@ -123,9 +153,9 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
   record_.status = status;
   for (const std::string& name : record_.member_names)
     if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
-  const schema::StateId state{record_.status.lineage, record_.view, status.digest_step, status.digest};
+  const schema::StateId state = name_of(status.digest_step, status.digest);
   context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, timeline,
-                            metrics = std::move(metrics), traced, state, ahead, ema = job_.ema,
+                            metrics = std::move(metrics), traced, state, ahead, ema = job_.ema, from = lineage_from_,
                             metadata = metadata(record_, state, *prepared_), record = record_]() mutable {
     const std::string directory = context.disk.store.directory(record.id);
     const auto advance = [&context] { ++context.news.progress.count; };
@@ -168,7 +198,7 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
         delete_checkpoints(directory);  // any other run may go on from one that all members have
       if (ahead && record.status.state != schema::RunState::kCompleted) {
         record.status = *ahead;
-        write_ahead(context, *prepared, record, state, ema);
+        write_ahead(context, *prepared, record, from, state, ema);
       }
     }
     outcome.files = record.files;

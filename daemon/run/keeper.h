@@ -40,6 +40,18 @@ class Keeper {
   // metrics: on the disk before it.
   void write_checkpoint(const schema::StateId& state, const schema::RunStatus& status,
                         const std::shared_ptr<LineFile>& metrics);
+  // Another view goes on: the stretch of the one before ends there, with these words. Written by the saver's thread.
+  struct NextView {
+    std::uint32_t number = 0;
+    std::vector<std::string> member_names;  // by rank
+    std::vector<std::uint16_t> weights;     // the same
+    schema::StateId from;                   // what it begins with
+  };
+  void change_view(const schema::RunStatus& status, const NextView& next, const std::string& ended);
+  // The name of a confirmed state. What a view begins with is the last state of the one before, whoever saves it when.
+  schema::StateId name_of(std::uint64_t step, std::uint64_t digest) const;
+  // What computes in it here; copies: as of begin().
+  void fitted(const PreparedView& view, bool copies);
   // Why the last one was not written; nothing if it was.
   std::optional<std::string> checkpointed(const CheckpointWritten& outcome);
   // The work of this step has to wait: with its commit the state that is being read, or is to be copied yet, would no
@@ -67,6 +79,7 @@ class Keeper {
   const std::uint64_t key_;
   const schema::JobSpec& job_;
   RunRecord record_;
+  schema::StateId lineage_from_;  // what all its views began with
   std::shared_ptr<const Prepared> prepared_;
   bool copies_ = true;
   Clock::time_point checkpointed_{};

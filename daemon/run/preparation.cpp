@@ -10,25 +10,21 @@
 #include <vector>
 
 #include "daemon/run/description.h"
+#include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/store/found_states.h"
 #include "daemon/store/saved_arrays.h"
 #include "engine/initial_file.h"
-#include "engine/micro_batches.h"
 #include "engine/optimizer.h"
-#include "engine/replay/replay_engine.h"
 #include "engine/resources/processors.h"
 #include "kernels/base/hex.h"
-#include "kernels/base/median.h"
 
 namespace tg::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kProbes = 3;          // timed forward + backward passes; the median counts
-constexpr double kLongProbe = 5.0;  // seconds after which one is enough
 constexpr std::chrono::seconds kSayEvery{10};
 
 // Any thread; one of them is told that it is time.
@@ -54,12 +50,6 @@ class AtEnd {
  private:
   const std::function<void()> call_;
 };
-
-bool replays(const schema::JobSpec& job) { return job.compute == schema::Compute::kReplay; }
-
-Error on_node(const PreparationOptions& options, const Error& error) {
-  return {error.kind, options.node + ": " + error.message};
-}
 
 // More threads than processors only wait for each other, and enough of them keep the whole node from answering.
 Status check_threads(const PreparationOptions& options) {
@@ -115,76 +105,6 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared, c
   if (!description.ok()) return description.error();
   prepared.description = std::move(description).value();
   return {};
-}
-
-// Samples in memory are copied faster than any model takes them; others are decoded or drawn.
-int data_threads(const Prepared& prepared) {
-  return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
-}
-
-engine::Share share_of(const ViewPart& part) {
-  return engine::split(part.global_batch, part.weights)[part.self.index()];
-}
-
-// Two training batches, of which one is filled while the other is trained on, and one to evaluate.
-std::uint64_t sample_bytes(const engine::Model& model, int batch) {
-  return static_cast<std::uint64_t>(2 * batch + evaluation_samples(model.input)) * model.input.elements() *
-         sizeof(float);
-}
-
-std::uint64_t least_bytes(const PreparationOptions& options, const engine::Model& model, bool on_device) {
-  return least_run_bytes(options.job, model, options.members, options.threads) -
-         (on_device ? home_bytes(options.job, model) : 0);
-}
-
-// Before anything is allocated.
-Status check_whole_run(const PreparationOptions& options, const Prepared& prepared, const ViewPart& part,
-                       const engine::ComputeDevice& compute) {
-  const engine::Model& model = prepared.model;
-  const bool on_device = compute.accelerator() != nullptr;
-  const int batch = share_of(part).count;
-  const std::uint64_t samples = on_device && !replays(options.job) ? sample_bytes(model, batch) : 0;
-  if (Status fits = check_memory(least_bytes(options, model, on_device) + samples, 0, options.memory_bytes); !fits.ok())
-    return fits;
-  if (!on_device) return {};
-  const std::uint64_t kept = device_reserve(options.job, model, options.members, options.threads);
-  return check_device_memory(home_bytes(options.job, model), kept, compute);
-}
-
-// The one place that chooses the engine. Its activations get the memory that everything else leaves; where the last
-// part of a batch is shorter, its engine is made first, since the other one evaluates too, with as many samples at once
-// as the rest allows. host_bytes: that the whole run may take of the host's.
-Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const ViewPart& part,
-                                                    const engine::Model& model, int batch, std::uint64_t host_bytes,
-                                                    const engine::ComputeDevice& compute,
-                                                    const std::function<void()>& advance) {
-  const schema::JobSpec& job = options.job;
-  if (replays(job))
-    return engine::make_replay_engine(
-        model,
-        {job.seed, static_cast<std::uint32_t>(part.self.index()), job.replay_zeros, job.replay_gradients.value_or("")},
-        compute.home());
-  const engine::MicroBatchOptions in_parts{batch, static_cast<int>(job.micro_batch), advance};
-  const engine::PartSizes sizes = engine::part_sizes(batch, in_parts.micro_batch);
-  const bool on_device = compute.accelerator() != nullptr;  // the state lies there already
-  const std::uint64_t others = (on_device ? device_reserve(job, model, options.members, options.threads)
-                                          : least_bytes(options, model, false) + sample_bytes(model, batch)) +
-                               engine::micro_batch_bytes(model, batch, in_parts.micro_batch);
-  const std::uint64_t allowed = on_device ? compute.memory().free : host_bytes;
-  const auto make = [&](int samples, int evaluated, std::uint64_t taken) {
-    return compute.make_engine(model, {static_cast<int>(options.threads), samples, evaluated, job.seed,
-                                       allowed > others + taken ? allowed - others - taken : 1, "", advance});
-  };
-  std::unique_ptr<engine::Engine> last;
-  if (sizes.last > 0) {
-    Result<std::unique_ptr<engine::Engine>> made = make(sizes.last, 1, 0);
-    if (!made.ok()) return made;
-    last = std::move(made).value();
-  }
-  Result<std::unique_ptr<engine::Engine>> engine =
-      make(sizes.each, evaluation_samples(model.input), last ? last->activation_bytes() : 0);
-  if (!engine.ok() || sizes.each == batch) return engine;
-  return engine::make_micro_batches(std::move(engine).value(), compute.home(), in_parts, std::move(last));
 }
 
 // Opens the initial file; nothing if the parameters are drawn.
@@ -280,92 +200,17 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
   return prepared;
 }
 
-// Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
-// gradients that are replayed are made here.
-double probe(const PreparationOptions& options, const ViewPart& part, const Prepared& prepared, kernels::Home& home,
-             TrainingKit& kit, const std::function<void()>& advance) {
-  const engine::Share share = share_of(part);
-  engine::Batch batch;
-  batch.count = share.count;
-  if (!replays(options.job)) {
-    batch.images = home.allocate_host(static_cast<std::size_t>(share.count) * prepared.model.input.elements());
-    engine::SampleStream stream(options.job.seed, prepared.data->train.count());
-    engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, share.first, batch, advance);
-  }
-  const double factor = static_cast<double>(part.weights.size()) / static_cast<double>(part.global_batch);
-  const auto advanced = [&](std::size_t, std::size_t) { advance(); };
-  std::vector<double> seconds;
-  for (int i = 0; i <= kProbes; ++i) {
-    const Clock::time_point start = Clock::now();
-    // A pass over a large batch takes minutes, a layer of it seconds.
-    kit.engine->forward(prepared.replica->parameters().address(), batch, advanced);
-    kit.engine->backward(static_cast<float>(factor), kit.gradients.floats().address(), advanced);
-    const double took = std::chrono::duration<double>(Clock::now() - start).count();
-    if (i > 0 || took > kLongProbe) seconds.push_back(took);
-    if (took > kLongProbe) break;
-  }
-  return median(std::move(seconds));
-}
-
-std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const ViewPart& part,
-                                                const Prepared& prepared, kernels::Home& home) {
-  if (replays(options.job)) return nullptr;
-  return std::make_unique<engine::BatchSource>(
-      prepared.data, engine::BatchSource::Options{options.job.seed, part.global_batch, share_of(part),
-                                                  prepared.replica->committed_rounds().value(), options.job.steps,
-                                                  prepared.recipe, data_threads(prepared), &home});
-}
-
-// What lasts for a view, beside what lasts for the run.
-Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPart& part,
-                                 std::shared_ptr<const Prepared> prepared, std::uint64_t host_bytes,
-                                 const engine::ComputeDevice& compute, const std::function<void()>& advance) {
-  const schema::JobSpec& job = options.job;
-  kernels::Home& home = compute.home();
-  const engine::Model& model = prepared->model;
-  const engine::Share share = share_of(part);
-  TrainingKit kit;
-  kit.tensors = home.make_kernels();
-  kit.gradients = kernels::HomeArray(home, model.segments.padded_count());
-  Result<std::unique_ptr<engine::Engine>> engine =
-      make_engine(options, part, model, share.count, host_bytes, compute, advance);
-  if (!engine.ok()) {
-    const Error& error = engine.error();
-    return Error{error.kind, error.message + (error.kind == ErrorKind::kRefused ? options.unsaved_note : "")};
-  }
-  kit.engine = std::move(engine).value();
-  advance();
-  if (options.start)
-    if (const Status same = check_engine(*options.start, kit.engine->build()); !same.ok()) return same.error();
-  const auto view = std::make_shared<PreparedView>();
-  view->run = prepared;
-  view->local_batch = static_cast<std::uint32_t>(share.count);
-  view->engine_build = kit.engine->build();
-  view->engine_choices = kit.engine->choices();
-  view->step_seconds = probe(options, part, *prepared, home, kit, advance);
-  view->activation_bytes = kit.engine->activation_bytes();
-  if (compute.accelerator() != nullptr) {
-    view->device_bytes = home_bytes(job, model) + view->activation_bytes;
-    view->device_reserve = device_reserve(job, model, options.members, options.threads);
-  }
-  if (!replays(job)) view->activation_bytes += sample_bytes(model, share.count);
-  kit.batches = batches_of(options, part, *prepared, home);
-  kit.prepared = std::move(prepared);
-  kit.view = view;
-  return kit;
-}
-
 Result<TrainingKit> make_kit(const PreparationOptions& options, const ViewPart& part,
                              const engine::ComputeDevice& compute, const std::function<void()>& advance) {
-  if (part.global_batch < part.weights.size() || share_of(part).count == 0)
-    return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(part.global_batch) +
-                                             " does not reach all " + std::to_string(part.weights.size()) +
-                                             " members; raise global-batch"};
+  if (const Status valid = check_shares(part); !valid.ok()) return valid.error();
   std::uint64_t host_bytes = 0;
   Result<std::shared_ptr<Prepared>> prepared = prepare_run(options, part, compute, advance, host_bytes);
   if (!prepared.ok()) return on_node(options, prepared.error());
   Result<TrainingKit> kit = prepare_view(options, part, *std::move(prepared), host_bytes, compute, advance);
   if (!kit.ok()) return on_node(options, kit.error());
+  if (options.start)
+    if (const Status same = check_engine(*options.start, kit->view->engine_build); !same.ok())
+      return on_node(options, same.error());
   return kit;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "daemon/membership/view.h"
+
 namespace tg::daemon {
 
 void record_end(RunRecord& record, const RunEnd& end, const Per<Seat, std::string>& names) {
@@ -33,7 +35,9 @@ PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, S
   PastRun run;
   run.id = record.id;
   run.members.assign(names.size(), false);
-  for (const Seat seat : names.places()) run.members[seat] = std::ranges::count(record.member_names, names[seat]) > 0;
+  // Who left wants to know as well how the run ended.
+  for (const Seat seat : names.places())
+    run.members[seat] = record.view > View::kFirst || std::ranges::count(record.member_names, names[seat]) > 0;
   schema::Ended& own = run.end.truth;
   own.state = record.status.state;
   own.reason = record.status.reason;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "daemon/membership/choose_exchange.h"
+#include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/run/preparation.h"
 #include "daemon/run/shares.h"
@@ -33,7 +34,6 @@ PreparationOptions preparation(const RunContext& context, const RunIdentity& ide
   return {.job = job,
           .data_dir = context.data_dir_for(job),
           .threads = context.threads_for(job),
-          .members = identity.weights.size(),
           .node = context.self.config.node,
           .unsaved_note = unsaved_note(context),
           .memory_bytes = memory_for_a_run(context),
@@ -50,30 +50,52 @@ PreparationOptions preparation(const RunContext& context, const RunIdentity& ide
               }};
 }
 
+ViewPart part_of(const RunContext& context, const RunIdentity& identity, const View& view) {
+  return {.self = view.rank(context.self.config.seat()).value(),
+          .weights = by_rank(view, identity.weights),
+          .global_batch = identity.global_batch};
+}
+
 // The compute thread of the run, which prepares at once; its reports are events of this run.
 std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdentity& identity,
                                       const schema::JobSpec& job, const View& view,
                                       const std::optional<SavedStart>& start,
                                       const std::shared_ptr<Timeline>& timeline) {
-  const ViewPart part{.self = view.rank(context.self.config.seat()).value(),
-                      .weights = by_rank(view, identity.weights),
-                      .global_batch = identity.global_batch};
-  const auto prepare_both = [options = preparation(context, identity, job, start), part,
-                             &compute = context.machine.compute](const std::function<void()>& advance) {
-    return prepare(options, part, compute, advance);
-  };
+  const PreparationOptions options = preparation(context, identity, job, start);
+  const engine::ComputeDevice& compute = context.machine.compute;
+  const Trainer::Makers makers{
+      [options, part = part_of(context, identity, view), &compute](const std::function<void()>& advance) {
+        return prepare(options, part, compute, advance);
+      },
+      [options, &compute](TrainingKit& kit, const ViewPart& part, Step first, const std::function<void()>& advance) {
+        return refit(options, kit, part, first, compute, advance);
+      }};
   const Trainer::Hooks hooks{[&context, key = identity.key](auto result) {
                                context.tell.prepared({key, std::move(result)});
+                             },
+                             [&context, key = identity.key](std::uint32_t number, auto result) {
+                               context.tell.fitted({key, number, std::move(result)});
                              },
                              [&context, key = identity.key](StepEvent&& event) {
                                context.tell.happened({key, std::move(event)});
                              }};
-  return std::make_unique<Trainer>(Trainer::Options{.job = job,
-                                                    .self = part.self,
-                                                    .weights = part.weights,
-                                                    .global_batch = part.global_batch,
-                                                    .run = identity.id},
-                                   prepare_both, context.news.progress, context.machine.fault, timeline, hooks);
+  return std::make_unique<Trainer>(Trainer::Options{.job = job, .run = identity.id}, makers, context.news.progress,
+                                   context.machine.fault, timeline, hooks);
+}
+
+// Members of a view that are none of the next one.
+std::vector<std::string> who_left(const View& before, const View& next, const Per<Seat, std::string>& names) {
+  std::vector<std::string> left;
+  for (const Seat seat : before.seats())
+    if (!next.has(seat)) left.push_back(names[seat]);
+  return left;
+}
+
+// What people read of the end of a view.
+std::string difference(const std::vector<std::string>& left) {
+  std::string names;
+  for (const std::string& name : left) names += (names.empty() ? "" : ", ") + name;
+  return left.empty() ? "the same members go on" : "without " + names;
 }
 
 }  // namespace
@@ -88,14 +110,17 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
       candidate_(context, identity_.key, job_),
       start_(std::move(start)),
       trainer_(make_trainer(context, identity_, job_, view, start_, timeline_)),
-      view_({.context = context,
-             .identity = identity_,
-             .job = job_,
-             .trainer = *trainer_,
-             .journal = journal_,
-             .keeper = keeper_,
-             .timeline = timeline_},
-            std::move(view)) {}
+      view_(std::in_place, parts(), std::move(view)) {}
+
+RunView::Parts Run::parts() {
+  return {.context = context_,
+          .identity = identity_,
+          .job = job_,
+          .trainer = *trainer_,
+          .journal = journal_,
+          .keeper = keeper_,
+          .timeline = timeline_};
+}
 
 Run::~Run() = default;
 
@@ -105,7 +130,7 @@ void Run::prepared(Result<std::shared_ptr<const PreparedView>> result) {
   if (result.ok()) {
     fitted_ = result.value();
     prepared_ = fitted_->run;
-    view_.prepared(prepared_, evaluates_first());
+    view_->prepared(prepared_, evaluates_first());
   }
   candidate_.prepared(std::move(result));
 }
@@ -118,14 +143,14 @@ engine::ModelOptions Run::model() const {
 schema::StartReply Run::facts(const schema::Commit& choice) const {
   TG_CHECK(prepared_ != nullptr);
   const engine::SegmentTable& segments = prepared_->model.segments;
-  const Layouts layouts = layouts_of(job_, segments, view_.view().size(), choice);
+  const Layouts layouts = layouts_of(job_, segments, view_->view().size(), choice);
   schema::StartReply reply;
   reply.run_id = identity_.id;
   reply.parameters = segments.parameter_count();
-  reply.members = view_.view().size();
+  reply.members = view_->view().size();
   reply.global_batch = identity_.global_batch;
   reply.local_batch = fitted_->local_batch;
-  reply.shares = view_.shares();
+  reply.shares = view_->shares();
   reply.exchange = to_word(layouts.layout.exchange);
   reply.coding = to_word(layouts.layout.coding);
   reply.compute_seconds = fitted_->step_seconds;
@@ -169,6 +194,9 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   status.parameters = facts.parameters;
   status.initial_digest = status.digest = prepared_->initial_digest;
   status.lineage = identity_.lineage();
+  status.view = view_->view().number();
+  status.view_step = facts.from_step;
+  status.view_since_ms = status.since_ms;
   if (!start_) return status;
   const schema::RunStatus& before = start_->record->status;
   status.started_ms = before.started_ms;
@@ -187,8 +215,8 @@ RunRecord Run::first_record() const {
   record.data_hash = prepared_->data_hash;
   record.initial_digest = journal_.status().initial_digest;
   record.node = context_.self.config.node;
-  record.member_names = view_.member_names();
-  record.weights = view_.weights();
+  record.member_names = view_->member_names();
+  record.weights = view_->weights();
   record.key = identity_.key;
   record.own = {context_.self.config.node,
                 fitted_->engine_build,
@@ -198,7 +226,7 @@ RunRecord Run::first_record() const {
                 context_.machine.compute.name(),
                 to_word(context_.machine.compute.math()),
                 fitted_->engine_choices};
-  record.view = view_.view().number();
+  record.view = view_->view().number();
   record.global_batch = identity_.global_batch;
   record.builds = {{context_.self.config.node, fitted_->engine_build}};
   if (start_) record.from = start_->state;
@@ -213,7 +241,7 @@ Status Run::begin(const schema::Commit& choice) {
   bool copies = true;
   if (Status fits = check_memory_of(facts, copies); !fits.ok()) return fits;
   if (job_.trace) timeline_->start(context_.self.config.node, context_.self.config.seat().index());
-  journal_.enter(view_.numbers());
+  journal_.enter(view_->numbers());
   journal_.begin(first_status(facts), prepared_, static_cast<double>(job_.checkpoint_every_ms) / 1000);
   if (Status written = keeper_.begin(first_record(), prepared_, copies); !written.ok()) return written;
   // The line of an evaluation that is still due is written with it.
@@ -222,7 +250,7 @@ Status Run::begin(const schema::Commit& choice) {
       !opened.ok())
     return opened;
   if (start_)
-    keeper_.write_checkpoint({identity_.lineage(), view_.view().number(), start_->state.step, start_->state.digest},
+    keeper_.write_checkpoint({identity_.lineage(), view_->view().number(), start_->state.step, start_->state.digest},
                              journal_.refreshed(), journal_.metrics());
   log_beginning(facts);
   if (job_.checkpoint_every_ms > 0 && !copies) {
@@ -230,23 +258,29 @@ Status Run::begin(const schema::Commit& choice) {
                   " has no memory for a copy: training waits while a checkpoint is written");
     context_.news.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", journal_.status().reason}});
   }
-  return view_.begin(choice);
+  Status begun = view_->begin(choice);
+  if (view_->begun()) choice_ = choice;
+  return begun;
 }
 
 // Of the state that it is resumed from: a crash, or a shutdown, came between its commit and its evaluation.
 bool Run::evaluates_first() const {
-  if (!start_ || start_->from_the_beginning || prepared_->data->test.labels.empty()) return false;
+  if (!start_ || start_->from_the_beginning) return false;
   const std::uint64_t step = start_->state.step;
-  if (step == 0) return false;  // nobody evaluates what has learned nothing
-  const bool due = step == job_.steps || (job_.evaluate_every > 0 && step % job_.evaluate_every == 0);
-  return due && !(start_->counters.evaluated && start_->counters.evaluation_step == step);
+  return is_evaluated(step) && !(start_->counters.evaluated && start_->counters.evaluation_step == step);
+}
+
+// By the schedule: nobody evaluates what has learned nothing.
+bool Run::is_evaluated(std::uint64_t step) const {
+  if (step == 0 || prepared_->data->test.labels.empty()) return false;
+  return step == job_.steps || (job_.evaluate_every > 0 && step % job_.evaluate_every == 0);
 }
 
 void Run::log_beginning(const schema::StartReply& facts) const {
   Log& log = context_.news.log;
   log.info("run-started", {{"run", identity_.id},
                            {"model", to_word(job_.model)},
-                           {"members", view_.view().size()},
+                           {"members", view_->view().size()},
                            {"seed", job_.seed},
                            {"exchange", facts.exchange},
                            {"coding", facts.coding},
@@ -260,7 +294,7 @@ void Run::log_beginning(const schema::StartReply& facts) const {
                            {"device-bytes", fitted_->device_bytes},
                            {"initial-digest", hex_digest(prepared_->initial_digest)}});
   for (const std::string& note : prepared_->initial_notes) log.info("initial", {{"run", identity_.id}, {"what", note}});
-  if (const std::string uneven = schema::uneven_shares(view_.shares()); !uneven.empty())
+  if (const std::string uneven = schema::uneven_shares(view_->shares()); !uneven.empty())
     log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});
 }
 
@@ -268,15 +302,16 @@ void Run::log_beginning(const schema::StartReply& facts) const {
 
 void Run::request_stop() {
   if (!goes_on()) return;
-  view_.member().request_stop();
+  view_->member().request_stop();
   journal_.state(schema::RunState::kStopping, journal_.status().reason);
 }
 
 void Run::tick() {
-  if (!goes_on() || view_.member().failed()) return;
-  if (view_.member().stopping()) journal_.state(schema::RunState::kStopping, journal_.status().reason);
+  if (!goes_on() || view_->member().failed()) return;
+  if (view_->member().stopping() && journal_.status().state == schema::RunState::kRunning)
+    journal_.state(schema::RunState::kStopping, journal_.status().reason);
   journal_.publish(false);  // a run that stands still shows where
-  view_.tick();
+  if (!view_->member().frozen()) view_->tick();
 }
 
 void Run::checkpointed(const CheckpointWritten& outcome) {
@@ -286,11 +321,93 @@ void Run::checkpointed(const CheckpointWritten& outcome) {
   lacks_checkpoint_ = problem.has_value();
 }
 
+// --- a change of its members ---
+
+Run::Standing Run::freeze() {
+  TG_CHECK(goes_on());
+  Member& member = view_->member();
+  if (!member.frozen()) {
+    if (unfit_.empty()) unfit_ = view_->stuck();
+    member.freeze();
+    if (view_->begun()) {  // else an engine is being made, which is of use to the next view too
+      trainer_->abandon();
+      context_.news.progress.phase = schema::Phase::kIdle;
+    }
+  }
+  if (unfit_.empty()) unfit_ = member.unfit();
+  return {prepared_->replica->committed_rounds().value(), unfit_, member.can_go_back()};
+}
+
+// In this order: nobody writes the state any more; it goes to where the next view begins, which is told as the old
+// view's; the new view takes over.
+Status Run::change_view(View next, Round start, const std::string& why) {
+  TG_CHECK(goes_on() && view_->member().frozen(), start.value());
+  view_->end_helpers();
+  trainer_->abandon();
+  Member& before = view_->member();
+  const bool stops = before.stopping();
+  const bool goes_back = prepared_->replica->committed_rounds() > start;
+  before.install(start);
+  if (goes_back) journal_.drop_unconfirmed();
+  if (unfit_.empty()) unfit_ = before.unfit();
+  read_digests();
+  const bool reports = is_evaluated(start.value()) || start.value() == job_.steps;
+  if (!reports) journal_.write_without_report();
+  const schema::StateId from = keeper_.name_of(start.value(), journal_.status().digest);
+  const std::vector<std::string> left = who_left(view_->view(), next, context_.self.names);
+  const std::string words = why.empty() ? difference(left) : why;
+  view_.emplace(parts(), std::move(next));
+  journal_.enter(view_->numbers());
+  journal_.change_view(view_->view().number(), start.value(), left, words);
+  view_->prepared(prepared_, is_evaluated(start.value()));
+  keeper_.change_view(journal_.refreshed(), {view_->view().number(), view_->member_names(), view_->weights(), from},
+                      "CHANGED: " + words);
+  if (stops) view_->member().request_stop();
+  journal_.publish(true);
+  if (!unfit_.empty()) return unfit(Error{ErrorKind::kRunFailed, unfit_});
+  trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start.value()));
+  return {};
+}
+
+void Run::leave(Round start) {
+  if (!goes_on()) return;
+  freeze();
+  view_->end_helpers();
+  const Round committed = prepared_->replica->committed_rounds();
+  if (committed != start && !(committed == start.next() && view_->member().can_go_back())) return;
+  view_->member().install(start);
+  if (committed != start) journal_.drop_unconfirmed();
+}
+
+void Run::pause(const std::string& why) {
+  if (!goes_on()) return;
+  const bool paused = journal_.status().state == schema::RunState::kPaused;
+  if (!why.empty()) return paused ? journal_.note(why) : journal_.state(schema::RunState::kPaused, why);
+  if (!paused) return;
+  journal_.state(view_->member().stopping() ? schema::RunState::kStopping : schema::RunState::kRunning, "");
+}
+
+Status Run::fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result) {
+  if (!goes_on() || view != view_->view().number() || view_->member().frozen()) return {};
+  if (!result.ok()) return unfit(result.error());
+  fitted_ = *std::move(result);
+  bool copies = true;
+  if (const Status fits = check_memory_of(facts(*choice_), copies); !fits.ok()) return unfit(fits.error());
+  keeper_.fitted(*fitted_, copies);
+  if (const Status begun = view_->begin(*choice_); !begun.ok()) return unfit(begun.error());
+  return {};
+}
+
+Status Run::unfit(const Error& error) {
+  unfit_ = error.message;
+  return error;
+}
+
 // --- its end ---
 
 void Run::begin_save(schema::RunState state, const std::string& reason) {
   const Round committed = prepared_->replica->committed_rounds();
-  view_.member().rest();
+  view_->member().rest();
   const bool one_ahead = prepared_->replica->committed_rounds() < committed;
   read_digests();
   journal_.state(state, reason);

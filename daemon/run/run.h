@@ -4,6 +4,7 @@
 //
 //   Candidate: prepared, link measured -> vote;  begin -> the member's steps and reports ... -> finished or failed
 //   -> begin_save ... context.tell.saved() -> ended: the verdict is recorded
+//   where the members change: freeze -> change_view -> fitted -> the next view's steps
 //
 // It decides nothing about membership: outcomes (failed, stopping, finished) are taken by the Node and told to
 // Membership.
@@ -19,7 +20,7 @@
 #include "daemon/run/candidate.h"
 #include "daemon/run/journal.h"
 #include "daemon/run/keeper.h"
-#include "daemon/run/preparation.h"
+#include "daemon/run/preparation_options.h"
 #include "daemon/run/run_context.h"
 #include "daemon/run/run_view.h"
 #include "daemon/step/threads/timeline.h"
@@ -43,12 +44,34 @@ class Run {
   Status begin(const schema::Commit& choice);
 
   // --- while it goes on ---
-  RunView& view() { return view_; }
+  RunView& view() { return *view_; }
   // What its thread may do now, between two events.
-  bool work() { return goes_on() && view_.work(); }
-  Waiting waiting() { return goes_on() ? view_.member().waiting() : Waiting{}; }
+  bool work() { return goes_on() && view_->work(); }
+  Waiting waiting() { return goes_on() ? view_->member().waiting() : Waiting{}; }
   void request_stop();
   void tick();
+
+  // --- a change of its members. Begun, and not saving ---
+  // What a promise says of this node's state in memory.
+  struct Standing {
+    std::uint64_t step = 0;  // committed
+    std::string unfit;       // why this node cannot go on as a member; "" if it can
+    bool goes_back = false;  // the last one of them can be undone
+  };
+  // From now on nothing is committed in this view. Said as often as it is asked for.
+  Standing freeze();
+  // Frozen: the next view takes up the run where these rounds are committed, with this node. Its frames may come from
+  // now on. why: the view before ended, for people; "" = what the two lists say. An error says why this node cannot go
+  // on as a member of it.
+  Status change_view(View next, Round start, const std::string& why = "");
+  // The engine has its share of that view, or not: its first step begins, or an error as above. Of an earlier view
+  // nothing.
+  Status fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result);
+
+  // Too few members are there to go on: why, and the way out; "" = that is over.
+  void pause(const std::string& why);
+  // The others go on without this node, from these rounds: if it stands there, or one ahead, that is its state.
+  void leave(Round start);
 
   // --- its end ---
   // No step is taken any more. Writes the confirmed state and what a crash from then on leaves, on the saver's thread;
@@ -60,17 +83,21 @@ class Run {
   // --- state ---
   const RunIdentity& identity() const { return identity_; }
   const schema::JobSpec& job() const { return job_; }
-  bool begun() const { return view_.begun(); }
+  bool begun() const { return choice_.has_value(); }
   bool goes_on() const { return begun() && !keeper_.saving(); }
-  engine::ModelOptions model() const;  // of its data. Prepared
+  std::size_t left() const { return journal_.status().left.size(); }  // nodes that were members once and are none now
+  engine::ModelOptions model() const;                                 // of its data. Prepared
   // What this choice means: facts, no predictions. Prepared.
   schema::StartReply facts(const schema::Commit& choice) const;
 
  private:
+  RunView::Parts parts();
   schema::RunStatus first_status(const schema::StartReply& facts) const;
   RunRecord first_record() const;
   Status check_memory_of(const schema::StartReply& facts, bool& copies) const;
   bool evaluates_first() const;
+  bool is_evaluated(std::uint64_t step) const;
+  Status unfit(const Error& error);
   void log_beginning(const schema::StartReply& facts) const;
   void read_digests();
 
@@ -85,8 +112,10 @@ class Run {
   std::shared_ptr<const Prepared> prepared_;
   std::shared_ptr<const PreparedView> fitted_;  // for the present view
   const std::optional<SavedStart> start_;
-  std::unique_ptr<Trainer> trainer_;  // its thread goes before what it uses
-  RunView view_;                      // last: its helpers read the trainer's gradients
+  std::optional<schema::Commit> choice_;  // once it has begun
+  std::string unfit_;                     // why this node cannot go on as a member; "" if it can
+  std::unique_ptr<Trainer> trainer_;      // its thread goes before what it uses
+  std::optional<RunView> view_;           // the present one. Last: its helpers read the trainer's gradients
 };
 
 }  // namespace tg::daemon

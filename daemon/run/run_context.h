@@ -28,6 +28,11 @@ struct RunPrepared {
   std::uint64_t key = 0;
   Result<std::shared_ptr<const PreparedView>> result;
 };
+struct RunFitted {  // to a view, or not
+  std::uint64_t key = 0;
+  std::uint32_t view = 0;
+  Result<std::shared_ptr<const PreparedView>> result;
+};
 struct StepHappened {
   std::uint64_t key = 0;
   StepEvent event;
@@ -52,6 +57,8 @@ struct RunContext {
     const schema::NodeConfig& config;
     Per<Seat, std::string> names;  // of all nodes
     std::string build;
+    std::uint64_t directory = 0;    // number of the state directory (store/directory_id.h)
+    std::uint64_t incarnation = 0;  // of this process
   };
   struct Machine {
     const kernels::Kernels& kernels;
@@ -74,6 +81,7 @@ struct RunContext {
   };
   struct Tell {  // the node's thread. Called by any thread; does not block
     std::function<void(RunPrepared)> prepared;
+    std::function<void(RunFitted)> fitted;
     std::function<void(StepHappened&&)> happened;
     std::function<void(RunSaved)> saved;
     std::function<void(CheckpointWritten)> checkpointed;

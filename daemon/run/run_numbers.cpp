@@ -18,8 +18,13 @@ double zeros_of(const StepTraffic& traffic) {
 
 }  // namespace
 
-RunNumbers::RunNumbers(std::vector<schema::MemberShare> shares, Rank self, std::uint64_t global_batch)
-    : shares_(std::move(shares)), self_(self.index()), global_batch_(global_batch), wait_seconds_(shares_.size()) {}
+RunNumbers::RunNumbers(std::vector<schema::MemberShare> shares, std::vector<std::uint32_t> seniority, Rank self,
+                       std::uint64_t global_batch)
+    : shares_(std::move(shares)),
+      seniority_(std::move(seniority)),
+      self_(self.index()),
+      global_batch_(global_batch),
+      wait_seconds_(shares_.size()) {}
 
 // In the order of the members' ranks.
 std::vector<schema::MemberStatus> RunNumbers::rows() const {
@@ -27,6 +32,7 @@ std::vector<schema::MemberStatus> RunNumbers::rows() const {
   for (const schema::MemberShare& share : shares_) {
     rows.push_back({.node = share.node, .state = schema::RunState::kRunning});
     rows.back().samples = static_cast<std::uint32_t>(share.samples);
+    rows.back().seniority = seniority_[rows.size() - 1];
   }
   return rows;
 }

@@ -17,8 +17,9 @@ namespace tg::daemon {
 class RunNumbers {
  public:
   using Clock = std::chrono::steady_clock;
-  // shares: of the global batch, by rank.
-  RunNumbers(std::vector<schema::MemberShare> shares, Rank self, std::uint64_t global_batch);
+  // shares: of the global batch, by rank; seniority: the same, 1 = the most senior.
+  RunNumbers(std::vector<schema::MemberShare> shares, std::vector<std::uint32_t> seniority, Rank self,
+             std::uint64_t global_batch);
 
   // sent_bytes: of the mesh so far, framing included.
   void start_counting(std::uint64_t sent_bytes) { sent_bytes_before_ = sent_bytes; }
@@ -44,6 +45,7 @@ class RunNumbers {
     double data_wait_seconds = 0;
   };
   const std::vector<schema::MemberShare> shares_;
+  const std::vector<std::uint32_t> seniority_;
   const std::size_t self_;  // the own row
   const std::uint64_t global_batch_;
   std::deque<Step> steps_;          // the last ones

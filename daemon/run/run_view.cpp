@@ -7,6 +7,17 @@
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
+namespace {
+
+// By rank, 1 = the most senior.
+std::vector<std::uint32_t> seniority_in(const View& view) {
+  std::vector<std::uint32_t> places(view.size());
+  std::uint32_t place = 0;
+  for (const Seat seat : view.by_seniority()) places[view.rank(seat)->index()] = ++place;
+  return places;
+}
+
+}  // namespace
 
 RunView::RunView(const Parts& parts, View view)
     : run_(parts),
@@ -14,7 +25,7 @@ RunView::RunView(const Parts& parts, View view)
       self_(view_.rank(parts.context.self.config.seat()).value()),
       weights_(by_rank(view_, parts.identity.weights)),
       shares_(member_shares(view_, parts.context.self.names, parts.identity.weights, parts.identity.global_batch)),
-      numbers_(shares_, self_, parts.identity.global_batch) {}
+      numbers_(shares_, seniority_in(view_), self_, parts.identity.global_batch) {}
 
 RunView::~RunView() = default;
 
@@ -48,7 +59,7 @@ Status RunView::begin(const schema::Commit& choice) {
                             run_.trainer.gradients(), context.network.pool});
     for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member_->make_worker());
   } catch (const std::exception& error) {
-    return Error{ErrorKind::kRunFailed, std::string("the engine failed: ") + error.what()};
+    return Error{ErrorKind::kRunFailed, run_.context.self.config.node + ": the engine failed: " + error.what()};
   }
   crew_ =
       std::make_unique<Crew>(std::move(workers), run_.timeline, [&context, key = run_.identity.key](StepEvent&& event) {
@@ -63,7 +74,7 @@ void RunView::send(const std::vector<Seat>& to, const schema::SharedFrame& frame
   const std::optional<Seat> full = run_.context.network.mesh.send(to, frame);
   if (!full) return;
   const std::string& name = run_.context.self.names[*full];
-  member_->fail({ErrorKind::kRunFailed, name, "send",
+  member_->fail({ErrorKind::kUnreachable, name, "send",
                  name + " takes no frames any more: " + std::to_string(kMostWaitingFrames) + " wait for it"});
 }
 
@@ -130,19 +141,28 @@ std::uint64_t RunView::step_timeout_ms() const {
   return std::max(run_.job.step_timeout_ms, static_cast<std::uint64_t>(10'000 * numbers_.median_step_seconds()));
 }
 
+// The others' deadline for this node has passed by then, or is about to.
+std::string RunView::stuck() const {
+  if (stood_still_ < std::chrono::milliseconds(step_timeout_ms() * 3 / 4) || !member_->waiting().ranks.empty())
+    return "";
+  return run_.context.self.config.node + " is stuck in " +
+         std::string(to_word(run_.context.news.progress.phase.load()));
+}
+
 // Everybody alive, nobody stuck in its own work, and still nothing comes: a frame was lost on the way.
 void RunView::tick() {
   const auto limit = std::chrono::milliseconds(step_timeout_ms() * 3 / 2);
-  const bool stands_still = standstill_.tick(Clock::now(), run_.context.news.progress.count) >= limit;
+  stood_still_ = standstill_.tick(Clock::now(), run_.context.news.progress.count);
+  const bool stands_still = stood_still_ >= limit;
   const Waiting waits = member_->waiting();
   if (!stands_still || waits.ranks.empty()) return;
   const std::string phase = member_->reporting() ? "evaluate" : std::string(to_word(waits.phase));
   const Rank first = waits.ranks.front();
-  member_->fail(member_->members().cause(
-      first, phase,
-      run_.context.self.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " +
-          member_->members().names[first] + " in " + phase + " of step " + std::to_string(run_.journal.status().step) +
-          ": it is alive but its frames do not come"));
+  const std::string& name = member_->members().names[first];
+  member_->fail({ErrorKind::kUnreachable, name, phase,
+                 run_.context.self.config.node + " has waited " + std::to_string(limit.count() / 1000) + " s for " +
+                     name + " in " + phase + " of step " + std::to_string(run_.journal.status().step) +
+                     ": it is alive but its frames do not come"});
 }
 
 }  // namespace tg::daemon

@@ -55,6 +55,10 @@ class RunView : private Member::Delegate {
   // The node's thread had nothing to do since then while these members were waited for.
   void waited(const Waiting& waiting, std::chrono::steady_clock::time_point since);
   void tick();
+  // Nothing has got done here for a while, and nobody is waited for: whatever it does does not come back. Why, or "".
+  std::string stuck() const;
+  // The helpers are gone: nothing of the view is executed any more, on any thread but the compute thread.
+  void end_helpers() { crew_.reset(); }
   std::uint64_t step_timeout_ms() const;  // max(floor, 10 x median step)
 
   const View& view() const { return view_; }
@@ -89,7 +93,8 @@ class RunView : private Member::Delegate {
   std::shared_ptr<const Prepared> prepared_;
   std::unique_ptr<Member> member_;
   Standstill standstill_;
-  std::unique_ptr<Crew> crew_;  // last: its threads use the member's workers
+  Clock::duration stood_still_{};  // at the last tick
+  std::unique_ptr<Crew> crew_;     // last: its threads use the member's workers
 };
 
 }  // namespace tg::daemon

@@ -48,8 +48,9 @@ void Member::begin_step() {
   const schema::JobSpec& job = options_.job;
   learning_rate_ = engine::learning_rate(optimizer_.schedule, step.value());
   LocalRound local{round, std::bit_cast<std::uint32_t>(learning_rate_), 0, {}};
-  if (job.digest_every > 0 && round.value() % job.digest_every == 0)
-    local.digests = resources_->replica.segment_digests();
+  const bool digests_due = job.digest_every > 0 && round.value() % job.digest_every == 0;
+  const bool after_change = members_.view.number() > View::kFirst && round == options_.first_round;
+  if (digests_due || after_change) local.digests = resources_->replica.segment_digests();
   if (options_.has_test_data && job.evaluate_every > 0 && step.next().value() % job.evaluate_every == 0)
     local.flags |= schema::kEvaluateAfterStep;
   const Layout& layout = layout_of(step);
@@ -67,7 +68,7 @@ void Member::begin_step() {
 
 // Backward has a bucket: its statistics can be measured.
 void Member::on(const GradientReady& event) {
-  if (!is_ours(event.of)) return;
+  if (!counts(event.of)) return;
   if (event.backward_seconds > 0) delegate_.computed(event);
   if (failed_ || !exchange_.in_round() || event.of.step != step()) return;
   guarded([&] {
@@ -81,7 +82,7 @@ bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::F
                    std::shared_ptr<const void> keep) {
   const std::optional<Rank> from = members_.view.rank(seat);
   if (!from || header.view != members_.view.number()) return false;
-  if (failed_ || finished_) return true;
+  if (failed_ || finished_ || frozen_) return true;
   guarded([&] {
     if (const auto* of_state = std::get_if<schema::Report>(&body)) {
       if (auto wrong = reports_.take(*from, Round(header.step), *of_state, committed_rounds())) fail(*std::move(wrong));
@@ -100,7 +101,7 @@ bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::F
 
 // Measure, contribute, reduce, apply: whatever can be done now.
 std::optional<Piece> Member::next_piece(Taker taker) {
-  if (!begun() || failed_ || finished_) return std::nullopt;
+  if (!begun() || failed_ || finished_ || frozen_) return std::nullopt;
   std::optional<Piece> piece = exchange_.next_piece(taker);
   guarded([this] { carry_out_all(); });
   if (!piece) return std::nullopt;
@@ -111,7 +112,7 @@ std::optional<Piece> Member::next_piece(Taker taker) {
 }
 
 void Member::on(const PieceDone& event) {
-  if (!is_ours(event.of)) return;
+  if (!counts(event.of)) return;
   --under_way_;
   if (failed_) return;
   traffic_.add(event.result.traffic);
@@ -132,7 +133,7 @@ void Member::piece_done(const Contribute& piece, const PieceResult& result) {
 }
 
 void Member::on(const TotalMade& event) {
-  if (failed_ || !is_ours(event.of)) return;
+  if (failed_ || !counts(event.of)) return;
   const MadeFrame& total = event.total;
   send(total.to, total.frame);
   exchange_.total_sent(total.chunk, total.to, total.payload_bytes);
@@ -179,7 +180,7 @@ void Member::confirm(std::size_t most_elements) {
 }
 
 bool Member::use_idle_time() {
-  if (!begun() || failed_ || !confirming_) return false;
+  if (!begun() || failed_ || frozen_ || !confirming_) return false;
   guarded([this] { confirm(resources_->home.addressable() ? kAveragePart : SIZE_MAX); });
   return true;
 }
@@ -206,6 +207,29 @@ void Member::carry_out(const CommitRound& action) {
   finish_barrier();
 }
 
+// --- a step that another view takes up ---
+
+bool Member::can_go_back() const {
+  return begun() && !confirming_ && resources_->replica.confirmed_rounds() < resources_->replica.committed_rounds();
+}
+
+void Member::install(Round start) {
+  TG_CHECK(frozen_);
+  if (!begun()) {
+    TG_CHECK(start == options_.first_round, start.value(), options_.first_round.value());
+    return;
+  }
+  Replica& replica = resources_->replica;
+  if (replica.committed_rounds() == start.next()) {
+    TG_CHECK(can_go_back(), start.value());
+    return replica.undo();
+  }
+  TG_CHECK(replica.committed_rounds() == start, replica.committed_rounds().value(), start.value());
+  if (replica.confirmed_rounds() == start) return;
+  if (!confirming_) confirming_ = ConfirmState{start, 0};
+  guarded([this] { confirm(SIZE_MAX); });
+}
+
 // --- after a step that ends with a report ---
 
 void Member::finish_barrier() {
@@ -220,7 +244,7 @@ void Member::finish_barrier() {
 }
 
 void Member::on(const Evaluated& event) {
-  if (!is_ours(event.of) || !pending_ || event.of.step != step_of(pending_->round) || failed_) return;
+  if (!counts(event.of) || !pending_ || event.of.step != step_of(pending_->round) || failed_) return;
   guarded([&] {
     report(event.counts);
     carry_out_all();
@@ -316,13 +340,12 @@ void Member::rest() {
 
 void Member::on(const EngineFailed& event) {
   if (!is_ours(event.of)) return;
-  fail(members_.cause(
-      members_.self, "compute",
-      members_.own_name() + " step " + std::to_string(step().value()) + ": the engine failed: " + event.message));
+  unfit_ = members_.own_name() + " step " + std::to_string(step().value()) + ": the engine failed: " + event.message;
+  fail(members_.cause(members_.self, "compute", unfit_));
 }
 
 void Member::fail(schema::Fail cause) {
-  if (!failed_) failed_ = std::move(cause);
+  if (!failed_ && !frozen_) failed_ = std::move(cause);
 }
 
 // --- the small rest ---
@@ -363,7 +386,7 @@ Round Member::committed_rounds() const {
 Step Member::step() const { return step_of(exchange_.round()); }
 
 Waiting Member::waiting() const {
-  if (!begun() || failed_ || finished_ || under_way_ > 0) return {};
+  if (!begun() || failed_ || finished_ || frozen_ || under_way_ > 0) return {};
   if (!pending_) return exchange_.waiting();
   if (!pending_->confirmed) return {schema::Phase::kIdle, barrier_.missing(pending_->round)};
   if (!reports_.has(pending_->round, members_.self)) return {};  // our own is not done

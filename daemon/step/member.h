@@ -11,6 +11,9 @@
 // as long as reading it from memory, so it is done in parts when this thread has nothing else to do; what is left of
 // it, before the next commit.
 //
+// A view may end at any moment, with what is under way: freeze() says so, and install() takes the state to where the
+// next view begins, which another Member does.
+//
 // Events go in through on() and frame(), each passed straight to the deciding part; requests to the outside come out
 // through the Delegate, called while an event is handled. Heavy work comes in pieces that the caller asks for, so that
 // it handles frames in between: next_piece(), then execute() on this thread, or on another thread with a Worker of its
@@ -58,7 +61,7 @@ class Member {
     bool has_test_data = false;      // without it evaluations are left out
     std::uint64_t global_batch = 0;  // of the run
     Round first_round = {};          // committed rounds of the state that it begins with; confirmed already
-    bool evaluates_first = false;    // that state's evaluation is due
+    bool evaluates_first = false;    // that state's evaluation is due; all members say the same
   };
   struct Committed {
     std::uint64_t step = 0;  // committed steps: news are integers
@@ -122,6 +125,15 @@ class Member {
   void request_checkpoint();  // of the state that our own next step frame is about
   void fail(schema::Fail cause);
 
+  // --- the end of the view ---
+  // From now on nothing is committed in this view: events and frames change nothing, no piece is given out, and those
+  // under way end without effect. What the replica says of its rounds stays.
+  void freeze() { frozen_ = true; }
+  // Frozen, and no other thread executes a piece any more: goes to the state that the next view begins with. Who is a
+  // step ahead of it goes back; who stands there confirms it, which is told as usual. Any other state is a bug. Where
+  // the tensor kernels throw, unfit() says so.
+  void install(Round start);
+
   // --- pieces ---
   // What can be done now by this thread, if anything; done once on(PieceDone) was told.
   std::optional<Piece> next_piece(Taker taker);
@@ -137,11 +149,14 @@ class Member {
   // which is told as usual.
   void rest();
   const std::optional<schema::Fail>& failed() const { return failed_; }
+  const std::string& unfit() const { return unfit_; }  // why this node computes no more: its own engine; "" if it does
   bool stopping() const { return stopping_; }
   std::optional<schema::RunState> finished() const { return finished_; }
 
   // --- state ---
   bool begun() const { return worker_ != nullptr; }
+  bool frozen() const { return frozen_; }
+  bool can_go_back() const;  // by install(), from what is committed
   bool reporting() const { return pending_.has_value(); }
   Step step() const;                                                  // in progress, or the last one
   Origin origin() const { return {members_.view.number(), step()}; }  // of the pieces that are given out now
@@ -158,7 +173,7 @@ class Member {
   const Layout& layout_of(Step step) const {
     return step.value() < options_.job.float_steps ? *layouts_.of_float_steps : layouts_.layout;
   }
-  // Wraps calls of the tensor kernels: if they fail the run ends, but not the node.
+  // Wraps calls of the tensor kernels: if they fail this node is unfit(), and lives on.
   template <class Call>
   void guarded(Call call) {
     try {
@@ -168,6 +183,7 @@ class Member {
     }
   }
   bool is_ours(const Origin& of) const { return of.view == members_.view.number(); }
+  bool counts(const Origin& of) const { return !frozen_ && is_ours(of); }  // what comes of it
   void begin_step();
   void start_early();
   void piece_done(const Measure& piece, const PieceResult& result);
@@ -211,7 +227,9 @@ class Member {
   std::optional<ConfirmState> confirming_;  // the committed state is confirmed; the average has not moved whole
   std::optional<Pending> pending_;
 
+  bool frozen_ = false;
   std::optional<schema::Fail> failed_;
+  std::string unfit_;
   bool stopping_ = false;
   std::optional<schema::RunState> finished_;
 };

@@ -146,15 +146,17 @@ bool RunFiles::recover_state(RunRecord& record) const {
   return true;
 }
 
-Status RunFiles::record_stretch(RunRecord& record) const {
+Status RunFiles::record_stretch(RunRecord& record) const { return record_stretch(record, stretch_of(record)); }
+
+Status RunFiles::record_stretch(RunRecord& record, const Stretch& stretch) const {
   if (!record.begun()) return {};
   const std::string path = directory(record.id) + "/" + kViewsFile;
   std::error_code ignored;
   fs::create_directories(directory(record.id), ignored);  // else the next call says why not
-  Result<std::uint64_t> lines = add_stretch(path, stretch_of(record));
+  Result<std::uint64_t> lines = add_stretch(path, stretch);
   if (!lines && schema::has_ended(record.status.state) &&
       fs::remove(directory(record.id) + "/" + kReserveFile, ignored))
-    lines = add_stretch(path, stretch_of(record));
+    lines = add_stretch(path, stretch);
   record.files.erase(kViewsFile);
   if (!lines) return lines.error();
   record.stretches = *lines;

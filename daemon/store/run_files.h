@@ -54,6 +54,7 @@ class RunFiles {
   Status recover(RunRecord& record) const;
   // Writes down in views.jsonl what the record says of its stretch, once, and the file's hash in the record.
   Status record_stretch(RunRecord& record) const;
+  Status record_stretch(RunRecord& record, const Stretch& stretch) const;  // of an earlier view of it
   // kNotFound if there is no such file.
   Result<FileSlice> read(const std::string& id, const std::string& file, std::uint64_t offset,
                          std::size_t most_bytes) const;

@@ -6,6 +6,8 @@
 #include "kernels/base/sha256.h"
 #include "schema/described/json_form.h"
 #include "schema/limits.h"
+#include "schema/options/job.h"
+#include "schema/options/options.h"
 #include "schema/text.h"
 
 namespace tg::daemon {
@@ -49,6 +51,16 @@ void spec_from_json(const OrderedJson& spec, RunRecord& record, TakeJson& take) 
   if (record.spec.size() > schema::kMostSpecBytes) take.complain("spec", "of a job's size");
 }
 
+// What a resume may change of the job, as it is now.
+std::map<std::string, std::string> settings_of(const std::string& spec) {
+  std::map<std::string, std::string> settings;
+  const Result<schema::JobSpec> job = schema::parse_job(spec, "run.json");
+  if (!job) return settings;
+  for (const schema::Option<schema::JobSpec>& option : schema::job_options())
+    if (option.resumable) settings[option.name] = option.get(*job);
+  return settings;
+}
+
 const OrderedJson& object_of(const OrderedJson& root, const char* key, TakeJson& take) {
   static const OrderedJson empty = OrderedJson::object();
   const auto found = root.find(key);
@@ -73,9 +85,12 @@ Result<RunRecord> from_json(const OrderedJson& root) {
   for (const char* const key : {"id", "state"})
     if (!root.contains(key)) take.complain(key, "there");
   fields(record, take);
+  record.status.view = record.view;
   record.status.evaluated = root.contains("evaluation") && root["evaluation"].is_object();
   for (const std::string& name : record.member_names)  // a bad one would make the peers refuse the whole status
     if (!schema::is_node_name(name)) take.complain("members", "a list of names");
+  for (const schema::Departure& one : record.status.left)
+    if (!schema::is_node_name(one.node)) take.complain("left", "a list of departures");
   for (const auto& [name, end] : record.others)
     if (!schema::is_node_name(name) || record.others.size() > schema::kMostMembers)
       take.complain("others", "an object of nodes");
@@ -102,14 +117,17 @@ schema::MemberStatus& RunRecord::own_row() {
 
 Stretch stretch_of(const RunRecord& record) {
   const schema::RunStatus& status = record.status;
+  // Of a run that went on without this node, the status may have what the others came to.
+  const auto own = std::ranges::find(status.members, record.node, &MemberStatus::node);
   return {.lineage = status.lineage,
           .key = record.key,
           .view = record.view,
           .from = record.from,
-          .to_step = status.step,
+          .to_step = own == status.members.end() ? status.step : std::min(own->step, status.step),
           .members = record.member_names,
           .weights = record.weights,
           .builds = record.builds,
+          .settings = settings_of(record.spec),
           .ended = to_word(status.state) + (status.reason.empty() ? "" : ": " + status.reason)};
 }
 

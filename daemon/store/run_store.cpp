@@ -181,6 +181,17 @@ Status RunStore::write(const RunRecord& record) {
   return written.ok() ? told : written;
 }
 
+Status RunStore::change_view(const RunRecord& next, const Stretch& ended) {
+  const std::lock_guard writers(state_->writing);
+  RunRecord own = next;
+  own.node = state_->node;
+  const Status told = state_->files->record_stretch(own, ended);
+  const Status written = state_->files->write_record(own);
+  if (const std::optional<RunRecord> shown = state_->index.find(own.id)) own.status = shown->status;
+  state_->put(std::move(own), written.ok());
+  return written.ok() ? told : written;
+}
+
 Status RunStore::keep(const RunRecord& record) {
   const std::lock_guard writers(state_->writing);
   RunRecord own = record;

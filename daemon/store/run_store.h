@@ -38,6 +38,9 @@ class RunStore {
   // lineage or view of a run that is there is the beginning of its next stretch. One that never began does not replace
   // a run that has: what that left stays.
   Status write(const RunRecord& record);
+  // The run goes on in its next view: a line of the stretch that ended, and the record as it is from now on. What
+  // status shows of it stays. Called by the thread that writes the run's states.
+  Status change_view(const RunRecord& next, const Stretch& ended);
   // Disk only: what remains after a crash from now on. status does not change. Called by the thread that writes the
   // run's states; with a final state it is the last that writes there.
   Status keep(const RunRecord& record);

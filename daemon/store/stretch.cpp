@@ -49,8 +49,9 @@ std::string stretch_to_line(const Stretch& stretch) {
 
 Result<Stretch> stretch_from_line(const std::string& line) {
   try {
-    const OrderedJson json = OrderedJson::parse(line);
+    OrderedJson json = OrderedJson::parse(line);
     if (!json.is_object()) return Error{ErrorKind::kCorrupt, "not a JSON object"};
+    if (!json.contains("settings")) json["settings"] = OrderedJson::object();  // an older tgd wrote it
     std::string problem;
     Stretch stretch;
     schema::TakeJson take(json, problem, schema::TakeJson::Absent::kIsOff);
@@ -73,6 +74,13 @@ std::vector<Stretch> stretches_in(const std::string& path) {
   for (const std::string& line : lines_of(*content))
     if (Result<Stretch> stretch = stretch_from_line(line); stretch) stretches.push_back(*std::move(stretch));
   return stretches;
+}
+
+std::optional<Stretch> first_view_in(const std::string& path, std::uint32_t lineage) {
+  const std::vector<Stretch> all = stretches_in(path);
+  const auto first =
+      std::ranges::find_if(all, [&](const Stretch& one) { return one.lineage == lineage && one.view == 1; });
+  return first == all.end() ? std::nullopt : std::optional(*first);
 }
 
 Result<std::uint64_t> add_stretch(const std::string& path, const Stretch& stretch) {

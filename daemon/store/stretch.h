@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,9 @@ struct Stretch {
   std::vector<std::string> members;           // by rank
   std::vector<std::uint16_t> weights;         // the same
   std::map<std::string, std::string> builds;  // of engines, by member, as far as they are known
-  std::string ended;                          // how and why: "COMPLETED", "FAILED: node-b ..."
+  // The keys of the job that a resume may change, as they were; empty in an older file.
+  std::map<std::string, std::string> settings;
+  std::string ended;  // how and why: "COMPLETED", "FAILED: node-b ..."
 
   bool same_as(const Stretch& other) const {
     return lineage == other.lineage && key == other.key && view == other.view;
@@ -43,6 +46,7 @@ void fields(schema::Is<Stretch> auto& it, auto&& field) {
   field("weights", it.weights,
         schema::list(schema::kMostMembers, schema::up_to(schema::kMostWeight)).noun("a list of weights"));
   field("builds", it.builds, schema::line(schema::kMostBuildBytes).noun("an object of builds"));
+  field("settings", it.settings, schema::line(schema::kMostReasonBytes).noun("an object of strings"));
   field("ended", it.ended, schema::line(schema::kMostReasonBytes));
 }
 
@@ -54,6 +58,8 @@ Result<Stretch> stretch_from_line(const std::string& line);
 inline constexpr std::uint64_t kMostViewsBytes = std::uint64_t{64} << 20;
 // The stretches in that file, the oldest first; none without a file. A line that is torn or damaged is left out.
 std::vector<Stretch> stretches_in(const std::string& path);
+// Of all nodes of that lineage: its first view; nothing if its line is not there.
+std::optional<Stretch> first_view_in(const std::string& path, std::uint32_t lineage);
 // Adds a line; one of the same stretch at the end of the file is replaced. Returns how many lines there are then.
 Result<std::uint64_t> add_stretch(const std::string& path, const Stretch& stretch);
 

@@ -65,6 +65,10 @@ bool RunStatus::saved_by_all() const {
   });
 }
 
+bool RunStatus::has_left(std::string_view node) const {
+  return std::ranges::find(left, node, &Departure::node) != left.end();
+}
+
 Result<RunState> parse_run_state(std::string_view name) {
   std::string upper(name);
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));

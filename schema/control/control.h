@@ -60,8 +60,12 @@ void fields(Is<StartRequest> auto& it, auto&& field) {
 
 struct StopRequest {
   std::string run;
+  std::string node = {};  // empty = the asked one
 };
-void fields(Is<StopRequest> auto& it, auto&& field) { field("run", it.run, run_id()); }
+void fields(Is<StopRequest> auto& it, auto&& field) {
+  field("run", it.run, run_id());
+  field("node", it.node, node_name_or_not());
+}
 
 struct LogsRequest {
   std::string run;
@@ -115,6 +119,7 @@ struct Beat {  // one way, node to node
   Phase phase = Phase::kIdle;
   std::uint64_t step = 0;
   std::uint64_t progress = 0;  // grows whenever the member gets anything done
+  std::uint32_t view = 0;      // of that run
 };
 void fields(Is<Beat> auto& it, auto&& field) {
   field("node", it.node, node_name());
@@ -123,6 +128,7 @@ void fields(Is<Beat> auto& it, auto&& field) {
   field("phase", it.phase);
   field("step", it.step);
   field("progress", it.progress);
+  field("view", it.view);
 }
 
 // Goes on with a run that has ended, from a state that all its members have.

@@ -22,7 +22,7 @@ enum class RunState : std::uint16_t {
   kStopped,
   kCompleted,
   kFailed,
-  kInterrupted,  // its processes are gone; nothing goes on by itself, `tgctl resume` does
+  kInterrupted,  // this node is no longer in it: it was shut down, died, was left out, or was stopped while PAUSED
   kPaused,       // too few members are there; goes on by itself when they are back
 };
 constexpr auto words_of(RunState) {
@@ -33,7 +33,7 @@ Result<RunState> parse_run_state(std::string_view name);  // in any case
 inline bool is_final(RunState s) { return s >= RunState::kStopped && s <= RunState::kFailed; }
 // What all members know to be so, whatever one of them thought before.
 inline bool is_fact(RunState s) { return s == RunState::kStopped || s == RunState::kCompleted; }
-// Nobody trains it now, and nobody will unless told.
+// Whoever says so trains it no more, and will not unless told.
 inline bool has_ended(RunState s) { return is_final(s) || s == RunState::kInterrupted; }
 
 // What has become of a member's state of an ended run.
@@ -120,7 +120,8 @@ struct MemberStatus {
   std::uint64_t digest = 0;  // of the state at digest_step
   std::uint64_t digest_step = 0;
   double wait_share = 0;  // share of their time that the others, on average, wait for this member
-  // What it does, for how long it has got nothing done, and after what time of that the run ends; limit 0 = not known.
+  // What it does, for how long it has got nothing done, and after what time of that it is left out; limit 0 = not
+  // known.
   Phase phase = Phase::kIdle;
   std::uint64_t phase_ms = 0, phase_limit_ms = 0;
   SaveState save = SaveState::kNone;       // of the state at digest_step, once the run has ended
@@ -128,6 +129,7 @@ struct MemberStatus {
   std::uint32_t samples = 0;               // of each step that are its share; 0 = not known
   double data_wait_share = 0;              // share of its time that its engine waits for samples
   std::vector<std::uint64_t> states = {};  // steps of the states on its disk that a resume may begin at, newest first
+  std::uint32_t seniority = 0;             // its place in the present view, 1 = the most senior; 0 = not known
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }
@@ -147,6 +149,22 @@ void fields(Is<MemberStatus> auto& it, auto&& field) {
   field("samples", it.samples);
   field("data_wait_share", it.data_wait_share);
   field("states", it.states, list(kMostStates).not_kept());
+  field("seniority", it.seniority);
+}
+
+// The run went on without this node, which had been a member.
+struct Departure {
+  std::string node;
+  std::int64_t since_ms = 0;
+  std::uint64_t step = 0;  // with which the others went on
+  std::string why;
+  bool operator==(const Departure&) const = default;
+};
+void fields(Is<Departure> auto& it, auto&& field) {
+  field("node", it.node, node_name().called("departed node"));
+  field("since_ms", it.since_ms, plain().time());
+  field("step", it.step);
+  field("why", it.why, line(kMostProblemBytes));
 }
 
 struct RunStatus {
@@ -177,9 +195,14 @@ struct RunStatus {
   std::uint64_t digest = 0;
   std::uint64_t digest_step = 0;
   std::uint64_t initial_digest = 0;
-  std::vector<MemberStatus> members;
-  std::uint32_t lineage = 1;    // how often it has begun: at its start, and with every resume
-  std::uint64_t from_step = 0;  // the step at which it began last
+  std::vector<MemberStatus> members;  // of the present view
+  std::uint32_t lineage = 1;          // how often it has begun: at its start, and with every resume
+  std::uint64_t from_step = 0;        // the step at which it began last
+  std::uint32_t view = 1;             // number of the present list of members
+  std::uint64_t view_step = 0;        // with which it began
+  std::int64_t view_since_ms = 0;     // and when
+  std::vector<Departure> left = {};   // who was a member once and is none now, by name
+  bool has_left(std::string_view node) const;
   // A run that came to its end, but not every member has its state on its disk.
   bool saved_by_all() const;
 };
@@ -215,6 +238,10 @@ void fields(Is<RunStatus> auto& it, auto&& field) {
   field("members", it.members, list(kMostMembers).not_shown().not_kept());
   field("lineage", it.lineage);
   field("from_step", it.from_step);
+  field("view", it.view, plain().not_kept());  // the record says it in its own words
+  field("view_step", it.view_step, plain().not_kept());
+  field("view_since_ms", it.view_since_ms, plain().time().not_kept());
+  field("left", it.left, list(kMostMembers).noun("a list of departures"));
 }
 
 struct MeshStatus {

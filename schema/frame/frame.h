@@ -26,6 +26,7 @@
 #include "schema/choices.h"
 #include "schema/control/control.h"
 #include "schema/described/rule.h"
+#include "schema/frame/view_frames.h"
 #include "schema/limits.h"
 #include "schema/place.h"
 
@@ -143,8 +144,9 @@ struct Vote {
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, state_hash = 0;
   double step_seconds = 0;  // the engine's measured forward + backward of the local batch
   std::uint32_t local_batch = 0;
-  double link_mbps = 0;       // payload rate, measured to all peers at once; 0 = not measured
-  std::uint16_t workers = 1;  // threads of the exchange
+  double link_mbps = 0;                          // payload rate, measured to all peers at once; 0 = not measured
+  std::uint16_t workers = 1;                     // threads of the exchange
+  std::uint64_t directory = 0, incarnation = 0;  // of the sender, as in ViewMember
 };
 void fields(Is<Vote> auto& it, auto&& field) {
   field("accepted", it.accepted);
@@ -158,6 +160,8 @@ void fields(Is<Vote> auto& it, auto&& field) {
   field("local_batch", it.local_batch);
   field("link_mbps", it.link_mbps);
   field("workers", it.workers, up_to(kMostExchangeThreads));
+  field("directory", it.directory);
+  field("incarnation", it.incarnation);
 }
 inline std::string odd(const Vote& it) {
   const auto is_measured = [](double value) { return std::isfinite(value) && value >= 0; };
@@ -173,6 +177,7 @@ struct Commit {
   Coding coding = Coding::kRaw;
   std::uint64_t window_bytes = kMostWindowBytes;           // credit: payload bytes that may be under way to one peer
   std::uint64_t chunk_parameters = kLargeChunkParameters;  // the most in a chunk, if the job sets no number
+  std::vector<ViewMember> members = {};                    // of the first view, by seat
   bool operator==(const Commit&) const = default;
 };
 void fields(Is<Commit> auto& it, auto&& field) {
@@ -180,6 +185,7 @@ void fields(Is<Commit> auto& it, auto&& field) {
   field("coding", it.coding);
   field("window_bytes", it.window_bytes, up_to(kMostWindowBytes));
   field("chunk_parameters", it.chunk_parameters, up_to(kLargeChunkParameters));
+  field("members", it.members, list(kMostMembers));
 }
 inline std::string odd(const Commit& it) {
   if (it.window_bytes < kLeastWindowBytes) return "a window of " + std::to_string(it.window_bytes) + " bytes";
@@ -327,7 +333,8 @@ void fields(Is<Ended> auto& it, auto&& field) {
 inline std::string odd(const Ended& it) { return has_ended(it.state) ? "" : "an end that is none"; }
 
 using FrameBody = std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report,
-                               Goodbye, Credit, Probe, ProbeReply, Refusal, Ended, Offer, Reached>;
+                               Goodbye, Credit, Probe, ProbeReply, Refusal, Ended, Offer, Reached, Suspect, Prepare,
+                               Promise, Outvoted, Accept, Accepted, Decide>;
 
 struct Frame {
   FrameHeader header;

@@ -78,6 +78,11 @@ std::size_t variable_bytes(const Body& body) {
   });
   return bytes;
 }
+std::size_t variable_bytes(const Accept& b) { return variable_bytes(b.view); }
+std::size_t variable_bytes(const Decide& b) { return variable_bytes(b.view); }
+std::size_t variable_bytes(const Promise& b) {
+  return b.unfit.size() + b.hears.size() * 4 + variable_bytes(b.accepted) + 2 * 8;
+}
 std::size_t variable_bytes(const Propose& b) { return b.run_id.size() + b.spec.size() + b.weights.size() * 2; }
 std::size_t variable_bytes(const StepFrame& b) {
   return b.digests.size() * 8 + (b.scalers.size() + b.statistics.size()) * 4;

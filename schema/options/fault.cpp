@@ -24,8 +24,10 @@ Result<Fault> parse_fault(std::string_view text) {
   std::replace(name.begin(), name.end(), '-', ' ');
   fault.disk = from_word<DiskPoint>(name);
   const bool of_disk = fault.kind == FaultKind::kFail || fault.kind == FaultKind::kFull;
-  if (fault.disk && fault.kind != FaultKind::kFlip) return fault;
+  if (fault.disk && fault.kind != FaultKind::kFlip && fault.kind != FaultKind::kPause) return fault;
   if (of_disk) return bad_value(name, "open, write, fsync or rename");
+  fault.change = from_word<ChangePoint>(name);
+  if (fault.change && fault.kind != FaultKind::kFlip) return fault;
   const std::optional<Phase> phase = from_word<Phase>(name);
   if (!phase) return bad_value(name, "a phase of a step, such as forward, scaler-wait or reduce");
   fault.phase = *phase;
@@ -33,7 +35,7 @@ Result<Fault> parse_fault(std::string_view text) {
 }
 
 std::string format_fault(const Fault& fault) {
-  std::string phase = fault.disk ? to_word(*fault.disk) : to_word(fault.phase);
+  std::string phase = fault.disk ? to_word(*fault.disk) : fault.change ? to_word(*fault.change) : to_word(fault.phase);
   std::replace(phase.begin(), phase.end(), ' ', '-');
   return std::string(to_word(fault.kind)) + "@" + phase + ":" + std::to_string(fault.step);
 }

@@ -114,6 +114,7 @@ std::string daemon_manual() {
   Manual page("tgd", 8, "node of a mesh that trains neural networks");
   page.heading("SYNOPSIS");
   page.paragraph("tgd --config FILE [--KEY VALUE]...");
+  page.paragraph("tgd recompute DIR [--data-dir DIR] [--threads N]");
   page.heading("DESCRIPTION");
   page.paragraph(
       "One tgd runs on every machine of a mesh, and no machine is special. Together they train one network at a time, "
@@ -123,6 +124,10 @@ std::string daemon_manual() {
       "Every key of tgd.conf(5) may be given in the file, as an option here, or in the environment as TGD_KEY "
       "(TGD_PEER_TIMEOUT). Options override the environment, which overrides the file.");
   page.paragraph("The log goes to stderr, one line for each event.");
+  page.paragraph(
+      "tgd recompute is no node: it computes a run that tgctl fetch got, or a node's own, again with all its members "
+      "in "
+      "one process, and says whether it comes to the digest that is recorded.");
   page.heading("OPTIONS");
   for (const ProgramOption& option : program_options())
     page.item((*option.letter == '\0' ? "" : "-" + std::string(option.letter) + ", ") + "--" + option.name +

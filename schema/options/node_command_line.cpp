@@ -170,7 +170,8 @@ std::string make_help() {
   std::string text =
       "tgd: a node that trains neural networks together with its peers.\n\n"
       "  tgd --config tgd.conf\n"
-      "  tgd --config tgd.conf --node node-b --threads 2\n\n"
+      "  tgd --config tgd.conf --node node-b --threads 2\n"
+      "  tgd recompute DIR             computes a fetched run again; see its --help\n\n"
       "Options; in the file as `key = value`, in the environment as TGD_KEY\n"
       "(TGD_PEER_TIMEOUT). Flags override the environment, which overrides the file.\n\n";
   for (const ProgramOption& option : program_options()) {

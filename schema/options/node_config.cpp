@@ -198,7 +198,7 @@ std::vector<Row> make_rows() {
       whole_row("keep-mib", &NodeConfig::keep_mib, {0, kMostMemoryMib},
                 "MiB that all runs may take on disk; beyond that runs are deleted as for keep-runs. 0 = no limit."));
   rows.push_back(duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
-                              "A peer without a sign of life for this long is dead."));
+                              "A peer without a sign of life for this long is dead; a run goes on without it."));
   rows.push_back(metrics_row());
   rows.push_back(choice_row("engine", &NodeConfig::engine,
                             "What trains here: cuda = an NVIDIA GPU, through the package tgd-cuda, or tgd does not "

@@ -28,10 +28,11 @@ ROOMS = {
     "daemon/access": set(),
     "daemon/mesh": {"daemon/access"},
     "daemon/mesh/probe": {"daemon/mesh"},
-    "daemon/store": {"daemon/step/replica.h", "daemon/step/state_arrays.h"},
+    "daemon/store": {"daemon/membership/voter.h", "daemon/step/replica.h", "daemon/step/state_arrays.h"},
     "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/access", "daemon/step/threads/progress.h", "daemon/doctor/diagnose.h"},
     "daemon/doctor": {"daemon/mesh", "daemon/membership/choose_exchange.h", "daemon/run/memory_check.h", "daemon/access", "daemon/step/job_layout.h"},
     "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/metrics", "daemon/store"},
+    "daemon/simulate": {"daemon/step", "daemon/exchange", "daemon/membership/view.h", "daemon/run/fitting.h", "daemon/run/preparation.h", "daemon/run/preparation_options.h", "daemon/store"},
     "daemon/metrics": {"daemon/step/threads/progress.h"},
     "daemon/forecast": {"daemon/step", "daemon/exchange", "daemon/membership/choose_exchange.h", "daemon/mesh"},
     "daemon/node": {"daemon"},
@@ -49,7 +50,7 @@ KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zli
 # What decides knows no clock, socket or thread.
 PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/code_bits", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/forecast/predict",
         "daemon/forecast/step_model", "daemon/step/job_layout", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
-        "daemon/mesh/probe/round_trips", "daemon/doctor/diagnose", "daemon/doctor/findings", "daemon/doctor/link_stream", "daemon/doctor/link_verdicts", "daemon/doctor/node_verdicts", "daemon/doctor/schedule", "daemon/doctor/survey", "daemon/doctor/thresholds")
+        "daemon/mesh/probe/round_trips", "daemon/simulate/simulated_view", "daemon/doctor/diagnose", "daemon/doctor/findings", "daemon/doctor/link_stream", "daemon/doctor/link_verdicts", "daemon/doctor/node_verdicts", "daemon/doctor/schedule", "daemon/doctor/survey", "daemon/doctor/thresholds")
 IMPURE = ("thread", "mutex", "chrono", "condition_variable", "zmq", "atomic", "sys/", "unistd.h", "fstream", "filesystem", "random")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)

@@ -444,6 +444,88 @@ TEST(StatusText, SharesOfABatchAreShownWhereTheyAreUneven) {
   EXPECT_NE(format_plan(plan).find("50, split by weight: node-a 38, node-b 12"), std::string::npos);
 }
 
+// node-c left at step 100.
+schema::RunStatus run_without_c() {
+  schema::RunStatus run = sample_run();
+  run.view = 2;
+  run.view_step = 100;
+  run.view_since_ms = kNowMs - 10'000;
+  run.left = {{"node-c", kNowMs - 10'000, 100, "no sign of life from node-c for 5 s"}};
+  run.members[1].seniority = 1;
+  return run;
+}
+
+TEST(StatusText, WhoLeftIsShownWithStepTimeAndReason) {
+  const std::string text = format_run(run_without_c(), kNowMs, kAnyColumns);
+  EXPECT_NE(text.find("2, from step 100 on, 2 of 3 members, node-b is the most senior\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("node-c  left      100   "), std::string::npos) << text;
+  EXPECT_NE(text.find("left at step 100, 2023-11-14T22:14:50Z: no sign of life from node-c for 5 s\n"),
+            std::string::npos)
+      << text;
+  expect_narrow(format_run(run_without_c(), kNowMs));
+  EXPECT_NE(format_runs({run_without_c()}, kNowMs).find("\n  2 of 3 members\n"), std::string::npos);
+  EXPECT_EQ(format_run(sample_run(), kNowMs).find("view"), std::string::npos);
+  schema::MeshStatus mesh = sample_mesh();
+  mesh.runs = {run_without_c()};
+  const auto run = ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0];
+  EXPECT_EQ(run["view"], 2);
+  EXPECT_EQ(run["view_step"], 100);
+  EXPECT_EQ(run["view_since"], "2023-11-14T22:14:50Z");
+  EXPECT_EQ(run["left"][0]["node"], "node-c");
+  EXPECT_EQ(run["left"][0]["step"], 100);
+  EXPECT_EQ(run["members"][1]["seniority"], 1);
+}
+
+TEST(StatusText, TheTimeLeftIsThatOfThePresentMembers) {
+  EXPECT_EQ(seconds_left(run_without_c(), kNowMs), 880 * 10.0 / 20);
+  schema::RunStatus run = run_without_c();
+  run.step = 100;
+  EXPECT_FALSE(seconds_left(run, kNowMs)) << "not a step yet";
+}
+
+TEST(Progress, NewsAreToldOnce) {
+  RunNews news;
+  schema::RunStatus run = sample_run();
+  EXPECT_EQ(news.update(run), "");
+  run.state = RunState::kPaused;
+  run.reason = "1 of 2 members is away; the run goes on as soon as node-b is back; `tgctl stop` keeps step 120";
+  EXPECT_EQ(news.update(run), "run first is PAUSED at step 120: " + run.reason);
+  EXPECT_EQ(news.update(run), "");
+  run = run_without_c();
+  EXPECT_EQ(news.update(run),
+            "run first goes on at step 100 with 2 of 3 members: node-c left at step 100: no sign of life from node-c "
+            "for 5 s");
+  EXPECT_EQ(news.update(run), "");
+  run.view = 3;
+  run.view_step = 110;
+  EXPECT_EQ(news.update(run), "run first goes on at step 110 with the same members");
+  RunNews late;
+  EXPECT_EQ(late.update(run), "") << "what was so before is no news";
+  run.state = RunState::kCompleted;
+  run.view = 4;
+  EXPECT_EQ(news.update(run), "") << "it is over";
+}
+
+TEST(Progress, PausedSaysWhyAndNothingOfTheTimeLeft) {
+  ProgressLine progress;
+  PlainPace pace;
+  schema::RunStatus run = run_without_c();
+  progress.update(run, 0, 80);
+  run.step = 130;
+  EXPECT_NE(progress.update(run, 2000, 100).find("2m54s left  2 of 3 members  loss"), std::string::npos)
+      << progress.update(run, 2000, 100);
+  EXPECT_TRUE(pace.due(run, 2000));
+  run.state = RunState::kPaused;
+  run.reason = "2 of 2 members are away, which nobody can see";
+  EXPECT_EQ(progress.update(run, 4000, 80), "PAUSED  step 130/1000  " + run.reason);
+  EXPECT_EQ(schema::text_width(progress.update(run, 4000, 40)), 40u);
+  EXPECT_FALSE(pace.due(run, 400'000)) << "RunNews has said it";
+  run.state = RunState::kRunning;
+  EXPECT_TRUE(pace.due(run, 400'500));
+  run.step = 131;
+  EXPECT_EQ(progress.update(run, 404'000, 80).find("left"), std::string::npos) << "no rate across a pause";
+}
+
 TEST(Progress, LineSaysWhereTheRunIsAndWhenItEnds) {
   ProgressLine progress;
   schema::RunStatus run = sample_run();

@@ -42,6 +42,18 @@ TEST_F(ControlCalls, EveryTokenAnswersItsOwnClient) {
   two.receive_reply<VersionReply>(23);
 }
 
+// Each member of a PAUSED run stops for itself.
+TEST_F(ControlCalls, AStopMayGoToAnotherNode) {
+  start_mesh();
+  TestClient client(control_port(kA));
+  client.send({1, StopRequest{"run-1", "node-b"}});
+  const auto [token, stop] = node(kB).next_call<StopRequest>();
+  EXPECT_EQ(stop.run, "run-1");
+  EXPECT_EQ(stop.node, "");
+  node(kB).server().reply(token, StopReply{"run-1", schema::RunState::kStopping});
+  EXPECT_EQ(client.receive_reply<StopReply>(1).run_id, "run-1");
+}
+
 TEST_F(ControlCalls, AResumeIsTheNodesToAnswer) {
   start_mesh();
   TestClient client(control_port(kA));

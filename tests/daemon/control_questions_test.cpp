@@ -98,6 +98,11 @@ TEST_F(QuestionsTest, ARelayTakesOnlyItsPeersAnswer) {
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(std::get<SliceReply>(answer->body).data, "line\n");
   EXPECT_EQ(answer->client.request_id, 9u);
+  // A stop of another node, too, is answered by that node.
+  const auto stop = questions.relay({"client", 10}, kB, schema::StopRequest{"r"}, 1000);
+  const auto stopped = questions.peer_replied(kB, {*stop, schema::StopReply{"r", schema::RunState::kStopping}});
+  ASSERT_TRUE(stopped.has_value());
+  EXPECT_TRUE(std::holds_alternative<schema::StopReply>(stopped->body));
 }
 
 TEST_F(QuestionsTest, ARelayThatIsNotAnsweredNamesItsNode) {

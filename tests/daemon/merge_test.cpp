@@ -160,6 +160,64 @@ TEST(Merge, ASilentNodeKeepsARowWithoutADigest) {
   EXPECT_EQ(merged.nodes[2].state, schema::NodeState::kUnreachable);
 }
 
+// node-c left node-a and node-b at step 8.
+RunStatus told_without_c(const std::string& node) {
+  RunStatus run = told(node, "r", RunState::kRunning);
+  run.view = 2;
+  run.members.pop_back();
+  run.left = {{"node-c", 2000, 8, "no sign of life from node-c for 5 s"}};
+  return run;
+}
+
+TEST(Merge, ALaterViewIsTheRunWhoeverIsAsked) {
+  for (const RunState behind : {RunState::kRunning, RunState::kPaused, RunState::kInterrupted}) {
+    const MeshStatus a = mesh("node-a", {told_without_c("node-a")}), b = mesh("node-b", {told_without_c("node-b")}),
+                     c = mesh("node-c", {told("node-c", "r", behind)});
+    for (const MeshStatus& merged :
+         {merge_statuses(a, {b, c}), merge_statuses(b, {c, a}), merge_statuses(c, {a, b}), merge_statuses(c, {b, a})}) {
+      const RunStatus& run = merged.runs.at(0);
+      EXPECT_EQ(run.state, RunState::kRunning);
+      EXPECT_EQ(run.view, 2u);
+      ASSERT_EQ(run.members.size(), 2u) << "who left is no member";
+      for (const MemberStatus& row : run.members) EXPECT_EQ(row.digest, 0xd1u) << row.node;
+      ASSERT_EQ(run.left.size(), 1u);
+      EXPECT_EQ(run.left[0].step, 8u);
+    }
+  }
+}
+
+TEST(Merge, AMemberOfTheLaterViewThatDoesNotAnswerKeepsItsRow) {
+  const MeshStatus merged = merge_statuses(mesh("node-c", {told("node-c", "r", RunState::kInterrupted)}),
+                                           {mesh("node-b", {told_without_c("node-b")})});
+  const RunStatus& run = merged.runs.at(0);
+  ASSERT_EQ(run.members.size(), 2u);
+  EXPECT_EQ(run.members[0].node, "node-a");
+  EXPECT_EQ(run.members[0].digest, 0u);
+  EXPECT_EQ(run.members[1].digest, 0xd1u);
+}
+
+TEST(Merge, WhoLeftCountsNeitherForTheSavingNorForTheWaiting) {
+  RunStatus a = told_without_c("node-a"), b = told_without_c("node-b"), c = told("node-c", "r", RunState::kCompleted);
+  a.state = b.state = RunState::kCompleted;
+  a.reason = b.reason = "";
+  a.members[1].wait_share = 0.5;
+  c.members[2].save = schema::SaveState::kNothing;
+  const MeshStatus merged = merge_statuses(mesh("node-a", {a}), {mesh("node-b", {b}), mesh("node-c", {c})});
+  EXPECT_EQ(merged.runs[0].reason, "");
+  EXPECT_TRUE(merged.runs[0].saved_by_all());
+  EXPECT_NEAR(merged.runs[0].members[1].wait_share, 0.5, 1e-12);
+}
+
+TEST(Merge, OfOneViewWhoGoesOnKnowsMoreThanWhoLeft) {
+  const MeshStatus left = mesh("node-a", {told("node-a", "r", RunState::kInterrupted)}),
+                   paused = mesh("node-b", {told("node-b", "r", RunState::kPaused)});
+  for (const MeshStatus& merged : {merge_statuses(left, {paused}), merge_statuses(paused, {left})}) {
+    EXPECT_EQ(merged.runs[0].state, RunState::kPaused);
+    EXPECT_EQ(merged.runs[0].reason, "says node-b");
+    EXPECT_EQ(merged.runs[0].members[0].state, RunState::kInterrupted);
+  }
+}
+
 // Only one pair of nodes is cut: the asked node sees both, and none of them could join a run with the other.
 TEST(Merge, ANodeThatAnotherOneCannotReachIsNotUp) {
   MeshStatus own = mesh("node-a", {});

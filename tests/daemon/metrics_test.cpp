@@ -32,6 +32,8 @@ Numbers sample_numbers() {
   numbers.accuracy_5 = 0.75;
   numbers.run_state = schema::RunState::kRunning;
   numbers.run_step = 20;
+  numbers.view_changes = 3;
+  numbers.members_away = 1;
   numbers.run_started = 1'700'000'000.5;
   numbers.checkpoint_every = 60;
   numbers.saved = 1'700'000'050;
@@ -75,6 +77,8 @@ TEST(MetricsText, SaysWhatTheNodeHasCounted) {
   EXPECT_EQ(lines_with(text, "tgd_data_wait_seconds_total"), (Lines{"tgd_data_wait_seconds_total 1.25"}));
   EXPECT_EQ(lines_with(text, "tgd_loss"), (Lines{"tgd_loss 0.25"}));
   EXPECT_EQ(lines_with(text, "tgd_accuracy"), (Lines{"tgd_accuracy{top=\"1\"} 0.5", "tgd_accuracy{top=\"5\"} 0.75"}));
+  EXPECT_EQ(lines_with(text, "tgd_view_changes_total"), (Lines{"tgd_view_changes_total 3"}));
+  EXPECT_EQ(lines_with(text, "tgd_members_away"), (Lines{"tgd_members_away 1"}));
   EXPECT_EQ(lines_with(text, "tgd_run_state").size(), words_of(schema::RunState()).size());
   EXPECT_EQ(lines_with(text, "tgd_run_state{state=\"RUNNING\"}"), (Lines{"tgd_run_state{state=\"RUNNING\"} 1"}));
   EXPECT_EQ(lines_with(text, "tgd_run_state{state=\"FAILED\"}"), (Lines{"tgd_run_state{state=\"FAILED\"} 0"}));

@@ -31,6 +31,9 @@ TEST(RunRecord, EveryFieldComesBack) {
   row.phase_ms = row.phase_limit_ms = 0;
   row.states.clear();  // nor what else lies on the disk
   record.status.members = {row};
+  record.status.view = record.view;
+  record.status.view_step = 0;  // views.jsonl says that
+  record.status.view_since_ms = 0;
   const Result<RunRecord> read = record_from_json(record_to_json(record));
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(schema::told(*read), schema::told(record));
@@ -40,8 +43,8 @@ TEST(RunRecord, EveryFieldComesBack) {
 }
 
 TEST(RunRecord, NoMemberIsForgotten) {
-  // The status's id and initial digest are the record's own; spec, own, node and status are no fields.
-  const std::size_t own = schema::rules_of<RunRecord>().size() - schema::rules_of<schema::RunStatus>().size() + 2;
+  // The status's id, view and initial digest are the record's own; spec, own, node and status are no fields.
+  const std::size_t own = schema::rules_of<RunRecord>().size() - schema::rules_of<schema::RunStatus>().size() + 3;
   EXPECT_EQ(own + 4, schema::member_count<RunRecord>());
   EXPECT_EQ(schema::rules_of<MemberRecord>().size(), schema::member_count<MemberRecord>());
   EXPECT_EQ(schema::rules_of<MemberEnd>().size(), schema::member_count<MemberEnd>());
@@ -80,6 +83,12 @@ TEST(RunRecord, TellsOfItsStretch) {
   EXPECT_EQ(stretch.weights, record.weights);
   EXPECT_EQ(stretch.builds, record.builds);
   EXPECT_EQ(stretch.ended, "FAILED: a \"reason\"");
+}
+
+TEST(RunRecord, OfWhoLeftTheStretchEndsWhereItLeft) {
+  RunRecord record = sample_record("run-1", "node-a", schema::RunState::kCompleted);
+  record.own_row().step = 80;
+  EXPECT_EQ(stretch_of(record).to_step, 80u);
 }
 
 TEST(RunRecord, IsReadableForPeople) {

@@ -59,6 +59,7 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   status.digest = 0xabcdef0123456789;
   status.digest_step = 120;
   status.initial_digest = record.initial_digest;
+  status.left = {{"node-d", 1'512'378'000'100, 90, "node-d was shut down"}};
   schema::MemberStatus own;
   own.node = node;
   own.state = state;
@@ -68,6 +69,7 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   own.wait_share = 0.25;
   own.data_wait_share = 0.125;
   own.samples = 48;
+  own.seniority = 2;
   status.members = {own};
   return record;
 }

@@ -344,5 +344,42 @@ TEST_F(RunStoreResumeTest, AFullDiskCostsNoStateAndIsSaid) {
   EXPECT_EQ(stretches(), "1:INTERRUPTED ");
 }
 
+// Members change while it goes on: a line for each view, and status shows what it showed.
+TEST_F(RunStoreResumeTest, AViewThatEndsLeavesItsLineAndTheRunGoesOn) {
+  open();
+  RunRecord first = record(RunState::kRunning);
+  ASSERT_TRUE(store->write(first).ok());
+  Stretch ended = stretch_of(first);
+  ended.to_step = 30;
+  ended.ended = "CHANGED: without node-b";
+  RunRecord next = first;
+  next.view = 2;
+  next.member_names = {"node-a", "node-c"};
+  next.weights = {1, 1};
+  next.from = {1, 1, 30, 0xcd};
+  next.status.step = 30;
+  schema::RunStatus shown = first.status;
+  shown.step = 31;
+  store->update(shown);
+  ASSERT_TRUE(store->change_view(next, ended).ok());
+  EXPECT_EQ(store->statuses().at(0).step, 31u);
+  const std::vector<Stretch> lines = stretches_in(run_file(kViewsFile));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].view, 1u);
+  EXPECT_EQ(lines[0].to_step, 30u);
+  EXPECT_EQ(lines[0].ended, "CHANGED: without node-b");
+  // A checkpoint's record, then the end.
+  next.status.step = 35;
+  ASSERT_TRUE(store->keep(next).ok());
+  EXPECT_EQ(store->recorded("run-1")->stretches, 1u);
+  next.status.state = RunState::kStopped;
+  ASSERT_TRUE(store->write(next).ok());
+  const std::vector<Stretch> all = stretches_in(run_file(kViewsFile));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].view, 2u);
+  EXPECT_EQ(all[1].from.step, 30u);
+  EXPECT_EQ(all[1].members, (std::vector<std::string>{"node-a", "node-c"}));
+}
+
 }  // namespace
 }  // namespace tg::daemon

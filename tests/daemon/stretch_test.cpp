@@ -61,7 +61,7 @@ TEST_F(StretchTest, EveryFieldComesBack) {
   EXPECT_EQ(stretch_to_line(stretch(2)),
             R"({"lineage":2,"key":"0000000000000048","view":1,"from":{"lineage":1,"view":1,"step":100,)"
             R"("digest":"00000000000000ab"},"to_step":200,"members":["node-a","node-b"],"weights":[1,3],)"
-            R"("builds":{"node-a":"cpu oneDNN 2.6.3"},"ended":"INTERRUPTED: node-a ended"})");
+            R"("builds":{"node-a":"cpu oneDNN 2.6.3"},"settings":{},"ended":"INTERRUPTED: node-a ended"})");
 }
 
 TEST_F(StretchTest, LinesAreAddedAndTheSameStretchIsOneLine) {
@@ -78,6 +78,19 @@ TEST_F(StretchTest, LinesAreAddedAndTheSameStretchIsOneLine) {
   EXPECT_EQ(stretches_in(path).back().ended, "COMPLETED");
   EXPECT_EQ(read_text(path),
             stretch_to_line(stretch(1)) + "\n" + stretch_to_line(stretch(1, 2)) + "\n" + stretch_to_line(ended) + "\n");
+}
+
+TEST_F(StretchTest, TheFirstViewOfALineageHasAllItsNodes) {
+  EXPECT_FALSE(first_view_in(path, 1));
+  Stretch smaller = stretch(2, 2);
+  smaller.members = {"node-b"};
+  smaller.weights = {3};
+  for (const Stretch& one : {stretch(1), stretch(2), smaller, stretch(3)}) add(one);
+  const std::optional<Stretch> first = first_view_in(path, 2);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->members, (std::vector<std::string>{"node-a", "node-b"}));
+  EXPECT_EQ(first->key, 72u);
+  EXPECT_FALSE(first_view_in(path, 4));
 }
 
 TEST_F(StretchTest, ATornLastLineIsDroppedAndWrittenAnew) {

@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/run/fitting.h"
+#include "daemon/run/memory_check.h"
 #include "daemon/run/preparation.h"
 #include "daemon/step/job_layout.h"
 #include "engine/compute_device.h"
@@ -177,6 +179,7 @@ TrainingKit kit_in(kernels::Home& home, const schema::JobSpec& job) {
   const auto view = std::make_shared<PreparedView>();
   view->run = prepared;
   TrainingKit kit;
+  kit.part = {Rank(0), {1}, schema::resolved_global_batch(job, 1)};
   kit.prepared = prepared;
   kit.view = view;
   kit.tensors = home.make_kernels();
@@ -189,21 +192,25 @@ TrainingKit kit_in(kernels::Home& home, const schema::JobSpec& job) {
 struct Trained {
   const std::unique_ptr<kernels::Home> home = simulation::home_under_test(*kernels::available().front());
   std::shared_ptr<const Prepared> prepared;
+  std::vector<std::pair<std::uint32_t, Result<std::shared_ptr<const PreparedView>>>> fitted;
   std::vector<StepEvent> events;
   std::counting_semaphore<> told{0};
   Progress progress;
   Trainer trainer;
 
-  explicit Trained(const schema::JobSpec& job, const MakeKit& make_kit = kit_in)
-      : trainer(
-            {job, Rank(0), {1}, schema::resolved_global_batch(job, 1)},
-            [this, job, make_kit](const std::function<void()>&) { return make_kit(*home, job); }, progress,
-            FaultInjection(), std::make_shared<Timeline>(), hooks()) {
+  explicit Trained(const schema::JobSpec& job, const MakeKit& make_kit = kit_in, const Trainer::Refit& refit = {})
+      : trainer({.job = job},
+                {[this, job, make_kit](const std::function<void()>&) { return make_kit(*home, job); }, refit}, progress,
+                FaultInjection(), std::make_shared<Timeline>(), hooks()) {
     EXPECT_TRUE(told.try_acquire_for(kPatience));
   }
   Trainer::Hooks hooks() {
     return {[this](Result<std::shared_ptr<const PreparedView>> result) {
               prepared = std::move(result).value()->run;
+              told.release();
+            },
+            [this](std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result) {
+              fitted.emplace_back(view, std::move(result));
               told.release();
             },
             [this](StepEvent&& event) {
@@ -256,14 +263,14 @@ TEST(Trainer, EndsPreparingWhenItGoes) {
   };
   Progress progress;
   {
-    const Trainer trainer(
-        {schema::JobSpec(), Rank(0), {1}, 64},
-        [prepares, ended](const std::function<void()>& advance) -> Result<TrainingKit> {
-          const AtEnd at_end{ended};
-          prepares->release();
-          while (true) advance();
-        },
-        progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
+    const Trainer trainer({},
+                          {[prepares, ended](const std::function<void()>& advance) -> Result<TrainingKit> {
+                             const AtEnd at_end{ended};
+                             prepares->release();
+                             while (true) advance();
+                           },
+                           {}},
+                          progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
     ASSERT_TRUE(prepares->try_acquire_for(kPatience));
   }
   EXPECT_TRUE(ended->try_acquire_for(kPatience));
@@ -275,16 +282,16 @@ TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
              goes_on = std::make_shared<std::binary_semaphore>(0);
   Progress progress;
   {
-    const Trainer trainer(
-        {schema::JobSpec(), Rank(0), {1}, 64, "run-1"},
-        [prepares, goes_on](const std::function<void()>& advance) -> Result<TrainingKit> {
-          prepares->release();
-          goes_on->acquire();
-          advance();
-          ADD_FAILURE() << "nobody needs this any more";
-          return Error{ErrorKind::kFailed, ""};
-        },
-        progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
+    const Trainer trainer({.job = {}, .run = "run-1"},
+                          {[prepares, goes_on](const std::function<void()>& advance) -> Result<TrainingKit> {
+                             prepares->release();
+                             goes_on->acquire();
+                             advance();
+                             ADD_FAILURE() << "nobody needs this any more";
+                             return Error{ErrorKind::kFailed, ""};
+                           },
+                           {}},
+                          progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
     ASSERT_TRUE(prepares->try_acquire_for(kPatience));
     EXPECT_EQ(progress.left_behind.what(), "");
   }
@@ -306,7 +313,7 @@ TEST(Preparation, EndsAtEachOfItsWords) {
   schema::JobSpec job;
   job.data_train = job.data_test = 16;
   job.global_batch = 8;
-  const PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .members = 1, .node = ""};
+  const PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .node = ""};
   std::size_t words = 0;
   const auto kit = prepare(options, kAlone, compute, [&] { ++words; });
   ASSERT_TRUE(kit.ok()) << kit.error().message;
@@ -330,7 +337,7 @@ TEST(Preparation, EndsWhileItReadsParameters) {
   schema::JobSpec job;
   job.data_train = job.data_test = 16;
   job.global_batch = 8;
-  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .members = 1, .node = ""};
+  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .node = ""};
   std::size_t drawn = 0, read = 0;
   const auto first = prepare(options, kAlone, compute, [&] { ++drawn; });
   ASSERT_TRUE(first.ok()) << first.error().message;
@@ -355,7 +362,7 @@ TEST(Preparation, TellsOfEachImageAndThatThereAreNoMore) {
   job.data_train = job.data_test = 16;
   job.global_batch = 8;
   std::vector<std::pair<std::size_t, std::size_t>> told;
-  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .members = 1, .node = ""};
+  PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .node = ""};
   options.images = [&](std::size_t done, std::size_t of) { told.emplace_back(done, of); };
   ASSERT_TRUE(prepare(options, kAlone, compute, [] {}).ok());
   ASSERT_GT(told.size(), 1u);
@@ -553,6 +560,165 @@ TEST(Trainer, CarriesOutTheOrderAfterAnAbandonedOne) {
     EXPECT_EQ(ready.of.step, Step(6));
   }
   EXPECT_EQ(std::get<Evaluated>(run.events.back()).of.view, 3u);
+}
+
+// What a refit does to the kit of these tests.
+Status take_part(TrainingKit& kit, const ViewPart& part) {
+  kit.part = part;
+  const auto view = std::make_shared<PreparedView>(*kit.view);
+  view->local_batch = static_cast<std::uint32_t>(part.share().count);
+  kit.view = view;
+  return {};
+}
+
+// A job whose batch is known, in several buckets.
+schema::JobSpec job_of_eight() {
+  schema::JobSpec job;
+  job.weight_decay = 0;
+  job.global_batch = 8;
+  job.bucket_parameters = 1'000;
+  return job;
+}
+
+TEST(Trainer, WeighsItsGradientByTheViewThatItIsFittedTo) {
+  const schema::JobSpec job = job_of_eight();
+  Trained run(job, kit_in, [](TrainingKit& kit, const ViewPart& part, Step first, const std::function<void()>&) {
+    EXPECT_EQ(first, Step(5));
+    return take_part(kit, part);
+  });
+  const Layout layout = make_layout(tiny_segments(), layout_options(job, 3, {}));
+  run.trainer.refit(4, {Rank(1), {1, 2, 1}, 8}, Step(5));
+  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  ASSERT_EQ(run.fitted.size(), 1u);
+  EXPECT_EQ(run.fitted[0].first, 4u);
+  EXPECT_EQ(run.fitted[0].second.value()->local_batch, 4u);
+  run.trainer.train({4, Step(5)}, layout, run.prepared->replica->parameters(), false);
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  EXPECT_EQ(run.copy_of(run.trainer.gradients()), EngineAtHome::gradient(3.0F / 8.0F));
+}
+
+// Another change comes while the engine is being made: only the last order is told of.
+TEST(Trainer, DropsARefitThatWasAbandoned) {
+  const auto came = std::make_shared<std::counting_semaphore<>>(0);
+  Trained run(job_of_eight(), kit_in,
+              [came](TrainingKit& kit, const ViewPart& part, Step, const std::function<void()>& advance) {
+                if (part.weights.size() > 2) {
+                  kit.engine.reset();
+                  came->release();
+                  while (true) advance();  // until nobody needs it any more
+                }
+                return take_part(kit, part);
+              });
+  run.trainer.refit(2, {Rank(0), {1, 1, 1}, 8}, Step(0));
+  ASSERT_TRUE(came->try_acquire_for(kPatience));
+  run.trainer.abandon();
+  run.trainer.refit(3, {Rank(0), {1, 1}, 8}, Step(0));
+  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  ASSERT_EQ(run.fitted.size(), 1u);
+  EXPECT_EQ(run.fitted[0].first, 3u);
+}
+
+// A share that does not fit is told, and nothing comes of it; neither does of an engine that has failed, until another
+// one is made.
+TEST(Trainer, GoesOnWithTheNextEngine) {
+  const schema::JobSpec job = job_of_eight();
+  kernels::Home* home = nullptr;
+  Trained run(
+      job,
+      [&home](kernels::Home& lives_in, const schema::JobSpec& of) {
+        home = &lives_in;
+        return kit_in(lives_in, of);
+      },
+      [&home](TrainingKit& kit, const ViewPart& part, Step, const std::function<void()>&) -> Status {
+        if (part.share().count > 4) return Error{ErrorKind::kRefused, "8 samples do not fit"};
+        if (!kit.engine) kit.engine = std::make_unique<EngineAtHome>(*home);
+        return take_part(kit, part);
+      });
+  const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
+  run.trainer.refit(2, {Rank(0), {1}, 8}, Step(0));
+  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  EXPECT_EQ(run.fitted.back().second.error().message, "8 samples do not fit");
+  run.trainer.train({2, Step(0)}, layout, run.prepared->replica->parameters(), false);  // nothing comes
+  run.trainer.abandon();
+  run.trainer.refit(3, {Rank(0), {1, 1}, 8}, Step(0));
+  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  EXPECT_TRUE(run.fitted.back().second.ok());
+  run.trainer.train({3, Step(0)}, layout, run.prepared->replica->parameters(), false);
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  for (const StepEvent& event : run.events) EXPECT_EQ(std::get<GradientReady>(event).of.view, 3u);
+}
+
+// A kit of real engines, as a node prepares it.
+struct Kit {
+  kernels::HostHome host{*kernels::available().front()};
+  const engine::ComputeDevice compute{host};
+  PreparationOptions options{.job = {}, .data_dir = "", .threads = 1, .node = "node-a"};
+  TrainingKit kit;
+
+  explicit Kit(std::uint64_t global_batch, ViewPart part, std::uint64_t memory_bytes = 0) {
+    options.job.data_train = options.job.data_test = 16;
+    options.job.global_batch = part.global_batch = global_batch;
+    options.memory_bytes = memory_bytes;
+    Result<TrainingKit> made = prepare(options, part, compute, [] {});
+    EXPECT_TRUE(made.ok()) << (made ? "" : made.error().message);
+    if (made) kit = *std::move(made);
+  }
+  Status fit(ViewPart part, std::uint64_t first) {
+    part.global_batch = options.job.global_batch;
+    return refit(options, kit, part, Step(first), compute, [] {});
+  }
+  // Forward and backward of the step that the samples begin at.
+  std::vector<float> gradient() {
+    kit.engine->forward(kit.prepared->replica->parameters().address(), kit.batches->next());
+    kit.engine->backward(static_cast<float>(kit.part.factor()), kit.gradients.floats().address(),
+                         [](std::size_t, std::size_t) {});
+    std::vector<float> values(kit.prepared->model.segments.padded_count());
+    kit.prepared->replica->copy_out(kit.gradients.floats(), 0, values);
+    return values;
+  }
+};
+
+TEST(Preparation, FitsAnotherShareAsIfItHadBegunWithIt) {
+  const ViewPart of_three{.self = Rank(1), .weights = {1, 1, 2}}, of_two{.self = Rank(0), .weights = {1, 2}};
+  Kit refitted(12, of_three), fresh(12, of_two);
+  EXPECT_EQ(refitted.kit.view->local_batch, 3u);
+  (void)refitted.gradient();  // of step 0; the next ones are being filled
+  ASSERT_TRUE(refitted.fit(of_two, 1).ok());
+  EXPECT_EQ(refitted.kit.view->local_batch, 4u);
+  EXPECT_GT(refitted.kit.view->step_seconds, 0);
+  fresh.kit.batches->seek(1);
+  EXPECT_EQ(refitted.gradient(), fresh.gradient());
+}
+
+TEST(Preparation, KeepsTheEngineOfAsManySamples) {
+  Kit one(12, {.self = Rank(1), .weights = {1, 1, 1}}), other(12, {.self = Rank(0), .weights = {1, 2}});
+  const engine::Engine* const engine = one.kit.engine.get();
+  const engine::BatchSource* const batches = one.kit.batches.get();
+  ASSERT_TRUE(one.fit({.self = Rank(1), .weights = {1, 1, 1}}, 0).ok());
+  EXPECT_EQ(one.kit.engine.get(), engine);
+  EXPECT_EQ(one.kit.batches.get(), batches);
+  ASSERT_TRUE(one.fit({.self = Rank(0), .weights = {1, 2}}, 2).ok());  // four samples, but other ones
+  EXPECT_EQ(one.kit.engine.get(), engine);
+  EXPECT_EQ(one.kit.batches->next_step(), 2u);
+  other.kit.batches->seek(2);
+  EXPECT_EQ(one.gradient(), other.gradient());
+}
+
+// Alone it has 64 times as many samples.
+TEST(Preparation, RefusesALargerShareThatDoesNotFit) {
+  const ViewPart small{.self = Rank(0), .weights = {1, 63}}, alone{.self = Rank(0), .weights = {1}};
+  std::uint64_t bytes = 0;
+  {
+    const Kit free(4096, small);
+    bytes = least_run_bytes(free.options.job, free.kit.prepared->model, 2, 1) + free.kit.view->activation_bytes +
+            (8u << 20);
+  }
+  Kit bounded(4096, small, bytes);
+  const Status fits = bounded.fit(alone, 0);
+  ASSERT_FALSE(fits.ok());
+  EXPECT_EQ(fits.error().kind, ErrorKind::kRefused);
+  EXPECT_TRUE(fits.error().message.starts_with("node-a: ")) << fits.error().message;
+  EXPECT_TRUE(bounded.fit(small, 0).ok()) << "the room is still there";
 }
 
 // The samples of a step are the step's, whatever came before it.

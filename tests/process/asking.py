@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from patience import PATIENCE
+from patience import PATIENCE, communicate
 
 TGCTL = os.environ.get("TGCTL", "tgctl")
 FINAL = ("STOPPED", "COMPLETED", "FAILED", "INTERRUPTED")  # nothing of it goes on
@@ -53,13 +53,7 @@ class Follower:
         return self.process.stdout.readline().strip()
 
     def finish(self, patience=None):
-        patience = PATIENCE if patience is None else patience
-        try:
-            out, err = self.process.communicate(timeout=patience)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            out, err = self.process.communicate()
-            raise AssertionError(f"{' '.join(self.arguments)} did not end within {patience:g} s:\n{out}{err}") from None
+        out, err = communicate(self.process, PATIENCE if patience is None else patience)
         return Answer(self.process.returncode, out, err)
 
     def kill(self):

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
+from changes import check_end, wait_for_change, wait_recorded
 from mesh import Mesh
 from node import OF_TESTS, TGD
 from patience import PATIENCE
@@ -140,22 +141,35 @@ class Mixed(WithModules):
             self.assertRegex(answer.err, r"the run needs \d+ MiB of memory on Stand-in \(device 1\) and 1 MiB of its 8192 MiB are free \(\d+ MiB of the need are kept")
 
     def test_a_device_that_dies_in_a_run(self):
+        why = r"node-a step \d+: the engine failed: \w+: device lost"
         for threads in (1, 2):  # the exchange on the node's own thread, on helpers
             lone = {0: {"engine": "cuda", "device": 3, "threads": threads}}
             with self.subTest(threads=threads), self.mesh(2, {0: "stand_in", 1: None}, per_node=lone) as mesh:
-                answer = mesh.ctl("start", mesh.job_file({"steps": 2000, "digest-every": 1, "exchange": "sharded"}))
-                self.assertNotEqual(answer.code, 0)
-                why = r"node-a step \d+: the engine failed: \w+: device lost"
+                answer = mesh.ctl_ok("start", mesh.job_file({"steps": 100, "digest-every": 1, "exchange": "sharded"}))
+                run = answer.out.strip()
                 self.assertRegex(" ".join(answer.err.split()), why)
+                self.assertRegex(wait_for_change(mesh[1], run, members=1).why, why)
+                check_end([mesh[1]], run)
+                self.assertEqual(wait_recorded(mesh[0], run, "COMPLETED")["own"]["save"], "nothing saved")
                 for node in (0, 1):
-                    run = mesh.status(node=node)["runs"][0]
-                    self.assertEqual(run["state"], "FAILED")
-                    self.assertRegex(run["reason"], why)
-                self.assertRegex(" ".join(mesh.ctl_ok("status", run["id"]).out.split()), why)
+                    shown = mesh.run(run, node=node)
+                    self.assertEqual((shown["state"], [one["node"] for one in shown["left"]]), ("COMPLETED", ["node-a"]))
+                    self.assertRegex(shown["left"][0]["why"], why)
+                self.assertRegex(" ".join(mesh.ctl_ok("status", run).out.split()), why)
                 again = mesh.ctl("start", mesh.job_file({}), node=1)
                 self.assertNotEqual(again.code, 0)
                 self.assertRegex(again.err, "node-a cannot prepare the run: .*device lost")
                 self.assertTrue(mesh[0].alive())
+
+    def test_all_devices_die_in_a_run(self):
+        """Then nobody can go on, and each says why."""
+        with self.mesh(2, {0: "stand_in", 1: "stand_in"}, {"engine": "cuda", "device": 3}) as mesh:
+            answer = mesh.ctl("start", mesh.job_file({"steps": 2000, "digest-every": 1, "exchange": "sharded"}))
+            self.assertEqual(answer.code, 5, answer)
+            for node in (0, 1):
+                run = mesh.status(node=node)["runs"][0]
+                self.assertEqual(run["state"], "FAILED")
+                self.assertRegex(run["reason"], r"node-[ab] step \d+: the engine failed: \w+: device lost")
 
     def test_a_device_that_does_not_answer(self):
         with self.mesh(1, {0: "stand_in"}, {"engine": "cuda", "device": 2}) as mesh:

@@ -102,7 +102,7 @@ class Verified(unittest.TestCase):
         for node in mesh.nodes:
             self.assertIn(f"{node.name}'s metrics.jsonl is damaged: it has 100 bytes", answer.err)
         self.assertIn("no metrics.jsonl: no member that answers has a good one", answer.err)
-        self.assertEqual(sorted(os.listdir(folder)), sorted(["model.json", "predict.py", "run.json", *MODELS]))
+        self.assertEqual(sorted(os.listdir(folder)), sorted(["members.json", "model.json", "predict.py", "run.json", "views.jsonl", *MODELS]))
         for node in mesh.nodes:
             os.truncate(node.run_file(run, "run.json"), 100)
         answer = mesh.ctl_ok("fetch", run, "-o", folder, "--force")
@@ -118,7 +118,7 @@ class Verified(unittest.TestCase):
         self.assertLessEqual({"model.json", "predict.py"}, set(os.listdir(folder)))
         replayed = mesh.start({"compute": "replay", "steps": 2, "data": None, "data-train": None, "data-test": None})
         self.assertIn("no model.json and no predict.py", mesh.ctl_ok("fetch", replayed, "-o", folder, "--force").err)
-        self.assertEqual(sorted(os.listdir(folder)), ["metrics.jsonl", *sorted(MODELS), "run.json"])
+        self.assertEqual(sorted(os.listdir(folder)), sorted(["members.json", "metrics.jsonl", *MODELS, "run.json", "views.jsonl"]))
 
     def test_a_damaged_record_is_passed_over(self):
         mesh, run = self.mesh, self.run_id

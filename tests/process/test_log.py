@@ -8,6 +8,7 @@ import threading
 import time
 import unittest
 
+from changes import wait_for_change
 from mesh import Mesh
 from patience import PATIENCE, Elapsed, wait_until
 
@@ -115,8 +116,8 @@ class Stderr(unittest.TestCase):
                     took = self.ends(mesh[1], number, PROMPT_SECONDS)
                     print(f"{signal.Signals(number).name} with a log that nobody reads: ended after {took:.2f} s")
                     # It said goodbye and saved.
-                    wait_until("node-a sees the end", lambda: mesh.run(run)["state"] == "INTERRUPTED")
-                    self.assertIn("node-b was shut down", mesh.run(run)["reason"])
+                    self.assertEqual(mesh[1].record(run)["state"], "INTERRUPTED")
+                    self.assertEqual(wait_for_change(mesh[0], run, members=1).why, "node-b was shut down")
                     self.assertTrue(os.path.exists(mesh[1].run_file(run, "model-raw.safetensors")), "its state was not written")
                 os.close(reader)
 
@@ -152,8 +153,7 @@ class HangUp(unittest.TestCase):
             mesh.wait_for_step(run, 3)
             mesh[1].signal(signal.SIGHUP)
             self.assertEqual(mesh[1].wait(), 0, f"log {mesh[1].log}")
-            wait_until("node-a sees the end", lambda: mesh.run(run)["state"] == "INTERRUPTED")
-            self.assertIn("node-b was shut down", mesh.run(run)["reason"])
+            self.assertEqual(wait_for_change(mesh[0], run, members=1).why, "node-b was shut down")
             self.assertEqual(mesh[1].record(run)["state"], "INTERRUPTED")
             self.assertTrue(os.path.exists(mesh[1].run_file(run, "model-raw.safetensors")), "its state was not written")
 

@@ -11,7 +11,8 @@ from mesh import Mesh
 from patience import wait_until
 
 MODELS = ("model.safetensors", "model-raw.safetensors")
-BEGIN_WRITES = 1  # of the first record; what follows belongs to the end of a run without checkpoints
+# The files of a new node's first run before its end: the directory's id, the record, the vote. Each is written and renamed.
+BEGIN_FILES = 3
 JOB = {"checkpoint-every": "0s"}
 
 
@@ -71,13 +72,13 @@ class OneDisk(Saving):
 
     def test_full(self):
         """Not even the record can be written: node-b remembers a run that goes on, and the others tell it better."""
-        self.one_bad_disk(f"full@write:{BEGIN_WRITES + 1}", "No space left on device")
+        self.one_bad_disk(f"full@write:{BEGIN_FILES + 1}", "No space left on device")
 
     def test_fsync(self):
-        self.one_bad_disk("fail@rename:2", "Input/output error")
+        self.one_bad_disk(f"fail@rename:{BEGIN_FILES + 1}", "Input/output error")
 
     def test_rename(self):
-        self.one_bad_disk("fail@rename:2", "Input/output error")
+        self.one_bad_disk(f"fail@rename:{BEGIN_FILES + 1}", "Input/output error")
 
 
 class AllDisks(Saving):
@@ -86,8 +87,8 @@ class AllDisks(Saving):
         with Mesh(2) as mesh:
             plan = mesh.ctl_ok("start", mesh.job_file(job), "--dry-run").out
             megabytes = float(re.search(r"memory +([\d.]+) MB per node", plan).group(1))
-            for index in range(2):
-                mesh.configure(index, fault=f"full@write:{BEGIN_WRITES + 1}", memory_mib=int(megabytes * 1e6 / 2**20) + 2)
+            for index in range(2):  # whose directories have their ids
+                mesh.configure(index, fault=f"full@write:{BEGIN_FILES}", memory_mib=int(megabytes * 1e6 / 2**20) + 2)
             mesh.restart()
             answer = mesh.ctl("start", mesh.job_file(job), node=0).ends(6, "in memory", "No space left on device")
             run = answer.out.strip()
@@ -112,7 +113,7 @@ class AllDisks(Saving):
             mesh.ctl_ok("start", mesh.job_file(job), "--dry-run")
 
     def test_deleted(self):
-        with Mesh(2, {"fault": f"full@write:{BEGIN_WRITES + 1}"}) as mesh:
+        with Mesh(2, {"fault": f"full@write:{BEGIN_FILES + 1}"}) as mesh:
             run = mesh.ctl("start", mesh.job_file(JOB)).ends(6).out.strip()
             mesh.wait_ended(run)
             mesh.ctl_ok("delete", run, node=1)
@@ -142,8 +143,8 @@ class SmallFiles(Saving):
 class DeathWhileSaving(Saving):
     def test_at_every_file(self):
         """Each rename of the save is the last thing that node-b does; then it comes back."""
-        for call, left in ((2, "nothing saved"), (3, "nothing saved"), (4, "nothing saved"), (5, "saved")):
-            with self.subTest(rename=call), Mesh(3, per_node={1: {"fault": f"kill@rename:{call}"}}) as mesh:
+        for call, left in ((1, "nothing saved"), (2, "nothing saved"), (3, "nothing saved"), (4, "saved")):
+            with self.subTest(rename=call), Mesh(3, per_node={1: {"fault": f"kill@rename:{BEGIN_FILES + call}"}}) as mesh:
                 follower = mesh.follow("start", mesh.job_file(JOB), node=2)
                 run = follower.first_line()
                 self.assertEqual(mesh[1].wait(), -signal.SIGKILL)
@@ -155,8 +156,8 @@ class DeathWhileSaving(Saving):
                 self.assertEqual([name for name in os.listdir(os.path.dirname(mesh[1].run_file(run, ""))) if "partial" in name], [])
 
     def test_after_the_save_and_before_the_verdict(self):
-        # The sixth rename is that of the verdict's record.
-        with Mesh(3, per_node={1: {"fault": "kill@rename:6"}}) as mesh:
+        # The fifth rename of the end is that of the verdict's record.
+        with Mesh(3, per_node={1: {"fault": f"kill@rename:{BEGIN_FILES + 5}"}}) as mesh:
             follower = mesh.follow("start", mesh.job_file(JOB), node=0)
             run = follower.first_line()
             self.assertEqual(mesh[1].wait(), -signal.SIGKILL)
@@ -196,7 +197,7 @@ class Checkpoints(Saving):
             self.assertEqual(expected, tensors, f"the checkpoint of step {steps} is another state than that of a run of {steps}")
 
     def test_a_disk_that_fails_once_costs_one_checkpoint(self):
-        with Mesh(2, per_node={0: {"fault": "fail@rename:2"}}) as mesh:
+        with Mesh(2, per_node={0: {"fault": f"fail@rename:{BEGIN_FILES + 1}"}}) as mesh:
             run = mesh.detach(self.LONG)
             wait_until("a checkpoint fails", lambda: "event=checkpoint-failed" in mesh[0].log_text())
             failed_at = mesh[0].log_text().count("event=checkpoint ")

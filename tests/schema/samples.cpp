@@ -110,10 +110,19 @@ RunStatus sample_run() {
                   "the disk is full",
                   48,
                   0.25,
-                  {12, 8}}};
+                  {12, 8},
+                  2}};
   run.lineage = 3;
+  run.view = 2;
+  run.view_step = 9;
+  run.view_since_ms = 1'700'000'000'100;
+  run.left = {{"node-c", 1'700'000'000'100, 9, "node-c was shut down"}};
   run.from_step = 8;
   return run;
+}
+
+NextView sample_next_view() {
+  return {2, {{0, 1, 3, 11, 0xfedcba9876543210}, {2, 2, 1000, 12, 5}}, 812, true, "node-b was shut down"};
 }
 
 ForecastRow sample_row(std::uint64_t nodes) {
@@ -232,8 +241,9 @@ std::vector<FrameBody> sample_bodies() {
               "model = lenet\nsteps = 5\n",
               {3, 1000, 1},
               Resume{3, 900, true, StateId{2, 1, 900, 0xfedcba9876543210}}},
-      Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, 6},
-      Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters},
+      Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, 6, 0xfedcba9876543210, 77},
+      Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters,
+             sample_next_view().members},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
       StepFrame{
           0x3c23d70a, kEvaluateAfterStep, 0, 36.5, {1, 0xffffffffffffffff}, {0.0f, 0.5f, 3.0e38f}, {-0.25f, 1.5f}},
@@ -249,6 +259,22 @@ std::vector<FrameBody> sample_bodies() {
             "cannot write model.safetensors: No space left on device", true},
       Offer{{{2, 1, 900, 0xfedcba9876543210}, {1, 4, 600, 5}}, "node-b: a file is torn"},
       Reached{},
+      Suspect{2, "node-a lost the connection to node-c"},
+      Prepare{{3, 1}},
+      Promise{{3, 1},
+              0xfedcba9876543210,
+              77,
+              true,
+              812,
+              "node-b is stuck in backward",
+              true,
+              {0, 2},
+              {2, 0},
+              sample_next_view()},
+      Outvoted{{4, 2}},
+      Accept{{3, 1}, sample_next_view()},
+      Accepted{{3, 1}, 0xfedcba9876543210},
+      Decide{sample_next_view()},
   };
 }
 
@@ -256,11 +282,11 @@ std::vector<Request> sample_requests() {
   return {
       {1, StatusRequest{"fir", true, Pick::kNewestEnded}},
       {2, StartRequest{"model = lenet\n", "first", true}},
-      {3, StopRequest{"first"}},
+      {3, StopRequest{"first", "node-b"}},
       {4, LogsRequest{"first", "node-b", 65536}},
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
       {6, VersionRequest{}},
-      {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456}},
+      {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456, 2}},
       {8, BenchRequest{}},
       {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25}},
       {10, DeleteRequest{"first", "node-b"}},

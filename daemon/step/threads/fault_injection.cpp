@@ -6,9 +6,13 @@
 
 namespace tg::daemon {
 
-void FaultInjection::reached(schema::Phase phase, std::uint64_t step) const {
-  if (is(schema::FaultKind::kKill, phase, step)) std::raise(SIGKILL);
-  while (is(schema::FaultKind::kHang, phase, step)) pause();  // a computation that never comes back
+void FaultInjection::carry_out(schema::Fault at) const {
+  if (!fault_) return;
+  at.kind = fault_->kind;
+  if (at != *fault_) return;
+  if (at.kind == schema::FaultKind::kKill) std::raise(SIGKILL);
+  if (at.kind == schema::FaultKind::kPause) ::kill(::getpid(), SIGSTOP);  // all threads
+  while (at.kind == schema::FaultKind::kHang) pause();                    // a computation that never comes back
 }
 
 }  // namespace tg::daemon

@@ -16,10 +16,13 @@ class FaultInjection {
   bool is(schema::FaultKind kind, schema::Phase phase, std::uint64_t step) const {
     return fault_ == schema::Fault{kind, phase, step};
   }
-  // Kills or hangs the calling thread if this is the point; returns otherwise.
-  void reached(schema::Phase phase, std::uint64_t step) const;
+  // Kills or stops the process, or hangs the calling thread, if this is the point; returns otherwise.
+  void reached(schema::Phase phase, std::uint64_t step) const { carry_out({.phase = phase, .step = step}); }
+  void reached(schema::ChangePoint point, std::uint64_t view) const { carry_out({.step = view, .change = point}); }
 
  private:
+  void carry_out(schema::Fault at) const;
+
   std::optional<schema::Fault> fault_;
 };
 

@@ -26,8 +26,13 @@ struct Train {
 struct Evaluate {
   Origin of;
 };
+struct Fit {
+  std::uint32_t view = 0;
+  ViewPart part;
+  Step first;
+};
 struct Quit {};
-using Order = std::variant<Train, Evaluate, Quit>;
+using Order = std::variant<Train, Evaluate, Fit, Quit>;
 
 class Stopwatch {
  public:
@@ -46,9 +51,9 @@ struct Abandoned {};
 }  // namespace
 
 struct Trainer::State {
-  State(Options o, Prepare make_kit, Progress& p, const FaultInjection& f, std::shared_ptr<Timeline> t, Hooks h)
+  State(Options o, Makers m, Progress& p, const FaultInjection& f, std::shared_ptr<Timeline> t, Hooks h)
       : options(std::move(o)),
-        prepare(std::move(make_kit)),
+        makers(std::move(m)),
         progress(p),
         fault(f),
         timeline(std::move(t)),
@@ -56,7 +61,7 @@ struct Trainer::State {
 
   std::shared_ptr<void> left_behind;  // goes last, when everything that it took is free
   const Options options;
-  const Prepare prepare;
+  const Makers makers;
   Progress& progress;
   const FaultInjection fault;
   const std::shared_ptr<Timeline> timeline;
@@ -83,6 +88,10 @@ struct Trainer::State {
   void run();
   bool make_kit();
   bool carry_out(const Order& next);
+  template <class Call>
+  void with_engine(const Origin& of, Call call);
+  void give_up_engine();
+  void refit(const Fit& asked);
   void train(const Train& asked);
   bool prefetch();
   void wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last);
@@ -116,9 +125,9 @@ struct Trainer::State {
   }
 };
 
-Trainer::Trainer(Options options, Prepare prepare, Progress& progress, const FaultInjection& fault,
+Trainer::Trainer(Options options, Makers makers, Progress& progress, const FaultInjection& fault,
                  std::shared_ptr<Timeline> timeline, Hooks hooks)
-    : state_(std::make_shared<State>(std::move(options), std::move(prepare), progress, fault, std::move(timeline),
+    : state_(std::make_shared<State>(std::move(options), std::move(makers), progress, fault, std::move(timeline),
                                      std::move(hooks))) {
   std::thread([state = state_] { state->run(); }).detach();
 }
@@ -158,6 +167,13 @@ void Trainer::evaluate(const Origin& of) {
   state_->changed.notify_all();
 }
 
+void Trainer::refit(std::uint32_t view, const ViewPart& part, Step first) {
+  const std::lock_guard lock(state_->mutex);
+  TG_CHECK(!state_->order.has_value());
+  state_->order = Fit{view, part, first};
+  state_->changed.notify_all();
+}
+
 void Trainer::abandon() {
   const std::lock_guard lock(state_->mutex);
   state_->order.reset();
@@ -178,8 +194,7 @@ void Trainer::State::run() {
   } catch (const std::exception& error) {
     tell([&] { hooks.happened(EngineFailed{{}, error.what()}); });
   }
-  kit.engine.reset();
-  kit.batches.reset();
+  give_up_engine();
   const std::lock_guard lock(mutex);
   returned = true;
   changed.notify_all();
@@ -188,25 +203,54 @@ void Trainer::State::run() {
 // False if nothing comes after it.
 bool Trainer::State::carry_out(const Order& next) {
   if (std::holds_alternative<Quit>(next)) return false;
-  const auto* const trains = std::get_if<Train>(&next);
-  const auto* const evaluates = std::get_if<Evaluate>(&next);
+  if (const auto* trains = std::get_if<Train>(&next)) with_engine(trains->of, [&] { train(*trains); });
+  if (const auto* evaluates = std::get_if<Evaluate>(&next)) with_engine(evaluates->of, [&] { evaluate(*evaluates); });
+  if (const auto* refits = std::get_if<Fit>(&next)) refit(*refits);
+  return !silent;
+}
+
+template <class Call>
+void Trainer::State::with_engine(const Origin& of, Call call) {
+  if (!kit.engine) return;  // it has failed, which has been told
   try {
-    if (trains != nullptr) train(*trains);
-    if (evaluates != nullptr) evaluate(*evaluates);
+    call();
   } catch (const Abandoned&) {
   } catch (const std::exception& error) {
-    // An engine that failed in an order that is nobody's fails in the next one too, if it cannot go on.
-    const std::lock_guard lock(mutex);
-    if (is_abandoned()) return !silent;
-    hooks.happened(EngineFailed{trains != nullptr ? trains->of : evaluates->of, error.what()});
-    return false;
+    {
+      // An engine that failed in an order that is nobody's fails in the next one too, if it cannot go on.
+      const std::lock_guard lock(mutex);
+      if (is_abandoned()) return;
+      hooks.happened(EngineFailed{of, error.what()});
+    }
+    give_up_engine();
   }
-  return !silent;
+}
+
+void Trainer::State::give_up_engine() {
+  kit.engine.reset();  // first: it may be copying a batch
+  kit.batches.reset();
+}
+
+void Trainer::State::refit(const Fit& asked) {
+  Status fitted;
+  try {
+    set_phase(schema::Phase::kForward);  // the others wait for it: it has a step's deadline
+    advance();
+    fitted = makers.refit(kit, asked.part, asked.first, [this] { advance(); });
+  } catch (const Abandoned&) {
+    return;
+  }
+  if (!fitted.ok()) give_up_engine();
+  data_wait_seconds = kit.batches ? kit.batches->waited_seconds() : 0;
+  tell([&] {
+    using Fitted = Result<std::shared_ptr<const PreparedView>>;
+    hooks.fitted(asked.view, fitted.ok() ? Fitted(kit.view) : Fitted(fitted.error()));
+  });
 }
 
 bool Trainer::State::make_kit() {
   enter(schema::Phase::kPrepare, 0);
-  Result<TrainingKit> made = prepare([this] { advance(); });
+  Result<TrainingKit> made = makers.prepare([this] { advance(); });
   if (!made) {
     tell([&] { hooks.prepared(made.error()); });
     return false;
@@ -243,13 +287,11 @@ void Trainer::State::train(const Train& asked) {
   const double forward_seconds = watch.restart() - waited_seconds;
   enter(schema::Phase::kBackward, step);
   const TimelineSpan span(*timeline, Timeline::Track::kCompute, "backward", step);
-  // Each member's sum is weighted by N/B before anything is measured: the mean of the N gradients is the batch's
-  // gradient.
-  const double factor = static_cast<double>(options.weights.size()) / static_cast<double>(options.global_batch);
   std::size_t complete_from = kit.prepared->model.segments.size();  // segments [complete_from, size) are complete
   bool prefetched = false;
   kit.engine->backward(
-      static_cast<float>(factor), kit.gradients.floats().address(), [&](std::size_t first, std::size_t last) {
+      static_cast<float>(kit.part.factor()), kit.gradients.floats().address(),
+      [&](std::size_t first, std::size_t last) {
         TG_CHECK(last == complete_from, first, last, complete_from);
         complete_from = first;
         add_weight_decay(asked.parameters, first, last);
@@ -314,7 +356,7 @@ void Trainer::State::evaluate(const Evaluate& asked) {
   enter(schema::Phase::kEvaluate, asked.of.step.value());
   const TimelineSpan span(*timeline, Timeline::Track::kCompute, "evaluate", asked.of.step.value());
   const Prepared& prepared = *kit.prepared;
-  const engine::Share part = engine::split(prepared.data->test.count(), options.weights)[options.self.index()];
+  const engine::Share part = engine::split(prepared.data->test.count(), kit.part.weights)[kit.part.self.index()];
   engine::EvaluationCounts counts;
   for (int done = 0; done < part.count;) {
     const int wanted = std::min(evaluation_samples(prepared.model.input), part.count - done);

@@ -1,5 +1,7 @@
 // The compute thread of a run: makes what it trains with (Prepare), then does forward, backward and evaluations as
-// told, one order at a time, and reports through the hooks (called on the compute thread; they must not block).
+// told, one order at a time, and reports through the hooks (called on the compute thread; they must not block). It
+// lasts for the run and takes a view at a time: with each its part of a batch is another one, which is an order too
+// (refit).
 //
 // The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the
 // exchange's threads as they are reported.
@@ -7,6 +9,9 @@
 // An order can be abandoned: its thread drops it as soon as anything got done and takes the next one, which may have
 // been given already; nothing is told of it any more. What it has read and written until then is nobody's: the state of
 // a step is not written before this member has announced its gradient of that step, which comes from the next order.
+// What a hook has told before is recognised by its view.
+//
+// An engine that fails in an order is given up: nothing comes any more until a refit has made another one.
 //
 // On destruction the thread ends as soon as anything got done: a layer, a
 // sample. What takes longer cannot be interrupted: it gets kPatience to come back, then the thread is left behind
@@ -49,6 +54,16 @@ struct Prepared {
   std::string description;                 // for the artefacts (run/description.h); empty when gradients are replayed
 };
 
+// A member's part in a view.
+struct ViewPart {
+  Rank self;
+  Per<Rank, std::uint16_t> weights;  // of all members' shares of a batch
+  std::uint64_t global_batch = 0;    // of the run
+  engine::Share share() const { return engine::split(global_batch, weights)[self.index()]; }
+  // By which each member weighs its sum before anything is measured: the mean of the N gradients is the batch's.
+  double factor() const { return static_cast<double>(weights.size()) / static_cast<double>(global_batch); }
+};
+
 // What is prepared for a view: an engine for this member's share of a batch.
 struct PreparedView {
   std::shared_ptr<const Prepared> run;
@@ -56,7 +71,7 @@ struct PreparedView {
   std::uint64_t activation_bytes = 0;  // of the engine, and its batches of samples
   std::uint64_t device_bytes = 0;      // of them, of state and gradient: what lies on a device
   std::uint64_t device_reserve = 0;    // and beside that: what is kept free there (run/memory_check.h)
-  double step_seconds = 0;             // measured: their forward + backward
+  double step_seconds = 0;             // their forward + backward: measured, or as those of an earlier view were
   std::string engine_build, engine_choices;
 };
 
@@ -69,6 +84,7 @@ inline int evaluation_samples(const engine::ImageShape& input) {
 
 // What a compute thread trains with, all in one home.
 struct TrainingKit {
+  ViewPart part;
   std::shared_ptr<const Prepared> prepared;
   std::shared_ptr<const PreparedView> view;
   std::unique_ptr<kernels::TensorKernels> tensors;  // the compute thread's
@@ -82,19 +98,25 @@ class Trainer {
   // Called first, on the compute thread; calls advance() whenever something got done, and lets pass what that throws:
   // the trainer is gone.
   using Prepare = std::function<Result<TrainingKit>(const std::function<void()>& advance)>;
+  // Called on the compute thread with every refit, as Prepare: makes of the kit what another part needs from that step
+  // on. After an error it may have no engine.
+  using Refit =
+      std::function<Status(TrainingKit& kit, const ViewPart& part, Step first, const std::function<void()>& advance)>;
+  struct Makers {
+    Prepare prepare;
+    Refit refit;
+  };
   struct Hooks {
     std::function<void(Result<std::shared_ptr<const PreparedView>>)> prepared;
+    std::function<void(std::uint32_t view, Result<std::shared_ptr<const PreparedView>>)> fitted;
     std::function<void(StepEvent&&)> happened;  // GradientReady, Evaluated, EngineFailed
   };
   struct Options {
     schema::JobSpec job;
-    Rank self;
-    Per<Rank, std::uint16_t> weights;  // of all members' shares
-    std::uint64_t global_batch = 0;    // of the run
-    std::string run = {};              // its id, for people
+    std::string run = {};  // its id, for people
   };
   // Starts the thread, which prepares at once.
-  Trainer(Options options, Prepare prepare, Progress& progress, const FaultInjection& fault,
+  Trainer(Options options, Makers makers, Progress& progress, const FaultInjection& fault,
           std::shared_ptr<Timeline> timeline, Hooks hooks);
   ~Trainer();
 
@@ -106,6 +128,9 @@ class Trainer {
   void segment_ready(std::size_t segment);
   // This member's share of the test images with the averaged parameters and running statistics of the committed state.
   void evaluate(const Origin& of);
+  // Another part, from this step on: of the view of this number, which hooks.fitted tells. An order as well, the first
+  // one of its view.
+  void refit(std::uint32_t view, const ViewPart& part, Step first);
   void abandon();                          // the order under way, or the one that waits; nothing, if there is none
   kernels::ConstFloats gradients() const;  // once prepared
 

@@ -59,14 +59,12 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   const engine::Model& model = tiny_model();
   helper_.reset();
   member_.reset();
-  helped_ = 0;
+  confirmed_digests_.clear();
+  undone_ = 0;
   replica_ = std::make_unique<daemon::Replica>(*home_, model, engine::slot_count(daemon::optimizer_of(job_).kind),
                                                job_.seed, daemon::keeps_average(job_));
-  member_ = std::make_unique<daemon::Member>(
-      daemon::Member::Options{run.key, daemon::View::of_all(options_.names.size()), seat(), options_.names,
-                              Per<Rank, std::uint16_t>(options_.names.size(), 1), job_, false,
-                              schema::resolved_global_batch(job_, options_.names.size())},
-      model, static_cast<daemon::Member::Delegate&>(*this));
+  global_batch_ = schema::resolved_global_batch(job_, options_.names.size());
+  make_member(run, daemon::View::of_all(options_.names.size()), 0);
   ended_ = false;
   schema::Vote vote = options_.vote;
   vote.spec_hash = schema::job_hash(job_);
@@ -75,10 +73,72 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   return vote;
 }
 
+void ExchangeNode::make_member(const daemon::RunIdentity& run, const daemon::View& view, std::uint64_t first_step) {
+  helped_ = 0;
+  told_ = false;
+  daemon::Member::Options options;
+  options.run_key = run.key;
+  options.view = view;
+  options.self = seat();
+  options.names = options_.names;
+  options.weights.assign(view.size(), 1);
+  options.job = job_;
+  options.has_test_data = job_.evaluate_every > 0;
+  options.global_batch = global_batch_;
+  options.first_round = Round(first_step);
+  options.evaluates_first =
+      job_.evaluate_every > 0 && first_step > 0 && (first_step == job_.steps || first_step % job_.evaluate_every == 0);
+  member_ =
+      std::make_unique<daemon::Member>(std::move(options), tiny_model(), static_cast<daemon::Member::Delegate&>(*this));
+}
+
 void ExchangeNode::run_begins(const schema::Commit& choice) {
-  member_->begin(choice, {*home_, kernels_, *replica_, gradient_.floats(), pool_});
+  choice_ = choice;
+  confirmed_digests_[0] = digest();
+  begin_view();
+}
+
+void ExchangeNode::begin_view() {
+  member_->begin(choice_, {*home_, kernels_, *replica_, gradient_.floats(), pool_});
   helper_ = member_->make_worker();
   settle();
+}
+
+// --- a change of its members ---
+
+VirtualNode::Frozen ExchangeNode::run_freezes() {
+  member_->freeze();
+  return {committed_steps(), member_->unfit()};
+}
+
+// To the state that the next view begins with: who holds it confirms it, who is a step ahead of it goes back.
+void ExchangeNode::install(std::uint64_t start) {
+  helper_.reset();
+  undone_ += committed_steps() > start;
+  member_->install(Round(start));
+  confirmed_digests_.emplace(start, digest());
+}
+
+// The engine for another share takes its time.
+void ExchangeNode::run_changes(const schema::NextView& next) {
+  const bool stops = member_->stopping();
+  install(next.start);
+  step_ = next.start;
+  make_member(*running_, daemon::View(next), next.start);
+  if (stops) member_->request_stop();
+  phase_ = schema::Phase::kIdle;
+  ++progress_;
+  const std::uint64_t rebuild_us = network_.random().between(1, 300'000) + (next.waits ? 1'000'000 : 0);
+  network_.after(seat(), rebuild_us, [this, key = running_->key, view = next.number] {
+    if (!trains(key, view) || member_->frozen()) return;
+    begin_view();
+    carry_out_all();
+  });
+}
+
+void ExchangeNode::run_is_left(std::uint64_t start) {
+  member_->freeze();
+  if (committed_steps() == start || committed_steps() == start + 1) install(start);
 }
 
 void ExchangeNode::run_ends() {
@@ -96,6 +156,29 @@ void ExchangeNode::send(const std::vector<Seat>& to, const schema::SharedFrame& 
 void ExchangeNode::committed(const daemon::Member::Committed& committed) {
   ++progress_;
   last_loss_ = committed.loss_sum;
+  reaches(Moment::kCommit);
+}
+
+void ExchangeNode::confirmed(Step step, bool checkpoint) {
+  confirmed_digests_.emplace(step.value(), digest());
+  if (checkpoint) reaches(Moment::kCheckpoint);
+}
+
+void ExchangeNode::reached(schema::Phase phase, Step) {
+  if (phase == schema::Phase::kScalerWait) reaches(Moment::kScalerWait);
+  if (phase == schema::Phase::kReduce) reaches(Moment::kReduce);
+  if (phase == schema::Phase::kGather) reaches(Moment::kGather);
+}
+
+void ExchangeNode::evaluate(Step step) {
+  reaches(Moment::kEvaluate);
+  network_.after(seat(), network_.random().between(10, 20'000),
+                 [this, key = running_->key, of = daemon::Origin{member_->members().view.number(), step}] {
+                   if (!trains(key, of.view)) return;
+                   member_->on(daemon::Evaluated{of, {1, 2, 0.5, 1}});
+                   settle();
+                   carry_out_all();
+                 });
 }
 
 // --- steps ---
@@ -103,6 +186,7 @@ void ExchangeNode::committed(const daemon::Member::Committed& committed) {
 void ExchangeNode::step_begins(Step step) {
   step_ = step.value();
   phase_ = schema::Phase::kBackward;
+  if (options_.on_moment && step.value() % 3 == 0) member_->request_checkpoint();
   if (faults_.flip_bit != step.value()) return;
   for (std::size_t i = 0; i < kFlippedElements; ++i) replica_->flip_bit(tiny_segments()[kFaultySegment].offset + i);
 }
@@ -117,14 +201,18 @@ void ExchangeNode::train(Step of, const daemon::Layout& layout, kernels::ConstFl
   std::uint64_t delay_us = 0;
   for (std::size_t bucket = 0; bucket < layout.buckets.size(); ++bucket) {
     delay_us += network_.random().between(10, 4'000) + faults_.extra_compute_us;
-    network_.after(seat(), delay_us, [this, key = running_->key, step, bucket] { ready(key, step, bucket); });
+    network_.after(
+        seat(), delay_us,
+        [this, key = running_->key, of = daemon::Origin{member_->members().view.number(), Step(step)}, bucket] {
+          if (trains(key, of.view)) ready(of, bucket);
+        });
   }
 }
 
-void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t bucket) {
-  if (!trains(key)) return;
+void ExchangeNode::ready(const daemon::Origin& of, std::size_t bucket) {
+  const std::uint64_t step = of.step.value();
   ++progress_;
-  daemon::GradientReady event{{daemon::View::kFirst, Step(step)}, bucket, draw_loss(job_.seed, seat().index(), step)};
+  daemon::GradientReady event{of, bucket, draw_loss(job_.seed, seat().index(), step)};
   if (bucket == 0) event.statistics = draw_statistics(job_.seed, seat().index(), step);
   if (bucket == 0 && faults_.odd_statistic == step) event.statistics.back() = -std::numeric_limits<float>::infinity();
   member_->on(event);
@@ -135,8 +223,10 @@ void ExchangeNode::ready(std::uint64_t key, std::uint64_t step, std::size_t buck
 void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   schema::Frame frame = schema::decode_frame(message->bytes->bytes()).value();
   if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
+  if (!view_links_.whole(from) && frame.header.view == member_->members().view.number()) return;
   if (member_->begun() && frame.header.step == member_->step().next().value()) ++next_step_frames_;
-  member_->frame(from, frame.header, frame.body, message);
+  if (!member_->frame(from, frame.header, frame.body, message))
+    return membership_.speaks(from, frame.header.run, frame.header.view, network_.now_ms());
   const auto* report = std::get_if<schema::Report>(&frame.body);
   if (report != nullptr && report->last) membership_.peer_finished(from);
   settle();
@@ -149,12 +239,12 @@ void ExchangeNode::help(daemon::Piece piece) {
   const auto given = std::make_shared<daemon::Piece>(std::move(piece));
   network_.after(
       seat(), network_.random().between(1, 2'000), [this, key = running_->key, of = member_->origin(), given] {
-        if (!trains(key)) return;
+        if (!trains(key, of.view) || !helper_) return;
         daemon::PieceResult result = helper_->execute(*given, [this, of](daemon::MadeFrame total) {
           member_->on(daemon::TotalMade{of, std::move(total)});
         });
         network_.after(seat(), network_.random().between(1, 2'000), [this, key, of, given, result = std::move(result)] {
-          if (!trains(key)) return;
+          if (!trains(key, of.view)) return;
           --helped_;
           ++progress_;
           member_->on(daemon::PieceDone{of, std::move(*given), result});
@@ -168,6 +258,7 @@ void ExchangeNode::help(daemon::Piece piece) {
 
 // Work at once, as a node with nothing else to do; then what came of it.
 void ExchangeNode::settle() {
+  if (!member_->begun()) return;
   while (helpers_ == 0) {
     std::optional<daemon::Piece> piece = member_->next_piece(daemon::Taker::kOnlyThread);
     if (!piece) break;
@@ -182,14 +273,24 @@ void ExchangeNode::settle() {
     help(*std::move(piece));
     ++progress_;
   }
-  if (ended_) return;
+  if (ended_ || told_ || member_->frozen()) return;
   if (member_->stopping()) membership_.stopping();
-  if (member_->failed() || member_->finished()) {
+  const std::uint64_t now_ms = network_.now_ms();
+  told_ = member_->failed() || member_->finished();
+  if (member_->finished()) {
     ended_ = true;  // nothing more of this run is looked at
-    if (member_->failed())
-      membership_.failed(*member_->failed(), network_.now_ms());
-    else
-      membership_.finished(*member_->finished(), "", network_.now_ms());
+    reaches(Moment::kEnd);
+    if (!dead()) membership_.finished(*member_->finished(), "", now_ms);
+    return;
+  }
+  if (const auto& cause = member_->failed()) {
+    if (!member_->unfit().empty()) return membership_.lost(seat(), member_->unfit(), now_ms);
+    if (cause->kind != ErrorKind::kUnreachable) {
+      ended_ = true;
+      return membership_.failed(*cause, now_ms);
+    }
+    for (const Seat peer : others())
+      if (options_.names[peer] == cause->node) membership_.lost(peer, cause->message, now_ms);
     return;
   }
   if (member_->reporting())

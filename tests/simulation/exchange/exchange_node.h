@@ -1,9 +1,10 @@
-// A virtual node that really trains: Membership, Exchange, Worker and Replica as the daemon wires them, every run frame
-// through the wire's own encoding, drawn gradients (tiny_training.h) that become ready bucket by bucket after a while.
-// Members use different kernels variants, as different machines would, and different numbers of helpers, whose pieces
-// begin and end at any time.
+// A virtual node that really trains: Membership, Exchange, Worker and Replica as the daemon wires them, view after
+// view, every run frame through the wire's own encoding, drawn gradients (tiny_training.h) that become ready bucket by
+// bucket after a while. Members use different kernels variants, as different machines would, and different numbers of
+// helpers, whose pieces begin and end at any time.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -38,6 +39,9 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::uint64_t committed_steps() const { return replica_ ? replica_->committed_rounds().value() : 0; }
   kernels::Home& home() const { return *home_; }
   std::uint64_t digest() const;
+  // The digest of every state that it has confirmed, by step; of a view's first one as well.
+  const std::map<std::uint64_t, std::uint64_t>& confirmed_digests() const { return confirmed_digests_; }
+  std::uint64_t undone() const { return undone_; }
   double last_loss() const { return last_loss_; }
   std::uint64_t next_step_frames() const { return next_step_frames_; }  // of step k+1 while this member was in k
   std::uint64_t helped_pieces() const { return helped_pieces_; }
@@ -49,6 +53,9 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   void run_asked_to_stop() override;
   void run_ends() override;
   State held() const override { return {committed_steps(), digest()}; }
+  Frozen run_freezes() override;
+  void run_changes(const schema::NextView& next) override;
+  void run_is_left(std::uint64_t start) override;
   void run_tick() override {}
   bool run_is_prepared() const override { return member_ != nullptr; }
   schema::Vote prepare_run(const daemon::RunIdentity& run) override;
@@ -58,15 +65,22 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override;
   void train(Step step, const daemon::Layout& layout, kernels::ConstFloats parameters, bool early) override;
   void segment_ready(std::size_t) override {}
-  void evaluate(Step) override {}
+  void evaluate(Step step) override;
+  void reached(schema::Phase phase, Step step) override;
+  void confirmed(Step step, bool checkpoint) override;
   void step_begins(Step step) override;
   // A drawn gradient has no use for parameters: the step is computed when the one before is committed.
   bool may_start_early(Step) override { return false; }
   void committed(const daemon::Member::Committed& committed) override;
 
-  void ready(std::uint64_t key, std::uint64_t step, std::size_t bucket);
+  void make_member(const daemon::RunIdentity& run, const daemon::View& view, std::uint64_t first_step);
+  void begin_view();
+  void install(std::uint64_t start);
+  void ready(const daemon::Origin& of, std::size_t bucket);
   void help(daemon::Piece piece);
-  bool trains(std::uint64_t key) const { return running_key() == key && !ended_ && member_ != nullptr; }
+  bool trains(std::uint64_t key, std::uint32_t view) const {
+    return running_key() == key && !ended_ && member_ && member_->members().view.number() == view;
+  }
   void settle();
 
   const kernels::Kernels& kernels_;
@@ -82,7 +96,11 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::size_t helped_ = 0;  // pieces under way with them
   AlignedArray<float> drawn_;
   kernels::HomeArray gradient_;
-  bool ended_ = false;
+  bool ended_ = false, told_ = false;  // of the run; of this view's failure
+  std::uint64_t global_batch_ = 0;
+  schema::Commit choice_;
+  std::map<std::uint64_t, std::uint64_t> confirmed_digests_;
+  std::uint64_t undone_ = 0;
   double last_loss_ = 0;
   std::uint64_t next_step_frames_ = 0, helped_pieces_ = 0;
 };

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
+#include <vector>
+
 #include "kernels/home_array.h"
 #include "kernels/host_home.h"
 #include "tests/simulation/training/tiny_training.h"
@@ -73,6 +77,143 @@ TEST(Member, LateResultsOfAnotherViewChangeNothing) {
   member.on(ready);
   EXPECT_EQ(world.gradients, 1);
   EXPECT_TRUE(member.next_piece(Taker::kOnlyThread));
+}
+
+// A member alone, in a view that begins where two steps are committed.
+struct Lone : Nobody {
+  Lone() {
+    job.bucket_parameters = 1'000;
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      replica.commit(simulation::draw_statistics(1, 0, step));
+      replica.confirm(0.5F);
+    }
+    member = std::make_unique<Member>(Member::Options{.run_key = 77,
+                                                      .view = View(5, {Seat(0)}),
+                                                      .self = Seat(0),
+                                                      .names = {"node-a"},
+                                                      .weights = {1},
+                                                      .job = job,
+                                                      .global_batch = 64,
+                                                      .first_round = Round(2)},
+                                      model, *this);
+  }
+  void begin() { member->begin({}, {home, kernels, replica, gradient.floats(), pool}); }
+  void train(Step step, const Layout& layout, kernels::ConstFloats, bool early) override {
+    if (early) return;
+    asked = step;
+    buckets = layout.buckets.size();
+  }
+  bool may_start_early(Step) override { return false; }
+  void confirmed(Step step, bool) override { told.push_back(step); }
+  // The gradient of the step in progress is there, and all that follows from it is done, but for what can wait.
+  void take_step() {
+    for (std::size_t b = 0; b < buckets; ++b) member->on(ready(b));
+    while (std::optional<Piece> piece = member->next_piece(Taker::kOnlyThread)) member->execute(*std::move(piece));
+  }
+  GradientReady ready(std::size_t bucket) const {
+    GradientReady event{member->origin(), bucket, 1.5};
+    if (bucket == 0) event.statistics = simulation::draw_statistics(1, 0, member->step().value());
+    return event;
+  }
+
+  const engine::Model& model = simulation::tiny_model();
+  const kernels::Kernels& kernels = *kernels::available().front();
+  kernels::HostHome home{kernels};
+  Replica replica{home, model, 1, 7};
+  const kernels::HomeArray gradient{home, model.segments.padded_count()};
+  schema::FramePool pool;
+  schema::JobSpec job;
+  std::unique_ptr<Member> member;
+  std::optional<Step> asked;
+  std::size_t buckets = 0;
+  std::vector<Step> told;  // confirmed
+};
+
+TEST(Member, OnceFrozenNothingChangesWhatItHolds) {
+  Lone lone;
+  lone.begin();
+  for (std::size_t b = 0; b < lone.buckets; ++b) lone.member->on(lone.ready(b));
+  const Origin origin = lone.member->origin();
+  std::optional<Piece> measure = lone.member->next_piece(Taker::kOnlyThread);
+  ASSERT_TRUE(measure);
+  lone.member->freeze();
+  EXPECT_FALSE(lone.member->next_piece(Taker::kOnlyThread));
+  EXPECT_FALSE(lone.member->use_idle_time());
+  EXPECT_TRUE(lone.member->waiting().ranks.empty());
+  lone.member->execute(*std::move(measure));  // it was under way
+  lone.member->on(Evaluated{origin, {}});
+  lone.member->on(TotalMade{origin, {}});
+  lone.member->fail({ErrorKind::kRunFailed, "node-b", "send", "takes no frames"});
+  EXPECT_TRUE(lone.member->frame(Seat(0), {77, 5, 9}, schema::Chunk{}, nullptr)) << "it is of this view";
+  EXPECT_FALSE(lone.member->failed());
+  EXPECT_EQ(lone.replica.committed_rounds(), Round(2));
+  EXPECT_EQ(lone.member->unfit(), "");
+  lone.member->on(EngineFailed{origin, "gone"});
+  EXPECT_FALSE(lone.member->failed());
+  EXPECT_TRUE(lone.member->unfit().ends_with(": the engine failed: gone")) << "the next view has to know";
+}
+
+TEST(Member, AStepAheadGoesBack) {
+  Lone lone;
+  lone.begin();
+  const std::vector<std::uint64_t> before = lone.replica.segment_digests();
+  lone.take_step();
+  EXPECT_EQ(lone.replica.committed_rounds(), Round(3));
+  EXPECT_EQ(lone.replica.confirmed_rounds(), Round(2));
+  lone.member->freeze();
+  lone.member->install(Round(2));
+  EXPECT_EQ(lone.replica.segment_digests(), before);
+  EXPECT_EQ(lone.replica.committed_rounds(), Round(2));
+  EXPECT_TRUE(lone.told.empty());
+}
+
+// The average moves once, also where a part of it has moved before.
+TEST(Member, WhereTheNextViewBeginsTheStateIsConfirmed) {
+  std::vector<std::vector<std::uint64_t>> digests;
+  for (const bool in_parts : {false, true}) {
+    Lone lone;
+    lone.begin();
+    lone.take_step();
+    lone.member->freeze();
+    if (in_parts) {
+      EXPECT_FALSE(lone.replica.confirm(engine::average_rate(lone.job.ema, 3), kernels::kBlock));
+    }
+    lone.member->install(Round(3));
+    EXPECT_EQ(lone.replica.confirmed_rounds(), Round(3));
+    EXPECT_EQ(lone.told, std::vector<Step>{Step(3)});
+    lone.member->install(Round(3));  // nothing is left to do
+    EXPECT_EQ(lone.told.size(), 1u);
+    digests.push_back(lone.replica.segment_digests());
+  }
+  EXPECT_EQ(digests[0], digests[1]);
+}
+
+TEST(Member, WithoutItsFirstStepItStandsWhereItWasToBegin) {
+  Lone lone;
+  lone.member->freeze();
+  lone.member->install(Round(2));
+  EXPECT_EQ(lone.replica.committed_rounds(), Round(2));
+}
+
+TEST(MemberDeathTest, AStartThatItCannotReachIsABug) {
+  Lone lone;
+  lone.begin();
+  lone.take_step();
+  EXPECT_DEATH(lone.member->install(Round(3)), "frozen_");
+  lone.member->freeze();
+  EXPECT_DEATH(lone.member->install(Round(1)), "committed_rounds");
+  EXPECT_DEATH(lone.member->install(Round(4)), "committed_rounds");
+}
+
+TEST(Member, TrainsAlone) {
+  Lone lone;
+  lone.begin();
+  for (std::uint64_t step = 2; step < 6; ++step) {
+    EXPECT_EQ(lone.asked, Step(step));
+    lone.take_step();
+    EXPECT_EQ(lone.replica.committed_rounds(), Round(step + 1));
+  }
+  EXPECT_EQ(lone.told, (std::vector<Step>{Step(3), Step(4), Step(5)}));
 }
 
 }  // namespace

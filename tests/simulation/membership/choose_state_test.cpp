@@ -47,6 +47,23 @@ TEST(ChooseState, AnyOrderAndDoublesAreRead) {
   EXPECT_NE(refusal(chosen({twice, twice})), "");
 }
 
+TEST(ChooseState, TheBeginningIsNotTakenUnaskedWhereSomeWentOnWithoutTheOthers) {
+  const StateId beginning{1, 1, 0, 1};
+  const Offer left{{{1, 1, 30, 3}, beginning}, ""};
+  for (const StateId& later : {StateId{1, 2, 90, 9}, StateId{2, 1, 40, 9}}) {
+    const Offer went_on{{later, beginning}, ""};
+    const ChosenState none = chosen({went_on, left, went_on});
+    ASSERT_EQ(std::get<NoState>(none).node, "node-1");
+    EXPECT_NE(refusal(none).find("node-1 has step 30, 0; "), std::string::npos) << refusal(none);
+    EXPECT_NE(refusal(none).find("begin again with --from 0"), std::string::npos) << refusal(none);
+    EXPECT_EQ(std::get<StateId>(chosen({went_on, left}, 0)), beginning) << "who asks gets it";
+  }
+  const Offer first{{{1, 1, 30, 3}, beginning}, ""}, none_yet{{beginning}, ""};
+  EXPECT_EQ(std::get<StateId>(chosen({first, none_yet})), beginning) << "before the first checkpoint";
+  const Offer last_shared{{{1, 2, 90, 9}, {1, 1, 30, 3}, beginning}, ""};
+  EXPECT_EQ(std::get<StateId>(chosen({last_shared, left})), (StateId{1, 1, 30, 3}));
+}
+
 TEST(ChooseState, AMessageOfManyNodesIsBounded) {
   Per<Seat, Offer> offers(schema::kMostMembers);
   for (Offer& offer : offers)

@@ -51,13 +51,20 @@ TEST(Membership, TheFirstCauseWinsAndIsShownAsReceived) {
   EXPECT_EQ(a.fails({ErrorKind::kFailed, "node-a", "", "later still"}), "");
 }
 
-TEST(Membership, LossesAndErrorsOfARunGoToAll) {
+TEST(Membership, WhatNobodyCanMendEndsTheRunForAll) {
+  const std::string differ = "digests differ: node-a has 1, node-b has 2";
+  EXPECT_EQ(running_member().fails({ErrorKind::kRunFailed, "node-a", "forward", differ}),
+            run_fails("node-a", "run failed", differ));
+}
+
+TEST(Membership, ALossCostsAMember) {
+  const std::string leads = "\nwrite view 1, promised 1b\nfreeze\nprepare 1b to a c";
   const std::string silent = "no sign of life from node-a for 10 s (its last beat said backward of step 12)";
-  EXPECT_EQ(running_member().loses(kA, silent), run_fails("node-a", "run failed", silent));
+  EXPECT_EQ(running_member().loses(kA, silent), "suspect a to a c: " + silent + leads);
   const std::string stuck = "node-b is stuck in backward of step 3 for 60 s";
-  EXPECT_EQ(running_member().loses(kB, stuck), run_fails("node-b", "run failed", stuck)) << "itself";
+  EXPECT_EQ(running_member().loses(kB, stuck), "suspect b to a c: " + stuck) << "itself; node-a leads";
   const std::string full = "node-b: no space left";
-  EXPECT_EQ(running_member().fails({ErrorKind::kIo, "node-b", "save", full}), run_fails("node-b", "io", full));
+  EXPECT_EQ(running_member().fails({ErrorKind::kIo, "node-b", "save", full}), "suspect b to a c: " + full);
 }
 
 TEST(Membership, AFinishedPeerMayLeave) {
@@ -66,7 +73,7 @@ TEST(Membership, AFinishedPeerMayLeave) {
   EXPECT_EQ(b.disconnects(kA), "");
   EXPECT_EQ(b.hears(kA, Goodbye{"node-a was shut down"}, 0), "");
   EXPECT_EQ(b->state(), RunState::kRunning);
-  EXPECT_EQ(b.hears(kC, Goodbye{"node-c was shut down"}), "save run-1: INTERRUPTED: node-c was shut down");
+  EXPECT_EQ(b.hears(kC, Goodbye{"node-c was shut down"}).find("suspect c to a c: node-c was shut down"), 0u);
 }
 
 TEST(Membership, StopBeforeTheRunBegins) {
@@ -81,7 +88,7 @@ TEST(Membership, StopBeforeTheRunBegins) {
   Machine b = voted();
   EXPECT_EQ(b.stops(), "vote no to c: refused: run run-1 was stopped at node-b before it began");
   Machine late = b, prepared = preparing();
-  EXPECT_EQ(b.hears(kC, Commit{}), "begin run-1, direct\nask to stop") << "it had left already";
+  EXPECT_EQ(b.hears(kC, Commit{}), "begin run-1, direct\nask to stop\nwrite view 1") << "it had left already";
 
   // A proposer that does not decide holds nobody who was asked to stop.
   EXPECT_EQ(late.waits(4'999), "");
@@ -141,11 +148,13 @@ TEST(Membership, WhoIsLostWhileItSavesIsNotWaitedFor) {
 }
 
 TEST(Membership, AFactBeatsAFailureWhoeverSawIt) {
-  // node-b lost node-a before its last report came; node-c has them all.
+  // The run had come to its end for node-c before node-b saw something.
   Machine b = running_member();
-  const std::string lost = "node-b lost the connection to node-a";
-  EXPECT_EQ(b.disconnects(kA), run_fails("node-a", "run failed", lost));
+  const std::string lost = "node-a is out of step";
+  const Fail cause{ErrorKind::kRunFailed, "node-a", "", lost};
+  EXPECT_EQ(b.fails(cause), run_fails("node-a", "run failed", lost));
   EXPECT_EQ(b.saves(an_end(RunState::kFailed, 60, lost)), "ended? to a c: FAILED, " + lost + ", saved");
+  EXPECT_EQ(b.disconnects(kA), "");
   EXPECT_EQ(b.hears(kC, an_end(RunState::kCompleted, 61)), "end run-1: COMPLETED (a ?, b saved, c saved)");
 
   // The same while the run still goes on here.
@@ -154,6 +163,7 @@ TEST(Membership, AFactBeatsAFailureWhoeverSawIt) {
 
   // And after the verdict: node-a comes back from its disk with the fact.
   Machine after = running_member();
+  after.fails(cause);
   after.disconnects(kA);
   after.saves(an_end(RunState::kFailed, 60, lost));
   EXPECT_EQ(after.hears(kC, an_end(RunState::kFailed, 62, "something else")),
@@ -166,6 +176,7 @@ TEST(Membership, AFactBeatsAFailureWhoeverSawIt) {
 
 TEST(Membership, AStateOfAnotherStepIsNotTheRuns) {
   Machine b = running_member();
+  b.fails({ErrorKind::kRunFailed, "node-a", "", "lost"});
   b.disconnects(kA);
   b.saves(an_end(RunState::kFailed, 60, "lost", schema::SaveState::kSaved, 8));
   EXPECT_EQ(b.hears(kC, an_end(RunState::kCompleted, 61)), "end run-1: COMPLETED (a ?, b nothing saved, c saved)");
@@ -173,7 +184,7 @@ TEST(Membership, AStateOfAnotherStepIsNotTheRuns) {
 
 TEST(Membership, TheFirstOfSeveralCausesIsTheCause) {
   Machine b = running_member();
-  b.fails({ErrorKind::kIo, "node-b", "data", "mine"});
+  b.fails({ErrorKind::kRunFailed, "node-b", "data", "mine"});
   b.saves(an_end(RunState::kFailed, 60, "mine"));
   b.hears(kA, an_end(RunState::kFailed, 59, "of node-a"));
   EXPECT_EQ(b.hears(kC, an_end(RunState::kFailed, 61, "of node-c")),
@@ -203,6 +214,7 @@ TEST(Membership, ADiskThatComesBackLaterIsHeardOf) {
 
 TEST(Membership, ANodeThatLeavesWaitsForTheOthersWordsForAMoment) {
   Machine b = running_member();
+  for (const Seat peer : {kA, kC}) b.hears(peer, Goodbye{""});
   b.shuts_down();
   EXPECT_EQ(b.saves(an_end(RunState::kInterrupted, 60, "node-b was shut down")),
             "ended? to a c: INTERRUPTED, node-b was shut down, saved");
@@ -241,9 +253,10 @@ TEST(Membership, ShuttingDownSaysGoodbyeAndLeavesNothingOpen) {
   EXPECT_EQ(proposing().shuts_down(), proposal_fails("node-a", "refused", of_a) + "\ngoodbye to b c: " + of_a);
 
   Machine b = running_member();
-  EXPECT_EQ(b.shuts_down(), "goodbye to a c: " + of_b + "\nsave run-1: INTERRUPTED: " + of_b);
+  EXPECT_EQ(b.shuts_down(), "goodbye to a c: " + of_b);
   const auto goodbye = b.sent<Goodbye>();
-  EXPECT_EQ(running_proposer().hears(kB, goodbye), "save run-1: INTERRUPTED: " + of_b);
+  EXPECT_EQ(running_proposer().hears(kB, goodbye),
+            "suspect b to b c: " + of_b + "\nwrite view 1, promised 1a\nfreeze\nprepare 1a to b c");
   EXPECT_EQ(proposing().hears(kB, goodbye), proposal_fails("node-b", "unreachable", of_b));
   EXPECT_EQ(voted().hears(kC, Goodbye{""}), "drop");
 }

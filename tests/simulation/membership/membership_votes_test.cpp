@@ -13,7 +13,7 @@ TEST(Membership, OneNodeAloneNeedsNoFrames) {
   EXPECT_FALSE(a->state());
   EXPECT_EQ(a.start(), "prepare run-1 with a");
   EXPECT_EQ(a->state(), RunState::kStarting);
-  EXPECT_EQ(a.prepares(yes()), "begin run-1, direct\nanswer run-1: RUNNING");
+  EXPECT_EQ(a.prepares(yes()), "begin run-1, direct\nanswer run-1: RUNNING\nwrite view 1");
   EXPECT_EQ(a.finishes(RunState::kCompleted, ""), "save run-1: COMPLETED");
   EXPECT_EQ(a.saves(an_end(RunState::kCompleted, 1)), "end run-1: COMPLETED (a saved)");
   EXPECT_TRUE(a->idle());
@@ -27,7 +27,7 @@ TEST(Membership, TheFirstSeatProposesAtOnceAndCommitsWithTheLastVote) {
   EXPECT_EQ(a.connects(kC), "propose run-1 to b c\nprepare run-1 with a b c");
   EXPECT_EQ(a.hears(kC, yes()), "");
   EXPECT_EQ(a.prepares(yes()), "");
-  EXPECT_EQ(a.hears(kB, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING");
+  EXPECT_EQ(a.hears(kB, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING\nwrite view 1");
   EXPECT_EQ(a->state(), RunState::kRunning);
 }
 
@@ -76,7 +76,7 @@ TEST(Membership, TheFirstVoteOfANodeCounts) {
   other.data_hash = 0x12ab;
   EXPECT_EQ(a.hears(kB, other), "");
   EXPECT_EQ(a.prepares(yes()), "");
-  EXPECT_EQ(a.hears(kC, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING");
+  EXPECT_EQ(a.hears(kC, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING\nwrite view 1");
 }
 
 // Which files differ is told by those who have them, so it waits for the own names.
@@ -208,15 +208,16 @@ TEST(Membership, AVoteIsTakenBackAndTheVerdictCarriedOut) {
   Machine in_time = proposing();
   EXPECT_EQ(in_time.hears(kC, b.sent<Vote>()), proposal_fails("node-c", "unreachable", lost));
   EXPECT_TRUE(in_time->idle());
-  // The commit had left already: the run begins here and ends at once, for all.
-  EXPECT_EQ(b.hears(kC, Commit{}), "begin run-1, direct\n" + run_fails("node-a", "unreachable", lost));
+  // The commit had left already: the run begins here, and it costs a member.
+  EXPECT_EQ(b.hears(kC, Commit{}), "begin run-1, direct\nwrite view 1\nsuspect a to a c: " + lost +
+                                       "\nwrite view 1, promised 1b\nfreeze\nprepare 1b to a c");
 }
 
 TEST(Membership, AFailThatOvertakesTheCommitIsNotForgotten) {
   Machine b = voted();
   EXPECT_EQ(b.hears(kA, schema::Fail{ErrorKind::kRunFailed, "node-a", "", "node-a is out of memory"}), "");
   EXPECT_EQ(b.hears(kC, Commit{}),
-            "begin run-1, direct\n" + run_fails("node-a", "run failed", "node-a is out of memory"));
+            "begin run-1, direct\nwrite view 1\n" + run_fails("node-a", "run failed", "node-a is out of memory"));
 }
 
 TEST(Membership, ARefusedRunThatTheJobTextBreaksIsNotCommitted) {

@@ -1,17 +1,35 @@
 // Starts on a virtual network: many seeds, many sizes, everything that can go wrong on the way to a run.
 #include <algorithm>
+#include <map>
 
 #include "tests/simulation/simulator/cluster.h"
 
 namespace tg::simulation {
 namespace {
 
-constexpr std::uint64_t kSettleMs = 60'000;     // start-timeout and peer-timeout are within
-constexpr std::size_t kMostWaitingFrames = 16;  // of membership on one link: claim, grant, proposal, vote, verdict, ...
+constexpr std::uint64_t kSettleMs = 60'000;  // start-timeout and peer-timeout are within
+// Of membership on one link: claim, grant, proposal, vote, verdict, ...; in a change who is there is asked each second.
+constexpr std::size_t kMostWaitingFrames = 48;
 
-// Whatever happened: nobody hangs, every living client has its answer, no queue has grown, never two runs at once.
+// Whatever happened: nobody hangs, every living client has its answer, no queue has grown, never two runs at once. Who
+// is in a run trains in one view, or says that too few are there.
+bool is_settled(Cluster& cluster) {
+  std::optional<daemon::View> view;
+  for (const Seat seat : cluster.living()) {
+    daemon::Membership& membership = cluster.node(seat).membership();
+    if (membership.idle() || membership.state() == schema::RunState::kPaused) continue;
+    if (membership.state() != schema::RunState::kRunning) return false;
+    if (!view) view = membership.view();
+    if (membership.view().number() != view->number()) return false;
+  }
+  const std::vector<Seat> living = cluster.living();
+  return !view || std::ranges::all_of(view->seats(), [&](Seat seat) {
+    return std::ranges::count(living, seat) > 0 && cluster.node(seat).running();
+  });
+}
+
 void expect_settled(Cluster& cluster, const std::vector<Seat>& starters) {
-  EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, kSettleMs)) << "somebody hangs";
+  EXPECT_TRUE(cluster.run_until([&] { return is_settled(cluster); }, kSettleMs)) << "somebody hangs";
   for (const Seat seat : starters)
     if (!cluster.network().dead(seat)) {
       EXPECT_NE(cluster.answer(seat), nullptr) << "no answer at " << cluster.name(seat);
@@ -99,9 +117,8 @@ TEST(StartScenarios, ADeathAtAnyPointOfTheStartLeavesNobodyWaiting) {
     expect_settled(cluster, {proposer});
     for (const Seat seat : cluster.living()) {
       Outcome& outcome = cluster.node(seat).outcome("run-1");
-      if (!outcome.began) continue;
-      EXPECT_EQ(outcome.end, schema::RunState::kFailed);
-      EXPECT_NE(outcome.reason.find(cluster.name(victim)), std::string::npos) << outcome.reason;
+      if (!outcome.began || !outcome.end) continue;
+      EXPECT_EQ(outcome.end, schema::RunState::kInterrupted) << "it goes on without " << cluster.name(victim);
     }
     const StartAnswer* answer = cluster.network().dead(proposer) ? nullptr : cluster.answer(proposer);
     if (answer != nullptr && !answer->status.ok()) {
@@ -111,6 +128,12 @@ TEST(StartScenarios, ADeathAtAnyPointOfTheStartLeavesNobodyWaiting) {
     // The victim comes back, and a start from anywhere works.
     cluster.restart(victim);
     cluster.network().run_for(15'000);
+    expect_settled(cluster, {});
+    for (const Seat seat : cluster.living()) {
+      if (cluster.node(seat).membership().idle()) continue;
+      EXPECT_TRUE(cluster.node(seat).stop("run-1").ok());
+    }
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, 5'000)) << "it does not stop";
     const Seat next = cluster.any_but(proposer);
     cluster.start(next, "run-2");
     EXPECT_TRUE(cluster.runs_within(10'000, "run-2")) << "no second start";
@@ -175,7 +198,7 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
     }
     cluster.network().run_for(20'000);
     expect_settled(cluster, starters);
-    // No run completes anywhere without having begun everywhere.
+    // No run completes anywhere without having begun on as many as can go on without the others.
     for (const Seat starter : starters) {
       const std::string id = "run-" + cluster.name(starter);
       std::size_t began = 0, completed = 0;
@@ -183,7 +206,8 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
         began += cluster.node(seat).outcome(id).began;
         completed += cluster.node(seat).outcome(id).end == schema::RunState::kCompleted;
       }
-      EXPECT_TRUE(completed == 0 || began == nodes) << id << " began on " << began << ", completed on " << completed;
+      EXPECT_TRUE(completed == 0 || 2 * began >= nodes)
+          << id << " began on " << began << ", completed on " << completed;
     }
   });
 }

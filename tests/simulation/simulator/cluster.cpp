@@ -32,7 +32,10 @@ Cluster::Cluster(const NetworkOptions& network, NodeOptions common, MakeNode mak
     : names_(node_names(network.nodes)), common_(std::move(common)), network_(network), make_(std::move(make)) {
   if (!make_)
     make_ = [](Network& n, NodeOptions options) { return std::make_unique<VirtualNode>(n, std::move(options)); };
-  for ([[maybe_unused]] const Seat seat : seats()) disks_.push_back(std::make_shared<VirtualDisk>());
+  for (const Seat seat : seats()) {
+    disks_.push_back(std::make_shared<VirtualDisk>());
+    disks_.back()->directory = 1 + seat.index();
+  }
   for (const Seat seat : seats()) {
     nodes_.push_back(make_(network_, options_for(seat)));
     network_.attach(seat, nodes_.back().get());

@@ -19,6 +19,7 @@ std::string kind_name(ErrorKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+std::string letter(std::size_t seat) { return {static_cast<char>('a' + seat)}; }
 std::string letter(Seat seat) { return {static_cast<char>('a' + seat.index())}; }
 
 std::string key_of(std::uint64_t key) { return key == kKey ? "" : " (key " + std::to_string(key) + ")"; }
@@ -65,17 +66,46 @@ Said words(const schema::Ended& ended) {
                                                std::string(to_word(ended.save))};
 }
 Said words(const schema::Goodbye& goodbye) { return {"goodbye", goodbye.reason}; }
+// "1a"
+std::string word_of(const schema::Ballot& ballot) { return std::to_string(ballot.count) + letter(ballot.seat); }
+// "view 2 of a c from 12"
+std::string words_of(const schema::NextView& view) {
+  std::string text = "view " + std::to_string(view.number) + " of";
+  for (const schema::ViewMember& member : view.members) {
+    text += " " + letter(member.seat);
+    EXPECT_EQ(member.directory, directory_of(Seat(member.seat)));
+    EXPECT_EQ(member.incarnation, incarnation_of(Seat(member.seat)));
+  }
+  return text + " from " + std::to_string(view.start) + (view.waits ? ", waiting" : "");
+}
+Said words(const schema::Suspect& suspect) { return {"suspect " + letter(suspect.seat), suspect.why}; }
+Said words(const schema::Prepare& prepare) { return {"prepare " + word_of(prepare.ballot), ""}; }
+Said words(const schema::Promise& promise) {
+  std::string text = promise.has_state ? "step " + std::to_string(promise.step) + ", hears" : "no state";
+  if (promise.has_state)
+    for (const std::uint32_t seat : promise.hears) text += " " + letter(seat);
+  if (!promise.unfit.empty()) text += ", unfit: " + promise.unfit;
+  if (promise.leaves) text += ", leaves";
+  if (promise.accepted_in.count > 0)
+    text += ", accepted " + word_of(promise.accepted_in) + ": " + words_of(promise.accepted);
+  return {"promise " + word_of(promise.ballot), text};
+}
+Said words(const schema::Outvoted& outvoted) { return {"outvoted by " + word_of(outvoted.ballot), ""}; }
+Said words(const schema::Accept& accept) { return {"accept " + word_of(accept.ballot), words_of(accept.view)}; }
+Said words(const schema::Accepted& accepted) { return {"accepted " + word_of(accepted.ballot), ""}; }
+Said words(const schema::Decide& decide) { return {"decide", words_of(decide.view)}; }
 template <class Body>
 Said words(const Body&) {
   return {"a frame that is not membership's", ""};
 }
 
 std::string words(const SendFrame& action) {
-  EXPECT_EQ(action.header.view, View::kFirst);
+  const std::uint32_t view = action.header.view;
   const Said said = std::visit([](const auto& body) { return words(body); }, action.body);
   std::string text = said.verb + " to";
   for (const Seat seat : action.to) text += " " + letter(seat);
-  return text + key_of(action.header.run) + (said.text.empty() ? "" : ": " + said.text);
+  return text + key_of(action.header.run) + (view == View::kFirst ? "" : " (view " + std::to_string(view) + ")") +
+         (said.text.empty() ? "" : ": " + said.text);
 }
 std::string words(const FindStates& action) {
   EXPECT_TRUE(action.run.resume && !action.run.resume->start);
@@ -124,34 +154,84 @@ std::string words(const StartAnew& action) {
          std::to_string(action.run.start_timeout_ms) + " ms";
 }
 std::string words(const AskStop& action) { return "ask to stop" + key_of(action.key); }
+std::string words(const Freeze& action) { return "freeze" + key_of(action.key); }
+// "write view 1, promised 2b, accepted 1a"
+std::string words(const WriteVote& action) {
+  EXPECT_EQ(action.key, action.vote.key);
+  return "write view " + std::to_string(action.vote.view.number) + key_of(action.key) +
+         (action.vote.promised.count == 0 ? "" : ", promised " + word_of(action.vote.promised)) +
+         (action.vote.accepted_in.count == 0 ? "" : ", accepted " + word_of(action.vote.accepted_in));
+}
+std::string words(const InstallView& action) { return "install " + words_of(action.next) + key_of(action.key); }
+std::string words(const LeaveView& action) { return "leave for " + words_of(action.next) + key_of(action.key); }
 
 }  // namespace
 
 Machine::Machine(Seat self, std::size_t members, bool connected, std::uint16_t weight)
-    : options_{first_names(members), self, weight}, machine_(std::make_unique<Membership>(options_)) {
-  for (const Seat seat : places<Seat>(connected ? members : 0))
-    if (seat != self)
+    : options_{first_names(members), self, weight, directory_of(self), incarnation_of(self)},
+      machine_(std::make_unique<Membership>(options_)) {
+  for (const Seat seat : places<Seat>(members)) {
+    if (!connected) circumstances_.deaf_to.insert(seat);
+    if (connected && seat != self)
       after([seat](Membership& machine, std::uint64_t now_ms) { machine.connection(seat, true, now_ms); });
+  }
 }
 
-Machine::Machine(const Machine& other)
-    : options_(other.options_),
-      machine_(std::make_unique<Membership>(options_)),
-      past_(other.past_),
-      now_ms_(other.now_ms_) {
-  for (const Happened& one : past_) {
-    one.event(*machine_, one.now_ms);
-    actions_ = machine_->take_actions();
+Machine::Machine(const Machine& other) : options_(other.options_), machine_(std::make_unique<Membership>(options_)) {
+  for (const Happened& one : other.past_) {
+    now_ms_ = one.now_ms;
+    circumstances_ = one.circumstances;
+    after(one.event);
   }
+  now_ms_ = other.now_ms_;
+  circumstances_ = other.circumstances_;
+}
+
+Machine& Machine::has_committed(std::uint64_t step) {
+  circumstances_.standing.step = step;
+  return *this;
+}
+Machine& Machine::does_not_hear(Seat peer) {
+  circumstances_.deaf_to.insert(peer);
+  return *this;
+}
+Machine& Machine::disk_is_full(bool full) {
+  circumstances_.full = full;
+  return *this;
+}
+
+void Machine::answer(const MembershipAction& action, std::uint64_t now_ms) {
+  if (const auto* freeze = std::get_if<Freeze>(&action)) {
+    Standing standing = circumstances_.standing;
+    for (const Seat seat : options_.names.places())
+      if (seat != options_.self && !circumstances_.deaf_to.contains(seat)) standing.hears.push_back(seat);
+    machine_->stands(freeze->key, standing, now_ms);
+  }
+  if (const auto* write = std::get_if<WriteVote>(&action)) {
+    if (!circumstances_.full) vote_ = write->vote;
+    machine_->voted(write->key, !circumstances_.full, now_ms);
+  }
+}
+
+ChangeTimes Machine::installed() const {
+  for (const MembershipAction& action : actions_)
+    if (const auto* install = std::get_if<InstallView>(&action)) return install->times;
+  ADD_FAILURE() << "it has installed nothing";
+  return {};
 }
 
 std::string Machine::after(Happens event) {
   event(*machine_, now_ms_);
-  past_.push_back({std::move(event), now_ms_});
-  actions_ = machine_->take_actions();
+  past_.push_back({std::move(event), now_ms_, circumstances_});
+  actions_.clear();
   std::string lines;
-  for (const MembershipAction& action : actions_)
-    lines += (lines.empty() ? "" : "\n") + std::visit([](const auto& one) { return words(one); }, action);
+  for (auto actions = machine_->take_actions(); !actions.empty(); actions = machine_->take_actions()) {
+    for (const MembershipAction& action : actions) {
+      lines += (lines.empty() ? "" : "\n") + std::visit([](const auto& one) { return words(one); }, action);
+      answer(action, now_ms_);
+      actions_.push_back(action);
+    }
+  }
   return lines;
 }
 
@@ -167,6 +247,7 @@ std::string Machine::resumes(const schema::Resume& resume, const std::string& id
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.start(kToken, run, now_ms); });
 }
 std::string Machine::connects(Seat peer, std::uint16_t weight) {
+  circumstances_.deaf_to.erase(peer);
   return after([=](Membership& machine, std::uint64_t now_ms) {
     machine.weighs(peer, weight);
     machine.connection(peer, true, now_ms);
@@ -176,12 +257,25 @@ std::string Machine::cannot_join(Seat peer, const std::string& why) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.cannot_join(peer, why, now_ms); });
 }
 std::string Machine::disconnects(Seat peer) {
+  circumstances_.deaf_to.insert(peer);
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.connection(peer, false, now_ms); });
+}
+std::string Machine::is_back(Seat peer) {
+  const std::string message = options_.names[options_.self] + " lost the connection to " + options_.names[peer];
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.gave_up(peer, message, true, now_ms); });
 }
 std::string Machine::rekeys(Seat peer) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.connection(peer, false, now_ms, true); });
 }
-std::string Machine::hears(Seat from, const schema::FrameBody& body, std::uint64_t key, std::uint32_t view) {
+// Votes and commits say of whom they are, as all nodes' do.
+std::string Machine::hears(Seat from, const schema::FrameBody& said, std::uint64_t key, std::uint32_t view) {
+  schema::FrameBody body = said;
+  if (auto* const vote = std::get_if<schema::Vote>(&body)) {
+    vote->directory = directory_of(from);
+    vote->incarnation = incarnation_of(from);
+  }
+  if (auto* const commit = std::get_if<schema::Commit>(&body))
+    commit->members = first_view(options_.names.size()).members;
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.frame(from, {key, view, 0}, body, now_ms); });
 }
 std::string Machine::offers(const schema::Offer& offer, std::uint32_t known_lineage) {
@@ -194,6 +288,7 @@ std::string Machine::gets_on(Seat seat) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.prepares(seat, now_ms); });
 }
 std::string Machine::loses(Seat peer, const std::string& message) {
+  circumstances_.deaf_to.insert(peer);
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.lost(peer, message, now_ms); });
 }
 std::string Machine::fails(const schema::Fail& cause) {
@@ -210,6 +305,12 @@ std::string Machine::finished(Seat peer) {
 }
 std::string Machine::remembers(PastRun run, std::uint64_t key) {
   return after([=](Membership& machine, std::uint64_t) { machine.remember(key, run); });
+}
+std::string Machine::remembers_voter(const VoterState& vote) {
+  return after([=](Membership& machine, std::uint64_t) { machine.remember_voter(vote, "run-1"); });
+}
+std::string Machine::hears_beat(Seat from, std::uint32_t view) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.beats(from, "run-1", view, now_ms); });
 }
 std::string Machine::saves(const schema::Ended& own) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.saved(kKey, own, now_ms); });
@@ -251,6 +352,49 @@ Machine running_proposer() {
   a.hears(kC, yes());
   return a;
 }
+Machine running(Seat self, std::size_t members) {
+  Machine one(self, members);
+  if (self == kA) {
+    one.start();
+    one.prepares(yes());
+    for (const Seat seat : places<Seat>(members))
+      if (seat != kA) one.hears(seat, yes());
+    return one;
+  }
+  schema::Propose proposal{"run-1", "steps = 5\n", {}};
+  proposal.weights.assign(members, 1);
+  one.hears(kA, proposal);
+  one.prepares(yes());
+  one.hears(kA, schema::Commit{});
+  return one;
+}
+Machine restarted(Seat self, std::size_t members) {
+  Machine one(self, members, false);
+  one.remembers_voter({kKey, first_view(members), {}, {}, {}});
+  return one;
+}
+
+schema::NextView first_view(std::size_t members) {
+  std::vector<Seat> seats;
+  for (const Seat seat : places<Seat>(members)) seats.push_back(seat);
+  return next_view(seats, 0, View::kFirst);
+}
+schema::NextView next_view(const std::vector<Seat>& members, std::uint64_t start, std::uint32_t number) {
+  schema::NextView view{.number = number, .start = start};
+  for (const Seat seat : members)
+    view.members.push_back({.seat = static_cast<std::uint32_t>(seat.index()),
+                            .incarnation = incarnation_of(seat),
+                            .directory = directory_of(seat)});
+  return view;
+}
+schema::Promise promise(Seat from, schema::Ballot ballot, std::uint64_t step) {
+  schema::Promise promise{ballot, directory_of(from), incarnation_of(from), true, step};
+  for (const Seat seat : {kA, kB, kC, kD})
+    if (seat != from) promise.hears.push_back(static_cast<std::uint32_t>(seat.index()));
+  return promise;
+}
+schema::Accepted accepted(Seat from, schema::Ballot ballot) { return {ballot, directory_of(from)}; }
+
 Machine preparing() {
   Machine b(kB, 3);
   b.hears(kC, proposal("run-1", "steps = 5\n"));

@@ -4,12 +4,15 @@
 //   Machine b(kB, 3);                                       node-b of three, connected to all
 //   EXPECT_EQ(b.start(), "claim run-1 to a");               a client starts run-1 there; b sends a claim to node-a
 //   EXPECT_EQ(b.hears(kA, granted()), "propose run-1 to a c\nprepare run-1 with a b c");
+//
+// It freezes and its vote is written at once, unless the disk is full; what follows is in the same words.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,12 +22,19 @@
 namespace tg::daemon {
 inline constexpr std::uint64_t kKey = 77;  // of run-1; words show a key only where it is another one
 inline constexpr std::uint64_t kToken = 5;
-inline constexpr Seat kA{0}, kB{1}, kC{2};  // node-a, node-b, node-c
+inline constexpr Seat kA{0}, kB{1}, kC{2}, kD{3};  // node-a, node-b, node-c, node-d
+// Of a node in these tests.
+constexpr std::uint64_t directory_of(Seat seat) { return 100 + seat.index(); }
+constexpr std::uint64_t incarnation_of(Seat seat) { return 200 + seat.index(); }
 
 class Machine {
  public:
   Machine(Seat self, std::size_t members, bool connected = true, std::uint16_t weight = 1);
   Machine(const Machine& other);  // at the same point: it has seen the same events
+  // How it will stand when it is asked. It hears whom it is connected to and has not lost, but for these.
+  Machine& has_committed(std::uint64_t step);
+  Machine& does_not_hear(Seat peer);
+  Machine& disk_is_full(bool full = true);
   const Membership* operator->() const { return machine_.get(); }
 
   // --- events ---
@@ -33,7 +43,8 @@ class Machine {
   std::string resumes(const schema::Resume& resume, const std::string& id = "run-1", std::uint64_t key = kKey);
   std::string connects(Seat peer, std::uint16_t weight = 1);
   std::string disconnects(Seat peer);
-  std::string rekeys(Seat peer);  // disconnects, for one of both gets another cluster key
+  std::string is_back(Seat peer);  // its connection broke, and there is another one
+  std::string rekeys(Seat peer);   // disconnects, for one of both gets another cluster key
   std::string cannot_join(Seat peer, const std::string& why);
   std::string hears(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
                     std::uint32_t view = View::kFirst);
@@ -49,8 +60,10 @@ class Machine {
   std::string stopping();           // the union of flags says stop
   std::string finished(Seat peer);  // its last report is in
   std::string remembers(PastRun run, std::uint64_t key = kKey);
-  std::string saves(const schema::Ended& own);         // run-1's state, or not
-  std::string stops(const std::string& id = "run-1");  // a client's stop; "no: ..." where it is refused
+  std::string remembers_voter(const VoterState& vote);    // of run-1
+  std::string hears_beat(Seat from, std::uint32_t view);  // of run-1
+  std::string saves(const schema::Ended& own);            // run-1's state, or not
+  std::string stops(const std::string& id = "run-1");     // a client's stop; "no: ..." where it is refused
   std::string shuts_down();
   std::string waits(std::uint64_t ms);
 
@@ -67,18 +80,42 @@ class Machine {
 
  private:
   using Happens = std::function<void(Membership& machine, std::uint64_t now_ms)>;
+  struct Circumstances {
+    Standing standing;
+    std::set<Seat> deaf_to;
+    bool full = false;
+  };
   std::string after(Happens event);  // what it does then
+  void answer(const MembershipAction& action, std::uint64_t now_ms);
 
   MembershipOptions options_;
   std::unique_ptr<Membership> machine_;
   struct Happened {
     Happens event;
     std::uint64_t now_ms;
+    Circumstances circumstances;
   };
   std::vector<Happened> past_;
   std::uint64_t now_ms_ = 1'000;
+  Circumstances circumstances_{{true, 12, "", false, {}}, {}, false};
   std::vector<MembershipAction> actions_;
+  VoterState vote_;
+
+ public:
+  const VoterState& vote() const { return vote_; }  // on its disk
+  ChangeTimes installed() const;                    // of the view that it installed at the last event
 };
+
+// The first view of run-1 of so many.
+schema::NextView first_view(std::size_t members);
+// The view after that, of these members of it.
+schema::NextView next_view(const std::vector<Seat>& members, std::uint64_t start = 12, std::uint32_t number = 2);
+// What a voter answers; it hears all of four nodes, unless told otherwise.
+schema::Promise promise(Seat from, schema::Ballot ballot, std::uint64_t step = 12);
+schema::Accepted accepted(Seat from, schema::Ballot ballot);
+constexpr schema::Ballot ballot(std::uint32_t count, Seat of) {
+  return {count, static_cast<std::uint32_t>(of.index())};
+}
 
 inline schema::Vote yes() { return {true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.1, 16}; }
 inline schema::Grant granted() { return {true, ""}; }
@@ -109,6 +146,10 @@ schema::Ended an_end(schema::RunState state, std::int64_t since_ms, const std::s
 // node-a proposes it, of three.
 Machine proposing();
 Machine running_proposer();
+// It runs run-1 of so many; node-a proposed it.
+Machine running(Seat self, std::size_t members);
+// It was a member of run-1 of so many and was started again; it is connected to nobody.
+Machine restarted(Seat self, std::size_t members);
 // node-b is a member of it and node-c proposes; node-a, which grants, does neither.
 Machine preparing();
 Machine voted();

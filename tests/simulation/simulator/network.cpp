@@ -57,6 +57,7 @@ void Network::after(Seat seat, std::uint64_t delay_us, std::function<void()> cal
 
 void Network::send(Seat from, Seat to, SharedMessage message) {
   TG_CHECK(from != to && std::max(from, to).index() < size(), from.index(), to.index());
+  if (machines_[from].dead) return;  // it died while it handled something
   Link& one = link(from, to);
   const Pair& both = pair(from, to);
   if (!both.connected && !both.keeps) return;
@@ -86,6 +87,7 @@ void Network::arrive(Seat from, Seat to, std::uint64_t epoch) {
   const SharedMessage message = std::move(one.waiting.front());
   one.waiting.pop_front();
   ++delivered_;
+  one.last_heard_us = now_us_;
   Machine* const machine = machines_[to].machine;
   after(to, 0, [machine, from, message] { machine->on_frame(from, message); });
 }
@@ -97,9 +99,10 @@ void Network::flush(Seat from, Seat to) {
 }
 
 void Network::send_beat(Seat from, Seat to, const schema::Beat& beat) {
-  if (link(from, to).blocked) return;
+  if (link(from, to).blocked || machines_[from].dead) return;
   at(now_us_ + delay(), [this, from, to, beat] {
     if (machines_[to].dead || link(from, to).blocked) return;
+    if (!machines_[to].paused) link(from, to).last_heard_us = now_us_;
     Machine* const machine = machines_[to].machine;
     after(to, 0, [machine, from, beat] { machine->on_beat(from, beat); });
   });
@@ -122,6 +125,7 @@ void Network::connect(Seat a, Seat b, std::uint64_t delay_us) {
     if (machines_[a].dead || machines_[b].dead || pair(a, b).connected) return;
     if (link(a, b).blocked || link(b, a).blocked) return connect(a, b, 100'000);
     pair(a, b).connected = true;
+    link(a, b).last_heard_us = link(b, a).last_heard_us = now_us_;
     tell(a, b, true);
     tell(b, a, true);
     flush(a, b);
@@ -162,6 +166,19 @@ void Network::break_connection(Seat a, Seat b) {
 void Network::block(Seat from, Seat to, bool on) {
   link(from, to).blocked = on;
   if (!on) flush(from, to);
+}
+
+bool Network::linked(Seat a, Seat b) const {
+  const auto place = [this](Seat from, Seat to) { return from.index() * size() + to.index(); };
+  return pairs_[place(std::min(a, b), std::max(a, b))].connected && !links_[place(a, b)].blocked &&
+         !links_[place(b, a)].blocked;
+}
+
+bool Network::hear_each_other(Seat a, Seat b, std::uint64_t within_ms) const {
+  const auto heard = [&](Seat from, Seat to) {
+    return now_us_ - links_[from.index() * size() + to.index()].last_heard_us < within_ms * 1000;
+  };
+  return pairs_[std::min(a, b).index() * size() + std::max(a, b).index()].connected && heard(a, b) && heard(b, a);
 }
 
 void Network::kill(Seat seat, bool silent) {

@@ -56,6 +56,7 @@ class Network {
   void attach(Seat seat, Machine* machine);
   // The same after a death: its peers notice and connect again.
   void restart(Seat seat, Machine* machine);
+  const Machine* machine(Seat seat) const { return machines_[seat].machine; }
   std::uint64_t now_us() const { return now_us_; }
   std::uint64_t now_ms() const { return now_us_ / 1000; }
   Random& random() { return random_; }
@@ -74,6 +75,9 @@ class Network {
   void block(Seat from, Seat to, bool on);  // one direction
   void kill(Seat seat, bool silent);        // silent: the machine, so that no connection is closed; else the process
   void pause(Seat seat, bool on);
+  bool linked(Seat a, Seat b) const;  // frames come through both ways
+  // Something came through in each direction within that time.
+  bool hear_each_other(Seat a, Seat b, std::uint64_t within_ms) const;
   bool dead(Seat seat) const { return machines_[seat].dead; }
   bool paused(Seat seat) const { return machines_[seat].paused; }
 
@@ -105,6 +109,7 @@ class Network {
     bool blocked = false;
     bool told_up = false;               // what the sending end knows of the pair
     std::uint64_t last_told_us = 0;     // news of one pair reach an end in order
+    std::uint64_t last_heard_us = 0;    // a frame or a beat arrived
     std::deque<SharedMessage> waiting;  // sent and not delivered
     std::size_t held = 0;               // of them: while blocked or not connected
   };

@@ -1,5 +1,7 @@
 #include "tests/simulation/simulator/virtual_node.h"
 
+#include <gtest/gtest.h>
+
 #include <utility>
 
 #include "kernels/base/check.h"
@@ -9,8 +11,14 @@ namespace {
 
 constexpr std::uint64_t kBeatTicks = 5;
 
-daemon::MembershipOptions membership_options(const NodeOptions& options) {
-  return {options.names, options.self, 1, options.claim_timeout_ms, options.prepare_timeout_ms};
+daemon::MembershipOptions membership_options(const NodeOptions& options, std::uint64_t incarnation) {
+  daemon::MembershipOptions made{.names = options.names, .self = options.self};
+  made.directory = options.disk->directory;
+  made.incarnation = incarnation;
+  made.peer_timeout_ms = options.peer_timeout_ms;
+  made.claim_timeout_ms = options.claim_timeout_ms;
+  made.prepare_timeout_ms = options.prepare_timeout_ms;
+  return made;
 }
 
 }  // namespace
@@ -18,7 +26,7 @@ daemon::MembershipOptions membership_options(const NodeOptions& options) {
 VirtualNode::VirtualNode(Network& network, NodeOptions options)
     : network_(network),
       options_(std::move(options)),
-      membership_(membership_options(options_)),
+      membership_(membership_options(options_, network.random().word())),
       liveness_({options_.names, options_.self, options_.peer_timeout_ms}) {
   for (auto& [key, record] : options_.disk->runs) {
     const std::size_t nodes = options_.names.size();
@@ -37,6 +45,8 @@ VirtualNode::VirtualNode(Network& network, NodeOptions options)
     record.end = run.end;
     ids_[key] = record.id;
     membership_.remember(key, std::move(run));
+    if (const auto vote = options_.disk->votes.find(key); vote != options_.disk->votes.end())
+      membership_.remember_voter(vote->second, record.id);
   }
 }
 
@@ -65,6 +75,7 @@ Status VirtualNode::stop(const std::string& run_id) {
 }
 
 void VirtualNode::shut_down() {
+  leaving_ = true;
   membership_.shut_down(network_.now_ms());
   carry_out_all();
 }
@@ -92,11 +103,22 @@ void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
 }
 
 void VirtualNode::on_connection(Seat peer, bool up) {
-  membership_.connection(peer, up, network_.now_ms(), options_.links_rekey);
+  if (!up) view_links_.broke(peer);
+  if (up && last_words_.came_back(peer)) return;
+  if (up || !running_)
+    membership_.connection(peer, up, network_.now_ms(), options_.links_rekey);
+  else
+    last_words_.broke(peer, options_.names[options_.self] + " lost the connection to " + options_.names[peer],
+                      network_.now_ms());
   carry_out_all();
 }
 
-void VirtualNode::on_beat(Seat from, const schema::Beat& beat) { liveness_.beat(from, beat, network_.now_ms()); }
+void VirtualNode::on_beat(Seat from, const schema::Beat& beat) {
+  liveness_.beat(from, beat, network_.now_ms());
+  if (stuck_ || beat.view == 0) return;
+  membership_.beats(from, beat.run_id, beat.view, network_.now_ms());
+  carry_out_all();
+}
 
 void VirtualNode::on_tick() {
   const std::uint64_t now_ms = network_.now_ms();
@@ -108,11 +130,14 @@ void VirtualNode::on_tick() {
                             membership_.current() != nullptr ? membership_.current()->id : "",
                             phase_,
                             step_,
-                            progress_};
+                            progress_,
+                            running_ ? membership_.view().number() : 0};
     for (const Seat peer : others()) network_.send_beat(options_.self, peer, beat);
     liveness_.beat(options_.self, beat, now_ms);
   }
   if (stuck_) return;
+  for (const daemon::LastWords::Gone& gone : last_words_.take_due(now_ms))
+    membership_.gave_up(gone.peer, gone.message, gone.up_again, now_ms);
   for (const daemon::Verdict& verdict : liveness_.tick(now_ms)) membership_.lost(verdict.seat, verdict.message, now_ms);
   membership_.tick(now_ms);
   carry_out_all();
@@ -127,7 +152,7 @@ void VirtualNode::send(const std::vector<Seat>& to, const SharedMessage& message
 void VirtualNode::carry_out_all() {
   for (auto actions = membership_.take_actions(); !actions.empty(); actions = membership_.take_actions())
     for (const daemon::MembershipAction& action : actions)
-      std::visit([this](const auto& one) { carry_out(one); }, action);
+      if (!dead()) std::visit([this](const auto& one) { carry_out(one); }, action);
 }
 
 void VirtualNode::carry_out(const daemon::SendFrame& action) {
@@ -165,6 +190,7 @@ void VirtualNode::carry_out(const daemon::BeginRun& action) {
   TG_CHECK(!running_, action.run.id);
   if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, action.run.key, true);
   running_ = action.run;
+  view_links_.begin_view();
   // A record is of the newest beginning.
   std::erase_if(options_.disk->runs, [&](const auto& record) { return record.second.id == action.run.id; });
   VirtualDisk::Record& record = options_.disk->runs[action.run.key];
@@ -248,6 +274,8 @@ void VirtualNode::carry_out(const daemon::EndRun& action) {
   running_.reset();
   liveness_.unwatch();
   phase_ = schema::Phase::kIdle;
+  for (const daemon::LastWords::Gone& gone : last_words_.take_all())
+    membership_.gave_up(gone.peer, gone.message, gone.up_again, network_.now_ms());
 }
 
 void VirtualNode::carry_out(const daemon::AnswerStart& action) {
@@ -271,6 +299,58 @@ void VirtualNode::finish(schema::RunState state, const std::string& reason) {
   carry_out_all();
 }
 
+void VirtualNode::carry_out(const daemon::Freeze& action) {
+  daemon::Standing standing{.leaves = leaving_};
+  for (const Seat peer : others())
+    if (network_.hear_each_other(options_.self, peer, options_.peer_timeout_ms)) standing.hears.push_back(peer);
+  if (running_key() == action.key && !saving_) {
+    const Frozen own = run_freezes();
+    standing.has_state = true;
+    standing.step = own.step;
+    standing.unfit = own.unfit;
+  }
+  membership_.stands(action.key, standing, network_.now_ms());
+}
+
+void VirtualNode::carry_out(const daemon::WriteVote& action) {
+  const daemon::VoterState& vote = action.vote;
+  const bool decides = vote.promised.count == 0, accepts = vote.accepted_in == vote.promised;
+  reaches(decides ? Moment::kDecide : accepts ? Moment::kAccept : Moment::kPromise);
+  if (dead()) return;
+  daemon::VoterState& written = options_.disk->votes[action.key];
+  // P4: nothing that was told is taken back.
+  EXPECT_GE(vote.view.number, written.view.number) << options_.names[options_.self];
+  if (vote.view.number == written.view.number) {
+    EXPECT_GE(vote.promised, written.promised) << options_.names[options_.self];
+    EXPECT_GE(vote.accepted_in, written.accepted_in) << options_.names[options_.self];
+  }
+  written = vote;
+  reaches(decides ? Moment::kDecided : accepts ? Moment::kAccepted : Moment::kPromised);
+  if (dead()) return;
+  membership_.voted(action.key, true, network_.now_ms());
+}
+
+void VirtualNode::carry_out(const daemon::InstallView& action) {
+  reaches(Moment::kInstall);
+  if (dead() || running_key() != action.key || saving_) return;
+  outcomes_[ids_[action.key]].views.push_back(action.next);
+  view_links_.begin_view();
+  for (const Seat seat : last_words_.broken()) view_links_.broke(seat);
+  run_changes(action.next);
+  watch();
+}
+
+void VirtualNode::carry_out(const daemon::LeaveView& action) {
+  if (running_key() == action.key && !saving_) run_is_left(action.next.start);
+}
+
+// The members of the present view.
+void VirtualNode::watch() {
+  Per<Seat, bool> members(options_.names.size(), false);
+  for (const Seat seat : membership_.view().seats()) members[seat] = true;
+  liveness_.watch(running_->id, options_.step_timeout_ms, network_.now_ms(), members);
+}
+
 // --- the clockwork in the place of a run ---
 
 void VirtualNode::run_begins(const schema::Commit&) {
@@ -280,8 +360,10 @@ void VirtualNode::run_begins(const schema::Commit&) {
   });
 }
 
-void VirtualNode::run_frame(Seat, const SharedMessage& message) {
+void VirtualNode::run_frame(Seat from, const SharedMessage& message) {
   if (running_key() != message->header.run) return;
+  if (message->header.view != membership_.view().number())
+    return membership_.speaks(from, message->header.run, message->header.view, network_.now_ms());
   const auto* step = std::get_if<schema::StepFrame>(&message->body);
   if (step == nullptr || (step->flags & schema::kStopAfterStep) == 0) return;
   membership_.stopping();
@@ -294,7 +376,7 @@ void VirtualNode::run_asked_to_stop() {
   schema::StepFrame step;
   step.flags = schema::kStopAfterStep;
   const auto message = std::make_shared<const Message>(
-      Message{schema::FrameHeader{running_->key, daemon::View::kFirst, 0}, step, nullptr});
+      Message{schema::FrameHeader{running_->key, membership_.view().number(), 0}, step, nullptr});
   send(others(), message);
   run_frame(options_.self, message);
 }

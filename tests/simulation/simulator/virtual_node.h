@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "daemon/membership/last_words.h"
 #include "daemon/membership/liveness.h"
 #include "daemon/membership/membership.h"
+#include "daemon/membership/view_links.h"
 #include "tests/simulation/simulator/network.h"
 
 namespace tg::simulation {
@@ -23,6 +25,8 @@ struct VirtualDisk {
     daemon::RunEnd end;
     std::uint32_t lineage = 1;
   };
+  std::uint64_t directory = 0;
+  std::map<std::uint64_t, daemon::VoterState> votes;           // by key
   std::map<std::uint64_t, Record> runs;                        // by key
   std::map<std::string, std::vector<schema::StateId>> states;  // by id of the run, newest first
   std::uint32_t lineage_of(const std::string& id) const {      // 0 = no record of it
@@ -32,6 +36,25 @@ struct VirtualDisk {
   }
   bool full = false;  // no state can be saved; records can
 };
+
+// Moments at which a member may die.
+enum class Moment : std::uint8_t {
+  kPromise,  // before its promise is on the disk
+  kPromised,
+  kAccept,  // the same of what it accepts
+  kAccepted,
+  kDecide,  // and of what it learns to be decided
+  kDecided,
+  kInstall,
+  kScalerWait,
+  kReduce,
+  kGather,
+  kCommit,
+  kEvaluate,
+  kCheckpoint,
+  kEnd,
+};
+inline constexpr std::size_t kMoments = 14;
 
 struct NodeOptions {
   Per<Seat, std::string> names;
@@ -46,6 +69,7 @@ struct NodeOptions {
   bool links_rekey = false;  // every connection that breaks does so for one of both gets another key
   std::uint64_t run_ms = 0;  // then COMPLETED; 0 = until something ends it
   std::function<void(Seat, std::uint64_t key, bool begin)> on_begin_or_end;
+  std::function<void(Seat, Moment)> on_moment;  // may kill it
   schema::Vote vote{true, ErrorKind::kFailed, "", 11, 22, 33, 44, 0.01, 16};
 };
 
@@ -58,6 +82,7 @@ struct Outcome {
   std::optional<daemon::RunEnd> verdict;
   std::vector<schema::RunState> told;   // every end that status has shown, in order, since it last began
   std::optional<schema::StateId> from;  // where it last began
+  std::vector<schema::NextView> views;  // that it went on in
   std::uint64_t end_ms = 0;
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
 };
@@ -104,12 +129,24 @@ class VirtualNode : public Machine {
     std::uint64_t step = 0, digest = 0;
   };
   virtual State held() const { return {1, 0xd1}; }
+  // It commits nothing more in its view; what it has committed, and why it could not go on.
+  struct Frozen {
+    std::uint64_t step = 0;
+    std::string unfit;
+  };
+  virtual Frozen run_freezes() { return {step_, ""}; }
+  virtual void run_changes(const schema::NextView&) {}
+  virtual void run_is_left(std::uint64_t /*start*/) {}
   virtual void run_tick() { ++progress_; }
   virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
   virtual schema::Vote prepare_run(const daemon::RunIdentity&) { return options_.vote; }
 
   void carry_out_all();
   void send(const std::vector<Seat>& to, const SharedMessage& message);
+  void reaches(Moment moment) const {
+    if (options_.on_moment) options_.on_moment(options_.self, moment);
+  }
+  bool dead() const { return network_.machine(options_.self) != this || network_.dead(options_.self); }
   void finish(schema::RunState state, const std::string& reason);
   std::vector<Seat> others() const;
 
@@ -117,6 +154,7 @@ class VirtualNode : public Machine {
   const NodeOptions options_;
   daemon::Membership membership_;
   daemon::Liveness liveness_;
+  daemon::ViewLinks view_links_;
   std::optional<daemon::RunIdentity> running_;
   schema::Phase phase_ = schema::Phase::kIdle;
   std::uint64_t step_ = 0;
@@ -134,11 +172,18 @@ class VirtualNode : public Machine {
   void carry_out(const daemon::AnswerStart& action);
   void carry_out(const daemon::StartAnew& action);
   void carry_out(const daemon::AskStop& action);
+  void carry_out(const daemon::Freeze& action);
+  void carry_out(const daemon::WriteVote& action);
+  void carry_out(const daemon::InstallView& action);
+  void carry_out(const daemon::LeaveView& action);
+  void watch();
 
   struct BeforeRun {
     Seat from;
     SharedMessage message;
   };
+  daemon::LastWords last_words_;
+  bool leaving_ = false;
   std::vector<BeforeRun> before_run_;  // frames of a run that has not begun here yet
   bool saving_ = false;
   std::optional<schema::Phase> hung_;

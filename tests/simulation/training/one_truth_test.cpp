@@ -78,7 +78,9 @@ void die_around_the_end(TrainingCluster& cluster, std::uint64_t steps) {
 TEST(OneTruth, AfterDeathsAtAnyMomentOfTheEnd) {
   Said said;
   for_each_seed(400, {1, 5}, [&](std::uint64_t seed, std::size_t nodes) {
-    TrainingCluster cluster({nodes, seed});
+    Faults faults;
+    if (seed % 8 == 0) faults.not_a_number = seed % 3;
+    TrainingCluster cluster({nodes, seed}, Seat(seed % nodes), faults);
     for (const Seat seat : cluster.seats()) cluster.disk(seat).full = cluster.random().one_in(6);
     die_around_the_end(cluster, cluster.random().between(1, 6));
     if (testing::Test::HasFailure()) return;

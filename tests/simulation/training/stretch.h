@@ -27,6 +27,70 @@ using daemon::StateArrays;
 inline constexpr std::size_t kNodes = 4;
 inline constexpr std::uint64_t kBatch = 37;  // of the run: no number of members divides it
 
+inline constexpr std::uint64_t kSteps = 12;
+
+struct Mode {
+  const char* name;
+  void (*set)(schema::JobSpec& job);
+  friend void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
+};
+inline constexpr Mode kModes[] = {
+    {"ternary_momentum", [](schema::JobSpec&) {}},
+    {"ternary_sgd", [](schema::JobSpec& job) { job.optimizer = OptimizerKind::kSgd; }},
+    {"float32_adam",
+     [](schema::JobSpec& job) {
+       job.gradients = schema::GradientFormat::kFloat32;
+       job.optimizer = OptimizerKind::kAdam;
+     }},
+    {"own_scalers",
+     [](schema::JobSpec& job) {
+       job.scaler_sharing = schema::ScalerSharing::kNone;
+       job.exchange = std::nullopt;
+     }},
+    {"float_steps_without_average",
+     [](schema::JobSpec& job) {
+       job.float_steps = 5;
+       job.ema = 0;
+     }},
+};
+
+inline schema::JobSpec job_of(const Mode& mode, std::uint64_t seed) {
+  schema::JobSpec job;
+  job.seed = seed;
+  job.steps = kSteps;
+  job.exchange = seed % 2 ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
+  job.bucket_parameters = 1'000;
+  job.chunk_parameters = 1'024;
+  job.digest_every = 2;
+  job.evaluate_every = 5;
+  mode.set(job);
+  return job;
+}
+
+// Of the exchange, in every view.
+inline schema::Commit choice_of(const schema::JobSpec& job) {
+  return {job.exchange.value_or(schema::ExchangeKind::kDirect), job.coding.value_or(schema::Coding::kEntropy),
+          schema::kLeastWindowBytes, schema::kSmallChunkParameters};
+}
+
+// A member of a view that begins where so many steps are committed. weights: of all seats.
+inline Member::Options options_of(const schema::JobSpec& job, const daemon::View& view, Seat self,
+                                  const std::vector<std::uint16_t>& weights, std::uint64_t first_step,
+                                  bool evaluates_first) {
+  Member::Options options;
+  options.run_key = 77;
+  options.view = view;
+  options.self = self;
+  for (std::size_t i = 0; i < kNodes; ++i) options.names.push_back("node-" + std::to_string(i));
+  for (const Rank rank : places<Rank>(view.size())) options.weights.push_back(weights[view.seat(rank).index()]);
+  options.job = job;
+  options.has_test_data = true;
+  options.global_batch = kBatch;
+  options.first_round = Round(first_step);
+  options.evaluates_first = evaluates_first;
+  return options;
+}
+
 inline std::size_t padded_count() { return tiny_segments().padded_count(); }
 
 // What a node keeps over all stretches.
@@ -83,6 +147,15 @@ class StretchNode : public Member::Delegate {
   Member& member() { return member_; }
   const std::set<std::uint64_t>& checkpoints() const { return checkpoints_; }
   std::deque<std::pair<Seat, schema::SharedFrame>>& sent() { return sent_; }
+
+  // As a crew ends: what is under way is executed to its end, what waits is dropped, and nobody hears of either.
+  void end_helpers() {
+    while (!under_way_.empty())
+      if (random_.one_in(2))
+        finish(0);
+      else
+        under_way_.pop_back();
+  }
 
   // Something that this member may do now; nothing if there is nothing.
   using Act = std::function<void()>;
@@ -217,29 +290,13 @@ class Stretch {
           std::uint64_t first_step, NodeStates& states, Random& random, StretchCounts& counts, bool plants_fault)
       : view_(view), random_(random) {
     ++counts.stretches;
-    Per<Seat, std::string> names;
-    for (std::size_t i = 0; i < kNodes; ++i) names.push_back("node-" + std::to_string(i));
-    Per<Rank, std::uint16_t> shares;
-    for (const Rank rank : places<Rank>(view.size())) shares.push_back(weights[view.seat(rank).index()]);
-    const schema::Commit choice{job.exchange.value_or(schema::ExchangeKind::kDirect),
-                                job.coding.value_or(schema::Coding::kEntropy), schema::kLeastWindowBytes,
-                                schema::kSmallChunkParameters};
+    const bool evaluates_first = first_step > 0 && first_step % job.evaluate_every == 0;
     for (const Rank rank : places<Rank>(view.size()))
       nodes_.push_back(std::make_unique<StretchNode>(
-          job,
-          Member::Options{.run_key = 77,
-                          .view = view,
-                          .self = view.seat(rank),
-                          .names = names,
-                          .weights = shares,
-                          .job = job,
-                          .has_test_data = true,
-                          .global_batch = kBatch,
-                          .first_round = Round(first_step),
-                          .evaluates_first = first_step > 0 && first_step % job.evaluate_every == 0},
-          *states[view.seat(rank)], random, counts, plants_fault));
+          job, options_of(job, view, view.seat(rank), weights, first_step, evaluates_first), *states[view.seat(rank)],
+          random, counts, plants_fault));
     for (const auto& node : nodes_) {
-      node->begin(choice);
+      node->begin(choice_of(job));
       collect();
     }
   }

@@ -17,46 +17,10 @@
 namespace tg::simulation {
 namespace {
 
-using schema::GradientFormat;
-
-constexpr std::uint64_t kSteps = 12;
-
-struct Mode {
-  const char* name;
-  void (*set)(schema::JobSpec& job);
-  friend void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
-};
-constexpr Mode kModes[] = {
-    {"ternary_momentum", [](schema::JobSpec&) {}},
-    {"ternary_sgd", [](schema::JobSpec& job) { job.optimizer = OptimizerKind::kSgd; }},
-    {"float32_adam",
-     [](schema::JobSpec& job) {
-       job.gradients = GradientFormat::kFloat32;
-       job.optimizer = OptimizerKind::kAdam;
-     }},
-    {"own_scalers",
-     [](schema::JobSpec& job) {
-       job.scaler_sharing = schema::ScalerSharing::kNone;
-       job.exchange = std::nullopt;
-     }},
-    {"float_steps_without_average",
-     [](schema::JobSpec& job) {
-       job.float_steps = 5;
-       job.ema = 0;
-     }},
-};
-
 struct CutRun {
   CutRun(const Mode& mode, std::uint64_t seed, bool same_members, bool plants_fault = false)
       : random(seed), same_members_(same_members), plants_fault_(plants_fault) {
-    job.seed = seed;
-    job.steps = kSteps;
-    job.exchange = seed % 2 ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
-    job.bucket_parameters = 1'000;
-    job.chunk_parameters = 1'024;
-    job.digest_every = 2;
-    job.evaluate_every = 5;
-    mode.set(job);
+    job = job_of(mode, seed);
     for (const Seat seat : places<Seat>(kNodes)) {
       states.push_back(std::make_unique<NodeState>(seat, job));
       states[seat]->disk[0] = daemon::copy_of(*states[seat]->replica, padded_count());

@@ -1,6 +1,11 @@
 // A cluster of nodes that really train, and the jobs that the scenarios give them.
 #pragma once
 
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "tests/simulation/exchange/exchange_node.h"
 #include "tests/simulation/simulator/cluster.h"
 #include "tests/simulation/training/tiny_training.h"
@@ -26,10 +31,12 @@ inline schema::JobSpec tiny_job(std::uint64_t seed, std::uint64_t steps, schema:
 
 class TrainingCluster : public Cluster {
  public:
-  TrainingCluster(const NetworkOptions& network, Seat faulty = {}, Faults faults = {})
-      : Cluster(network, {}, [faulty, faults](Network& net, NodeOptions options) {
+  // Faults of one node; those of everybody else.
+  explicit TrainingCluster(const NetworkOptions& network, Seat faulty = {}, Faults faults = {}, NodeOptions common = {},
+                           Faults others = {})
+      : Cluster(network, std::move(common), [faulty, faults, others](Network& net, NodeOptions options) {
           const Seat self = options.self;
-          return std::make_unique<ExchangeNode>(net, std::move(options), self == faulty ? faults : Faults{});
+          return std::make_unique<ExchangeNode>(net, std::move(options), self == faulty ? faults : others);
         }) {}
 
   ExchangeNode& trainer(Seat seat) { return static_cast<ExchangeNode&>(node(seat)); }
@@ -62,6 +69,74 @@ class TrainingCluster : public Cluster {
   void expect_reference(const schema::JobSpec& job, std::uint64_t steps) {
     const ReferenceState reference = train_reference(job, size(), steps);
     for (const Seat seat : seats()) EXPECT_EQ(difference(reference, trainer(seat).replica()), "") << name(seat);
+  }
+
+  std::vector<Seat> all_but(const std::vector<Seat>& victims) {
+    std::vector<Seat> rest;
+    for (const Seat seat : seats())
+      if (std::ranges::find(victims, seat) == victims.end()) rest.push_back(seat);
+    return rest;
+  }
+
+  // These are the members now, and have committed so many steps.
+  bool train_alone(const std::vector<Seat>& members, std::uint64_t steps) {
+    return std::ranges::all_of(members, [&](Seat seat) {
+      daemon::Membership& membership = node(seat).membership();
+      return membership.state() == schema::RunState::kRunning && membership.view().seats() == members &&
+             trainer(seat).committed_steps() >= steps;
+    });
+  }
+
+  // All but these go on without them, or say that too few of them are there.
+  void expect_to_go_on_without(const std::vector<Seat>& victims, std::uint64_t within_ms) {
+    const std::vector<Seat> rest = all_but(victims);
+    const bool enough = daemon::is_quorum(daemon::View::of_all(size()), rest);
+    std::uint64_t steps = 0;
+    for (const Seat seat : rest) steps = std::max(steps, trainer(seat).committed_steps() + 3);
+    const auto paused = [&](Seat seat) { return node(seat).membership().state() == schema::RunState::kPaused; };
+    EXPECT_TRUE(
+        run_until([&] { return enough ? train_alone(rest, steps) : std::ranges::all_of(rest, paused); }, within_ms))
+        << rest.size() << " of " << size() << " do not go on";
+  }
+
+  // What the members of the newest view hold is what a replay by the list of views holds, bit for bit.
+  void expect_replayed(const schema::JobSpec& job) {
+    std::vector<ReferenceView> views(1);
+    for (const Seat seat : seats()) views[0].seats.push_back(seat.index());
+    views[0].weights.assign(size(), 1);
+    std::uint64_t steps = 0;
+    for (const Seat seat : seats()) steps = std::max(steps, trainer(seat).committed_steps());
+    std::vector<ReferenceView> by_step(steps, views[0]);
+    const std::vector<schema::NextView>* newest = nullptr;
+    for (const Seat seat : living()) {
+      const std::vector<schema::NextView>& own = node(seat).outcome("run-1").views;
+      if (newest == nullptr || own.size() > newest->size()) newest = &own;
+    }
+    ASSERT_NE(newest, nullptr);
+    std::vector<Seat> members = all_but({});
+    for (const schema::NextView& next : *newest) {
+      ReferenceView view;
+      members = daemon::View(next).seats();
+      for (const Seat seat : members) view.seats.push_back(seat.index());
+      view.weights.assign(view.seats.size(), 1);
+      std::fill(by_step.begin() + static_cast<std::ptrdiff_t>(std::min(next.start, steps)), by_step.end(), view);
+    }
+    const std::vector<Seat> here = living();
+    std::erase_if(members, [&](Seat seat) { return std::ranges::find(here, seat) == here.end(); });
+    for (const Seat seat : members) {
+      if (!trainer(seat).has_state()) continue;  // another process
+      const std::vector<ReferenceView> own(
+          by_step.begin(), by_step.begin() + static_cast<std::ptrdiff_t>(trainer(seat).committed_steps()));
+      const ReferenceState reference = train_reference(job, own, schema::resolved_global_batch(job, size()));
+      EXPECT_EQ(difference(reference, trainer(seat).replica()), "") << name(seat);
+    }
+  }
+
+  void stop_and_expect_replayed(const schema::JobSpec& job) {
+    for (const Seat seat : living())
+      if (!node(seat).membership().idle()) (void)node(seat).stop("run-1");
+    EXPECT_TRUE(run_until([&] { return all_idle(); }, 10'000)) << "it does not stop";
+    expect_replayed(job);
   }
 
   // Every survivor ended so, with every one of these words in its reason.

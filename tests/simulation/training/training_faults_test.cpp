@@ -1,74 +1,115 @@
-// What goes wrong in the middle of a training run: everybody ends, in time, naming who and where.
+// What goes wrong in the middle of a training run: the others go on, in time and with the same bits, or everybody ends,
+// naming who and where.
 #include "tests/simulation/training/training_cluster.h"
 
 namespace tg::simulation {
 namespace {
 
-constexpr std::uint64_t kVerdictMs = 11'000;  // peer-timeout + 1 s
+constexpr std::uint64_t kPeerTimeoutMs = 10'000;
+constexpr std::uint64_t kChangeMs = 4'000;  // a change, where two wait for each other's links too, and a rebuild
+constexpr std::uint64_t kEndlessSteps = 1'000'000;
 
 // A run in progress that would go on for ever, with so many seeds.
-void in_a_run(std::size_t count, const Sizes& sizes, const std::function<void(TrainingCluster& cluster)>& scenario) {
+void in_a_run(std::size_t count, const Sizes& sizes,
+              const std::function<void(TrainingCluster& cluster, const schema::JobSpec& job)>& scenario) {
   for_each_seed(count, sizes, [&](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed});
-    cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 1'000'000, exchange_of(seed)));
-    scenario(cluster);
+    const schema::JobSpec job = tiny_job(seed, kEndlessSteps, exchange_of(seed));
+    cluster.start_and_wait(cluster.any(), "run-1", job);
+    scenario(cluster, job);
   });
 }
 
-// All survivors end in time, with these words in their reasons, and agree on the state.
-void expect_failed_within(TrainingCluster& cluster, std::uint64_t ms, const std::vector<std::string>& words,
-                          schema::RunState state = schema::RunState::kFailed) {
-  EXPECT_TRUE(cluster.ends_within(ms));
-  cluster.expect_failed(words, state);
-  cluster.expect_consistent();
-}
-
-TEST(TrainingFaults, ADeathAtAnyPhaseFailsAllSurvivorsNamingTheVictim) {
-  in_a_run(400, {2, 16}, [](TrainingCluster& cluster) {
+TEST(TrainingFaults, WithoutWhoDiesAtAnyPhaseTheOthersGoOn) {
+  std::uint64_t undone = 0;
+  in_a_run(200, {2, 8}, [&](TrainingCluster& cluster, const schema::JobSpec& job) {
     const std::uint64_t frames = cluster.network().delivered() + cluster.random().between(0, 40 * cluster.size());
     EXPECT_TRUE(cluster.run_until([&] { return cluster.network().delivered() >= frames; }, 10'000));
     const Seat victim = cluster.any();
     const bool silent = cluster.random().one_in(2);
     cluster.kill(victim, silent);
-    expect_failed_within(cluster, silent ? kVerdictMs : 100, {cluster.name(victim)});
+    cluster.expect_to_go_on_without({victim}, (silent ? kPeerTimeoutMs : 0) + kChangeMs);
+    for (const Seat seat : cluster.living()) undone += cluster.trainer(seat).undone();
+    cluster.stop_and_expect_replayed(job);
   });
+  if (!seed_asked_for()) {
+    EXPECT_GT(undone, 0u);
+  }
 }
 
-TEST(TrainingFaults, APartitionFailsAllAndPilesUpNothing) {
-  in_a_run(200, {2, 16}, [](TrainingCluster& cluster) {
+TEST(TrainingFaults, ACableThatCarriesOneWayCostsAMemberAtMostAndPilesUpNothing) {
+  in_a_run(100, {2, 8}, [](TrainingCluster& cluster, const schema::JobSpec& job) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().block(a, b, true);
-    expect_failed_within(cluster, kVerdictMs, {cluster.name(a)});
+    // Who is left out is one of the two; of two members the junior, or it waits.
+    const auto goes_on = [&] {
+      for (const Seat without : {a, b})
+        if (cluster.train_alone(cluster.all_but({without}), 1) || cluster.size() == 1) return true;
+      return false;
+    };
+    EXPECT_TRUE(cluster.run_until(goes_on, kPeerTimeoutMs + 2 * kChangeMs));
+    EXPECT_LE(cluster.network().most_waiting_frames(), 2 * cluster.most_frames_of_two_steps());
+    cluster.stop_and_expect_replayed(job);
   });
 }
 
-TEST(TrainingFaults, APausedMemberIsNamedAndAgreesWhenItWakes) {
-  in_a_run(200, {2, 16}, [](TrainingCluster& cluster) {
+TEST(TrainingFaults, AMemberThatSleepsIsLeftOutUnlessItIsNeeded) {
+  in_a_run(100, {2, 8}, [](TrainingCluster& cluster, const schema::JobSpec& job) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat victim = cluster.any();
     cluster.network().pause(victim, true);
-    EXPECT_TRUE(cluster.ends_within(kVerdictMs));
+    cluster.expect_to_go_on_without({victim}, kPeerTimeoutMs + kChangeMs);
     cluster.network().pause(victim, false);
-    expect_failed_within(cluster, kVerdictMs, {cluster.name(victim)});
+    const bool was_needed = cluster.size() == 2 && victim == Seat(0);
+    const auto settled = [&] {
+      return was_needed ? cluster.train_alone(cluster.all_but({}), 1)
+                        : cluster.node(victim).outcome("run-1").end.has_value();
+    };
+    EXPECT_TRUE(cluster.run_until(settled, 2 * kChangeMs));
+    if (!was_needed) {
+      EXPECT_EQ(cluster.node(victim).outcome("run-1").end, schema::RunState::kInterrupted);
+      EXPECT_TRUE(cluster.train_alone(cluster.all_but({victim}), 1));
+    }
+    cluster.stop_and_expect_replayed(job);
   });
 }
 
-TEST(TrainingFaults, ALostConnectionLosesFramesAndEndsTheRun) {
-  in_a_run(200, {2, 16}, [](TrainingCluster& cluster) {
+// Of which frames are lost: a change, with the same members where it comes back before it is given up, or without one
+// of the two.
+TEST(TrainingFaults, ALostConnectionCostsAMemberAtMost) {
+  std::size_t nobody = 0, one = 0;
+  in_a_run(100, {2, 8}, [&](TrainingCluster& cluster, const schema::JobSpec& job) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().break_connection(a, b);
-    expect_failed_within(cluster, 1'000, {cluster.name(a), cluster.name(b)});
+    const auto goes_on = [&] {
+      if (cluster.node(a).membership().view().number() + cluster.node(b).membership().view().number() < 3) return false;
+      for (const Seat without : {a, b})
+        if (cluster.train_alone(cluster.all_but({without}), 1)) return true;
+      return cluster.train_alone(cluster.all_but({}), 1);
+    };
+    EXPECT_TRUE(cluster.run_until(goes_on, 2 * kChangeMs));
+    (cluster.train_alone(cluster.all_but({}), 1) ? nobody : one) += 1;
+    cluster.stop_and_expect_replayed(job);
   });
+  std::printf("%zu times nobody was left out, %zu times one\n", nobody, one);
 }
 
-TEST(TrainingFaults, AShutDownInTheMiddleIsNamed) {
-  in_a_run(100, {1, 16}, [](TrainingCluster& cluster) {
+TEST(TrainingFaults, WithoutWhoIsShutDownTheOthersGoOn) {
+  in_a_run(100, {1, 8}, [](TrainingCluster& cluster, const schema::JobSpec& job) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat victim = cluster.any();
     cluster.node(victim).shut_down();
-    expect_failed_within(cluster, 100, {cluster.name(victim) + " was shut down"}, schema::RunState::kInterrupted);
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.node(victim).outcome("run-1").end.has_value(); }, 3'000));
+    const Outcome& outcome = cluster.node(victim).outcome("run-1");
+    EXPECT_EQ(outcome.end, schema::RunState::kInterrupted);
+    EXPECT_NE(outcome.reason.find(cluster.name(victim) + " was shut down"), std::string::npos) << outcome.reason;
+    if (cluster.size() == 1) return;
+    // It votes for the view without it.
+    const std::vector<Seat> rest = cluster.all_but({victim});
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.train_alone(rest, 1); }, 2 * kChangeMs));
+    cluster.stop_and_expect_replayed(job);
   });
 }
 

@@ -14,13 +14,17 @@ namespace tg::daemon {
 class LastWords {
  public:
   static constexpr std::uint64_t kPatienceMs = 300;
+  static constexpr std::uint64_t kRekeyMs = 3'000;  // for a connection that comes back with another cluster key
 
   struct Gone {
     Seat peer;
     std::string message;    // what is said of it
     bool up_again = false;  // back already, without the frames that were on their way
   };
-  void broke(Seat peer, std::string message, std::uint64_t now_ms) { broken_[peer] = {{peer, message}, now_ms}; }
+  void broke(Seat peer, std::string message, std::uint64_t now_ms, bool rekeys = false) {
+    broken_[peer] = {{peer, std::move(message)}, now_ms, rekeys ? kRekeyMs : kPatienceMs};
+  }
+  std::vector<Seat> broken() const;  // whose time has not passed
   // False if that connection had not broken.
   bool came_back(Seat peer);
   // The connections whose time has passed.
@@ -30,7 +34,7 @@ class LastWords {
  private:
   struct Broken {
     Gone gone;
-    std::uint64_t since_ms = 0;
+    std::uint64_t since_ms = 0, patience_ms = kPatienceMs;
   };
   std::map<Seat, Broken> broken_;
 };

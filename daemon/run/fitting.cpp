@@ -1,0 +1,256 @@
+#include "daemon/run/fitting.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/run/memory_check.h"
+#include "daemon/step/job_layout.h"
+#include "engine/dataset.h"
+#include "engine/micro_batches.h"
+#include "engine/replay/replay_engine.h"
+#include "kernels/base/median.h"
+
+namespace tg::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kProbes = 3;          // timed forward + backward passes; the median counts
+constexpr double kLongProbe = 5.0;  // seconds after which one is enough
+
+// Samples in memory are copied faster than any model takes them; others are decoded or drawn.
+int data_threads(const Prepared& prepared) {
+  return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
+}
+
+// Two training batches, of which one is filled while the other is trained on, and one to evaluate.
+std::uint64_t sample_bytes(const engine::Model& model, int batch) {
+  return static_cast<std::uint64_t>(2 * batch + evaluation_samples(model.input)) * model.input.elements() *
+         sizeof(float);
+}
+
+std::uint64_t least_bytes(const PreparationOptions& options, const ViewPart& part, const engine::Model& model,
+                          bool on_device) {
+  return least_run_bytes(options.job, model, part.weights.size(), options.threads) -
+         (on_device ? home_bytes(options.job, model) : 0);
+}
+
+std::uint64_t reserve_of(const PreparationOptions& options, const ViewPart& part, const engine::Model& model) {
+  return device_reserve(options.job, model, part.weights.size(), options.threads);
+}
+
+}  // namespace
+
+// --- whether it fits ---
+
+Status check_shares(const ViewPart& part) {
+  if (part.global_batch >= part.weights.size() && part.share().count > 0) return {};
+  return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(part.global_batch) +
+                                           " does not reach all " + std::to_string(part.weights.size()) +
+                                           " members; raise global-batch"};
+}
+
+Status check_whole_run(const PreparationOptions& options, const Prepared& prepared, const ViewPart& part,
+                       const engine::ComputeDevice& compute) {
+  const engine::Model& model = prepared.model;
+  const bool on_device = compute.accelerator() != nullptr;
+  const int batch = part.share().count;
+  const std::uint64_t samples = on_device && !replays(options.job) ? sample_bytes(model, batch) : 0;
+  if (Status fits = check_memory(least_bytes(options, part, model, on_device) + samples, 0, options.memory_bytes);
+      !fits.ok())
+    return fits;
+  if (!on_device) return {};
+  return check_device_memory(home_bytes(options.job, model), reserve_of(options, part, model), compute);
+}
+
+// --- its parts ---
+
+namespace {
+
+// The one place that chooses the engine. Its activations get the memory that everything else leaves; where the last
+// part of a batch is shorter, its engine is made first, since the other one evaluates too, with as many samples at once
+// as the rest allows. host_bytes: that the whole run may take of the host's.
+Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const ViewPart& part,
+                                                    const engine::Model& model, int batch, std::uint64_t host_bytes,
+                                                    const engine::ComputeDevice& compute,
+                                                    const std::function<void()>& advance) {
+  const schema::JobSpec& job = options.job;
+  if (replays(job))
+    return engine::make_replay_engine(
+        model,
+        {job.seed, static_cast<std::uint32_t>(part.self.index()), job.replay_zeros, job.replay_gradients.value_or("")},
+        compute.home());
+  const engine::MicroBatchOptions in_parts{batch, static_cast<int>(job.micro_batch), advance};
+  const engine::PartSizes sizes = engine::part_sizes(batch, in_parts.micro_batch);
+  const bool on_device = compute.accelerator() != nullptr;  // the state lies there already
+  const std::uint64_t others = (on_device ? reserve_of(options, part, model)
+                                          : least_bytes(options, part, model, false) + sample_bytes(model, batch)) +
+                               engine::micro_batch_bytes(model, batch, in_parts.micro_batch);
+  const std::uint64_t allowed = on_device ? compute.memory().free : host_bytes;
+  const auto make = [&](int samples, int evaluated, std::uint64_t taken) {
+    return compute.make_engine(model, {static_cast<int>(options.threads), samples, evaluated, job.seed,
+                                       allowed > others + taken ? allowed - others - taken : 1, "", advance});
+  };
+  std::unique_ptr<engine::Engine> last;
+  if (sizes.last > 0) {
+    Result<std::unique_ptr<engine::Engine>> made = make(sizes.last, 1, 0);
+    if (!made.ok()) return made;
+    last = std::move(made).value();
+  }
+  Result<std::unique_ptr<engine::Engine>> engine =
+      make(sizes.each, evaluation_samples(model.input), last ? last->activation_bytes() : 0);
+  if (!engine.ok() || sizes.each == batch) return engine;
+  return engine::make_micro_batches(std::move(engine).value(), compute.home(), in_parts, std::move(last));
+}
+
+Status make_engine(const PreparationOptions& options, const ViewPart& part, std::uint64_t host_bytes,
+                   const engine::ComputeDevice& compute, const std::function<void()>& advance, TrainingKit& kit) {
+  Result<std::unique_ptr<engine::Engine>> engine =
+      make_engine(options, part, kit.prepared->model, part.share().count, host_bytes, compute, advance);
+  if (!engine.ok()) {
+    const Error& error = engine.error();
+    return Error{error.kind, error.message + (error.kind == ErrorKind::kRefused ? options.unsaved_note : "")};
+  }
+  kit.engine = std::move(engine).value();
+  advance();
+  return {};
+}
+
+// Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
+// gradients that are replayed are made here.
+double probe(const PreparationOptions& options, const ViewPart& part, const Prepared& prepared, kernels::Home& home,
+             TrainingKit& kit, const std::function<void()>& advance) {
+  const engine::Share share = part.share();
+  engine::Batch batch;
+  batch.count = share.count;
+  if (!replays(options.job)) {
+    batch.images = home.allocate_host(static_cast<std::size_t>(share.count) * prepared.model.input.elements());
+    engine::SampleStream stream(options.job.seed, prepared.data->train.count());
+    engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, share.first, batch, advance);
+  }
+  const auto advanced = [&](std::size_t, std::size_t) { advance(); };
+  std::vector<double> seconds;
+  for (int i = 0; i <= kProbes; ++i) {
+    const Clock::time_point start = Clock::now();
+    // A pass over a large batch takes minutes, a layer of it seconds.
+    kit.engine->forward(prepared.replica->parameters().address(), batch, advanced);
+    kit.engine->backward(static_cast<float>(part.factor()), kit.gradients.floats().address(), advanced);
+    const double took = std::chrono::duration<double>(Clock::now() - start).count();
+    if (i > 0 || took > kLongProbe) seconds.push_back(took);
+    if (took > kLongProbe) break;
+  }
+  return median(std::move(seconds));
+}
+
+// first: the step that they begin at.
+std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const ViewPart& part,
+                                                const Prepared& prepared, std::uint64_t first, kernels::Home& home) {
+  if (replays(options.job)) return nullptr;
+  return std::make_unique<engine::BatchSource>(
+      prepared.data, engine::BatchSource::Options{options.job.seed, part.global_batch, part.share(), first,
+                                                  options.job.steps, prepared.recipe, data_threads(prepared), &home});
+}
+
+// What is known of it once the kit has its engine.
+std::shared_ptr<const PreparedView> view_of(const PreparationOptions& options, const ViewPart& part,
+                                            const TrainingKit& kit, double step_seconds,
+                                            const engine::ComputeDevice& compute) {
+  const engine::Model& model = kit.prepared->model;
+  const auto view = std::make_shared<PreparedView>();
+  view->run = kit.prepared;
+  view->local_batch = static_cast<std::uint32_t>(part.share().count);
+  view->engine_build = kit.engine->build();
+  view->engine_choices = kit.engine->choices();
+  view->step_seconds = step_seconds;
+  view->activation_bytes = kit.engine->activation_bytes();
+  if (compute.accelerator() != nullptr) {
+    view->device_bytes = home_bytes(options.job, model) + view->activation_bytes;
+    view->device_reserve = reserve_of(options, part, model);
+  }
+  if (!replays(options.job)) view->activation_bytes += sample_bytes(model, part.share().count);
+  return view;
+}
+
+}  // namespace
+
+Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPart& part,
+                                 std::shared_ptr<const Prepared> prepared, std::uint64_t host_bytes,
+                                 const engine::ComputeDevice& compute, const std::function<void()>& advance) {
+  kernels::Home& home = compute.home();
+  TrainingKit kit;
+  kit.part = part;
+  kit.tensors = home.make_kernels();
+  kit.gradients = kernels::HomeArray(home, prepared->model.segments.padded_count());
+  kit.prepared = std::move(prepared);
+  if (const Status made = make_engine(options, part, host_bytes, compute, advance, kit); !made.ok())
+    return made.error();
+  const double step_seconds = probe(options, part, *kit.prepared, home, kit, advance);
+  kit.view = view_of(options, part, kit, step_seconds, compute);
+  kit.batches = batches_of(options, part, *kit.prepared, kit.prepared->replica->committed_rounds().value(), home);
+  return kit;
+}
+
+// --- another part ---
+
+namespace {
+
+// Gradients that are replayed are of a rank.
+bool keeps_engine(const PreparationOptions& options, const TrainingKit& kit, const ViewPart& part) {
+  return kit.engine && kit.part.share().count == part.share().count &&
+         (!replays(options.job) || kit.part.self == part.self);
+}
+
+// Of the host's memory that the run may take, most of which it has: state and gradient, if they lie there.
+std::uint64_t bytes_for_all(const PreparationOptions& options, const TrainingKit& kit, bool on_device) {
+  const Prepared& run = *kit.prepared;
+  if (options.memory_bytes != 0 || on_device) return allowed_memory(options.memory_bytes);
+  const std::uint64_t held = Replica::bytes(run.model, run.replica->slot_count(), run.replica->keeps_average()) +
+                             kit.gradients.floats().size() * sizeof(float);
+  return allowed_memory(0) + held;
+}
+
+Status refit_kit(const PreparationOptions& options, TrainingKit& kit, const ViewPart& part, Step first,
+                 const engine::ComputeDevice& compute, const std::function<void()>& advance) {
+  if (Status valid = check_shares(part); !valid.ok()) return valid;
+  const engine::Share before = kit.part.share(), share = part.share();
+  const bool same_engine = keeps_engine(options, kit, part);
+  const bool same_batches = same_engine && (kit.batches || replays(options.job)) && before.first == share.first &&
+                            kit.part.global_batch == part.global_batch;
+  const double sample_seconds = kit.view->step_seconds / kit.view->local_batch;
+  if (same_engine) {
+    if (!same_batches) kit.engine->forget_prefetch();  // else it belongs to the next step, or is forgotten with it
+  } else {
+    kit.engine.reset();
+  }
+  if (!same_batches) kit.batches.reset();
+  kit.part = part;
+  if (!same_engine) {
+    const std::uint64_t host_bytes = bytes_for_all(options, kit, compute.accelerator() != nullptr);
+    if (Status made = make_engine(options, part, host_bytes, compute, advance, kit); !made.ok()) return made;
+  }
+  kit.view = view_of(options, part, kit, sample_seconds * share.count, compute);
+  if (!same_batches) kit.batches = batches_of(options, part, *kit.prepared, first.value(), compute.home());
+  return {};
+}
+
+}  // namespace
+
+Status refit(const PreparationOptions& options, TrainingKit& kit, const ViewPart& part, Step first,
+             const engine::ComputeDevice& compute, const std::function<void()>& advance) {
+  try {
+    const Status fitted = refit_kit(options, kit, part, first, compute, advance);
+    return fitted.ok() ? fitted : Status(on_node(options, fitted.error()));
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorKind::kRefused, options.node + " has not enough memory for its share of " +
+                                          std::to_string(part.share().count) + " samples" + options.unsaved_note};
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kFailed, options.node + " cannot go on with its share of " +
+                                         std::to_string(part.share().count) + " samples: " + error.what()};
+  }
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,384 @@
+#include "daemon/simulate/recompute.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "daemon/run/preparation.h"
+#include "daemon/simulate/recorded_run.h"
+#include "daemon/simulate/share_engines.h"
+#include "daemon/simulate/simulated_view.h"
+#include "daemon/step/job_layout.h"
+#include "engine/compute_device.h"
+#include "engine/resources/memory.h"
+#include "engine/resources/processors.h"
+#include "kernels/base/hex.h"
+#include "kernels/host_home.h"
+#include "kernels/kernels.h"
+#include "schema/version.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::chrono::seconds kSayEvery{10};
+constexpr std::uint64_t kWindowBytes = 256u << 10;  // to a peer: no link has to be kept busy
+constexpr const char* kHere = "this machine";
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+
+std::string counted(std::uint64_t count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+// "NVIDIA H100 80GB HBM3 (device 0)" without its number.
+std::string device_kind(const std::string& name) { return name.substr(0, name.find(" (device")); }
+
+Error not_here(const std::string& message) { return {ErrorKind::kRefused, message}; }
+
+class Recomputation {
+ public:
+  Recomputation(const RecomputeOptions& options, const RecordedRun& run, const engine::ComputeDevice& compute,
+                const kernels::CodecKernels& codec, const std::function<void(const std::string&)>& say)
+      : options_(options), run_(run), compute_(compute), codec_(codec), say_(say) {
+    nodes_.resize(run.names.size());
+    choice_.exchange = from_word<schema::ExchangeKind>(run.record.status.exchange).value_or(choice_.exchange);
+    choice_.window_bytes = kWindowBytes;
+    choice_.coding = from_word<schema::Coding>(run.record.status.coding).value_or(choice_.coding);
+    global_batch_ = run.record.global_batch != 0 ? run.record.global_batch
+                                                 : schema::resolved_global_batch(run.job, run.names.size());
+  }
+
+  Status compute() {
+    if (Status prepared = prepare_all(); !prepared) return prepared;
+    for (const Leg& leg : run_.legs)
+      if (Status done = compute_leg(leg); !done) return done;
+    return compare_evaluation();
+  }
+  std::uint64_t digest() const { return digest_; }
+
+ private:
+  Seat seat_of(const std::string& node) const {
+    return Seat(static_cast<std::size_t>(std::ranges::find(run_.names, node) - run_.names.begin()));
+  }
+  std::uint64_t threads_of(const std::string& node) const {
+    if (options_.threads) return *options_.threads;
+    const auto known = run_.members.find(node);
+    return std::max<std::uint64_t>(known == run_.members.end() ? run_.record.own.threads : known->second.threads, 1);
+  }
+  Per<Rank, std::uint64_t> threads_of(const Leg& leg) const {
+    Per<Rank, std::uint64_t> threads;
+    for (const std::string& node : leg.stretch.members) threads.push_back(threads_of(node));
+    return threads;
+  }
+
+  Status prepare_all();
+  Status check_recorded(const Prepared& prepared) const;
+  Status check_memory(const engine::Model& model) const;
+  Status check_builds(const Leg& leg) const;
+  Status enter(const Leg& leg);
+  Status compute_leg(const Leg& leg);
+  void committed(const Member::Committed& committed);
+  Status difference(const Leg& leg) const;
+  Status compare_evaluation() const;
+
+  const RecomputeOptions& options_;
+  const RecordedRun& run_;
+  const engine::ComputeDevice& compute_;
+  const kernels::CodecKernels& codec_;
+  const std::function<void(const std::string&)>& say_;
+  schema::Commit choice_;
+  std::uint64_t global_batch_ = 0;
+  schema::FramePool pool_;
+  std::shared_ptr<const Prepared> prepared_;
+  std::unique_ptr<ShareEngines> engines_;
+  Per<Seat, SimulatedNode> nodes_;
+  std::vector<Seat> holders_;  // nodes that hold the newest state
+  std::uint64_t digest_ = 0;   // of that state
+  std::optional<Member::Evaluation> evaluation_;
+  struct OtherLoss {
+    std::uint64_t step = 0;
+    double recorded = 0, computed = 0;
+  };
+  std::optional<OtherLoss> other_loss_;  // the first
+  std::chrono::steady_clock::time_point said_ = std::chrono::steady_clock::now();
+};
+
+// As the first member does, and then what is to be equal.
+Status Recomputation::prepare_all() {
+  const Leg& first = run_.legs.front();
+  PreparationOptions options;
+  options.job = first.job;
+  options.job.threads = 0;  // as many as are asked for, whatever the processors
+  options.data_dir = options_.data_dir.value_or(run_.job.data_dir);
+  options.threads = threads_of(first.stretch.members.front());
+  options.node = kHere;
+  options.say = [this](const std::string& line) { say_("reading data: " + line); };
+  const ViewPart part{Rank(0), Per<Rank, std::uint16_t>(first.stretch.weights.begin(), first.stretch.weights.end()),
+                      global_batch_};
+  Result<TrainingKit> kit = prepare(options, part, compute_, [] {});
+  if (!kit) return kit.error();
+  prepared_ = kit->prepared;
+  if (Status same = check_recorded(*prepared_); !same) return same;
+  if (Status fits = check_memory(prepared_->model); !fits) return fits;
+  const Seat seat = seat_of(first.stretch.members.front());
+  nodes_[seat] = {prepared_->replica, std::move(kit->gradients)};
+  holders_ = {seat};
+  engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_);
+  return {};
+}
+
+Status Recomputation::check_recorded(const Prepared& prepared) const {
+  const RunRecord& record = run_.record;
+  const auto differs = [](const std::string& what, std::uint64_t then, std::uint64_t now, const std::string& advice) {
+    return not_here(what + " not those of the run: " + hex_digest(then) + " then, " + hex_digest(now) + " here; " +
+                    advice);
+  };
+  if (prepared.data_hash != record.data_hash)
+    return differs("the data are", record.data_hash, prepared.data_hash,
+                   "give the folder of the files that it was trained on with --data-dir");
+  if (prepared.model_hash != record.model_hash)
+    return differs("the layers of " + std::string(to_word(run_.job.model)) + " are", record.model_hash,
+                   prepared.model_hash, "recompute with the tgd that trained it, " + record.build);
+  if (prepared.initial_digest != record.initial_digest)
+    return differs("the parameters that it began with are", record.initial_digest, prepared.initial_digest,
+                   "recompute with the tgd that trained it, " + record.build);
+  return {};
+}
+
+// Besides what preparing has taken: that is one replica and gradient, and the first engine.
+Status Recomputation::check_memory(const engine::Model& model) const {
+  const Leg* largest = &run_.legs.front();
+  for (const Leg& leg : run_.legs)
+    if (leg.stretch.members.size() > largest->stretch.members.size()) largest = &leg;
+  const std::size_t members = largest->stretch.members.size();
+  const std::uint64_t state = Replica::bytes(model, prepared_->replica->slot_count(), keeps_average(run_.job)) +
+                              model.segments.padded_count() * sizeof(float);
+  const std::uint64_t exchange = SimulatedView::bytes_of_member(largest->job, model, members, choice_);
+  const bool on_device = compute_.accelerator() != nullptr;
+  const std::uint64_t needed = members * exchange + (on_device ? 0 : (members - 1) * state);
+  const std::uint64_t left = engine::available_memory();
+  say_("memory: " + mebibytes(needed) + " more for " + counted(members, "member") + ", each with its state; " +
+       mebibytes(left) + " are left");
+  if (needed > left)
+    return not_here("recomputing takes " + mebibytes(needed) + " more for " + counted(members, "member") + ", and " +
+                    mebibytes(left) +
+                    " of this machine's memory are left; stop what else runs here, or use a larger "
+                    "machine");
+  const std::uint64_t free = compute_.memory().free;
+  if (on_device && (members - 1) * state > free)
+    return not_here("recomputing takes " + mebibytes((members - 1) * state) + " more on " + compute_.name() + " for " +
+                    counted(members, "member") + ", and " + mebibytes(free) + " are free there");
+  return {};
+}
+
+// What members said of their engines; of a stretch in an earlier lineage only its line does.
+Status Recomputation::check_builds(const Leg& leg) const {
+  const bool newest = leg.stretch.lineage == run_.record.status.lineage;
+  const auto compared = [this](const std::string& build) {
+    return options_.threads ? build.substr(0, build.rfind(", ")) : build;  // threads come last
+  };
+  for (std::size_t i = 0; i < leg.stretch.members.size(); ++i) {
+    const std::string& node = leg.stretch.members[i];
+    std::string then;
+    if (const auto said = leg.stretch.builds.find(node); said != leg.stretch.builds.end()) then = said->second;
+    if (const auto said = run_.members.find(node); newest && said != run_.members.end())
+      then = said->second.engine_build;
+    const std::string here = engines_->engine_of(Rank(i)).build();
+    if (then.empty() || compared(then) == compared(here)) continue;
+    return not_here(node + " computed steps " + std::to_string(leg.first + 1) + " to " + std::to_string(leg.last) +
+                    " with " + then + ", and here it is " + here +
+                    ": the last bits may differ; recompute with that build, on such a processor or device");
+  }
+  return {};
+}
+
+// The members of the leg hold the state that it begins with.
+Status Recomputation::enter(const Leg& leg) {
+  std::vector<Seat> members;
+  for (const std::string& node : leg.stretch.members) members.push_back(seat_of(node));
+  const SimulatedNode& holder = nodes_[holders_.front()];
+  const StateArrays arrays = arrays_of(*holder.replica);
+  const engine::Model& model = prepared_->model;
+  for (const Seat seat : members) {
+    if (std::ranges::count(holders_, seat) > 0) continue;
+    SimulatedNode& node = nodes_[seat];
+    node.replica = std::make_shared<Replica>(compute_.home(), model, holder.replica->slot_count(), run_.job.seed,
+                                             holder.replica->keeps_average());
+    node.gradient = kernels::HomeArray(compute_.home(), model.segments.padded_count());
+    if (Status copied = node.replica->restore(arrays, holder.replica->committed_rounds()); !copied) return copied;
+  }
+  for (const Seat seat : holders_)
+    if (std::ranges::count(members, seat) == 0) nodes_[seat] = {};
+  holders_ = members;
+  return {};
+}
+
+void Recomputation::committed(const Member::Committed& committed) {
+  const double loss = committed.loss_sum / static_cast<double>(global_batch_);
+  const auto recorded = run_.losses.find(committed.step);
+  if (recorded != run_.losses.end() && recorded->second != loss && !other_loss_)
+    other_loss_ = {committed.step, recorded->second, loss};
+  const auto now = std::chrono::steady_clock::now();
+  if (now - said_ < kSayEvery) return;
+  said_ = now;
+  say_("step " + std::to_string(committed.step) + " of " + std::to_string(run_.legs.back().last));
+}
+
+Status Recomputation::compute_leg(const Leg& leg) {
+  if (Status entered = enter(leg); !entered) return entered;
+  const Per<Rank, std::uint16_t> weights(leg.stretch.weights.begin(), leg.stretch.weights.end());
+  if (Status fits = engines_->fit(leg.job, weights, global_batch_, threads_of(leg), Step(leg.first)); !fits)
+    return fits;
+  if (Status same = check_builds(leg); !same) return same;
+  Per<Rank, SimulatedNode*> members;
+  for (const Seat seat : holders_) members.push_back(&nodes_[seat]);
+  const bool has_test_data = !prepared_->data->test.labels.empty();
+  const bool due = leg.first > 0 && leg.job.evaluate_every > 0 && leg.first % leg.job.evaluate_every == 0;
+  SimulatedView view({.view = View(leg.stretch.view, holders_),
+                      .names = Per<Seat, std::string>(run_.names.begin(), run_.names.end()),
+                      .weights = weights,
+                      .job = leg.job,
+                      .choice = choice_,
+                      .global_batch = global_batch_,
+                      .has_test_data = has_test_data,
+                      .first = Step(leg.first),
+                      .last = Step(leg.last),
+                      .evaluates_first = due},
+                     {prepared_->model, compute_.home(), codec_, pool_, *engines_}, members,
+                     {.committed = [this](const Member::Committed& one) { committed(one); },
+                      .evaluated = [this](const Member::Evaluation& one) { evaluation_ = one; }});
+  if (Status done = view.run(); !done) return done;
+  digest_ = Replica::combine(nodes_[holders_.front()].replica->segment_digests());
+  if ((leg.digest != 0 && leg.digest != digest_) || other_loss_) return difference(leg);
+  say_("steps " + std::to_string(leg.first + 1) + " to " + std::to_string(leg.last) + " of " +
+       joined(leg.stretch.members) + ": digest " + hex_digest(digest_) + (leg.digest != 0 ? ", as recorded" : ""));
+  return {};
+}
+
+Status Recomputation::difference(const Leg& leg) const {
+  std::string text = "steps " + std::to_string(leg.first + 1) + " to " + std::to_string(leg.last) + " of " +
+                     joined(leg.stretch.members) + ": digest " + hex_digest(digest_);
+  text += leg.digest == 0         ? ""
+          : leg.digest == digest_ ? ", as recorded"
+                                  : ", and " + hex_digest(leg.digest) + " is recorded";
+  char losses[96];
+  if (other_loss_) {
+    std::snprintf(losses, sizeof losses, ": %.17g recorded, %.17g computed", other_loss_->recorded,
+                  other_loss_->computed);
+    text += "; the first loss that differs is that of step " + std::to_string(other_loss_->step) + losses;
+  } else if (run_.losses.contains(leg.last)) {
+    text += "; the losses of its steps are as recorded";
+  }
+  return Error{ErrorKind::kFailed, text};
+}
+
+// Of the last one, if it came up here too.
+Status Recomputation::compare_evaluation() const {
+  const schema::RunStatus& recorded = run_.record.status;
+  if (!recorded.evaluated || !evaluation_ || evaluation_->step != recorded.evaluation_step) return {};
+  const auto total = static_cast<double>(evaluation_->counts.total);
+  const double accuracy = static_cast<double>(evaluation_->counts.correct) / total;
+  const double loss = evaluation_->counts.loss_sum / total;
+  char text[200];
+  if (accuracy == recorded.evaluation_accuracy && loss == recorded.evaluation_loss) {
+    std::snprintf(text, sizeof text, ": accuracy %.4f, loss %.4f, as recorded", accuracy, loss);
+    say_("evaluation of step " + std::to_string(evaluation_->step) + text);
+    return {};
+  }
+  std::snprintf(text, sizeof text, ": accuracy %.17g and loss %.17g, and %.17g and %.17g are recorded", accuracy, loss,
+                recorded.evaluation_accuracy, recorded.evaluation_loss);
+  return Error{ErrorKind::kFailed, "evaluation of step " + std::to_string(evaluation_->step) + text};
+}
+
+// --- before anything is read ---
+
+// What no engine that can be made here would be.
+Status check_members(const RecomputeOptions& options, const RecordedRun& run) {
+  const MemberRecord& own = run.record.own;
+  for (const auto& [node, member] : run.members) {
+    if (member.engine != own.engine || device_kind(member.device) != device_kind(own.device) ||
+        member.math != own.math) {
+      const auto computed = [](const MemberRecord& one) {
+        return one.engine + (one.device.empty() ? "" : " on " + device_kind(one.device)) + ", " + one.math;
+      };
+      return not_here(node + " computed with " + computed(member) + ", and " + run.record.node + " with " +
+                      computed(own) + ": one process has one engine, so this run cannot be recomputed");
+    }
+    const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
+    if (!options.threads && member.threads > processors)
+      return not_here(node + " computed with " + counted(member.threads, "thread") + ", and this machine has " +
+                      counted(processors, "processor") +
+                      ": recompute on one with as many, or accept other last bits with --threads " +
+                      std::to_string(processors));
+    if (run.job.compute == schema::Compute::kTrain && own.device.empty() && !member.engine_build.empty() &&
+        !member.engine_build.starts_with(engine::cpu_library() + ","))
+      return not_here(node + " computed with " + member.engine_build + ", and here it is " + engine::cpu_library() +
+                      ": the last bits may differ; recompute with that build, on such a processor");
+  }
+  return {};
+}
+
+Result<engine::ComputeDevice> device_of(const RecordedRun& run, kernels::Home& host) {
+  const MemberRecord& own = run.record.own;
+  if (own.device.empty()) return engine::ComputeDevice(host);
+  const Math math = from_word<Math>(own.math).value_or(Math::kFp32);
+  Result<engine::ComputeDevice> device =
+      engine::ComputeDevice::choose({EngineKind::kCuda, {0, math}}, host, schema::build_id());
+  if (!device)
+    return not_here(run.record.node + " computed on " + device_kind(own.device) +
+                    ", and there is none here: " + device.error().message);
+  if (device_kind(device->name()) != device_kind(own.device))
+    return not_here(run.record.node + " computed on " + device_kind(own.device) + ", and here it is " +
+                    device_kind(device->name()) + ": recompute on such a machine");
+  return device;
+}
+
+void say_what_is_not_known(const RecordedRun& run, const std::function<void(const std::string&)>& say) {
+  std::vector<std::string> unknown;
+  for (const std::string& node : run.names)
+    if (!run.members.contains(node)) unknown.push_back(node);
+  if (!unknown.empty())
+    say("what " + joined(unknown) + " computed with is not recorded here; taken to be what " + run.record.node +
+        " computed with");
+}
+
+}  // namespace
+
+Status recompute(const RecomputeOptions& options, const std::function<void(const std::string&)>& say) {
+  const Result<RecordedRun> run = read_recorded_run(options.directory);
+  if (!run) return run.error();
+  if (const Status here = check_members(options, *run); !here) return here;
+  const Result<const kernels::Kernels*> kernels = kernels::select("auto");
+  if (!kernels) return kernels.error();
+  kernels::HostHome host(**kernels);
+  const Result<engine::ComputeDevice> compute = device_of(*run, host);
+  if (!compute) return compute.error();
+  say("run " + run->record.id + ": " + to_word(run->job.model) + " on " + to_word(run->job.data) + ", " +
+      counted(run->legs.back().last, "step") + ", " + to_word(run->record.status.state));
+  say_what_is_not_known(*run, say);
+  try {
+    Recomputation again(options, *run, *compute, **kernels, say);
+    if (Status same = again.compute(); !same) return same;
+    say("recomputed " + counted(run->legs.back().last, "step") + " of " + counted(run->names.size(), "member") +
+        ": digest " + hex_digest(again.digest()) + ", as recorded");
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorKind::kRefused, "this machine has not enough memory for all members"};
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kRunFailed, std::string("it cannot be computed: ") + error.what()};
+  }
+}
+
+}  // namespace tg::daemon

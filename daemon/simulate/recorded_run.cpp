@@ -1,0 +1,168 @@
+#include "daemon/simulate/recorded_run.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "kernels/base/regular_file.h"
+#include "schema/described/json_form.h"
+#include "schema/limits.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr const char* kRecordName = "run.json";
+constexpr const char* kMembersName = "members.json";
+constexpr const char* kMetricsName = "metrics.jsonl";
+constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{4} << 30;
+
+// kNotFound if it is not there.
+Result<std::string> text_of(const std::string& path, std::uint64_t most_bytes) {
+  const Result<RegularFile> file = RegularFile::open(path);
+  if (!file) return Error{file.error().kind, "cannot read " + path + ": " + file.error().message};
+  if (file->bytes() > most_bytes) return Error{ErrorKind::kCorrupt, path + " is too large"};
+  std::string text(file->bytes(), '\0');
+  const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
+  if (!got) return Error{ErrorKind::kIo, "cannot read " + path + ": " + got.error().message};
+  text.resize(*got);
+  return text;
+}
+
+Result<RunRecord> record_in(const std::string& directory) {
+  const std::string path = directory + "/" + kRecordName;
+  const Result<std::string> text = text_of(path, schema::kMostRecordBytes);
+  if (!text)
+    return Error{text.error().kind, text.error().message + "; recompute takes a folder that tgctl fetch made of a run"};
+  Result<RunRecord> record = record_from_json(*text);
+  if (!record) return Error{ErrorKind::kCorrupt, path + " is damaged: " + record.error().message};
+  const schema::RunState state = record->status.state;
+  if (!record->begun())
+    return Error{ErrorKind::kRefused, "run " + record->id + " never began: there is nothing to compute"};
+  if (!schema::has_ended(state))
+    return Error{ErrorKind::kRefused, "run " + record->id + " was " + to_word(state) + " when " + path +
+                                          " was written; stop it, or wait for its end, and fetch it then"};
+  const schema::MemberStatus& own = record->own_row();
+  if (own.digest == 0 || own.digest_step == 0)
+    return Error{ErrorKind::kRefused,
+                 "run " + record->id + " is " + to_word(state) + " without a state: no digest of any step is recorded"};
+  return record;
+}
+
+// What members.json says; of its writer run.json says it too.
+Result<std::map<std::string, MemberRecord>> members_in(const std::string& directory, const RunRecord& record) {
+  std::map<std::string, MemberRecord> members;
+  const std::string path = directory + "/" + kMembersName;
+  const Result<std::string> text = text_of(path, schema::kMostMembers * schema::kMostRecordBytes);
+  if (!text && text.error().kind != ErrorKind::kNotFound) return text.error();
+  try {
+    const auto json = text ? schema::OrderedJson::parse(*text) : schema::OrderedJson::object();
+    if (!json.is_object()) return Error{ErrorKind::kCorrupt, path + " is damaged: it is no object of nodes"};
+    for (const auto& [node, own] : json.items()) {
+      std::string problem;
+      MemberRecord member;
+      if (!own.is_object()) return Error{ErrorKind::kCorrupt, path + " is damaged: " + node + " is no object"};
+      fields(member, schema::TakeJson(own, problem));
+      if (!problem.empty()) return Error{ErrorKind::kCorrupt, path + " is damaged: " + problem};
+      members[node] = std::move(member);
+    }
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kCorrupt, path + " is damaged: " + error.what()};
+  }
+  members[record.node] = record.own;
+  return members;
+}
+
+// Lines that cannot be read say nothing.
+std::map<std::uint64_t, double> losses_in(const std::string& directory) {
+  std::map<std::uint64_t, double> losses;
+  const Result<std::string> text = text_of(directory + "/" + kMetricsName, kMostMetricsBytes);
+  if (!text) return losses;
+  for (std::size_t begin = 0, end = text->find('\n'); end != std::string::npos;
+       begin = end + 1, end = text->find('\n', begin)) {
+    const auto row = nlohmann::json::parse(text->begin() + static_cast<std::ptrdiff_t>(begin),
+                                           text->begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    if (!row.is_object() || !row.contains("step") || !row.contains("loss")) continue;
+    if (row["step"].is_number_unsigned() && row["loss"].is_number())
+      losses[row["step"].get<std::uint64_t>()] = row["loss"].get<double>();
+  }
+  return losses;
+}
+
+Result<schema::JobSpec> job_of(const RunRecord& record, const Stretch& stretch) {
+  Result<schema::JobSpec> job = schema::parse_job(record.spec, kRecordName);
+  if (!job) return job;
+  for (const auto& [key, value] : stretch.settings)
+    if (const Status set = schema::set_job_key(*job, key + "=" + value); !set)
+      return Error{ErrorKind::kCorrupt, std::string(kViewsFile) + " is damaged: " + set.error().message};
+  return job;
+}
+
+Error odd_line(const Stretch& stretch, const std::string& why) {
+  return {ErrorKind::kCorrupt, "the past of the run is damaged: lineage " + std::to_string(stretch.lineage) +
+                                   ", view " + std::to_string(stretch.view) + " " + why};
+}
+
+}  // namespace
+
+Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> past) {
+  const Stretch newest = stretch_of(record);
+  if (!past.empty() && past.back().same_as(newest)) past.pop_back();
+  past.push_back(newest);
+  const schema::MemberStatus own = RunRecord(record).own_row();
+  std::vector<Leg> legs;
+  // From the end back to the beginning.
+  std::uint64_t last = own.digest_step, digest = own.digest;
+  for (std::size_t i = past.size(); last > 0;) {
+    Leg leg{past[i - 1], {}, past[i - 1].from.step, last, digest};
+    const schema::StateId from = leg.stretch.from;
+    const Result<schema::JobSpec> job = job_of(record, leg.stretch);
+    if (!job) return job.error();
+    leg.job = *job;
+    if (leg.first > leg.last || leg.last > leg.job.steps)
+      return odd_line(leg.stretch, "goes from step " + std::to_string(leg.first) + " to " + std::to_string(leg.last) +
+                                       " of " + std::to_string(leg.job.steps));
+    if (leg.stretch.members.empty() || leg.stretch.weights.size() != leg.stretch.members.size() ||
+        !std::ranges::is_sorted(leg.stretch.members))
+      return odd_line(leg.stretch, "does not say whose it was, or how they shared a batch");
+    if (leg.first < leg.last) legs.push_back(leg);
+    last = from.step;
+    digest = from.digest;
+    if (last == 0) break;
+    const auto before =
+        std::find_if(past.rend() - static_cast<std::ptrdiff_t>(i - 1), past.rend(),
+                     [&](const Stretch& one) { return one.lineage == from.lineage && one.view == from.view; });
+    if (before == past.rend())
+      return odd_line(leg.stretch, "began with a state of lineage " + std::to_string(from.lineage) + ", view " +
+                                       std::to_string(from.view) + ", which " + kViewsFile + " does not have");
+    i = static_cast<std::size_t>(past.rend() - before);
+  }
+  std::ranges::reverse(legs);
+  return legs;
+}
+
+Result<RecordedRun> read_recorded_run(const std::string& directory) {
+  Result<RunRecord> record = record_in(directory);
+  if (!record) return record.error();
+  RecordedRun run;
+  run.record = *std::move(record);
+  const Result<schema::JobSpec> job = job_of(run.record, {});
+  if (!job) return job.error();
+  run.job = *job;
+  const std::vector<Stretch> past = stretches_in(directory + "/" + kViewsFile);
+  std::set<std::string> names(run.record.member_names.begin(), run.record.member_names.end());
+  for (const Stretch& stretch : past) names.insert(stretch.members.begin(), stretch.members.end());
+  run.names.assign(names.begin(), names.end());
+  Result<std::vector<Leg>> legs = legs_of(run.record, past);
+  if (!legs) return legs.error();
+  run.legs = *std::move(legs);
+  Result<std::map<std::string, MemberRecord>> members = members_in(directory, run.record);
+  if (!members) return members.error();
+  run.members = *std::move(members);
+  run.losses = losses_in(directory);
+  return run;
+}
+
+}  // namespace tg::daemon

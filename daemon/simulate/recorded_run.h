@@ -1,0 +1,48 @@
+// A run as its folder tells it: what it takes to compute it again, and what has to come of that. The folder is what
+// tgctl fetch made, or a node's own of that run.
+//
+//   run.json       the record of the member whose folder or copy it is
+//   views.jsonl    its stretches (store/stretch.h); a run of one stretch needs none: run.json has the newest
+//   members.json   what each member computed with; without it, only what run.json says of its writer
+//   metrics.jsonl  the loss of each step, to say where a difference begins
+//
+// A stretch that began before the end of another one threw away what came after: legs are the steps that led to the
+// end. Read by one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "daemon/store/run_record.h"
+#include "daemon/store/stretch.h"
+#include "kernels/base/status.h"
+#include "schema/options/job.h"
+
+namespace tg::daemon {
+
+// The steps of a stretch that led to the end.
+struct Leg {
+  Stretch stretch;
+  schema::JobSpec job;                // with the stretch's own settings
+  std::uint64_t first = 0, last = 0;  // states: from committed step `first` to `last`
+  std::uint64_t digest = 0;           // of state `last`; 0 = not recorded
+};
+
+// From the run's beginning to the newest state that the record has a digest of. Pure. An error names what is missing.
+Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> past);
+
+struct RecordedRun {
+  RunRecord record;
+  schema::JobSpec job;             // of its last stretch
+  std::vector<std::string> names;  // of all nodes, by seat
+  std::vector<Leg> legs;
+  std::map<std::string, MemberRecord> members;  // by node, as far as they are known
+  std::map<std::uint64_t, double> losses;       // by committed steps
+};
+
+// Refuses a run that goes on, and one without a state.
+Result<RecordedRun> read_recorded_run(const std::string& directory);
+
+}  // namespace tg::daemon

@@ -1,0 +1,165 @@
+#include "daemon/simulate/simulated_view.h"
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "daemon/step/job_layout.h"
+#include "daemon/step/worker.h"
+#include "kernels/base/check.h"
+
+namespace tg::daemon {
+
+class SimulatedView::OneMember : public Member::Delegate {
+ public:
+  OneMember(const SimulatedView& of, Rank rank, SimulatedNode& node)
+      : of_(of),
+        rank_(rank),
+        node_(node),
+        member_({.run_key = 1,
+                 .view = of.options_.view,
+                 .self = of.options_.view.seat(rank),
+                 .names = of.options_.names,
+                 .weights = of.options_.weights,
+                 .job = of.options_.job,
+                 .has_test_data = of.options_.has_test_data,
+                 .global_batch = of.options_.global_batch,
+                 .first_round = Round(of.options_.first.value()),
+                 .evaluates_first = of.options_.evaluates_first},
+                of.around_.model, static_cast<Member::Delegate&>(*this)) {}
+
+  void begin() {
+    const Surroundings& around = of_.around_;
+    member_.begin(of_.options_.choice,
+                  {around.home, around.codec, *node_.replica, std::as_const(node_.gradient).floats(), around.pool});
+  }
+
+  // One thing that this member can do now; false if there is none.
+  bool act() {
+    if (order_) {
+      (*std::exchange(order_, nullptr))();
+    } else if (!inbox_.empty()) {
+      take_frame();
+    } else if (std::optional<Piece> piece = member_.next_piece(Taker::kOnlyThread)) {
+      member_.execute(*std::move(piece));
+    } else {
+      return member_.use_idle_time();
+    }
+    return true;
+  }
+
+  const Member& member() const { return member_; }
+  struct Sent {
+    Seat to;
+    schema::SharedFrame frame;
+  };
+  std::vector<Sent> take_sent() { return std::exchange(sent_, {}); }
+  void put(Seat from, schema::SharedFrame frame) { inbox_.emplace_back(from, std::move(frame)); }
+
+ private:
+  void take_frame() {
+    const auto [from, frame] = std::move(inbox_.front());
+    inbox_.pop_front();
+    const Result<schema::Frame> decoded = schema::decode_frame(frame->bytes());
+    TG_CHECK(decoded.ok(), decoded.error().message);
+    member_.frame(from, decoded->header, decoded->body, frame);
+  }
+  // The engine's work is done when this member's turn comes, outside of what asked for it.
+  template <class Work>
+  void later(const Origin& of, Work work) {
+    TG_CHECK(!order_);
+    order_ = std::make_unique<std::function<void()>>([this, of, work] {
+      try {
+        work();
+      } catch (const std::exception& error) {
+        member_.on(EngineFailed{of, error.what()});
+      }
+    });
+  }
+
+  // Member::Delegate
+  void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override {
+    for (const Seat seat : to) sent_.push_back({seat, frame});
+  }
+  void train(Step step, const Layout& layout, kernels::ConstFloats parameters, bool early) override {
+    TG_CHECK(!early);
+    const Origin origin{of_.options_.view.number(), step};
+    later(origin, [this, origin, &layout, parameters] {
+      of_.around_.learning.train(rank_, origin, layout, parameters, node_.gradient.floats(),
+                                 [this](GradientReady&& ready) { member_.on(ready); });
+    });
+  }
+  void segment_ready(std::size_t) override {}
+  void evaluate(Step step) override {
+    const Origin origin{of_.options_.view.number(), step};
+    later(origin, [this, origin] {
+      member_.on(Evaluated{origin, of_.around_.learning.evaluate(rank_, *node_.replica)});
+    });
+  }
+  // The view ends with `last`: all members ask for it, in their frames of the step that leads there.
+  void step_begins(Step step) override {
+    if (step.next() == of_.options_.last && step.next().value() < of_.options_.job.steps) member_.request_stop();
+  }
+  bool may_start_early(Step) override { return false; }
+  void committed(const Member::Committed& committed) override {
+    if (rank_ == Rank(0)) of_.news_.committed(committed);
+  }
+  void reported(const std::optional<Member::Evaluation>& evaluation) override {
+    if (rank_ == Rank(0) && evaluation) of_.news_.evaluated(*evaluation);
+  }
+
+  const SimulatedView& of_;
+  const Rank rank_;
+  SimulatedNode& node_;
+  Member member_;
+  std::unique_ptr<std::function<void()>> order_;
+  std::deque<std::pair<Seat, schema::SharedFrame>> inbox_;
+  std::vector<Sent> sent_;
+};
+
+SimulatedView::SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news)
+    : options_(std::move(options)), around_(around), news_(std::move(news)) {
+  TG_CHECK(nodes.size() == options_.view.size() && options_.weights.size() == nodes.size(), nodes.size());
+  TG_CHECK(options_.first < options_.last && options_.last.value() <= options_.job.steps, options_.last.value());
+  for (const Rank rank : nodes.places()) members_.push_back(std::make_unique<OneMember>(*this, rank, *nodes[rank]));
+}
+
+SimulatedView::~SimulatedView() = default;
+
+void SimulatedView::deliver_from(OneMember& from) {
+  const Seat sender = from.member().members().view.seat(from.member().members().self);
+  for (OneMember::Sent& sent : from.take_sent())
+    members_[options_.view.rank(sent.to).value()]->put(sender, std::move(sent.frame));
+}
+
+Status SimulatedView::run() {
+  for (const auto& member : members_) {
+    member->begin();
+    deliver_from(*member);
+  }
+  while (true) {
+    bool any = false;
+    for (const auto& one : members_) {
+      any = one->act() || any;
+      deliver_from(*one);
+      if (const std::optional<schema::Fail>& failed = one->member().failed())
+        return Error{ErrorKind::kRunFailed, failed->message};
+      if (!one->member().unfit().empty()) return Error{ErrorKind::kRunFailed, one->member().unfit()};
+    }
+    if (std::ranges::all_of(members_, [](const auto& one) { return one->member().finished().has_value(); })) return {};
+    TG_CHECK(any, "nobody can do anything", members_.front()->member().step().value());
+  }
+}
+
+std::uint64_t SimulatedView::bytes_of_member(const schema::JobSpec& job, const engine::Model& model,
+                                             std::size_t members, const schema::Commit& choice) {
+  const Layouts layouts = layouts_of(job, model.segments, members, choice);
+  const auto bytes = [&](const Layout& layout) {
+    return SharedStep::bytes(model.segments, layout) + Worker::bytes(layout) + exchange_bytes(layout);
+  };
+  return std::max<std::uint64_t>(bytes(layouts.layout), layouts.of_float_steps ? bytes(*layouts.of_float_steps) : 0);
+}
+
+}  // namespace tg::daemon

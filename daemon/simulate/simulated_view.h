@@ -1,0 +1,100 @@
+// The members of a view in one process: real Members, each with its Exchange, its Worker and a Replica of its own.
+// Their frames are encoded, delivered in memory in the order in which they were sent, and decoded. No clock, socket or
+// thread: the members take turns, so that the same view gives the same calls in the same order. Whoever drives it goes
+// from view to view with the same nodes (daemon/simulate/recompute.h does).
+//
+//   run():  each member in turn: gradient | frame | piece | idle time ... until all hold state `last`, confirmed
+//
+// Frames under way are bounded by the members' credit, as on a mesh.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/exchange/layout.h"
+#include "daemon/membership/view.h"
+#include "daemon/step/member.h"
+#include "daemon/step/replica.h"
+#include "daemon/step/step_event.h"
+#include "engine/engine.h"
+#include "engine/model.h"
+#include "kernels/base/status.h"
+#include "kernels/codec_kernels.h"
+#include "kernels/home.h"
+#include "kernels/home_array.h"
+#include "schema/frame/frame.h"
+#include "schema/options/job.h"
+#include "schema/place.h"
+#include "schema/step.h"
+
+namespace tg::daemon {
+
+// What a node keeps from view to view, in the home that computes.
+struct SimulatedNode {
+  std::shared_ptr<Replica> replica;
+  kernels::HomeArray gradient;
+};
+
+// What learns for the members of a view. It may throw what an engine throws.
+class SimulatedLearning {
+ public:
+  virtual ~SimulatedLearning() = default;
+  // This member's gradient of that step, whole; ready: each bucket of the layout, in order.
+  using Ready = std::function<void(GradientReady&&)>;
+  virtual void train(Rank member, const Origin& of, const Layout& layout, kernels::ConstFloats parameters,
+                     kernels::Floats gradient, const Ready& ready) = 0;
+  // This member's part of the test data, with the state that it holds.
+  virtual engine::EvaluationCounts evaluate(Rank member, const Replica& replica) = 0;
+};
+
+class SimulatedView {
+ public:
+  struct Options {
+    View view;
+    Per<Seat, std::string> names;      // of all nodes
+    Per<Rank, std::uint16_t> weights;  // of the members' shares of a batch
+    schema::JobSpec job;
+    schema::Commit choice;           // any: the bits do not depend on it
+    std::uint64_t global_batch = 0;  // of the run
+    bool has_test_data = false;
+    Step first, last;              // from this state to that one
+    bool evaluates_first = false;  // the first state's evaluation is due
+  };
+  // What all members tell alike, as rank 0 tells it.
+  struct News {
+    std::function<void(const Member::Committed&)> committed = [](const Member::Committed&) {};
+    std::function<void(const Member::Evaluation&)> evaluated = [](const Member::Evaluation&) {};
+  };
+  // What the members use; outlives the view.
+  struct Surroundings {
+    const engine::Model& model;
+    kernels::Home& home;
+    const kernels::CodecKernels& codec;
+    schema::FramePool& pool;
+    SimulatedLearning& learning;
+  };
+  // nodes: the members', by rank; each holds the state of step `first`, confirmed.
+  SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news);
+  ~SimulatedView();
+
+  // An error is the first member's that failed.
+  Status run();
+
+  // What a member takes besides replica and gradient, in the host's memory.
+  static std::uint64_t bytes_of_member(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
+                                       const schema::Commit& choice);
+
+ private:
+  class OneMember;
+  void deliver_from(OneMember& from);
+
+  const Options options_;
+  const Surroundings around_;
+  const News news_;
+  Per<Rank, std::unique_ptr<OneMember>> members_;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,47 @@
+#include "daemon/store/directory_id.h"
+
+#include <array>
+#include <optional>
+#include <random>
+#include <span>
+#include <string_view>
+
+#include "engine/storage/safetensors.h"
+#include "kernels/base/hex.h"
+#include "kernels/base/regular_file.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::size_t kDigits = 16;
+
+std::uint64_t draw() {
+  std::random_device device;
+  std::uint64_t id = 0;
+  while (id == 0) id = (std::uint64_t{device()} << 32) | device();
+  return id;
+}
+
+}  // namespace
+
+Result<std::uint64_t> directory_id(const std::string& state_dir) {
+  const std::string path = state_dir + "/" + kDirectoryIdFile;
+  const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
+  if (!file && file.error().kind == ErrorKind::kNotFound) {
+    const std::uint64_t id = draw();
+    if (Status written = engine::write_file_atomically(path, hex_digest(id) + "\n"); !written.ok())
+      return written.error();
+    return id;
+  }
+  if (!file) return Error{ErrorKind::kIo, "cannot read " + path + ": " + file.error().message};
+  std::array<char, kDigits + 1> text{};
+  const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
+  const bool whole = got.ok() && *got == text.size() && file->bytes() == text.size() && text.back() == '\n';
+  const std::optional<std::uint64_t> id =
+      whole ? parse_hex_digest(std::string_view(text.data(), kDigits)) : std::nullopt;
+  if (id && *id != 0) return *id;
+  return Error{ErrorKind::kCorrupt,
+               path + " is damaged; delete it: this node then takes part in runs as one that has lost its past"};
+}
+
+}  // namespace tg::daemon

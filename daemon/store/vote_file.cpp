@@ -1,0 +1,65 @@
+#include "daemon/store/vote_file.h"
+
+#include <exception>
+#include <filesystem>
+#include <span>
+#include <system_error>
+
+#include "engine/storage/safetensors.h"
+#include "kernels/base/regular_file.h"
+#include "kernels/base/sha256.h"
+#include "schema/described/json_form.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::uint64_t kMostBytes = 256 * 1024;  // two views of kMostMembers each, with their reasons
+
+std::string hash_of(std::string_view text) {
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(text)));
+  return hash.hex();
+}
+
+Result<VoterState> vote_from(const std::string& content) {
+  const std::size_t end = content.find('\n');
+  if (end == std::string::npos || content.substr(end + 1) != hash_of(content.substr(0, end)) + "\n")
+    return Error{ErrorKind::kCorrupt, "its hash is another one"};
+  try {
+    const schema::OrderedJson json = schema::OrderedJson::parse(content.substr(0, end));
+    std::string problem;
+    VoterState vote;
+    fields(vote, schema::TakeJson(json, problem, schema::TakeJson::Absent::kIsOff));
+    if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
+    return vote;
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kCorrupt, error.what()};
+  }
+}
+
+}  // namespace
+
+Status write_vote(const std::string& run_directory, const VoterState& vote) {
+  std::error_code ignored;  // the next call says why not
+  std::filesystem::create_directories(run_directory, ignored);
+  const std::string line = schema::to_json(vote, schema::JsonView::kKept)
+                               .dump(-1, ' ', false, schema::OrderedJson::error_handler_t::replace);
+  return engine::write_file_atomically(run_directory + "/" + kVoteFile, line + "\n" + hash_of(line) + "\n");
+}
+
+Result<VoterState> read_vote(const std::string& run_directory) {
+  const std::string path = run_directory + "/" + kVoteFile;
+  const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
+  if (!file) return Error{file.error().kind, "cannot read " + path + ": " + file.error().message};
+  if (file->bytes() > kMostBytes) return Error{ErrorKind::kCorrupt, path + " is damaged: it is too large"};
+  std::string content(file->bytes(), '\0');
+  const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(content)));
+  if (!got) return Error{ErrorKind::kIo, "cannot read " + path + ": " + got.error().message};
+  content.resize(*got);
+  Result<VoterState> vote = vote_from(content);
+  if (!vote.ok())
+    return Error{ErrorKind::kCorrupt, path + " is damaged: " + vote.error().message + "; this node does not vote"};
+  return vote;
+}
+
+}  // namespace tg::daemon

@@ -1,0 +1,136 @@
+// The frames of a view change (DESIGN.md, section 6b): how the members of a view agree on the next one when one of them
+// is lost. Their header has the view that is changed. Values; part of frame.h, which says what is checked.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schema/described/rule.h"
+#include "schema/limits.h"
+
+namespace tg::schema {
+
+// A member of a view. Its seat and directory together are a voter, which outlives the process.
+struct ViewMember {
+  std::uint32_t seat = 0;         // place among all nodes
+  std::uint32_t since = 1;        // a member from this view on; who has been one longest is the most senior
+  std::uint16_t weight = 1;       // of its share of a batch
+  std::uint64_t incarnation = 0;  // of its process
+  std::uint64_t directory = 0;    // drawn when its state directory was made
+  bool operator==(const ViewMember&) const = default;
+};
+void fields(Is<ViewMember> auto& it, auto&& field) {
+  field("seat", it.seat, up_to(kMostMembers - 1));
+  field("since", it.since);
+  field("weight", it.weight, between(1, kMostWeight));
+  field("incarnation", it.incarnation);
+  field("directory", it.directory);
+}
+
+// What is decided about the view after that of the header.
+struct NextView {
+  std::uint32_t number = 0;
+  std::vector<ViewMember> members = {};  // by seat, ascending: a member's rank is its place here
+  std::uint64_t start = 0;               // committed steps of the state that it begins with
+  bool waits = false;                    // before its first step, for others may be about to leave as well
+  std::string why = {};                  // the view changed, for people
+  bool operator==(const NextView&) const = default;
+};
+void fields(Is<NextView> auto& it, auto&& field) {
+  field("number", it.number);
+  field("members", it.members, list(kMostMembers));
+  field("start", it.start);
+  field("waits", it.waits);
+  field("why", it.why, line(kMostReasonBytes));
+}
+inline std::string odd(const NextView& it) {
+  for (std::size_t i = 1; i < it.members.size(); ++i)
+    if (it.members[i - 1].seat >= it.members[i].seat) return "members that are out of order";
+  return "";
+}
+
+// An attempt to decide, above every one that its owner has ever made. Count 0: none.
+inline constexpr std::uint32_t kMostBallots = 1u << 30;  // of one change; it grows by one each second at most
+struct Ballot {
+  std::uint32_t count = 0;
+  std::uint32_t seat = 0;  // its owner
+  auto operator<=>(const Ballot&) const = default;
+};
+void fields(Is<Ballot> auto& it, auto&& field) {
+  field("count", it.count, up_to(kMostBallots));
+  field("seat", it.seat, up_to(kMostMembers - 1));
+}
+
+// The sender does not hear this member any more, or cannot go on itself.
+struct Suspect {
+  std::uint32_t seat = 0;
+  std::string why;
+};
+void fields(Is<Suspect> auto& it, auto&& field) {
+  field("seat", it.seat, up_to(kMostMembers - 1));
+  field("why", it.why, line(kMostReasonBytes));
+}
+
+struct Prepare {
+  Ballot ballot;
+};
+void fields(Is<Prepare> auto& it, auto&& field) { field("ballot", it.ballot); }
+
+// The answer: the sender commits nothing in this view any more, and takes part in no lower ballot.
+struct Promise {
+  Ballot ballot;
+  std::uint64_t directory = 0, incarnation = 0;  // the sender's
+  bool has_state = false;                        // in memory, of so many committed steps
+  std::uint64_t step = 0;
+  std::string unfit = {};                 // why it cannot go on in the next view; empty: it can
+  bool leaves = false;                    // it is being shut down
+  std::vector<std::uint32_t> hears = {};  // seats that it hears and that hear it
+  Ballot accepted_in = {};                // what it has accepted, if anything
+  NextView accepted = {};
+};
+void fields(Is<Promise> auto& it, auto&& field) {
+  field("ballot", it.ballot);
+  field("directory", it.directory);
+  field("incarnation", it.incarnation);
+  field("has_state", it.has_state);
+  field("step", it.step);
+  field("unfit", it.unfit, line(kMostReasonBytes));
+  field("leaves", it.leaves);
+  field("hears", it.hears, list(kMostMembers, up_to(kMostMembers - 1)));
+  field("accepted_in", it.accepted_in);
+  field("accepted", it.accepted);
+}
+
+// The answer to a Prepare or an Accept that comes too late: the sender has promised this higher ballot.
+struct Outvoted {
+  Ballot ballot;
+};
+void fields(Is<Outvoted> auto& it, auto&& field) { field("ballot", it.ballot); }
+
+struct Accept {
+  Ballot ballot;
+  NextView view;
+};
+void fields(Is<Accept> auto& it, auto&& field) {
+  field("ballot", it.ballot);
+  field("view", it.view);
+}
+
+struct Accepted {
+  Ballot ballot;
+  std::uint64_t directory = 0;  // the sender's
+};
+void fields(Is<Accepted> auto& it, auto&& field) {
+  field("ballot", it.ballot);
+  field("directory", it.directory);
+}
+
+// Decided. Who learns it writes it down, passes it on and then acts on it.
+struct Decide {
+  NextView view;
+};
+void fields(Is<Decide> auto& it, auto&& field) { field("view", it.view); }
+
+}  // namespace tg::schema

@@ -1,0 +1,24 @@
+// The command line of `tgd recompute DIR`, which computes a run again: daemon/simulate/recompute.h. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/status.h"
+
+namespace tg::schema {
+
+inline constexpr std::string_view kRecomputeCommand = "recompute";
+
+struct RecomputeCommand {
+  std::string directory;                 // of the run
+  std::optional<std::string> data_dir;   // in place of the job's
+  std::optional<std::uint64_t> threads;  // of each member's engine, in place of the recorded ones
+  std::string help;                      // asked for: print it, and end
+};
+// argv as given to main; argv[1] is the command.
+Result<RecomputeCommand> parse_recompute_command(int argc, const char* const* argv);
+
+}  // namespace tg::schema

@@ -1,0 +1,153 @@
+"""What the nodes of a run have on their disks, checked against the promises of a view change (DESIGN.md, section 6b):
+
+P1  no two views of one run key and number differ: members, weights, and the state that they begin with
+P2  all confirmed states lie on one line: whoever confirmed a step tells the same loss of it, to the last bit, and the
+    same digests of a state
+P3  a view begins with a step that nobody has gone beyond in the one before, and one step before what a member has
+    committed at the most
+
+and that metrics.jsonl has each step once, views.jsonl a line for each view. Reads run.json, views.jsonl and metrics.jsonl
+of every node that has them: of processes that were killed, too, whose last lines may be missing or torn.
+
+    History.of(mesh.nodes, run).check()
+"""
+
+import collections
+import json
+import os
+
+# A stretch of one node: what it says of a view that it was a member of. complete: the view has ended for it.
+Stretch = collections.namedtuple("Stretch", "node lineage key view members weights start digest to_step ended")
+START = ("members", "weights", "start", "digest")
+
+
+def _lines(path):
+    """The whole lines; a process that was killed may have left a torn one."""
+    if not os.path.exists(path):
+        return []
+    with open(path, "rb") as file:
+        return [json.loads(line) for line in file.read().split(b"\n")[:-1] if line]
+
+
+def _stretch(node, fields, members, to_step, ended):
+    start = fields["from"]
+    return Stretch(node, fields["lineage"], fields["key"], fields["view"], tuple(members), tuple(fields["weights"]), start["step"], start["digest"], to_step, ended)
+
+
+class Story:
+    """One node's."""
+
+    def __init__(self, name, record, views, metrics):
+        self.name, self.record, self.metrics = name, record, metrics
+        self.past = [_stretch(name, line, line["members"], line["to_step"], line["ended"]) for line in views]
+        last = self.past[-1] if self.past else None
+        if not last or (last.lineage, last.view) != (record["lineage"], record["view"]):
+            self.present = _stretch(name, record, record["members"], None, None)
+        else:
+            self.present = None
+
+    @classmethod
+    def read(cls, node, run):
+        path = node.run_file(run, "run.json")
+        if not os.path.exists(path):
+            return None
+        with open(path) as file:
+            record = json.load(file)
+        return cls(node.name, record, _lines(node.run_file(run, "views.jsonl")), _lines(node.run_file(run, "metrics.jsonl")))
+
+    def stretches(self):
+        return self.past + ([self.present] if self.present else [])
+
+
+class History:
+    def __init__(self, stories):
+        self.stories = stories
+
+    @classmethod
+    def of(cls, nodes, run):
+        return cls([story for story in (Story.read(node, run) for node in nodes) if story is not None])
+
+    def check(self):
+        problems = self.problems()
+        if problems:
+            raise AssertionError("the history of this run breaks a promise:\n" + "\n".join(f"    {problem}" for problem in problems))
+        return self
+
+    def problems(self):
+        return [*self._views(), *self._states(), *self._starts(), *self._lines_once(), *self._files()]
+
+    def views(self):
+        """One stretch of each view, by key and number."""
+        views = {}
+        for story in self.stories:
+            for stretch in story.stretches():
+                views.setdefault((stretch.key, stretch.view), stretch)
+        return views
+
+    def _views(self):
+        views = self.views()
+        for story in self.stories:
+            for stretch in story.stretches():
+                first = views[stretch.key, stretch.view]
+                if story.name not in stretch.members:
+                    yield f"P1: {story.name} has a line of view {stretch.view}, whose members are {stretch.members}"
+                for field in START:
+                    if getattr(first, field) != getattr(stretch, field):
+                        yield f"P1: view {stretch.view} of {first.node} and {stretch.node} differ: {field} {getattr(first, field)} and {getattr(stretch, field)}"
+
+    def _states(self):
+        told = {}
+        for story in self.stories:
+            for row in story.metrics:
+                facts = {"loss": row["loss"], "learning_rate": row["learning_rate"]} | ({"evaluation": row["evaluation"]} if row.get("evaluation") else {})
+                for what, value in facts.items():
+                    who, first = told.setdefault((what, row["step"]), (story.name, value))
+                    if first != value:
+                        yield f"P2: {what} of step {row['step']}: {who} has {first}, {story.name} has {value}"
+        digests = {}
+        for story in self.stories:
+            known = [(stretch.start, stretch.digest) for stretch in story.stretches() if stretch.view > 1]
+            known.append((story.record["digest_step"], story.record["digest"]))
+            for step, digest in known:
+                who, first = digests.setdefault(step, (story.name, digest))
+                if first != digest:
+                    yield f"P2: state {step}: {who} has digest {first}, {story.name} has {digest}"
+
+    def _starts(self):
+        """Whoever was in a view for the last time there has confirmed no more than what the next one begins with."""
+        views = self.views()
+        for story in self.stories:
+            own = {(stretch.key, stretch.view) for stretch in story.stretches()}
+            for stretch in story.stretches():
+                following = views.get((stretch.key, stretch.view + 1))
+                if following is None:
+                    continue
+                goes_on = (stretch.key, stretch.view + 1) in own
+                told = [row["step"] for row in story.metrics]
+                confirmed = max([stretch.to_step or 0, *told])
+                if not goes_on and confirmed > following.start:
+                    yield f"P3: {story.name} has confirmed step {confirmed} in view {stretch.view}; view {following.view} begins with {following.start}"
+                if goes_on and stretch.to_step is not None and stretch.to_step != following.start:
+                    yield f"P3: {story.name} ends view {stretch.view} at step {stretch.to_step}; view {following.view} begins with {following.start}"
+                if following.start < stretch.start:
+                    yield f"P3: view {following.view} begins with step {following.start}, the one before with {stretch.start}"
+
+    def _lines_once(self):
+        for story in self.stories:
+            steps = [row["step"] for row in story.metrics]
+            if steps != list(range(1, len(steps) + 1)):
+                missing = sorted(set(range(1, max(steps, default=0) + 1)) - set(steps))
+                twice = sorted(step for step, count in collections.Counter(steps).items() if count > 1)
+                yield f"metrics.jsonl of {story.name}: of {len(steps)} lines, missing steps {missing}, twice {twice}, in order: {steps == sorted(steps)}"
+            was_there_at_its_end = max(self.views()) in {(stretch.key, stretch.view) for stretch in story.past}
+            if story.record["state"] in ("COMPLETED", "STOPPED") and was_there_at_its_end and len(steps) != story.record["step"]:
+                yield f"metrics.jsonl of {story.name} has {len(steps)} lines, the run came to step {story.record['step']}"
+
+    def _files(self):
+        for story in self.stories:
+            numbers = [stretch.view for stretch in story.past]
+            if numbers != list(range(1, len(numbers) + 1)):
+                yield f"views.jsonl of {story.name} has views {numbers}"
+
+    def summary(self):
+        return ", ".join(f"view {view.view} of {len(view.members)} from {view.start}" for _, view in sorted(self.views().items(), key=lambda one: one[0][1]))

@@ -1,0 +1,80 @@
+"""Too few members are there to go on: the run is PAUSED, says why and what helps, and goes on by itself; `stop` leaves it."""
+
+import re
+import signal
+import unittest
+
+from mesh import Mesh
+from patience import wait_until
+
+JOB = {"steps": 400, "data-train": 1024, "evaluate-every": 100, "digest-every": 10, "schedule": "constant"}
+SENIOR, JUNIOR = 0, 1  # of two equals the lower seat is the senior
+
+
+class TwoNodes(unittest.TestCase):
+    def begin(self, mesh):
+        """A run whose senior has been killed, and the step at which the junior is PAUSED."""
+        run = mesh.detach(JOB, node=JUNIOR)
+        mesh.wait_for_step(run, 5, node=JUNIOR)
+        mesh[SENIOR].signal(signal.SIGKILL)
+        mesh[SENIOR].wait()
+        where = f"node-b (log {mesh[JUNIOR].log}) says that {run} is PAUSED"
+        shown = wait_until(where, lambda: self.paused(mesh, run))
+        self.assertRegex(
+            shown["reason"],
+            r"^1 of 2 members is away; the run goes on as soon as node-a is back; `tgctl stop` keeps step \d+$",
+        )
+        return run, int(re.search(r"keeps step (\d+)", shown["reason"]).group(1))
+
+    def paused(self, mesh, run):
+        """What status says once the junior has frozen: until then nothing is said of what `stop` keeps."""
+        shown = mesh.run(run, node=JUNIOR)
+        return shown if shown["state"] == "PAUSED" and "keeps step" in shown["reason"] else None
+
+    def test_goes_on_by_itself(self):
+        with Mesh(2) as mesh:
+            run, step = self.begin(mesh)
+            text = mesh.ctl_ok("status", run, node=JUNIOR).out
+            self.assertRegex(text, r"state +PAUSED for ")
+            self.assertIn("as soon as node-a is back", text.replace("\n", " "))
+            self.assertIn("event=paused ", mesh[JUNIOR].log_text())
+            waits = mesh.follow("wait", run, node=JUNIOR)
+            timed = mesh.ctl("wait", run, "--timeout", "1s", node=JUNIOR)
+            timed.ends(124, f"run {run} is PAUSED at step ", "node-a is back")
+            self.assertEqual(timed.err.count("is PAUSED at step"), 2, f"once when it is seen, once at the end: {timed}")
+
+            mesh[SENIOR].start()
+            answer = waits.finish()
+            answer.ends(0, f"run {run} is PAUSED at step ", f"run {run} goes on at step {step} with 1 of 2 members: node-a left")
+            self.assertEqual(answer.out, "COMPLETED\n")
+            mesh.wait_ready()
+            for node in (JUNIOR, SENIOR):
+                shown = mesh.run(run, node=node)
+                self.assertEqual((shown["state"], shown["step"], shown["view"]), ("COMPLETED", JOB["steps"], 2), shown)
+                self.assertEqual([member["node"] for member in shown["members"]], ["node-b"], shown)
+                self.assertEqual([(one["node"], one["step"]) for one in shown["left"]], [("node-a", step)], shown)
+            self.assertRegex(mesh.ctl_ok("status", run, node=SENIOR).out, rf"node-a +left +{step} ")
+            log = mesh[JUNIOR].log_text()
+            self.assertEqual(log.count("event=view-changed "), 1, log)
+            self.assertRegex(log, rf"event=view-changed run={run} view=2 members=1 from-step={step} why=.* promised-ms=\d+ decided-ms=\d+ rebuilt-ms=\d+")
+            self.assertRegex(log, r"event=pause-ended run=\S+ state=RUNNING after-ms=\d+")
+            mesh.start({"steps": 3})
+
+    def test_stop_leaves_it(self):
+        with Mesh(2) as mesh:
+            run, step = self.begin(mesh)
+            answer = mesh.ctl("stop", run, node=JUNIOR)
+            answer.ends(10, f"left at step {step}: it was stopped here while it was PAUSED", f"tgctl resume {run} goes on")
+            self.assertEqual(answer.out, "INTERRUPTED\n")
+            self.assertEqual(mesh[JUNIOR].record(run)["state"], "INTERRUPTED")
+            mesh[SENIOR].start()
+            mesh.wait_ready()
+            self.assertEqual(mesh.run(run, node=SENIOR)["state"], "INTERRUPTED")
+            mesh.start({"steps": 3})  # a new one is allowed
+            follower = mesh.follow("resume", run, "--set", f"steps={step + 20}", node=SENIOR)
+            answer = follower.finish()
+            answer.ends(0, f"run {run} goes on at step ")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,110 @@
+// A view: rank, seniority, who may decide what follows it, and what a leader makes of promises.
+#include "daemon/membership/view.h"
+
+#include "daemon/membership/choose_view.h"
+#include "tests/simulation/simulator/machine.h"
+
+namespace tg::daemon {
+namespace {
+
+schema::ViewMember member(std::uint32_t seat, std::uint32_t since) { return {.seat = seat, .since = since}; }
+
+TEST(View, SeniorityIsByTheTimeAsAMemberThenBySeat) {
+  const View view(5, std::vector{member(0, 4), member(2, 1), member(3, 4), member(5, 1)});
+  EXPECT_EQ(view.by_seniority(), (std::vector{Seat(2), Seat(5), Seat(0), Seat(3)}));
+  EXPECT_EQ(view.rank(Seat(3)), Rank(2));
+  EXPECT_EQ(view.rank(Seat(1)), std::nullopt);
+  EXPECT_EQ(view.seat(Rank(3)), Seat(5));
+}
+
+TEST(View, AQuorumIsMoreThanHalfOrHalfWithTheMostSenior) {
+  const View four(5, std::vector{member(0, 4), member(1, 1), member(2, 1), member(3, 1)});
+  EXPECT_TRUE(is_quorum(four, {kA, kC, kD}));
+  EXPECT_TRUE(is_quorum(four, {kB, kC})) << "node-b is the most senior";
+  EXPECT_FALSE(is_quorum(four, {kA, kC}));
+  EXPECT_FALSE(is_quorum(four, {kB}));
+  EXPECT_TRUE(is_quorum(View::of_all(1), {kA}));
+  EXPECT_TRUE(is_quorum(View::of_all(2), {kA}));
+  EXPECT_FALSE(is_quorum(View::of_all(2), {kB}));
+  EXPECT_FALSE(is_quorum(View::of_all(3), {kA}));
+}
+
+TEST(View, AVoterIsASeatWithItsDirectory) {
+  const View view(first_view(3));
+  EXPECT_TRUE(view.has_voter(kB, directory_of(kB)));
+  EXPECT_FALSE(view.has_voter(kB, directory_of(kA)));
+  EXPECT_FALSE(view.has_voter(kD, directory_of(kD)));
+}
+
+// What is chosen, as its members' letters and its start.
+std::string chosen(const Promises& promises, std::size_t members = 4) {
+  const auto next = choose_view(View(first_view(members)), promises, "why");
+  if (!next) return "nothing";
+  std::string text;
+  for (const schema::ViewMember& one : next->members) text += static_cast<char>('a' + one.seat);
+  EXPECT_EQ(next->number, 2u);
+  return text + " from " + std::to_string(next->start) + (next->waits ? ", waiting" : "");
+}
+Promises all_promise() {
+  Promises promises;
+  for (const Seat seat : {kA, kB, kC, kD}) promises.emplace_back(seat, promise(seat, ballot(1, kA)));
+  return promises;
+}
+void cut(Promises& promises, Seat from, Seat to) {
+  std::erase(promises[to.index()].second.hears, static_cast<std::uint32_t>(from.index()));
+}
+
+TEST(ChooseView, OfAllWhoCanGoOnFromTheLeastStep) {
+  Promises promises = all_promise();
+  EXPECT_EQ(chosen(promises), "abcd from 12");
+  promises[2].second.step = 11;
+  EXPECT_EQ(chosen(promises), "abcd from 11");
+  promises[2].second.unfit = "node-c is stuck";
+  EXPECT_EQ(chosen(promises), "abd from 11") << "its state counts";
+  promises[1].second.leaves = true;
+  EXPECT_EQ(chosen(promises), "ad from 11, waiting");
+  promises[0].second.has_state = false;
+  promises[0].second.step = 0;
+  EXPECT_EQ(chosen(promises), "d from 11, waiting");
+  promises.pop_back();
+  EXPECT_EQ(chosen(promises), "nothing");
+}
+
+TEST(ChooseView, WhoLacksMostLinksGoesAndOfEqualsTheJunior) {
+  Promises promises = all_promise();
+  cut(promises, kB, kC);
+  EXPECT_EQ(chosen(promises), "abd from 12") << "one way is enough to part them";
+  cut(promises, kB, kD);
+  EXPECT_EQ(chosen(promises), "acd from 12");
+  promises = all_promise();
+  cut(promises, kA, kB);
+  cut(promises, kC, kD);
+  EXPECT_EQ(chosen(promises), "ac from 12");
+}
+
+TEST(ChooseView, WhatMayBeDecidedIsTaken) {
+  Promises promises = all_promise();
+  promises[1].second.accepted_in = ballot(1, kB);
+  promises[1].second.accepted = next_view({kB, kC}, 9);
+  EXPECT_EQ(chosen(promises), "bc from 9");
+  promises[0].second.accepted_in = ballot(2, kA);
+  promises[0].second.accepted = next_view({kA, kB}, 8);
+  EXPECT_EQ(chosen(promises), "ab from 8") << "of the highest ballot";
+}
+
+TEST(ChooseView, TheWordsWhileItCannotGoOn) {
+  const Peers peers({"node-a", "node-b", "node-c", "node-d", "node-e"}, kA);
+  const auto words = [&](std::size_t members, const std::vector<Seat>& away) {
+    return words_of_absence(View::of_all(members), away, peers);
+  };
+  EXPECT_EQ(words(4, {kA, kC}), "2 of 4 members are away; the run goes on as soon as node-a or node-c is back");
+  EXPECT_EQ(words(2, {kA}), "1 of 2 members is away; the run goes on as soon as node-a is back");
+  EXPECT_EQ(words(4, {kA, kB, kC}), "3 of 4 members are away; the run goes on as soon as node-a is back");
+  EXPECT_EQ(words(4, {kB, kC, kD}),
+            "3 of 4 members are away; the run goes on as soon as node-b, node-c or node-d is back");
+  EXPECT_EQ(words(5, {kA, kB, kC, kD}),
+            "4 of 5 members are away; the run goes on as soon as 2 of node-a, node-b, node-c, node-d are back");
+}
+
+}  // namespace
+}  // namespace tg::daemon
