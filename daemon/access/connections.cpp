@@ -1,6 +1,5 @@
 #include "daemon/access/connections.h"
 
-#include <linux/sockios.h>
 #include <linux/tcp.h>  // has more of tcp_info than glibc's
 #include <malloc.h>
 #include <netdb.h>
@@ -161,9 +160,11 @@ void Connections::end(int descriptor, const std::string& why) {
   if (times) log_.warning("connection-cut", {{"port", port_}, {"from", address}, {"why", why}, {"times", *times}});
 }
 
-bool Connections::all_arrived(int descriptor) {
-  int waiting = 0;
-  return ::ioctl(descriptor, SIOCOUTQ, &waiting) == 0 && waiting == 0;
+std::optional<SentBytes> Connections::sent(int descriptor) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  return SentBytes{info.tcpi_bytes_sent - info.tcpi_bytes_retrans + info.tcpi_notsent_bytes, info.tcpi_bytes_acked};
 }
 
 std::string Connections::address(int descriptor) const {

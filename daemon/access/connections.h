@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <zmq.hpp>
 
@@ -29,6 +30,12 @@ struct ConnectionLimits {
   std::size_t most = 0;
   std::chrono::milliseconds most_silence{};
   std::uint64_t most_message_bytes = 0;
+};
+
+// Of what libzmq sent on a connection.
+struct SentBytes {
+  std::uint64_t given = 0;    // to the kernel
+  std::uint64_t arrived = 0;  // at the other end
 };
 
 class Connections {
@@ -49,8 +56,8 @@ class Connections {
   void end(int descriptor, const std::string& why);
   // host:port, "" if unknown.
   std::string address(int descriptor) const;
-  // Whether the other end has everything that libzmq gave to the kernel; false where there is no such connection.
-  static bool all_arrived(int descriptor);
+  // Nothing where there is no such connection. Any thread.
+  static std::optional<SentBytes> sent(int descriptor);
   bool open(int descriptor) const { return connections_.contains(descriptor); }
   std::size_t size() const { return connections_.size(); }
 

@@ -12,6 +12,9 @@
 #include <deque>
 #include <filesystem>
 #include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 #include <zmq.hpp>
@@ -98,11 +101,12 @@ struct UntakenInAll {
 
 // Answers that wait for one client; they count for all as well, until the connection has them. With keys libzmq
 // encrypts one answer of a connection ahead, into memory of its own: that one counts until the next is encrypted, until
-// everything given to the kernel has arrived (settle), or the connection is gone.
+// it has arrived at the client (settle), or the connection is gone.
 class Untaken {
  public:
-  Untaken(std::shared_ptr<UntakenInAll> all, bool encrypts) : all_(std::move(all)), encrypts_(encrypts) {}
-  ~Untaken() { settle(); }
+  Untaken(std::shared_ptr<UntakenInAll> all, bool encrypts, int descriptor)
+      : all_(std::move(all)), encrypts_(encrypts), descriptor_(descriptor) {}
+  ~Untaken() { subtract(encrypted_); }
   Untaken(const Untaken&) = delete;
 
   std::size_t bytes() const { return bytes_; }
@@ -111,10 +115,20 @@ class Untaken {
     bytes_ += bytes;
     all_->bytes += bytes;
   }
-  // libzmq has let go of an answer. On one of its threads.
-  void released(std::size_t bytes) { subtract(encrypts_ ? encrypted_.exchange(bytes) : bytes); }
-  void settle() { subtract(encrypted_.exchange(0)); }
-  bool encrypted_ahead() const { return encrypted_ > 0; }
+  // libzmq has let go of an answer: on one of its threads when it is encrypted, on ours where it is not sent at all.
+  void released(std::size_t bytes) {
+    if (!encrypts_ || std::this_thread::get_id() == owner_) return subtract(bytes);
+    const std::scoped_lock lock(mutex_);
+    subtract(std::exchange(encrypted_, bytes));
+    const std::optional<SentBytes> sent = Connections::sent(descriptor_);
+    arrived_at_ = sent ? sent->given + bytes : 0;
+  }
+  void settle() {
+    const std::scoped_lock lock(mutex_);
+    if (encrypted_ == 0) return;
+    const std::optional<SentBytes> sent = Connections::sent(descriptor_);
+    if (!sent || sent->arrived >= arrived_at_) subtract(std::exchange(encrypted_, 0));
+  }
 
  private:
   void subtract(std::size_t bytes) {
@@ -123,7 +137,12 @@ class Untaken {
   }
   const std::shared_ptr<UntakenInAll> all_;
   const bool encrypts_;
-  std::atomic<std::size_t> bytes_{0}, encrypted_{0};
+  const int descriptor_;
+  const std::thread::id owner_ = std::this_thread::get_id();
+  std::atomic<std::size_t> bytes_{0};
+  std::mutex mutex_;              // of both:
+  std::size_t encrypted_ = 0;     // the size of the answer that was encrypted last
+  std::uint64_t arrived_at_ = 0;  // it has arrived when so many bytes of the connection have
 };
 
 // One answer's bytes. Released on one of libzmq's threads.
@@ -302,11 +321,9 @@ void ControlSockets::Impl::watch_clients() {
   settle();
 }
 
-// What a connection's client has taken is no more owed. (An answer that is encrypted and not yet given to the kernel is
-// missed here: there is one at most, the one that libzmq's thread is at.)
+// What a connection's client has taken is no more owed.
 void ControlSockets::Impl::settle() {
-  for (const auto& [id, client] : clients)
-    if (client.untaken->encrypted_ahead() && Connections::all_arrived(client.descriptor)) client.untaken->settle();
+  for (const auto& [id, client] : clients) client.untaken->settle();
 }
 
 // Nothing if the message is not to be answered: it comes from a connection that was cut, or its key is gone.
@@ -315,7 +332,7 @@ std::optional<User> ControlSockets::Impl::user_of(const Message& message) {
   if (std::find(ended.begin(), ended.end(), id) != ended.end()) return std::nullopt;
   if (clients.size() > 2 * kMostConnections || !connections->open(message.descriptor)) watch_clients();
   TcpClient& client = clients[id];
-  if (!client.untaken) client.untaken = std::make_shared<Untaken>(untaken, keyring.has_keys());
+  if (!client.untaken) client.untaken = std::make_shared<Untaken>(untaken, keyring.has_keys(), message.descriptor);
   client.descriptor = message.descriptor;
   client.identity = message.user;
   const std::optional<User> user = keyring.user(message.user);
@@ -475,7 +492,7 @@ std::optional<std::string> ControlSockets::receive_peer(Seat peer) {
 bool ControlSockets::send_client(const std::string& identity, const std::string& bytes) {
   const std::string id = identity.substr(1);
   if (identity[0] == kLocal) {
-    return impl_->send(impl_->local, id, std::make_shared<Untaken>(impl_->untaken_locally, false), bytes);
+    return impl_->send(impl_->local, id, std::make_shared<Untaken>(impl_->untaken_locally, false, -1), bytes);
   }
   const auto client = impl_->clients.find(id);
   if (client == impl_->clients.end()) return false;

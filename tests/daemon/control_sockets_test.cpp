@@ -1,7 +1,6 @@
 // What the control port owes to those who do not read, and what a key may do that is gone.
 #include "daemon/control/control_sockets.h"
 
-#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -14,6 +13,7 @@
 #include <thread>
 
 #include "control_fixture.h"
+#include "daemon/access/connections.h"
 #include "daemon/access/dial.h"
 #include "raw_client.h"
 #include "schema/limits.h"
@@ -176,16 +176,6 @@ int accepted_on(std::uint16_t port) {
   return -1;
 }
 
-// All that the kernel ever took to be sent on a connection.
-std::uint64_t given_to_kernel(int descriptor) {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  int waiting = 0;
-  EXPECT_EQ(::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
-  EXPECT_EQ(::ioctl(descriptor, SIOCOUTQ, &waiting), 0);
-  return info.tcpi_bytes_acked + static_cast<std::uint64_t>(waiting);
-}
-
 // With keys libzmq encrypts an answer ahead, into memory of its own, and lets go of ours.
 TEST_F(Port, AnAnswerThatIsEncryptedAheadIsOwedUntilTheClientHasIt) {
   const schema::Key cluster = schema::draw_cluster_key();
@@ -206,7 +196,7 @@ TEST_F(Port, AnAnswerThatIsEncryptedAheadIsOwedUntilTheClientHasIt) {
       const int bytes = 16 * 1024;  // as to a slow client: of an answer the kernel takes a part
       return connection >= 0 && ::setsockopt(connection, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes) != 0;
     }
-    const std::uint64_t given = given_to_kernel(connection), answered = received_ * kAnswer;
+    const std::uint64_t given = Connections::sent(connection)->given, answered = received_ * kAnswer;
     const std::size_t untaken = sockets_->untaken_bytes();
     pollfd room{connection, POLLOUT, 0};
     const bool full = ::poll(&room, 1, 0) == 0;
