@@ -196,7 +196,7 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
     if (outcome.save == schema::SaveState::kSaved) {
       if (record.status.state == schema::RunState::kCompleted)
         delete_checkpoints(directory);  // any other run may go on from one that all members have
-      if (ahead && record.status.state != schema::RunState::kCompleted) {
+      if (ahead) {
         record.status = *ahead;
         write_ahead(context, *prepared, record, from, state, ema);
       }

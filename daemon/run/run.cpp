@@ -408,7 +408,8 @@ Status Run::unfit(const Error& error) {
 void Run::begin_save(schema::RunState state, const std::string& reason) {
   const Round committed = prepared_->replica->committed_rounds();
   view_->member().rest();
-  const bool one_ahead = prepared_->replica->committed_rounds() < committed;
+  // Of use to a resume only, and a COMPLETED run has none.
+  const bool one_ahead = state != schema::RunState::kCompleted && prepared_->replica->committed_rounds() < committed;
   read_digests();
   journal_.state(state, reason);
   const std::optional<schema::RunStatus> ahead = one_ahead ? journal_.take_unconfirmed() : std::nullopt;

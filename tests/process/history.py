@@ -16,6 +16,8 @@ import collections
 import json
 import os
 
+from asking import FINAL
+
 # A stretch of one node: what it says of a view that it was a member of. complete: the view has ended for it.
 Stretch = collections.namedtuple("Stretch", "node lineage key view members weights start digest to_step ended")
 START = ("members", "weights", "start", "digest")
@@ -35,10 +37,12 @@ def _stretch(node, fields, members, to_step, ended):
 
 
 class Story:
-    """One node's."""
+    """One node's. The last line of one that has ended may be of a step that was committed and not confirmed, from which a
+    resume could have gone on: its record ends one step before. That is no promise to anyone."""
 
     def __init__(self, name, record, views, metrics):
-        self.name, self.record, self.metrics = name, record, metrics
+        ahead = record["state"] in FINAL and metrics and metrics[-1]["step"] == record["own"]["step"] + 1
+        self.name, self.record, self.metrics = name, record, metrics[:-1] if ahead else metrics
         self.past = [_stretch(name, line, line["members"], line["to_step"], line["ended"]) for line in views]
         last = self.past[-1] if self.past else None
         if not last or (last.lineage, last.view) != (record["lineage"], record["view"]):
