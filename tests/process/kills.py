@@ -24,8 +24,9 @@ SILENT = (STOP, CUT, ONE_WAY)  # nobody tells of it; the others miss a sign of l
 PAUSED_FOR = 1.5  # seconds without another state until it is believed
 
 
-def settings(network=False):
-    return {"peer-timeout": f"{PEER_TIMEOUT:g}s"} | ({"insecure": "true"} if network else {})
+def settings(network=False, threads=1):
+    """With more than one thread an exchange has helpers, which a change of view ends and makes anew."""
+    return {"peer-timeout": f"{PEER_TIMEOUT:g}s", "threads": threads} | ({"insecure": "true"} if network else {})
 
 
 class Parts(collections.namedtuple("Parts", "noticed promised decided rebuilt stepped")):

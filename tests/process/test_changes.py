@@ -123,18 +123,18 @@ class Faults(unittest.TestCase):
 
 
 class Random(unittest.TestCase):
-    def trials(self, nodes, numbers):
-        with Mesh(nodes, kills.settings()) as mesh:
+    def trials(self, nodes, numbers, threads):
+        with Mesh(nodes, kills.settings(threads=threads)) as mesh:
             trials = kills.Kills(mesh, "process", say=print)
             for number in numbers:
                 trials.trial(number)
             print("\n".join(kills.table(trials.times)))
 
     def test_of_three(self):
-        self.trials(3, range(5))
+        self.trials(3, range(5), threads=1)
 
     def test_of_four(self):
-        self.trials(4, range(5, 10))
+        self.trials(4, range(5, 10), threads=2)
 
 
 class Parted(unittest.TestCase):

@@ -58,7 +58,7 @@ class Slurm(unittest.TestCase):
         for name, program in (("tgd", TGD), ("tgctl", TGCTL)):
             os.symlink(os.path.abspath(shutil.which(program)), os.path.join(self.bin, name))
         self.stand_in("scontrol", '[ "$1 $2" = "show hostnames" ] && echo LOCALHOST')
-        self.stand_in("srun", 'shift; echo $$ >"$SLURM_SUBMIT_DIR/step"; SLURMD_NODENAME=LOCALHOST exec "$@"')
+        self.stand_in("srun", 'while [[ $1 == --* ]]; do shift; done; echo $$ >"$SLURM_SUBMIT_DIR/step"; SLURMD_NODENAME=LOCALHOST exec "$@"')
         self.stand_in("scancel", '[ "$1" = --signal=TERM ] && kill -TERM "$(cat "$SLURM_SUBMIT_DIR/step")"')
         self.port = free_port_pair("0.0.0.0")
 
