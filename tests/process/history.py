@@ -10,11 +10,16 @@ and that metrics.jsonl has each step once, views.jsonl a line for each view. Rea
 of every node that has them: of processes that were killed, too, whose last lines may be missing or torn.
 
     History.of(mesh.nodes, run).check()
+
+As a command: of the simulator's schedules, as tgd_test_schedules writes them.
+
+    tests/process/history.py FILE
 """
 
 import collections
 import json
 import os
+import sys
 
 from asking import FINAL
 
@@ -59,6 +64,15 @@ class Story:
             record = json.load(file)
         return cls(node.name, record, _lines(node.run_file(run, "views.jsonl")), _lines(node.run_file(run, "metrics.jsonl")))
 
+    @classmethod
+    def simulated(cls, life, digests):
+        """Of one process of a schedule. digests: of that schedule's states, as somebody has seen them first."""
+        states = sorted((int(step), format(digest, "016x")) for step, digest in life["states"].items())
+        step, digest = states[-1]
+        views = [{"lineage": 1, "key": "", "from": {"step": view["start"], "digest": digests[view["start"]]}, "to_step": None, "ended": None} | view for view in life["views"]]
+        record = {"state": "RUNNING", "lineage": 1, "view": views[-1]["view"], "digest_step": step, "digest": digest}
+        return cls(life["node"], record, views, [{"step": step, "loss": digest, "learning_rate": 0} for step, digest in states])
+
     def stretches(self):
         return self.past + ([self.present] if self.present else [])
 
@@ -71,6 +85,11 @@ class History:
     def of(cls, nodes, run):
         return cls([story for story in (Story.read(node, run) for node in nodes) if story is not None])
 
+    @classmethod
+    def simulated(cls, lives):
+        digests = {int(step): format(digest, "016x") for life in reversed(lives) for step, digest in life["states"].items()}
+        return cls([Story.simulated(life, digests) for life in lives])
+
     def check(self):
         problems = self.problems()
         if problems:
@@ -78,7 +97,10 @@ class History:
         return self
 
     def problems(self):
-        return [*self._views(), *self._states(), *self._starts(), *self._lines_once(), *self._files()]
+        return [*self.promises(), *self._lines_once(), *self._files()]
+
+    def promises(self):
+        return [*self._views(), *self._states(), *self._starts()]
 
     def views(self):
         """One stretch of each view, by key and number."""
@@ -155,3 +177,21 @@ class History:
 
     def summary(self):
         return ", ".join(f"view {view.view} of {len(view.members)} from {view.start}" for _, view in sorted(self.views().items(), key=lambda one: one[0][1]))
+
+
+def main():
+    schedules = collections.defaultdict(list)
+    for life in _lines(sys.argv[1]):
+        schedules[life["schedule"]].append(life)
+    changes = 0
+    for seed, lives in schedules.items():
+        history = History.simulated(lives)
+        changes += len(history.views()) - 1
+        if problems := history.promises():
+            sys.exit("\n    ".join([f"schedule {seed} breaks a promise:", *problems]))
+    print(f"{len(schedules)} schedules, {sum(map(len, schedules.values()))} processes, {changes} changes: every promise is kept")
+    return 0 if changes > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

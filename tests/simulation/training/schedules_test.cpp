@@ -1,10 +1,13 @@
 // Whole runs with the real Membership, ViewChange, Member and Exchange while nodes die at every boundary, sleep, are
 // cut off, lose connections, are shut down and come back: the promises of DESIGN.md, section 6b. In the environment:
 // TGD_SCHEDULES=N so many, TGD_FIRST=N from that seed on, TGD_NODES=N on so many nodes. tests/simulation/schedules runs
-// many, in parts.
+// many, in parts. TGD_HISTORY=FILE writes what each process has seen, for the checker that also reads the files of real
+// nodes (tests/process/history.py).
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "tests/simulation/training/training_cluster.h"
 
@@ -25,8 +28,12 @@ struct Seen {
 
 class Schedule {
  public:
-  Schedule(std::uint64_t seed, std::size_t nodes, Seen& seen)
-      : job_(job_of(seed)), seen_(seen), cluster_({nodes, seed}, Seat(0), slow(), options(), slow()) {}
+  Schedule(std::uint64_t seed, std::size_t nodes, Seen& seen, std::ostream& history)
+      : seed_(seed),
+        job_(job_of(seed)),
+        seen_(seen),
+        history_(history),
+        cluster_({nodes, seed}, Seat(0), slow(), options(), slow()) {}
 
   void run() {
     cluster_.start_and_wait(cluster_.any(), "run-1", job_);
@@ -144,6 +151,7 @@ class Schedule {
   void note(Seat seat) {
     ExchangeNode& node = cluster_.trainer(seat);
     seen_.undone += node.undone();
+    write(seat, node);
     for (const schema::NextView& next : node.outcome("run-1").views) {
       const auto [found, is_new] = views_.emplace(next.number, next);
       EXPECT_EQ(found->second, next) << "P1: two views " << next.number;
@@ -153,6 +161,27 @@ class Schedule {
       const auto [found, is_new] = confirmed_.emplace(step, digest);
       EXPECT_EQ(found->second, digest) << "P2, P3: two confirmed states " << step;
     }
+  }
+
+  void write(Seat seat, ExchangeNode& node) {
+    const Outcome& outcome = node.outcome("run-1");
+    if (!outcome.began) return;
+    nlohmann::json views = nlohmann::json::array({view_of(1, 0, std::vector<schema::ViewMember>(cluster_.size()))});
+    for (std::uint32_t i = 0; i < cluster_.size(); ++i) views[0]["members"][i] = i;
+    for (const schema::NextView& next : outcome.views) views.push_back(view_of(next.number, next.start, next.members));
+    nlohmann::json line{
+        {"schedule", seed_}, {"node", seat.index()}, {"views", views}, {"states", nlohmann::json::object()}};
+    for (const auto& [step, digest] : node.confirmed_digests()) line["states"][std::to_string(step)] = digest;
+    history_ << line << '\n';
+  }
+  static nlohmann::json view_of(std::uint32_t number, std::uint64_t start,
+                                const std::vector<schema::ViewMember>& members) {
+    nlohmann::json view{{"view", number}, {"start", start}};
+    for (const schema::ViewMember& member : members) {
+      view["members"].push_back(member.seat);
+      view["weights"].push_back(member.weight);
+    }
+    return view;
   }
 
   void expect_one_end() {
@@ -180,8 +209,10 @@ class Schedule {
     return text;
   }
 
+  const std::uint64_t seed_;
   const schema::JobSpec job_;
   Seen& seen_;
+  std::ostream& history_;
   TrainingCluster cluster_;
   std::map<Seat, std::pair<Moment, std::uint64_t>> doomed_;
   std::map<std::uint32_t, schema::NextView> views_;
@@ -192,9 +223,11 @@ TEST(Schedules, ThePromisesHold) {
   Seen seen;
   const std::uint64_t first = from_environment("TGD_FIRST", 1), count = from_environment("TGD_SCHEDULES", 300);
   const std::uint64_t nodes = from_environment("TGD_NODES", 0);
+  const char* const path = std::getenv("TGD_HISTORY");
+  std::ofstream history(path == nullptr ? "/dev/null" : path);
   for (std::uint64_t seed = seed_asked_for().value_or(first); seed < first + count || seed_asked_for(); ++seed) {
     TG_SEED(seed);
-    Schedule(seed, nodes > 0 ? nodes : 2 + seed % 7, seen).run();
+    Schedule(seed, nodes > 0 ? nodes : 2 + seed % 7, seen, history).run();
     if (HasFailure() || seed_asked_for()) break;
   }
   std::printf(
@@ -203,6 +236,7 @@ TEST(Schedules, ThePromisesHold) {
       seen.strikes, seen.changes, seen.undone, seen.completed, seen.stopped, seen.interrupted);
   for (const auto& [moment, deaths] : seen.deaths) std::printf(" %d: %zu", static_cast<int>(moment), deaths);
   std::printf("\n");
+  EXPECT_TRUE(history.flush()) << path;
   if (seed_asked_for() || count < 300) return;
   EXPECT_GT(seen.undone, 0u);
   EXPECT_EQ(seen.deaths.size(), kMoments);
