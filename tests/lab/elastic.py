@@ -82,9 +82,9 @@ def main():
     folder = tempfile.mkdtemp(prefix="elastic-")
     agents = {}
     try:
-        for name in "abc":  # redirects and tee: their default, 0, is refused by PyTorch 1.13 under Python 3.11
+        for name in "abc":  # redirects and tee: PyTorch 1.13 under Python 3.11 takes neither 0, the default, nor 3
             command = [sys.executable, "-m", "torch.distributed.run", f"--nnodes=2:{NODES}", "--nproc_per_node=1", "--rdzv_backend=c10d",
-                       f"--rdzv_endpoint=127.0.0.1:{port}", "--rdzv_id=tgd", "--max_restarts=3", "--redirects=3", "--tee=3", "--log_dir", folder, __file__, "--worker", folder]
+                       f"--rdzv_endpoint=127.0.0.1:{port}", "--rdzv_id=tgd", "--max_restarts=3", "--redirects=1", "--tee=1", "--log_dir", folder, __file__, "--worker", folder]
             log = open(os.path.join(folder, f"log-{name}"), "w")
             agents[name] = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | {"ELASTIC_NODE": name, "OMP_NUM_THREADS": "1"}, start_new_session=True)
             if name == "a":  # it holds the store
