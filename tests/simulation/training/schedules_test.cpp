@@ -237,7 +237,7 @@ TEST(Schedules, ThePromisesHold) {
   for (const auto& [moment, deaths] : seen.deaths) std::printf(" %d: %zu", static_cast<int>(moment), deaths);
   std::printf("\n");
   EXPECT_TRUE(history.flush()) << path;
-  if (seed_asked_for() || count < 300) return;
+  if (seed_asked_for() || first > 1 || nodes > 0 || count < 300) return;  // of the suite's own: they come everywhere
   EXPECT_GT(seen.undone, 0u);
   EXPECT_EQ(seen.deaths.size(), kMoments);
 }
