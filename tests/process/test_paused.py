@@ -7,7 +7,7 @@ import unittest
 from mesh import Mesh
 from patience import wait_until
 
-JOB = {"steps": 400, "data-train": 1024, "evaluate-every": 100, "digest-every": 10, "schedule": "constant"}
+JOB = {"steps": 120, "data-train": 1024, "evaluate-every": 60, "digest-every": 10, "schedule": "constant"}
 SENIOR, JUNIOR = 0, 1  # of two equals the lower seat is the senior
 
 
