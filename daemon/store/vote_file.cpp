@@ -5,7 +5,7 @@
 #include <span>
 #include <system_error>
 
-#include "engine/storage/safetensors.h"
+#include "engine/storage/atomic_file.h"
 #include "kernels/base/regular_file.h"
 #include "kernels/base/sha256.h"
 #include "schema/described/json_form.h"
@@ -14,6 +14,7 @@ namespace tg::daemon {
 namespace {
 
 constexpr std::uint64_t kMostBytes = 256 * 1024;  // two views of kMostMembers each, with their reasons
+constexpr std::size_t kRoomBytes = 16 * 1024;  // a vote is padded to a multiple: one takes no more space than the last
 
 std::string hash_of(std::string_view text) {
   Sha256 hash;
@@ -42,9 +43,12 @@ Result<VoterState> vote_from(const std::string& content) {
 Status write_vote(const std::string& run_directory, const VoterState& vote) {
   std::error_code ignored;  // the next call says why not
   std::filesystem::create_directories(run_directory, ignored);
-  const std::string line = schema::to_json(vote, schema::JsonView::kKept)
-                               .dump(-1, ' ', false, schema::OrderedJson::error_handler_t::replace);
-  return engine::write_file_atomically(run_directory + "/" + kVoteFile, line + "\n" + hash_of(line) + "\n");
+  std::string line = schema::to_json(vote, schema::JsonView::kKept)
+                         .dump(-1, ' ', false, schema::OrderedJson::error_handler_t::replace);
+  const std::size_t bytes = line.size() + 1 + hash_of("").size() + 1,
+                    short_of = kRoomBytes - 1 - (bytes - 1) % kRoomBytes;
+  line.append(short_of, ' ');
+  return engine::exchange_file(run_directory + "/" + kVoteFile, line + "\n" + hash_of(line) + "\n");
 }
 
 Result<VoterState> read_vote(const std::string& run_directory) {

@@ -1,5 +1,6 @@
 // A voter's vote on disk: the file `vote` in the run's directory, replaced atomically and synced before anybody is told
-// of it (daemon/membership/view_change.h). Two lines: the vote as JSON, and the SHA-256 of that line.
+// of it (daemon/membership/view_change.h); on a disk that has filled, too. Two lines: the vote as JSON, padded with
+// spaces, and the SHA-256 of that line. Beside it lies vote.other, the place of the next one.
 #pragma once
 
 #include <string>

@@ -16,6 +16,7 @@ namespace tg::engine {
 namespace {
 
 constexpr const char* kPartialSuffix = ".partial";
+constexpr const char* kOtherSuffix = ".other";
 constexpr std::size_t kMostWriteBytes = std::size_t{1} << 30;  // Linux writes at most 2 GiB - 4 KiB in one call
 
 // Whether the call may be made (a test may forbid it); errno says why not.
@@ -23,6 +24,23 @@ bool may(DiskCall call) {
   const int fault = disk_fault(call);
   if (fault != 0) errno = fault;
   return fault == 0;
+}
+
+Error cannot_write(const std::string& path, const std::string& call) {
+  return {ErrorKind::kIo, "cannot write " + path + ": " + call + ": " + std::strerror(errno) +
+                              "; check free space and permissions of its directory"};
+}
+
+bool write_all(int descriptor, const char* at, std::size_t count) {
+  if (!may(DiskCall::kWrite)) return false;
+  while (count > 0) {
+    const ssize_t written = ::write(descriptor, at, std::min(count, kMostWriteBytes));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    at += written;
+    count -= static_cast<std::size_t>(written);
+  }
+  return true;
 }
 
 int sync_directory_of(const std::string& path) {
@@ -37,6 +55,22 @@ int sync_directory_of(const std::string& path) {
   return result;
 }
 
+// Over what the file holds, so that it takes no other space.
+Status overwrite(const std::string& file, std::string_view content, const std::string& named) {
+  const auto opened = [&] { return ::open(file.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644); };
+  const int descriptor = may(DiskCall::kOpen) ? opened() : -1;
+  if (descriptor < 0) return cannot_write(named, "open " + file);
+  Status status;
+  if (!write_all(descriptor, content.data(), content.size()))
+    status = cannot_write(named, "write");
+  else if (::ftruncate(descriptor, static_cast<off_t>(content.size())) != 0)
+    status = cannot_write(named, "ftruncate");
+  else if (!may(DiskCall::kFsync) || ::fsync(descriptor) != 0)
+    status = cannot_write(named, "fsync");
+  ::close(descriptor);
+  return status;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), partial_(path_ + kPartialSuffix) {}
@@ -47,10 +81,7 @@ AtomicFile::~AtomicFile() {
   ::unlink(partial_.c_str());
 }
 
-Error AtomicFile::failed(const std::string& call) const {
-  return {ErrorKind::kIo, "cannot write " + path_ + ": " + call + ": " + std::strerror(errno) +
-                              "; check free space and permissions of its directory"};
-}
+Error AtomicFile::failed(const std::string& call) const { return cannot_write(path_, call); }
 
 Status AtomicFile::open() {
   TG_CHECK(descriptor_ < 0, path_);
@@ -62,15 +93,7 @@ Status AtomicFile::open() {
 
 Status AtomicFile::write(const void* bytes, std::size_t count) {
   TG_CHECK(descriptor_ >= 0, path_);
-  if (!may(DiskCall::kWrite)) return failed("write");
-  const char* at = static_cast<const char*>(bytes);
-  while (count > 0) {
-    const ssize_t written = ::write(descriptor_, at, std::min(count, kMostWriteBytes));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failed("write");
-    at += written;
-    count -= static_cast<std::size_t>(written);
-  }
+  if (!write_all(descriptor_, static_cast<const char*>(bytes), count)) return failed("write");
   return {};
 }
 
@@ -82,6 +105,19 @@ Status AtomicFile::commit() {
   descriptor_ = -1;
   if (::close(done) != 0) return failed("close");
   if (sync_directory_of(path_) != 0) return failed("fsync of the directory");
+  return {};
+}
+
+Status exchange_file(const std::string& path, std::string_view content) {
+  const std::string other = path + kOtherSuffix;
+  if (Status written = overwrite(other, content, path); !written) return written;
+  if (!may(DiskCall::kRename)) return cannot_write(path, "rename");
+  if (::renameat2(AT_FDCWD, other.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
+    // The first content, or a file system that cannot exchange; the next one's place, if there is any.
+    if (std::rename(other.c_str(), path.c_str()) != 0) return cannot_write(path, "rename");
+    (void)overwrite(other, content, path);
+  }
+  if (sync_directory_of(path) != 0) return cannot_write(path, "fsync of the directory");
   return {};
 }
 

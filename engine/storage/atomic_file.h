@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "kernels/base/status.h"
 
@@ -29,6 +30,10 @@ class AtomicFile {
   const std::string partial_;
   int descriptor_ = -1;
 };
+
+// The same for a small file that has to be replaced on a full disk too: PATH.other, as long as PATH, is overwritten and
+// synced, and the two change names. Takes space for the first content, and where one is longer than those before.
+Status exchange_file(const std::string& path, std::string_view content);
 
 // Deletes what crashed writers left in a directory. Only while nobody writes there.
 void delete_partial_files(const std::string& directory);

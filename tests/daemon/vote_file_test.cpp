@@ -2,10 +2,12 @@
 #include "daemon/store/vote_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include "tests/daemon/temporary_directory.h"
 
@@ -50,7 +52,8 @@ TEST(VoteFile, WhateverIsCutOrFlippedIsRefusedByName) {
     return !read.ok() && read.error().kind == ErrorKind::kCorrupt &&
            read.error().message.starts_with(path + " is damaged: ");
   };
-  for (std::size_t i = 0; i < whole.size(); ++i) {
+  const std::size_t words = whole.find("  "), padded = whole.size() - 100;
+  for (std::size_t i = 0; i < whole.size(); i += i < words || i >= padded ? 1 : 97) {
     EXPECT_TRUE(refused(whole.substr(0, i))) << i;
     std::string flipped = whole;
     flipped[i] = static_cast<char>(flipped[i] ^ 1);
@@ -58,6 +61,28 @@ TEST(VoteFile, WhateverIsCutOrFlippedIsRefusedByName) {
   }
   EXPECT_TRUE(refused(whole + "x"));
   EXPECT_TRUE(refused(std::string(300'000, 'x')));
+}
+
+// Two files that change places, each as long as the vote: whatever else fills the disk, the next one has its place.
+TEST(VoteFile, TheNextOneTakesNoSpace) {
+  const tests::TemporaryDirectory run;
+  ASSERT_TRUE(write_vote(run.path(), VoterState{}).ok());
+  const auto files = [&] {
+    std::map<ino_t, blkcnt_t> found;
+    for (const auto& entry : std::filesystem::directory_iterator(run.path())) {
+      struct stat file {};
+      EXPECT_EQ(stat(entry.path().c_str(), &file), 0);
+      found[file.st_ino] = file.st_blocks;
+    }
+    return found;
+  };
+  const auto before = files();
+  EXPECT_EQ(before.size(), 2U);
+  for (const VoterState& vote : {sample(), VoterState{}, sample()}) {
+    ASSERT_TRUE(write_vote(run.path(), vote).ok());
+    EXPECT_EQ(read_vote(run.path()).value(), vote);
+    EXPECT_EQ(files(), before);
+  }
 }
 
 TEST(VoteFile, WhatCannotBeWrittenIsNamed) {

@@ -6,6 +6,7 @@ import signal
 import unittest
 
 import kills
+from disks import SmallDisks
 from history import History
 from mesh import Mesh
 from network import Network, NetworkUnavailable
@@ -120,6 +121,27 @@ class Faults(unittest.TestCase):
 
     def test_a_leader_that_wakes_up(self):
         self.changes(3, 0, "pause@decide:1", pauses=True, members=(0, 1))
+
+
+class FullDisk(unittest.TestCase):
+    def test_a_vote_has_its_place(self):
+        """node-c's disk fills, then node-b dies: node-c's vote is needed, takes no new space, and the run goes on."""
+        with SmallDisks(3) as mesh:
+            if mesh.why_not:
+                self.skipTest(mesh.why_not)
+            run = mesh.detach(LONG)
+            mesh.wait_for_step(run, 3)
+            mesh.fill(mesh[2])
+            mesh[1].signal(signal.SIGKILL)
+            mesh[1].wait()
+            for index in (0, 2):
+                wait_until(lambda: f"{run} goes on: {mesh.run(run, index)}", lambda: (mesh.run(run, index)["view"], mesh.run(run, index)["state"]) == (2, "RUNNING"))
+                self.assertEqual([member["node"] for member in mesh.run(run, index)["members"]], ["node-a", "node-c"])
+            mesh.wait_for_step(run, mesh.run(run)["step"] + 5)
+            mesh.free(mesh[2])
+            mesh.ctl("stop", run)
+            wait_for_states(mesh, run, (0, 2), "STOPPED")
+            self.assertNotIn("event=vote-failed", mesh[2].log_text())
 
 
 class Random(unittest.TestCase):
