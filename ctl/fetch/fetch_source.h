@@ -15,8 +15,8 @@ struct FetchSource {
 };
 
 // In a COMPLETED or STOPPED run all members must have ended at one step with one digest; else the error names the odd
-// ones. Members that do not answer, or have saved nothing, are skipped. partial: of a run that is FAILED or INTERRUPTED, take
-// the furthest members. asked: the node that is asked; it comes first if possible.
+// ones. Members that do not answer, or have saved nothing, are skipped. partial: of a run that is FAILED or
+// INTERRUPTED, take the furthest members. asked: the node that is asked; it comes first if possible.
 Result<FetchSource> choose_fetch_source(const schema::RunStatus& run, const std::string& asked, bool partial);
 
 }  // namespace tg::ctl
