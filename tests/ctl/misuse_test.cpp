@@ -17,8 +17,6 @@
 namespace tg::ctl {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // A bound socket that does not listen: its port is nobody else's, and connecting to it is refused.
 class ClosedPort {
  public:
@@ -57,7 +55,7 @@ class MisuseTest : public testing::Test {
   }
 
   pid_t spawn(std::vector<std::string> arguments) const { return tgctl_.spawn(std::move(arguments)); }
-  Outcome finish(pid_t child, Clock::time_point begin) const { return tgctl_.finish(child, begin); }
+  Outcome finish(pid_t child, const Elapsed& elapsed) const { return tgctl_.finish(child, elapsed); }
   Outcome run(std::vector<std::string> arguments) const { return tgctl_.run(std::move(arguments)); }
 
   void expect(const Outcome& outcome, int code, const std::string& part) const {
@@ -139,16 +137,16 @@ TEST_F(MisuseTest, TheNewestRunIsNotDeletedByThatName) {
 }
 
 TEST_F(MisuseTest, CtrlCIsOneHundredAndThirty) {
-  const auto begin = Clock::now();
+  const Elapsed elapsed;
   const pid_t child = spawn({"start", file("a.job", "steps = 5\n"), "--address", port_.name()});
   bool caught = false;  // until its handler stands, the signal would end it as any other program
-  while (!caught && Clock::now() - begin < std::chrono::seconds(5)) {
+  while (!caught && elapsed.ms() < 5000) {
     caught = catches_interrupt(child);
     std::this_thread::yield();
   }
   ASSERT_TRUE(caught);
   ASSERT_EQ(kill(child, SIGINT), 0);
-  const Outcome outcome = finish(child, begin);
+  const Outcome outcome = finish(child, elapsed);
   expect(outcome, 130, "may still begin: no tgd answers");
   EXPECT_LT(outcome.seconds, 8);
 }

@@ -8,12 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
+
+#include "tests/elapsed.h"
 
 extern char** environ;
 
@@ -22,14 +23,12 @@ namespace tg::ctl {
 struct Outcome {
   int code = -1;
   std::string out, err;
-  double seconds = 0;
+  double seconds = 0;          // without those in which the machine had more to run than processors
   std::size_t most_bytes = 0;  // of its memory
 };
 
 class TgctlProcess {
  public:
-  using Clock = std::chrono::steady_clock;
-
   explicit TgctlProcess(const std::string& name) : folder_(testing::TempDir() + name + "." + std::to_string(getpid())) {
     std::filesystem::create_directories(folder_);
   }
@@ -55,13 +54,13 @@ class TgctlProcess {
     return child;
   }
 
-  Outcome finish(pid_t child, Clock::time_point begin) const {
+  Outcome finish(pid_t child, const Elapsed& elapsed) const {
     Outcome outcome;
     int status = 0;
     rusage used{};
     EXPECT_EQ(wait4(child, &status, 0, &used), child);
     outcome.most_bytes = static_cast<std::size_t>(used.ru_maxrss) * 1024;
-    outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    outcome.seconds = static_cast<double>(elapsed.ms()) / 1000;
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     outcome.out = read("out");
     outcome.err = read("err");
@@ -69,8 +68,8 @@ class TgctlProcess {
   }
 
   Outcome run(std::vector<std::string> arguments) const {
-    const auto begin = Clock::now();
-    return finish(spawn(std::move(arguments)), begin);
+    const Elapsed elapsed;
+    return finish(spawn(std::move(arguments)), elapsed);
   }
 
  private:

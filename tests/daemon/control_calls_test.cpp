@@ -3,6 +3,7 @@
 
 #include "control_fixture.h"
 #include "schema/limits.h"
+#include "tests/elapsed.h"
 
 namespace tg::tests {
 namespace {
@@ -106,9 +107,9 @@ TEST_F(ControlCalls, WhoWaitsIsToldThatTheNodeGoes) {
   TestClient client(control_port(kA));
   client.send({5, StopRequest{"run-1"}});
   ASSERT_TRUE(node(kA).next_call().has_value());
-  const std::uint64_t before_ms = now_ms();
+  const Elapsed elapsed;
   node(kA).stop();
-  EXPECT_LT(now_ms() - before_ms, static_cast<std::uint64_t>(schema::kShutdownMs));
+  EXPECT_LT(elapsed.ms(), static_cast<std::uint64_t>(schema::kShutdownMs));
   EXPECT_EQ(client.receive_reply<Error>(5).message, "node-a is shutting down");
 }
 

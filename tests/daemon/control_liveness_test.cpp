@@ -4,6 +4,7 @@
 
 #include "control_fixture.h"
 #include "run_samples.h"
+#include "tests/elapsed.h"
 
 namespace tg::tests {
 namespace {
@@ -43,10 +44,10 @@ TEST_F(ControlLiveness, ASilentPeerIsNamedInTime) {
   wait_until_connected();
   watch_everywhere();
   ASSERT_FALSE(accused_within(kA, kPeerTimeoutMs));
-  const std::uint64_t died_ms = now_ms();
+  const Elapsed elapsed;
   node(kC).stop();
   const auto at_a = node(kA).next_verdict(), at_b = node(kB).next_verdict();
-  const std::uint64_t took_ms = now_ms() - died_ms;
+  const std::uint64_t took_ms = elapsed.ms();
   ASSERT_TRUE(at_a && at_b);
   EXPECT_EQ(at_a->seat, kC) << at_a->message;
   EXPECT_EQ(at_b->seat, kC) << at_b->message;
@@ -145,10 +146,10 @@ TEST_F(ControlLiveness, AReturningNodeIsSeenSoon) {
   wait_until_connected();
   node(kB).stop();
   ASSERT_TRUE(eventually([&] { return states(kA) == "up unreachable up"; }));
-  const std::uint64_t back_ms = now_ms();
+  const Elapsed elapsed;
   ASSERT_TRUE(node(kB).start().ok());
   ASSERT_TRUE(eventually([&] { return states(kA) == "up up up"; }));
-  EXPECT_LT(now_ms() - back_ms, 3000u) << "back-off of reconnection is 1 s at most, and a beat";
+  EXPECT_LT(elapsed.ms(), 3000u) << "back-off of reconnection is 1 s at most, and a beat";
 }
 
 }  // namespace
