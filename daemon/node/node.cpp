@@ -66,12 +66,17 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
                  .mesh = context.network.mesh,
                  .pool = context.network.pool}),
       bursts_(context.self.names.size()) {
+  for (const RunRecord& record : context.disk.store.records()) remember(record);
+  show_last_run();
+}
+
+// In the metrics: no run is going on.
+void Node::show_last_run() {
   std::int64_t newest_ms = 0;
-  for (const RunRecord& record : context.disk.store.records()) {
-    remember(record);
+  for (const RunRecord& record : context_.disk.store.records()) {
     if (record.status.started_ms < newest_ms) continue;
     newest_ms = record.status.started_ms;
-    context.news.metrics.numbers().run_state = record.status.state;
+    context_.news.metrics.numbers().run_state = record.status.state;
   }
 }
 
@@ -599,6 +604,7 @@ void Node::carry_out(RecordEnd& action) {
           {{"run", record.id}, {"said", to_word(record.status.state)}, {"is", to_word(action.end.truth.state)}});
     record_end(record, action.end, context_.self.names);
   });
+  if (run_ == nullptr) show_last_run();
 }
 
 void Node::carry_out(EndRun& action) {

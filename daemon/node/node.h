@@ -77,6 +77,7 @@ class Node {
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   Status nothing_left_behind() const;
   void remember(const RunRecord& record);
+  void show_last_run();
   void watch(const std::string& run);
   void cannot_go_on(const schema::Fail& cause);
   void save_held();

@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 
 from addresses import free_port_pair
+from changes import wait_for_change
 from files import read_metrics
 from mesh import Mesh
 from patience import wait_until
@@ -176,6 +177,21 @@ class Trouble(unittest.TestCase):
                 run = mesh.start({"steps": 3})
                 self.assertEqual(mesh.run(run)["state"], "COMPLETED")
                 self.assertEqual(mesh.scrape(1)["tgd_steps_total"], 3)
+
+    def test_who_left_a_run_shows_how_the_others_ended_it(self):
+        with MetricsMesh(2) as mesh:
+            run = mesh.detach({"steps": 100000})
+            mesh.wait_for_step(run, 5)
+            mesh[1].signal(signal.SIGKILL)
+            mesh[1].wait()
+            wait_for_change(mesh[0], run, members=1)
+            mesh[1].start()
+            mesh.wait_ready()
+            self.assertEqual(mesh.scrape(1)['tgd_run_state{state="INTERRUPTED"}'], 1)
+            mesh.ctl_ok("stop", run)
+            stopped = 'tgd_run_state{state="STOPPED"}'
+            wait_until("node-b shows the end", lambda: mesh.scrape(1)[stopped] == 1)
+            self.assertEqual(mesh.scrape(1).sum("tgd_run_state"), 1)
 
     def test_beyond_loopback_is_said(self):
         with Mesh(1) as mesh:
