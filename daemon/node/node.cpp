@@ -1,7 +1,5 @@
 #include "daemon/node/node.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <random>
@@ -627,7 +625,6 @@ void Node::carry_out(EndRun& action) {
   context_.network.mesh.forget_waiting();
   context_.news.progress.phase = schema::Phase::kIdle;
   if (is_current(action.key)) run_.reset();
-  ::malloc_trim(0);  // what it took goes back to the machine
   shown_id_.clear();
   for (const LastWords::Gone& gone : last_words_.take_all())  // the next run has nothing to do with them
     membership_.gave_up(gone.peer, gone.message, gone.up_again, now_ms());
