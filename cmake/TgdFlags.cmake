@@ -19,8 +19,8 @@ if(TGD_SANITIZE)
   target_compile_options(tgd_flags INTERFACE -fsanitize=${TGD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(tgd_flags INTERFACE -fsanitize=${TGD_SANITIZE})
   if(NOT TGD_LIBFUZZER)
-    # These two checks cost a quarter of the time to compile. A null pointer ends the program without one; where bytes are cast
-    # to wider types both stay.
+    # These two checks cost a quarter of the time to compile. A null pointer ends the program without one. Both stay
+    # in kernels/, where bytes are cast to wider types.
     target_compile_options(tgd_flags INTERFACE
       $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:SOURCE_DIR>,${CMAKE_SOURCE_DIR}/kernels>>:-fno-sanitize=null,alignment>)
   endif()

@@ -70,7 +70,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
   show_last_run();
 }
 
-// In the metrics: no run is going on.
+// In the metrics, where no run is going on.
 void Node::show_last_run() {
   std::int64_t newest_ms = 0;
   for (const RunRecord& record : context_.disk.store.records()) {
