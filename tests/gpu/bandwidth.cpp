@@ -96,8 +96,9 @@ void check_bandwidth(Report& report, engine::Accelerator& subject, KernelTimer& 
       if (target > 0) found += text(" (target %.2f)", target);
       if (!timer.traces())
         throw NotJudged(found + "; of the whole call, with copies to and from the host: not judged, " + untraced);
-      found += text("; whole call %.0f us, copies %.0f us, %d kernels: %.60s", spent.call_us, spent.copies_us,
-                    spent.last.kernels, spent.last.longest.c_str());
+      found += text("; whole call %.0f us, copies %.0f us", spent.call_us, spent.copies_us);
+      for (const Activity& one : spent.last.activities)
+        if (!one.name.empty()) found += text(", %.60s", one.name.c_str());
       expect(ratio >= target, found);
       return found;
     });

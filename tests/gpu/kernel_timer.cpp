@@ -1,5 +1,6 @@
 #include "tests/gpu/kernel_timer.h"
 
+#include <algorithm>
 #include <chrono>
 
 #if __has_include(<cupti.h>)
@@ -34,10 +35,16 @@ constexpr std::size_t kBufferBytes = 1 << 20, kAlignment = 8;
 struct Trace {
   std::mutex mutex;
   Spent spent;
-  double longest_us = 0;
   decltype(&cuptiActivityGetNextRecord) next = nullptr;
 };
 Trace trace;
+
+// In nanoseconds; returns microseconds.
+double add(std::uint64_t begin, std::uint64_t end, const char* name) {
+  const double us = static_cast<double>(end - begin) * 1e-3;
+  trace.spent.activities.push_back({name, static_cast<double>(begin) * 1e-3, us});
+  return us;
+}
 
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, kBufferBytes));
@@ -49,19 +56,13 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
   const std::scoped_lock lock(trace.mutex);
   CUpti_Activity* record = nullptr;
   while (valid > 0 && trace.next(buffer, valid, &record) == CUPTI_SUCCESS) {
+    // Later versions of the records begin as these do.
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
-      // Later versions of the record begin as this one does.
       const auto* const kernel = reinterpret_cast<const CUpti_ActivityKernel9*>(record);
-      const double us = static_cast<double>(kernel->end - kernel->start) * 1e-3;
-      trace.spent.kernels_us += us;
-      ++trace.spent.kernels;
-      if (us > trace.longest_us) {
-        trace.longest_us = us;
-        trace.spent.longest = kernel->name == nullptr ? "" : kernel->name;
-      }
+      trace.spent.kernels_us += add(kernel->start, kernel->end, kernel->name == nullptr ? "?" : kernel->name);
     } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
       const auto* const copy = reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-      trace.spent.copies_us += static_cast<double>(copy->end - copy->start) * 1e-3;
+      trace.spent.copies_us += add(copy->start, copy->end, "");
     }
   }
   std::free(buffer);
@@ -94,12 +95,12 @@ class Traced final : public KernelTimer {
     {
       const std::scoped_lock lock(trace.mutex);
       trace.spent = {};
-      trace.longest_us = 0;
     }
     const double us = call_us(what);
     flush_(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     const std::scoped_lock lock(trace.mutex);
     trace.spent.call_us = us;
+    std::ranges::sort(trace.spent.activities, {}, &Activity::begin_us);
     return trace.spent;
   }
 

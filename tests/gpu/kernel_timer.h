@@ -6,13 +6,19 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace tg::gpu {
 
+// A kernel, or a copy.
+struct Activity {
+  std::string name;  // a kernel's, mangled; none of a copy
+  double begin_us = 0, us = 0;
+};
+
 struct Spent {
   double kernels_us = 0, copies_us = 0, call_us = 0;
-  int kernels = 0;
-  std::string longest = {};  // kernel's name
+  std::vector<Activity> activities = {};  // as they began
 };
 
 class KernelTimer {

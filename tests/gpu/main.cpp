@@ -1,4 +1,4 @@
-// tgd_gpu_check kernels | networks | contract | bandwidth | rates | about, with a module or on the stand-in:
+// tgd_gpu_check kernels | networks | contract | bandwidth | rates | trace | about, with a module or on the stand-in:
 //
 //   tgd_gpu_check kernels --module tgd-cuda.so
 //   tgd_gpu_check networks --stand-in --small --fault gradient --only networks.small
@@ -42,7 +42,7 @@ engine::Math math_of(const std::string& word) {
 }
 
 Options parse(int count, char** words) {
-  if (count < 2) fail("kernels, networks, contract, bandwidth, rates or about?");
+  if (count < 2) fail("kernels, networks, contract, bandwidth, rates, trace or about?");
   Options options;
   options.part = words[1];
   options.checks.threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
@@ -95,9 +95,14 @@ Options parse(int count, char** words) {
 int run(const Options& options) {
   std::string untraced;
   std::unique_ptr<gpu::KernelTimer> timer;  // made before the device is used
-  if (options.part == "bandwidth") timer = gpu::make_kernel_timer(options.cupti, untraced);
+  if (options.part == "bandwidth" || options.part == "trace") timer = gpu::make_kernel_timer(options.cupti, untraced);
   if (options.part == "rates") {
     gpu::print_rates(options.subject, options.rates);
+    return 0;
+  }
+  if (options.part == "trace") {
+    if (!timer->traces()) fail(untraced);
+    gpu::print_trace(options.subject, options.rates, *timer);
     return 0;
   }
   engine::Accelerator& subject = gpu::open_subject(options.subject);

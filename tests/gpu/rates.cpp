@@ -1,5 +1,6 @@
 #include "tests/gpu/rates.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -34,11 +35,13 @@ double ms_since(Clock::time_point begin) {
 struct Work {
   explicit Work(const RateOptions& options)
       : model(make_model(options.model)),
-        batch(random_batch(model, options.batch, 1)),
+        count(options.batch),
+        batch(random_batch(model, count, 1)),
         parameters(model.segments.padded_count()) {
     initialize(model.segments, 1, parameters.data());
   }
   const Model model;
+  const int count;  // samples
   const Batch batch;
   AlignedArray<float> parameters;
 };
@@ -52,10 +55,15 @@ class Member {
         work_(work),
         gradient_(home_, work.parameters.size()),
         planes_(work.parameters.size()) {
-    auto made =
-        subject.make_engine(work.model, {.threads = 1, .batch = work.batch.count, .evaluation_batch = 1, .seed = 1});
+    auto made = subject.make_engine(work.model, {.threads = 1, .batch = work.count, .evaluation_batch = 1, .seed = 1});
     if (!made) throw Wrong(made.error().message);
     engine_ = std::move(made).value();
+    for (Batch& batch : batches_) {
+      batch.count = work.count;
+      batch.labels = work.batch.labels;
+      batch.images = home_.allocate_host(work.batch.images.size());
+      std::ranges::copy(work.batch.images, batch.images.begin());
+    }
     for (Half& half : halves_) {
       half.parameters = at_home(home_, *kernels_, work.parameters.span());
       half.momentum = kernels::HomeArray(home_, work.parameters.size());
@@ -71,9 +79,18 @@ class Member {
 
   // The mean loss.
   double compute() {
-    const double loss = engine_->forward(half(0).parameters.floats().address(), work_.batch);
-    engine_->backward(1.0F, gradient_.floats().address(), [](std::size_t, std::size_t) {});
-    return loss / work_.batch.count;
+    const double loss = forward();
+    backward();
+    return loss;
+  }
+  double forward() {
+    return engine_->forward(half(0).parameters.floats().address(), batches_[step_ % 2]) / work_.count;
+  }
+  void backward() {
+    bool prefetched = false;
+    engine_->backward(1.0F, gradient_.floats().address(), [&](std::size_t, std::size_t) {
+      if (!std::exchange(prefetched, true)) engine_->prefetch(batches_[(step_ + 1) % 2]);
+    });
   }
   void statistics() {
     kernels_->statistics(slices_, measured_);
@@ -97,7 +114,7 @@ class Member {
     const Half& from = half(0);
     Half& to = half(1);
     for (std::size_t s = 0; s < segments().size(); ++s) {
-      update.scale = kernels::applied_scale(scales_[s].scaler) / static_cast<float>(work_.batch.count);
+      update.scale = kernels::applied_scale(scales_[s].scaler) / static_cast<float>(work_.count);
       const kernels::Planes codes = codes_of(s);
       const kernels::ConstPlanes view{codes.nonzero, codes.negative};
       kernels_->apply_planes(update, {&view, 1}, {cut(from.parameters, s), cut(from.momentum, s), {}},
@@ -112,6 +129,7 @@ class Member {
     kernels_->add_scaled(std::as_const(now.momentum).floats(), -1e-6F, now.parameters.floats());
   }
   std::string build() const { return engine_->build(); }
+  std::string choices() const { return engine_->choices(); }
 
  private:
   struct Half {
@@ -134,6 +152,7 @@ class Member {
   kernels::Home& home_;
   const std::unique_ptr<kernels::TensorKernels> kernels_;
   const Work& work_;
+  Batch batches_[2];  // outlive the engine, which may be reading one
   std::unique_ptr<Engine> engine_;
   Half halves_[2];
   kernels::HomeArray gradient_;
@@ -203,7 +222,26 @@ void print_rate(Accelerator& subject, const Work& work, const RateOptions& optio
       quoted(member.build()).c_str());
 }
 
+void print_activities(const char* part, const Spent& spent) {
+  for (const Activity& one : spent.activities)
+    std::printf("%s %.1f %.1f %s\n", part, one.begin_us - spent.activities[0].begin_us, one.us, one.name.c_str());
+  std::printf("%s: %.0f us, in kernels %.0f us, in copies %.0f us\n", part, spent.call_us, spent.kernels_us,
+              spent.copies_us);
+}
+
 }  // namespace
+
+void print_trace(const SubjectOptions& subject, const RateOptions& options, KernelTimer& timer) {
+  const Work work(options);
+  Member member(open_subject(subject), work);
+  for (int i = 0; i < kWarm; ++i) {
+    member.compute();
+    member.apply();
+  }
+  std::printf("%s %d %s\n%s\n", to_word(options.model), options.batch, to_word(subject.math), member.choices().c_str());
+  print_activities("forward", timer.of([&] { member.forward(); }));
+  print_activities("backward", timer.of([&] { member.backward(); }));
+}
 
 void print_rates(const SubjectOptions& subject, const RateOptions& options) {
   const Work work(options);

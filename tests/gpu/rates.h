@@ -5,6 +5,7 @@
 
 #include "engine/accelerator.h"
 #include "engine/choices.h"
+#include "tests/gpu/kernel_timer.h"
 #include "tests/gpu/subject.h"
 
 namespace tg::gpu {
@@ -17,8 +18,9 @@ struct RateOptions {
 };
 
 // One line of JSON on stdout for each arithmetic, in milliseconds:
-//   compute_ms     batch from the host, forward, backward
-//   update_ms      an update with momentum in two passes over the whole state, on the device alone: what an optimizer's
+//   compute_ms     forward, backward; meanwhile the next batch comes from page-locked memory of the host, as a node's
+//   does update_ms      an update with momentum in two passes over the whole state, on the device alone: what an
+//   optimizer's
 //                  step is to a library that trains on one device
 //   statistics_ms, codes_ms, apply_ms
 //                  the tensor work of a node's step, in the calls that its workers make, one thread's one after the
@@ -26,5 +28,9 @@ struct RateOptions {
 //   step_ms        compute and that tensor work
 // Or {"math": .., "refused": why} of an arithmetic that the subject does not have, and "failed" where it went wrong.
 void print_rates(const SubjectOptions& subject, const RateOptions& options);
+
+// Where the time of one such step goes: a line for each kernel and copy of the device (an empty name), as they began.
+//   forward 12.3 4.5 NAME     began after 12.3 us, took 4.5 us
+void print_trace(const SubjectOptions& subject, const RateOptions& options, KernelTimer& timer);
 
 }  // namespace tg::gpu

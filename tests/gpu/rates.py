@@ -1,6 +1,6 @@
 """Training rates through the interface that a node uses, beside PyTorch's: one case after the other, both within a minute of each
-other. PyTorch has its batch on the device and its steps one behind the other; ours comes from the host in every step, and every
-loss goes back there."""
+other. PyTorch has its batch on the device and its steps one behind the other; ours comes from the host during the step before,
+and every loss goes back there."""
 
 import json
 import pathlib
@@ -26,8 +26,8 @@ TITLES = (
     ("model", "batch", "math", "forward, backward", "update", "statistics", "codes", "apply", "node's step"),
 )  # fmt: skip
 NOTE = (
-    "Images per second, then milliseconds. *Training* is forward, backward and an update with momentum on the device, as PyTorch's step is, but that our batch comes "
-    "from the host: it is what is judged. A *node's step* is forward, backward, statistics, codes to the host and the update from codes, in the calls that a worker "
+    "Images per second, then milliseconds. *Training* is forward, backward and an update with momentum on the device, as PyTorch's step is, but that our next batch comes "
+    "from the host meanwhile: it is what is judged. A *node's step* is forward, backward, statistics, codes to the host and the update from codes, in the calls that a worker "
     "makes, one after the other: a node's several workers have them beside each other and beside backward. Of PyTorch's variants those that there was time for."
 )  # fmt: skip
 
